@@ -1,0 +1,131 @@
+"""Decides which folder of hooks KB speaks of, and whether it may write there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from kbcli.hooks import script
+from kbcore.git import Repository, hooks_dir
+
+_MANAGERS = {
+    "pre-commit": (".pre-commit-config.yaml", ".pre-commit-config.yml"),
+    "lefthook": tuple(
+        f"{prefix}lefthook{ending}"
+        for prefix in ("", ".", ".config/")
+        for ending in (".yml", ".yaml", ".toml", ".json")
+    ),
+}
+"""Programs that replace hook files with their own, and the files that configure them."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A folder of hooks and what is known about it."""
+
+    folder: Path
+    active: Path
+    """Where git itself runs hooks from."""
+    is_husky: bool = False
+    """The scripts are run by husky: they need not be executable."""
+    fallback: Path | None = None
+    """The program for when PATH has no ``kb``."""
+    is_outside: bool = False
+    """The folder serves other repositories as well."""
+    manager: str = ""
+    """The program that the repository lets own its hooks, if any."""
+
+    @property
+    def is_run(self) -> bool:
+        """Whether what stands in the folder is run."""
+        if self.is_husky:
+            return self.active.is_dir()
+        return os.path.realpath(self.folder) == os.path.realpath(self.active)
+
+    def lines(self, event: str) -> bytes:
+        """Return KB's lines for a hook in this folder."""
+        return script.block(event, self.fallback)
+
+
+def own_program() -> Path | None:
+    """Return the ``kb`` that belongs to the running Python, or None when there is no such script."""
+    program = Path(sys.executable).with_name("kb")
+    return program if program.is_file() else None
+
+
+def find_place(
+    repo: Repository, env: Mapping[str, str], hooks_path: Path | None, fallback: Path | None = None
+) -> Place:
+    """Return the folder that hooks belong in: ``hooks_path`` if given, else where they are run.
+
+    ``fallback`` is kept in git directories only: files elsewhere are tracked, or may be, and what is tracked
+    names no path of this machine.
+
+    Raises:
+        GitUnusable: git cannot tell where its hooks are.
+    """
+    active = hooks_dir(repo, env)
+    husky = active.parent if active.name == "_" and _looks_like_husky(active) else None
+    folder = Path(os.path.abspath(hooks_path)) if hooks_path is not None else husky or active  # noqa: PTH100  keeps links
+    real = Path(os.path.realpath(folder))
+    is_in_git_dir = _is_within(real, repo.common_dir, repo.git_dir)
+    return Place(
+        folder=folder,
+        active=active,
+        is_husky=husky is not None and os.path.realpath(husky) == str(real),
+        fallback=fallback if is_in_git_dir else None,
+        is_outside=hooks_path is None
+        and not is_in_git_dir
+        and not _is_within(real, repo.worktree, repo.kb_root),
+        manager="" if hooks_path is not None or husky is not None else _manager(repo.worktree),
+    )
+
+
+def remedy_outside(place: Place, event: str) -> str:
+    """Say how to run KB from a hooks folder that is not this repository's own."""
+    if place.active.exists() and not place.active.is_dir():
+        return f"core.hooksPath is {place.active}, which is no folder, so git runs no hooks here; unset it."
+    return (
+        f"git runs hooks from {place.active}, which serves other repositories as well. If that is fine, run"
+        f" `kb hooks install --hooks-path '{place.active}'`, or add this line to its {event}:"
+        f" {script.snippet(event)}"
+    )
+
+
+def remedy_managed(manager: str, event: str) -> str:
+    """Say what to add to the configuration of a hook manager."""
+    if manager == "lefthook":
+        return (
+            "lefthook owns the hooks of this repository. Add to its configuration, then run"
+            " `lefthook install`:\n"
+            f"{event}:\n  commands:\n    kb:\n      run: kb hook {event} {{0}} || true"
+        )
+    arguments = {
+        "post-checkout": ' "$PRE_COMMIT_FROM_REF" "$PRE_COMMIT_TO_REF" "$PRE_COMMIT_CHECKOUT_TYPE"',
+        "post-merge": ' "$PRE_COMMIT_IS_SQUASH_MERGE"',
+    }
+    return (
+        "pre-commit owns the hooks of this repository. Add to its configuration, then run"
+        f" `pre-commit install --hook-type {event}`:\n"
+        f"- repo: local\n  hooks:\n  - id: kb-{event}\n    name: kb\n    language: system\n"
+        f"    entry: sh -c 'kb hook {event}{arguments[event]} || true'\n"
+        f"    stages: [{event}]\n    always_run: true\n    pass_filenames: false"
+    )
+
+
+def _manager(worktree: Path) -> str:
+    for name, files in _MANAGERS.items():
+        if any((worktree / file).is_file() for file in files):
+            return name
+    return ""
+
+
+def _looks_like_husky(folder: Path) -> bool:
+    return folder.parent.name == ".husky" or (folder / "h").is_file() or (folder / "husky.sh").is_file()
+
+
+def _is_within(path: Path, *folders: Path) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)

@@ -1,0 +1,90 @@
+"""The text of hook scripts: KB's lines, and where they stand among others. Pure.
+
+Taking the lines out gives back the bytes from before they were put in. They go to the top of a script,
+because many scripts end in ``exit`` or ``exec``; so the script's exit status stays its own. They run in a
+subshell, tell nobody their status and write to standard error only; without ``kb`` they cost a look at PATH.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+EVENTS: Final = ("post-checkout", "post-merge")
+
+SHEBANG: Final = b"#!/bin/sh\n"
+
+_MARK = b"# >>> kb hook >>>"
+_BLOCK = re.compile(
+    rb"^# >>> kb hook >>>[^\n]*\n(?:(?!# (?:>>>|<<<) kb hook )[^\n]*\n)*# <<< kb hook <<<[^\n]*(?:\n|\Z)",
+    re.MULTILINE,
+)
+_TEMPLATE = b"""\
+# >>> kb hook >>> written by `kb hooks install`; `kb hooks uninstall` removes these lines
+(
+  kb=$(command -v kb) || kb=%(fallback)s
+  if [ -x "$kb" ]; then exec "$kb" hook %(event)s "$@"; fi
+) </dev/null >&2 || :
+# <<< kb hook <<<
+"""
+_SHELL = re.compile(
+    rb"#![ \t]*(?:\S*/)?(?:env[ \t]+(?:-S[ \t]*)?(?:\S*/)?)?(?:busybox[ \t]+)?"
+    rb"(?:sh|ash|bash|dash|ksh|mksh|zsh)(?:[ \t\r\n]|\Z)"
+)
+
+
+def block(event: str, fallback: Path | None) -> bytes:
+    """Return KB's lines for one event.
+
+    They prefer the ``kb`` of PATH. ``fallback`` is the absolute path to try next: a graphical git client
+    often has a PATH without ``kb``; but such a path goes stale with its virtual environment, so it is second.
+    """
+    quoted = b"" if fallback is None else os.fsencode(fallback).replace(b"'", b"'\\''")
+    return _TEMPLATE % {b"fallback": b"'" + quoted + b"'", b"event": event.encode("ascii")}
+
+
+def snippet(event: str) -> str:
+    """Return the one line to add by hand to a hook that KB does not touch."""
+    return f'command -v kb >/dev/null && kb hook {event} "$@" >&2 || :'
+
+
+def has_block(content: bytes) -> bool:
+    """Tell whether KB's lines, of whatever version, are in a script."""
+    return _BLOCK.search(content) is not None
+
+
+def is_mangled(content: bytes) -> bool:
+    """Tell whether somebody cut KB's lines so that their end is not known."""
+    return _MARK in without_block(content)
+
+
+def with_block(content: bytes, lines: bytes) -> bytes:
+    """Return the script with ``lines`` in place of earlier ones, or else below its first line ``#!``."""
+    earlier = _BLOCK.search(content)
+    if earlier is not None:
+        return content[: earlier.start()] + lines + without_block(content[earlier.end() :])
+    if not content:
+        return SHEBANG + lines
+    if not content.startswith(b"#!"):
+        return lines + content
+    first, newline, rest = content.partition(b"\n")
+    return first + (newline or b"\n") + lines + rest
+
+
+def without_block(content: bytes) -> bytes:
+    """Return the script without KB's lines."""
+    return _BLOCK.sub(b"", content)
+
+
+def is_ours_alone(content: bytes) -> bool:
+    """Tell whether a script holds nothing that somebody else wrote."""
+    return without_block(content).strip() in {b"", SHEBANG.strip()}
+
+
+def is_shell(content: bytes) -> bool:
+    """Tell whether a script is for a shell that understands KB's lines. Without ``#!``, git takes ``sh``."""
+    if b"\0" in content:
+        return False
+    return _SHELL.match(content) is not None if content.startswith(b"#!") else True

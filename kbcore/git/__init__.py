@@ -1,0 +1,25 @@
+"""What KB asks of git: where the repository is, which branch is checked out, which branches exist.
+
+Nothing here writes to a repository, and nothing that a repository configures is ever run.
+"""
+
+from __future__ import annotations
+
+from kbcore.git.commands import LOCAL_ENV_VARS, hooks_dir
+from kbcore.git.head import HeadCache, HeadState, read_head
+from kbcore.git.refs import WorktreeHead, default_branch, local_branches, worktree_heads
+from kbcore.git.repository import Repository, find_repository
+
+__all__ = [
+    "LOCAL_ENV_VARS",
+    "HeadCache",
+    "HeadState",
+    "Repository",
+    "WorktreeHead",
+    "default_branch",
+    "find_repository",
+    "hooks_dir",
+    "local_branches",
+    "read_head",
+    "worktree_heads",
+]

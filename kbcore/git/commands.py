@@ -1,0 +1,134 @@
+"""Runs git; the only place that spawns it.
+
+Only plumbing with fixed arguments, never through a shell; what a repository configures to be run is switched
+off, and what the calling process inherited about another repository is not passed on.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kbcore.errors import GitUnusable
+from kbcore.git.repository import Repository, points_to
+
+GIT_TIMEOUT_S: Final = 30.0
+
+LOCAL_ENV_VARS: Final = frozenset(
+    {
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_COMMON_DIR",
+        "GIT_CONFIG",
+        "GIT_CONFIG_COUNT",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_DIR",
+        "GIT_GRAFT_FILE",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_INTERNAL_SUPER_PREFIX",
+        "GIT_NO_REPLACE_OBJECTS",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_PREFIX",
+        "GIT_REPLACE_REF_BASE",
+        "GIT_SHALLOW_FILE",
+        "GIT_WORK_TREE",
+    }
+)
+"""What `git rev-parse --local-env-vars` lists: variables that speak of one repository only."""
+
+_SAFE_FLAGS = ("--no-pager", "-c", "core.fsmonitor=false")
+_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+
+
+class GitAnswer(msgspec.Struct, frozen=True):
+    """How a git command ended: its exit status and its standard output as it came."""
+
+    status: int
+    output: bytes
+
+
+def run_git(
+    repo: Repository,
+    env: Mapping[str, str],
+    arguments: Sequence[str],
+    *,
+    allowed: Collection[int] = (0,),
+    timeout_s: float = GIT_TIMEOUT_S,
+) -> GitAnswer:
+    """Run ``git ARGUMENTS`` in the repository and return its answer.
+
+    ``env`` is the environment of the calling process. git finds the repository itself, so that its own
+    refusal of somebody else's repository (``safe.directory``) stands.
+
+    Raises:
+        GitUnusable: git is missing, did not answer in time, or ended with a status outside ``allowed``.
+    """
+    command = [_git_program(env), *_SAFE_FLAGS, *_NO_HOOKS, *arguments]
+    return _spawn(command, run_directory(repo), env, allowed=allowed, timeout_s=timeout_s)
+
+
+def hooks_dir(repo: Repository, env: Mapping[str, str]) -> Path:
+    """Return the absolute directory that git runs hooks from in this worktree; it need not exist.
+
+    Raises:
+        GitUnusable: git is missing or refuses.
+    """
+    directory = run_directory(repo)
+    command = [_git_program(env), *_SAFE_FLAGS, "rev-parse", "--git-path", "hooks"]
+    answer = _spawn(command, directory, env, allowed=(0,), timeout_s=GIT_TIMEOUT_S)
+    return Path(os.path.normpath(directory / os.fsdecode(answer.output.removesuffix(b"\n"))))
+
+
+def run_directory(repo: Repository) -> Path:
+    """Return the directory from which git itself finds this repository and worktree."""
+    return repo.worktree if points_to(repo.worktree, repo.git_dir) else repo.git_dir
+
+
+def _git_program(env: Mapping[str, str]) -> str:
+    """Return the absolute path of git. Relative entries of PATH would let the repository supply its own."""
+    entries = env.get("PATH", os.defpath).split(os.pathsep)
+    program = shutil.which("git", path=os.pathsep.join(filter(os.path.isabs, entries)))
+    if program is None:
+        raise GitUnusable(
+            "the program 'git' is not in any directory of PATH", hint="Install git, or add it to PATH."
+        )
+    return program
+
+
+def _spawn(
+    command: Sequence[str],
+    directory: Path,
+    env: Mapping[str, str],
+    *,
+    allowed: Collection[int],
+    timeout_s: float,
+) -> GitAnswer:
+    words = " ".join(["git", *command[command.index("-c") + 2 :]])
+    clean = {name: value for name, value in env.items() if name not in LOCAL_ENV_VARS}
+    clean |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            env=clean,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise GitUnusable(f"`{words}` in {directory} gave no answer within {timeout_s:g} s") from error
+    except (OSError, ValueError) as error:
+        raise GitUnusable(f"`{words}` in {directory} could not be run: {error}") from error
+    if done.returncode not in allowed:
+        said = done.stderr.decode("utf-8", "backslashreplace").strip()
+        raise GitUnusable(
+            f"`{words}` in {directory} ended with status {done.returncode}: {said or 'no message'}"
+        )
+    return GitAnswer(status=done.returncode, output=done.stdout)

@@ -1,0 +1,156 @@
+"""Reads which branch is checked out, afresh each time and in this process.
+
+git is asked only where HEAD is not a file: repositories that keep their refs as reftable.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from kbcore.errors import GitUnusable, NotARepository
+from kbcore.git.commands import run_git
+from kbcore.git.files import BRANCH_PREFIX, COMMIT, branch_of_ref, decode_name, read_commit, read_small
+from kbcore.git.repository import Repository
+from kbcore.ids import detached_name
+
+_REFTABLE_STUB = b"refs/heads/.invalid"
+
+_TablesKey = tuple[tuple[int, int, int], ...]
+
+
+class HeadState(msgspec.Struct, frozen=True):
+    """What HEAD of one worktree stands for."""
+
+    branch: str
+    """Name of the store: the branch, the branch being rebased, or ``detached:<commit>``."""
+    kind: Literal["branch", "unborn", "detached", "rebasing"]
+    """``unborn``: the branch has no commit yet."""
+    commit: str | None
+    """The commit that is checked out, 40 or 64 hex digits; None on an unborn branch."""
+    bisect_from: str | None = None
+    """While bisecting: the branch or commit that the search began on, to be shown only."""
+
+
+class HeadAnswer(msgspec.Struct, frozen=True):
+    """What git said of a HEAD: its ref or, if detached, its commit; and the commit of that ref, if any."""
+
+    target: bytes
+    commit: str | None
+
+
+class HeadCache(msgspec.Struct):
+    """Answers of git about reftable HEADs, by git directory; valid until git rewrites its list of tables."""
+
+    entries: dict[Path, tuple[_TablesKey, HeadAnswer]] = msgspec.field(default_factory=dict)
+
+
+def read_head(repo: Repository, env: Mapping[str, str], *, cache: HeadCache | None = None) -> HeadState:
+    """Return what HEAD of this worktree stands for at this moment.
+
+    ``env`` is the environment for git and ``cache`` saves asking it twice; both matter for reftable alone.
+
+    Raises:
+        NotARepository: HEAD is gone.
+        GitUnusable: HEAD holds what git would not write, or git cannot read this repository.
+    """
+    target = _head_target(repo.git_dir)
+    answered = _ask_git(repo, env, cache) if target == _REFTABLE_STUB else None
+    if answered is not None:
+        target = answered.target
+    if not target.startswith(b"refs/"):
+        return _off_branch(repo.git_dir, target.decode("ascii"))
+    branch = branch_of_ref(target, repo.git_dir / "HEAD")
+    commit = read_commit(repo.common_dir, target) if answered is None else answered.commit
+    return HeadState(branch=branch, kind="branch" if commit else "unborn", commit=commit)
+
+
+def uses_reftable(git_dir: Path) -> bool:
+    """Tell whether the refs are where only git can read them; it leaves a stub in HEAD then."""
+    return _head_target(git_dir) == _REFTABLE_STUB
+
+
+def _head_target(git_dir: Path) -> bytes:
+    """Return the full ref name in HEAD, or the commit."""
+    path = git_dir / "HEAD"
+    try:
+        link = str(path.readlink())
+    except OSError:  # not a symlink, which is the rule; what is wrong with it otherwise, reading will tell
+        link = ""
+    if link.startswith("refs/"):
+        return os.fsencode(link)
+    content = read_small(path)
+    if content is None:
+        raise NotARepository(f"{path} is missing", hint="Run `git worktree prune` or `git fsck`.")
+    if content.startswith(b"ref:"):
+        target = content.removeprefix(b"ref:").strip()
+        if not target.startswith(b"refs/"):
+            raise GitUnusable(f"{path} points at {decode_name(target)!a}, which is not a ref")
+        return target
+    commit = content.strip().lower()
+    if COMMIT.fullmatch(commit):
+        return commit
+    raise GitUnusable(
+        f"{path} holds neither a branch nor a commit",
+        hint="Restore it with `git symbolic-ref HEAD refs/heads/NAME`.",
+    )
+
+
+def _off_branch(git_dir: Path, commit: str) -> HeadState:
+    """Return the state of a HEAD that holds a commit: rebasing a branch, or detached."""
+    for folder in ("rebase-merge", "rebase-apply"):
+        place = git_dir / folder / "head-name"
+        name = (read_small(place) or b"").strip()
+        if name.startswith(BRANCH_PREFIX):
+            branch = branch_of_ref(name, place)
+            return HeadState(branch=branch, kind="rebasing", commit=commit)
+    began = read_small(git_dir / "BISECT_START")
+    return HeadState(
+        branch=detached_name(commit),
+        kind="detached",
+        commit=commit,
+        bisect_from=decode_name(began.strip()) if began else None,
+    )
+
+
+def _ask_git(repo: Repository, env: Mapping[str, str], cache: HeadCache | None) -> HeadAnswer:
+    """Return what git says of HEAD, or said when its tables were as they are now."""
+    key = _tables_key(repo)
+    known = cache.entries.get(repo.git_dir) if cache is not None else None
+    if known is not None and known[0] == key:
+        return known[1]
+    try:
+        symbolic = run_git(repo, env, ["symbolic-ref", "-q", "HEAD"], allowed=(0, 1))
+        target = symbolic.output.strip() if symbolic.status == 0 else b"HEAD"
+        named = ["rev-parse", "--verify", "-q", "--end-of-options", os.fsdecode(target)]
+        commit = run_git(repo, env, named, allowed=(0, 1)).output.strip().lower()
+    except GitUnusable as error:
+        raise GitUnusable(
+            f"this repository keeps its refs as reftable, and git cannot read them: {error.message}",
+            hint="Follow git's advice above; reftable needs git 2.45 or newer.",
+        ) from error
+    if target == _REFTABLE_STUB or (target == b"HEAD" and not COMMIT.fullmatch(commit)):
+        raise GitUnusable(f"git does not know what {repo.git_dir / 'HEAD'} stands for")
+    answer = HeadAnswer(target=commit if target == b"HEAD" else target, commit=commit.decode("ascii") or None)
+    if cache is not None and key is not None:
+        cache.entries[repo.git_dir] = (key, answer)
+    return answer
+
+
+def _tables_key(repo: Repository) -> _TablesKey | None:
+    """Return what changes with every change of a ref of this worktree, or None when it cannot be told.
+
+    HEAD is in the worktree's own tables, its branch in the common ones.
+    """
+    stamps = []
+    for directory in (repo.git_dir, repo.common_dir):
+        try:
+            found = (directory / "reftable" / "tables.list").stat()
+        except OSError:  # refs are kept elsewhere: git is asked each time
+            return None
+        stamps.append((found.st_ino, found.st_mtime_ns, found.st_size))
+    return tuple(stamps)

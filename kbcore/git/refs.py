@@ -1,0 +1,113 @@
+"""Lists the branches and worktrees of a repository, for choosing a default branch and for gc.
+
+A list is complete or an error is raised: gc removes stores of branches that are not in it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from kbcore.errors import GitUnusable, InvalidConfig, NotARepository
+from kbcore.git.commands import run_git
+from kbcore.git.files import BRANCH_PREFIX, decode_name, read_small
+from kbcore.git.head import HeadState, read_head, uses_reftable
+from kbcore.git.repository import Repository, admin_worktree
+from kbcore.ids import check_branch_name
+
+_ORIGIN_HEAD = "refs/remotes/origin/HEAD"
+_ORIGIN_PREFIX = b"refs/remotes/origin/"
+
+
+class WorktreeHead(msgspec.Struct, frozen=True):
+    """One worktree and what it has checked out; the folder may be gone or on a disk that is not mounted."""
+
+    path: Path
+    head: HeadState
+
+
+def default_branch(repo: Repository, env: Mapping[str, str], configured: str | None = None) -> str:
+    """Return the branch that new stores are copied from: configured, else origin's HEAD, else ``main``.
+
+    Raises:
+        InvalidConfig: the configured name is none that git would take.
+        GitUnusable: origin's HEAD cannot be read.
+    """
+    if configured is not None:
+        if (reason := check_branch_name(configured)) is not None:
+            raise InvalidConfig(f"defaultBranch {configured!a}: {reason}")
+        return configured
+    if uses_reftable(repo.git_dir):
+        answer = run_git(repo, env, ["symbolic-ref", "-q", _ORIGIN_HEAD], allowed=(0, 1))
+        target = answer.output.strip()
+    else:
+        target = _read_symbolic_ref(repo.common_dir / _ORIGIN_HEAD)
+    name = decode_name(target.removeprefix(_ORIGIN_PREFIX))
+    if target.startswith(_ORIGIN_PREFIX) and b"\\" not in target and check_branch_name(name) is None:
+        return name
+    return "main"
+
+
+def local_branches(repo: Repository, env: Mapping[str, str]) -> set[str]:
+    """Return the names of all local branches, loose and packed, also of those whose ref is damaged.
+
+    Raises:
+        GitUnusable: git or the file system refuses; never an incomplete answer.
+    """
+    refs = run_git(repo, env, ["for-each-ref", "--format=%(refname)", "refs/heads/"]).output.splitlines()
+    names = {decode_name(ref.removeprefix(BRANCH_PREFIX)) for ref in refs if ref.startswith(BRANCH_PREFIX)}
+    return names | _loose_names(repo.common_dir / "refs" / "heads")
+
+
+def worktree_heads(repo: Repository, env: Mapping[str, str]) -> list[WorktreeHead]:
+    """Return every worktree of the repository with its HEAD, the main one (or the bare repository) first.
+
+    Locked worktrees and those whose folder is missing are included: their HEAD is in the common directory.
+
+    Raises:
+        GitUnusable: a HEAD cannot be read; never an incomplete answer.
+    """
+    main = msgspec.structs.replace(repo, git_dir=repo.common_dir, worktree=repo.kb_root)
+    found = [WorktreeHead(path=main.worktree, head=read_head(main, env))]
+    folder = repo.common_dir / "worktrees"
+    try:
+        entries = sorted(entry for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
+    except OSError as error:
+        raise GitUnusable(f"cannot list the worktrees in {folder}: {error.strerror}") from error
+    for entry in entries:
+        path = admin_worktree(entry) or entry
+        linked = msgspec.structs.replace(repo, git_dir=entry, worktree=path)
+        try:
+            found.append(WorktreeHead(path=path, head=read_head(linked, env)))
+        except NotARepository as error:
+            raise GitUnusable(
+                f"the worktree entry {entry} has no HEAD", hint="Run `git worktree prune`, then try again."
+            ) from error
+    return found
+
+
+def _read_symbolic_ref(path: Path) -> bytes:
+    """Return the ref that a symbolic ref file (or, of old, a symlink) points at; empty when it is none."""
+    try:
+        return os.fsencode(path.readlink())
+    except OSError:  # not a symlink, or absent: reading tells
+        content = read_small(path) or b""
+    return content.removeprefix(b"ref:").strip() if content.startswith(b"ref:") else b""
+
+
+def _loose_names(folder: Path) -> set[str]:
+    """Return the branches that have a file of their own. git leaves those out whose content is damaged."""
+    if not folder.is_dir():
+        return set()
+
+    def refuse(error: OSError) -> None:
+        raise GitUnusable(f"cannot list the branches in {error.filename}: {error.strerror}") from error
+
+    names = set()
+    for directory, _, files in os.walk(folder, onerror=refuse):
+        inside = Path(directory).relative_to(folder)
+        names |= {decode_name(os.fsencode((inside / file).as_posix())) for file in files}
+    return names

@@ -1,0 +1,148 @@
+"""Which hooks folder KB writes to, and which it leaves to others."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+import yaml
+
+from kbcli import hooks
+from tests.support.hooks import (
+    BOTH,
+    calls,
+    env_with,
+    hook,
+    install,
+    make_husky,
+    make_program,
+    outcome,
+    status,
+    uninstall,
+)
+from tests.support.repos import add_submodule, add_worktree, git, make_repository, run_git
+
+
+def test_hooks_go_where_core_hooks_path_says_and_name_no_path_of_this_machine(root, program):
+    git(root, "config", "core.hooksPath", ".githooks")
+    assert outcome(install(root, fallback=program)) == [(event, "active", "created") for event in BOTH]
+    assert not hook(root).exists()
+    assert os.fsencode(program.parent) not in (root / ".githooks" / "post-checkout").read_bytes()
+    assert {result.state for result in status(root, fallback=program)} == {"active"}
+    git(root, "switch", "--quiet", "-c", "feature", env=env_with(program.parent))
+    assert len(calls(program)) == 1
+
+
+def test_hooks_that_a_later_hooks_path_shadows_are_reported_and_uninstalled(root):
+    install(root)
+    git(root, "config", "core.hooksPath", ".githooks")
+    found = status(root)
+    assert [result.state for result in found] == ["ignored", "ignored"]
+    assert found[0].path == str(hook(root))
+    assert str(root / ".githooks") in found[0].remedy
+    install(root)
+    results = uninstall(root)
+    assert [result.action for result in results] == ["deleted"] * 4
+    assert not hook(root).exists()
+
+
+def test_hooks_shadowed_by_a_folder_shared_with_other_repositories_are_uninstalled(root, tmp_path):
+    install(root)
+    git(root, "config", "core.hooksPath", tmp_path)
+    assert status(root)[0].state == "ignored"
+    assert [result.action for result in uninstall(root)] == ["none", "none", "deleted", "deleted"]
+    assert not hook(root).exists()
+
+
+def test_a_hooks_folder_shared_with_other_repositories_is_not_written_unasked(root, tmp_path):
+    shared = tmp_path / "shared hooks"
+    shared.mkdir()
+    git(root, "config", "core.hooksPath", shared)
+    result = install(root)[0]
+    assert (result.state, result.action) == ("outside", "none")
+    assert f"--hooks-path '{shared}'" in result.remedy
+    assert list(shared.iterdir()) == []
+    assert install(root, hooks_path=shared)[0].state == "active"
+    assert status(root)[0].state == "active"
+    assert uninstall(root)[0].action == "none"
+    assert uninstall(root, hooks_path=shared)[0].action == "deleted"
+
+
+def test_a_git_hooks_folder_that_links_out_of_the_repository_is_not_written(root, tmp_path):
+    (root / ".git" / "hooks").rename(tmp_path / "elsewhere")
+    (root / ".git" / "hooks").symlink_to(tmp_path / "elsewhere")
+    before = sorted((tmp_path / "elsewhere").iterdir())
+    assert outcome(install(root))[0] == ("post-checkout", "outside", "none")
+    assert sorted((tmp_path / "elsewhere").iterdir()) == before
+
+
+def test_hooks_that_were_switched_off_are_said_to_be_off(root):
+    git(root, "config", "core.hooksPath", os.devnull)
+    result = install(root)[0]
+    assert (result.state, result.action) == ("outside", "none")
+    assert "git runs no hooks" in result.remedy
+
+
+def test_a_hooks_path_of_the_user_s_choice_says_when_git_does_not_look_there(root):
+    folder = root / "tools" / "hooks"
+    result = install(root, hooks_path=folder)[0]
+    assert (result.path, result.state, result.action) == (str(folder / "post-checkout"), "ignored", "created")
+    assert f"git config core.hooksPath '{folder}'" in result.remedy
+    assert not hook(root).exists()
+    git(root, "config", "core.hooksPath", "tools/hooks")
+    assert outcome(install(root, hooks_path=folder))[0] == ("post-checkout", "active", "kept")
+    assert uninstall(root, hooks_path=folder)[0].action == "deleted"
+
+
+def test_husky_s_own_scripts_are_edited_and_not_what_husky_generates(root, program):
+    make_husky(root)
+    (root / ".husky" / "post-merge").write_text("echo mine\n")
+    assert outcome(install(root, fallback=program)) == [
+        ("post-checkout", "active", "created"),
+        ("post-merge", "active", "added"),
+    ]
+    assert b"kb hook" not in (root / ".husky" / "_" / "post-checkout").read_bytes()
+    assert os.fsencode(program.parent) not in (root / ".husky" / "post-checkout").read_bytes()
+    assert run_git(root, "switch", "--quiet", "-c", "feature", env=env_with(program.parent)).returncode == 0
+    assert len(calls(program)) == 1
+    uninstall(root)
+    assert (root / ".husky" / "post-merge").read_text() == "echo mine\n"
+    assert not (root / ".husky" / "post-checkout").exists()
+
+
+def test_husky_that_was_not_run_in_a_linked_worktree_is_reported(root, tmp_path):
+    make_husky(root)
+    linked = add_worktree(root, tmp_path / "linked", "feature")
+    assert outcome(install(linked))[0] == ("post-checkout", "ignored", "created")
+    assert "husky" in status(linked)[0].remedy
+
+
+@pytest.mark.parametrize(
+    ("file", "manager"), [(".pre-commit-config.yaml", "pre-commit"), ("lefthook.yml", "lefthook")]
+)
+def test_a_hook_manager_is_left_to_run_the_hooks_and_its_snippet_is_valid(root, file, manager):
+    (root / file).write_text("")
+    results = install(root)
+    assert outcome(results) == [(event, "managed", "none") for event in BOTH]
+    assert not hook(root).exists()
+    for event, result in zip(BOTH, results, strict=True):
+        assert result.remedy.startswith(manager)
+        text, _, snippet = result.remedy.partition("\n")
+        assert "install" in text
+        assert f"kb hook {event}" in yaml.safe_dump(yaml.safe_load(snippet), width=1000)
+    assert install(root, hooks_path=root / ".git" / "hooks")[0].state == "active"
+    assert status(root)[0].state == "active"
+
+
+def test_a_submodule_gets_hooks_of_its_own(root, tmp_path):
+    sub = add_submodule(root, make_repository(tmp_path / "other"))
+    assert install(sub)[0].path == str(root / ".git" / "modules" / "sub" / "hooks" / "post-checkout")
+    assert status(root)[0].state == "absent"
+
+
+def test_the_kb_beside_the_running_python_is_the_fallback_if_there_is_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python3"))
+    assert hooks.own_program() is None
+    program = make_program(tmp_path / "bin", "")
+    assert hooks.own_program() == program

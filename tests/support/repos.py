@@ -1,0 +1,109 @@
+"""Makes real git repositories for tests; nothing of the user's configuration reaches them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+_WHEN = "2026-11-20T09:30:00Z"
+
+
+def git_env(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return an environment for git and kb: no user or system configuration, fixed identity, fixed times."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "KB_"))}
+    env |= {
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_SYSTEM": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": "Test",
+        "GIT_AUTHOR_EMAIL": "test@example.org",
+        "GIT_AUTHOR_DATE": _WHEN,
+        "GIT_COMMITTER_NAME": "Test",
+        "GIT_COMMITTER_EMAIL": "test@example.org",
+        "GIT_COMMITTER_DATE": _WHEN,
+        "GIT_EDITOR": "true",
+        "LC_ALL": "C.UTF-8",
+    }
+    return env | dict(extra or {})
+
+
+def run_git(
+    folder: Path, *arguments: str | Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run git in ``folder`` and return how it ended, whatever the status. ``file`` remotes are allowed."""
+    return subprocess.run(
+        ["git", "-c", "protocol.file.allow=always", *map(str, arguments)],
+        cwd=folder,
+        env=dict(env) if env is not None else git_env(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def git(folder: Path, *arguments: str | Path, env: Mapping[str, str] | None = None) -> str:
+    """Run git in ``folder``, insist that it succeeds and return its output without the last newline."""
+    done = run_git(folder, *arguments, env=env)
+    assert done.returncode == 0, f"git {arguments}: {done.stderr}{done.stdout}"
+    return done.stdout.removesuffix("\n")
+
+
+def make_repository(folder: Path, *, branch: str = "main", commits: int = 1) -> Path:
+    """Make a repository in ``folder`` (made if absent) with that many empty commits; return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    git(folder, "init", "--quiet", f"--initial-branch={branch}")
+    for number in range(commits):
+        git(folder, "commit", "--quiet", "--allow-empty", "-m", f"commit {number}")
+    return folder
+
+
+def commit_files(folder: Path, files: Mapping[str, str], message: str = "change") -> str:
+    """Write ``files`` (path to content) below ``folder``, commit them and return the commit."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    git(folder, "add", "--", *files)
+    git(folder, "commit", "--quiet", "-m", message)
+    return git(folder, "rev-parse", "HEAD")
+
+
+def add_worktree(repository: Path, folder: Path, branch: str) -> Path:
+    """Add a linked worktree at ``folder`` on a new branch; return the folder."""
+    git(repository, "worktree", "add", "--quiet", "-b", branch, folder)
+    return folder
+
+
+def add_submodule(repository: Path, source: Path, name: str = "sub") -> Path:
+    """Add ``source`` as a submodule called ``name`` and commit that; return the submodule's folder."""
+    git(repository, "submodule", "--quiet", "add", source, name)
+    git(repository, "commit", "--quiet", "-m", f"add {name}")
+    return repository / name
+
+
+def start_conflicting_rebase(repository: Path, branch: str = "feature", *, apply: bool = False) -> None:
+    """Leave the repository in a rebase of ``branch`` onto main that has stopped at a conflict."""
+    git(repository, "switch", "--quiet", "-c", branch)
+    commit_files(repository, {"same.txt": "theirs\n"})
+    git(repository, "switch", "--quiet", "main")
+    commit_files(repository, {"same.txt": "ours\n"})
+    git(repository, "switch", "--quiet", branch)
+    stopped = run_git(repository, "rebase", *(["--apply"] if apply else []), "main")
+    assert stopped.returncode != 0, "the rebase was meant to conflict"
+
+
+def set_trap(repository: Path) -> Path:
+    """Configure ``core.fsmonitor`` and a hook that leave a file behind when run; return that file's path."""
+    marker = repository.parent / f"{repository.name}-trap-was-run"
+    trap = repository.parent / f"{repository.name}-trap.sh"
+    trap.write_text(f"#!/bin/sh\ntouch '{marker}'\n", encoding="utf-8")
+    trap.chmod(0o755)
+    git(repository, "config", "core.fsmonitor", trap)
+    hooks = repository / ".git" / "hooks"
+    for event in ("post-checkout", "reference-transaction", "post-index-change"):
+        (hooks / event).write_bytes(trap.read_bytes())
+        (hooks / event).chmod(0o755)
+    return marker
