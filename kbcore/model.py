@@ -1,0 +1,168 @@
+"""The graph as plain values: nodes (entities), links (edges) and source files, each as it stands at one seq.
+
+Values are never changed in place: a change makes a new value, so "before" and "after" are always at hand.
+
+A node's facts are one flat map of field names. Core fields go by their own name (``title``, ``tags``); what a
+type or a project adds is ``attributes.<key>``; facts about the record itself are ``metadata.<key>``. The first
+dot ends the prefix, so keys may hold dots. ``owners`` maps a field to the file that states it; a field without
+an owner was set by a client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+FieldKind = Literal["text", "list", "time"]
+
+CORE_FIELDS: Final[Mapping[str, FieldKind]] = {
+    "type": "text",
+    "name": "text",
+    "title": "text",
+    "status": "text",
+    "created_at": "time",
+    "updated_at": "time",
+    "source": "text",
+    "tags": "list",
+    "owner": "text",
+    "priority": "text",
+    "severity": "text",
+    "links": "list",
+    "text_ref": "text",
+}
+STAMPS: Final[tuple[str, ...]] = ("created_at", "updated_at", "source")
+"""Fields that a commit fills in when nobody states them; they are members of ``Node`` and ``Link``."""
+
+OBJECT_FIELDS: Final = ("attributes", "metadata")
+CLIENT: Final = ""
+"""The source of a statement made by a person or an agent, as opposed to a file's path."""
+
+
+class Node(msgspec.Struct, frozen=True):
+    """An entity. ``version`` is the seq that last changed it, ``created_seq`` the one that made it."""
+
+    id: str
+    fields: dict[str, Any]
+    owners: dict[str, str]
+    created_at: str
+    updated_at: str
+    source: str
+    created_seq: int
+    version: int
+
+    @property
+    def type(self) -> str:
+        """Return the entity's type."""
+        return str(self.fields.get("type", ""))
+
+    @property
+    def path(self) -> str:
+        """Return the file that defines the entity, or the empty text when a client did."""
+        return self.owners.get("type", CLIENT)
+
+
+class Statement(msgspec.Struct, frozen=True, order=True):
+    """Who says that a link holds: a file's path or the client.
+
+    ``said`` is the id of the entity whose document named the other end without a type (a bare link), else "".
+    ``via`` is the client's own name of its source, for a statement of a client.
+    """
+
+    src: str
+    said: str = ""
+    via: str = ""
+
+    @property
+    def source(self) -> str:
+        """Return what to show as the source of this statement."""
+        return self.src or self.via
+
+
+class Link(msgspec.Struct, frozen=True):
+    """An edge. It stands while both ends exist and its type is known; a bare link to an unknown id has type "".
+
+    ``fields`` holds ``confidence``, ``attributes.<key>`` and ``metadata.<key>``. An end is the id of a node or
+    of another link.
+    """
+
+    id: str
+    type: str
+    kind: str
+    from_id: str
+    to_id: str
+    fields: dict[str, Any]
+    owners: dict[str, str]
+    statements: tuple[Statement, ...]
+    stands: bool
+    created_at: str
+    created_by: str
+    created_seq: int
+    version: int
+
+
+class NoteOnFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One problem that was found when a file was last read; ``line`` 0 is the whole file."""
+
+    line: int
+    code: str
+    message: str
+    hint: str = ""
+    severity: str = "error"
+
+
+class SourceFile(msgspec.Struct, frozen=True):
+    """A file that an extractor read: the SHA-256 of the content last taken in, and whether all of it was."""
+
+    path: str
+    hash: str
+    extractor: str
+    is_ok: bool
+    problems: tuple[NoteOnFile, ...]
+    version: int
+
+
+def nested(fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the members of ``attributes`` or ``metadata`` out of a flat field map, keys sorted."""
+    head = prefix + "."
+    return {key[len(head) :]: fields[key] for key in sorted(fields) if key.startswith(head)}
+
+
+def entity_json(node: Node) -> dict[str, Any]:
+    """Return an entity as the contract shows it: every field that is set, and ``version``."""
+    shown: dict[str, Any] = {"id": node.id}
+    stamps = {"created_at": node.created_at, "updated_at": node.updated_at, "source": node.source}
+    for name in CORE_FIELDS:
+        value = stamps[name] if name in stamps else node.fields.get(name)
+        if value is not None and not (name == "name" and value == node.id):
+            shown[name] = value
+    for prefix in OBJECT_FIELDS:
+        members = nested(node.fields, prefix)
+        if members:
+            shown[prefix] = members
+    shown["version"] = node.version
+    return shown
+
+
+def edge_json(link: Link) -> dict[str, Any]:
+    """Return an edge as the contract shows it; ``sources`` lists every file or client that states it."""
+    shown: dict[str, Any] = {"type": link.type, "from": link.from_id, "to": link.to_id}
+    if link.kind:
+        shown["kind"] = link.kind
+    if "confidence" in link.fields:
+        shown["confidence"] = link.fields["confidence"]
+    for prefix in OBJECT_FIELDS:
+        members = nested(link.fields, prefix)
+        if members:
+            shown[prefix] = members
+    shown |= {
+        "created_at": link.created_at,
+        "created_by": link.created_by,
+        "source": link.statements[0].source,
+        "sources": [statement.source for statement in link.statements],
+        "version": link.version,
+    }
+    if not link.stands:
+        shown["unresolved"] = True
+    return shown

@@ -1,0 +1,82 @@
+"""Plan what a client removes: never a file's fact, and nothing that others point at unless that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kbcore.changeset import EdgeDelete, EntityDelete
+from kbcore.model import CLIENT, Link
+from kbcore.planning.findings import Findings, edge_key, edge_words
+from kbcore.record import DropNode, WithdrawLink
+
+_SHOWN = 10
+
+
+def plan_edge_deletion(found: Findings, item: EdgeDelete, *, cascade: bool) -> None:
+    """Add the withdrawal of a client's edge, or the problems that stand against it."""
+    link = found.state.links.get(edge_key(item))
+    words = edge_words(item)
+    if link is None:
+        found.wrong(item.path, "not_found", f"There is no edge {words}.", "`kb query edge` lists the edges.")
+        return
+    files = _files(link)
+    if len(files) == len(link.statements):
+        message = f"The edge {words} is stated by {', '.join(files)}."
+        found.wrong(item.path, "derived_fact", message, f"Remove it from {files[0]} and run `kb sync`.", files[0])
+        return
+    if files:
+        found.warnings.append(f"{words} still stands: {', '.join(files)} states it as well.")
+    else:
+        _release(found, item.path, link.id, words, cascade=cascade, leaving={link.id})
+    found.ops.append(_withdrawal(link))
+
+
+def plan_entity_deletions(found: Findings, items: Sequence[EntityDelete], *, cascade: bool) -> None:
+    """Add the removal of entities and of their own edges, or the problems that stand against it."""
+    leaving = {item.id for item in items}
+    for item in items:
+        node = found.state.nodes.get(item.id)
+        if node is None:
+            message = f"There is no entity {item.id!r}; nothing was deleted."
+            found.wrong(f"{item.path}.id", "not_found", message, found.hint_for_id(item.id).strip())
+            continue
+        stated = sorted(set(node.owners.values()))
+        if stated:
+            message = f"{item.id} is stated by {', '.join(stated)}."
+            hint = f"Delete it in {stated[0]} and run `kb sync`."
+            found.wrong(item.path, "derived_fact", message, hint, stated[0])
+            continue
+        _release(found, item.path, item.id, item.id, cascade=cascade, leaving=leaving)
+        found.ops.append(DropNode(id=item.id, base=node.version))
+        found.types[item.id] = None
+
+
+def _release(found: Findings, path: str, key: str, words: str, *, cascade: bool, leaving: set[str]) -> None:
+    """Let go of the links of what is about to be removed, or note who still points at it."""
+    pointing = []
+    for link in found.state.links_of(key):
+        files = _files(link)
+        other = link.from_id if link.to_id == key else link.to_id
+        is_pointed_at = link.to_id == key or bool(files)
+        if link.stands and is_pointed_at and other not in leaving and not cascade:
+            pointing.append(edge_words(link))
+            continue
+        if files:
+            found.warnings.append(f"{edge_words(link)} is stated by {', '.join(files)} and stays, unresolved.")
+        if len(files) < len(link.statements):
+            _release(found, path, link.id, words, cascade=cascade, leaving={*leaving, link.id})
+            withdrawal = _withdrawal(link)
+            if withdrawal not in found.ops:
+                found.ops.append(withdrawal)
+    if pointing:
+        more = f" and {len(pointing) - _SHOWN} more" if len(pointing) > _SHOWN else ""
+        message = f"{words} is still pointed at: {', '.join(pointing[:_SHOWN])}{more}."
+        found.wrong(path, "in_use", message, "Remove these edges first, or delete with `cascade`.")
+
+
+def _files(link: Link) -> list[str]:
+    return [statement.src for statement in link.statements if statement.src != CLIENT]
+
+
+def _withdrawal(link: Link) -> WithdrawLink:
+    return WithdrawLink(type=link.type, kind=link.kind, from_id=link.from_id, to_id=link.to_id, base=link.version)

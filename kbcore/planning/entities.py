@@ -1,0 +1,94 @@
+"""Plan the entities that a client writes: fields named are replaced, all others stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kbcore.changeset import EntityWrite
+from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, STAMPS, Node
+from kbcore.planning.findings import Findings, is_same, replaced
+from kbcore.record import PutNode
+from kbcore.schema import EntityType, attribute_problem
+from kbcore.suggest import did_you_mean
+from kbcore.values import normal_time
+
+
+def plan_entity(found: Findings, item: EntityWrite) -> None:
+    """Add the operation that writes one entity, or the problems that stand against it."""
+    old = found.state.nodes.get(item.id)
+    definition = _definition(found, item, old)
+    if definition is None:
+        return
+    fields, owners = (old.fields, old.owners) if old else ({}, {})
+    wanted, unset = _wanted(item, fields, owners)
+    _check_required(found, item, definition, {**fields, **wanted}, unset)
+    _check_attributes(found, item, definition, wanted)
+    shown = _shown(old)
+    values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
+    found.check_owned(item.path, item.id, owners, [*values, *unset])
+    if values or unset:
+        if "type" in values:
+            found.types[item.id] = definition.name
+        found.ops.append(PutNode(id=item.id, base=old.version if old else 0, set=values, unset=tuple(unset)))
+
+
+def _definition(found: Findings, item: EntityWrite, old: Node | None) -> EntityType | None:
+    name = item.values.get("type", old.type if old else None)
+    if name is None:
+        hint = f"{item.id!r} is new: say what it is. {did_you_mean('', found.schema.entities)}"
+        found.wrong(f"{item.path}.type", "missing_field", f"`type` of {item.id!r} is missing.", hint)
+        return None
+    definition = found.schema.entities.get(name)
+    if definition is None:
+        hint = did_you_mean(name, found.schema.entities)
+        found.wrong(f"{item.path}.type", "unknown_type", f"There is no entity type {name!r}.", hint)
+    return definition
+
+
+def _wanted(
+    item: EntityWrite, fields: Mapping[str, Any], owners: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the flat fields that the item sets, and those that it removes."""
+    wanted = {name: normal_time(value) if CORE_FIELDS[name] == "time" else value for name, value in item.values.items()}
+    unset = [name for name in item.removed if name in CORE_FIELDS and name in fields]
+    for prefix in OBJECT_FIELDS:
+        if prefix in item.objects or prefix in item.removed:
+            more, gone = replaced(fields, owners, prefix, item.objects.get(prefix, {}))
+            wanted |= more
+            unset += gone
+    return wanted, unset
+
+
+def _shown(old: Node | None) -> dict[str, Any]:
+    if old is None:
+        return {}
+    stamps: dict[str, Any] = {name: getattr(old, name) for name in STAMPS}
+    return {**old.fields, **stamps}
+
+
+def _check_required(
+    found: Findings,
+    item: EntityWrite,
+    definition: EntityType,
+    fields: Mapping[str, Any],
+    unset: Sequence[str],
+) -> None:
+    declared = [f"attributes.{name}" for name, one in definition.attributes.items() if one.required]
+    for name in ("type", *definition.required, *declared):
+        if name in item.removed or name in unset:
+            message = f"`{name}` of {item.id!r} is required and cannot be removed."
+            found.wrong(f"{item.path}.{name}", "required_field", message, "Give it another value.")
+        elif name not in fields:
+            needed = ", ".join((*definition.required, *declared))
+            hint = f"Add `{name}`; a {definition.name} needs {needed}."
+            found.wrong(f"{item.path}.{name}", "missing_field", f"`{name}` of {item.id!r} is missing.", hint)
+
+
+def _check_attributes(found: Findings, item: EntityWrite, definition: EntityType, wanted: Mapping[str, Any]) -> None:
+    for name, attribute in definition.attributes.items():
+        field = f"attributes.{name}"
+        fault = attribute_problem(attribute, wanted[field]) if field in wanted else ""
+        if fault:
+            message = f"`{field}` of {item.id!r} {fault}."
+            found.wrong(f"{item.path}.{field}", "wrong_type", message, attribute.description)

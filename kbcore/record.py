@@ -1,0 +1,133 @@
+"""What one journal record says: who, when, why, and the operations. The vocabulary of the journal.
+
+Every operation carries values, never a whole state: the fields it sets or removes on the element it names, the
+source that states them (``src``: a file's path, or "" for the client), and ``base``, the version of the element
+that it was made on (0: it did not exist). A record with an operation or a member that this program does not know
+is refused, never skipped.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.errors import FormatTooNew, JournalCorrupt
+from kbcore.model import CLIENT, NoteOnFile
+
+VOCABULARY: Final = 1
+"""Raised when an operation changes its meaning; older numbers are upcast on read."""
+
+
+class _Op(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op"):
+    """What all operations share: the way they are written."""
+
+
+class PutNode(_Op, frozen=True, tag="put"):
+    """Set and remove fields of an entity, which comes into being if it does not exist."""
+
+    id: str
+    base: int
+    set: dict[str, Any] = {}
+    unset: tuple[str, ...] = ()
+    src: str = CLIENT
+
+
+class DropNode(_Op, frozen=True, tag="drop"):
+    """Remove an entity. Links of others to it stay, unresolved."""
+
+    id: str
+    base: int
+
+
+class StateLink(_Op, frozen=True, tag="link", rename={"from_id": "from", "to_id": "to"}):
+    """State an edge on behalf of a source, and set or remove its fields."""
+
+    type: str
+    from_id: str
+    to_id: str
+    base: int
+    kind: str = ""
+    set: dict[str, Any] = {}
+    unset: tuple[str, ...] = ()
+    src: str = CLIENT
+    said: str = ""
+
+
+class WithdrawLink(_Op, frozen=True, tag="unlink", rename={"from_id": "from", "to_id": "to"}):
+    """Withdraw one source's statement of an edge; with the last statement, the edge goes."""
+
+    type: str
+    from_id: str
+    to_id: str
+    base: int
+    kind: str = ""
+    src: str = CLIENT
+
+
+class ReadSource(_Op, frozen=True, tag="source"):
+    """Note that a file was read: the SHA-256 of its content and what was wrong with it."""
+
+    path: str
+    hash: str
+    extractor: str
+    base: int
+    is_ok: bool = True
+    problems: tuple[NoteOnFile, ...] = ()
+
+
+class ForgetSource(_Op, frozen=True, tag="forget"):
+    """Note that a file is gone."""
+
+    path: str
+    base: int
+
+
+Operation = PutNode | DropNode | StateLink | WithdrawLink | ReadSource | ForgetSource
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One validated changeset as it stands in the journal. ``digest`` is of the request's content."""
+
+    schema: int
+    changeset_id: str
+    digest: str
+    at: str
+    actor: str
+    source: str
+    tool: str
+    ops: tuple[Operation, ...]
+    message: str = ""
+    unchanged: tuple[str, ...] = ()
+    edges_unchanged: int = 0
+    warnings: tuple[str, ...] = ()
+    clock: str = ""
+    """The wall clock when it was behind the head's time; ``at`` never decreases."""
+    repair: str = ""
+    """What recovery or a person did to the journal before this record."""
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Record)
+
+
+def encode(record: Record) -> bytes:
+    """Return the record as the JSON text that a journal line carries."""
+    return _encoder.encode(record)
+
+
+def decode(raw: bytes, *, seq: int) -> Record:
+    """Return the record of a journal line.
+
+    Raises: ``FormatTooNew`` for a vocabulary, operation or member that is not known here; ``JournalCorrupt``
+    for bytes that are no record at all, although their digest holds.
+    """
+    try:
+        record = _decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        raise FormatTooNew(f"Record {seq} holds something that this KB does not know: {error}.") from error
+    except msgspec.DecodeError as error:
+        raise JournalCorrupt(f"Record {seq} is not JSON: {error}.") from error
+    if record.schema > VOCABULARY:
+        raise FormatTooNew(f"Record {seq} uses vocabulary {record.schema}; this KB knows up to {VOCABULARY}.")
+    return record

@@ -1,0 +1,165 @@
+"""The types of entities and edges: KB's own and the project's. Plain data with questions that others ask of it.
+
+An end of an edge is the name of an entity type, ``any`` (every entity) or ``link`` (another edge).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+ANY: Final = "any"
+LINK: Final = "link"
+
+AttributeType = Literal["text", "number", "boolean", "list", "object", "any"]
+
+
+class Attribute(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An attribute that a type declares. ``values`` lists the allowed ones, if only some are."""
+
+    type: AttributeType = "any"
+    required: bool = False
+    values: tuple[str, ...] = ()
+    description: str = ""
+
+
+class EntityType(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A type of entity. ``status_default`` is what a file that states no status gets."""
+
+    name: str
+    description: str = ""
+    required: tuple[str, ...] = ("title", "status")
+    status_default: str = "draft"
+    statuses: tuple[str, ...] = ()
+    attributes: dict[str, Attribute] = {}
+    origin: str = ""
+    """The schema file that defines it; empty for KB's own."""
+
+
+class EdgeType(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A type of edge: which entity types may stand at its ends, and whether a cycle breaks a rule."""
+
+    name: str
+    from_types: tuple[str, ...]
+    to_types: tuple[str, ...]
+    description: str = ""
+    acyclic: bool = False
+    needs_kind: bool = False
+    origin: str = ""
+
+
+class Schema(msgspec.Struct, frozen=True):
+    """All types in force for one request."""
+
+    entities: dict[str, EntityType]
+    edges: dict[str, EdgeType]
+
+    def fits(self, edge: str, from_type: str, to_type: str) -> bool:
+        """Tell whether an edge may lead from one type to the other; ``link`` is the type of an edge's end."""
+        definition = self.edges.get(edge)
+        return definition is not None and (
+            _admits(definition.from_types, from_type) and _admits(definition.to_types, to_type)
+        )
+
+    def bare_edge(self, subject_type: str, target_type: str) -> tuple[str, str, bool]:
+        """Return the edge that a bare link from a subject to a target means, as (type, kind, is_reversed).
+
+        It is the one edge type with named ends that fits, in whichever direction; when none or several fit it
+        is ``relates_to`` with the kind ``link``.
+        """
+        found = {
+            (name, is_reversed)
+            for name, edge in self.edges.items()
+            if not edge.needs_kind and ANY not in (*edge.from_types, *edge.to_types)
+            for is_reversed in (False, True)
+            if self.fits(name, *((target_type, subject_type) if is_reversed else (subject_type, target_type)))
+        }
+        if subject_type == target_type:
+            found = {(name, is_reversed) for name, is_reversed in found if not is_reversed}
+        if len(found) == 1:
+            name, is_reversed = found.pop()
+            return name, "", is_reversed
+        return "relates_to", "link", False
+
+
+def _admits(ends: tuple[str, ...], end_type: str) -> bool:
+    return end_type in ends or (ANY in ends and end_type != LINK)
+
+
+def _entity(name: str, description: str, status: str, **attributes: Attribute) -> EntityType:
+    return EntityType(name, description, status_default=status, attributes=attributes)
+
+
+def _edge(
+    name: str, ends: tuple[str, str], description: str, *, acyclic: bool = False, needs_kind: bool = False
+) -> EdgeType:
+    from_types, to_types = (tuple(end.split()) for end in ends)
+    return EdgeType(name, from_types, to_types, description, acyclic=acyclic, needs_kind=needs_kind)
+
+
+CORE_ENTITIES: Final = (
+    _entity("req", "A requirement: something the product must do or be.", "draft"),
+    _entity("scenario", "A behaviour of the product, as in BDD.", "draft"),
+    _entity(
+        "test",
+        "A test that verifies requirements.",
+        "active",
+        kind=Attribute("text", values=("unit", "integration", "e2e"), description="How much it takes in."),
+    ),
+    _entity("adr", "An architecture decision record.", "proposed"),
+    _entity("flag", "A feature flag.", "active"),
+    _entity("event", "A domain or system event.", "active"),
+    _entity(
+        "symbol",
+        "A function, class or module, in any language.",
+        "active",
+        kind=Attribute("text", description="What it is in its language: function, class, module, …"),
+        file=Attribute("text", description="The file that holds it, from the root of the repository."),
+        line=Attribute("any", description="The line at which it begins."),
+    ),
+    _entity("component", "A part of the system.", "active"),
+)
+
+CORE_EDGES: Final = (
+    _edge("depends_on", ("req", "req"), "The first cannot be met without the second.", acyclic=True),
+    _edge("specified_by", ("req", "scenario"), "The scenario says what the requirement means."),
+    _edge("verified_by", ("req", "test"), "The test shows that the requirement is met."),
+    _edge("implements", ("symbol", "req"), "The symbol does what the requirement asks."),
+    _edge("covered_by", ("symbol", "test"), "The test runs the symbol."),
+    _edge("constrained_by", ("symbol", "adr"), "The decision limits how the symbol may be written."),
+    _edge("affects", ("adr", "symbol component"), "The decision changes that part."),
+    _edge("guards", ("flag", "symbol event req"), "The flag switches it on and off."),
+    _edge("publishes", ("symbol", "event"), "The symbol emits the event."),
+    _edge("consumes", ("symbol", "event"), "The symbol reacts to the event."),
+    _edge("supersedes", (ANY, ANY), "The first, the newer, takes the place of the second.", acyclic=True),
+    _edge("relates_to", (ANY, ANY), "Any other relationship; its kind says which.", needs_kind=True),
+)
+
+
+def schema_of(entities: Iterable[EntityType], edges: Iterable[EdgeType]) -> Schema:
+    """Return a schema out of definitions; a later one of the same name takes the place of an earlier one."""
+    return Schema({entity.name: entity for entity in entities}, {edge.name: edge for edge in edges})
+
+
+CORE: Final = schema_of(CORE_ENTITIES, CORE_EDGES)
+"""KB's own vocabulary, the same in every store."""
+
+
+def attribute_problem(attribute: Attribute, value: Any) -> str:
+    """Return what is wrong with a value of a declared attribute, or the empty text."""
+    kinds: Mapping[str, tuple[type, ...]] = {
+        "text": (str,),
+        "number": (int, float),
+        "boolean": (bool,),
+        "list": (list,),
+        "object": (dict,),
+    }
+    expected = kinds.get(attribute.type)
+    is_boolean = isinstance(value, bool)
+    if expected and (not isinstance(value, expected) or (is_boolean and attribute.type != "boolean")):
+        return f"must be a {attribute.type}"
+    if attribute.values and value not in attribute.values:
+        return f"must be one of {', '.join(attribute.values)}"
+    return ""

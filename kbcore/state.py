@@ -1,0 +1,296 @@
+"""Fold operations into state. Pure: the same operations on the same state always give the same state.
+
+A ``State`` is a working set. For a full replay it starts empty and holds everything; for one changeset it is
+loaded with the elements that ``needs`` names, and gives the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from kbcore.ids import link_id
+from kbcore.model import CLIENT, STAMPS, Link, Node, SourceFile, Statement
+from kbcore.record import DropNode, ForgetSource, Operation, PutNode, ReadSource, StateLink, WithdrawLink
+
+E = TypeVar("E")
+_LINK_STAMPS: Final[tuple[str, ...]] = ("created_at", "created_by", "source")
+
+
+class Stamp(msgspec.Struct, frozen=True):
+    """What a record gives to everything that it changes."""
+
+    seq: int
+    at: str
+    actor: str
+    source: str
+
+
+class Change(msgspec.Struct, Generic[E], frozen=True):
+    """One element as it stood before a record and as it stands after it; None where it does not exist."""
+
+    key: str
+    before: E | None
+    after: E | None
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """Everything that one record changed, each element once, in the order of the first change."""
+
+    nodes: tuple[Change[Node], ...] = ()
+    links: tuple[Change[Link], ...] = ()
+    sources: tuple[Change[SourceFile], ...] = ()
+
+    def __bool__(self) -> bool:
+        """Tell whether anything changed at all."""
+        return bool(self.nodes or self.links or self.sources)
+
+
+class Needs(msgspec.Struct, frozen=True):
+    """What must be loaded before operations can be folded.
+
+    ``nodes``, ``links`` and ``sources`` are keys; ``touching`` are the ids whose links, and links about these,
+    may stand or fall. The ends of every link that is loaded must be loaded too.
+    """
+
+    nodes: frozenset[str]
+    links: frozenset[str]
+    touching: frozenset[str]
+    sources: frozenset[str]
+
+
+def needs(ops: Iterable[Operation]) -> Needs:
+    """Return what the fold of these operations reads."""
+    nodes: set[str] = set()
+    links: set[str] = set()
+    touching: set[str] = set()
+    sources: set[str] = set()
+    for op in ops:
+        if isinstance(op, PutNode):
+            nodes.add(op.id)
+            if op.base == 0:
+                touching.add(op.id)
+        elif isinstance(op, DropNode):
+            nodes.add(op.id)
+            touching.add(op.id)
+        elif isinstance(op, StateLink | WithdrawLink):
+            key = link_id(op.type, op.kind, op.from_id, op.to_id)
+            links.add(key)
+            nodes.update((op.from_id, op.to_id))
+            touching.add(key)
+        else:
+            sources.add(op.path)
+    return Needs(frozenset(nodes), frozenset(links), frozenset(touching), frozenset(sources))
+
+
+class State:
+    """The elements at one seq, by key, and which links touch an id. Changed only by ``apply``."""
+
+    def __init__(
+        self, nodes: Iterable[Node] = (), links: Iterable[Link] = (), sources: Iterable[SourceFile] = ()
+    ) -> None:
+        self.nodes: dict[str, Node] = {node.id: node for node in nodes}
+        self.links: dict[str, Link] = {}
+        self.sources: dict[str, SourceFile] = {source.path: source for source in sources}
+        self.touching: dict[str, dict[str, None]] = {}
+        for link in links:
+            self._index(link)
+
+    def exists(self, end: str) -> bool:
+        """Tell whether an id names a node, or a link that stands."""
+        if end in self.nodes:
+            return True
+        link = self.links.get(end)
+        return link is not None and link.stands
+
+    def links_of(self, end: str) -> list[Link]:
+        """Return the links that have this id as an end, in a stable order."""
+        return [self.links[key] for key in self.touching.get(end, ())]
+
+    def _index(self, link: Link) -> None:
+        self.links[link.id] = link
+        self.touching.setdefault(link.from_id, {})[link.id] = None
+        self.touching.setdefault(link.to_id, {})[link.id] = None
+
+    def _unindex(self, link: Link) -> None:
+        del self.links[link.id]
+        for end in {link.from_id, link.to_id}:
+            self.touching[end].pop(link.id, None)
+
+
+class _Before:
+    """The first value of each element that a record touches: what makes the list of changes."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node | None] = {}
+        self.links: dict[str, Link | None] = {}
+        self.sources: dict[str, SourceFile | None] = {}
+
+
+def apply(state: State, stamp: Stamp, ops: Iterable[Operation]) -> Changes:
+    """Fold the operations of one record into the state and return what changed.
+
+    An operation that sets what already stands changes nothing, and bumps no version.
+    """
+    before = _Before()
+    for op in ops:
+        if isinstance(op, PutNode):
+            _put(state, stamp, op, before)
+        elif isinstance(op, StateLink):
+            _state_link(state, stamp, op, before)
+        elif isinstance(op, DropNode):
+            if op.id in state.nodes:
+                before.nodes.setdefault(op.id, state.nodes.pop(op.id))
+        elif isinstance(op, WithdrawLink):
+            _withdraw_link(state, stamp, op, before)
+        else:
+            _note_source(state, stamp, op, before)
+    _settle(state, stamp, before)
+    return _changes(state, before)
+
+
+def _merge(
+    op: PutNode | StateLink, fields: Mapping[str, Any], owners: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return fields and owners after the operation's values were set and removed."""
+    merged, owned = {**fields, **op.set}, dict(owners)
+    for name in op.set:
+        if op.src != CLIENT:
+            owned[name] = op.src
+        else:
+            owned.pop(name, None)
+    for name in op.unset:
+        merged.pop(name, None)
+        owned.pop(name, None)
+    return merged, owned
+
+
+def _holds(element: Node | Link | None, stated: Mapping[str, Any]) -> bool:
+    """Tell whether an element carries these stamps already."""
+    return all(getattr(element, name) == value for name, value in stated.items())
+
+
+def _put(state: State, stamp: Stamp, op: PutNode, before: _Before) -> None:
+    old = state.nodes.get(op.id)
+    before.nodes.setdefault(op.id, old)
+    fields, owners = _merge(op, old.fields if old else {}, old.owners if old else {})
+    stated = {name: fields.pop(name) for name in STAMPS if name in fields}
+    if old is not None and (fields, owners) == (old.fields, old.owners) and _holds(old, stated):
+        return
+    is_fixed = old is not None and "updated_at" in owners
+    state.nodes[op.id] = Node(
+        id=op.id,
+        fields=fields,
+        owners=owners,
+        created_at=stated.get("created_at") or (old.created_at if old else stamp.at),
+        updated_at=stated.get("updated_at") or (old.updated_at if old and is_fixed else stamp.at),
+        source=stated.get("source") or op.src or (old.source if old else stamp.source),
+        created_seq=old.created_seq if old else stamp.seq,
+        version=stamp.seq,
+    )
+
+
+def _state_link(state: State, stamp: Stamp, op: StateLink, before: _Before) -> None:
+    key = link_id(op.type, op.kind, op.from_id, op.to_id)
+    old = state.links.get(key)
+    before.links.setdefault(key, old)
+    fields, owners = _merge(op, old.fields if old else {}, old.owners if old else {})
+    stated: dict[str, Any] = {name: fields.pop(name) for name in _LINK_STAMPS if name in fields}
+    mine = next((s for s in old.statements if s.src == op.src), None) if old else None
+    via = "" if op.src else stated.pop("source", mine.via if mine else stamp.source)
+    others = tuple(s for s in old.statements if s is not mine) if old else ()
+    statements = tuple(sorted((*others, Statement(op.src, op.said, via))))
+    is_same = old is not None and (fields, owners, statements) == (old.fields, old.owners, old.statements)
+    if is_same and _holds(old, stated):
+        return
+    state._index(  # noqa: SLF001 - the fold is the only writer of a state, and lives beside it
+        Link(
+            id=key,
+            type=op.type,
+            kind=op.kind,
+            from_id=op.from_id,
+            to_id=op.to_id,
+            fields=fields,
+            owners=owners,
+            statements=statements,
+            stands=old.stands if old else False,
+            created_at=stated.get("created_at") or (old.created_at if old else stamp.at),
+            created_by=stated.get("created_by") or (old.created_by if old else stamp.actor),
+            created_seq=old.created_seq if old else stamp.seq,
+            version=stamp.seq,
+        )
+    )
+
+
+def _withdraw_link(state: State, stamp: Stamp, op: WithdrawLink, before: _Before) -> None:
+    key = link_id(op.type, op.kind, op.from_id, op.to_id)
+    old = state.links.get(key)
+    if old is None or all(statement.src != op.src for statement in old.statements):
+        return
+    before.links.setdefault(key, old)
+    statements = tuple(statement for statement in old.statements if statement.src != op.src)
+    if not statements:
+        state._unindex(old)  # noqa: SLF001 - as above
+        return
+    gone = {name for name, owner in old.owners.items() if owner == op.src and op.src != CLIENT}
+    if op.src == CLIENT:
+        gone = {name for name in old.fields if name not in old.owners}
+    state.links[key] = msgspec.structs.replace(
+        old,
+        fields={name: value for name, value in old.fields.items() if name not in gone},
+        owners={name: owner for name, owner in old.owners.items() if name not in gone},
+        statements=statements,
+        version=stamp.seq,
+    )
+
+
+def _note_source(state: State, stamp: Stamp, op: ReadSource | ForgetSource, before: _Before) -> None:
+    old = state.sources.get(op.path)
+    before.sources.setdefault(op.path, old)
+    if isinstance(op, ForgetSource):
+        state.sources.pop(op.path, None)
+        return
+    new = SourceFile(op.path, op.hash, op.extractor, op.is_ok, op.problems, stamp.seq)
+    if old is None or msgspec.structs.replace(new, version=old.version) != old:
+        state.sources[op.path] = new
+
+
+def _settle(state: State, stamp: Stamp, before: _Before) -> None:
+    """Decide anew which links stand: those that changed, and those whose end came, went, stood or fell."""
+    moved = [key for key, old in before.nodes.items() if (old is None) != (key not in state.nodes)]
+    pending = dict.fromkeys(before.links)
+    for key, old in before.links.items():
+        if old is not None and old.stands and key not in state.links:
+            moved.append(key)
+    for end in moved:
+        pending.update(state.touching.get(end, {}))
+    while pending:
+        key = next(iter(pending))
+        del pending[key]
+        link = state.links.get(key)
+        if link is None:
+            continue
+        stands = bool(link.type) and state.exists(link.from_id) and state.exists(link.to_id)
+        if stands != link.stands:
+            before.links.setdefault(key, link)
+            state.links[key] = msgspec.structs.replace(link, stands=stands, version=stamp.seq)
+            pending.update(state.touching.get(key, {}))
+
+
+def _changes(state: State, before: _Before) -> Changes:
+    """Return what differs from before. An element that came and went within the record is no change."""
+
+    def differing(old: Mapping[str, E | None], now: Mapping[str, E]) -> tuple[Change[E], ...]:
+        return tuple(
+            Change(key, was, now.get(key))
+            for key, was in old.items()
+            if was is not now.get(key) and (was is not None or key in now)
+        )
+
+    return Changes(
+        differing(before.nodes, state.nodes),
+        differing(before.links, state.links),
+        differing(before.sources, state.sources),
+    )

@@ -1,0 +1,112 @@
+"""Turn a client's changeset into operations, or into the list of everything that is wrong with it. Pure.
+
+The state handed in holds what ``reads`` lists; nothing is written here.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kbcore.bare import resolve
+from kbcore.changeset import Changeset, EdgeDelete, EdgeWrite, EntityDelete
+from kbcore.ids import is_link_id
+from kbcore.model import Link, Node
+from kbcore.planning.deletions import plan_edge_deletion, plan_entity_deletions
+from kbcore.planning.edges import check_ends, check_retyped, plan_edge
+from kbcore.planning.entities import plan_entity
+from kbcore.planning.findings import Findings, Surroundings, edge_key, edge_words
+from kbcore.record import Operation
+from kbcore.state import Changes, Needs, State, apply
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a changeset comes to: operations to record, and what they change."""
+
+    ops: tuple[Operation, ...]
+    changes: Changes
+    unchanged: tuple[str, ...]
+    edges_unchanged: int
+    warnings: tuple[str, ...]
+
+
+def reads(changeset: Changeset) -> Needs:
+    """Return the keys that planning this changeset reads."""
+    edges: list[EdgeWrite | EdgeDelete] = [*changeset.edges, *changeset.edge_deletes]
+    ends = {end for edge in edges for end in (edge.from_id, edge.to_id)}
+    written = {item.id for item in changeset.entities}
+    deleted = {item.id for item in changeset.entity_deletes}
+    retyped = {item.id for item in changeset.entities if "type" in item.values}
+    return Needs(
+        nodes=frozenset(written | deleted | ends),
+        links=frozenset({edge_key(edge) for edge in edges} | {end for end in ends if is_link_id(end)}),
+        touching=frozenset(deleted | retyped | {edge_key(edge) for edge in changeset.edge_deletes}),
+        sources=frozenset(),
+    )
+
+
+def plan(changeset: Changeset, state: State, around: Surroundings) -> Plan:
+    """Return the operations that carry the changeset out; the state is changed to what it will be.
+
+    Raises: ``InvalidChangeset``, ``StaleBase``, ``DerivedFact`` or ``IntegrityViolation``, with every problem.
+    """
+    found = Findings(state, around)
+    _check_stale(found, changeset)
+    for entity in changeset.entities:
+        plan_entity(found, entity)
+    for edge in changeset.edges:
+        plan_edge(found, edge)
+    for item in changeset.edge_deletes:
+        plan_edge_deletion(found, item, cascade=changeset.cascade)
+    plan_entity_deletions(found, changeset.entity_deletes, cascade=changeset.cascade)
+    ops = [*found.ops, *resolve(state, found.types, around.schema)]
+    changes = apply(state, around.stamp, ops)
+    _check_after(found, changeset, changes)
+    found.refuse()
+    changed = {change.key for change in changes.nodes}
+    changed_links = {change.key for change in changes.links}
+    return Plan(
+        ops=tuple(ops),
+        changes=changes,
+        unchanged=tuple(item.id for item in changeset.entities if item.id not in changed),
+        edges_unchanged=sum(edge_key(edge) not in changed_links for edge in changeset.edges),
+        warnings=tuple(found.warnings),
+    )
+
+
+def _check_stale(found: Findings, changeset: Changeset) -> None:
+    """Note everything that the changeset names and that changed after the client read it."""
+    nodes, links, seq = found.state.nodes, found.state.links, changeset.expected_seq
+    if seq is not None:
+        for entity in changeset.entities:
+            node = nodes.get(entity.id)
+            version = node.version if node else found.around.gone.get(entity.id, 0)
+            if version > seq:
+                what = "changed" if node else "was removed"
+                _stale(found, entity.path, f"{entity.id} {what} at seq {version}, after {seq}.")
+        for edge in changeset.edges:
+            link = links.get(edge_key(edge))
+            if link and link.version > seq:
+                _stale(found, edge.path, f"{edge_words(edge)} changed at seq {link.version}, after {seq}.")
+    for item in changeset.entity_deletes:
+        _check_version(found, item, nodes.get(item.id), item.id)
+    for one in changeset.edge_deletes:
+        _check_version(found, one, links.get(edge_key(one)), edge_words(one))
+
+
+def _check_version(found: Findings, item: EntityDelete | EdgeDelete, now: Node | Link | None, words: str) -> None:
+    if now and item.expected_version not in {None, now.version}:
+        _stale(found, item.path, f"{words} is at version {now.version}, not {item.expected_version}.")
+
+
+def _stale(found: Findings, path: str, message: str) -> None:
+    found.wrong(path, "stale", message, "Read it again and decide anew.")
+
+
+def _check_after(found: Findings, changeset: Changeset, changes: Changes) -> None:
+    """Note what can only be seen in the state after the whole changeset."""
+    for edge in changeset.edges:
+        check_ends(found, edge)
+    paths = {item.id: item.path for item in changeset.entities}
+    for change in changes.nodes:
+        if change.before and change.after and change.before.type != change.after.type:
+            check_retyped(found, change.key, change.after.type, paths.get(change.key, "$"))
