@@ -1,0 +1,276 @@
+"""One branch's store: reading it at its head, and committing one changeset at a time.
+
+A reader never blocks and never looks past the head. A writer plans under the branch lock, on the state at the head,
+and answers only after the record is durable.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from kbcore import answers, limits, record
+from kbcore.answers import Outcome
+from kbcore.clock import Clock
+from kbcore.errors import ChangesetIdReused, LimitExceeded
+from kbcore.record import Operation, Record
+from kbcore.state import Changes, Stamp
+from kbcore.storage import journal
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head
+from kbcore.storage.journal import Position
+from kbcore.view.database import ViewDamaged
+from kbcore.view.fold import Entry
+from kbcore.view.view import Basis, View
+from kbcore.viewcache import ViewCache
+
+T = TypeVar("T")
+
+
+class Author(msgspec.Struct, frozen=True):
+    """Who writes (``actor``), through what (``source``), with which program and version (``tool``)."""
+
+    actor: str
+    source: str
+    tool: str
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What frames a write: the client's id for retries, the digest of its content, and why."""
+
+    changeset_id: str = ""
+    digest: str = ""
+    message: str = ""
+    dry_run: bool = False
+    limit_bytes: int = limits.MAX_CHANGESET_BYTES
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """What a planner came to: the operations, and what they change."""
+
+    ops: tuple[Operation, ...]
+    changes: Changes
+    unchanged: tuple[str, ...] = ()
+    edges_unchanged: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+Planner = Callable[[View, Stamp], Draft]
+
+
+class BranchStore:
+    """The store of one branch. Make one per branch and keep it: its view then only takes in what is new."""
+
+    def __init__(self, fs: Fs, clock: Clock, directory: Path, cache: ViewCache, *, lock_wait_s: float) -> None:
+        self._fs = fs
+        self._clock = clock
+        self._lock_wait_s = lock_wait_s
+        self._cache = cache
+        self._view: View | None = None
+        self.directory = directory
+
+    def head(self) -> Head:
+        """Return the last acknowledged head.
+
+        Raises: ``UnknownBranch``, ``HeadDamaged``, ``FormatTooNew``, ``StorageError``.
+        """
+        return journal.read_head(self._fs, self.directory)
+
+    def close(self) -> None:
+        """Let go of the view."""
+        if self._view is not None:
+            self._view.close()
+            self._view = None
+
+    def read(self, use: Callable[[View], T]) -> T:
+        """Return ``use(view)`` on a view of the last acknowledged head.
+
+        A view that turns out to be damaged is thrown away, built anew and asked again.
+        """
+        try:
+            return use(self.view())
+        except ViewDamaged:
+            self.close()
+            self._cache.discard()
+            return use(self.view())
+
+    def view(self) -> View:
+        """Return a view of the last acknowledged head. What is read through ``read`` survives a damaged cache."""
+        return journal.reading(self._fs, self.directory, self._view_at)
+
+    def _view_at(self, head: Head) -> View:
+        view = self._view
+        if view is None or view.seq > head.seq or view.basis.lineage != head.lineage:
+            self.close()
+            self._view = view = self._cache.open(head) or self._build(head)
+        self._catch_up(view, head)
+        if self._cache.is_due(view):
+            self._cache.publish(view)
+        return view
+
+    def _catch_up(self, view: View, head: Head) -> None:
+        if view.seq == head.seq and view.basis.sum == head.hash:
+            journal.check_length(self._fs, self.directory, head)
+            return
+        basis = view.basis
+        after = Position(basis.seq, basis.sum, basis.file, basis.end_bytes)
+        view.extend(self._entries(head, after), basis_of(head))
+
+    def _build(self, head: Head) -> View:
+        return self._cache.build(head, self._entries(head, None), basis_of(head))
+
+    def _entries(self, head: Head, after: Position | None) -> Iterator[Entry]:
+        for found in journal.scan(self._fs, self.directory, head, after=after):
+            decoded = record.decode(found.frame.rec, seq=found.frame.seq)
+            yield Entry(found.frame.seq, found.frame.sum, decoded, found.file, found.offset, found.length)
+
+    def record_at(self, view: View, seq: int) -> Record | None:
+        """Return the record at a seq as it stands in the journal; None when its line was pruned."""
+        rows = view.rows("select file, offset_bytes, seq from record where seq = ?", [seq])
+        if not rows or not rows[0][0]:
+            return None
+        before = view.rows("select sum from record where seq = ?", [seq - 1])
+        head = self.head()
+        previous = before[0][0] if before else head.lineage
+        found = journal.read_one(self._fs, self.directory, head, Position(seq - 1, previous, rows[0][0], rows[0][1]))
+        return record.decode(found.frame.rec, seq=seq)
+
+    def commit(
+        self,
+        author: Author,
+        request: Request,
+        plan: Planner,
+        *,
+        guard: Callable[[], None] | None = None,
+        branch: str,
+    ) -> Outcome:
+        """Plan a changeset on the state at the head and append it as one record, all or nothing.
+
+        ``guard`` runs last before anything is written, and refuses by raising.
+
+        Raises: what ``plan`` and ``guard`` raise; ``ChangesetIdReused``, ``LimitExceeded``, ``LockTimeout``,
+        ``CommitUncertain`` and the other errors of the journal, each saying truthfully whether it was applied.
+        """
+        if request.dry_run:
+            view = self.view()
+            head = self.head()
+            first = self._first_answer(view, request, branch)
+            return first or self._planned(author, request, plan, head, branch)[0]
+        with journal.writing(
+            self._fs, self.directory, self._clock, wait_s=self._lock_wait_s, command=author.tool
+        ) as writer:
+            view = self._view_at(writer.head)
+            first = self._first_answer(view, request, branch)
+            if first:
+                return first
+            outcome, draft, stamp = self._planned(author, request, plan, writer.head, branch)
+            if not draft.ops or not draft.changes:
+                return outcome
+            raw, written = self._encode(author, request, draft, stamp, outcome, writer.recovery.sentences())
+            if len(raw) > request.limit_bytes:
+                raise LimitExceeded(
+                    f"The changeset makes a record of {len(raw)} bytes; the limit is {request.limit_bytes}. "
+                    "Nothing was written."
+                )
+            if guard:
+                guard()
+            start = writer.head.head
+            head = writer.append(raw, stamp.at)
+            length = head.head.length - start.length
+            entry = Entry(head.seq, head.hash, written, start.file, start.length, length)
+            view.adopt(entry, draft.changes, basis_of(head))
+        return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *writer.recovery.sentences()))
+
+    def _planned(
+        self, author: Author, request: Request, plan: Planner, head: Head, branch: str
+    ) -> tuple[Outcome, Draft, Stamp]:
+        view = self._view_at(head)
+        stamp = Stamp(head.seq + 1, max(self._clock.now(), head.head.at), author.actor, author.source)
+        draft = plan(view, stamp)
+        will_write = bool(draft.ops and draft.changes)
+        created, updated, deleted = answers.sorted_out(draft.changes)
+        outcome = Outcome(
+            branch=branch,
+            seq=head.seq + (will_write and not request.dry_run),
+            changeset_id=request.changeset_id or secrets.token_hex(16),
+            applied=will_write and not request.dry_run,
+            duplicate=False,
+            dry_run=request.dry_run,
+            created=created,
+            updated=updated,
+            unchanged=draft.unchanged,
+            deleted=deleted,
+            edges=answers.counted(draft.changes.links, draft.edges_unchanged),
+            warnings=draft.warnings,
+        )
+        return outcome, draft, stamp
+
+    def _encode(  # noqa: PLR0913, PLR0917 - the parts of one record
+        self,
+        author: Author,
+        request: Request,
+        draft: Draft,
+        stamp: Stamp,
+        outcome: Outcome,
+        repaired: list[str],
+    ) -> tuple[bytes, Record]:
+        wall = self._clock.now()
+        written = Record(
+            schema=record.VOCABULARY,
+            changeset_id=outcome.changeset_id,
+            digest=request.digest,
+            at=stamp.at,
+            actor=author.actor,
+            source=author.source,
+            tool=author.tool,
+            ops=draft.ops,
+            message=request.message,
+            unchanged=draft.unchanged,
+            edges_unchanged=draft.edges_unchanged,
+            warnings=draft.warnings,
+            clock=wall if wall < stamp.at else "",
+            repair=" ".join(repaired),
+        )
+        return record.encode(written), written
+
+    def _first_answer(self, view: View, request: Request, branch: str) -> Outcome | None:
+        """Return the answer that this changeset id got the first time, if it is known.
+
+        Raises: ``ChangesetIdReused`` when it came with other content.
+        """
+        if not request.changeset_id:
+            return None
+        rows = view.rows("select seq, digest from record where changeset_id = ?", [request.changeset_id])
+        if not rows:
+            return None
+        seq, digest = rows[0]
+        if digest != request.digest:
+            raise ChangesetIdReused(
+                f"The changeset id {request.changeset_id!r} was used at seq {seq} with other content. Nothing was written."
+            )
+        first = self.record_at(view, seq)
+        created, updated, deleted, edges = answers.changed_at(view, seq)
+        note = () if first else ("The record itself was pruned; only its id is known.",)
+        return Outcome(
+            branch=branch,
+            seq=seq,
+            changeset_id=request.changeset_id,
+            applied=True,
+            duplicate=True,
+            dry_run=request.dry_run,
+            created=created,
+            updated=updated,
+            unchanged=first.unchanged if first else (),
+            deleted=deleted,
+            edges=msgspec.structs.replace(edges, unchanged=first.edges_unchanged if first else 0),
+            warnings=first.warnings if first else note,
+        )
+
+
+def basis_of(head: Head) -> Basis:
+    """Return what a view that is folded up to this head stands on."""
+    return Basis(head.lineage, head.seq, head.hash, head.head.at, head.head.file, head.head.length)

@@ -1,0 +1,108 @@
+"""The difference between what files say now and what the state says they said, as one list of operations. Pure.
+
+Facts belong to the file that states them. A file that could be read only in part adds what was read and takes
+nothing away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from kbcore.extract.facts import FileProblem
+from kbcore.model import NoteOnFile, SourceFile
+from kbcore.record import ForgetSource, Operation, ReadSource
+from kbcore.schema import Schema
+from kbcore.state import Changes, Needs, Stamp, State, apply
+from kbcore.sync.entities import DUPLICATE, EntityPlan, Reading, plan_entities
+from kbcore.sync.links import UNRESOLVED_PATH, Surroundings, plan_links
+
+RECONSIDERED: Final = frozenset({DUPLICATE, UNRESOLVED_PATH})
+"""Codes of problems that a change in another file may mend; such a file is read again although it did not change."""
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """What a sync comes to. ``problems`` pairs a file's path with what its author should know."""
+
+    ops: tuple[Operation, ...]
+    changes: Changes
+    problems: tuple[tuple[str, FileProblem], ...]
+    warnings: tuple[str, ...]
+
+
+def reads(readings: Sequence[Reading], gone: Sequence[str], owned: tuple[Sequence[str], Sequence[str]]) -> Needs:
+    """Return the keys that the difference reads; ``owned`` are the nodes and links that these files state now."""
+    stated = {entity.id for reading in readings for entity in reading.facts.entities}
+    targets = {link.target for reading in readings for link in reading.facts.links}
+    nodes, links = owned
+    return Needs(
+        nodes=frozenset({*stated, *targets, *nodes}),
+        links=frozenset(links),
+        touching=frozenset({*stated, *nodes}),
+        sources=frozenset({*(reading.path for reading in readings), *gone}),
+    )
+
+
+def difference(  # noqa: PLR0913 - a pure function of all that a sync knows
+    readings: Sequence[Reading],
+    gone: Sequence[str],
+    state: State,
+    schema: Schema,
+    stamp: Stamp,
+    *,
+    ids_of_path: Mapping[str, Sequence[str]],
+) -> Difference:
+    """Return the operations that bring the state to what the files say; the state is changed accordingly.
+
+    ``ids_of_path`` maps the path of a document that is not read now to the ids that it defines.
+    """
+    ordered = sorted(readings, key=lambda one: one.path)
+    absent = frozenset(gone)
+    entities = plan_entities(ordered, absent, state, schema)
+    known = {**ids_of_path, **entities.accepted}
+    links = plan_links(ordered, absent, Surroundings(state, schema, entities, known))
+    found = [(reading.path, problem) for reading in ordered for problem in reading.facts.problems]
+    problems = sorted([*found, *entities.problems, *links.problems], key=lambda one: (one[0], one[1].line, one[1].code))
+    sources = _sources(ordered, absent, state, entities, problems)
+    ops = [*entities.ops, *links.ops, *sources]
+    changes = apply(state, stamp, ops)
+    return Difference(tuple(ops), changes, tuple(problems), tuple(entities.warnings))
+
+
+def _sources(
+    readings: Sequence[Reading],
+    gone: frozenset[str],
+    state: State,
+    entities: EntityPlan,
+    problems: Sequence[tuple[str, FileProblem]],
+) -> list[Operation]:
+    """Return the operations that note which content of each file was taken in, and whether all of it was."""
+    noted: dict[str, list[NoteOnFile]] = {}
+    for path, problem in problems:
+        if problem.severity != "note":
+            note = NoteOnFile(problem.line, problem.code, problem.message, problem.hint, problem.severity)
+            noted.setdefault(path, []).append(note)
+    ops: list[Operation] = []
+    for reading in readings:
+        old = state.sources.get(reading.path)
+        notes = tuple(noted.get(reading.path, ()))
+        is_ok = reading.path not in entities.partial and all(note.severity != "error" for note in notes)
+        new = SourceFile(reading.path, reading.hash, reading.extractor, is_ok, notes, old.version if old else 0)
+        if new != old:
+            ops.append(
+                ReadSource(
+                    path=new.path,
+                    hash=new.hash,
+                    extractor=new.extractor,
+                    base=new.version,
+                    is_ok=is_ok,
+                    problems=notes,
+                )
+            )
+    for path in sorted(gone):
+        source = state.sources.get(path)
+        if source:
+            ops.append(ForgetSource(path=path, base=source.version))
+    return ops

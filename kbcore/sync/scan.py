@@ -1,0 +1,209 @@
+"""Find the files that extractors want, and the hash of each, reading only what may have changed.
+
+A stamp stands for a hash as long as size, mtime and inode are the same. Stamps of files that were changed within
+the last two seconds are not kept: a second change in the same tick of the clock would go unseen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kbcore import limits
+from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
+from kbcore.extract.globs import compiled
+from kbcore.extract.registry import run
+
+_RACY_NS: Final = 2_000_000_000
+_SKIPPED_FOLDERS: Final = frozenset({".git", ".kb"})
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """An extractor with the settings in force; ``mark`` names it, its version and its settings in a source's row."""
+
+    extractor: Extractor
+    settings: Mapping[str, Any]
+    globs: tuple[tuple[str, str | None], ...]
+    mark: str
+
+
+class FileStamp(msgspec.Struct, frozen=True, array_like=True):
+    """What a file looked like from outside when its content had this SHA-256."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+    hash: str
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A file that an extractor wants. ``facts`` are there when it was read; ``hash`` is empty when it cannot be."""
+
+    path: str
+    wanted: Wanted
+    type: str | None
+    hash: str
+    facts: Facts | None = None
+
+
+class Scan(msgspec.Struct):
+    """All files found, by path; ``stamps`` is what to keep for the next scan; ``read`` counts files opened."""
+
+    files: dict[str, Found]
+    stamps: dict[str, FileStamp]
+    read: int = 0
+
+
+def wanted(
+    extractors: Iterable[Extractor], settings: Mapping[str, Mapping[str, Any]], extra: Mapping[str, Any]
+) -> list[Wanted]:
+    """Return what to look for. ``extra`` is added to every extractor's settings.
+
+    Raises: ``InvalidConfig`` for settings that an extractor cannot use.
+    """
+    found = []
+    for extractor in extractors:
+        own = {**settings.get(extractor.name, {}), **extra}
+        globs = tuple((rule.glob, rule.type) for rule in extractor.path_rules(own))
+        digest = hashlib.sha256(_encode([own, globs])).hexdigest()[:12]
+        found.append(Wanted(extractor, own, globs, f"{extractor.name}/{extractor.version}+{digest}"))
+    return found
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What spares work: stamps of an earlier scan, and the hash and mark that the state has for each path."""
+
+    stamps: Mapping[str, FileStamp]
+    taken_in: Mapping[str, tuple[str, str]]
+    now_ns: int
+
+
+def scan(root: Path, wants: Sequence[Wanted], known: Known) -> Scan:
+    """Return every wanted file below ``root`` with the hash of its content.
+
+    A file whose content is not what the state knows is extracted while it is at hand.
+    """
+    result = Scan({}, {})
+    folders: dict[str, list[tuple[Wanted, str, str | None]]] = {}
+    for want in wants:
+        for glob, entity_type in want.globs:
+            folders.setdefault(_fixed_part(glob), []).append((want, glob, entity_type))
+    for folder, rules in sorted(folders.items()):
+        matchers = [(want, compiled(glob), entity_type) for want, glob, entity_type in rules]
+        depth = max((_depth(glob) for _, glob, _ in rules), default=0)
+        for path, entry in _walk(root, folder, depth):
+            if path in result.files:
+                continue
+            for want, pattern, entity_type in matchers:
+                if pattern.fullmatch(path):
+                    result.files[path] = _found(result, root, Found(path, want, entity_type, ""), entry, known)
+                    break
+    return result
+
+
+def _fixed_part(glob: str) -> str:
+    """Return the folder that every match of a glob lies below, "" for the root."""
+    parts = glob.removeprefix("./").split("/")
+    fixed = []
+    for part in parts[:-1]:
+        if any(character in part for character in "*?["):
+            break
+        fixed.append(part)
+    return "/".join(fixed)
+
+
+def _depth(glob: str) -> int:
+    """Return how many folders below its fixed part a glob reaches."""
+    if "**" in glob.split("/"):
+        return 64
+    fixed = _fixed_part(glob)
+    return glob.count("/") - (fixed.count("/") + 1 if fixed else 0)
+
+
+def _walk(root: Path, folder: str, depth: int) -> Iterable[tuple[str, os.DirEntry[str]]]:
+    """Yield the files below a folder, in order of path. Links to folders are not followed."""
+    try:
+        with os.scandir(root / folder if folder else root) as entries:
+            listed = sorted(entries, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError:
+        listed = []
+    for entry in listed:
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        if entry.is_dir(follow_symlinks=False):
+            if depth > 0 and entry.name not in _SKIPPED_FOLDERS:
+                yield from _walk(root, path, depth - 1)
+        else:
+            yield path, entry
+
+
+def _found(result: Scan, root: Path, blank: Found, entry: os.DirEntry[str], known: Known) -> Found:
+    def unreadable(message: str, hint: str) -> Found:
+        return _with_facts(blank, "", _unreadable(message, hint))
+
+    path = blank.path
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        shown = path.encode("utf-8", "backslashreplace").decode()
+        return unreadable(f"The name {shown!r} is not UTF-8.", "Rename the file.")
+    try:
+        about = entry.stat(follow_symlinks=True)
+        if entry.is_symlink() and not Path(os.path.realpath(entry.path)).is_relative_to(root):
+            return unreadable("It is a link that leads out of the repository.", "Put the file itself here.")
+        if not stat.S_ISREG(about.st_mode):
+            return unreadable("It is no regular file.", "Remove it, or choose other paths in .kb/config.json.")
+        if about.st_size > limits.MAX_SOURCE_FILE_BYTES:
+            message = f"It has {about.st_size} bytes; the limit is {limits.MAX_SOURCE_FILE_BYTES}."
+            return unreadable(message, "Split the document.")
+        stamp = known.stamps.get(path)
+        if stamp and (stamp.size, stamp.mtime_ns, stamp.inode) == (
+            about.st_size,
+            about.st_mtime_ns,
+            about.st_ino,
+        ):
+            result.stamps[path] = stamp
+            return msgspec.structs.replace(blank, hash=stamp.hash)
+        data = Path(entry.path).read_bytes()
+    except FileNotFoundError:
+        return unreadable("It is a link to nothing, or went away while it was read.", "Remove the link, or sync again.")
+    except OSError as error:
+        return unreadable(f"It cannot be read: {error.strerror}.", "Give yourself permission to read it.")
+    result.read += 1
+    digest = hashlib.sha256(data).hexdigest()
+    if len(data) == about.st_size and about.st_mtime_ns < known.now_ns - _RACY_NS:
+        result.stamps[path] = FileStamp(about.st_size, about.st_mtime_ns, about.st_ino, digest)
+    if known.taken_in.get(path) == (digest, blank.wanted.mark):
+        return msgspec.structs.replace(blank, hash=digest)
+    return _with_facts(blank, digest, _extract(blank, data))
+
+
+def read_facts(root: Path, found: Found) -> Found:
+    """Return a found file with what it states, read now unless it was read before."""
+    if found.facts is not None:
+        return found
+    try:
+        data = (root / found.path).read_bytes()
+    except OSError as error:
+        return _with_facts(found, "", _unreadable(f"It cannot be read: {error.strerror}.", "Sync again."))
+    return _with_facts(found, hashlib.sha256(data).hexdigest(), _extract(found, data))
+
+
+def _extract(found: Found, data: bytes) -> Facts:
+    return run(found.wanted.extractor, Source(found.path, data, found.type), found.wanted.settings)
+
+
+def _with_facts(found: Found, digest: str, facts: Facts) -> Found:
+    return msgspec.structs.replace(found, hash=digest, facts=facts)
+
+
+def _unreadable(message: str, hint: str) -> Facts:
+    return Facts(problems=(FileProblem(0, "unreadable", message, hint),), is_complete=False)

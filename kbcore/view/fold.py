@@ -1,0 +1,80 @@
+"""Fold journal records into rows: the current ones, the superseded ones and the log. No database here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kbcore.record import Record
+from kbcore.state import Change, Changes, Stamp, State, apply
+from kbcore.view.tables import link_row, node_row, source_row
+
+ROW_OF: dict[str, Any] = {"node": node_row, "link": link_row, "source": source_row}
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A record of the journal and where its line stands: file name, offset and length in bytes."""
+
+    seq: int
+    sum: str
+    record: Record
+    file: str
+    offset_bytes: int
+    length_bytes: int
+
+
+class Batch:
+    """Rows that records bring, gathered until they are loaded. One element is current at most once."""
+
+    def __init__(self) -> None:
+        self.current: dict[str, dict[str, Any]] = {"node": {}, "link": {}, "source": {}}
+        self.ended: dict[str, list[dict[str, Any]]] = {"node": [], "link": [], "source": []}
+        self.records: list[dict[str, Any]] = []
+
+    def __len__(self) -> int:
+        """Return how many rows wait to be loaded."""
+        return len(self.records) + sum(map(len, self.current.values())) + sum(map(len, self.ended.values()))
+
+    def add(self, entry: Entry, changes: Changes) -> None:
+        """Take in what one record changed. A removed element stays listed, with the value None."""
+        for table, changed in self._by_table(changes):
+            for change in changed:
+                if change.before is not None:
+                    self.ended[table].append({**ROW_OF[table](change.before), "ended": entry.seq})
+                self.current[table][change.key] = change.after
+        self.records.append(record_row(entry, changes))
+
+    @staticmethod
+    def _by_table(changes: Changes) -> Iterable[tuple[str, Iterable[Change[Any]]]]:
+        return (("node", changes.nodes), ("link", changes.links), ("source", changes.sources))
+
+
+def fold(state: State, entry: Entry) -> Changes:
+    """Apply one record to the state and return what changed."""
+    record = entry.record
+    return apply(state, Stamp(entry.seq, record.at, record.actor, record.source), record.ops)
+
+
+def record_row(entry: Entry, changes: Changes) -> dict[str, Any]:
+    """Return the log's row of a record."""
+    record = entry.record
+    return {
+        "seq": entry.seq,
+        "changeset_id": record.changeset_id,
+        "digest": record.digest,
+        "written_at": record.at,
+        "actor": record.actor,
+        "source": record.source,
+        "tool": record.tool,
+        "message": record.message,
+        "sum": entry.sum,
+        "file": entry.file,
+        "offset_bytes": entry.offset_bytes,
+        "length_bytes": entry.length_bytes,
+        "created": sum(change.before is None for change in changes.nodes),
+        "updated": sum(change.before is not None and change.after is not None for change in changes.nodes),
+        "deleted": sum(change.after is None for change in changes.nodes),
+        "edges": len(changes.links),
+    }

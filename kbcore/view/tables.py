@@ -1,0 +1,221 @@
+"""The tables of the view, and how a graph value becomes a row and comes back.
+
+Every table has three forms. ``base.X`` is the published part, read-only and the same for every process. ``X_tail``
+holds what came after it, in memory. ``X`` is the view over both that queries read; the keys in ``X_touched`` have
+moved from the base to the tail. Superseded rows go to ``X_history`` with the seq that ended them, so an element
+stood at seq S exactly when ``version <= S`` and ``ended > S`` (or it stands still).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.model import CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement, nested
+
+VIEW_FORMAT: Final = 1
+
+Columns = Mapping[str, str]
+
+NODE: Final[Columns] = {
+    "id": "VARCHAR",
+    "type": "VARCHAR",
+    "name": "VARCHAR",
+    "title": "VARCHAR",
+    "status": "VARCHAR",
+    "created_at": "VARCHAR",
+    "updated_at": "VARCHAR",
+    "source": "VARCHAR",
+    "tags": "VARCHAR[]",
+    "owner": "VARCHAR",
+    "priority": "VARCHAR",
+    "severity": "VARCHAR",
+    "links": "VARCHAR[]",
+    "text_ref": "VARCHAR",
+    "attributes": "JSON",
+    "metadata": "JSON",
+    "owners": "JSON",
+    "path": "VARCHAR",
+    "files": "VARCHAR[]",
+    "created_seq": "BIGINT",
+    "version": "BIGINT",
+}
+"""``name`` is the id where nobody gave another; ``owners`` maps a field to the file that states it; ``path`` is the
+file that defines the entity ("" for a client's); ``files`` are all files that own one of its fields."""
+
+LINK: Final[Columns] = {
+    "id": "VARCHAR",
+    "type": "VARCHAR",
+    "kind": "VARCHAR",
+    "from_id": "VARCHAR",
+    "to_id": "VARCHAR",
+    "stands": "BOOLEAN",
+    "confidence": "DOUBLE",
+    "attributes": "JSON",
+    "metadata": "JSON",
+    "created_at": "VARCHAR",
+    "created_by": "VARCHAR",
+    "source": "VARCHAR",
+    "statements": "JSON",
+    "owners": "JSON",
+    "files": "VARCHAR[]",
+    "created_seq": "BIGINT",
+    "version": "BIGINT",
+}
+"""``stands`` is false for an unresolved link (an end is missing); ``files`` are the files that state it."""
+
+SOURCE: Final[Columns] = {
+    "path": "VARCHAR",
+    "hash": "VARCHAR",
+    "extractor": "VARCHAR",
+    "is_ok": "BOOLEAN",
+    "problems": "JSON",
+    "version": "BIGINT",
+}
+
+RECORD: Final[Columns] = {
+    "seq": "BIGINT",
+    "changeset_id": "VARCHAR",
+    "digest": "VARCHAR",
+    "written_at": "VARCHAR",
+    "actor": "VARCHAR",
+    "source": "VARCHAR",
+    "tool": "VARCHAR",
+    "message": "VARCHAR",
+    "sum": "VARCHAR",
+    "file": "VARCHAR",
+    "offset_bytes": "BIGINT",
+    "length_bytes": "BIGINT",
+    "created": "BIGINT",
+    "updated": "BIGINT",
+    "deleted": "BIGINT",
+    "edges": "BIGINT",
+}
+"""``file``, ``offset_bytes`` and ``length_bytes`` say where the record's line stands in the journal; the last four
+count entities and edges that it changed. ``file`` is "" for a record whose line was pruned."""
+
+ELEMENTS: Final[Mapping[str, tuple[str, Columns]]] = {
+    "node": ("id", NODE),
+    "link": ("id", LINK),
+    "source": ("path", SOURCE),
+}
+"""The tables that have a key, a tail and a history."""
+
+_PLAIN: Final = tuple(name for name in CORE_FIELDS if name not in {"created_at", "updated_at", "source", "name"})
+_encode = msgspec.json.Encoder(order="sorted").encode
+_notes = msgspec.json.Decoder(tuple[NoteOnFile, ...])
+_said = msgspec.json.Decoder(tuple[Statement, ...])
+_object = msgspec.json.Decoder(dict[str, Any])
+_names = msgspec.json.Decoder(dict[str, str])
+
+
+def _text(value: Any) -> str:
+    return _encode(value).decode()
+
+
+def node_row(node: Node) -> dict[str, Any]:
+    """Return the row of a node; JSON columns are JSON text."""
+    row: dict[str, Any] = {name: node.fields.get(name) for name in _PLAIN}
+    row |= {
+        "id": node.id,
+        "name": node.fields.get("name", node.id),
+        "created_at": node.created_at,
+        "updated_at": node.updated_at,
+        "source": node.source,
+        "attributes": _text(nested(node.fields, "attributes")),
+        "metadata": _text(nested(node.fields, "metadata")),
+        "owners": _text(node.owners),
+        "path": node.path,
+        "files": sorted(set(node.owners.values())),
+        "created_seq": node.created_seq,
+        "version": node.version,
+    }
+    return row
+
+
+def node_of(row: Sequence[Any]) -> Node:
+    """Return the node of a row whose cells stand in the order of ``NODE``."""
+    cells = dict(zip(NODE, row, strict=False))
+    fields = {name: cells[name] for name in _PLAIN if cells[name] is not None}
+    if cells["name"] != cells["id"]:
+        fields["name"] = cells["name"]
+    for prefix in ("attributes", "metadata"):
+        if cells[prefix] != "{}":
+            fields |= {f"{prefix}.{key}": value for key, value in _object.decode(cells[prefix]).items()}
+    return Node(
+        id=cells["id"],
+        fields=fields,
+        owners=_names.decode(cells["owners"]),
+        created_at=cells["created_at"],
+        updated_at=cells["updated_at"],
+        source=cells["source"],
+        created_seq=cells["created_seq"],
+        version=cells["version"],
+    )
+
+
+def link_row(link: Link) -> dict[str, Any]:
+    """Return the row of a link; JSON columns are JSON text."""
+    return {
+        "id": link.id,
+        "type": link.type,
+        "kind": link.kind,
+        "from_id": link.from_id,
+        "to_id": link.to_id,
+        "stands": link.stands,
+        "confidence": link.fields.get("confidence"),
+        "attributes": _text(nested(link.fields, "attributes")),
+        "metadata": _text(nested(link.fields, "metadata")),
+        "created_at": link.created_at,
+        "created_by": link.created_by,
+        "source": link.statements[0].source,
+        "statements": _text(link.statements),
+        "owners": _text(link.owners),
+        "files": sorted({statement.src for statement in link.statements if statement.src}),
+        "created_seq": link.created_seq,
+        "version": link.version,
+    }
+
+
+def link_of(row: Sequence[Any]) -> Link:
+    """Return the link of a row whose cells stand in the order of ``LINK``."""
+    cells = dict(zip(LINK, row, strict=False))
+    fields: dict[str, Any] = {} if cells["confidence"] is None else {"confidence": cells["confidence"]}
+    for prefix in ("attributes", "metadata"):
+        if cells[prefix] != "{}":
+            fields |= {f"{prefix}.{key}": value for key, value in _object.decode(cells[prefix]).items()}
+    return Link(
+        id=cells["id"],
+        type=cells["type"],
+        kind=cells["kind"],
+        from_id=cells["from_id"],
+        to_id=cells["to_id"],
+        fields=fields,
+        owners=_names.decode(cells["owners"]),
+        statements=_said.decode(cells["statements"]),
+        stands=cells["stands"],
+        created_at=cells["created_at"],
+        created_by=cells["created_by"],
+        created_seq=cells["created_seq"],
+        version=cells["version"],
+    )
+
+
+def source_row(source: SourceFile) -> dict[str, Any]:
+    """Return the row of a source file."""
+    return {
+        "path": source.path,
+        "hash": source.hash,
+        "extractor": source.extractor,
+        "is_ok": source.is_ok,
+        "problems": _text(source.problems),
+        "version": source.version,
+    }
+
+
+def source_of(row: Sequence[Any]) -> SourceFile:
+    """Return the source file of a row whose cells stand in the order of ``SOURCE``."""
+    path, digest, extractor, is_ok, problems, version = row[: len(SOURCE)]
+    return SourceFile(path, digest, extractor, is_ok, _notes.decode(problems), version)

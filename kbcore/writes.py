@@ -1,0 +1,96 @@
+"""Carry out what a client asks: plan it on the branch's state, and commit it while HEAD stays where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kbcore import validate
+from kbcore.answers import Outcome
+from kbcore.changeset import Changeset
+from kbcore.errors import BranchMoved
+from kbcore.planning.findings import Surroundings
+from kbcore.schema import Schema
+from kbcore.state import Stamp
+from kbcore.store import Author, Draft, Request
+from kbcore.view.view import View
+from kbcore.workspace import Workspace
+
+
+def carry_out(
+    workspace: Workspace, branch: str, author: Author, changeset: Changeset, *, follows_head: bool
+) -> Outcome:
+    """Commit a client's changeset to a branch.
+
+    With ``follows_head`` the branch came from HEAD, and a move of HEAD meanwhile refuses the changeset.
+
+    Raises: everything that ``validate.plan`` and ``BranchStore.commit`` raise; ``BranchMoved``.
+    """
+    request = Request(
+        changeset_id=changeset.changeset_id,
+        digest=changeset.digest,
+        message=changeset.message,
+        dry_run=changeset.dry_run,
+    )
+    store = workspace.store(branch)
+    guard = head_guard(workspace, branch) if follows_head else None
+    return store.commit(author, request, planner(changeset, workspace.schema), guard=guard, branch=branch)
+
+
+def head_guard(workspace: Workspace, branch: str) -> Callable[[], None]:
+    """Return a check that HEAD still names this branch; it raises ``BranchMoved``."""
+
+    def guard() -> None:
+        now = workspace.head().branch
+        if now != branch:
+            raise BranchMoved(
+                f"HEAD moved from {branch} to {now} while the request ran. Nothing was written.",
+                data={"old": branch, "new": now},
+            )
+
+    return guard
+
+
+def planner(changeset: Changeset, schema: Schema) -> Callable[[View, Stamp], Draft]:
+    """Return the function that plans a changeset on a view."""
+
+    def plan(view: View, stamp: Stamp) -> Draft:
+        state = view.gather(validate.reads(changeset))
+        missing = [item.id for item in changeset.entities if item.id not in state.nodes]
+        around = Surroundings(
+            schema=schema,
+            stamp=stamp,
+            gone=last_removals(view, missing) if changeset.expected_seq is not None else {},
+            suggest=lambda word: nearest_id(view, word),
+        )
+        planned = validate.plan(changeset, state, around)
+        return Draft(
+            ops=planned.ops,
+            changes=planned.changes,
+            unchanged=planned.unchanged,
+            edges_unchanged=planned.edges_unchanged,
+            warnings=planned.warnings,
+        )
+
+    return plan
+
+
+def last_removals(view: View, ids: Sequence[str]) -> dict[str, int]:
+    """Return, for ids that do not exist now, the seq that removed them."""
+    if not ids:
+        return {}
+    rows: list[tuple[Any, ...]] = view.rows(
+        "select id, max(ended) from node_history where id in (select unnest(?::varchar[])) group by id",
+        [list(ids)],
+    )
+    return dict(rows)
+
+
+def nearest_id(view: View, word: str) -> str:
+    """Return the entity id that is most like a mistyped one, or the empty text."""
+    rows = view.rows(
+        "select id from node where jaro_winkler_similarity(lower(id), lower(?)) > 0.85 "
+        "order by jaro_winkler_similarity(lower(id), lower(?)) desc, id limit 1",
+        [word, word],
+    )
+    return str(rows[0][0]) if rows else ""
