@@ -7,7 +7,7 @@ once, each with its JSON path.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -16,8 +16,8 @@ from kbcore import limits
 from kbcore.errors import InvalidChangeset, LimitExceeded, Problem
 from kbcore.ids import check_id
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS
-from kbcore.suggest import nearest
-from kbcore.values import field_problem, value_problem
+from kbcore.reader import Reader, kind_of
+from kbcore.values import field_problem
 
 EDGE_FIELDS: Final = ("confidence", "created_at", "created_by", "source")
 _ENTITY_KEYS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS)
@@ -83,126 +83,12 @@ class Changeset(msgspec.Struct, frozen=True):
     digest: str = ""
 
 
-class _Reader:
-    """Collects problems while a request is taken apart."""
-
-    def __init__(self) -> None:
-        self.problems: list[Problem] = []
-
-    def wrong(self, path: str, code: str, message: str, hint: str = "") -> None:
-        self.problems.append(Problem(path, code, message, hint))
-
-    def keys(self, path: str, item: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
-        for key in item:
-            if key not in allowed:
-                near = nearest(str(key), allowed)
-                hint = f"Did you mean {near!r}? " if near else ""
-                what = "Put it under `attributes`, or use" if "attributes" in allowed else "Use"
-                self.wrong(
-                    f"{path}.{key}",
-                    "unknown_field",
-                    f"There is no field {key!r} here.",
-                    f"{hint}{what} one of: {', '.join(allowed)}.",
-                )
-
-    def text(self, path: str, item: Mapping[str, Any], key: str, *, is_required: bool = False) -> str:
-        value = item.get(key)
-        if value is None:
-            if is_required:
-                self.wrong(f"{path}.{key}", "missing_field", f"`{key}` is missing.", f"Add {key!r} as text.")
-            return ""
-        if not isinstance(value, str):
-            self.wrong(f"{path}.{key}", "wrong_type", f"`{key}` must be text, not {kind_of(value)}.")
-            return ""
-        fault = value_problem(value)
-        if fault:
-            self.wrong(f"{path}.{key}", fault.code, f"`{key}` {fault.message}.", fault.hint)
-        return value
-
-    def id(self, path: str, item: Mapping[str, Any], key: str) -> str:
-        value = self.text(path, item, key, is_required=True)
-        fault = check_id(value) if value else None
-        if value and fault:
-            self.wrong(f"{path}.{key}", "bad_id", f"{value!r} cannot be an id: {fault}.")
-        return value
-
-    def number(self, path: str, item: Mapping[str, Any], key: str) -> int | None:
-        value = item.get(key)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            self.wrong(f"{path}.{key}", "wrong_type", f"`{key}` must be a whole number from 0, as an answer gave it.")
-            return None
-        return value
-
-    def flag(self, path: str, item: Mapping[str, Any], key: str) -> bool:
-        value = item.get(key, False)
-        if not isinstance(value, bool):
-            self.wrong(f"{path}.{key}", "wrong_type", f"`{key}` must be true or false, not {kind_of(value)}.")
-            return False
-        return value
-
-    def items(self, request: Mapping[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
-        value = request.get(key)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            self.wrong(f"$.{key}", "wrong_type", f"`{key}` must be a list, not {kind_of(value)}.")
-            return []
-        found = []
-        for position, item in enumerate(value):
-            path = f"$.{key}[{position}]"
-            if isinstance(item, dict):
-                found.append((path, item))
-            else:
-                self.wrong(path, "wrong_type", f"Must be an object, not {kind_of(item)}.")
-        return found
-
-    def fields(
-        self, path: str, item: Mapping[str, Any], names: tuple[str, ...], check: Callable[[str, Any], Any]
-    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]], tuple[str, ...]]:
-        """Return the fields to set, the objects to replace, and the fields to remove (null)."""
-        removed = tuple(name for name in (*names, *OBJECT_FIELDS) if name in item and item[name] is None)
-        values = {name: item[name] for name in names if item.get(name) is not None}
-        objects: dict[str, dict[str, Any]] = {}
-        for name in [*values]:
-            fault = check(name, values[name])
-            if fault:
-                self.wrong(f"{path}.{name}", fault.code, f"`{name}` {fault.message}.", fault.hint)
-                del values[name]
-        for name in OBJECT_FIELDS:
-            members = item.get(name)
-            if members is None:
-                continue
-            fault = value_problem(members)
-            if not isinstance(members, dict):
-                self.wrong(f"{path}.{name}", "wrong_type", f"`{name}` must be an object, not {kind_of(members)}.")
-            elif fault:
-                self.wrong(f"{path}.{name}", fault.code, f"`{name}` {fault.message}.", fault.hint)
-            else:
-                objects[name] = members
-        return values, objects, removed
-
-
-def kind_of(value: Any) -> str:
-    """Return the JSON name of a value's kind."""
-    names = {
-        bool: "true or false",
-        int: "a number",
-        float: "a number",
-        str: "text",
-        list: "a list",
-        dict: "an object",
-    }
-    return names.get(type(value), "null")
-
-
 def parse(request: Any) -> Changeset:
     """Return the changeset that a JSON request asks for.
 
     Raises: ``InvalidChangeset`` with every fault of shape; ``LimitExceeded`` when it names too much.
     """
-    reader = _Reader()
+    reader = Reader()
     whole = _whole(reader, request, _KEYS)
     entities = []
     for path, item in reader.items(whole, "entities"):
@@ -237,7 +123,7 @@ def parse_deletion(request: Any, *, needs_version: bool = False) -> Changeset:
 
     Raises: ``InvalidChangeset`` with every fault of shape; ``LimitExceeded`` beyond the limit of one call.
     """
-    reader = _Reader()
+    reader = Reader()
     whole = _whole(reader, request, _DELETION_KEYS)
     entities = []
     for path, item in reader.items(whole, "entities"):
@@ -259,7 +145,8 @@ def parse_deletion(request: Any, *, needs_version: bool = False) -> Changeset:
         reader.wrong("$", "empty", "Nothing is named.", "Give `entities`, `edges` or both.")
     if len(entities) + len(edges) > limits.MAX_DELETE_IDS:
         raise LimitExceeded(
-            f"{len(entities) + len(edges)} items in one delete; the limit is {limits.MAX_DELETE_IDS}. Nothing was deleted."
+            f"{len(entities) + len(edges)} items in one delete; the limit is {limits.MAX_DELETE_IDS}. "
+            "Nothing was deleted."
         )
     _no_twice(reader, entities, edges)
     changeset = Changeset(
@@ -268,7 +155,7 @@ def parse_deletion(request: Any, *, needs_version: bool = False) -> Changeset:
     return _finish(reader, whole, changeset)
 
 
-def _whole(reader: _Reader, request: Any, allowed: tuple[str, ...]) -> Mapping[str, Any]:
+def _whole(reader: Reader, request: Any, allowed: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(request, dict):
         raise InvalidChangeset(
             f"A changeset must be an object, not {kind_of(request)}.",
@@ -278,17 +165,18 @@ def _whole(reader: _Reader, request: Any, allowed: tuple[str, ...]) -> Mapping[s
     return request
 
 
-def _ends(reader: _Reader, path: str, item: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    return (
-        reader.text(path, item, "type", is_required=True),
-        reader.id(path, item, "from"),
-        reader.id(path, item, "to"),
-        reader.text(path, item, "kind"),
-    )
+def _ends(reader: Reader, path: str, item: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    kind = reader.text(path, item, "kind")
+    fault = check_id(kind) if kind else None
+    if fault or len(kind) > limits.MAX_NAME_CHARS:
+        message = f"`kind` {fault or 'is too long'}."
+        reader.wrong(f"{path}.kind", "bad_name", message, f"Use at most {limits.MAX_NAME_CHARS} characters.")
+    name = reader.text(path, item, "type", is_required=True)
+    return name, reader.id(path, item, "from"), reader.id(path, item, "to"), kind
 
 
 def _no_twice(
-    reader: _Reader,
+    reader: Reader,
     entities: list[EntityWrite] | list[EntityDelete],
     edges: list[EdgeWrite] | list[EdgeDelete],
 ) -> None:
@@ -304,7 +192,7 @@ def _no_twice(
             reader.wrong(edge.path, "duplicate", f"The same edge stands at {first}.", "Merge the two.")
 
 
-def _finish(reader: _Reader, whole: Mapping[str, Any], changeset: Changeset) -> Changeset:
+def _finish(reader: Reader, whole: Mapping[str, Any], changeset: Changeset) -> Changeset:
     changeset_id = reader.text("$", whole, "changeset_id")
     fault = check_id(changeset_id) if changeset_id else None
     if fault or len(changeset_id) > limits.MAX_CHANGESET_ID_CHARS:

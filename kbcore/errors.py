@@ -45,11 +45,15 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
 class KBError(Exception):
     """A failure that KB explains. Subclasses fix the facts; instances add the words."""
 
-    code: ClassVar[str] = "error"
-    exit_status: ClassVar[int] = 9
+    code: ClassVar[str] = ""
+    exit_status: ClassVar[int] = 0
     retryable: ClassVar[bool] = False
     applied: ClassVar[Applied] = "no"
     default_hint: ClassVar[str] = ""
+
+    def __init_subclass__(cls, *, code: str = "", exit_status: int = 0) -> None:
+        """Fix the stable code and the exit status of a class that is raised; the others only group."""
+        cls.code, cls.exit_status = code, exit_status
 
     def __init__(
         self,
@@ -82,68 +86,52 @@ class Rejected(KBError):
     """The request cannot be carried out as it stands; nothing was written."""
 
 
-class InvalidChangeset(Rejected):
+class InvalidChangeset(Rejected, code="invalid_changeset", exit_status=10):
     """The request has the wrong shape or unknown names."""
 
-    code = "invalid_changeset"
-    exit_status = 10
     default_hint = "Mend every listed problem and send the changeset again; nothing was written."
 
 
-class IntegrityViolation(Rejected):
+class IntegrityViolation(Rejected, code="integrity_violation", exit_status=11):
     """The state after the changeset would break a reference or an endpoint type."""
 
-    code = "integrity_violation"
-    exit_status = 11
     default_hint = "Write the missing ends in the same changeset, or leave the edge out."
 
 
-class StaleBase(Rejected):
+class StaleBase(Rejected, code="stale_base", exit_status=12):
     """Something that the changeset names changed after the seq that the client had read."""
 
-    code = "stale_base"
-    exit_status = 12
     default_hint = "Read the listed elements again, then send the changeset with the new expected_seq."
 
 
-class ChangesetIdReused(Rejected):
+class ChangesetIdReused(Rejected, code="changeset_id_reused", exit_status=13):
     """A changeset id came back with other content."""
 
-    code = "changeset_id_reused"
-    exit_status = 13
     default_hint = "Use a new changeset_id for new content; the earlier changeset stands as it was."
 
 
-class LimitExceeded(Rejected):
+class LimitExceeded(Rejected, code="limit_exceeded", exit_status=14):
     """A request or a value is larger than KB takes."""
 
-    code = "limit_exceeded"
-    exit_status = 14
     default_hint = "Split the request into smaller ones."
 
 
-class DerivedFact(Rejected):
+class DerivedFact(Rejected, code="derived_fact", exit_status=15):
     """The fact is stated by a file; the file is what to edit."""
 
-    code = "derived_fact"
-    exit_status = 15
     default_hint = "Edit the named file and run `kb sync`."
 
 
-class BranchMoved(Rejected):
+class BranchMoved(Rejected, code="branch_moved", exit_status=16):
     """HEAD moved to another branch while the request ran."""
 
-    code = "branch_moved"
-    exit_status = 16
     retryable = True
     default_hint = "Check which branch you want, then send the request again."
 
 
-class RevertConflict(Rejected):
+class RevertConflict(Rejected, code="revert_conflict", exit_status=17):
     """A later record changed what the revert would undo."""
 
-    code = "revert_conflict"
-    exit_status = 17
     default_hint = "Revert the later records first, or use --force to take the old values all the same."
 
 
@@ -153,53 +141,41 @@ class Unavailable(KBError):
     retryable = True
 
 
-class LockTimeout(Unavailable):
+class LockTimeout(Unavailable, code="lock_timeout", exit_status=20):
     """Another process held the branch for longer than the lock wait."""
 
-    code = "lock_timeout"
-    exit_status = 20
     default_hint = "Wait for the named process, or end it; the lock is freed when it dies."
 
 
-class LockUnsupported(Unavailable):
+class LockUnsupported(Unavailable, code="lock_unsupported", exit_status=21):
     """The file system cannot lock, so writing would not be safe."""
 
-    code = "lock_unsupported"
-    exit_status = 21
     retryable = False
     default_hint = "Keep the repository on a local file system."
 
 
-class StorageFull(Unavailable):
+class StorageFull(Unavailable, code="storage_full", exit_status=22):
     """The disk or the quota is full."""
 
-    code = "storage_full"
-    exit_status = 22
     default_hint = "Free some space and send the same request again; queries keep working meanwhile."
 
 
-class ReadOnlyStore(Unavailable):
+class ReadOnlyStore(Unavailable, code="read_only_store", exit_status=23):
     """The store cannot be written by this user or on this mount."""
 
-    code = "read_only_store"
-    exit_status = 23
     retryable = False
     default_hint = "Give the user write permission on .kb, or remount read-write; queries keep working."
 
 
-class StorageError(Unavailable):
+class StorageError(Unavailable, code="storage_error", exit_status=24):
     """The operating system refused a call on the store."""
 
-    code = "storage_error"
-    exit_status = 24
     default_hint = "Look at the named file and at the system log, then try again."
 
 
-class CommitUncertain(KBError):
+class CommitUncertain(KBError, code="commit_uncertain", exit_status=30):
     """The record was written, and whether it is durable is not known."""
 
-    code = "commit_uncertain"
-    exit_status = 30
     retryable = True
     applied = "unknown"
     default_hint = "Send the same changeset again with the same changeset_id; it takes effect at most once."
@@ -211,51 +187,35 @@ class Damaged(KBError):
     default_hint = "Run `kb doctor`: it says what is known to be good, and writes nothing."
 
 
-class JournalCorrupt(Damaged):
+class JournalCorrupt(Damaged, code="journal_corrupt", exit_status=40):
     """Acknowledged bytes of the journal are not what was written."""
 
-    code = "journal_corrupt"
-    exit_status = 40
 
-
-class JournalTruncated(Damaged):
+class JournalTruncated(Damaged, code="journal_truncated", exit_status=41):
     """The journal is shorter than its head says."""
 
-    code = "journal_truncated"
-    exit_status = 41
 
-
-class HeadDamaged(Damaged):
+class HeadDamaged(Damaged, code="head_damaged", exit_status=42):
     """The head file is missing or unreadable although there is a journal."""
 
-    code = "head_damaged"
-    exit_status = 42
     default_hint = "Run `kb doctor`; `kb doctor --rebuild-head` makes a new head and says what it cannot prove."
 
 
-class SnapshotCorrupt(Damaged):
+class SnapshotCorrupt(Damaged, code="snapshot_corrupt", exit_status=43):
     """A snapshot does not hold what its digest says."""
 
-    code = "snapshot_corrupt"
-    exit_status = 43
 
-
-class ForeignWrite(Damaged):
+class ForeignWrite(Damaged, code="foreign_write", exit_status=44):
     """Somebody wrote to the journal without taking the lock."""
-
-    code = "foreign_write"
-    exit_status = 44
 
 
 class Incompatible(KBError):
     """The store was written by another version of KB."""
 
 
-class FormatTooNew(Incompatible):
+class FormatTooNew(Incompatible, code="format_too_new", exit_status=50):
     """The store, or a record in it, needs a newer KB."""
 
-    code = "format_too_new"
-    exit_status = 50
     default_hint = "Install the KB version that wrote this store, or a newer one; nothing was read or written."
 
 
@@ -263,65 +223,49 @@ class Misuse(KBError):
     """The request names a place, a thing or an argument that does not fit."""
 
 
-class NotARepository(Misuse):
+class NotARepository(Misuse, code="not_a_repository", exit_status=60):
     """There is no git repository here."""
 
-    code = "not_a_repository"
-    exit_status = 60
     default_hint = "Run it inside a git repository, or name one with -C PATH."
 
 
-class NotInitialised(Misuse):
+class NotInitialised(Misuse, code="not_initialised", exit_status=61):
     """The repository has no KB yet."""
 
-    code = "not_initialised"
-    exit_status = 61
     default_hint = "Run `kb init` in the repository."
 
 
-class UnknownBranch(Misuse):
+class UnknownBranch(Misuse, code="unknown_branch", exit_status=62):
     """The named branch exists neither in git nor as a store."""
 
-    code = "unknown_branch"
-    exit_status = 62
     default_hint = "`kb branch list` shows the branches that have a store."
 
 
-class InvalidConfig(Misuse):
+class InvalidConfig(Misuse, code="invalid_config", exit_status=63):
     """The configuration, the schema or a rules file cannot be used."""
 
-    code = "invalid_config"
-    exit_status = 63
     default_hint = "Mend the named file; nothing was read or written."
 
 
-class NotFound(Misuse):
+class NotFound(Misuse, code="not_found", exit_status=64):
     """The named entity, edge, record or rule does not exist."""
 
-    code = "not_found"
-    exit_status = 64
     default_hint = "`kb query` lists what there is."
 
 
-class InvalidQuery(Misuse):
+class InvalidQuery(Misuse, code="invalid_query", exit_status=2):
     """An argument of a query or a command cannot be used."""
 
-    code = "invalid_query"
-    exit_status = 2
     default_hint = "See `kb COMMAND --help`."
 
 
-class HistoryPruned(Misuse):
+class HistoryPruned(Misuse, code="history_pruned", exit_status=66):
     """The asked part of the history was pruned on purpose."""
 
-    code = "history_pruned"
-    exit_status = 66
     default_hint = "Ask for a later seq; the record of the pruning says what history ended."
 
 
-class GitUnusable(Misuse):
+class GitUnusable(Misuse, code="git_unusable", exit_status=67):
     """git is missing, too old for this repository, or refused."""
 
-    code = "git_unusable"
-    exit_status = 67
     default_hint = "Run the named git command yourself; its advice applies."

@@ -37,6 +37,11 @@ class EntityType(msgspec.Struct, frozen=True, omit_defaults=True):
     origin: str = ""
     """The schema file that defines it; empty for KB's own."""
 
+    @property
+    def required_fields(self) -> tuple[str, ...]:
+        """Return the names of the fields without which an entity of this type cannot stand."""
+        return (*self.required, *(f"attributes.{name}" for name, one in self.attributes.items() if one.required))
+
 
 class EdgeType(msgspec.Struct, frozen=True, omit_defaults=True):
     """A type of edge: which entity types may stand at its ends, and whether a cycle breaks a rule."""

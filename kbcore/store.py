@@ -209,7 +209,7 @@ class BranchStore:
         )
         return outcome, draft, stamp
 
-    def _encode(  # noqa: PLR0913, PLR0917 - the parts of one record
+    def _encode(  # noqa: PLR0917 - the parts of one record
         self,
         author: Author,
         request: Request,
@@ -250,7 +250,8 @@ class BranchStore:
         seq, digest = rows[0]
         if digest != request.digest:
             raise ChangesetIdReused(
-                f"The changeset id {request.changeset_id!r} was used at seq {seq} with other content. Nothing was written."
+                f"The changeset id {request.changeset_id!r} was used at seq {seq} with other content. "
+                "Nothing was written."
             )
         first = self.record_at(view, seq)
         created, updated, deleted, edges = answers.changed_at(view, seq)

@@ -13,6 +13,8 @@ from kbcore.model import CORE_FIELDS
 
 _TIME: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)?)?")
 _LARGEST_EXACT: Final = 2**63 - 1
+_FIRST_YEAR: Final = 1000
+"""Earlier years are not written with four digits everywhere."""
 
 
 class ValueFault(msgspec.Struct, frozen=True):
@@ -119,4 +121,4 @@ def normal_time(text: str) -> str | None:
             moment += sign * dt.timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
     except (ValueError, OverflowError):
         return None
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z" if moment.year > 999 else None
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z" if moment.year >= _FIRST_YEAR else None

@@ -18,7 +18,7 @@ from kbcore.state import State
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
-from kbcore.view import view as views
+from kbcore.view import base
 from kbcore.view.database import ViewDamaged
 from kbcore.view.fold import Entry
 from kbcore.view.view import Basis, View
@@ -45,7 +45,7 @@ class ViewCache:
         if files.read_size(self._fs, self.path) is None:
             return None
         try:
-            view = views.open_base(str(self.path), self._temp_dir())
+            view = base.open_base(str(self.path), self._temp_dir())
         except ViewDamaged:
             self.discard()
             return None
@@ -73,9 +73,13 @@ class ViewCache:
         """Return a view folded from the whole journal, published if the cache can be written."""
         target = self._new_file() if head.seq else None
         if target is None:
-            return views.build(":memory:", self._temp_dir(), State(), entries, basis)
-        view = views.build(str(target), self._temp_dir(), State(), entries, basis)
-        self._fs.replace(target, self.path)
+            return base.build(":memory:", self._temp_dir(), State(), entries, basis)
+        try:
+            view = base.build(str(target), self._temp_dir(), State(), entries, basis)
+            self._fs.replace(target, self.path)
+        except BaseException:
+            files.remove_quietly(self._fs, target)
+            raise
         return view
 
     def is_due(self, view: View) -> bool:

@@ -28,6 +28,7 @@ SCHEMA: Final = "schema"
 BRANCHES: Final = "branches"
 CACHE: Final = "cache"
 REPOSITORY_LOCK: Final = ".lock"
+_YAML: Final = frozenset({".yaml", ".yml"})
 
 
 class Machine:
@@ -88,7 +89,7 @@ class Workspace:
     def schema(self) -> Schema:
         """The schema in force: KB's own and the project's. Raises ``InvalidConfig``."""
         folder = self.settings_dir / SCHEMA
-        paths = sorted(folder.glob("*.yaml")) if folder.is_dir() else []
+        paths = sorted(path for path in folder.iterdir() if path.suffix in _YAML) if folder.is_dir() else []
         texts = {f"{KB}/{SCHEMA}/{path.name}": _read_text(path) or "" for path in paths}
         return load_schema(texts)
 

@@ -24,6 +24,7 @@ def plan_entity(found: Findings, item: EntityWrite) -> None:
     wanted, unset = _wanted(item, fields, owners)
     _check_required(found, item, definition, {**fields, **wanted}, unset)
     _check_attributes(found, item, definition, wanted)
+    _check_status(found, item, definition, wanted)
     shown = _shown(old)
     values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
     found.check_owned(item.path, item.id, owners, [*values, *unset])
@@ -74,15 +75,22 @@ def _check_required(
     fields: Mapping[str, Any],
     unset: Sequence[str],
 ) -> None:
-    declared = [f"attributes.{name}" for name, one in definition.attributes.items() if one.required]
-    for name in ("type", *definition.required, *declared):
+    needed = definition.required_fields
+    for name in ("type", *needed):
         if name in item.removed or name in unset:
             message = f"`{name}` of {item.id!r} is required and cannot be removed."
             found.wrong(f"{item.path}.{name}", "required_field", message, "Give it another value.")
         elif name not in fields:
-            needed = ", ".join((*definition.required, *declared))
-            hint = f"Add `{name}`; a {definition.name} needs {needed}."
+            hint = f"Add `{name}`; a {definition.name} needs {', '.join(needed)}."
             found.wrong(f"{item.path}.{name}", "missing_field", f"`{name}` of {item.id!r} is missing.", hint)
+
+
+def _check_status(found: Findings, item: EntityWrite, definition: EntityType, wanted: Mapping[str, Any]) -> None:
+    status = wanted.get("status")
+    if status is not None and definition.statuses and status not in definition.statuses:
+        hint = f"Use one of: {', '.join(definition.statuses)}."
+        message = f"{status!r} is no status of a {definition.name}."
+        found.wrong(f"{item.path}.status", "unknown_status", message, hint)
 
 
 def _check_attributes(found: Findings, item: EntityWrite, definition: EntityType, wanted: Mapping[str, Any]) -> None:

@@ -45,7 +45,7 @@ def reads(readings: Sequence[Reading], gone: Sequence[str], owned: tuple[Sequenc
     )
 
 
-def difference(  # noqa: PLR0913 - a pure function of all that a sync knows
+def difference(
     readings: Sequence[Reading],
     gone: Sequence[str],
     state: State,

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 import msgspec
 
-from kbcore.extract.facts import Facts, FileProblem, StatedEntity
+from kbcore.extract.facts import Facts, FileProblem, Severity, StatedEntity
 from kbcore.ids import check_id
-from kbcore.model import CLIENT, CORE_FIELDS, STAMPS, Node
+from kbcore.model import CLIENT, STAMPS, Node
+from kbcore.planning.findings import is_same
 from kbcore.record import DropNode, Operation, PutNode
-from kbcore.schema import Attribute, EntityType, Schema, attribute_problem
+from kbcore.schema import EntityType, Schema
 from kbcore.state import State
 from kbcore.suggest import did_you_mean
-from kbcore.values import field_problem, normal_time, value_problem
+from kbcore.sync.fields import stated_fields
 
 DUPLICATE: Final = "duplicate_id"
 
@@ -61,8 +63,10 @@ def plan_entities(readings: Sequence[Reading], gone: frozenset[str], state: Stat
                 plan.problems.append(
                     (reading.path, FileProblem(entity.line, "repeated_id", message, "Give each its own id."))
                 )
-            elif _plan_entity(plan, reading.path, entity, state.nodes.get(entity.id), schema, lost):
-                accepted.append(entity.id)
+            else:
+                case = _Case(plan, reading.path, entity, state.nodes.get(entity.id))
+                if _plan_entity(case, schema, lost.get(entity.id, frozenset())):
+                    accepted.append(entity.id)
     _drop(plan, state, claims, lost)
     return plan
 
@@ -85,108 +89,109 @@ def _claims(readings: Sequence[Reading], gone: frozenset[str], state: State) -> 
 
 def _lost(
     readings: Sequence[Reading], gone: frozenset[str], state: State, claims: Mapping[str, str]
-) -> dict[str, set[str]]:
+) -> dict[str, frozenset[str]]:
     """Return, for each node, the files that stated something of it and do so no more."""
     whole = {
         reading.path: {one.id for one in reading.facts.entities} for reading in readings if reading.facts.is_complete
     }
     return {
-        key: {
+        key: frozenset(
             owner
             for owner in set(node.owners.values())
             if owner in gone or (owner in whole and (key not in whole[owner] or claims.get(key) != owner))
-        }
+        )
         for key, node in state.nodes.items()
         if node.owners
     }
 
 
-def _plan_entity(  # noqa: PLR0913, PLR0917 - one step of a plan, with all that it needs in plain sight
-    plan: EntityPlan,
-    path: str,
-    entity: StatedEntity,
-    node: Node | None,
-    schema: Schema,
-    lost: Mapping[str, set[str]],
-) -> bool:
+class _Case:
+    """One entity of one file, and the node that stands under its id."""
+
+    def __init__(self, plan: EntityPlan, path: str, entity: StatedEntity, node: Node | None) -> None:
+        self.plan = plan
+        self.path = path
+        self.entity = entity
+        self.node = node
+
+    def wrong(self, name: str, code: str, message: str, hint: str) -> None:
+        """Note an error at the line that states a field; nothing is then taken away on behalf of this file."""
+        line = self.entity.lines.get(name, self.entity.line)
+        self.plan.problems.append((self.path, FileProblem(line, code, message, hint)))
+        self.plan.partial.add(self.path)
+
+    def note(self, code: str, message: str, hint: str, severity: Severity = "note") -> None:
+        """Note something that keeps nothing from being taken in."""
+        self.plan.problems.append((self.path, FileProblem(self.entity.line, code, message, hint, severity)))
+
+
+def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     """Plan one entity of one file. Returns whether the entity stands; what is wrong with it is in the plan."""
-
-    def wrong(name: str, code: str, message: str, hint: str, severity: Any = "error") -> None:
-        line = entity.lines.get(name, entity.line)
-        plan.problems.append((path, FileProblem(line, code, message, hint, severity)))
-        if severity == "error":
-            plan.partial.add(path)
-
-    fault = check_id(entity.id)
-    definition = schema.entities.get(entity.type)
-    if fault or definition is None:
-        if fault:
-            wrong("id", "bad_id", f"{entity.id!r} cannot be an id: {fault}.", "Choose another id.")
-        else:
-            hint = did_you_mean(entity.type, schema.entities) + " A new type goes into .kb/schema/."
-            wrong("type", "unknown_type", f"There is no entity type {entity.type!r}.", hint)
+    entity, node, path = case.entity, case.node, case.path
+    definition = _definition(case, schema)
+    if definition is None:
         return False
-    wanted: dict[str, Any] = {"type": entity.type}
-    for name, stated in entity.fields.items():
-        value, problem = _value(name, stated, definition)
-        if problem:
-            wrong(name, "bad_value", f"`{name}` {problem}.", "Mend it; until then the last known value is kept.")
-        else:
-            wanted[name] = value
+    wanted, faults = stated_fields(entity, definition)
+    status = wanted.get("status")
+    if status and definition.statuses and status not in definition.statuses:
+        message = f"{status!r} is no status of a {definition.name}."
+        case.note("unknown_status", message, f"Use one of: {', '.join(definition.statuses)}.", "warning")
+    for name, fault in faults.items():
+        case.wrong(name, "bad_value", f"`{name}` {fault}.", "Mend it; until then the last known value is kept.")
     known = _shown(node)
-    mine = {
-        name
-        for name, owner in (node.owners if node else {}).items()
-        if owner == path or owner in lost.get(entity.id, ())
-    }
-    kept = {name for name in known if name not in mine}
-    is_partial = path in plan.partial
-    default: dict[str, Any] = {}
-    for name in (
-        *definition.required,
-        *(f"attributes.{key}" for key, one in definition.attributes.items() if one.required),
-    ):
-        if name in wanted or name in kept or (is_partial and name in known):
-            continue
-        if name == "status":
-            default = {"status": definition.status_default}
-            message = f"No status is stated; {entity.id} gets {definition.status_default!r}."
-            wrong(name, "default_status", message, "Add `status:` to say otherwise.", "note")
-            continue
-        wrong(name, "missing_field", f"`{name}` of {entity.id} is missing.", f"Add `{name}:` to the file.")
-        if node is None:
-            return False
-        is_partial = True
-    unset = () if is_partial else tuple(sorted(mine - wanted.keys() - default.keys()))
+    owners = node.owners if node else {}
+    mine = {name for name, owner in owners.items() if owner == path or owner in lost}
+    present = wanted.keys() | (known.keys() if path in case.plan.partial else known.keys() - mine)
+    default = _default(case, definition, present)
+    if default is None:
+        return False
+    unset = () if path in case.plan.partial else tuple(sorted(mine - wanted.keys() - default.keys()))
     values = {
         name: value
         for name, value in wanted.items()
-        if name not in known or known[name] != value or (node and node.owners.get(name) != path)
+        if name not in known or not is_same(known[name], value) or owners.get(name) != path
     }
     for name, value in values.items():
-        if node and name in kept and name not in node.owners and known[name] != value and name not in STAMPS:
-            plan.warnings.append(f"{path} now states `{name}` of {entity.id}, which was {known[name]!r}.")
-    _add_puts(plan, path, entity, node, values=values, unset=unset, default=default)
+        if name in known and name not in owners and not is_same(known[name], value):
+            case.plan.warnings.append(f"{path} now states `{name}` of {entity.id}, which was {known[name]!r}.")
+    base = node.version if node else 0
+    if values or unset:
+        case.plan.ops.append(PutNode(id=entity.id, base=base, set=values, unset=unset, src=path))
+    if default:
+        case.plan.ops.append(PutNode(id=entity.id, base=base, set=default))
+    if node is None or node.type != entity.type:
+        case.plan.types[entity.id] = entity.type
     return True
 
 
-def _add_puts(
-    plan: EntityPlan,
-    path: str,
-    entity: StatedEntity,
-    node: Node | None,
-    *,
-    values: dict[str, Any],
-    unset: tuple[str, ...],
-    default: dict[str, Any],
-) -> None:
-    base = node.version if node else 0
-    if values or unset:
-        plan.ops.append(PutNode(id=entity.id, base=base, set=values, unset=unset, src=path))
-    if default:
-        plan.ops.append(PutNode(id=entity.id, base=base, set=default))
-    if node is None or node.type != entity.type:
-        plan.types[entity.id] = entity.type
+def _definition(case: _Case, schema: Schema) -> EntityType | None:
+    fault = check_id(case.entity.id)
+    if fault:
+        case.wrong("id", "bad_id", f"{case.entity.id!r} cannot be an id: {fault}.", "Choose another id.")
+        return None
+    definition = schema.entities.get(case.entity.type)
+    if definition is None:
+        hint = did_you_mean(case.entity.type, schema.entities) + " A new type goes into .kb/schema/."
+        case.wrong("type", "unknown_type", f"There is no entity type {case.entity.type!r}.", hint)
+    return definition
+
+
+def _default(case: _Case, definition: EntityType, present: AbstractSet[str]) -> dict[str, Any] | None:
+    """Return what stands in for required fields that nobody states; None when the entity cannot stand."""
+    default = {}
+    for name in definition.required_fields:
+        if name in present:
+            continue
+        if name == "status":
+            default["status"] = definition.status_default
+            message = f"No status is stated; {case.entity.id} gets {definition.status_default!r}."
+            case.note("default_status", message, "Add `status:` to say otherwise.")
+            continue
+        message = f"`{name}` of {case.entity.id} is missing."
+        case.wrong(name, "missing_field", message, f"Add `{name}:` to the file.")
+        if case.node is None:
+            return None
+    return default
 
 
 def _shown(node: Node | None) -> dict[str, Any]:
@@ -196,40 +201,7 @@ def _shown(node: Node | None) -> dict[str, Any]:
     return {**node.fields, **owned_stamps}
 
 
-def _value(name: str, stated: Any, definition: EntityType) -> tuple[Any, str]:
-    """Return the value to keep for what a file typed, or what is wrong with it."""
-    if name in CORE_FIELDS:
-        fault = field_problem(name, stated)
-        if fault:
-            return None, fault.message
-        return (normal_time(stated) if CORE_FIELDS[name] == "time" else stated), ""
-    fault = value_problem(stated)
-    if fault:
-        return None, fault.message
-    declared = definition.attributes.get(name.removeprefix("attributes.")) if name.startswith("attributes.") else None
-    if declared is None:
-        return stated, ""
-    value = _typed(declared, stated)
-    return value, attribute_problem(declared, value)
-
-
-def _typed(declared: Attribute, stated: Any) -> Any:
-    """Return what a text means under a declared kind; files hold text, and only the schema knows better."""
-    if not isinstance(stated, str):
-        return stated
-    if declared.type == "boolean" and stated.lower() in {"true", "false", "yes", "no", "on", "off"}:
-        return stated.lower() in {"true", "yes", "on"}
-    if declared.type == "list":
-        return [part.strip() for part in stated.split(",") if part.strip()]
-    if declared.type == "number":
-        try:
-            return int(stated) if stated.lstrip("+-").isdigit() else float(stated)
-        except ValueError:
-            return stated
-    return stated
-
-
-def _drop(plan: EntityPlan, state: State, claims: Mapping[str, str], lost: Mapping[str, set[str]]) -> None:
+def _drop(plan: EntityPlan, state: State, claims: Mapping[str, str], lost: Mapping[str, frozenset[str]]) -> None:
     """Remove entities whose file is gone or states them no more, unless another file has taken them over."""
     for key, owners in lost.items():
         if not owners or key in claims:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.bare import Edge, edge_meant, resolve
-from kbcore.extract.facts import FileProblem, StatedLink
+from kbcore.extract.facts import FileProblem, Severity, StatedLink
 from kbcore.ids import check_id, link_id
 from kbcore.model import CLIENT, Link
 from kbcore.record import Operation, StateLink, WithdrawLink
@@ -55,98 +55,136 @@ class Surroundings(msgspec.Struct, frozen=True):
 def plan_links(readings: Sequence[Reading], gone: frozenset[str], around: Surroundings) -> LinkPlan:
     """Return the operations for the links that these files state, stated, or left open until now."""
     plan = LinkPlan([], [])
-    standing: dict[str, dict[str, Link]] = {}
-    for link in around.state.links.values():
-        for statement in link.statements:
-            if statement.src != CLIENT:
-                standing.setdefault(statement.src, {})[link.id] = link
+    standing = _standing(around.state)
+    whole = {reading.path for reading in readings} - around.entities.partial
     for reading in readings:
         known = standing.get(reading.path, {})
         wanted: dict[str, Stated] = {}
         for one in reading.facts.links:
-            stated = _stated(plan, reading.path, one, around, known)
+            stated = _stated(_Case(plan, reading.path, one, around, known))
             if stated:
                 wanted.setdefault(link_id(*stated.edge), stated)
-        if reading.path not in around.entities.partial:
+        if reading.path in whole:
             plan.ops.extend(_withdrawal(known[key], reading.path) for key in known if key not in wanted)
-        for key, stated in wanted.items():
-            op = _statement(reading.path, stated, around.state.links.get(key))
-            if op:
-                plan.ops.append(op)
+        statements = (_statement(reading.path, one, around.state.links.get(key)) for key, one in wanted.items())
+        plan.ops.extend(op for op in statements if op)
     for path in sorted(gone):
         plan.ops.extend(_withdrawal(link, path) for link in standing.get(path, {}).values())
-    planned = gone | {reading.path for reading in readings if reading.path not in around.entities.partial}
-    plan.ops.extend(resolve(around.state, around.entities.types, around.schema, skip=planned))
+    plan.ops.extend(resolve(around.state, around.entities.types, around.schema, skip=gone | whole))
     return plan
 
 
-def _stated(
-    plan: LinkPlan, path: str, link: StatedLink, around: Surroundings, known: Mapping[str, Link]
-) -> Stated | None:
+def _standing(state: State) -> dict[str, dict[str, Link]]:
+    """Return the links that each file states now."""
+    found: dict[str, dict[str, Link]] = {}
+    for link in state.links.values():
+        for statement in link.statements:
+            if statement.src != CLIENT:
+                found.setdefault(statement.src, {})[link.id] = link
+    return found
+
+
+class _Case:
+    """One link of one file, and the links that this file states until now."""
+
+    def __init__(
+        self, plan: LinkPlan, path: str, link: StatedLink, around: Surroundings, known: Mapping[str, Link]
+    ) -> None:
+        self.plan = plan
+        self.path = path
+        self.link = link
+        self.around = around
+        self.known = known
+
+    def wrong(self, code: str, message: str, hint: str, severity: Severity = "error") -> None:
+        """Note a problem at the line of the link."""
+        self.plan.problems.append((self.path, FileProblem(self.link.line, code, message, hint, severity)))
+
+
+def _stated(case: _Case) -> Stated | None:
     """Return what a link of a file means now, or None when it cannot be taken in."""
-
-    def wrong(code: str, message: str, hint: str, severity: Any = "error") -> None:
-        plan.problems.append((path, FileProblem(link.line, code, message, hint, severity)))
-
-    if link.subject not in around.entities.accepted.get(path, ()):
+    link, around = case.link, case.around
+    if link.subject not in around.entities.accepted.get(case.path, ()):
         return None
-    target = link.target
-    if link.is_path:
-        ids = around.ids_of_path.get(target, ())
-        if len(ids) == 1:
-            target = ids[0]
-        else:
-            message = f"{target} defines {'several entities' if ids else 'no entity that is known'}."
-            hint = (
-                "Name an id; the link stays unresolved until then." if ids else "It resolves once that file is synced."
-            )
-            wrong(UNRESOLVED_PATH, message, hint, "warning")
+    target = _target(case)
     fault = check_id(target)
     if fault:
-        wrong("bad_id", f"{target!r} cannot be an id: {fault}.", "Name the id of an entity.")
+        case.wrong("bad_id", f"{target!r} cannot be an id: {fault}.", "Name the id of an entity.")
         return None
-    fields = {}
-    for name, value in link.fields.items():
-        problem = field_problem(name, value) if name == "confidence" else value_problem(value)
-        if problem:
-            wrong(problem.code, f"`{name}` of the link to {target} {problem.message}.", problem.hint)
-        else:
-            fields[name] = value
+    fields = _fields(case, target)
     types = (around.type_of(link.subject), around.type_of(target))
     if link.type is None:
-        return _bare(link.subject, target, types, fields, around, known)
-    edge = around.schema.edges.get(link.type)
+        return _bare(case, target, types, fields)
+    return _typed(case, link.type, target, types, fields)
+
+
+def _target(case: _Case) -> str:
+    """Return the id that a link points at; a path stands for the entity that its document defines."""
+    target = case.link.target
+    if not case.link.is_path:
+        return target
+    ids = case.around.ids_of_path.get(target, ())
+    if len(ids) == 1:
+        return ids[0]
+    if ids:
+        hint = f"Name one of their ids: {', '.join(ids[:10])}."
+        case.wrong(UNRESOLVED_PATH, f"{target} defines several entities.", hint, "warning")
+    else:
+        hint = "The link resolves once that file is synced; or name an id."
+        case.wrong(UNRESOLVED_PATH, f"{target} defines no entity that is known.", hint, "warning")
+    return target
+
+
+def _fields(case: _Case, target: str) -> dict[str, Any]:
+    fields = {}
+    for name, stated in case.link.fields.items():
+        value = _number(stated) if name == "confidence" else stated
+        fault = field_problem(name, value) if name == "confidence" else value_problem(value)
+        if fault:
+            case.wrong(fault.code, f"`{name}` of the link to {target} {fault.message}.", fault.hint)
+        else:
+            fields[name] = value
+    return fields
+
+
+def _number(stated: Any) -> Any:
+    """Return the number that a text in a file means; anything else as it is, to be refused by name."""
+    try:
+        return float(stated) if isinstance(stated, str) else stated
+    except ValueError:
+        return stated
+
+
+def _typed(
+    case: _Case, name: str, target: str, types: tuple[str | None, str | None], fields: dict[str, Any]
+) -> Stated | None:
+    schema = case.around.schema
+    edge = schema.edges.get(name)
     if edge is None:
-        hint = did_you_mean(link.type, around.schema.edges) + " A new edge goes into .kb/schema/."
-        wrong("unknown_edge", f"There is no edge type {link.type!r}.", hint)
+        hint = did_you_mean(name, schema.edges) + " A new edge goes into .kb/schema/."
+        case.wrong("unknown_edge", f"There is no edge type {name!r}.", hint)
         return None
-    ends, end_types = (link.subject, target), types
-    if link.reverse:
-        ends, end_types = (target, link.subject), (types[1], types[0])
-    if end_types[0] and end_types[1] and not around.schema.fits(link.type, end_types[0], end_types[1]):
+    (from_id, from_type), (to_id, to_type) = (case.link.subject, types[0]), (target, types[1])
+    if case.link.reverse:
+        (from_id, from_type), (to_id, to_type) = (to_id, to_type), (from_id, from_type)
+    if from_type and to_type and not schema.fits(name, from_type, to_type):
         wants = f"{' or '.join(edge.from_types)} to {' or '.join(edge.to_types)}"
-        message = f"`{link.type}` leads from {wants}, not from {end_types[0]} {ends[0]} to {end_types[1]} {ends[1]}."
-        wrong("endpoint_type", message, "Name another edge, or only the id: KB then takes the edge that fits.")
+        message = f"`{name}` leads from {wants}, not from {from_type} {from_id} to {to_type} {to_id}."
+        case.wrong("endpoint_type", message, "Name another edge, or only the id: KB then takes the edge that fits.")
         return None
-    kind = (link.kind or "link") if edge.needs_kind else ""
-    return Stated((link.type, kind, *ends), "", fields)
+    kind = (case.link.kind or "link") if edge.needs_kind else ""
+    return Stated((name, kind, from_id, to_id), "", fields)
 
 
-def _bare(  # noqa: PLR0913, PLR0917 - the parts of one link
-    subject: str,
-    target: str,
-    types: tuple[str | None, str | None],
-    fields: dict[str, Any],
-    around: Surroundings,
-    known: Mapping[str, Link],
-) -> Stated:
+def _bare(case: _Case, target: str, types: tuple[str | None, str | None], fields: dict[str, Any]) -> Stated:
     """Return what a bare link means; while an end is missing it keeps the edge that it had."""
+    subject = case.link.subject
     if None in types:
-        for link in known.values():
-            is_same = {link.from_id, link.to_id} == {subject, target}
-            if is_same and link.type and any(statement.said == subject for statement in link.statements):
+        for link in case.known.values():
+            is_ours = any(statement.said == subject for statement in link.statements)
+            if is_ours and link.type and {link.from_id, link.to_id} == {subject, target}:
                 return Stated((link.type, link.kind, link.from_id, link.to_id), subject, fields)
-    return Stated(edge_meant(around.schema, (subject, target), types), subject, fields)
+    return Stated(edge_meant(case.around.schema, (subject, target), types), subject, fields)
 
 
 def _statement(path: str, stated: Stated, old: Link | None) -> StateLink | None:

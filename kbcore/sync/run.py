@@ -185,7 +185,7 @@ class _Sync:
 def wanted(workspace: Workspace) -> list[Wanted]:
     """Return the extractors in force with their settings. Raises ``InvalidConfig``."""
     extra: dict[str, Any] = {EDGE_NAMES: sorted(workspace.schema.edges)}
-    return scanning.wanted(registry.load().values(), workspace.config.extractors, extra)
+    return scanning.wanted(registry.load(workspace.config.switched_off).values(), workspace.config.extractors, extra)
 
 
 def _taken_in(view: View) -> dict[str, tuple[str, str, bool]]:

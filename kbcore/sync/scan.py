@@ -146,37 +146,28 @@ def _walk(root: Path, folder: str, depth: int) -> Iterable[tuple[str, os.DirEntr
 
 
 def _found(result: Scan, root: Path, blank: Found, entry: os.DirEntry[str], known: Known) -> Found:
-    def unreadable(message: str, hint: str) -> Found:
-        return _with_facts(blank, "", _unreadable(message, hint))
-
+    """Return what is known of one directory entry, reading it only when its stamp does not hold."""
     path = blank.path
     try:
         path.encode()
-    except UnicodeEncodeError:
-        shown = path.encode("utf-8", "backslashreplace").decode()
-        return unreadable(f"The name {shown!r} is not UTF-8.", "Rename the file.")
-    try:
         about = entry.stat(follow_symlinks=True)
-        if entry.is_symlink() and not Path(os.path.realpath(entry.path)).is_relative_to(root):
-            return unreadable("It is a link that leads out of the repository.", "Put the file itself here.")
-        if not stat.S_ISREG(about.st_mode):
-            return unreadable("It is no regular file.", "Remove it, or choose other paths in .kb/config.json.")
-        if about.st_size > limits.MAX_SOURCE_FILE_BYTES:
-            message = f"It has {about.st_size} bytes; the limit is {limits.MAX_SOURCE_FILE_BYTES}."
-            return unreadable(message, "Split the document.")
+        fault = _fault(entry, about, root)
+        if fault:
+            return _with_facts(blank, "", _unreadable(*fault))
         stamp = known.stamps.get(path)
-        if stamp and (stamp.size, stamp.mtime_ns, stamp.inode) == (
-            about.st_size,
-            about.st_mtime_ns,
-            about.st_ino,
-        ):
+        if stamp and (stamp.size, stamp.mtime_ns, stamp.inode) == (about.st_size, about.st_mtime_ns, about.st_ino):
             result.stamps[path] = stamp
             return msgspec.structs.replace(blank, hash=stamp.hash)
         data = Path(entry.path).read_bytes()
+    except UnicodeEncodeError:
+        shown = path.encode("utf-8", "backslashreplace").decode()
+        return _with_facts(blank, "", _unreadable(f"The name {shown!r} is not UTF-8.", "Rename the file."))
     except FileNotFoundError:
-        return unreadable("It is a link to nothing, or went away while it was read.", "Remove the link, or sync again.")
+        message = "It is a link to nothing, or went away while it was read."
+        return _with_facts(blank, "", _unreadable(message, "Remove the link, or sync again."))
     except OSError as error:
-        return unreadable(f"It cannot be read: {error.strerror}.", "Give yourself permission to read it.")
+        message = f"It cannot be read: {error.strerror}."
+        return _with_facts(blank, "", _unreadable(message, "Give yourself permission to read it."))
     result.read += 1
     digest = hashlib.sha256(data).hexdigest()
     if len(data) == about.st_size and about.st_mtime_ns < known.now_ns - _RACY_NS:
@@ -184,6 +175,18 @@ def _found(result: Scan, root: Path, blank: Found, entry: os.DirEntry[str], know
     if known.taken_in.get(path) == (digest, blank.wanted.mark):
         return msgspec.structs.replace(blank, hash=digest)
     return _with_facts(blank, digest, _extract(blank, data))
+
+
+def _fault(entry: os.DirEntry[str], about: os.stat_result, root: Path) -> tuple[str, str] | None:
+    """Return why an entry must not be read, and the remedy."""
+    if entry.is_symlink() and not Path(os.path.realpath(entry.path)).is_relative_to(root):
+        return "It is a link that leads out of the repository.", "Put the file itself here."
+    if not stat.S_ISREG(about.st_mode):
+        return "It is no regular file.", "Remove it, or choose other paths in .kb/config.json."
+    if about.st_size > limits.MAX_SOURCE_FILE_BYTES:
+        message = f"It has {about.st_size} bytes; the limit is {limits.MAX_SOURCE_FILE_BYTES}."
+        return message, "Split the document."
+    return None
 
 
 def read_facts(root: Path, found: Found) -> Found:

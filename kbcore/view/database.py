@@ -99,7 +99,7 @@ def finish_base(connection: Connection, catalog: str) -> None:
     """Derive the look-up tables of a filled base, and index what is looked up by key."""
     for name in ("node", "link"):
         connection.execute(
-            f"create table {catalog}.{name}_src as select unnest(files) as src, id from {catalog}.{name}"  # noqa: S608
+            f"create table {catalog}.{name}_src as select unnest(files) as src, id from {catalog}.{name}"
         )
     for table, column in (
         ("node", "id"),
@@ -127,17 +127,17 @@ def create_overlay(connection: Connection) -> None:
         _create(connection, f"{name}_history_tail", history_columns(columns))
         _create(connection, f"{name}_touched", {key: "VARCHAR"})
         connection.execute(
-            f"create view {name} as select {listed} from base.{name} where {key} not in (select {key} from {name}_touched) "  # noqa: S608, E501
+            f"create view {name} as select {listed} from base.{name} where {key} not in (select {key} from {name}_touched) "  # noqa: E501
             f"union all select {listed} from {name}_tail"
         )
         connection.execute(
-            f"create view {name}_history as select {past} from base.{name}_history "  # noqa: S608
+            f"create view {name}_history as select {past} from base.{name}_history "
             f"union all select {past} from {name}_history_tail"
         )
     _create(connection, "record_tail", RECORD)
     listed = ", ".join(RECORD)
     connection.execute(
-        f"create view record as select {listed} from base.record union all select {listed} from record_tail"  # noqa: S608
+        f"create view record as select {listed} from base.record union all select {listed} from record_tail"
     )
 
 
@@ -150,7 +150,7 @@ def load(connection: Connection, table: str, columns: Columns, rows: Iterable[Ro
     shape = ", ".join(f'"{name}": {_json_kind(kind)}' for name, kind in columns.items())
     cells = ", ".join(f"r.{name}" for name in columns)
     statement = (
-        f"insert into {table} ({', '.join(columns)}) "  # noqa: S608
+        f"insert into {table} ({', '.join(columns)}) "
         f"select {cells} from (select unnest(from_json(?::json, '[{{{shape}}}]')) as r)"
     )
     for chunk in _chunks(rows):
@@ -177,3 +177,8 @@ def among(keys: Sequence[str]) -> tuple[str, list[Any]]:
     if len(keys) <= _SMALL_LIST:
         return f"in ({', '.join('?' * len(keys))})", list(keys)
     return "in (select unnest(?::varchar[]))", [list(keys)]
+
+
+def quoted(path: str) -> str:
+    """Return a path for use between single quotes, which is the one place where no parameter can stand."""
+    return path.replace("'", "''")

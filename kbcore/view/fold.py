@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -11,7 +11,10 @@ from kbcore.record import Record
 from kbcore.state import Change, Changes, Stamp, State, apply
 from kbcore.view.tables import link_row, node_row, source_row
 
-ROW_OF: dict[str, Any] = {"node": node_row, "link": link_row, "source": source_row}
+CHUNK_RECORDS: Final = 2000
+"""How many records are folded before their rows are loaded: what bounds the memory that waits."""
+
+ROW_OF: Final[dict[str, Any]] = {"node": node_row, "link": link_row, "source": source_row}
 
 
 class Entry(msgspec.Struct, frozen=True):

@@ -14,8 +14,8 @@ import msgspec
 from kbcore.model import Link, Node, SourceFile
 from kbcore.state import Changes, Needs, State, needs
 from kbcore.view import database
-from kbcore.view.database import ViewDamaged, among
-from kbcore.view.fold import ROW_OF, Batch, Entry, fold
+from kbcore.view.database import among, quoted
+from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, fold
 from kbcore.view.tables import (
     ELEMENTS,
     LINK,
@@ -27,8 +27,6 @@ from kbcore.view.tables import (
     node_of,
     source_of,
 )
-
-_CHUNK_RECORDS = 2000
 
 
 class Basis(msgspec.Struct, frozen=True):
@@ -118,7 +116,7 @@ class View:
         for table in ("node", "link"):
             condition, params = among(paths)
             rows = self.rows(
-                f"select id from base.{table}_src where src {condition} and id not in (select id from {table}_touched) "  # noqa: S608
+                f"select id from base.{table}_src where src {condition} and id not in (select id from {table}_touched) "
                 f"union select id from {table}_tail where list_has_any(files, ?)",
                 [*params, list(paths)],
             )
@@ -129,7 +127,7 @@ class View:
         if not values:
             return []
         condition, params = among(values)
-        return self.rows(f"select {columns} from {table} where {key} {condition}", params)  # noqa: S608
+        return self.rows(f"select {columns} from {table} where {key} {condition}", params)
 
     def gather(self, wanted: Needs) -> State:
         """Return the working set that folding or planning needs: what is named, and what hangs on it."""
@@ -151,7 +149,7 @@ class View:
         chunk: list[Entry] = []
         for entry in entries:
             chunk.append(entry)
-            if len(chunk) == _CHUNK_RECORDS:
+            if len(chunk) == CHUNK_RECORDS:
                 self._extend(chunk)
                 chunk = []
         if chunk:
@@ -184,7 +182,7 @@ class View:
                 database.load(connection, f"{table}_touched", {key: "VARCHAR"}, ({key: name} for name in new))
                 if again:
                     condition, params = among(again)
-                    connection.execute(f"delete from {table}_tail where {key} {condition}", params)  # noqa: S608
+                    connection.execute(f"delete from {table}_tail where {key} {condition}", params)
                 rows = (ROW_OF[table](element) for element in current.values() if element is not None)
                 database.load(connection, f"{table}_tail", columns, rows)
                 history = database.history_columns(columns)
@@ -203,15 +201,15 @@ class View:
         with self._lock:
             self._load_waiting()
             connection = self._connection
-            connection.execute(f"attach '{_quoted(path)}' as fresh")
+            connection.execute(f"attach '{quoted(path)}' as fresh")
             try:
                 for name, (key, _) in ELEMENTS.items():
-                    connection.execute(f"create table fresh.{name} as select * from {name} order by {key}")  # noqa: S608
-                    connection.execute(f"create table fresh.{name}_history as select * from {name}_history")  # noqa: S608
+                    connection.execute(f"create table fresh.{name} as select * from {name} order by {key}")
+                    connection.execute(f"create table fresh.{name}_history as select * from {name}_history")
                 connection.execute("create table fresh.record as select * from record order by seq")
                 database.create_stamp(connection, "fresh")
                 database.finish_base(connection, "fresh")
-                _write_stamp(connection, "fresh", self.basis)
+                write_stamp(connection, "fresh", self.basis)
                 connection.execute("force checkpoint fresh")
             finally:
                 connection.execute("detach fresh")
@@ -220,82 +218,17 @@ class View:
         """Stand on a base that this view has just written, and empty the tail."""
         with self._lock:
             self._connection.execute("detach base")
-            self._connection.execute(f"attach '{_quoted(path)}' as base (read_only)")
+            self._connection.execute(f"attach '{quoted(path)}' as base (read_only)")
             for name in ELEMENTS:
                 for table in (f"{name}_tail", f"{name}_history_tail", f"{name}_touched"):
-                    self._connection.execute(f"delete from {table}")  # noqa: S608
+                    self._connection.execute(f"delete from {table}")
                 self._touched[name].clear()
             self._connection.execute("delete from record_tail")
             self.tail_rows = 0
 
 
-def open_base(path: str, temp_dir: str) -> View:
-    """Return a view that stands on a published base.
-
-    Raises: ``ViewDamaged`` when the file is not a base that this program can use; the caller then builds a new one.
-    """
-    connection = database.connect(temp_dir)
-    try:
-        with database.explained_all():
-            connection.execute(f"attach '{_quoted(path)}' as base (read_only)")
-            rows = connection.execute(f"select {', '.join(database.STAMP)} from base.stamp").fetchall()  # noqa: S608
-            if len(rows) != 1 or rows[0][0] != VIEW_FORMAT:
-                raise ViewDamaged(f"{path} has no usable stamp")
-            database.create_overlay(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return View(connection, Basis(*rows[0][1:]))
-
-
-def build(target: str, temp_dir: str, state: State, entries: Iterable[Entry], basis: Basis) -> View:
-    """Fold records onto a state and return a view whose base holds the whole of it.
-
-    ``target`` is a file that does not exist yet, or ``:memory:``. ``state`` is what stood before the first record.
-    """
-    connection = database.connect(temp_dir)
-    try:
-        connection.execute(f"attach '{_quoted(target)}' as base")
-        database.create_base(connection, "base")
-        batch = Batch()
-        for entry in entries:
-            batch.add(entry, fold(state, entry))
-            if len(batch.records) >= _CHUNK_RECORDS:
-                _load_past(connection, batch)
-                batch = Batch()
-        _load_past(connection, batch)
-        for table, elements in (("node", state.nodes), ("link", state.links), ("source", state.sources)):
-            columns = ELEMENTS[table][1]
-            database.load(
-                connection,
-                f"base.{table}",
-                columns,
-                (ROW_OF[table](elements[key]) for key in sorted(elements)),
-            )
-        database.finish_base(connection, "base")
-        _write_stamp(connection, "base", basis)
-        if target != ":memory:":
-            connection.execute("force checkpoint base")
-            connection.execute("detach base")
-            connection.execute(f"attach '{_quoted(target)}' as base (read_only)")
-        database.create_overlay(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return View(connection, basis)
-
-
-def _load_past(connection: database.Connection, batch: Batch) -> None:
-    for table, (_, columns) in ELEMENTS.items():
-        database.load(connection, f"base.{table}_history", database.history_columns(columns), batch.ended[table])
-    database.load(connection, "base.record", RECORD, batch.records)
-
-
-def _write_stamp(connection: database.Connection, catalog: str, basis: Basis) -> None:
+def write_stamp(connection: database.Connection, catalog: str, basis: Basis) -> None:
+    """Note in a filled base what it was folded from."""
     values = (VIEW_FORMAT, *msgspec.structs.astuple(basis))
     row = dict(zip(database.STAMP, values, strict=True))
     database.load(connection, f"{catalog}.stamp", database.STAMP, [row])
-
-
-def _quoted(path: str) -> str:
-    return path.replace("'", "''")

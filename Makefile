@@ -1,0 +1,41 @@
+# `make` lists what there is. Everything runs in .venv, which is set up on first use.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench docs clean
+SHELL := /bin/sh
+
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; break; }; done)
+BIN := .venv/bin
+READY := .venv/.ready
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+
+setup: $(READY) ## make .venv with KB and its tools
+
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "KB needs Python 3.11 or newer on the PATH." >&2; exit 1; }
+	@$(PYTHON) -m venv .venv
+	@echo "Setting up .venv (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $(READY)
+
+demo: $(READY) ## set up and run the main job on an example project
+	@$(BIN)/kb demo
+
+test: $(READY) ## set up and pass every test
+	@$(BIN)/python -m pytest -q -n auto $(ARGS)
+
+check: $(READY) ## format, lint and types
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+bench: $(READY) ## measure KB against its floors, as ratios
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(READY) ## write the generated parts of the documentation anew
+	@$(BIN)/python -m tests.support.regenerate_docs
+
+clean: ## remove .venv and what the tools left
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

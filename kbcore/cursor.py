@@ -1,0 +1,66 @@
+"""Cursors: opaque text that says where a page ended. Stateless: everything the next page needs is in it.
+
+A cursor is bound to the request it came from and to the seq that was answered, so that all pages of one
+answer speak of the same state. It is checked against damage, not against forgery: it grants nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.errors import InvalidQuery
+
+_START_OVER: Final = "Ask for the first page again, without a cursor."
+_CHECK_BYTES: Final = 6
+_DIGEST_HEX: Final = 16
+
+
+class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Where a page ended: ``last`` is the key of its last row, ``total`` counts the rows of all pages."""
+
+    digest: str
+    seq: int
+    total: int
+    last: str
+
+
+_decoder = msgspec.json.Decoder(Cursor)
+
+
+def digest_of(request: Any) -> str:
+    """Return what stands for a request in its cursors: the same for equal requests, and for no other."""
+    return hashlib.sha256(msgspec.json.encode(request, order="deterministic")).hexdigest()[:_DIGEST_HEX]
+
+
+def encode(cursor: Cursor) -> str:
+    """Return the cursor as text of letters, digits, ``-`` and ``_``."""
+    body = msgspec.json.encode(cursor)
+    return base64.urlsafe_b64encode(_check(body) + body).rstrip(b"=").decode("ascii")
+
+
+def decode(text: str, digest: str) -> Cursor:
+    """Return the cursor in a text; ``digest`` is that of the request which brings it.
+
+    Raises: ``InvalidQuery`` for a text that is no cursor, is damaged, or comes from another request.
+    """
+    try:
+        raw = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        check, body = raw[:_CHECK_BYTES], raw[_CHECK_BYTES:]
+        if check != _check(body):
+            raise InvalidQuery("The cursor is damaged: it is not as KB gave it.", hint=_START_OVER)
+        cursor = _decoder.decode(body)
+    except (UnicodeEncodeError, binascii.Error, msgspec.DecodeError) as error:
+        raise InvalidQuery("The cursor is none that KB gave.", hint=_START_OVER) from error
+    if cursor.digest != digest:
+        hint = "Repeat the request exactly as it was for the first page; only the limit may differ."
+        raise InvalidQuery("The cursor belongs to another request.", hint=hint)
+    return cursor
+
+
+def _check(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()[:_CHECK_BYTES]

@@ -1,0 +1,1 @@
+"""Extractors: bytes of one file in, stated facts with their lines out. Nothing here touches a disk."""

@@ -1,0 +1,122 @@
+"""What an extractor says about one file: plain data, with the line of every statement.
+
+Field names are flat: ``title``, ``tags``, ``attributes.kind``, ``metadata.author`` (the first dot ends
+the word ``attributes`` or ``metadata``; everything behind it is the key, dots included).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from kbcore import limits
+
+Severity = Literal["error", "warning", "note"]
+
+
+class FileProblem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something about one file that its author should know. ``line`` counts from 1; 0 is the whole file."""
+
+    line: int
+    code: str
+    message: str
+    hint: str
+    severity: Severity = "error"
+    column: int = 0
+
+
+class StatedEntity(msgspec.Struct, frozen=True):
+    """An entity as one file states it.
+
+    ``fields`` holds only what the file states, and ``text_ref``, which is the document itself unless it
+    states another one; never ``id`` and ``type``. ``lines`` maps a field name to the line that states it.
+    """
+
+    id: str
+    type: str
+    fields: dict[str, Any]
+    line: int
+    lines: dict[str, int] = {}
+
+
+class StatedLink(msgspec.Struct, frozen=True):
+    """A link as one file states it.
+
+    ``type`` is None for a bare target: sync then takes the one edge type that fits the two entity types, in
+    whichever direction fits. ``target`` is an entity id, or, with ``is_path``, a path relative to the root of
+    the repository whose document is meant. ``reverse`` means that the target is the ``from`` end.
+    """
+
+    subject: str
+    target: str
+    type: str | None = None
+    kind: str = ""
+    fields: dict[str, Any] = {}
+    line: int = 0
+    is_path: bool = False
+    reverse: bool = False
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """Everything that one file states.
+
+    ``is_complete`` is False when the file could be read only in part, or not at all: what is listed here is
+    then taken in, and whatever else was known from the file is kept and marked stale.
+    """
+
+    entities: tuple[StatedEntity, ...] = ()
+    links: tuple[StatedLink, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
+    is_complete: bool = True
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One file to read: its path relative to the repository's root (``/`` between parts) and its bytes.
+
+    ``type`` is the entity type that the configuration gives to the file's folder, or None.
+    """
+
+    path: str
+    data: bytes
+    type: str | None = None
+
+
+class PathRule(msgspec.Struct, frozen=True):
+    """Files that an extractor wants: a glob relative to the root (``**`` spans folders), and their type."""
+
+    glob: str
+    type: str | None = None
+
+
+class Extractor(Protocol):
+    """A reader of one kind of file. Third parties register one in the entry-point group ``kb.extractors``."""
+
+    name: str
+    """The key of its settings under ``extractors`` in ``.kb/config.json``, stored with what it reads."""
+
+    version: int
+    """Raised whenever the same bytes give other facts, so that sync reads the files again."""
+
+    def path_rules(self, settings: Mapping[str, Any]) -> Sequence[PathRule]:
+        """Return the files to read under these settings.
+
+        Raises:
+            InvalidConfig: the settings cannot be used.
+        """
+        ...
+
+    def extract(self, source: Source, settings: Mapping[str, Any]) -> Facts:
+        """Return what the file states. Must not raise for bad content: that is a ``FileProblem``."""
+        ...
+
+
+def at_most(problems: Sequence[FileProblem]) -> tuple[FileProblem, ...]:
+    """Return the problems of one file, and how many there are beyond those that are kept."""
+    kept = tuple(problems[: limits.MAX_PROBLEMS])
+    rest = len(problems) - len(kept)
+    if not rest:
+        return kept
+    last = FileProblem(0, "more_problems", f"{rest} more problems of this file are not shown", "Mend these first.")
+    return (*kept, last)

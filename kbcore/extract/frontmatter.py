@@ -1,0 +1,111 @@
+"""Where the front matter of a Markdown document begins and ends. What stands in it is read elsewhere.
+
+Front matter is what stands between a first line ``---`` and the next line ``---`` or ``...``; both may end in
+spaces. Nothing else is front matter, whatever it looks like.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from kbcore import limits
+from kbcore.extract.facts import FileProblem
+
+FIRST_LINE: Final = 2
+"""The line of a document on which the text of its front matter begins."""
+
+_OPENING: Final = re.compile(r"---[ \t]*(?:\n|\Z)")
+_CLOSING: Final = re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE)
+_END_UNCLOSED: Final = re.compile(r"^(?:[ \t]*$|#{1,6}[ \t])", re.MULTILINE)
+_KEY_LINE: Final = re.compile(r"[A-Za-z_][\w .-]*:(?:[ \t]|$)", re.MULTILINE)
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A document in two parts. ``front`` is None without front matter; ``body_line`` is the body's own first.
+
+    ``is_whole`` is False when the front matter has no end or is too large: then ``front`` is what can be told
+    to belong to it.
+    """
+
+    front: str | None
+    body: str
+    body_line: int
+    problems: tuple[FileProblem, ...] = ()
+    is_whole: bool = True
+
+
+def split(text: str) -> Document:
+    """Part the text of a document, as ``decode`` gives it, into its front matter and its body."""
+    opening = _OPENING.match(text)
+    if opening is None:
+        return Document(None, text, 1, _misplaced(text))
+    start = opening.end()
+    closing = _CLOSING.search(text, start)
+    if closing is None:
+        return _unclosed(text, start)
+    front = text[start : closing.start()]
+    body_line = FIRST_LINE + front.count("\n") + 1
+    body = text[closing.end() + 1 :]
+    too_large = _too_large(front)
+    if too_large:
+        return Document(None, body, body_line, (too_large,), is_whole=False)
+    return Document(front, body, body_line)
+
+
+def _too_large(front: str) -> FileProblem | None:
+    if len(front) * 4 <= limits.MAX_FRONT_MATTER_BYTES:
+        return None
+    length_bytes = len(front.encode())
+    if length_bytes <= limits.MAX_FRONT_MATTER_BYTES:
+        return None
+    message = f"the front matter has {length_bytes} bytes; the limit is {limits.MAX_FRONT_MATTER_BYTES}"
+    return FileProblem(1, "too_long", message, "Move long text below the closing `---` line.")
+
+
+def _unclosed(text: str, start: int) -> Document:
+    """Take the lines up to the first blank one or the first heading for the front matter."""
+    found = _END_UNCLOSED.search(text, start)
+    end = found.start() if found else len(text)
+    front = text[start:end]
+    last_line = FIRST_LINE + front.rstrip("\n").count("\n")
+    message = "the front matter that begins in line 1 has no closing line"
+    hint = f"Put a line `---` below its last key (line {last_line}, it seems)."
+    problem = FileProblem(1, "unclosed_front_matter", message, hint)
+    body_line = FIRST_LINE + front.count("\n")
+    too_large = _too_large(front)
+    if too_large:
+        return Document(None, text[end:], body_line, (problem, too_large), is_whole=False)
+    return Document(front, text[end:], body_line, (problem,), is_whole=False)
+
+
+def _misplaced(text: str) -> tuple[FileProblem, ...]:
+    """Warn about what looks like front matter but does not count as such."""
+    if text.startswith("+++\n"):
+        message = "front matter between `+++` lines (TOML) is not read"
+        hint = "Write it as YAML between `---` lines."
+        return (FileProblem(1, "misplaced_front_matter", message, hint, "warning"),)
+    start = _behind_comments(text)
+    opening = _OPENING.match(text, start) if start else None
+    if not opening or not _KEY_LINE.match(text, opening.end()) or not _CLOSING.search(text, opening.end()):
+        return ()
+    line = text.count("\n", 0, start) + 1
+    message = f"the `---` in line {line} does not begin front matter: it is not the first line of the file"
+    hint = "Move comments and blank lines below the closing `---` line."
+    return (FileProblem(line, "misplaced_front_matter", message, hint, "warning"),)
+
+
+def _behind_comments(text: str) -> int:
+    """Return where the text begins behind blank lines and HTML comments."""
+    at = 0
+    while True:
+        while at < len(text) and text[at].isspace():
+            at += 1
+        if not text.startswith("<!--", at):
+            return at
+        end = text.find("-->", at)
+        if end < 0:
+            return at
+        at = end + 3

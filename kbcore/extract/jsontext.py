@@ -1,0 +1,155 @@
+"""JSON to the same plain values as YAML, with lines: numbers, ``true`` and ``false`` are text as typed.
+
+A fault ends the reading; what stands before it is kept, and is known to be incomplete.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from kbcore import limits
+from kbcore.extract.decoding import place
+from kbcore.extract.facts import FileProblem
+from kbcore.extract.tree import Tree, duplicate_key, is_small
+
+CODE: Final = "invalid_json"
+
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_STRING: Final = re.compile(r'"((?:[^"\\\x00-\x1f]++|\\.)*+)"')
+_WORD: Final = re.compile(r"(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-])", re.ASCII)
+_CLOSERS: Final = {"[": "]", "{": "}"}
+
+
+def read(text: str) -> Tree:
+    """Return the values of a JSON text; a fault of it is a problem of the tree."""
+    reader = _Reader(text)
+    root = reader.value(1) if reader.peek() else None
+    if reader.fault is None and reader.peek():
+        reader.fail("something follows the end of the JSON value", "Keep one value in the file.")
+    problems = [*reader.problems, *([reader.fault] if reader.fault else [])]
+    return Tree(root, reader.places, problems, not problems, reader.lossy, is_small(text))
+
+
+class _Reader:
+    """One pass over a text. Once ``fault`` is set, every method returns what it has."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.counted = (0, 1)
+        self.nodes = 0
+        self.places: dict[int, Any] = {}
+        self.lossy: set[int] = set()
+        self.problems: list[FileProblem] = []
+        self.fault: FileProblem | None = None
+
+    def peek(self) -> str:
+        """Return the next character that is no space, or nothing at the end."""
+        found = _SPACE.match(self.text, self.at)
+        self.at = found.end() if found else self.at
+        return self.text[self.at : self.at + 1]
+
+    def line(self) -> int:
+        before, line = self.counted
+        line += self.text.count("\n", before, self.at)
+        self.counted = (self.at, line)
+        return line
+
+    def fail(self, message: str, hint: str) -> None:
+        if self.fault is None:
+            line, column = place(self.text, self.at)
+            self.fault = FileProblem(line, CODE, f"not valid JSON: {message}", hint, column=column)
+
+    def value(self, depth: int) -> Any:
+        character = self.peek()
+        self.nodes += 1
+        if self.nodes > limits.MAX_YAML_NODES:
+            self.fail(f"there are more than {limits.MAX_YAML_NODES} values", "Split the file.")
+        elif character == '"':
+            return self.string()
+        elif character and character in "[{":
+            if depth <= limits.MAX_DEPTH:
+                return self.container(character, depth)
+            self.fail(f"it is nested deeper than {limits.MAX_DEPTH} levels", "Make the structure flatter.")
+        else:
+            found = _WORD.match(self.text, self.at)
+            if found:
+                self.at = found.end()
+                return None if found[0] == "null" else found[0]
+            self.fail(
+                "a value is missing here" if character in "]},:" else "this is no JSON value",
+                "Mend the line.",
+            )
+        return None
+
+    def string(self) -> str | None:
+        found = _STRING.match(self.text, self.at)
+        if found is None:
+            self.fail("a string is not closed on its line, or holds a control character", 'Close it with `"`.')
+            return None
+        value = found[1]
+        if "\\" in value:
+            try:
+                value = str(json.loads(found[0]))
+                value.encode()
+            except ValueError:
+                self.fail("a string holds an escape that stands for no character", "Mend the `\\`.")
+                return None
+        self.at = found.end()
+        return value
+
+    def container(self, opener: str, depth: int) -> dict[str, Any] | list[Any]:
+        closer = _CLOSERS[opener]
+        members: dict[str, Any] | list[Any] = {} if opener == "{" else []
+        lines: dict[str, int] | list[int] = {} if opener == "{" else []
+        self.at += 1
+        if self.peek() == closer:
+            self.at += 1
+        else:
+            while self.fault is None:
+                self.peek()
+                self.member(members, lines, depth)
+                if self.fault is None and not self.follows(closer):
+                    break
+        if self.fault is not None:
+            self.lossy.add(id(members))
+        self.places[id(members)] = lines
+        return members
+
+    def follows(self, closer: str) -> bool:
+        """Step over what stands behind a member; tell whether another one must follow."""
+        character = self.peek()
+        if character == ",":
+            self.at += 1
+            if self.peek() == closer:
+                self.fail(f"a comma stands before `{closer}`", "Remove the comma.")
+            return True
+        if character == closer:
+            self.at += 1
+            return False
+        self.fail(f"`,` or `{closer}` is missing here", "Mend the line, or the one before it.")
+        return False
+
+    def member(self, members: dict[str, Any] | list[Any], lines: dict[str, int] | list[int], depth: int) -> None:
+        line = self.line()
+        if isinstance(members, list):
+            value = self.value(depth + 1)
+            if self.fault is None or isinstance(value, dict | list):
+                members.append(value)
+                lines.append(line)  # type: ignore[union-attr] # lines has the shape of members
+            return
+        key = self.string() if self.peek() == '"' else None
+        if not key:
+            self.fail("a key is missing here", 'Write `"key": value`.')
+        elif self.peek() != ":":
+            self.fail(f"`:` is missing behind the key {key[:40]!r}", 'Write `"key": value`.')
+        else:
+            self.at += 1
+            value = self.value(depth + 1)
+            if key in members:
+                self.problems.append(duplicate_key(key, lines[key], line))  # type: ignore[call-overload]
+            elif self.fault is None or isinstance(value, dict | list):
+                members[key] = value
+                lines[key] = line  # type: ignore[call-overload]

@@ -1,0 +1,157 @@
+"""The extractor for manifests of symbols: a YAML or JSON file that lists symbols and their relationships.
+
+One bad symbol does not lose the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kbcore import limits
+from kbcore.extract import jsontext, salvage, settings
+from kbcore.extract.decoding import decode
+from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, StatedEntity, StatedLink, at_most
+from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
+from kbcore.extract.tree import Tree
+from kbcore.ids import check_id
+from kbcore.suggest import nearest
+
+NAME: Final = "manifest"
+DEFAULT_PATHS: Final = tuple(
+    f"{folder}symbols.{ending}" for folder in ("", "docs/") for ending in ("yaml", "yml", "json")
+)
+DEFAULT_TYPE: Final = "symbol"
+
+_LIST: Final = "symbols"
+_QUIET_KEYS: Final = frozenset({_LIST, "version", "$schema"})
+_OTHER_NAMES: Final = (("name", "title"), ("sourceFile", "file"), ("source_file", "file"))
+
+
+class ManifestExtractor:
+    """Reads manifests of symbols at the configured paths."""
+
+    name = NAME
+    version = 1
+
+    def path_rules(self, settings_: Mapping[str, Any]) -> Sequence[PathRule]:
+        """Return the globs of the manifests. Raises ``InvalidConfig`` for settings that cannot be used."""
+        settings.check_keys(NAME, settings_, {"paths": list})
+        paths = settings_.get("paths")
+        return [
+            PathRule(glob) for glob in (DEFAULT_PATHS if paths is None else settings.globs_of(NAME, "paths", paths))
+        ]
+
+    def extract(self, source: Source, settings_: Mapping[str, Any]) -> Facts:
+        """Return the symbols that a manifest states, with their links."""
+        decoded = decode(source.data)
+        if decoded.text is None:
+            return decoded.refused()
+        is_json = source.path.lower().endswith(".json")
+        tree = jsontext.read(decoded.text) if is_json else salvage.read(decoded.text, 1)
+        reader = _Manifest(source, tree, settings_)
+        reader.problems.extend((*decoded.problems, *tree.problems))
+        reader.read()
+        return Facts(
+            tuple(reader.entities.values()),
+            tuple(reader.links),
+            at_most(reader.problems),
+            is_complete=tree.is_complete and not any(problem.severity == "error" for problem in reader.problems),
+        )
+
+
+class _Manifest:
+    """One manifest on its way to facts."""
+
+    def __init__(self, source: Source, tree: Tree, settings_: Mapping[str, Any]) -> None:
+        self.source = source
+        self.tree = tree
+        self.edge_names = settings_.get(settings.EDGE_NAMES, CORE_EDGES)
+        self.entities: dict[str, StatedEntity] = {}
+        self.links: list[StatedLink] = []
+        self.problems: list[FileProblem] = []
+
+    def read(self) -> None:
+        """Take in every symbol of the list."""
+        listed = self._listed()
+        if listed is None:
+            return
+        for index, item in enumerate(listed):
+            line = self.tree.line(listed, index)
+            if isinstance(item, dict):
+                self._symbol(item, line)
+            elif item is not None:
+                self._fault(line, "wrong_shape", "a symbol must be a mapping", "Write `- id: …`, and its keys below.")
+
+    def _listed(self) -> list[Any] | None:
+        root = self.tree.root
+        if root is None:
+            if self.tree.is_complete:
+                message, hint = "the manifest is empty", f"List symbols under `{_LIST}:`."
+                self.problems.append(FileProblem(1, "empty_manifest", message, hint, "note"))
+            return None
+        if isinstance(root, list):
+            return root
+        if not isinstance(root, dict):
+            self._fault(1, "wrong_shape", "the manifest holds no list of symbols", f"List them under `{_LIST}:`.")
+            return None
+        for key in root:
+            if key not in _QUIET_KEYS:
+                near = f"Did you mean `{_LIST}`?" if nearest(key, [_LIST]) else "Remove it."
+                message = f"`{key[:60]}` is no key of a manifest; what stands under it was not read"
+                self.problems.append(FileProblem(self.tree.line(root, key), "unknown_key", message, near, "warning"))
+        listed = root.get(_LIST)
+        if isinstance(listed, list):
+            return listed
+        if listed is not None:
+            hint = "Write `- id: …` lines below it."
+            self._fault(self.tree.line(root, _LIST), "wrong_shape", f"`{_LIST}` must be a list", hint)
+        elif _LIST not in root and self.tree.is_complete:
+            self._fault(1, "missing_symbols", f"the manifest has no `{_LIST}`", f"List them under `{_LIST}:`.")
+        return None
+
+    def _symbol(self, item: dict[str, Any], line: int) -> None:
+        fold_keys(self.tree, item)
+        symbol_id = item.get("id")
+        if not isinstance(symbol_id, str) or not symbol_id:
+            title = item.get("title") or item.get("name")
+            named = f" ({title[:60]!r})" if isinstance(title, str) else ""
+            code = "missing_id" if symbol_id is None or symbol_id == "" else "wrong_shape"
+            self._fault(line, code, f"the symbol in line {line}{named} has no id that is text", "Add `id: …` to it.")
+            return
+        id_line = self.tree.line(item, "id")
+        fault = check_id(symbol_id)
+        if fault:
+            self._fault(id_line, "bad_id", f"the id {symbol_id[:60]!r} cannot be used: {fault}", "Choose another id.")
+            return
+        if symbol_id in self.entities:
+            first = self.entities[symbol_id].line
+            message = f"the id {symbol_id!r} stands twice: in line {first} and in line {id_line}"
+            self._fault(id_line, "duplicate_id", message, "Keep one of the two; the first one counts.")
+            return
+        symbol_type = item.get("type") or DEFAULT_TYPE
+        if not isinstance(symbol_type, str) or len(symbol_type) > limits.MAX_NAME_CHARS:
+            message = f"`type` of the symbol {symbol_id!r} must be the name of one type"
+            self._fault(self.tree.line(item, "type"), "wrong_shape", message, "For example `type: component`.")
+            return
+        sheet = Sheet(self.source.path, symbol_id, self.tree, self.edge_names)
+        sheet.read(self._renamed(item))
+        if "title" not in sheet.fields:
+            sheet.put("title", symbol_id, id_line)
+        self.entities[symbol_id] = sheet.entity(symbol_id, symbol_type, id_line)
+        self.links.extend(sheet.links.links.values())
+        self.problems.extend(sheet.all_problems())
+
+    def _renamed(self, item: dict[str, Any]) -> dict[str, Any]:
+        """Return the keys of a symbol under the names that KB has for them."""
+        lines = self.tree.places[id(item)]
+        for old, new in _OTHER_NAMES:
+            if old in item and item.get(new) is None:
+                item[new], lines[new] = item.pop(old), lines.pop(old)
+        return item
+
+    def _fault(self, line: int, code: str, message: str, hint: str) -> None:
+        self.problems.append(FileProblem(line, code, message, hint))
+
+
+EXTRACTOR: Final = ManifestExtractor()

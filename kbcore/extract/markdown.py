@@ -1,0 +1,245 @@
+"""The extractor for Markdown: one document is one entity, stated by its front matter and its first lines.
+
+A file is never passed over in silence: it gives an entity, a problem or a note. No id is guessed.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore import limits
+from kbcore.errors import InvalidConfig
+from kbcore.extract import frontmatter, globs, prose, salvage, settings
+from kbcore.extract.decoding import decode
+from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, at_most
+from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
+from kbcore.extract.tree import Tree, mapping
+from kbcore.ids import check_id
+
+NAME: Final = "markdown"
+DEFAULT_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
+    "req": ("docs/requirements/**/*.md",),
+    "scenario": ("docs/scenarios/**/*.md",),
+    "test": ("docs/tests/**/*.md",),
+    "adr": ("docs/adr/**/*.md", "docs/decisions/**/*.md"),
+    "flag": ("docs/flags/**/*.md",),
+    "event": ("docs/events/**/*.md",),
+}
+
+_KEYS: Final[Mapping[str, type]] = {
+    "paths": dict,
+    "idFromFilename": bool,
+    "titleFromHeading": bool,
+    "ignore": list,
+    "keys": dict,
+}
+_SKIPPED: Final = re.compile(r"(?:readme|_?index|_?(?:(?:adr|0+)[-_])?template)\.(?:md|markdown)", re.IGNORECASE)
+_ID_KEY: Final = re.compile(r"^[\"']?id\b", re.MULTILINE | re.IGNORECASE)
+_SUPERSEDING: Final = ("upersede", "upercede")
+_STATUS_HEADINGS: Final = ("# Status", "# status", "\nStatus\n", "\nstatus\n")
+_LINKS_HEADINGS: Final = ("# Links", "# links", "\nLinks\n", "\nlinks\n")
+"""What a body with such a section holds; only a body from which a section is needed is read to its end."""
+
+
+class _Draft(msgspec.Struct):
+    """One document on its way to facts."""
+
+    source: Source
+    settings: Mapping[str, Any]
+    document: frontmatter.Document
+    tree: Tree
+    problems: list[FileProblem]
+
+    def stated(self, key: str) -> tuple[Any, int]:
+        """Return the value and line of a key of the front matter; (None, 0) without it."""
+        root = self.tree.root
+        value = root.get(key)
+        return (value, self.tree.line(root, key)) if value is not None else (None, 0)
+
+    def fault(self, line: int, code: str, message: str, hint: str) -> None:
+        self.problems.append(FileProblem(line, code, message, hint))
+
+
+class MarkdownExtractor:
+    """Reads Markdown documents in the configured folders."""
+
+    name = NAME
+    version = 1
+
+    def path_rules(self, settings_: Mapping[str, Any]) -> Sequence[PathRule]:
+        """Return the globs of each type. Raises ``InvalidConfig`` for settings that cannot be used."""
+        settings.check_keys(NAME, settings_, _KEYS)
+        settings.globs_of(NAME, "ignore", settings_.get("ignore", []))
+        for old, new in settings_.get("keys", {}).items():
+            settings.check_name(NAME, f"keys.{old}", new)
+        paths = settings_.get("paths", DEFAULT_PATHS)
+        rules: list[PathRule] = []
+        for entity_type, listed in paths.items():
+            settings.check_name(NAME, "paths", entity_type)
+            found = listed if isinstance(listed, tuple) else settings.globs_of(NAME, f"paths.{entity_type}", listed)
+            rules.extend(PathRule(glob, entity_type) for glob in found)
+        if len({rule.glob for rule in rules}) < len(rules):
+            twice = next(rule.glob for at, rule in enumerate(rules) if rule.glob in {r.glob for r in rules[:at]})
+            message = f"`extractors.{NAME}.paths` in .kb/config.json gives {twice!r} more than once"
+            raise InvalidConfig(message, hint="Give each glob one type.")
+        return rules
+
+    def extract(self, source: Source, settings_: Mapping[str, Any]) -> Facts:
+        """Return the entity that a document states, with its links; a file that states none says why."""
+        ignored = settings_.get("ignore")
+        if ignored and globs.matches(source.path, ignored):
+            return _passed_over("the settings ignore it", "It matches `ignore` of the markdown extractor.")
+        decoded = decode(source.data)
+        if decoded.text is None:
+            return decoded.refused()
+        document = frontmatter.split(decoded.text)
+        front = document.front
+        tree = mapping({}, {}) if front is None else salvage.read_mapping(front, frontmatter.FIRST_LINE)
+        fold_keys(tree, tree.root)
+        if settings_.get("keys"):
+            _rename(tree, settings_["keys"])
+        problems = [*decoded.problems, *document.problems, *tree.problems]
+        return _facts(_Draft(source, settings_, document, tree, problems))
+
+
+def _facts(draft: _Draft) -> Facts:
+    is_whole = draft.document.is_whole and draft.tree.is_complete
+    has_id = draft.stated("id")[1] > 0
+    if not has_id and is_whole and _SKIPPED.fullmatch(posixpath.basename(draft.source.path)):
+        hint = "Give it an `id` to have it read as an entity."
+        return _passed_over("an index, a template or a readme without an id", hint, draft.problems)
+    outline = _outline(draft)
+    if draft.document.front is None and outline:
+        _adopt(draft, outline, ("id", "type"))
+    entity_id, line = _identity(draft)
+    entity_type = _entity_type(draft)
+    if not entity_id or not entity_type:
+        return Facts(problems=tuple(draft.problems), is_complete=False)
+    edge_names = draft.settings.get(settings.EDGE_NAMES, CORE_EDGES)
+    sheet = Sheet(draft.source.path, entity_id, draft.tree, edge_names)
+    sheet.read(draft.tree.root)
+    if outline:
+        _read_outline(draft, outline, sheet)
+    if "title" not in sheet.fields:
+        hint = "Add a line `title: …` to the front matter, or a first heading `# …`."
+        draft.fault(line, "missing_title", "the document has no title", hint)
+    sheet.fields.setdefault("text_ref", draft.source.path)
+    sheet.lines.setdefault("text_ref", line)
+    problems = at_most([*draft.problems, *sheet.all_problems()])
+    return Facts(
+        (sheet.entity(entity_id, entity_type, line),),
+        tuple(sheet.links.links.values()),
+        problems,
+        is_complete=is_whole and not any(problem.severity == "error" for problem in problems),
+    )
+
+
+def _rename(tree: Tree, names: Mapping[str, str]) -> None:
+    """Give keys of the front matter the names that the settings have for them."""
+    root = tree.root
+    lines = tree.places[id(root)]
+    for old, new in names.items():
+        if old in root and root.get(new) is None:
+            root[new], lines[new] = root.pop(old), lines.pop(old)
+
+
+def _identity(draft: _Draft) -> tuple[str, int]:
+    """Return the id and the line that states it; an empty id when there is none, with the problem noted."""
+    value, line = draft.stated("id")
+    if isinstance(value, str) and value:
+        fault = check_id(value)
+        if fault:
+            draft.fault(line, "bad_id", f"the id {value[:60]!r} cannot be used: {fault}", "Choose another id.")
+        return ("" if fault else value), line
+    if value:
+        draft.fault(line, "wrong_shape", "`id` must be text", "Write one id: `id: REQ-1`.")
+        return "", line
+    stem = posixpath.basename(draft.source.path).rpartition(".")[0]
+    if draft.settings.get("idFromFilename", False) and draft.document.is_whole and not _may_hide_an_id(draft):
+        fault = check_id(stem)
+        if fault is None:
+            hint = "Add a line `id: …` to the front matter to keep the id when the file is renamed."
+            draft.problems.append(
+                FileProblem(0, "id_from_file_name", f"the id {stem!r} is the file name", hint, "note")
+            )
+            return stem, 1
+    where = "its front matter" if draft.document.front is not None else "front matter at its beginning"
+    hint = (
+        f"Add a line `id: …` to {where}, or set `extractors.markdown.idFromFilename` to true in"
+        f" .kb/config.json (the id would be {stem[:60]!r})."
+    )
+    draft.fault(1, "missing_id", "the document states no id", hint)
+    return "", 1
+
+
+def _may_hide_an_id(draft: _Draft) -> bool:
+    """Tell whether the part of the front matter that could not be read may state an id."""
+    return not draft.tree.is_complete and _ID_KEY.search(draft.document.front or "") is not None
+
+
+def _entity_type(draft: _Draft) -> str:
+    value, line = draft.stated("type")
+    if value is None:
+        if not draft.source.type:
+            hint = "Add a line `type: …` to the front matter, or give the folder a type in .kb/config.json."
+            draft.fault(1, "missing_type", "neither the document nor its folder has a type", hint)
+        return draft.source.type or ""
+    if not isinstance(value, str) or not value.strip() or len(value) > limits.MAX_NAME_CHARS:
+        draft.fault(line, "wrong_shape", "`type` must be the name of one type", "For example `type: req`.")
+        return ""
+    return value.strip()
+
+
+def _outline(draft: _Draft) -> prose.Outline | None:
+    """Return what the body states, as far as it is needed."""
+    has_title = isinstance(draft.stated("title")[0], str)
+    has_status = draft.stated("status")[1] > 0
+    body = draft.document.body
+    is_superseding = any(word in body for word in _SUPERSEDING)
+    needs_sections = ((is_superseding or not has_status) and any(heading in body for heading in _STATUS_HEADINGS)) or (
+        is_superseding and any(heading in body for heading in _LINKS_HEADINGS)
+    )
+    if has_title and has_status and not needs_sections:
+        return None
+    return prose.outline(body, draft.document.body_line, needs_title=not has_title, needs_sections=needs_sections)
+
+
+def _adopt(draft: _Draft, outline: prose.Outline, keys: Sequence[str]) -> None:
+    """Take ``id`` and ``type`` from the bullets of a document without front matter."""
+    root = draft.tree.root
+    for key in keys:
+        bullet = outline.bullets.get(key)
+        if bullet and bullet.text:
+            root[key] = bullet.text
+            draft.tree.places[id(root)][key] = bullet.number
+
+
+def _read_outline(draft: _Draft, outline: prose.Outline, sheet: Sheet) -> None:
+    """Take in what the body states and the front matter does not."""
+    root = draft.tree.root
+    draft.tree.is_small = False
+    if draft.document.front is None or "status" not in sheet.fields:
+        bullets = {key: line for key, line in outline.bullets.items() if key not in root and line.text}
+        values = {key: line.text for key, line in bullets.items()}
+        draft.tree.places[id(values)] = {key: line.number for key, line in bullets.items()}
+        sheet.read(values)
+    if outline.title and "title" not in sheet.fields and draft.settings.get("titleFromHeading", True):
+        sheet.text("title", outline.title, outline.title_line)
+    status, superseding = prose.statements_of_status(outline.sections.get("status", ()))
+    if status and "status" not in sheet.fields:
+        sheet.status("status", status.text, status.number)
+    for line in (*superseding, *prose.superseding(outline.sections.get("links", ()))):
+        sheet.superseding(line.text, line.number)
+
+
+def _passed_over(reason: str, hint: str, problems: Sequence[FileProblem] = ()) -> Facts:
+    note = FileProblem(0, "passed_over", f"the file states no entity: {reason}", hint, "note")
+    return Facts(problems=(*problems, note))
+
+
+EXTRACTOR: Final = MarkdownExtractor()

@@ -1,0 +1,101 @@
+"""Which extractors there are: KB's own, and other packages' in the entry-point group ``kb.extractors``.
+
+Nothing of another package is imported before ``load`` is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final
+
+from kbcore.errors import InvalidConfig, Problem
+from kbcore.extract import manifest, markdown
+from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
+
+GROUP: Final = "kb.extractors"
+BUILT_IN: Final[Mapping[str, Extractor]] = {
+    markdown.NAME: markdown.EXTRACTOR,
+    manifest.NAME: manifest.EXTRACTOR,
+}
+"""KB's own extractors, found without an installation."""
+
+_HINT: Final = "Mend or uninstall the named package, or switch its extractor off in .kb/config.json."
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all extractors, KB's own first, without importing any other package."""
+    return (*BUILT_IN, *sorted({point.name for point in _foreign()}))
+
+
+def load(disabled: Iterable[str] = ()) -> dict[str, Extractor]:
+    """Import and return the extractors by name, without those that are disabled.
+
+    Raises:
+        InvalidConfig: an extractor of another package cannot be used; the message and each detail name it.
+    """
+    off = frozenset(disabled)
+    loaded = {name: extractor for name, extractor in BUILT_IN.items() if name not in off}
+    problems: list[Problem] = []
+    seen: set[str] = set(BUILT_IN)
+    for point in _foreign():
+        if point.name in off:
+            continue
+        extractor, fault = (None, "the name is taken") if point.name in seen else _import(point)
+        seen.add(point.name)
+        if extractor is None:
+            origin = f"{_distribution(point)}: {point.value}"
+            message = f"the extractor {point.name!r} ({origin}) cannot be used: {fault}"
+            problems.append(Problem(f"extractors.{point.name}", "broken_extractor", message, _HINT))
+        else:
+            loaded[point.name] = extractor
+    if problems:
+        raise InvalidConfig(problems[0].message, hint=_HINT, details=problems)
+    return loaded
+
+
+def run(extractor: Extractor, source: Source, settings: Mapping[str, Any]) -> Facts:
+    """Return what an extractor says about a file. When a foreign one fails, it is a problem of the file."""
+    if BUILT_IN.get(extractor.name) is extractor:
+        return extractor.extract(source, settings)
+    try:
+        facts: object = extractor.extract(source, settings)
+    except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises must not stop the other files
+        return _failed(extractor.name, f"{type(error).__name__}: {error}")
+    if not isinstance(facts, Facts):
+        return _failed(extractor.name, f"it returned {type(facts).__name__} instead of Facts")
+    return facts
+
+
+def _foreign() -> list[EntryPoint]:
+    own = {f"kbcore.extract.{name}:EXTRACTOR" for name in BUILT_IN}
+    points = [point for point in entry_points(group=GROUP) if point.value not in own]
+    return sorted(points, key=lambda point: (point.name, _distribution(point)))
+
+
+def _distribution(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else "unknown package"
+
+
+def _import(point: EntryPoint) -> tuple[Extractor | None, str]:
+    """Return the extractor, or why it cannot be used."""
+    try:
+        found: Any = point.load()
+    except Exception as error:  # noqa: BLE001 - foreign code: reported by name, in the words of the failure
+        return None, f"{type(error).__name__}: {error}"
+    if isinstance(found, type):
+        return None, "the entry point names a class; it must name an object"
+    for member, kind in (("name", str), ("version", int)):
+        if not isinstance(getattr(found, member, None), kind):
+            return None, f"it has no `{member}` that is {kind.__name__}"
+    if not all(callable(getattr(found, member, None)) for member in ("path_rules", "extract")):
+        return None, "it lacks `path_rules` or `extract`"
+    if found.name != point.name:
+        return None, f"it calls itself {found.name!r}"
+    return found, ""
+
+
+def _failed(name: str, reason: str) -> Facts:
+    message = f"the extractor {name!r} failed: {reason[:500]}"
+    hint = "Report it to the author of the extractor; the facts known from the file are kept."
+    return Facts(problems=(FileProblem(0, "extractor_failed", message, hint),), is_complete=False)

@@ -1,0 +1,79 @@
+"""Open a published base, or build one by folding the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kbcore.state import State
+from kbcore.view import database
+from kbcore.view.database import ViewDamaged, quoted
+from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, fold
+from kbcore.view.tables import ELEMENTS, RECORD, VIEW_FORMAT
+from kbcore.view.view import Basis, View, write_stamp
+
+
+def open_base(path: str, temp_dir: str) -> View:
+    """Return a view that stands on a published base.
+
+    Raises: ``ViewDamaged`` when the file is not a base that this program can use; the caller then builds a new one.
+    """
+    connection = database.connect(temp_dir)
+    try:
+        with database.explained_all():
+            connection.execute(f"attach '{quoted(path)}' as base (read_only)")
+            stamp = _read_stamp(connection, path)
+            database.create_overlay(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return View(connection, stamp)
+
+
+def build(target: str, temp_dir: str, state: State, entries: Iterable[Entry], basis: Basis) -> View:
+    """Fold records onto a state and return a view whose base holds the whole of it.
+
+    ``target`` is a file that does not exist yet, or ``:memory:``. ``state`` is what stood before the first record.
+    """
+    connection = database.connect(temp_dir)
+    try:
+        connection.execute(f"attach '{quoted(target)}' as base")
+        database.create_base(connection, "base")
+        batch = Batch()
+        for entry in entries:
+            batch.add(entry, fold(state, entry))
+            if len(batch.records) >= CHUNK_RECORDS:
+                _load_past(connection, batch)
+                batch = Batch()
+        _load_past(connection, batch)
+        for table, elements in (("node", state.nodes), ("link", state.links), ("source", state.sources)):
+            columns = ELEMENTS[table][1]
+            database.load(
+                connection,
+                f"base.{table}",
+                columns,
+                (ROW_OF[table](elements[key]) for key in sorted(elements)),
+            )
+        database.finish_base(connection, "base")
+        write_stamp(connection, "base", basis)
+        if target != ":memory:":
+            connection.execute("force checkpoint base")
+            connection.execute("detach base")
+            connection.execute(f"attach '{quoted(target)}' as base (read_only)")
+        database.create_overlay(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return View(connection, basis)
+
+
+def _load_past(connection: database.Connection, batch: Batch) -> None:
+    for table, (_, columns) in ELEMENTS.items():
+        database.load(connection, f"base.{table}_history", database.history_columns(columns), batch.ended[table])
+    database.load(connection, "base.record", RECORD, batch.records)
+
+
+def _read_stamp(connection: database.Connection, path: str) -> Basis:
+    rows = connection.execute(f"select {', '.join(database.STAMP)} from base.stamp").fetchall()
+    if len(rows) != 1 or rows[0][0] != VIEW_FORMAT:
+        raise ViewDamaged(f"{path} has no usable stamp")
+    return Basis(*rows[0][1:])

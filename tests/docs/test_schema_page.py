@@ -1,0 +1,46 @@
+"""The examples on the pages about the schema and the configuration can be used as they stand."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kbcore.config import DEFAULT, parse_config
+from kbcore.extract import registry
+from kbcore.schema import CORE
+from kbcore.schema_files import load_schema
+from kbcore.schema_members import ATTRIBUTE_KEYS, ATTRIBUTE_TYPES
+from tests.support.regenerate_docs import DOCS, fenced
+
+
+def examples(page: str, language: str) -> list[str]:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_examples_of_schema_files_load_side_by_side():
+    project, more, core = examples("schema.md", "yaml")
+    schema = load_schema({"a/project.yaml": project, "a/more.yaml": more, "a/core.yaml": core})
+    assert set(schema.entities) - set(CORE.entities) == {"fact", "risk"}
+    assert set(schema.edges) - set(CORE.edges) == {"constrains", "threatens", "doubts"}
+    assert schema.entities["req"].statuses
+    assert not schema.edges["depends_on"].acyclic
+
+
+@pytest.mark.parametrize("key", [*ATTRIBUTE_KEYS, *ATTRIBUTE_TYPES])
+def test_every_word_about_attributes_is_on_the_page(key):
+    assert f"`{key}`" in (DOCS / "schema.md").read_text(encoding="utf-8")
+
+
+def test_the_examples_of_configuration_files_can_be_used():
+    default, changed = (parse_config(text, "x") for text in examples("configuration.md", "json"))
+    assert default.lock_wait_s == DEFAULT.lock_wait_s
+    for config in (default, changed):
+        for name, settings in config.extractors.items():
+            assert registry.BUILT_IN[name].path_rules(settings)
+    assert changed.switched_off == ("manifest",)
+
+
+def test_a_fence_closes_on_its_own_line():
+    assert fenced("json", "{}\n\n") == "```json\n{}\n```"

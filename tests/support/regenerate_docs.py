@@ -1,0 +1,103 @@
+"""Writes the generated blocks of the documentation: ``python -m tests.support.regenerate_docs``.
+
+A block stands in its page between ``<!-- generated: NAME -->`` and ``<!-- end of NAME -->``; what is around it is
+written by hand. To add one, put the two comments into the page and a line into ``BLOCKS``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kbcore.config import default_config_text
+from kbcore.errors import KBError
+from kbcore.schema import CORE
+from kbcore.schema_text import core_schema_text, edge_table_markdown, type_table_markdown
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+COMMAND = "python -m tests.support.regenerate_docs"
+
+
+class Block(NamedTuple):
+    """A generated part of a page: the page's name below ``docs/``, the block's name, what writes its lines."""
+
+    page: str
+    name: str
+    make: Callable[[], str]
+
+    @property
+    def path(self) -> Path:
+        return DOCS / self.page
+
+    def current(self) -> str:
+        """Return what stands in the page now."""
+        start, end = self._bounds(self.path.read_text(encoding="utf-8"))
+        return self.path.read_text(encoding="utf-8")[start:end]
+
+    def expected(self) -> str:
+        """Return what should stand there."""
+        return "\n" + self.make().strip("\n") + "\n\n"
+
+    def write(self) -> bool:
+        """Bring the page up to date; tell whether that changed it."""
+        text = self.path.read_text(encoding="utf-8")
+        start, end = self._bounds(text)
+        changed = text[:start] + self.expected() + text[end:]
+        self.path.write_text(changed, encoding="utf-8")
+        return changed != text
+
+    def _bounds(self, text: str) -> tuple[int, int]:
+        opening, closing = f"<!-- generated: {self.name} -->\n", f"<!-- end of {self.name} -->"
+        if text.count(opening) != 1 or text.count(closing) != 1:
+            raise ValueError(f"docs/{self.page} must hold {opening.strip()} and {closing}, once each")
+        return text.index(opening) + len(opening), text.index(closing)
+
+
+def error_classes() -> list[type[KBError]]:
+    """Return every error that is raised (the groups of errors are not), by exit status."""
+
+    def below(parent: type[KBError]) -> Iterator[type[KBError]]:
+        for child in parent.__subclasses__():
+            if child.__subclasses__():
+                yield from below(child)
+            elif child.__module__ == KBError.__module__:
+                yield child
+
+    return sorted(below(KBError), key=lambda error: (error.exit_status, error.code))
+
+
+def error_table() -> str:
+    """Return the table of all errors."""
+    rows = ["| code | exit status | retryable | applied | meaning | what to do |", "|---|---|---|---|---|---|"]
+    for error in error_classes():
+        meaning = (error.__doc__ or "").partition("\n")[0]
+        retryable = "yes" if error.retryable else "no"
+        cells = (f"`{error.code}`", str(error.exit_status), retryable, error.applied, meaning, error.default_hint)
+        rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join(rows)
+
+
+def fenced(language: str, text: str) -> str:
+    """Return a text as a code block."""
+    return f"```{language}\n{text.rstrip()}\n```"
+
+
+BLOCKS = (
+    Block("schema.md", "entity types", lambda: type_table_markdown(CORE)),
+    Block("schema.md", "edge types", lambda: edge_table_markdown(CORE)),
+    Block("schema.md", "core.yaml", lambda: fenced("yaml", core_schema_text())),
+    Block("configuration.md", "config.json", lambda: fenced("json", default_config_text())),
+    Block("errors.md", "errors", error_table),
+)
+
+
+def main() -> None:
+    """Write every block and name the pages that changed."""
+    changed = sorted({block.page for block in BLOCKS if block.write()})
+    sys.stdout.write("".join(f"docs/{page} was out of date\n" for page in changed) or "all up to date\n")
+
+
+if __name__ == "__main__":
+    main()
