@@ -172,7 +172,8 @@ def _ends(reader: Reader, path: str, item: Mapping[str, Any]) -> tuple[str, str,
         message = f"`kind` {fault or 'is too long'}."
         reader.wrong(f"{path}.kind", "bad_name", message, f"Use at most {limits.MAX_NAME_CHARS} characters.")
     name = reader.text(path, item, "type", is_required=True)
-    return name, reader.id(path, item, "from"), reader.id(path, item, "to"), kind
+    from_id = reader.id(path, item, "from", may_be_link=True)
+    return name, from_id, reader.id(path, item, "to", may_be_link=True), kind
 
 
 def _no_twice(

@@ -31,7 +31,7 @@ MAX_PAGE_ROWS: Final = 10_000
 MAX_TRAVERSAL_DEPTH: Final = 50
 MAX_SOURCE_FILE_BYTES: Final = 4 * MIB
 MAX_FRONT_MATTER_BYTES: Final = 256 * KIB
-MAX_YAML_NODES: Final = 200_000
+MAX_YAML_NODES: Final = 2_000_000
 """Nodes of one YAML document, aliases counted as often as they are used."""
 MAX_CONFIG_BYTES: Final = 1 * MIB
 MAX_HEAD_BYTES: Final = 4 * MIB

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kbcore.errors import Problem
-from kbcore.ids import check_id
+from kbcore.ids import check_id, is_link_id
 from kbcore.model import OBJECT_FIELDS
 from kbcore.suggest import nearest
 from kbcore.values import ValueFault, value_problem
@@ -51,10 +51,10 @@ class Reader:
         self._is_faulty(path, key, value_problem(value))
         return value
 
-    def id(self, path: str, item: Mapping[str, Any], key: str) -> str:
-        """Return a required id."""
+    def id(self, path: str, item: Mapping[str, Any], key: str, *, may_be_link: bool = False) -> str:
+        """Return a required id of an entity, or of an edge where that may stand."""
         value = self.text(path, item, key, is_required=True)
-        fault = check_id(value) if value else None
+        fault = None if may_be_link and is_link_id(value) else check_id(value)
         if value and fault:
             self.wrong(f"{path}.{key}", "bad_id", f"{value!r} cannot be an id: {fault}.")
         return value

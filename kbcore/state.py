@@ -11,9 +11,10 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from kbcore.ids import link_id
+from kbcore.ids import is_link_id, link_id
 from kbcore.model import CLIENT, STAMPS, Link, Node, SourceFile, Statement
 from kbcore.record import DropNode, ForgetSource, Operation, PutNode, ReadSource, StateLink, WithdrawLink
+from kbcore.values import is_same
 
 E = TypeVar("E")
 _LINK_STAMPS: Final[tuple[str, ...]] = ("created_at", "created_by", "source")
@@ -79,6 +80,7 @@ def needs(ops: Iterable[Operation]) -> Needs:
             key = link_id(op.type, op.kind, op.from_id, op.to_id)
             links.add(key)
             nodes.update((op.from_id, op.to_id))
+            links.update(end for end in (op.from_id, op.to_id) if is_link_id(end))
             touching.add(key)
         else:
             sources.add(op.path)
@@ -167,6 +169,11 @@ def _merge(
     return merged, owned
 
 
+def _is_same(op: PutNode | StateLink, fields: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Tell whether the fields are the old ones, as they are written: 1 is neither true nor 1.0."""
+    return fields == old and all(is_same(old[name], op.set[name]) for name in op.set if name in old)
+
+
 def _holds(element: Node | Link | None, stated: Mapping[str, Any]) -> bool:
     """Tell whether an element carries these stamps already."""
     return all(getattr(element, name) == value for name, value in stated.items())
@@ -177,7 +184,7 @@ def _put(state: State, stamp: Stamp, op: PutNode, before: _Before) -> None:
     before.nodes.setdefault(op.id, old)
     fields, owners = _merge(op, old.fields if old else {}, old.owners if old else {})
     stated = {name: fields.pop(name) for name in STAMPS if name in fields}
-    if old is not None and (fields, owners) == (old.fields, old.owners) and _holds(old, stated):
+    if old is not None and owners == old.owners and _is_same(op, fields, old.fields) and _holds(old, stated):
         return
     is_fixed = old is not None and "updated_at" in owners
     state.nodes[op.id] = Node(
@@ -202,8 +209,12 @@ def _state_link(state: State, stamp: Stamp, op: StateLink, before: _Before) -> N
     via = "" if op.src else stated.pop("source", mine.via if mine else stamp.source)
     others = tuple(s for s in old.statements if s is not mine) if old else ()
     statements = tuple(sorted((*others, Statement(op.src, op.said, via))))
-    is_same = old is not None and (fields, owners, statements) == (old.fields, old.owners, old.statements)
-    if is_same and _holds(old, stated):
+    if (
+        old is not None
+        and (owners, statements) == (old.owners, old.statements)
+        and _is_same(op, fields, old.fields)
+        and _holds(old, stated)
+    ):
         return
     state._index(  # noqa: SLF001 - the fold is the only writer of a state, and lives beside it
         Link(

@@ -7,16 +7,16 @@ and answers only after the record is durable.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from kbcore import answers, limits, record
+from kbcore import answers, limits, record, replay
 from kbcore.answers import Outcome
 from kbcore.clock import Clock
-from kbcore.errors import ChangesetIdReused, LimitExceeded
+from kbcore.errors import ChangesetIdReused, Damaged, LimitExceeded
 from kbcore.record import Operation, Record
 from kbcore.state import Changes, Stamp
 from kbcore.storage import journal
@@ -91,12 +91,16 @@ class BranchStore:
 
         A view that turns out to be damaged is thrown away, built anew and asked again.
         """
+        return journal.reading(self._fs, self.directory, lambda head: self._ask(head, use))
+
+    def _ask(self, head: Head, use: Callable[[View], T]) -> T:
+        """Return ``use(view)`` on a view of this head, if need be on one that is built anew."""
         try:
-            return use(self.view())
+            return use(self._view_at(head))
         except ViewDamaged:
             self.close()
             self._cache.discard()
-            return use(self.view())
+            return use(self._view_at(head))
 
     def view(self) -> View:
         """Return a view of the last acknowledged head. What is read through ``read`` survives a damaged cache."""
@@ -104,10 +108,17 @@ class BranchStore:
 
     def _view_at(self, head: Head) -> View:
         view = self._view
-        if view is None or view.seq > head.seq or view.basis.lineage != head.lineage:
+        if view is None or not self._cache.is_usable(view.basis, head):
             self.close()
             self._view = view = self._cache.open(head) or self._build(head)
-        self._catch_up(view, head)
+        try:
+            self._catch_up(view, head)
+        except Damaged:
+            self._view = view = self._built_instead(view, head)
+        except BaseException:
+            # What was taken in by half would be taken in twice.
+            self.close()
+            raise
         if self._cache.is_due(view):
             self._cache.publish(view)
         return view
@@ -118,15 +129,45 @@ class BranchStore:
             return
         basis = view.basis
         after = Position(basis.seq, basis.sum, basis.file, basis.end_bytes)
-        view.extend(self._entries(head, after), basis_of(head))
+        view.extend(replay.entries(self._fs, self.directory, head, after=after), basis_of(head))
+
+    def _built_instead(self, view: View, head: Head) -> View:
+        """Return a new view where the old one does not lead to this head, because it saw another history.
+
+        Raises: ``JournalCorrupt``, ``JournalTruncated`` when it is the journal that is wrong.
+        """
+        self.close()
+        for _ in journal.scan(self._fs, self.directory, head):
+            continue
+        self._cache.set_aside(view.basis, head)
+        return self._build(head)
 
     def _build(self, head: Head) -> View:
-        return self._cache.build(head, self._entries(head, None), basis_of(head))
+        start = replay.start(self._fs, self.directory, head)
+        entries = replay.entries(self._fs, self.directory, head, skip=start.seq)
+        try:
+            return self._cache.build(start, entries, basis_of(head))
+        except ViewDamaged:
+            # The file could not be written to its end, as on a full disk; what was folded is spent.
+            start = replay.start(self._fs, self.directory, head)
+            entries = replay.entries(self._fs, self.directory, head, skip=start.seq)
+            return self._cache.build_in_memory(start, entries, basis_of(head))
 
-    def _entries(self, head: Head, after: Position | None) -> Iterator[Entry]:
-        for found in journal.scan(self._fs, self.directory, head, after=after):
-            decoded = record.decode(found.frame.rec, seq=found.frame.seq)
-            yield Entry(found.frame.seq, found.frame.sum, decoded, found.file, found.offset, found.length)
+    def view_until(self, seq: int) -> View:
+        """Return a view in memory of the state at an earlier seq, from the journal's part up to there alone.
+
+        For a journal whose later part is damaged; in all other cases a view of the head answers for every seq.
+        The caller closes it.
+
+        Raises: ``JournalCorrupt``, ``JournalTruncated`` when the damage lies before ``seq``; ``HistoryPruned``.
+        """
+        head = self.head()
+        start = replay.start(self._fs, self.directory, head)
+        if seq < start.seq:
+            raise replay.pruned(seq, start.seq)
+        entries = replay.entries(self._fs, self.directory, head, until=seq, skip=start.seq) if seq > start.seq else ()
+        basis = msgspec.structs.replace(basis_of(head), seq=min(seq, head.seq))
+        return self._cache.build_in_memory(start, entries, basis)
 
     def record_at(self, view: View, seq: int) -> Record | None:
         """Return the record at a seq as it stands in the journal; None when its line was pruned."""
@@ -156,21 +197,24 @@ class BranchStore:
         ``CommitUncertain`` and the other errors of the journal, each saying truthfully whether it was applied.
         """
         if request.dry_run:
-            view = self.view()
-            head = self.head()
-            first = self._first_answer(view, request, branch)
-            return first or self._planned(author, request, plan, head, branch)[0]
+            return journal.reading(
+                self._fs,
+                self.directory,
+                lambda head: (
+                    self._first_answer(head, request, branch) or self._planned(author, request, plan, head, branch)[0]
+                ),
+            )
         with journal.writing(
             self._fs, self.directory, self._clock, wait_s=self._lock_wait_s, command=author.tool
         ) as writer:
-            view = self._view_at(writer.head)
-            first = self._first_answer(view, request, branch)
+            mended = writer.recovery.sentences()
+            first = self._first_answer(writer.head, request, branch)
             if first:
-                return first
+                return _told(first, mended)
             outcome, draft, stamp = self._planned(author, request, plan, writer.head, branch)
             if not draft.ops or not draft.changes:
-                return outcome
-            raw, written = self._encode(author, request, draft, stamp, outcome, writer.recovery.sentences())
+                return _told(outcome, mended)
+            raw, written = self._encode(author, request, draft, stamp, outcome, mended)
             if len(raw) > request.limit_bytes:
                 raise LimitExceeded(
                     f"The changeset makes a record of {len(raw)} bytes; the limit is {request.limit_bytes}. "
@@ -182,15 +226,15 @@ class BranchStore:
             head = writer.append(raw, stamp.at)
             length = head.head.length - start.length
             entry = Entry(head.seq, head.hash, written, start.file, start.length, length)
-            view.adopt(entry, draft.changes, basis_of(head))
-        return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *writer.recovery.sentences()))
+            if self._view:
+                self._view.adopt(entry, draft.changes, basis_of(head))
+        return _told(outcome, mended)
 
     def _planned(
         self, author: Author, request: Request, plan: Planner, head: Head, branch: str
     ) -> tuple[Outcome, Draft, Stamp]:
-        view = self._view_at(head)
         stamp = Stamp(head.seq + 1, max(self._clock.now(), head.head.at), author.actor, author.source)
-        draft = plan(view, stamp)
+        draft = self._ask(head, lambda view: plan(view, stamp))
         will_write = bool(draft.ops and draft.changes)
         created, updated, deleted = answers.sorted_out(draft.changes)
         outcome = Outcome(
@@ -237,13 +281,16 @@ class BranchStore:
         )
         return record.encode(written), written
 
-    def _first_answer(self, view: View, request: Request, branch: str) -> Outcome | None:
+    def _first_answer(self, head: Head, request: Request, branch: str) -> Outcome | None:
         """Return the answer that this changeset id got the first time, if it is known.
 
         Raises: ``ChangesetIdReused`` when it came with other content.
         """
         if not request.changeset_id:
             return None
+        return self._ask(head, lambda view: self._answered(view, request, branch))
+
+    def _answered(self, view: View, request: Request, branch: str) -> Outcome | None:
         rows = view.rows("select seq, digest from record where changeset_id = ?", [request.changeset_id])
         if not rows:
             return None
@@ -274,4 +321,10 @@ class BranchStore:
 
 def basis_of(head: Head) -> Basis:
     """Return what a view that is folded up to this head stands on."""
-    return Basis(head.lineage, head.seq, head.hash, head.head.at, head.head.file, head.head.length)
+    tip = head.head
+    return Basis(head.lineage, tip.seq, tip.hash, tip.at, tip.file, tip.length, replay.history_from(head))
+
+
+def _told(outcome: Outcome, sentences: list[str]) -> Outcome:
+    """Return the answer with what recovery did before it."""
+    return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *sentences))

@@ -98,6 +98,11 @@ def _list_problem(value: Any) -> ValueFault | None:
     return value_problem(value)
 
 
+def is_same(old: Any, new: Any) -> bool:
+    """Tell whether two JSON values are one, as they are written: 1 is neither true nor 1.0."""
+    return msgspec.json.encode(old, order="sorted") == msgspec.json.encode(new, order="sorted")
+
+
 def normal_time(text: str) -> str | None:
     """Return a time as RFC 3339 in UTC with microseconds, or None when the text is no time.
 

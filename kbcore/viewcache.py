@@ -13,17 +13,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from kbcore import replay
 from kbcore.errors import KBError
-from kbcore.state import State
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.view import base
 from kbcore.view.database import ViewDamaged
-from kbcore.view.fold import Entry
+from kbcore.view.fold import Entry, Start
 from kbcore.view.view import Basis, View
 
 VIEW: Final = "view.duckdb"
+AHEAD: Final = "ahead-"
+"""Begins the name of a view that was kept because it contradicts the journal."""
+
 _TAIL_ROWS: Final = 2000
 _TAIL_SHARE: Final = 100
 """A tail is worth publishing from 2,000 rows on, and from a hundredth of a large base on: that bounds both what a
@@ -37,6 +40,7 @@ class ViewCache:
         self._fs = fs
         self.directory = directory
         self.path = directory / VIEW
+        self._is_refusing = False
         self.notices: list[str] = []
         """What a person should hear of: a cache that contradicts the journal."""
 
@@ -49,18 +53,22 @@ class ViewCache:
         except ViewDamaged:
             self.discard()
             return None
-        basis = view.basis
-        is_ours = basis.lineage == head.lineage
-        if is_ours and basis.seq <= head.seq and (basis.seq < head.seq or basis.sum == head.hash):
+        if self.is_usable(view.basis, head):
             return view
         view.close()
-        if is_ours:
-            self._keep_witness(basis, head)
+        if is_ahead(view.basis, head):
+            self.set_aside(view.basis, head)
         return None
 
-    def _keep_witness(self, basis: Basis, head: Head) -> None:
+    @staticmethod
+    def is_usable(basis: Basis, head: Head) -> bool:
+        """Tell whether a view that stands on this can become a view of this head by taking in what came after."""
+        is_ours = basis.lineage == head.lineage and basis.history_from == replay.history_from(head)
+        return is_ours and not is_ahead(basis, head)
+
+    def set_aside(self, basis: Basis, head: Head) -> None:
         """Keep a view that knows of records which the journal lacks: it is the second witness of a loss."""
-        kept = self.directory / f"ahead-{basis.seq}.duckdb"
+        kept = self.directory / f"{AHEAD}{basis.seq}.duckdb"
         self.notices.append(
             f"The cached view had seen record {basis.seq} ({basis.sum[:12]}); the journal now ends at {head.seq} "
             f"({head.hash[:12]}). The store was put back to an earlier state, or records are lost. The view is kept as "
@@ -69,18 +77,25 @@ class ViewCache:
         with contextlib.suppress(OSError):
             self._fs.replace(self.path, kept)
 
-    def build(self, head: Head, entries: Iterable[Entry], basis: Basis) -> View:
-        """Return a view folded from the whole journal, published if the cache can be written."""
-        target = self._new_file() if head.seq else None
+    def build(self, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
+        """Return a view folded from the whole journal, published if the cache can be written.
+
+        Raises: ``ViewDamaged`` when the cache took only a part of it.
+        """
+        target = self._new_file() if basis.seq else None
         if target is None:
-            return base.build(":memory:", self._temp_dir(), State(), entries, basis)
+            return self.build_in_memory(start, entries, basis)
         try:
-            view = base.build(str(target), self._temp_dir(), State(), entries, basis)
+            view = base.build(str(target), self._temp_dir(), start, entries, basis)
             self._fs.replace(target, self.path)
         except BaseException:
             files.remove_quietly(self._fs, target)
             raise
         return view
+
+    def build_in_memory(self, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
+        """Return a view that leaves no file behind."""
+        return base.build(":memory:", self._temp_dir(), start, entries, basis)
 
     def is_due(self, view: View) -> bool:
         """Tell whether the tail has grown long enough to be published."""
@@ -90,11 +105,17 @@ class ViewCache:
 
     def publish(self, view: View) -> None:
         """Write the view as the new base, if the cache can be written, and stand on it."""
-        target = self._new_file()
+        target = None if self._is_refusing else self._new_file()
         if target is None:
             return
         try:
-            view.write_base(str(target))
+            try:
+                view.write_base(str(target))
+            except ViewDamaged:
+                # A full disk, for one: the view answers as before, and nobody tries again in this process.
+                self._is_refusing = True
+                files.remove_quietly(self._fs, target)
+                return
             self._fs.replace(target, self.path)
             view.rebase(str(self.path))
         except BaseException:
@@ -122,3 +143,9 @@ class ViewCache:
         except (OSError, KBError):
             return None
         return target
+
+
+def is_ahead(basis: Basis, head: Head) -> bool:
+    """Tell whether a view of the same history has seen what the journal does not have."""
+    is_later = basis.seq > head.seq or (basis.seq == head.seq and basis.sum != head.hash)
+    return basis.lineage == head.lineage and is_later

@@ -6,7 +6,7 @@ stores outlive a request, in a ``StorePool``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,7 @@ from typing import Final
 from kbcore import git, ids, limits
 from kbcore.clock import Clock
 from kbcore.config import DEFAULT, Config, parse_config
-from kbcore.errors import InvalidConfig, NotInitialised, UnknownBranch
+from kbcore.errors import BranchMoved, InvalidConfig, NotInitialised, UnknownBranch
 from kbcore.git import HeadCache, HeadState, Repository
 from kbcore.schema import Schema
 from kbcore.schema_files import load_schema
@@ -101,6 +101,19 @@ class Workspace:
     def head(self) -> HeadState:
         """Return what is checked out at this moment."""
         return git.read_head(self.repo, self.machine.env, cache=self.pool.heads)
+
+    def guard(self, branch: str) -> Callable[[], None]:
+        """Return a check that HEAD still names this branch; it raises ``BranchMoved``."""
+
+        def guard() -> None:
+            now = self.head().branch
+            if now != branch:
+                raise BranchMoved(
+                    f"HEAD moved from {branch} to {now} while the request ran. Nothing was written.",
+                    data={"old": branch, "new": now},
+                )
+
+        return guard
 
     def directory_of(self, branch: str) -> Path:
         """Return where the store of a branch is, whether it exists or not."""

@@ -8,7 +8,8 @@ from typing import Any
 from kbcore import validate
 from kbcore.answers import Outcome
 from kbcore.changeset import Changeset
-from kbcore.errors import BranchMoved
+from kbcore.errors import DerivedFact
+from kbcore.locate import with_lines
 from kbcore.planning.findings import Surroundings
 from kbcore.schema import Schema
 from kbcore.state import Stamp
@@ -33,22 +34,11 @@ def carry_out(
         dry_run=changeset.dry_run,
     )
     store = workspace.store(branch)
-    guard = head_guard(workspace, branch) if follows_head else None
-    return store.commit(author, request, planner(changeset, workspace.schema), guard=guard, branch=branch)
-
-
-def head_guard(workspace: Workspace, branch: str) -> Callable[[], None]:
-    """Return a check that HEAD still names this branch; it raises ``BranchMoved``."""
-
-    def guard() -> None:
-        now = workspace.head().branch
-        if now != branch:
-            raise BranchMoved(
-                f"HEAD moved from {branch} to {now} while the request ran. Nothing was written.",
-                data={"old": branch, "new": now},
-            )
-
-    return guard
+    guard = workspace.guard(branch) if follows_head else None
+    try:
+        return store.commit(author, request, planner(changeset, workspace.schema), guard=guard, branch=branch)
+    except DerivedFact as refused:
+        raise with_lines(workspace, changeset, refused) from refused
 
 
 def planner(changeset: Changeset, schema: Schema) -> Callable[[View, Stamp], Draft]:

@@ -36,6 +36,8 @@ def compiled(glob: str) -> re.Pattern[str]:
     pieces: list[str] = []
     for number, part in enumerate(parts):
         is_last = number == len(parts) - 1
+        if part == "**" and not is_last and parts[number + 1] == "**":
+            continue
         if part == "**":
             pieces.append(".+" if is_last else "(?:[^/]+/)*")
         else:

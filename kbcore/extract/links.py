@@ -24,7 +24,7 @@ DEFAULT_KIND: Final = "link"
 _REVERSED: Final = {"superseded_by": "supersedes"}
 
 _URL: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://|mailto:)\S+")
-_MARKDOWN_LINK: Final = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(\s*<?([^()<>\s]+)>?[^()]*\)")
+_MARKDOWN_LINK: Final = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*+\])*+\]\(\s*+<?+([^()<>\s]++)>?+[^()]*+\)")
 _WIKILINK: Final = re.compile(r"!?\[\[([^\[\]|]+)(?:\|[^\[\]]*)?\]\]")
 _ID_WORD: Final = re.compile(r"""[^\s,;|<>(){}"'`]+""")
 _DOCUMENT: Final = re.compile(r"\.(?:md|markdown)\Z", re.IGNORECASE)

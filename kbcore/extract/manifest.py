@@ -127,7 +127,7 @@ class _Manifest:
         if symbol_id in self.entities:
             first = self.entities[symbol_id].line
             message = f"the id {symbol_id!r} stands twice: in line {first} and in line {id_line}"
-            self._fault(id_line, "duplicate_id", message, "Keep one of the two; the first one counts.")
+            self._fault(id_line, "repeated_id", message, "Keep one of the two; the first one counts.")
             return
         symbol_type = item.get("type") or DEFAULT_TYPE
         if not isinstance(symbol_type, str) or len(symbol_type) > limits.MAX_NAME_CHARS:

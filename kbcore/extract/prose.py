@@ -14,8 +14,10 @@ from typing import Final
 
 import msgspec
 
+from kbcore import limits
+
 _FENCE: Final = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
-_ATX: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+_ATX: Final = re.compile(r" {0,3}(#{1,6})(?![^ \t])")
 _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _NO_PARAGRAPH: Final = re.compile(r" {0,3}(?:[#>|]|[-*+][ \t]|\d{1,9}[.)][ \t])|    |\t")
 _BULLET: Final = re.compile(r" {0,3}[-*+][ \t]+(.*)")
@@ -131,15 +133,17 @@ def visible_lines(body: str, first_line: int) -> Iterator[tuple[int, str]]:
 
 def _uncommented(line: str, in_comment: bool) -> tuple[str, bool]:
     kept: list[str] = []
-    rest = line
-    while rest:
-        if in_comment:
-            _, end, rest = rest.partition("-->")
-            in_comment = not end
-        else:
-            before, opening, rest = rest.partition("<!--")
-            kept.append(before)
-            in_comment = bool(opening)
+    at = 0
+    while at < len(line):
+        sign = "-->" if in_comment else "<!--"
+        found = line.find(sign, at)
+        end = found if found >= 0 else len(line)
+        if not in_comment:
+            kept.append(line[at:end])
+        if found < 0:
+            break
+        in_comment = not in_comment
+        at = end + len(sign)
     return "".join(kept).rstrip(), in_comment
 
 
@@ -158,7 +162,7 @@ def _blocks(body: str, first_line: int) -> Iterator[tuple[int, str, int]]:
             yield 0, held[1], held[0]
             was_text, held = True, None
         if atx:
-            yield len(atx[1]), (atx[2] or "").strip(), number
+            yield len(atx[1]), _heading(line[atx.end() :]), number
             was_text = False
         elif not line.strip() or _NO_PARAGRAPH.match(line):
             yield 0, line, number
@@ -167,6 +171,13 @@ def _blocks(body: str, first_line: int) -> Iterator[tuple[int, str, int]]:
             held = (number, line)
     if held:
         yield 0, held[1], held[0]
+
+
+def _heading(text: str) -> str:
+    """Return the text of a heading without the signs that may close it."""
+    text = text.strip()
+    bare = text.rstrip("#")
+    return bare.rstrip() if not bare or bare[-1].isspace() else text
 
 
 def _bullets(header: list[Line]) -> dict[str, Line]:
@@ -187,6 +198,8 @@ def _bullets(header: list[Line]) -> dict[str, Line]:
             last = key
         elif last and not bullet and line.text.startswith("  "):
             before = found[last]
+            if len(before.text) > limits.MAX_TEXT_BYTES:
+                continue
             found[last] = Line(f"{before.text} {line.text.strip()}".strip(), before.number)
         else:
             break

@@ -16,18 +16,18 @@ import yaml
 
 from kbcore.extract import yamlfaults, yamltext
 from kbcore.extract.facts import FileProblem
-from kbcore.extract.tree import Tree, duplicate_key
+from kbcore.extract.tree import Tree, duplicate_key, mapping
 
 _ODD_BREAKS: Final = re.compile("[\x85\u2028\u2029]")
 _CONTINUES: Final = re.compile(r"[ \t#\]},]|-(?:[ \t]|$)|$")
-_PLAIN_LINE: Final = re.compile(r"""([^\s:#&*!|>'"%@`\[\]{},-][^:#]*?)[ \t]*:[ \t]+(\S.*)""")
-_PLAIN_ITEM: Final = re.compile(r"[ \t]*-[ \t]+((?:(?!:[ \t]|:$).)+)")
-_LIST_KEY: Final = re.compile(r"""(["']?)([^\s:#'"-][^:#'"]*)\1[ \t]*:[ \t]*(?:#.*)?""")
-_MAPPING_ITEM: Final = re.compile(r"([ \t]*)-([ \t]+)[^\s#&*!|>'\"%@`\[\]{},-][^:#]*:(?:[ \t]|$)", re.MULTILINE)
+_PLAIN_LINE: Final = re.compile(r"""([^\s:#&*!|>'"%@`\[\]{},-][^:#\n]*):[ \t]+(\S.*)""")
+_PLAIN_ITEM: Final = re.compile(r"[ \t]*-[ \t]+(?=\S)((?:(?!:[ \t]|:$).)+)")
+_LIST_KEY: Final = re.compile(r"""(["']?)([^\s:#'"-][^:#'"\n]*)\1:[ \t]*(?:#.*)?""")
+_MAPPING_ITEM: Final = re.compile(r"([ \t]*)-([ \t]+)[^\s#&*!|>'\"%@`\[\]{},-][^:#\n]*:(?:[ \t]|$)", re.MULTILINE)
 _ITEM: Final = re.compile(r"([ \t]*)-(?:[ \t]|$)")
 _LIST_START: Final = re.compile(r"(?:[ \t]*(?:#.*)?\n)*[ \t]*-(?:[ \t]|$)", re.MULTILINE)
 _LIST_NAME: Final = "items"
-_COMMENT: Final = re.compile(r"[ \t]+#.*$")
+_COMMENT: Final = re.compile(r"(?<![ \t])[ \t]+#.*$")
 _CLOSERS: Final = {"[": "]", "{": "}", '"': '"', "'": "'"}
 
 
@@ -56,7 +56,9 @@ def read_mapping(text: str, first_line: int) -> Tree:
     elif not isinstance(tree.root, dict):
         hint = "Write lines of the form `key: value`."
         problem = FileProblem(first_line, "wrong_shape", "this is no list of `key: value` lines", hint)
-        return Tree({}, {}, [*tree.problems, problem], is_complete=False)
+        unread = mapping({}, {})
+        unread.problems, unread.is_complete = [*tree.problems, problem], False
+        return unread
     return tree
 
 
@@ -126,7 +128,7 @@ def _piece(piece: str, line: int, anchors: yamltext.Anchors) -> Tree:
             return tree
     found = _PLAIN_LINE.fullmatch(piece.strip("\n"))
     text = _as_typed(found[2]) if found else ""
-    values = {found[1]: text} if found and text else {}
+    values = {found[1].rstrip(): text} if found and text else {}
     problem = _kept(fault, text) if text else fault
     return Tree(values, {id(values): dict.fromkeys(values, line)}, [problem], is_complete=False)
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from kbcore.changeset import EdgeWrite
 from kbcore.model import CLIENT, OBJECT_FIELDS, Link
-from kbcore.planning.findings import Findings, edge_key, edge_words, is_same, replaced
+from kbcore.planning.findings import Findings, edge_key, edge_words, replaced
 from kbcore.record import StateLink
 from kbcore.schema import LINK
 from kbcore.suggest import did_you_mean
-from kbcore.values import normal_time
+from kbcore.values import is_same, normal_time
 
 
 def plan_edge(found: Findings, item: EdgeWrite) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 from kbcore.changeset import EntityWrite
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, STAMPS, Node
-from kbcore.planning.findings import Findings, is_same, replaced
+from kbcore.planning.findings import Findings, replaced
 from kbcore.record import PutNode
 from kbcore.schema import EntityType, attribute_problem
 from kbcore.suggest import did_you_mean
-from kbcore.values import normal_time
+from kbcore.values import is_same, normal_time
 
 
 def plan_entity(found: Findings, item: EntityWrite) -> None:

@@ -98,11 +98,6 @@ def edge_words(edge: Any) -> str:
     return f"{edge.from_id} {edge.type} {edge.to_id}"
 
 
-def is_same(old: Any, new: Any) -> bool:
-    """Tell whether two JSON values are one, as they are written: 1 is neither true nor 1.0."""
-    return msgspec.json.encode(old, order="sorted") == msgspec.json.encode(new, order="sorted")
-
-
 def replaced(
     fields: Mapping[str, Any], owners: Mapping[str, str], prefix: str, members: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:

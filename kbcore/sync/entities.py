@@ -11,12 +11,12 @@ import msgspec
 from kbcore.extract.facts import Facts, FileProblem, Severity, StatedEntity
 from kbcore.ids import check_id
 from kbcore.model import CLIENT, STAMPS, Node
-from kbcore.planning.findings import is_same
 from kbcore.record import DropNode, Operation, PutNode
 from kbcore.schema import EntityType, Schema
 from kbcore.state import State
 from kbcore.suggest import did_you_mean
 from kbcore.sync.fields import stated_fields
+from kbcore.values import is_same
 
 DUPLICATE: Final = "duplicate_id"
 
@@ -64,7 +64,7 @@ def plan_entities(readings: Sequence[Reading], gone: frozenset[str], state: Stat
                     (reading.path, FileProblem(entity.line, "repeated_id", message, "Give each its own id."))
                 )
             else:
-                case = _Case(plan, reading.path, entity, state.nodes.get(entity.id))
+                case = _Case(plan, reading, entity, state.nodes.get(entity.id))
                 if _plan_entity(case, schema, lost.get(entity.id, frozenset())):
                     accepted.append(entity.id)
     _drop(plan, state, claims, lost)
@@ -108,11 +108,12 @@ def _lost(
 class _Case:
     """One entity of one file, and the node that stands under its id."""
 
-    def __init__(self, plan: EntityPlan, path: str, entity: StatedEntity, node: Node | None) -> None:
+    def __init__(self, plan: EntityPlan, reading: Reading, entity: StatedEntity, node: Node | None) -> None:
         self.plan = plan
-        self.path = path
+        self.path = reading.path
         self.entity = entity
         self.node = node
+        self.told = {problem.code for problem in reading.facts.problems}
 
     def wrong(self, name: str, code: str, message: str, hint: str) -> None:
         """Note an error at the line that states a field; nothing is then taken away on behalf of this file."""
@@ -187,8 +188,9 @@ def _default(case: _Case, definition: EntityType, present: AbstractSet[str]) -> 
             message = f"No status is stated; {case.entity.id} gets {definition.status_default!r}."
             case.note("default_status", message, "Add `status:` to say otherwise.")
             continue
-        message = f"`{name}` of {case.entity.id} is missing."
-        case.wrong(name, "missing_field", message, f"Add `{name}:` to the file.")
+        if f"missing_{name}" not in case.told:
+            message = f"`{name}` of {case.entity.id} is missing."
+            case.wrong(name, "missing_field", message, f"Add `{name}:` to the file.")
         if case.node is None:
             return None
     return default

@@ -23,7 +23,6 @@ from kbcore.sync.scan import Found, Known, Scan, Wanted
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from kbcore.view.view import View
 from kbcore.workspace import CACHE, Workspace
-from kbcore.writes import head_guard
 
 ATTEMPTS = 3
 
@@ -145,7 +144,7 @@ class _Sync:
             dry_run=self.options.dry_run,
             limit_bytes=limits.MAX_RECORD_BYTES,
         )
-        guard = head_guard(self.workspace, self.branch)
+        guard = self.workspace.guard(self.branch)
         return self.store.commit(author, request, self._plan, guard=guard, branch=self.branch)
 
     def _plan(self, view: View, stamp: Stamp) -> Draft:

@@ -200,6 +200,15 @@ def read_facts(root: Path, found: Found) -> Found:
     return _with_facts(found, hashlib.sha256(data).hexdigest(), _extract(found, data))
 
 
+def read_named(root: Path, wants: Sequence[Wanted], path: str) -> Facts:
+    """Return what the file at one path states now; nothing when no extractor wants it."""
+    for want in wants:
+        for glob, entity_type in want.globs:
+            if compiled(glob).fullmatch(path):
+                return read_facts(root, Found(path, want, entity_type, "")).facts or Facts()
+    return Facts()
+
+
 def _extract(found: Found, data: bytes) -> Facts:
     return run(found.wanted.extractor, Source(found.path, data, found.type), found.wanted.settings)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kbcore.state import State
 from kbcore.view import database
 from kbcore.view.database import ViewDamaged, quoted
-from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, fold
+from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, Start, fold, pruned_rows
 from kbcore.view.tables import ELEMENTS, RECORD, VIEW_FORMAT
 from kbcore.view.view import Basis, View, write_stamp
 
@@ -29,41 +28,45 @@ def open_base(path: str, temp_dir: str) -> View:
     return View(connection, stamp)
 
 
-def build(target: str, temp_dir: str, state: State, entries: Iterable[Entry], basis: Basis) -> View:
-    """Fold records onto a state and return a view whose base holds the whole of it.
+def build(target: str, temp_dir: str, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
+    """Fold records onto what stood before them and return a view whose base holds the whole of it.
 
-    ``target`` is a file that does not exist yet, or ``:memory:``. ``state`` is what stood before the first record.
+    ``target`` is a file that does not exist yet, or ``:memory:``.
+
+    Raises: ``ViewDamaged`` when the file cannot be written; what ``entries`` raises.
     """
     connection = database.connect(temp_dir)
     try:
-        connection.execute(f"attach '{quoted(target)}' as base")
-        database.create_base(connection, "base")
-        batch = Batch()
-        for entry in entries:
-            batch.add(entry, fold(state, entry))
-            if len(batch.records) >= CHUNK_RECORDS:
-                _load_past(connection, batch)
-                batch = Batch()
-        _load_past(connection, batch)
-        for table, elements in (("node", state.nodes), ("link", state.links), ("source", state.sources)):
-            columns = ELEMENTS[table][1]
-            database.load(
-                connection,
-                f"base.{table}",
-                columns,
-                (ROW_OF[table](elements[key]) for key in sorted(elements)),
-            )
-        database.finish_base(connection, "base")
-        write_stamp(connection, "base", basis)
-        if target != ":memory:":
-            connection.execute("force checkpoint base")
-            connection.execute("detach base")
-            connection.execute(f"attach '{quoted(target)}' as base (read_only)")
-        database.create_overlay(connection)
+        with database.explained():
+            connection.execute(f"attach '{quoted(target)}' as base")
+            database.create_base(connection, "base")
+            _load_all(connection, start, entries)
+            database.finish_base(connection, "base")
+            write_stamp(connection, "base", basis)
+            if target != ":memory:":
+                connection.execute("force checkpoint base")
+                connection.execute("detach base")
+                connection.execute(f"attach '{quoted(target)}' as base (read_only)")
+            database.create_overlay(connection)
     except BaseException:
         connection.close()
         raise
     return View(connection, basis)
+
+
+def _load_all(connection: database.Connection, start: Start, entries: Iterable[Entry]) -> None:
+    state = start.state
+    database.load(connection, "base.record", RECORD, pruned_rows(start))
+    batch = Batch()
+    for entry in entries:
+        batch.add(entry, fold(state, entry))
+        if len(batch.records) >= CHUNK_RECORDS:
+            _load_past(connection, batch)
+            batch = Batch()
+    _load_past(connection, batch)
+    for table, elements in (("node", state.nodes), ("link", state.links), ("source", state.sources)):
+        rows = (ROW_OF[table](elements[key]) for key in sorted(elements))
+        database.load(connection, f"base.{table}", ELEMENTS[table][1], rows)
 
 
 def _load_past(connection: database.Connection, batch: Batch) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
+from kbcore.canonical import Known
 from kbcore.record import Record
 from kbcore.state import Change, Changes, Stamp, State, apply
-from kbcore.view.tables import link_row, node_row, source_row
+from kbcore.view.tables import RECORD, link_row, node_row, source_row
 
 CHUNK_RECORDS: Final = 2000
 """How many records are folded before their rows are loaded: what bounds the memory that waits."""
@@ -26,6 +27,15 @@ class Entry(msgspec.Struct, frozen=True):
     file: str
     offset_bytes: int
     length_bytes: int
+
+
+class Start(msgspec.Struct, frozen=True):
+    """What stood before the first record that is folded: record ``seq``, whose chain hash is ``sum``."""
+
+    seq: int
+    sum: str
+    state: State
+    known: list[Known]
 
 
 class Batch:
@@ -60,6 +70,14 @@ def fold(state: State, entry: Entry) -> Changes:
     return apply(state, Stamp(entry.seq, record.at, record.actor, record.source), record.ops)
 
 
+def pruned_rows(start: Start) -> Iterator[dict[str, Any]]:
+    """Yield the log's rows of records whose lines are gone: only their changesets are still known."""
+    for known in start.known:
+        row = dict.fromkeys(RECORD)
+        known_of_it = {"seq": known.seq, "changeset_id": known.changeset_id, "digest": known.digest, "file": ""}
+        yield {**row, **known_of_it, "sum": start.sum if known.seq == start.seq else ""}
+
+
 def record_row(entry: Entry, changes: Changes) -> dict[str, Any]:
     """Return the log's row of a record."""
     record = entry.record
@@ -72,6 +90,7 @@ def record_row(entry: Entry, changes: Changes) -> dict[str, Any]:
         "source": record.source,
         "tool": record.tool,
         "message": record.message,
+        "repair": record.repair,
         "sum": entry.sum,
         "file": entry.file,
         "offset_bytes": entry.offset_bytes,

@@ -84,6 +84,7 @@ RECORD: Final[Columns] = {
     "source": "VARCHAR",
     "tool": "VARCHAR",
     "message": "VARCHAR",
+    "repair": "VARCHAR",
     "sum": "VARCHAR",
     "file": "VARCHAR",
     "offset_bytes": "BIGINT",
@@ -94,7 +95,8 @@ RECORD: Final[Columns] = {
     "edges": "BIGINT",
 }
 """``file``, ``offset_bytes`` and ``length_bytes`` say where the record's line stands in the journal; the last four
-count entities and edges that it changed. ``file`` is "" for a record whose line was pruned."""
+count entities and edges that it changed. Of a record whose line was pruned, ``file`` is "" and only ``seq``,
+``changeset_id`` and ``digest`` are known."""
 
 ELEMENTS: Final[Mapping[str, tuple[str, Columns]]] = {
     "node": ("id", NODE),

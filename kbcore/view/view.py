@@ -133,11 +133,12 @@ class View:
         """Return the working set that folding or planning needs: what is named, and what hangs on it."""
         sources = self.sources(sorted(wanted.sources))
         links = {link.id: link for link in self.links(sorted(wanted.links))}
-        frontier = set(wanted.touching)
+        frontier, asked = set(wanted.touching), set[str]()
         while frontier:
-            found = [link for link in self.touching(sorted(frontier)) if link.id not in links]
+            found = self.touching(sorted(frontier))
+            asked |= frontier
             links |= {link.id: link for link in found}
-            frontier = {link.id for link in found}
+            frontier = {link.id for link in found} - asked
         ends = {end for link in links.values() for end in (link.from_id, link.to_id)}
         nodes = self.nodes(sorted(wanted.nodes | ends))
         about = sorted(end for end in ends if end.startswith("link:") and end not in links)
@@ -197,8 +198,11 @@ class View:
         self.tail_rows += len(batch)
 
     def write_base(self, path: str) -> None:
-        """Write everything that this view holds as a new base into a file that does not exist yet."""
-        with self._lock:
+        """Write everything that this view holds as a new base into a file that does not exist yet.
+
+        Raises: ``ViewDamaged`` when the file cannot be written.
+        """
+        with self._lock, database.explained():
             self._load_waiting()
             connection = self._connection
             connection.execute(f"attach '{quoted(path)}' as fresh")

@@ -1,0 +1,94 @@
+"""Replay the journal: from its beginning, or from the snapshot that stands for history that was pruned.
+
+The journal alone is read, never the view, so this is what snapshots, new views and proofs are made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from kbcore import canonical, record
+from kbcore.canonical import Folded, Known
+from kbcore.errors import HistoryPruned, SnapshotCorrupt
+from kbcore.state import State
+from kbcore.storage import journal, snapshot
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head, SnapshotRef
+from kbcore.storage.journal import Position
+from kbcore.view.fold import Entry, Start, fold
+
+
+def history_from(head: Head) -> int:
+    """Return the seq from which on history is whole: 0, or where the oldest usable snapshot stands."""
+    ref = _first_snapshot(head)
+    return ref.seq if ref else 0
+
+
+def start(fs: Fs, directory: Path, head: Head) -> Start:
+    """Return what a replay begins with: nothing, or the oldest snapshot of a journal whose beginning was pruned.
+
+    Raises: ``SnapshotCorrupt`` when that snapshot is missing or damaged; ``HistoryPruned`` when it was pruned
+    meanwhile; ``FormatTooNew``, ``StorageError``.
+    """
+    ref = _first_snapshot(head)
+    if ref is None:
+        return Start(0, head.lineage, State(), [])
+    folded = canonical.read(snapshot.read(fs, directory, head, ref))
+    return Start(ref.seq, ref.hash, folded.state, folded.known)
+
+
+def entries(
+    fs: Fs, directory: Path, head: Head, *, after: Position | None = None, until: int | None = None, skip: int = 0
+) -> Iterator[Entry]:
+    """Yield the decoded records after a position, up to the head or to ``until``, without those up to ``skip``.
+
+    Raises: as ``journal.scan``; ``FormatTooNew`` for a record that this program does not know.
+    """
+    for found in journal.scan(fs, directory, head, after=after, until=until):
+        if found.frame.seq > skip:
+            decoded = record.decode(found.frame.rec, seq=found.frame.seq)
+            yield Entry(found.frame.seq, found.frame.sum, decoded, found.file, found.offset, found.length)
+
+
+def known_of(entry: Entry) -> Known:
+    """Return what stays known of a record for ever."""
+    return Known(entry.record.changeset_id, entry.seq, entry.record.digest)
+
+
+def folded(fs: Fs, directory: Path, head: Head, *, until: int | None = None) -> Folded:
+    """Return all that the journal comes to at the head, or at an earlier seq.
+
+    Raises: ``HistoryPruned`` for a seq whose history is gone; what ``start`` and ``entries`` raise.
+    """
+    begun = start(fs, directory, head)
+    if until is not None and until < begun.seq:
+        raise pruned(until, begun.seq)
+    known = list(begun.known)
+    if until is None or until > begun.seq:
+        for entry in entries(fs, directory, head, until=until, skip=begun.seq):
+            fold(begun.state, entry)
+            known.append(known_of(entry))
+    return Folded(begun.state, known)
+
+
+def pruned(seq: int, first: int) -> HistoryPruned:
+    """Return the error for a question about history that was given up."""
+    return HistoryPruned(
+        f"The history before seq {first} was pruned; seq {seq} cannot be answered.",
+        hint=f"Ask for seq {first} or later.",
+        data={"history_from": first},
+    )
+
+
+def _first_snapshot(head: Head) -> SnapshotRef | None:
+    """Return the snapshot that stands for the pruned part of a history, None when nothing was pruned."""
+    if head.pruned is None:
+        return None
+    for ref in head.snapshots:
+        if ref.seq >= head.first_seq - 1:
+            return ref
+    raise SnapshotCorrupt(
+        f"The journal begins at record {head.first_seq}, and no snapshot holds what came before.",
+        hint="Restore the store from a backup. " + SnapshotCorrupt.default_hint,
+    )

@@ -1,0 +1,203 @@
+"""How a branch's directory comes to be and goes: built beside its place, then renamed into it.
+
+Invariant: under its name a branch exists whole or not at all; a copy holds exactly one head of its source.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kbcore.clock import Clock
+from kbcore.errors import CommitUncertain, SnapshotCorrupt, StorageError, UnknownBranch
+from kbcore.limits import LOCK_WAIT_S
+from kbcore.storage import damage, files, head, layout, lock, places, scan
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head, Origin, Segment, SnapshotRef, Tip
+
+_NO_LINK: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
+"""What ``link`` answers where there are no hard links, or no more of them."""
+_EXISTS: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
+_EMPTY_LOCK: Final = b" " * 1023 + b"\n"
+
+
+def create(fs: Fs, directory: Path, clock: Clock, *, branch: str, lineage: str = "") -> Head:
+    """Create an empty store and return its head. The caller holds the repository lock.
+
+    Args:
+        fs: the file system.
+        directory: where; its parent must exist, and it must not hold a store.
+        clock: for the time of creation.
+        branch: the branch's real name.
+        lineage: 64 hex digits to begin the history with; by default random ones, so that no two stores mix.
+
+    Raises:
+        StorageError: there is a store already, or a call failed; nothing exists then.
+        StorageFull, ReadOnlyStore: nothing exists.
+        CommitUncertain: the store is there, but may not survive a power failure.
+    """
+    chain = lineage or head.new_lineage()
+    first = Segment(layout.segment_name(1), 1, chain)
+    new = Head(
+        format=head.FORMAT,
+        features_required=(),
+        store_id=head.new_store_id(),
+        lineage=chain,
+        branch=branch,
+        origin=None,
+        pruned=None,
+        snapshots=(),
+        segments=(first,),
+        head=Tip(0, chain, first.file, 0, clock.now()),
+    )
+    with _building(fs, directory) as place:
+        files.write_synced(fs, place / first.file, b"")
+        _finish(fs, place, new)
+    return new
+
+
+def copy(fs: Fs, source: Path, target: Path, *, branch: str) -> Head:
+    """Copy one head of a branch, history and snapshots included, and return the copy's head.
+
+    Takes constant time apart from the active segment: all else is hard-linked where possible. The source is
+    not locked. The caller holds the repository lock.
+
+    Args:
+        fs: the file system.
+        source: directory of the branch to copy.
+        target: directory of the new branch; its parent must exist, and it must not hold a store.
+        branch: the new branch's real name.
+
+    Raises:
+        UnknownBranch, HeadDamaged, FormatTooNew: the source has no usable head.
+        JournalCorrupt, JournalTruncated, SnapshotCorrupt: the source is damaged; nothing was copied.
+        StorageFull, ReadOnlyStore, StorageError: nothing was copied; also when the target exists.
+        CommitUncertain: the copy is there, but may not survive a power failure.
+    """
+    return scan.reading(fs, source, lambda of: _copy(fs, source, of, target, branch))
+
+
+def remove(fs: Fs, directory: Path, clock: Clock, *, wait_s: float = LOCK_WAIT_S, command: str = "kb") -> None:
+    """Remove a branch's directory, quarantine included, under its lock: first out of the way, then for good.
+
+    Raises:
+        UnknownBranch: there is no such directory.
+        LockTimeout, LockUnsupported: somebody is writing to it.
+        ReadOnlyStore, StorageError: it is still in place, or is left to ``clear_unfinished``.
+    """
+    if not files.is_directory(fs, directory):
+        raise UnknownBranch(f"there is no store in {directory}", data={"file": str(directory)})
+    trash = _place_beside(directory)
+    with (
+        lock.held(fs, clock, directory / layout.LOCK, wait_s=wait_s, command=command),
+        files.explained(directory, "remove"),
+    ):
+        fs.replace(directory, trash)
+        fs.fsync_dir(directory.parent)
+    with files.explained(trash, "remove"):
+        files.remove_tree(fs, trash)
+
+
+def clear_unfinished(fs: Fs, parent: Path) -> list[str]:
+    """Remove what a crash left of branches being built or removed; return their names.
+
+    The caller holds the repository lock, so nobody is building.
+
+    Raises:
+        ReadOnlyStore, StorageError: something could not be removed.
+    """
+    with files.explained(parent, "clear"):
+        left = sorted(name for name in fs.listdir(parent) if name.startswith(layout.BUILDING_PREFIX))
+        for name in left:
+            files.remove_tree(fs, parent / name)
+        return left
+
+
+def _copy(fs: Fs, source: Path, of: Head, target: Path, branch: str) -> Head:
+    new = msgspec.structs.replace(
+        of, store_id=head.new_store_id(), branch=branch, origin=Origin(of.branch, of.seq, of.hash)
+    )
+    with _building(fs, target) as place:
+        for segment in of.segments[:-1]:
+            _share(fs, source, place, segment)
+        for ref in of.snapshots:
+            _share(fs, source, place, ref)
+        active = of.head.file
+        if files.read_size(fs, source / active) is None:
+            raise scan.vanished(fs, source, active)
+        scan.check_length(fs, source, of)
+        files.copy_range(fs, source / active, place / active, 0, of.head.length)
+        _finish(fs, place, new)
+        # Damage is found here rather than in the new branch, where nobody would know whence it came.
+        for _ in scan.scan(fs, place, new, after=places.start_of(new.active)):
+            continue
+    return new
+
+
+def _share(fs: Fs, source: Path, place: Path, part: Segment | SnapshotRef) -> None:
+    """Link an immutable file into the copy, or copy it where that cannot be."""
+    path, target = source / part.file, place / part.file
+    length = part.length if isinstance(part, SnapshotRef) else part.sealed.length if part.sealed else 0
+    size = files.read_size(fs, path)
+    if size is None:
+        raise scan.vanished(fs, source, part.file)
+    if size != length:
+        if isinstance(part, SnapshotRef):
+            raise SnapshotCorrupt(f"{path} has {size} bytes and should have {length}", data={"file": str(path)})
+        raise (damage.truncated if size < length else damage.grown)(source, part, length, size)
+    try:
+        fs.link(path, target)
+    except FileNotFoundError as error:
+        raise scan.vanished(fs, source, part.file) from error
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise files.explain(error, target, "make") from error
+        files.copy_range(fs, path, target, 0, length)
+
+
+def _finish(fs: Fs, place: Path, new: Head) -> None:
+    files.write_synced(fs, place / layout.LOCK, _EMPTY_LOCK)
+    files.write_synced(fs, place / layout.HEAD, head.encode(new))
+
+
+@contextlib.contextmanager
+def _building(fs: Fs, target: Path) -> Iterator[Path]:
+    """Yield a directory to fill; it becomes ``target`` when the block ends well, and is removed otherwise."""
+    parent, place = target.parent, _place_beside(target)
+    if not files.is_directory(fs, parent):
+        raise StorageError(f"cannot make {target}: there is no directory {parent}")
+    with files.explained(place, "make"):
+        fs.mkdir(place)
+    try:
+        yield place
+        with files.explained(place, "sync"):
+            fs.fsync_dir(place)
+        try:
+            fs.replace(place, target)
+        except OSError as error:
+            if error.errno in _EXISTS:
+                raise StorageError(f"{target} exists already") from error
+            raise files.explain(error, target, "make") from error
+    except BaseException:
+        with contextlib.suppress(OSError):
+            files.remove_tree(fs, place)
+        raise
+    try:
+        fs.fsync_dir(parent)
+    except OSError as error:
+        raise CommitUncertain(
+            f"{target} is in place, but may not survive a power failure: {os.strerror(error.errno or 0)}",
+            hint="Look at the system log; running the command again is safe.",
+            data={"file": str(target)},
+        ) from error
+
+
+def _place_beside(target: Path) -> Path:
+    return target.parent / f"{layout.BUILDING_PREFIX}{secrets.token_hex(8)}"

@@ -1,0 +1,172 @@
+"""Compaction: write the snapshot at the head, seal the active segment, and on request give up old history.
+
+Invariant: head, hash, answers and known changeset ids are the same before, during and after; the one step
+that counts is the replacement of the head file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from kbcore.clock import Clock
+from kbcore.errors import CommitUncertain, InvalidQuery, KBError
+from kbcore.limits import LOCK_WAIT_S
+from kbcore.storage import files, head, journal, layout, snapshot
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head, Pruned, Sealed, Segment, SnapshotRef, Tip
+from kbcore.storage.recovery import Report
+
+
+class Compacted(msgspec.Struct, frozen=True):
+    """What one compaction did."""
+
+    head: Head
+    snapshot: SnapshotRef | None
+    """The snapshot at the head, new or already there; None in an empty store."""
+    sealed: str
+    """Name of the segment that was sealed; empty if the active one was empty."""
+    pruned: tuple[str, ...]
+    """Files of history that was given up."""
+    removed: tuple[str, ...]
+    """Leftovers of earlier crashes that nothing referred to."""
+    stuck: tuple[str, ...]
+    """Files, pruned or left over, that could not be removed now."""
+    unlisted: tuple[str, ...]
+    """Journal files with records that the head does not name; KB does not delete those."""
+    recovery: Report
+
+
+def compact(
+    fs: Fs,
+    directory: Path,
+    clock: Clock,
+    fold: Callable[[Head], Iterable[bytes]],
+    *,
+    prune_before: int | None = None,
+    wait_s: float = LOCK_WAIT_S,
+    command: str = "kb compact",
+) -> Compacted:
+    """Compact a branch under its lock; doing it again changes nothing.
+
+    Args:
+        fs: the file system.
+        directory: the branch's directory.
+        clock: for waiting, and for the note of pruned history.
+        fold: gives the state at a head as canonical lines, for the snapshot.
+        prune_before: give up the segments that end before this seq; by default all history is kept.
+        wait_s: how long to wait for the lock, in seconds.
+        command: what to call this process in other processes' messages.
+
+    Raises:
+        InvalidQuery: ``prune_before`` is beyond the head.
+        LockTimeout, LockUnsupported, UnknownBranch, HeadDamaged, JournalCorrupt, JournalTruncated,
+            FormatTooNew: as ``journal.writing``; nothing was changed.
+        StorageFull, ReadOnlyStore, StorageError, SnapshotCorrupt: the layout is the old one.
+        CommitUncertain: the layout is the old or the new one; the answers are the same either way.
+    """
+    with journal.writing(fs, directory, clock, wait_s=wait_s, command=command) as writer:
+        old = writer.head
+        if prune_before is not None and not 1 <= prune_before <= old.seq + 1:
+            raise InvalidQuery(
+                f"cannot prune before seq {prune_before}: the head is {old.seq}",
+                hint=f"Give a seq from 1 to {old.seq + 1}.",
+            )
+        new = _sealed(fs, directory, old, fold)
+        if new != old:
+            _publish(fs, directory, new)
+        lighter = new if prune_before is None else _pruned(new, prune_before, clock.now())
+        if lighter != new:
+            _publish(fs, directory, lighter)
+        removed, stuck, unlisted = _clean(fs, directory, lighter)
+    return Compacted(
+        head=lighter,
+        snapshot=lighter.snapshots[-1] if lighter.snapshots else None,
+        sealed=old.active.file if new.active != old.active else "",
+        pruned=tuple(sorted(new.files - lighter.files)),
+        removed=tuple(name for name in removed if name not in new.files),
+        stuck=tuple(stuck),
+        unlisted=tuple(unlisted),
+        recovery=writer.recovery,
+    )
+
+
+def _sealed(fs: Fs, directory: Path, old: Head, fold: Callable[[Head], Iterable[bytes]]) -> Head:
+    """Write the snapshot and the next segment; return the head that names them, not yet published."""
+    tip, snapshots, segments = old.head, old.snapshots, old.segments
+    if tip.seq and (not snapshots or snapshots[-1].seq < tip.seq):
+        snapshots = (*snapshots, snapshot.write(fs, directory, old, fold(old)))
+    if tip.length:
+        following = Segment(layout.segment_name(tip.seq + 1), tip.seq + 1, tip.hash)
+        # A leftover of an earlier crash has this name too; ``writing`` has made sure that it is empty.
+        files.write_synced(fs, directory / following.file, b"")
+        with files.explained(directory, "sync"):
+            fs.fsync_dir(directory)
+        closed = msgspec.structs.replace(old.active, sealed=Sealed(tip.length, tip.seq, tip.hash))
+        segments = (*segments[:-1], closed, following)
+        tip = Tip(tip.seq, tip.hash, following.file, 0, tip.at)
+    return msgspec.structs.replace(old, snapshots=snapshots, segments=segments, head=tip)
+
+
+def _pruned(of: Head, before: int, at: str) -> Head:
+    """Return the head without the segments that end before a seq, and without snapshots that need them."""
+    kept = tuple(part for part in of.segments if part.sealed is None or part.sealed.last_seq >= before)
+    if kept == of.segments:
+        return of
+    first = kept[0]
+    return msgspec.structs.replace(
+        of,
+        segments=kept,
+        snapshots=tuple(ref for ref in of.snapshots if ref.seq >= first.first_seq - 1),
+        pruned=Pruned(first.first_seq, first.base_hash, at),
+    )
+
+
+def _publish(fs: Fs, directory: Path, new: Head) -> None:
+    path = directory / layout.HEAD
+    files.write_synced(fs, layout.tmp_path(path), head.encode(new))
+    try:
+        files.publish(fs, path)
+    except KBError as error:
+        raise CommitUncertain(
+            f"the compaction of {directory} may or may not have taken effect: {error.message}",
+            hint="Run `kb compact` again; the answers are the same either way.",
+            data=error.data,
+        ) from error
+
+
+def _clean(fs: Fs, directory: Path, of: Head) -> tuple[list[str], list[str], list[str]]:
+    """Remove what nothing refers to; return the names removed, stuck, and left because they hold records.
+
+    The compaction has taken effect already: what cannot be removed is reported, and tried again next time.
+    """
+    removed: list[str] = []
+    stuck: list[str] = []
+    unlisted: list[str] = []
+    try:
+        names = sorted(set(fs.listdir(directory)) - of.files)
+    except OSError:
+        return [], [str(directory)], []
+    for name in names:
+        try:
+            if _has_records(fs, directory / name, of):
+                unlisted.append(name)
+            elif layout.kind_of(name) in {"segment", "snapshot", "unfinished"}:
+                fs.unlink(directory / name)
+                removed.append(name)
+        except OSError:
+            stuck.append(name)
+    if removed:
+        # Should a removed name come back after a power failure, the next compaction removes it again.
+        with contextlib.suppress(OSError):
+            fs.fsync_dir(directory)
+    return removed, stuck, unlisted
+
+
+def _has_records(fs: Fs, path: Path, of: Head) -> bool:
+    """Say whether a journal file that the head does not name may hold records that were not pruned."""
+    first_seq = layout.segment_first_seq(path.name)
+    return first_seq is not None and first_seq >= of.first_seq and fs.lstat(path).st_size > 0

@@ -1,0 +1,73 @@
+"""The errors for a journal that is not as KB left it: place, both sides, and what usually did it.
+
+Invariant: the message names the place, the hint cause and remedy, ``data`` the same for machines. Pure.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kbcore.errors import FormatTooNew, JournalCorrupt, JournalTruncated, KBError
+from kbcore.storage.head import Head, Segment
+from kbcore.storage.places import Broken, Position
+
+
+def corrupt(directory: Path, segment: Segment, broken: Broken) -> KBError:
+    """Return the error for a bad record within acknowledged bytes."""
+    if broken.flaw.too_new:
+        return FormatTooNew(f"{directory / segment.file}: {broken.flaw.what}")
+    path, line, good = directory / segment.file, broken.at.seq - segment.first_seq + 2, broken.at.seq
+    rest = f"Records up to seq {good} are good and readable with --at {good}." if good else "No record is readable."
+    return JournalCorrupt(
+        f"{path}, line {line}, byte {broken.at.offset}: {broken.flaw.sentence()}",
+        hint=f"{broken.flaw.cause} {rest} {JournalCorrupt.default_hint}".strip(),
+        data={
+            "file": str(path),
+            "line": line,
+            "offset": broken.at.offset,
+            "expected": broken.flaw.expected,
+            "actual": broken.flaw.actual,
+            "good_seq": good,
+        },
+    )
+
+
+def truncated(directory: Path, segment: Segment, expected: int, actual: int) -> JournalTruncated:
+    """Return the error for a segment that is shorter than was acknowledged."""
+    path = directory / segment.file
+    cause = "The last newline is missing: an editor removed it. " if actual == expected - 1 else ""
+    return JournalTruncated(
+        f"{path} has {actual} bytes, and {expected} were acknowledged",
+        hint=f"{cause}Restore the file from a backup. {JournalTruncated.default_hint}",
+        data={"file": str(path), "offset": actual, "expected": expected, "actual": actual},
+    )
+
+
+def grown(directory: Path, segment: Segment, expected: int, actual: int) -> JournalCorrupt:
+    """Return the error for a sealed segment that is longer than when it was sealed."""
+    path = directory / segment.file
+    return JournalCorrupt(
+        f"{path} was sealed with {expected} bytes and has {actual}",
+        hint="Something wrote to a sealed journal file. " + JournalCorrupt.default_hint,
+        data={"file": str(path), "offset": expected, "expected": expected, "actual": actual},
+    )
+
+
+def mixed(directory: Path, to: Head, place: Position) -> JournalCorrupt:
+    """Return the error for good records that end elsewhere than the head says."""
+    path = directory / place.file
+    return JournalCorrupt(
+        f"{path}: the records are valid and end with {place.seq}, but the head file does not name this end",
+        hint="Files from different times or stores were mixed, as by a partial restore or a sync tool. "
+        + JournalCorrupt.default_hint,
+        data={"file": str(path), "offset": place.offset, "expected": to.hash, "actual": place.hash},
+    )
+
+
+def missing(directory: Path, file: str) -> JournalTruncated:
+    """Return the error for a file that the head names and that is lost."""
+    return JournalTruncated(
+        f"{directory / file} is missing, and the head names it",
+        hint=f"Restore the file from a backup. {JournalTruncated.default_hint}",
+        data={"file": str(directory / file)},
+    )

@@ -1,0 +1,266 @@
+"""Whole-file work on top of ``Fs``, and the one translation from ``OSError`` to KB's errors.
+
+Invariant: a published file is complete and durable under its name, or the name holds what it held before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from kbcore.errors import KBError, ReadOnlyStore, StorageError, StorageFull
+from kbcore.storage import layout
+from kbcore.storage.fs import Fs
+
+CHUNK_BYTES: Final = 1024 * 1024
+_SMALL_BYTES: Final = 64 * 1024
+"""For files read whole: a larger buffer costs two memory mappings, and the head is read on every request."""
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+def explain(error: OSError, path: Path, doing: str, *, reading: bool = False) -> KBError:
+    """Return KB's error for a refused call: what was being done, to which file, and the system's own words.
+
+    Args:
+        error: what the system call raised.
+        path: the file or directory to name.
+        doing: a verb phrase, as in "cannot <doing> <path>".
+        reading: permission denied while reading is no sign of a read-only store.
+    """
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    if error.errno == errno.ELOOP:
+        return StorageError(
+            f"cannot {doing} {path}: it is a symbolic link, and KB follows none inside a store",
+            hint="Replace the link with the file itself.",
+            data={"file": str(path)},
+        )
+    message = f"cannot {doing} {path}: {reason}"
+    if error.errno in _FULL:
+        return StorageFull(message, data={"file": str(path)})
+    if error.errno in _READ_ONLY and not reading:
+        return ReadOnlyStore(message, data={"file": str(path)})
+    return StorageError(message, data={"file": str(path)})
+
+
+@contextlib.contextmanager
+def explained(path: Path, doing: str, *, reading: bool = False) -> Iterator[None]:
+    """Turn an ``OSError`` inside the block into KB's error for it.
+
+    Raises:
+        StorageFull, ReadOnlyStore, StorageError: as ``explain`` chooses.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise explain(error, path, doing, reading=reading) from error
+
+
+@contextlib.contextmanager
+def opened(fs: Fs, path: Path, flags: int) -> Iterator[int]:
+    """Open a file for the length of the block; raises ``OSError`` as the call does."""
+    fd = fs.open(path, flags)
+    try:
+        yield fd
+    finally:
+        close(fs, fd)
+
+
+def close(fs: Fs, fd: int) -> None:
+    """Close a descriptor whose data is synced already or not wanted: a failure can take nothing back."""
+    with contextlib.suppress(OSError):
+        fs.close(fd)
+
+
+def read_file(fs: Fs, path: Path, limit_bytes: int) -> bytes | None:
+    """Read a whole file, or return None if there is none.
+
+    Raises:
+        StorageError: it cannot be read, or holds more than ``limit_bytes``.
+    """
+    parts: list[bytes] = []
+    length = 0
+    with explained(path, "read", reading=True):
+        try:
+            fd = fs.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            while part := fs.read(fd, _SMALL_BYTES):
+                parts.append(part)
+                length += len(part)
+                if length > limit_bytes:
+                    raise StorageError(f"cannot read {path}: it is larger than {limit_bytes} bytes")
+        finally:
+            close(fs, fd)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def read_size(fs: Fs, path: Path) -> int | None:
+    """Return a file's size in bytes, or None if there is none.
+
+    Raises:
+        StorageError: it is not a regular file, or cannot be looked at.
+    """
+    with explained(path, "read", reading=True):
+        try:
+            status = fs.lstat(path)
+        except FileNotFoundError:
+            return None
+        if stat.S_ISLNK(status.st_mode):
+            raise OSError(errno.ELOOP, "symbolic link")
+    if not stat.S_ISREG(status.st_mode):
+        raise StorageError(f"cannot read {path}: it is not a file")
+    return status.st_size
+
+
+def is_directory(fs: Fs, path: Path) -> bool:
+    """Say whether there is a real directory at ``path``.
+
+    Raises:
+        StorageError: it is a symbolic link or a file, or cannot be looked at.
+    """
+    with explained(path, "open", reading=True):
+        try:
+            status = fs.lstat(path)
+        except FileNotFoundError:
+            return False
+        if stat.S_ISLNK(status.st_mode):
+            raise OSError(errno.ELOOP, "symbolic link")
+    if not stat.S_ISDIR(status.st_mode):
+        raise StorageError(f"cannot open {path}: it is not a directory")
+    return True
+
+
+def write_all(fs: Fs, fd: int, data: bytes | memoryview) -> None:
+    """Write every byte at the descriptor's position; raises ``OSError`` as the call does."""
+    left = memoryview(data)
+    while left:
+        left = left[_progress(fs.write(fd, left)) :]
+
+
+def pwrite_all(fs: Fs, fd: int, data: bytes | memoryview, offset: int) -> None:
+    """Write every byte at ``offset``; raises ``OSError`` as the call does."""
+    left = memoryview(data)
+    while left:
+        taken = _progress(fs.pwrite(fd, left, offset))
+        left = left[taken:]
+        offset += taken
+
+
+def write_synced(fs: Fs, path: Path, data: bytes) -> None:
+    """Write a file from its beginning and make its data durable; its name is not durable yet.
+
+    Raises:
+        StorageFull, ReadOnlyStore, StorageError: the file may exist in part.
+    """
+    with (
+        explained(path, "write"),
+        opened(fs, path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd,
+    ):
+        write_all(fs, fd, data)
+        fs.fsync(fd)
+
+
+def publish(fs: Fs, path: Path) -> None:
+    """Rename the synced ``tmp_path(path)`` to ``path`` and make the name durable.
+
+    Raises:
+        StorageFull, ReadOnlyStore, StorageError: the name holds the old file or the new one, whole.
+    """
+    with explained(path, "publish"):
+        fs.replace(layout.tmp_path(path), path)
+        fs.fsync_dir(path.parent)
+
+
+def publish_file(fs: Fs, path: Path, data: bytes) -> None:
+    """Replace a file as a whole: write beside it, sync, rename, sync the directory.
+
+    Raises:
+        StorageFull, ReadOnlyStore, StorageError: the name holds the old file or the new one, whole.
+    """
+    write_synced(fs, layout.tmp_path(path), data)
+    publish(fs, path)
+
+
+def read_lines(fs: Fs, fd: int, start: int, limit: int, max_line_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (offset, line) from ``start`` up to byte ``limit``, reading in chunks.
+
+    Only the last line may lack its newline, or be longer than ``max_line_bytes``. Raises ``OSError``.
+    """
+    offset, at, held = start, start, 0
+    parts: list[bytes] = []
+    while at < limit and held <= max_line_bytes:
+        chunk = fs.pread(fd, min(CHUNK_BYTES, limit - at), at)
+        if not chunk:
+            break
+        at += len(chunk)
+        low = 0
+        while (high := chunk.find(b"\n", low) + 1) > 0:
+            line = chunk[low:high]
+            low = high
+            if parts:
+                line = b"".join((*parts, line))
+                parts.clear()
+                held = 0
+            yield offset, line
+            offset += len(line)
+        if low < len(chunk):
+            parts.append(chunk[low:])
+            held += len(chunk) - low
+    if parts:
+        yield offset, b"".join(parts)
+
+
+def copy_range(fs: Fs, source: Path, target: Path, offset: int, length: int) -> str:
+    """Copy ``length`` bytes of one file into a new one, sync its data, and return their SHA-256 in hex.
+
+    Raises:
+        StorageFull, ReadOnlyStore, StorageError: the target may exist in part; or the source is too short.
+    """
+    digest = hashlib.sha256()
+    with (
+        explained(target, f"copy {source} to"),
+        opened(fs, source, os.O_RDONLY) as read_fd,
+        opened(fs, target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as write_fd,
+    ):
+        end = offset + length
+        while offset < end:
+            part = fs.pread(read_fd, min(CHUNK_BYTES, end - offset), offset)
+            if not part:
+                raise StorageError(f"cannot copy {source}: it ends at byte {offset}, {end - offset} bytes early")
+            write_all(fs, write_fd, part)
+            digest.update(part)
+            offset += len(part)
+        fs.fsync(write_fd)
+    return digest.hexdigest()
+
+
+def remove_quietly(fs: Fs, path: Path) -> None:
+    """Remove a file that nothing refers to; what cannot be removed now is removed by the next compaction."""
+    with contextlib.suppress(OSError):
+        fs.unlink(path)
+
+
+def remove_tree(fs: Fs, path: Path) -> None:
+    """Remove a directory and all in it, links as links; raises ``OSError`` as the calls do."""
+    for name in sorted(fs.listdir(path)):
+        entry = path / name
+        if stat.S_ISDIR(fs.lstat(entry).st_mode):
+            remove_tree(fs, entry)
+        else:
+            fs.unlink(entry)
+    fs.rmdir(path)
+
+
+def _progress(taken: int) -> int:
+    if taken <= 0:
+        raise OSError(errno.EIO, "the system took no bytes and gave no reason")
+    return taken

@@ -1,0 +1,196 @@
+"""The only place that makes system calls on the store: a thin protocol, so that tests can fail any one.
+
+Invariant: no other module opens, writes, syncs, renames or locks a store path except by way of an ``Fs``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from pathlib import Path
+from typing import Final, Protocol
+
+_ALWAYS: Final = os.O_CLOEXEC | os.O_NOFOLLOW
+"""Store files are never inherited by a child and never reached through a symbolic link."""
+
+_NO_FULL_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY, errno.ENODEV})
+"""What F_FULLFSYNC answers on file systems and devices that do not have it."""
+
+LOCK_EXCLUSIVE: Final = fcntl.LOCK_EX | fcntl.LOCK_NB
+LOCK_RELEASE: Final = fcntl.LOCK_UN
+
+
+class Fs(Protocol):
+    """The system calls that the store makes, one method each; each raises ``OSError`` as the call does."""
+
+    def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
+        """Open a file and return its descriptor; a symbolic link as last component is refused (ELOOP)."""
+        ...
+
+    def close(self, fd: int) -> None:
+        """Close a descriptor."""
+        ...
+
+    def read(self, fd: int, length: int) -> bytes:
+        """Read up to ``length`` bytes; empty at the end of the file."""
+        ...
+
+    def pread(self, fd: int, length: int, offset: int) -> bytes:
+        """Read up to ``length`` bytes at ``offset``; empty at the end of the file."""
+        ...
+
+    def write(self, fd: int, data: bytes | memoryview) -> int:
+        """Write some or all of ``data``; return how many bytes were taken."""
+        ...
+
+    def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+        """Write some or all of ``data`` at ``offset``; return how many bytes were taken."""
+        ...
+
+    def fsync(self, fd: int) -> None:
+        """Make the file's data and size durable."""
+        ...
+
+    def ftruncate(self, fd: int, length: int) -> None:
+        """Set the file's size."""
+        ...
+
+    def fstat(self, fd: int) -> os.stat_result:
+        """Return the status of an open file."""
+        ...
+
+    def lstat(self, path: Path) -> os.stat_result:
+        """Return the status of a path; of the link itself if it is one."""
+        ...
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Rename, replacing a file (or an empty directory) at ``target`` in one step."""
+        ...
+
+    def link(self, source: Path, target: Path) -> None:
+        """Make a hard link."""
+        ...
+
+    def unlink(self, path: Path) -> None:
+        """Remove a name of a file."""
+        ...
+
+    def mkdir(self, path: Path) -> None:
+        """Make a directory."""
+        ...
+
+    def rmdir(self, path: Path) -> None:
+        """Remove an empty directory."""
+        ...
+
+    def listdir(self, path: Path) -> list[str]:
+        """Return the names in a directory, in no particular order."""
+        ...
+
+    def fsync_dir(self, path: Path) -> None:
+        """Make the names in a directory durable."""
+        ...
+
+    def flock(self, fd: int, operation: int) -> None:
+        """Take (``LOCK_EXCLUSIVE``, not waiting) or give back (``LOCK_RELEASE``) the lock on an open file."""
+        ...
+
+
+class RealFs:
+    """The operating system. Interrupted calls are repeated by Python itself (PEP 475), except ``close``."""
+
+    def __init__(self, full_sync: int | None = getattr(fcntl, "F_FULLFSYNC", None)) -> None:
+        """``full_sync`` is the ``fcntl`` command that also empties the drive's cache; macOS has one."""
+        self._full_sync = full_sync
+
+    def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
+        """Open a file that is not a symbolic link."""
+        return os.open(path, flags | _ALWAYS, mode)
+
+    def close(self, fd: int) -> None:
+        """Close a descriptor; an interrupted close has closed it, and another try could hit another file."""
+        with contextlib.suppress(InterruptedError):
+            os.close(fd)
+
+    def read(self, fd: int, length: int) -> bytes:
+        """Read from the descriptor's position."""
+        return os.read(fd, length)
+
+    def pread(self, fd: int, length: int, offset: int) -> bytes:
+        """Read at an offset."""
+        return os.pread(fd, length, offset)
+
+    def write(self, fd: int, data: bytes | memoryview) -> int:
+        """Write at the descriptor's position, or at the end with ``O_APPEND``."""
+        return os.write(fd, data)
+
+    def pwrite(self, fd: int, data: bytes | memoryview, offset: int) -> int:
+        """Write at an offset; not for descriptors with ``O_APPEND``, where Linux ignores the offset."""
+        return os.pwrite(fd, data, offset)
+
+    def fsync(self, fd: int) -> None:
+        """Sync to the medium: ``F_FULLFSYNC`` where there is one, else ``fsync``."""
+        if self._full_sync is not None:
+            try:
+                fcntl.fcntl(fd, self._full_sync)
+            except OSError as error:
+                # Only "not available here" may fall back. After a real failure a second sync would report
+                # success for pages that never reached the disk.
+                if error.errno not in _NO_FULL_SYNC:
+                    raise
+            else:
+                return
+        os.fsync(fd)
+
+    def ftruncate(self, fd: int, length: int) -> None:
+        """Set the size."""
+        os.ftruncate(fd, length)
+
+    def fstat(self, fd: int) -> os.stat_result:
+        """Return the status of an open file."""
+        return os.fstat(fd)
+
+    def lstat(self, path: Path) -> os.stat_result:
+        """Return the status of a path without following a link."""
+        return os.lstat(path)
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Rename over the target."""
+        source.replace(target)
+
+    def link(self, source: Path, target: Path) -> None:
+        """Hard-link without following a symbolic link at ``source``."""
+        os.link(source, target, follow_symlinks=False)
+
+    def unlink(self, path: Path) -> None:
+        """Remove a name."""
+        path.unlink()
+
+    def mkdir(self, path: Path) -> None:
+        """Make a directory with the user's default permissions."""
+        path.mkdir()
+
+    def rmdir(self, path: Path) -> None:
+        """Remove an empty directory."""
+        path.rmdir()
+
+    def listdir(self, path: Path) -> list[str]:
+        """Return the names in a directory."""
+        return [entry.name for entry in path.iterdir()]
+
+    def fsync_dir(self, path: Path) -> None:
+        """Sync a directory; EINVAL says that this file system has no such thing, and only it is tolerated."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _ALWAYS)
+        try:
+            self.fsync(fd)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+        finally:
+            self.close(fd)
+
+    def flock(self, fd: int, operation: int) -> None:
+        """Lock or unlock by ``flock``: the kernel frees it when its holder dies."""
+        fcntl.flock(fd, operation)

@@ -1,0 +1,285 @@
+"""The head file of one branch: which files count, and up to which byte; format in ``docs/journal-format.md``.
+
+Invariant: it is replaced as a whole and carries a checksum over all of itself, so a reader has one whole head
+or an error; and what it names is consistent, so a reader never meets a file name that KB did not make.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from pathlib import Path
+from typing import Final, NoReturn
+
+import msgspec
+
+from kbcore.errors import FormatTooNew, HeadDamaged, UnknownBranch
+from kbcore.limits import MAX_HEAD_BYTES
+from kbcore.storage import files, layout, shapes
+from kbcore.storage.fs import Fs
+
+FORMAT: Final = 1
+KNOWN_FEATURES: Final[frozenset[str]] = frozenset()
+"""What ``features_required`` may name; anything else was written by a newer KB."""
+
+_SUM_KEY: Final = b',"sum":"'
+_SUM_END: Final = b'"}\n'
+CHECK_BYTES: Final = len(_SUM_KEY) + 64 + len(_SUM_END)
+"""The end of the file that holds the checksum; in every format, over all bytes before it."""
+
+
+class Sealed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The end of a segment that no record will be added to."""
+
+    length: int
+    last_seq: int
+    hash: str
+    """``sum`` of its last record."""
+
+
+class Segment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One journal file; only the last one of a head is not sealed."""
+
+    file: str
+    first_seq: int
+    base_hash: str
+    """``sum`` of the record before its first one."""
+    sealed: Sealed | None = None
+
+
+class SnapshotRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A snapshot that counts."""
+
+    file: str
+    seq: int
+    hash: str
+    """``sum`` of record ``seq``."""
+    length: int
+    sha256: str
+    """Of the whole file."""
+
+
+class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The head that this branch was copied from."""
+
+    branch: str
+    seq: int
+    hash: str
+
+
+class Pruned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The note that history before a seq was given up on purpose."""
+
+    before: int
+    """The first seq that is still there."""
+    hash: str
+    """``sum`` of the record before it."""
+    at: str
+
+
+class Tip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The last acknowledged record, and where the acknowledged bytes end."""
+
+    seq: int
+    hash: str
+    file: str
+    length: int
+    at: str
+    """Time of that record; of the store's creation while there is none."""
+
+
+class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All that a head file says. Field order is the order in the file."""
+
+    format: int
+    features_required: tuple[str, ...]
+    store_id: str
+    """32 hex digits, of this directory alone."""
+    lineage: str
+    """64 hex digits: ``prev`` of record 1; shared by all copies of one store, and by nothing else."""
+    branch: str
+    """The branch's real name; a directory's name may be an encoding of it."""
+    origin: Origin | None
+    pruned: Pruned | None
+    snapshots: tuple[SnapshotRef, ...]
+    """Oldest first."""
+    segments: tuple[Segment, ...]
+    """Oldest first; the last one takes new records."""
+    head: Tip
+
+    @property
+    def seq(self) -> int:
+        """Position of the last acknowledged record; 0 in an empty store."""
+        return self.head.seq
+
+    @property
+    def hash(self) -> str:
+        """``sum`` of the last acknowledged record; the lineage in an empty store."""
+        return self.head.hash
+
+    @property
+    def active(self) -> Segment:
+        """The segment that takes new records."""
+        return self.segments[-1]
+
+    @property
+    def first_seq(self) -> int:
+        """The first seq whose record is still there, or will be."""
+        return self.segments[0].first_seq
+
+    @property
+    def files(self) -> frozenset[str]:
+        """Names of the segments and snapshots that count."""
+        return frozenset([*(part.file for part in self.segments), *(ref.file for ref in self.snapshots)])
+
+    def snapshot_at(self, seq: int) -> SnapshotRef | None:
+        """Return the newest snapshot at or before ``seq``."""
+        return next((ref for ref in reversed(self.snapshots) if ref.seq <= seq), None)
+
+
+class _Preamble(msgspec.Struct, frozen=True):
+    format: int
+    features_required: tuple[str, ...]
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Head).decode
+_decode_preamble = msgspec.json.Decoder(_Preamble).decode
+
+
+def new_store_id() -> str:
+    """Return a random id for one store directory."""
+    return secrets.token_hex(16)
+
+
+def new_lineage() -> str:
+    """Return the random beginning of a new history."""
+    return secrets.token_hex(32)
+
+
+def encode(head: Head) -> bytes:
+    """Return the bytes of a head file: a JSON object whose last key is the SHA-256 of all bytes before it."""
+    body = _encode(head).removesuffix(b"}")
+    return body + _SUM_KEY + hashlib.sha256(body).hexdigest().encode() + _SUM_END
+
+
+def decode(data: bytes, path: Path) -> Head:
+    """Read the bytes of a head file; ``path`` is only named in messages.
+
+    Raises:
+        HeadDamaged: the checksum does not match, or the content contradicts itself.
+        FormatTooNew: the format, or a feature it requires, is unknown.
+    """
+    body, check = data[:-CHECK_BYTES], data[-CHECK_BYTES:]
+    digest = hashlib.sha256(body).hexdigest()
+    if check != _SUM_KEY + digest.encode() + _SUM_END:
+        _damaged(path, "its checksum does not match", shapes.cause_of(data) if data else "The file is empty.")
+    try:
+        preamble = _decode_preamble(body + b"}")
+        unknown = [name for name in preamble.features_required if name not in KNOWN_FEATURES]
+        if preamble.format > FORMAT or unknown:
+            needs = f"feature {', '.join(unknown)}" if unknown else f"format {preamble.format}"
+            raise FormatTooNew(f"{path} needs a newer KB: {needs}", data={"file": str(path)})
+        head = _decode(body + b"}")
+    except (msgspec.DecodeError, UnicodeError) as error:
+        _damaged(path, f"it is not a head file of format {FORMAT}: {error}")
+    contradiction = _contradiction(head)
+    if contradiction:
+        _damaged(path, contradiction)
+    return head
+
+
+def decode_unproven(data: bytes) -> Head | None:
+    """Read what a damaged head file seems to say, checksum or not; only for a repair that says so."""
+    try:
+        return _decode(data[:-CHECK_BYTES] + b"}")
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+
+
+def read(fs: Fs, directory: Path) -> Head:
+    """Read and verify the head file of a branch. No lock is needed; cheap enough for every request.
+
+    Raises:
+        UnknownBranch: there is no store in this directory.
+        HeadDamaged: it is missing although there is a journal, or is not what was written.
+        FormatTooNew: a newer KB wrote it.
+        StorageError: it cannot be read.
+    """
+    path = directory / layout.HEAD
+    data = files.read_file(fs, path, MAX_HEAD_BYTES)
+    if data is None:
+        _missing(fs, directory)
+    return decode(data, path)
+
+
+def publish(fs: Fs, directory: Path, head: Head) -> None:
+    """Replace the head file as a whole and make it durable.
+
+    Raises:
+        StorageFull, ReadOnlyStore, StorageError: the old or the new head is in place, whole in either case.
+    """
+    files.publish_file(fs, directory / layout.HEAD, encode(head))
+
+
+def _missing(fs: Fs, directory: Path) -> NoReturn:
+    names: list[str] = []
+    if files.is_directory(fs, directory):
+        with files.explained(directory, "list", reading=True):
+            names = fs.listdir(directory)
+    if any(layout.kind_of(name) in {"segment", "snapshot"} for name in names):
+        _damaged(directory / layout.HEAD, "it is missing although there is a journal beside it")
+    raise UnknownBranch(f"there is no store in {directory}", data={"file": str(directory)})
+
+
+def _damaged(path: Path, what: str, cause: str = "") -> NoReturn:
+    hint = f"{cause} {HeadDamaged.default_hint}" if cause else ""
+    raise HeadDamaged(f"{path} is damaged: {what}", hint=hint, data={"file": str(path), "line": 1, "offset": 0})
+
+
+def _contradiction(head: Head) -> str:
+    """Return how a head contradicts itself, or nothing. Costs a few microseconds: it runs on every read."""
+    return _unchained(head) or _misplaced_tip(head) or _misnamed(head)
+
+
+def _unchained(head: Head) -> str:
+    if not head.segments:
+        return "it names no journal file"
+    first = head.segments[0]
+    beginning = (1, head.lineage) if head.pruned is None else (head.pruned.before, head.pruned.hash)
+    if (first.first_seq, first.base_hash) != beginning:
+        return "its first journal file is not where its history begins"
+    for segment, following in zip(head.segments, head.segments[1:], strict=False):
+        sealed = segment.sealed
+        if (
+            sealed is None
+            or sealed.last_seq < segment.first_seq
+            or (sealed.last_seq + 1, sealed.hash) != (following.first_seq, following.base_hash)
+        ):
+            return f"its journal files do not follow each other after {segment.file}"
+    return ""
+
+
+def _misplaced_tip(head: Head) -> str:
+    last, tip = head.active, head.head
+    is_empty = tip.seq == last.first_seq - 1
+    if (
+        last.sealed is not None
+        or tip.file != last.file
+        or tip.seq < last.first_seq - 1
+        or is_empty != (tip.length == 0)
+        or (is_empty and tip.hash != last.base_hash)
+    ):
+        return "its last record is not in its last journal file"
+    return ""
+
+
+def _misnamed(head: Head) -> str:
+    if any(segment.file != layout.segment_name(segment.first_seq) for segment in head.segments):
+        return "it names a journal file that KB would not name so"
+    if any(ref.file != layout.snapshot_name(ref.seq) for ref in head.snapshots):
+        return "it names a snapshot that KB would not name so"
+    seqs = [ref.seq for ref in head.snapshots]
+    if seqs != sorted(set(seqs)) or any(seq > head.seq for seq in seqs):
+        return "its snapshots are out of order"
+    return ""

@@ -1,0 +1,70 @@
+"""Names inside one branch's directory. Pure: nothing here touches the disk.
+
+Invariant: a name that ``head.json`` may use is what these functions make, so no stored text becomes a path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal
+
+HEAD: Final = "head.json"
+LOCK: Final = "lock"
+QUARANTINE: Final = "quarantine"
+TMP_SUFFIX: Final = ".tmp"
+BUILDING_PREFIX: Final = ".tmp-"
+"""A branch directory under construction, beside the finished ones."""
+
+_SEGMENT: Final = re.compile(r"journal-([0-9]{10,18})\.jsonl", re.ASCII)
+_SNAPSHOT: Final = re.compile(r"snapshot-([0-9]{10,18})\.jsonl", re.ASCII)
+
+Kind = Literal["head", "lock", "quarantine", "segment", "snapshot", "unfinished", "strange"]
+
+
+def segment_name(first_seq: int) -> str:
+    """Return the name of the segment whose first record is ``first_seq``."""
+    return f"journal-{first_seq:010d}.jsonl"
+
+
+def snapshot_name(seq: int) -> str:
+    """Return the name of the snapshot of the state at ``seq``."""
+    return f"snapshot-{seq:010d}.jsonl"
+
+
+def segment_first_seq(name: str) -> int | None:
+    """Return the first seq that a segment's name states, or None if it is not a segment's name."""
+    return _number(_SEGMENT, name, segment_name)
+
+
+def snapshot_seq(name: str) -> int | None:
+    """Return the seq that a snapshot's name states, or None if it is not a snapshot's name."""
+    return _number(_SNAPSHOT, name, snapshot_name)
+
+
+def kind_of(name: str) -> Kind:
+    """Say what a name in a branch directory is; ``strange`` is nothing of KB's."""
+    fixed: dict[str, Kind] = {HEAD: "head", LOCK: "lock", QUARANTINE: "quarantine"}
+    if name in fixed:
+        return fixed[name]
+    if segment_first_seq(name) is not None:
+        return "segment"
+    if snapshot_seq(name) is not None:
+        return "snapshot"
+    base = name.removesuffix(TMP_SUFFIX)
+    if base != name and kind_of(base) in {"head", "snapshot"}:
+        return "unfinished"
+    return "strange"
+
+
+def tmp_path(path: Path) -> Path:
+    """Return where a file is written before it is renamed to ``path``."""
+    return path.with_name(path.name + TMP_SUFFIX)
+
+
+def _number(pattern: re.Pattern[str], name: str, spell: Callable[[int], str]) -> int | None:
+    found = pattern.fullmatch(name)
+    number = int(found[1]) if found else -1
+    # Leading zeros only up to ten digits: one number has one name.
+    return number if number >= 0 and spell(number) == name else None

@@ -1,0 +1,88 @@
+"""Bytes that are cut off or about to be repaired, kept under ``quarantine/`` for ever.
+
+Invariant: a copy is complete and durable before the caller touches the original; KB never deletes one.
+"""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import msgspec
+
+from kbcore.storage import files, layout
+from kbcore.storage.fs import Fs
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What was kept of a file, where, and why. The reason file holds exactly this."""
+
+    file: str
+    """Name in the branch directory of the file that the bytes came from."""
+    offset: int
+    length: int
+    sha256: str
+    copy: str
+    """Name under ``quarantine/``."""
+    reason: str
+    at: str
+
+
+def keep(
+    fs: Fs, directory: Path, file: str, span: tuple[int, int], *, reason: str, at: str
+) -> Kept:
+    """Copy the bytes from ``span[0]`` to ``span[1]`` of a file, with a reason file, durably.
+
+    The name states offset and digest, so doing it again after a crash is harmless: nothing is overwritten.
+
+    Raises:
+        StorageFull, ReadOnlyStore, StorageError: nothing was kept that counts; the original is untouched.
+    """
+    folder = _made(fs, directory)
+    start, end = span
+    stem = file.removesuffix(".jsonl")
+    unfinished = folder / f"{stem}.cut{layout.TMP_SUFFIX}"
+    digest = files.copy_range(fs, directory / file, unfinished, start, end - start)
+    copy = f"{stem}-at-{start}-{digest[:16]}.cut"
+    kept = Kept(file, start, end - start, digest, copy, reason, at)
+    files.publish_file(fs, folder / f"{copy}.json", msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
+    with files.explained(folder / copy, "keep"):
+        fs.replace(unfinished, folder / copy)
+        fs.fsync_dir(folder)
+    return kept
+
+
+def keep_all(fs: Fs, directory: Path, name: str) -> Path:
+    """Copy every file of a branch directory, except the lock and earlier copies, durably; return where.
+
+    Raises:
+        StorageFull, ReadOnlyStore, StorageError: also when there is such a copy already.
+    """
+    folder = _made(fs, directory) / name
+    with files.explained(folder, "copy the store to"):
+        fs.mkdir(folder)
+        for entry in sorted(fs.listdir(directory)):
+            source = directory / entry
+            status = fs.lstat(source)
+            if stat.S_ISREG(status.st_mode) and layout.kind_of(entry) != "lock":
+                files.copy_range(fs, source, folder / entry, 0, status.st_size)
+        fs.fsync_dir(folder)
+        fs.fsync_dir(folder.parent)
+    return folder
+
+
+def listed(fs: Fs, directory: Path) -> list[str]:
+    """Return the names under ``quarantine/``, sorted; raises ``OSError`` if it cannot be listed."""
+    try:
+        return sorted(fs.listdir(directory / layout.QUARANTINE))
+    except FileNotFoundError:
+        return []
+
+
+def _made(fs: Fs, directory: Path) -> Path:
+    folder = directory / layout.QUARANTINE
+    if not files.is_directory(fs, folder):
+        with files.explained(folder, "make"):
+            fs.mkdir(folder)
+            fs.fsync_dir(directory)
+    return folder

@@ -1,0 +1,214 @@
+"""What a writer does about bytes beyond the head: look, decide by the table in ``docs/durability.md``, act.
+
+Invariant: acknowledged bytes are never changed, and nothing is cut before a durable copy is in quarantine.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import msgspec
+
+from kbcore.errors import CommitUncertain, FormatTooNew, HeadDamaged, KBError
+from kbcore.storage import damage, files, frame, head, layout, places, quarantine, scan
+from kbcore.storage.frame import Flaw
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head, Tip
+from kbcore.storage.places import Broken, Position
+from kbcore.storage.quarantine import Kept
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """A complete valid record beyond the head."""
+
+    end: Position
+    at: str
+    """Time of the record as its payload states it; empty if it states none."""
+
+
+class Torn(msgspec.Struct, frozen=True):
+    """The bytes after the last valid record."""
+
+    offset: int
+    length: int
+    flaw: Flaw
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """What was found in the active segment. ``size`` is None if the file is missing."""
+
+    head: Head
+    size: int | None
+    damage: Broken | None = None
+    """The first bad record that begins before the head."""
+    reached: Position | None = None
+    """Where the acknowledged records end, if all of them are good."""
+    whole: tuple[Whole, ...] = ()
+    torn: Torn | None = None
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What to do: refuse, or cut the torn bytes and roll the whole records forward, or neither."""
+
+    head: Head
+    """The head when all is done."""
+    whole: tuple[Whole, ...] = ()
+    torn: Torn | None = None
+    refusal: KBError | None = None
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What recovery did before a write; empty when the last writer had left cleanly."""
+
+    rolled_forward: tuple[int, ...] = ()
+    """Seqs of records that were complete but never acknowledged, and now stand."""
+    is_old_head: bool = False
+    """More than one: no crash leaves that, so the head file was an older one, put back by somebody."""
+    kept: Kept | None = None
+    """Torn bytes that were moved to quarantine."""
+
+    def sentences(self) -> list[str]:
+        """Return what happened, a sentence each; empty if nothing did."""
+        told: list[str] = []
+        if self.rolled_forward:
+            first, last = self.rolled_forward[0], self.rolled_forward[-1]
+            which = f"record {first}" if first == last else f"records {first} to {last}"
+            told.append(f"The last writer ended before it could answer: {which} complete, and now part of history.")
+        if self.is_old_head:
+            told.append("The head file was older than the journal: somebody or some tool put an old one back.")
+        if self.kept:
+            told.append(
+                f"{self.kept.length} bytes of an unfinished write were cut from {self.kept.file} and kept as "
+                f"quarantine/{self.kept.copy}: {self.kept.reason}"
+            )
+        return told
+
+
+def survey(fs: Fs, directory: Path, of: Head) -> Survey:
+    """Read the active segment to its end, writing nothing.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    path, segment, tip = directory / of.head.file, of.active, of.head
+    size = files.read_size(fs, path)
+    if size is None or size < tip.length:
+        return Survey(of, size)
+    reached = places.start_of(segment)
+    whole: list[Whole] = []
+    torn: Torn | None = None
+    with files.explained(path, "read", reading=True), files.opened(fs, path, os.O_RDONLY) as fd:
+        for item in scan.walk(fs, fd, reached, tip.length):
+            if isinstance(item, Broken):
+                return Survey(of, size, damage=item)
+            reached = item.end
+        for item in scan.walk(fs, fd, reached, size):
+            if isinstance(item, Broken):
+                torn = Torn(item.at.offset, size - item.at.offset, item.flaw)
+            else:
+                whole.append(Whole(item.end, frame.time_of(item.frame.rec)))
+    return Survey(of, size, reached=reached, whole=tuple(whole), torn=torn)
+
+
+def plan(directory: Path, found: Survey) -> Plan:
+    """Decide by the table in ``docs/durability.md``. Pure: ``directory`` is only named in messages."""
+    of, tip, torn = found.head, found.head.head, found.torn
+    refusal: KBError | None = None
+    if found.size is None:
+        refusal = damage.missing(directory, tip.file)
+    elif found.size < tip.length:
+        refusal = damage.truncated(directory, of.active, tip.length, found.size)
+    elif found.damage is not None:
+        refusal = damage.corrupt(directory, of.active, found.damage)
+    elif found.reached != places.end_of(of):
+        refusal = damage.mixed(directory, of, found.reached or places.beginning(of))
+    elif torn is not None and torn.flaw.too_new:
+        refusal = FormatTooNew(f"{directory / tip.file}: {torn.flaw.what}")
+    if refusal is not None:
+        return Plan(of, refusal=refusal)
+    if not found.whole:
+        return Plan(of, torn=torn)
+    last = found.whole[-1].end
+    at = max(tip.at, *(record.at for record in found.whole))
+    new_tip = Tip(last.seq, last.hash, tip.file, last.offset, at)
+    return Plan(msgspec.structs.replace(of, head=new_tip), whole=found.whole, torn=torn)
+
+
+def run(fs: Fs, directory: Path, of: Head, todo: Plan, at: str) -> Report:
+    """Carry out a plan that is not a refusal: keep and cut torn bytes, then make whole records durable.
+
+    Args:
+        fs: the file system.
+        directory: the branch's directory.
+        of: the head that was surveyed.
+        todo: what ``plan`` decided.
+        at: the time to note in quarantine.
+
+    Raises:
+        StorageFull, ReadOnlyStore, StorageError: the next writer finds what there is, and plans anew.
+    """
+    path, torn, kept = directory / of.head.file, todo.torn, None
+    if torn is not None:
+        span = (torn.offset, torn.offset + torn.length)
+        reason = f"{torn.flaw.what[:1].upper()}{torn.flaw.what[1:]}. {torn.flaw.cause}".strip()
+        kept = quarantine.keep(fs, directory, of.head.file, span, reason=reason, at=at)
+    with files.explained(path, "recover"), files.opened(fs, path, os.O_RDWR) as fd:
+        if torn is not None:
+            fs.ftruncate(fd, torn.offset)
+        rewrite(fs, fd, of.head.length, todo.head.head.length)
+        fs.fsync(fd)
+    if todo.whole:
+        head.publish(fs, directory, todo.head)
+    return Report(tuple(record.end.seq for record in todo.whole), len(todo.whole) > 1, kept)
+
+
+def recover(fs: Fs, directory: Path, of: Head, at: str) -> tuple[Head, Report]:
+    """Survey, plan and run; return the head to go on from. The caller holds the lock.
+
+    Raises:
+        JournalCorrupt, JournalTruncated, FormatTooNew: nothing was written.
+        CommitUncertain: making an earlier, unanswered record durable failed; it may be the caller's own.
+        StorageFull, ReadOnlyStore, StorageError: the torn bytes could not be put away.
+    """
+    todo = plan(directory, survey(fs, directory, of))
+    if todo.refusal is not None:
+        raise todo.refusal
+    try:
+        return todo.head, run(fs, directory, of, todo, at)
+    except KBError as error:
+        if not todo.whole:
+            raise
+        raise CommitUncertain(
+            f"record {todo.head.seq} of an earlier writer is whole, but may not be durable: {error.message}",
+            data=error.data,
+        ) from error
+
+
+def rewrite(fs: Fs, fd: int, start: int, end: int) -> None:
+    """Overwrite bytes with themselves, so that the next sync really writes them. Raises ``OSError``.
+
+    After a failed sync the kernel may hold pages that it calls clean and that never reached the disk.
+    """
+    while start < end:
+        part = fs.pread(fd, min(files.CHUNK_BYTES, end - start), start)
+        if not part:
+            raise OSError(errno.EIO, "the file became shorter")
+        files.pwrite_all(fs, fd, part, start)
+        start += len(part)
+
+
+def refuse_unlisted(fs: Fs, directory: Path, of: Head) -> None:
+    """Look for records in a segment that would follow the head and that it does not name. One system call.
+
+    Raises:
+        HeadDamaged: there are: an older head file was put back, and writing on would fork the history.
+    """
+    following = layout.segment_name(of.seq + 1)
+    if following != of.active.file and files.read_size(fs, directory / following):
+        raise HeadDamaged(
+            f"{directory / layout.HEAD} is older than the journal: it does not name {following}",
+            hint=f"Put the newer head file back if you have it. {HeadDamaged.default_hint}",
+            data={"file": str(directory / layout.HEAD)},
+        )

@@ -1,0 +1,184 @@
+"""The state at one seq as a file of canonical lines; format in ``docs/journal-format.md``.
+
+Invariant: equal state at the same record gives equal bytes, and no damaged byte is ever read as a fact.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kbcore.errors import FormatTooNew, HistoryPruned, SnapshotCorrupt
+from kbcore.storage import files, frame, layout, scan, shapes
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head, SnapshotRef
+
+FORMAT: Final = 1
+
+_FACT_STARTS: Final = len(b'{"crc":"00000000","fact":')
+_FACT_ENDS: Final = -len(b"}\n")
+_MAX_HEADER_BYTES: Final = 1024
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The first line: which record of which history this is the state after."""
+
+    kb: str
+    format: int
+    lineage: str
+    seq: int
+    hash: str
+
+
+def write(fs: Fs, directory: Path, of: Head, facts: Iterable[bytes]) -> SnapshotRef:
+    """Write, sync, read back and publish the snapshot of the state at a head.
+
+    Args:
+        fs: the file system.
+        directory: the branch's directory; the caller holds its lock.
+        of: the head whose state it is.
+        facts: the state as canonical JSON values, one line each without the newline, in canonical order.
+
+    Raises:
+        StorageFull, ReadOnlyStore, StorageError: no snapshot was published.
+        SnapshotCorrupt: what was read back is not what was written.
+        ValueError: a fact is not one line of JSON; a bug in the caller.
+    """
+    path = directory / layout.snapshot_name(of.seq)
+    unfinished = layout.tmp_path(path)
+    header = _encode_header(of.lineage, of.seq, of.hash)
+    try:
+        with (
+            files.explained(unfinished, "write"),
+            files.opened(fs, unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd,
+        ):
+            length, digest = _write_lines(fs, fd, header, facts)
+            fs.fsync(fd)
+        for _ in _read(fs, unfinished, header, digest):
+            continue
+    except BaseException:
+        # Its space may be what is missing; nothing refers to it.
+        files.remove_quietly(fs, unfinished)
+        raise
+    files.publish(fs, path)
+    return SnapshotRef(path.name, of.seq, of.hash, length, digest)
+
+
+def read(fs: Fs, directory: Path, of: Head, ref: SnapshotRef) -> Iterator[bytes]:
+    """Yield the facts of a snapshot as written. Use them once all have come: the last check is at the end.
+
+    Raises:
+        SnapshotCorrupt: a line is not what was written.
+        HistoryPruned: it was removed by pruning; read the head again.
+        StorageError: it cannot be read.
+    """
+    path = directory / ref.file
+    if files.read_size(fs, path) is None:
+        error = scan.vanished(fs, directory, ref.file)
+        if isinstance(error, HistoryPruned):
+            raise error
+        raise SnapshotCorrupt(f"{path} is missing, and the head names it", data={"file": str(path)})
+    yield from _read(fs, path, _encode_header(of.lineage, ref.seq, ref.hash), ref.sha256)
+
+
+def inspect(fs: Fs, directory: Path, name: str) -> tuple[str, SnapshotRef]:
+    """Prove a snapshot that no head vouches for; return its lineage and how a head would refer to it.
+
+    Raises:
+        SnapshotCorrupt: it contradicts itself.
+        FormatTooNew: a newer KB wrote it.
+        StorageError: it cannot be read.
+    """
+    path = directory / name
+    with files.explained(path, "read", reading=True), files.opened(fs, path, os.O_RDONLY) as fd:
+        line = fs.pread(fd, _MAX_HEADER_BYTES, 0).partition(b"\n")[0] + b"\n"
+        length = fs.fstat(fd).st_size
+    try:
+        header = msgspec.json.decode(line, type=Header)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise _corrupt(path, 1, 0, "the header is not a snapshot's", line) from error
+    if header.format > FORMAT:
+        raise FormatTooNew(f"{path} has format {header.format}, and this KB reads up to {FORMAT}")
+    digest = hashlib.sha256()
+    for _ in _read(fs, path, _encode_header(header.lineage, header.seq, header.hash), "", digest):
+        continue
+    return header.lineage, SnapshotRef(name, header.seq, header.hash, length, digest.hexdigest())
+
+
+def _encode_header(lineage: str, seq: int, chain_hash: str) -> bytes:
+    return msgspec.json.encode(Header("snapshot", FORMAT, lineage, seq, chain_hash)) + b"\n"
+
+
+def _encode_fact(fact: bytes) -> bytes:
+    return b'{"crc":"%08x","fact":%b}\n' % (zlib.crc32(fact), fact)
+
+
+def _encode_footer(count: int, digest: str) -> bytes:
+    return b'{"count":%d,"sha256":"%b"}\n' % (count, digest.encode())
+
+
+def _write_lines(fs: Fs, fd: int, header: bytes, facts: Iterable[bytes]) -> tuple[int, str]:
+    """Write the whole file to ``fd``; return its length and SHA-256."""
+    digest = hashlib.sha256()
+    length, count = 0, 0
+    held = bytearray(header)
+
+    def flush() -> None:
+        nonlocal length
+        files.write_all(fs, fd, bytes(held))
+        digest.update(held)
+        length += len(held)
+        held.clear()
+
+    for fact in facts:
+        if b"\n" in fact or not fact:
+            raise ValueError("a fact is one line of JSON")
+        held += _encode_fact(fact)
+        count += 1
+        if len(held) >= files.CHUNK_BYTES:
+            flush()
+    flush()
+    held += _encode_footer(count, digest.hexdigest())
+    flush()
+    return length, digest.hexdigest()
+
+
+def _read(fs: Fs, path: Path, header: bytes, sha256: str, digest: hashlib._Hash | None = None) -> Iterator[bytes]:
+    """Yield the facts; ``sha256`` of the whole file is compared unless empty, ``digest`` is fed the file."""
+    total = digest or hashlib.sha256()
+    number, end = 0, 0
+    with files.explained(path, "read", reading=True), files.opened(fs, path, os.O_RDONLY) as fd:
+        size = fs.fstat(fd).st_size
+        for offset, line in files.read_lines(fs, fd, 0, size, frame.MAX_LINE_BYTES):
+            number += 1
+            end = offset + len(line)
+            if number == 1:
+                if line != header:
+                    raise _corrupt(path, 1, 0, "the header is not the one that belongs here", line)
+            elif end < size:
+                fact = line[_FACT_STARTS:_FACT_ENDS]
+                if line != _encode_fact(fact):
+                    raise _corrupt(path, number, offset, "the line does not match its checksum", line)
+                yield fact
+            elif line != _encode_footer(number - 2, total.hexdigest()):
+                raise _corrupt(path, number, offset, "the footer does not match the lines above it", line)
+            total.update(line)
+    if number < 2 or end < size:  # noqa: PLR2004 - a header and a footer
+        raise _corrupt(path, number + 1, end, "the file ends too early", b"")
+    if sha256 and total.hexdigest() != sha256:
+        raise _corrupt(path, number, offset, "this is not the snapshot that the head names", line)
+
+
+def _corrupt(path: Path, line: int, offset: int, what: str, found: bytes) -> SnapshotCorrupt:
+    cause = f"{shapes.cause_of(found)} " if found else ""
+    return SnapshotCorrupt(
+        f"{path}, line {line}, byte {offset}: {what}",
+        hint=f"{cause}The journal still has every fact that was not pruned. {SnapshotCorrupt.default_hint}",
+        data={"file": str(path), "line": line, "offset": offset},
+    )

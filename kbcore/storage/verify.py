@@ -1,0 +1,214 @@
+"""Proof of a whole store: every file that the head names, and every file that it does not. Never writes.
+
+Invariant: what could not be looked at is reported as not checked, never as sound.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, SnapshotCorrupt, Unavailable
+from kbcore.storage import files, head, layout, quarantine, recovery, scan, snapshot
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head, Segment, SnapshotRef
+from kbcore.storage.places import Position, start_of
+
+Severity = Literal["damage", "note", "not_checked"]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that a proof came upon. ``line`` counts from 1, ``offset`` from 0; -1 where there is none."""
+
+    severity: Severity
+    code: str
+    """The code of KB's error for it, or a word for a note."""
+    file: str
+    message: str
+    hint: str = ""
+    line: int = -1
+    offset: int = -1
+
+
+class Stats(msgspec.Struct, frozen=True):
+    """How large a store is. Sizes in bytes, as the head states them."""
+
+    records: int
+    """Records that are there; pruned ones are not."""
+    records_since_snapshot: int
+    bytes_since_snapshot: int
+    journal_bytes: int
+    snapshot_bytes: int
+    segments: int
+    snapshots: int
+    quarantined: int
+    """Entries under ``quarantine/``."""
+
+
+class Proof(msgspec.Struct, frozen=True):
+    """What a proof found. ``good_seq`` is the last record up to which everything was proven."""
+
+    head: Head | None
+    good_seq: int
+    records_checked: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """True if everything was checked, and nothing is damaged."""
+        return all(finding.severity == "note" for finding in self.findings)
+
+
+def prove(fs: Fs, directory: Path) -> Proof:
+    """Check head file, every record of every segment, every snapshot, and list what belongs to nothing.
+
+    Takes no lock. Every problem is a finding; nothing is raised for the state of the store.
+
+    Raises:
+        UnknownBranch: there is no store in this directory.
+    """
+    findings: list[Finding] = []
+    try:
+        of = head.read(fs, directory)
+    except (Damaged, Incompatible, Unavailable) as error:
+        findings.append(_finding(error, directory / layout.HEAD))
+        findings.append(Finding("not_checked", "no_head", str(directory), "Without a head, nothing else was checked."))
+        return Proof(None, 0, 0, tuple(findings))
+    checked, good_seq, unbroken = 0, of.first_seq - 1, True
+    for segment in of.segments:
+        place, problem = _prove_segment(fs, directory, of, segment)
+        checked += place.seq - segment.first_seq + 1
+        if unbroken:
+            good_seq = place.seq
+        if problem is not None:
+            findings.append(_finding(problem, directory / segment.file))
+            unbroken = False
+    findings += _check_tail(fs, directory, of)
+    findings += [found for ref in of.snapshots for found in _check_snapshot(fs, directory, of, ref)]
+    findings += _list_others(fs, directory, of)
+    return Proof(of, good_seq, checked, tuple(findings))
+
+
+def stats(fs: Fs, directory: Path, of: Head) -> Stats:
+    """Return how large a store is, and how much a reader replays that starts from the newest snapshot.
+
+    Raises:
+        StorageError: ``quarantine/`` cannot be listed.
+    """
+    sizes = [part.sealed.length if part.sealed else of.head.length for part in of.segments]
+    newest = of.snapshots[-1].seq if of.snapshots else of.first_seq - 1
+    since = [size for part, size in zip(of.segments, sizes, strict=True) if part.first_seq > newest]
+    with files.explained(directory / layout.QUARANTINE, "list", reading=True):
+        kept = quarantine.listed(fs, directory)
+    return Stats(
+        records=of.seq - of.first_seq + 1,
+        records_since_snapshot=of.seq - newest,
+        bytes_since_snapshot=sum(since),
+        journal_bytes=sum(sizes),
+        snapshot_bytes=sum(ref.length for ref in of.snapshots),
+        segments=len(sizes),
+        snapshots=len(of.snapshots),
+        quarantined=len(kept),
+    )
+
+
+def _prove_segment(fs: Fs, directory: Path, of: Head, segment: Segment) -> tuple[Position, KBError | None]:
+    """Return how far a segment is good, and what stopped there."""
+    place = start_of(segment)
+    alone = _only(of, segment)
+    try:
+        for entry in scan.scan(fs, directory, alone, after=place):
+            place = entry.end
+    except (Damaged, Incompatible, Unavailable, HistoryPruned) as error:
+        return place, error
+    return place, None
+
+
+def _only(of: Head, segment: Segment) -> Head:
+    """Return a head that ends with this segment, so that one damaged file does not hide the next."""
+    if segment.sealed is None:
+        return of
+    end = segment.sealed
+    tip = msgspec.structs.replace(of.head, seq=end.last_seq, hash=end.hash, file=segment.file, length=end.length)
+    index = of.segments.index(segment)
+    return msgspec.structs.replace(of, segments=of.segments[: index + 1], head=tip)
+
+
+def _check_tail(fs: Fs, directory: Path, of: Head) -> list[Finding]:
+    """Look at bytes beyond the head: the next writer deals with them, unless they show an old head."""
+    path = directory / of.head.file
+    try:
+        recovery.refuse_unlisted(fs, directory, of)
+        size = files.read_size(fs, path)
+        if size is None or size <= of.head.length:
+            return []
+        found = recovery.survey(fs, directory, of)
+    except (Damaged, Unavailable) as error:
+        return [_finding(error, path)]
+    if found.damage is not None:
+        return []
+    fate = []
+    if found.whole:
+        fate.append(f"makes {len(found.whole)} complete record{'s' * (len(found.whole) > 1)} part of history")
+    if found.torn is not None:
+        fate.append(f"moves {found.torn.length} bytes of an unfinished write to quarantine")
+    message = (
+        f"{size - of.head.length} bytes beyond the head were never acknowledged; the next write {' and '.join(fate)}"
+    )
+    return [Finding("note", "beyond_head", str(path), message, offset=of.head.length)]
+
+
+def _check_snapshot(fs: Fs, directory: Path, of: Head, ref: SnapshotRef) -> list[Finding]:
+    try:
+        for _ in snapshot.read(fs, directory, of, ref):
+            continue
+    except (SnapshotCorrupt, Unavailable, HistoryPruned) as error:
+        return [_finding(error, directory / ref.file)]
+    bounds = {part.first_seq - 1: part.base_hash for part in of.segments} | {of.seq: of.hash}
+    if bounds.get(ref.seq, ref.hash) != ref.hash:
+        stranger = SnapshotCorrupt(f"{directory / ref.file} is not of this history")
+        return [_finding(stranger, directory / ref.file)]
+    return []
+
+
+def _list_others(fs: Fs, directory: Path, of: Head) -> list[Finding]:
+    """List what is in the directory and not named by the head."""
+    try:
+        with files.explained(directory, "list", reading=True):
+            names = sorted(set(fs.listdir(directory)) - of.files)
+            kept = quarantine.listed(fs, directory)
+    except Unavailable as error:
+        return [_finding(error, directory)]
+    said = {
+        "segment": "nothing refers to this journal file; `kb compact` removes it if it has no records",
+        "snapshot": "nothing refers to this snapshot; `kb compact` removes it",
+        "unfinished": "an unfinished file of an earlier crash; the next write or `kb compact` removes it",
+        "strange": "this file is not KB's",
+    }
+    others = [
+        Finding("note", "unreferenced", str(directory / name), said[layout.kind_of(name)])
+        for name in names
+        if layout.kind_of(name) in said
+    ]
+    folder = str(directory / layout.QUARANTINE)
+    return others + [
+        Finding("note", "quarantined", f"{folder}/{name}", "bytes kept by a recovery or a repair")
+        for name in kept
+        if not name.endswith(".json")
+    ]
+
+
+def _finding(error: KBError, path: Path) -> Finding:
+    severity: Severity = "damage" if isinstance(error, Damaged) else "not_checked"
+    data = error.data
+    return Finding(
+        severity,
+        error.code,
+        str(data.get("file", path)),
+        error.message,
+        error.hint,
+        line=int(data.get("line", -1)),
+        offset=int(data.get("offset", -1)),
+    )

@@ -1,0 +1,133 @@
+"""Extractors are found with and without an installation, and foreign ones are not trusted."""
+
+import sys
+
+import pytest
+
+from kbcore.errors import InvalidConfig
+from kbcore.extract import markdown, registry
+from kbcore.extract.facts import Source
+
+GOOD = """
+from kbcore.extract.facts import Facts, PathRule, StatedEntity
+
+
+class Todos:
+    name = "todos"
+    version = 3
+
+    def path_rules(self, settings):
+        return [PathRule("TODO")]
+
+    def extract(self, source, settings):
+        if source.data == b"boom":
+            raise RuntimeError("no idea")
+        if source.data == b"nothing":
+            return None
+        return Facts((StatedEntity("T", "req", {"title": source.data.decode()}, 1),))
+
+
+EXTRACTOR = Todos()
+"""
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Return a function that puts a package with entry points on the path."""
+
+    def put(name, code, points):
+        (tmp_path / f"{name}.py").write_text(code)
+        info = tmp_path / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        lines = "".join(f"{point} = {value}\n" for point, value in points.items())
+        (info / "entry_points.txt").write_text(f"[kb.extractors]\n{lines}")
+
+    monkeypatch.syspath_prepend(tmp_path)
+    known = set(sys.modules)
+    yield put
+    for name in set(sys.modules) - known:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def test_the_built_in_extractors_need_no_installation():
+    assert list(registry.load()) == ["markdown", "manifest"]
+    assert registry.names() == ("markdown", "manifest")
+
+
+def test_an_extractor_of_another_package_is_found(install):
+    install("kb_todos_good", GOOD, {"todos": "kb_todos_good:EXTRACTOR"})
+
+    assert registry.names() == ("markdown", "manifest", "todos")
+    assert "kb_todos_good" not in sys.modules
+    loaded = registry.load()
+    assert list(loaded) == ["markdown", "manifest", "todos"]
+    assert loaded["todos"].version == 3
+
+
+def test_an_extractor_may_be_switched_off(install):
+    install("kb_todos_off", "raise ImportError", {"todos": "kb_todos_off:EXTRACTOR"})
+
+    assert list(registry.load(disabled=["todos", "manifest"])) == ["markdown"]
+
+
+@pytest.mark.parametrize(
+    ("code", "value", "word"),
+    [
+        ("raise ImportError('no such thing')", "EXTRACTOR", "no such thing"),
+        ("1 / 0", "EXTRACTOR", "ZeroDivisionError"),
+        ("", "EXTRACTOR", "EXTRACTOR"),
+        (GOOD, "Todos", "class"),
+        (GOOD.replace("version = 3", ""), "EXTRACTOR", "version"),
+        (GOOD.replace('"todos"', '"other"'), "EXTRACTOR", "'other'"),
+        (GOOD.replace("def extract", "def run"), "EXTRACTOR", "extract"),
+    ],
+)
+def test_an_extractor_that_cannot_be_used_is_named(install, code, value, word):
+    install("kb_todos_bad", code, {"todos": f"kb_todos_bad:{value}"})
+
+    with pytest.raises(InvalidConfig) as caught:
+        registry.load()
+    for text in ("'todos'", "kb_todos_bad", word):
+        assert text in caught.value.message
+    assert caught.value.details[0].code == "broken_extractor"
+
+
+def test_every_broken_extractor_is_reported(install):
+    install("kb_broken_one", "1 / 0", {"one": "kb_broken_one:X"})
+    install("kb_broken_two", "1 / 0", {"two": "kb_broken_two:X"})
+
+    with pytest.raises(InvalidConfig) as caught:
+        registry.load()
+    assert [problem.path for problem in caught.value.details] == ["extractors.one", "extractors.two"]
+
+
+@pytest.mark.parametrize("name", ["markdown", "todos"])
+def test_a_name_that_is_taken_is_refused(install, name):
+    install("kb_todos_a", GOOD, {"todos": "kb_todos_a:EXTRACTOR"})
+    install("kb_todos_b", GOOD, {name: "kb_todos_b:EXTRACTOR"})
+
+    with pytest.raises(InvalidConfig, match="the name is taken"):
+        registry.load()
+
+
+def test_a_failure_of_a_foreign_extractor_is_a_problem_of_the_file(install):
+    install("kb_todos_run", GOOD, {"todos": "kb_todos_run:EXTRACTOR"})
+    extractor = registry.load()["todos"]
+
+    assert registry.run(extractor, Source("TODO", b"fine"), {}).entities[0].fields == {"title": "fine"}
+    for data, word in ((b"boom", "RuntimeError: no idea"), (b"nothing", "NoneType")):
+        facts = registry.run(extractor, Source("TODO", data), {})
+        assert not facts.is_complete
+        assert [problem.code for problem in facts.problems] == ["extractor_failed"]
+        assert "'todos'" in facts.problems[0].message
+        assert word in facts.problems[0].message
+
+
+def test_a_built_in_extractor_is_run_as_it_is():
+    facts = registry.run(markdown.EXTRACTOR, Source("a.md", b"---\nid: A\ntitle: T\n---\n", "req"), {})
+
+    assert facts.entities[0].id == "A"
+    with pytest.raises(AttributeError):
+        registry.run(markdown.EXTRACTOR, Source("a.md", None, "req"), {})

@@ -1,0 +1,310 @@
+"""What a client may ask for, and what it is told when it may not: every problem at once, nothing written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kbcore.changeset import parse, parse_deletion
+from kbcore.errors import (
+    ChangesetIdReused,
+    IntegrityViolation,
+    InvalidChangeset,
+    KBError,
+    LimitExceeded,
+    StaleBase,
+)
+from tests.support.project import Project
+
+
+def req(key: str, **fields: Any) -> dict[str, Any]:
+    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open", **fields}
+
+
+def edge(name: str, from_id: str, to_id: str, **fields: Any) -> dict[str, Any]:
+    return {"type": name, "from": from_id, "to": to_id, **fields}
+
+
+def faults(error: KBError) -> set[tuple[str, str]]:
+    return {(problem.path, problem.code) for problem in error.details}
+
+
+def test_every_fault_of_shape_is_reported_at_once() -> None:
+    request = {
+        "entities": [{"id": 7, "titel": "x", "tags": "a", "owner": 3}, "text", {"title": "no id"}],
+        "edges": [{"type": "depends_on", "from": "A", "confidence": 2}],
+        "expected_seq": "4",
+        "dry_run": "yes",
+        "more": 1,
+    }
+    with pytest.raises(InvalidChangeset) as refused:
+        parse(request)
+    assert faults(refused.value) == {
+        ("$.more", "unknown_field"),
+        ("$.entities[0].id", "wrong_type"),
+        ("$.entities[0].titel", "unknown_field"),
+        ("$.entities[0].tags", "wrong_type"),
+        ("$.entities[0].owner", "wrong_type"),
+        ("$.entities[1]", "wrong_type"),
+        ("$.entities[2].id", "missing_field"),
+        ("$.edges[0].to", "missing_field"),
+        ("$.edges[0].confidence", "wrong_type"),
+        ("$.expected_seq", "wrong_type"),
+        ("$.dry_run", "wrong_type"),
+    }
+    hints = {problem.path: problem.hint for problem in refused.value.details}
+    assert "'title'" in hints["$.entities[0].titel"]
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ("a\0b", "bad_text"),
+        ("half \ud800", "bad_text"),
+        ("x" * 70_000, "too_long"),
+        (["a", "b"], "wrong_type"),
+        ("", "missing_field"),
+        ("  ", "missing_field"),
+    ],
+)
+def test_a_title_that_cannot_be_kept_is_refused(value: Any, code: str) -> None:
+    with pytest.raises(InvalidChangeset) as refused:
+        parse({"entities": [req("A", title=value)]})
+    assert faults(refused.value) == {("$.entities[0].title", code)}
+
+
+def test_deep_and_endless_values_are_refused() -> None:
+    deep: Any = 1
+    for _ in range(1000):
+        deep = [deep]
+    for value, code in [
+        (deep, "too_deep"),
+        (float("nan"), "bad_number"),
+        (2**70, "bad_number"),
+        ("x" * 70_000, "too_long"),
+    ]:
+        with pytest.raises(InvalidChangeset) as refused:
+            parse({"entities": [req("A", attributes={"a": value})]})
+        assert faults(refused.value) == {("$.entities[0].attributes", code)}
+
+
+def test_one_element_named_twice_is_refused() -> None:
+    with pytest.raises(InvalidChangeset) as refused:
+        parse({"entities": [req("A"), req("A")], "edges": [edge("depends_on", "A", "B"), edge("depends_on", "A", "B")]})
+    assert faults(refused.value) == {("$.entities[1]", "duplicate"), ("$.edges[1]", "duplicate")}
+
+
+def test_an_upsert_replaces_what_it_names_and_keeps_the_rest(project: Project) -> None:
+    project.apply(entities=[req("A", owner="ann", tags=["x", "y"], attributes={"a": 1, "b": 2})])
+    project.apply(entities=[req("B")], edges=[edge("depends_on", "A", "B")])
+    made = project.node("A").created_at
+    project.apply(entities=[{"id": "A", "status": "done", "tags": ["z"], "attributes": {"b": 3}}])
+    node = project.node("A")
+    assert node.fields == {
+        "type": "req",
+        "title": "Title of A",
+        "status": "done",
+        "owner": "ann",
+        "tags": ["z"],
+        "attributes.b": 3,
+    }
+    assert node.created_at == made
+    assert project.edges("A") == {("A", "depends_on", "B", True)}
+
+
+def test_null_removes_an_optional_field_and_never_a_required_one(project: Project) -> None:
+    project.apply(entities=[req("A", owner="ann", attributes={"a": 1}, metadata={"m": 1})])
+    project.apply(entities=[{"id": "A", "owner": None, "attributes": None}])
+    assert project.node("A").fields.keys() == {"type", "title", "status", "metadata.m"}
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(entities=[{"id": "A", "title": None, "status": None}])
+    assert faults(refused.value) == {
+        ("$.entities[0].title", "required_field"),
+        ("$.entities[0].status", "required_field"),
+    }
+
+
+def test_null_inside_attributes_is_a_value(project: Project) -> None:
+    project.apply(entities=[req("A", attributes={"a": None, "b": [None, True, 1, 1.5, {"c": "d"}]})])
+    fields = project.node("A").fields
+    assert fields["attributes.a"] is None
+    assert fields["attributes.b"] == [None, True, 1, 1.5, {"c": "d"}]
+
+
+def test_true_is_not_one(project: Project) -> None:
+    project.apply(entities=[req("A", attributes={"a": 1})])
+    assert project.apply(entities=[{"id": "A", "attributes": {"a": True}}]).updated == ("A",)
+    assert project.node("A").fields["attributes.a"] is True
+
+
+def test_a_changeset_that_changes_nothing_writes_no_record(project: Project) -> None:
+    request: dict[str, Any] = {"entities": [req("A"), req("B")], "edges": [edge("depends_on", "A", "B")]}
+    project.apply(**request)
+    again = project.apply(**request)
+    assert (again.seq, again.applied, again.unchanged, again.edges.unchanged) == (1, False, ("A", "B"), 1)
+
+
+def test_nothing_is_left_behind_when_an_edge_is_refused(project: Project) -> None:
+    with pytest.raises(IntegrityViolation) as refused:
+        project.apply(
+            entities=[req("A"), req("B")],
+            edges=[edge("depends_on", "A", "NOPE"), edge("verified_by", "A", "B"), edge("depends_on", "A", "B")],
+        )
+    assert faults(refused.value) == {("$.edges[0].to", "unknown_entity"), ("$.edges[1]", "endpoint_type")}
+    assert (project.seq(), project.node("A")) == (0, None)
+
+
+def test_unknown_names_get_the_nearest_known_one(project: Project) -> None:
+    project.apply(entities=[req("REQ-100")])
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(
+            entities=[{"id": "A", "type": "reqs", "title": "T", "status": "x"}],
+            edges=[edge("depend_on", "REQ-100", "REQ-100"), edge("depends_on", "REQ-10", "REQ-100")],
+        )
+    hints = {problem.path: problem.hint for problem in refused.value.details}
+    assert "'req'" in hints["$.entities[0].type"]
+    assert "'depends_on'" in hints["$.edges[0].type"]
+    assert "'REQ-100'" in hints["$.edges[1].from"]
+
+
+def test_relates_to_needs_a_kind_and_no_other_edge_takes_one(project: Project) -> None:
+    entities = [req("A"), req("B")]
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(entities=entities, edges=[edge("relates_to", "A", "B"), edge("depends_on", "A", "B", kind="k")])
+    assert faults(refused.value) == {("$.edges[0].kind", "missing_field"), ("$.edges[1].kind", "unknown_field")}
+    both = [edge("relates_to", "A", "B", kind="one"), edge("relates_to", "A", "B", kind="two")]
+    assert project.apply(entities=entities, edges=both).edges.created == 2
+
+
+def test_an_edge_may_be_about_an_edge_where_the_schema_says_so(project: Project) -> None:
+    project.write({".kb/schema/links.yaml": "edges:\n  doubts: {from: [req], to: [link], description: d}\n"})
+    project.apply(entities=[req("A"), req("B")], edges=[edge("depends_on", "A", "B")])
+    about = project.link("A", "depends_on", "B").id
+    project.apply(edges=[edge("doubts", "A", about)])
+    assert project.edges(about) == {("A", "doubts", about, True)}
+    with pytest.raises(IntegrityViolation):
+        project.apply(edges=[edge("depends_on", "A", about)])
+    with pytest.raises(IntegrityViolation):
+        project.delete(edges=[edge("depends_on", "A", "B")])
+    project.delete(edges=[edge("depends_on", "A", "B")], cascade=True)
+    assert project.edges("A") == set()
+
+
+def test_expected_seq_refuses_only_what_the_changeset_names(project: Project) -> None:
+    project.apply(entities=[req("A"), req("B")])
+    project.apply(entities=[{"id": "B", "status": "done"}])
+    assert project.apply(expected_seq=1, entities=[{"id": "A", "status": "done"}]).applied
+    with pytest.raises(StaleBase) as refused:
+        project.apply(expected_seq=1, entities=[{"id": "A", "owner": "x"}, {"id": "B", "owner": "x"}])
+    assert faults(refused.value) == {("$.entities[0]", "stale"), ("$.entities[1]", "stale")}
+    project.delete(entities=[{"id": "B"}])
+    with pytest.raises(StaleBase):
+        project.apply(expected_seq=3, entities=[req("B")])
+
+
+def test_the_same_changeset_id_takes_effect_once(project: Project) -> None:
+    request: dict[str, Any] = {"changeset_id": "c-1", "entities": [req("A"), req("B")]}
+    first = project.apply(**request)
+    project.apply(entities=[{"id": "A", "status": "done"}])
+    project.close()
+    again = project.apply(**request)
+    assert again.duplicate
+    assert (again.seq, again.created, again.applied) == (first.seq, first.created, True)
+    assert (project.seq(), project.node("A").fields["status"]) == (2, "done")
+    with pytest.raises(ChangesetIdReused):
+        project.apply(changeset_id="c-1", entities=[req("C")])
+
+
+def test_the_order_of_keys_does_not_make_another_changeset(project: Project) -> None:
+    assert (
+        parse({"entities": [{"id": "A", "title": "t"}]}).digest
+        == parse({"entities": [{"title": "t", "id": "A"}]}).digest
+    )
+
+
+def test_a_dry_run_is_the_real_validation_and_writes_nothing(project: Project) -> None:
+    outcome = project.apply(dry_run=True, entities=[req("A")])
+    assert (outcome.dry_run, outcome.applied, outcome.created, outcome.seq) == (True, False, ("A",), 0)
+    with pytest.raises(IntegrityViolation):
+        project.apply(dry_run=True, entities=[req("A")], edges=[edge("depends_on", "A", "B")])
+    assert project.node("A") is None
+
+
+def test_delete_is_refused_while_others_point_at_it_unless_cascade(project: Project) -> None:
+    entities = [req("A"), req("B"), {**req("T"), "type": "test"}]
+    project.apply(entities=entities, edges=[edge("depends_on", "A", "B"), edge("verified_by", "B", "T")])
+    with pytest.raises(IntegrityViolation, match="A depends_on B") as refused:
+        project.delete(entities=[{"id": "B"}])
+    assert faults(refused.value) == {("$.entities[0]", "in_use")}
+    assert project.delete(entities=[{"id": "A"}]).edges.deleted == 1
+    outcome = project.delete(entities=[{"id": "T"}], cascade=True)
+    assert (outcome.deleted, outcome.edges.deleted) == (("T",), 1)
+    assert project.edges("B") == set()
+
+
+def test_things_that_point_at_each_other_can_leave_together(project: Project) -> None:
+    project.apply(entities=[req("A"), req("B")], edges=[edge("depends_on", "A", "B"), edge("depends_on", "B", "A")])
+    assert project.delete(entities=[{"id": "A"}, {"id": "B"}]).edges.deleted == 2
+
+
+def test_a_delete_honours_the_version_that_was_read(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    project.apply(entities=[{"id": "A", "status": "done"}])
+    with pytest.raises(StaleBase):
+        project.delete(entities=[{"id": "A", "expected_version": 1}])
+    assert project.delete(entities=[{"id": "A", "expected_version": 2}]).deleted == ("A",)
+
+
+def test_a_delete_of_something_unknown_names_the_nearest(project: Project) -> None:
+    project.apply(entities=[req("REQ-1")])
+    with pytest.raises(InvalidChangeset) as refused:
+        project.delete(entities=[{"id": "req-1"}], edges=[edge("depends_on", "REQ-1", "REQ-2")])
+    assert faults(refused.value) == {("$.entities[0].id", "not_found"), ("$.edges[0]", "not_found")}
+    assert "'REQ-1'" in next(problem.hint for problem in refused.value.details if "entities" in problem.path)
+
+
+def test_limits_are_kept() -> None:
+    with pytest.raises(LimitExceeded):
+        parse_deletion({"entities": [{"id": str(number)} for number in range(101)]})
+    with pytest.raises(LimitExceeded):
+        parse({"entities": [{"id": str(number), "title": "t"} for number in range(10_001)]})
+    with pytest.raises(InvalidChangeset):
+        parse({"entities": [req("x" * 201)]})
+
+
+def test_the_versions_are_required_where_the_caller_says_so() -> None:
+    with pytest.raises(InvalidChangeset) as refused:
+        parse_deletion({"entities": [{"id": "A"}]}, needs_version=True)
+    assert faults(refused.value) == {("$.entities[0].expected_version", "missing_field")}
+
+
+def test_times_are_kept_in_utc_and_stamps_may_be_given(project: Project) -> None:
+    project.apply(entities=[req("A", created_at="2020-01-02T03:04:05+02:00", source="import")])
+    node = project.node("A")
+    assert (node.created_at, node.source) == ("2020-01-02T01:04:05.000000Z", "import")
+    with pytest.raises(InvalidChangeset):
+        project.apply(entities=[req("B", created_at="yesterday")])
+
+
+def test_a_project_type_is_validated_like_kbs_own(project: Project) -> None:
+    risk = "{attributes: {level: {required: true, values: [low, high]}}, statuses: [open, closed]}"
+    project.write({".kb/schema/risk.yaml": f"entities:\n  risk: {risk}\n"})
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(entities=[{"id": "R", "type": "risk", "title": "T", "status": "odd"}])
+    assert faults(refused.value) == {
+        ("$.entities[0].attributes.level", "missing_field"),
+        ("$.entities[0].status", "unknown_status"),
+    }
+    project.apply(
+        entities=[{"id": "R", "type": "risk", "title": "T", "status": "open", "attributes": {"level": "low"}}]
+    )
+    with pytest.raises(InvalidChangeset):
+        project.apply(entities=[{"id": "R", "attributes": {"level": "odd"}}])
+
+
+def test_an_entity_changes_its_type_only_while_its_edges_fit(project: Project) -> None:
+    project.apply(entities=[req("A"), req("B"), req("C")], edges=[edge("depends_on", "A", "B")])
+    with pytest.raises(IntegrityViolation):
+        project.apply(entities=[{"id": "A", "type": "test"}])
+    assert project.apply(entities=[{"id": "C", "type": "test"}]).updated == ("C",)

@@ -1,0 +1,275 @@
+"""Branches come and go whole: created, copied, removed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from kbcore.errors import (
+    CommitUncertain,
+    JournalCorrupt,
+    JournalTruncated,
+    KBError,
+    LockTimeout,
+    SnapshotCorrupt,
+    StorageError,
+    UnknownBranch,
+)
+from kbcore.storage import branchdir, compaction, head, journal, lock, snapshot, verify
+from tests.core.storage.making import CLOCK, FS, append, contents, fill, names, new_store, numbers, segment
+from tests.support.faultfs import FailingFs, LoggingFs
+
+
+def compacted(tmp_path: Path, name: str = "main") -> Path:
+    """Two sealed segments with snapshots, and two records in the active one."""
+    directory = new_store(tmp_path, 3, name=name)
+    compaction.compact(FS, directory, CLOCK, lambda of: [b"1"])
+    fill(directory, 3)
+    compaction.compact(FS, directory, CLOCK, lambda of: [b"2"])
+    fill(directory, 2)
+    return directory
+
+
+def copy(source: Path, target: Path, fs=FS) -> head.Head:
+    return branchdir.copy(fs, source, target, branch=f"feature/{target.name}")
+
+
+def test_a_new_store_is_empty_and_whole(tmp_path: Path) -> None:
+    of = branchdir.create(FS, tmp_path / "main", CLOCK, branch="main")
+    assert head.read(FS, tmp_path / "main") == of
+    assert (of.seq, of.hash, of.branch, of.origin) == (0, of.lineage, "main", None)
+    assert verify.prove(FS, tmp_path / "main").findings == ()
+    assert names(tmp_path) == ["main"]
+
+
+def test_two_new_stores_have_nothing_in_common(tmp_path: Path) -> None:
+    one = branchdir.create(FS, tmp_path / "one", CLOCK, branch="x")
+    two = branchdir.create(FS, tmp_path / "two", CLOCK, branch="x")
+    assert one.lineage != two.lineage
+    assert one.store_id != two.store_id
+
+
+def test_an_existing_store_is_never_replaced(tmp_path: Path) -> None:
+    directory = new_store(tmp_path, 3)
+    before = contents(directory)
+    with pytest.raises(StorageError, match=f"{directory} exists already"):
+        branchdir.create(FS, directory, CLOCK, branch="main")
+    with pytest.raises(StorageError, match=f"{directory} exists already"):
+        copy(new_store(tmp_path, name="other"), directory)
+    assert contents(directory) == before
+    assert names(tmp_path) == ["main", "other"]
+
+
+def test_a_place_without_a_parent_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="there is no directory"):
+        branchdir.create(FS, tmp_path / "no" / "main", CLOCK, branch="main")
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(StorageError, match="symbolic link"):
+        branchdir.create(FS, tmp_path / "link" / "main", CLOCK, branch="main")
+
+
+def test_a_copy_has_the_history_of_its_source_and_an_id_of_its_own(tmp_path: Path) -> None:
+    source = compacted(tmp_path)
+    of = head.read(FS, source)
+    new = copy(source, tmp_path / "topic")
+    assert new == head.read(FS, tmp_path / "topic")
+    assert (new.seq, new.hash, new.lineage, new.head) == (of.seq, of.hash, of.lineage, of.head)
+    assert (new.branch, new.origin) == ("feature/topic", head.Origin("main", 8, of.hash))
+    assert new.store_id != of.store_id
+    assert numbers(tmp_path / "topic") == numbers(source)
+    assert [list(snapshot.read(FS, tmp_path / "topic", new, ref)) for ref in new.snapshots] == [[b"1"], [b"2"]]
+    assert verify.prove(FS, tmp_path / "topic").findings == ()
+
+
+def test_copies_go_their_own_ways_from_a_common_prefix(tmp_path: Path) -> None:
+    source = compacted(tmp_path)
+    copy(source, tmp_path / "topic")
+    append(source, 100)
+    append(tmp_path / "topic", 200)
+    compaction.compact(FS, tmp_path / "topic", CLOCK, lambda of: [b"3"], prune_before=9)
+    compaction.compact(FS, source, CLOCK, lambda of: [b"4"])
+    assert numbers(source) == [*range(1, 9), 100]
+    assert numbers(tmp_path / "topic") == [7, 8, 200]
+    assert verify.prove(FS, source).findings == verify.prove(FS, tmp_path / "topic").findings == ()
+
+
+def test_sealed_files_are_shared_and_the_active_segment_is_not(tmp_path: Path) -> None:
+    source = compacted(tmp_path)
+    copy(source, tmp_path / "topic")
+    of = head.read(FS, source)
+    for name in of.files:
+        is_shared = (source / name).stat().st_ino == (tmp_path / "topic" / name).stat().st_ino
+        assert is_shared == (name != of.head.file)
+
+
+@pytest.mark.parametrize("code", [errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP])
+def test_without_hard_links_everything_is_copied(tmp_path: Path, code: int) -> None:
+    class Linkless(LoggingFs):
+        def _run(self, kind, method, args):
+            if kind == "link":
+                raise OSError(code, os.strerror(code))
+            return super()._run(kind, method, args)
+
+    source = compacted(tmp_path)
+    copy(source, tmp_path / "topic", Linkless())
+    for name in head.read(FS, source).files:
+        assert (source / name).read_bytes() == (tmp_path / "topic" / name).read_bytes()
+        assert (tmp_path / "topic" / name).stat().st_nlink == 1
+    assert verify.prove(FS, tmp_path / "topic").findings == ()
+
+
+def test_only_acknowledged_bytes_are_copied(tmp_path: Path) -> None:
+    source = compacted(tmp_path)
+    with segment(source).open("ab") as file:
+        file.write(b"torn append of a writer at work")
+    (source / "quarantine").mkdir()
+    copy(source, tmp_path / "topic")
+    assert names(tmp_path / "topic") == sorted({*head.read(FS, source).files, "head.json", "lock"})
+    assert verify.prove(FS, tmp_path / "topic").findings == ()
+
+
+def test_a_source_that_is_being_written_gives_one_of_its_heads(tmp_path: Path) -> None:
+    source = compacted(tmp_path)
+
+    class Busy(LoggingFs):
+        def _run(self, kind, method, args):
+            if kind == "link":
+                append(source, 99)
+            return super()._run(kind, method, args)
+
+    assert copy(source, tmp_path / "topic", Busy()).seq == 8
+    assert numbers(tmp_path / "topic") == list(range(1, 9))
+
+
+def test_a_source_that_is_pruned_meanwhile_is_read_again(tmp_path: Path) -> None:
+    source = compacted(tmp_path)
+    pruned: list[head.Head] = []
+
+    class Pruning(LoggingFs):
+        def _run(self, kind, method, args):
+            if kind == "link" and not pruned:
+                pruned.append(compaction.compact(FS, source, CLOCK, lambda of: [b"3"], prune_before=7).head)
+            return super()._run(kind, method, args)
+
+    new = copy(source, tmp_path / "topic", Pruning())
+    assert (new.first_seq, numbers(tmp_path / "topic")) == (7, [7, 8])
+    assert verify.prove(FS, tmp_path / "topic").findings == ()
+    assert names(tmp_path) == ["main", "topic"]
+
+
+def spoil(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"n":7', b'"n":6'))
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "kind"),
+    [
+        ("journal-0000000007.jsonl", spoil, JournalCorrupt),
+        ("journal-0000000007.jsonl", lambda path: os.truncate(path, 9), JournalTruncated),
+        ("journal-0000000007.jsonl", Path.unlink, JournalTruncated),
+        ("journal-0000000001.jsonl", lambda path: os.truncate(path, 9), JournalTruncated),
+        ("journal-0000000001.jsonl", Path.unlink, JournalTruncated),
+        ("journal-0000000001.jsonl", lambda path: os.truncate(path, 99999), JournalCorrupt),
+        ("snapshot-0000000003.jsonl", lambda path: os.truncate(path, 9), SnapshotCorrupt),
+    ],
+)
+def test_a_damaged_source_is_not_copied(tmp_path: Path, name: str, damage, kind) -> None:
+    source = compacted(tmp_path)
+    damage(source / name)
+    with pytest.raises(kind):
+        copy(source, tmp_path / "topic")
+    assert names(tmp_path) == ["main"]
+
+
+def test_a_missing_source_is_unknown(tmp_path: Path) -> None:
+    with pytest.raises(UnknownBranch):
+        copy(tmp_path / "nothing", tmp_path / "topic")
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+@pytest.mark.parametrize("when", ["before", "half", "after"])
+def test_whichever_call_fails_there_is_a_whole_copy_or_none(tmp_path: Path, code: int, when: str) -> None:
+    source = compacted(tmp_path)
+    probe = LoggingFs()
+    copy(source, tmp_path / "probe", probe)
+    for at in range(len(probe.calls)):
+        target = tmp_path / f"at{at}"
+        fs = FailingFs(at, code, when=when)
+        try:
+            copy(source, target, fs)
+        except CommitUncertain:
+            assert target.exists()
+        except KBError as error:
+            assert error.applied == "no"  # noqa: PT017 - a failed close is no failure
+            assert not target.exists() or probe.calls[at][0] == "replace"
+        fs.close_all()
+        if target.exists():
+            assert verify.prove(FS, target).findings == ()
+            assert numbers(target) == list(range(1, 9))
+        branchdir.clear_unfinished(FS, tmp_path)
+    assert not list(tmp_path.glob(".tmp-*"))
+    assert numbers(source) == list(range(1, 9))
+
+
+def test_an_unsynced_parent_is_told(tmp_path: Path) -> None:
+    class Parent(LoggingFs):
+        def _run(self, kind, method, args):
+            if kind == "fsync_dir" and args[0] == tmp_path:
+                raise OSError(errno.EIO, "x")
+            return super()._run(kind, method, args)
+
+    with pytest.raises(CommitUncertain, match="is in place, but may not survive a power failure: Input/output error"):
+        branchdir.create(Parent(), tmp_path / "main", CLOCK, branch="main")
+    assert numbers(tmp_path / "main") == []
+
+
+def test_leftovers_of_a_crash_are_cleared(tmp_path: Path) -> None:
+    left = tmp_path / ".tmp-0123"
+    (left / "deep").mkdir(parents=True)
+    (left / "head.json").touch()
+    new_store(tmp_path, 1)
+    assert branchdir.clear_unfinished(FS, tmp_path) == [".tmp-0123"]
+    assert branchdir.clear_unfinished(FS, tmp_path) == []
+    assert names(tmp_path) == ["main"]
+
+
+def test_a_branch_is_removed_with_all_that_is_in_it(tmp_path: Path) -> None:
+    source = compacted(tmp_path)
+    copy(source, tmp_path / "topic")
+    branchdir.remove(FS, source, CLOCK)
+    assert names(tmp_path) == ["topic"]
+    assert numbers(tmp_path / "topic") == list(range(1, 9))
+    with pytest.raises(UnknownBranch):
+        branchdir.remove(FS, source, CLOCK)
+
+
+def test_a_branch_that_is_being_written_is_not_removed(tmp_path: Path) -> None:
+    directory = new_store(tmp_path, 1)
+    with journal.writing(FS, directory, CLOCK), pytest.raises(LockTimeout):
+        branchdir.remove(FS, directory, CLOCK, wait_s=0)
+    assert numbers(directory) == [1]
+
+
+def test_a_removal_cut_short_is_finished_by_the_next_clearing(tmp_path: Path) -> None:
+    directory = new_store(tmp_path, 1)
+    probe = LoggingFs()
+    branchdir.remove(probe, new_store(tmp_path, 1, name="probe"), CLOCK)
+    at = [kind for kind, _ in probe.calls].index("unlink")
+    with pytest.raises(StorageError, match="cannot remove"):
+        branchdir.remove(FailingFs(at), directory, CLOCK)
+    assert not directory.exists()
+    assert len(branchdir.clear_unfinished(FS, tmp_path)) == 1
+    assert names(tmp_path) == []
+
+
+def test_the_files_of_a_store_are_plain_files(tmp_path: Path) -> None:
+    directory = compacted(tmp_path)
+    copy(directory, tmp_path / "topic")
+    for path in (tmp_path / "topic").iterdir():
+        assert stat.S_ISREG(path.lstat().st_mode)
+    with lock.held(FS, CLOCK, tmp_path / "topic" / "lock", wait_s=0):
+        assert lock.read_holder(FS, tmp_path / "topic" / "lock") is not None

@@ -1,0 +1,229 @@
+"""Compaction changes files, never answers; pruning gives up only what it was told to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kbcore.errors import CommitUncertain, InvalidQuery, KBError, StorageFull
+from kbcore.storage import compaction, head, journal, snapshot, verify
+from tests.core.storage.making import CLOCK, FS, append, contents, fill, new_store, next_line, numbers, segment
+from tests.support.faultfs import FailingFs, LoggingFs
+
+
+def fold(of: head.Head) -> list[bytes]:
+    return [b'{"seq":%d}' % of.seq]
+
+
+def compact(directory: Path, *, before: int | None = None, fs=FS) -> compaction.Compacted:
+    return compaction.compact(fs, directory, CLOCK, fold, prune_before=before, wait_s=0)
+
+
+def names(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()} - {"lock", "head.json"}
+
+
+def three_times(tmp_path: Path, name: str = "main") -> Path:
+    """Segments 1-3, 4-6, 7- and snapshots at 3 and 6; two records in the active one."""
+    directory = new_store(tmp_path, 3, name=name)
+    compact(directory)
+    fill(directory, 3)
+    compact(directory)
+    fill(directory, 2)
+    return directory
+
+
+def test_it_seals_the_segment_and_keeps_every_answer(tmp_path: Path) -> None:
+    directory = new_store(tmp_path, 3)
+    old = head.read(FS, directory)
+    done = compact(directory)
+    new = head.read(FS, directory)
+    assert done.head == new
+    assert (new.seq, new.hash, new.head.at) == (old.seq, old.hash, old.head.at)
+    assert (new.store_id, new.lineage) == (old.store_id, old.lineage)
+    assert (done.sealed, done.pruned, done.removed, done.stuck, done.unlisted) == (old.head.file, (), (), (), ())
+    assert done.snapshot == new.snapshots[0]
+    assert list(snapshot.read(FS, directory, new, new.snapshots[0])) == [b'{"seq":3}']
+    assert numbers(directory) == [1, 2, 3]
+    assert append(directory, 4).head.file == "journal-0000000004.jsonl"
+    assert numbers(directory) == [1, 2, 3, 4]
+    assert verify.prove(FS, directory).findings == ()
+
+
+def test_doing_it_twice_changes_nothing(tmp_path: Path) -> None:
+    directory = three_times(tmp_path)
+    compact(directory)
+    before = contents(directory)
+    done = compact(directory)
+    assert contents(directory) == before
+    assert (done.sealed, done.snapshot) == ("", head.read(FS, directory).snapshots[-1])
+
+
+def test_an_empty_store_stays_empty(tmp_path: Path) -> None:
+    directory = new_store(tmp_path)
+    before = contents(directory)
+    assert compact(directory).snapshot is None
+    assert compact(directory, before=1).pruned == ()
+    assert contents(directory) == before
+
+
+def test_it_recovers_first(tmp_path: Path) -> None:
+    directory = new_store(tmp_path, 3)
+    with segment(directory).open("ab") as file:
+        file.write(next_line(directory, 4) + b"torn")
+    done = compact(directory)
+    assert done.recovery.rolled_forward == (4,)
+    assert done.recovery.kept is not None
+    assert done.head.seq == 4
+    assert numbers(directory) == [1, 2, 3, 4]
+
+
+def test_old_history_and_old_snapshots_are_kept_by_default(tmp_path: Path) -> None:
+    directory = three_times(tmp_path)
+    done = compact(directory)
+    assert [ref.seq for ref in done.head.snapshots] == [3, 6, 8]
+    assert [part.first_seq for part in done.head.segments] == [1, 4, 7, 9]
+    for ref in done.head.snapshots:
+        assert list(snapshot.read(FS, directory, done.head, ref)) == [b'{"seq":%d}' % ref.seq]
+
+
+@pytest.mark.parametrize(
+    ("before", "first", "kept_snapshots"),
+    [(1, 1, [3, 6, 8]), (3, 1, [3, 6, 8]), (4, 4, [3, 6, 8]), (6, 4, [3, 6, 8]), (7, 7, [6, 8]), (9, 9, [8])],
+)
+def test_pruning_gives_up_whole_segments_before_a_seq(
+    tmp_path: Path, before: int, first: int, kept_snapshots: list[int]
+) -> None:
+    directory = three_times(tmp_path)
+    old = head.read(FS, directory)
+    done = compact(directory, before=before)
+    assert (done.head.first_seq, [ref.seq for ref in done.head.snapshots]) == (first, kept_snapshots)
+    assert numbers(directory) == list(range(first, 9))
+    assert names(directory) == done.head.files
+    assert set(done.pruned) == {part.file for part in (*old.segments, *old.snapshots)} - done.head.files
+    if first == 1:
+        assert done.head.pruned is None
+    else:
+        assert done.head.pruned is not None
+        assert done.head.pruned.before == first
+    assert done.head.snapshot_at(first - 1) is not None or first == 1
+    assert verify.prove(FS, directory).findings == ()
+    assert append(directory, 9).seq == 9
+
+
+def test_pruning_again_goes_on_from_there(tmp_path: Path) -> None:
+    directory = three_times(tmp_path)
+    compact(directory, before=4)
+    fill(directory, 1)
+    assert compact(directory, before=10).head.first_seq == 10
+    assert numbers(directory) == []
+    fill(directory, 2)
+    assert numbers(directory) == [10, 11]
+
+
+@pytest.mark.parametrize("before", [0, -1, 10])
+def test_pruning_beyond_the_head_is_refused(tmp_path: Path, before: int) -> None:
+    directory = three_times(tmp_path)
+    saved = contents(directory)
+    with pytest.raises(InvalidQuery) as caught:
+        compact(directory, before=before)
+    assert caught.value.message == f"cannot prune before seq {before}: the head is 8"
+    assert caught.value.hint == "Give a seq from 1 to 9."
+    assert contents(directory) == saved
+
+
+def test_leftovers_are_removed_and_strangers_are_not(tmp_path: Path) -> None:
+    directory = three_times(tmp_path)
+    leftovers = ["journal-0000000099.jsonl", "snapshot-0000000005.jsonl", "snapshot-0000000005.jsonl.tmp"]
+    strangers = ["notes.txt", "head.json~"]
+    for name in (*leftovers, *strangers, "head.json.tmp", "journal-0000000009.jsonl"):
+        (directory / name).touch()
+    (directory / "journal-0000000050.jsonl").write_bytes(b"{}\n")
+    done = compact(directory)
+    assert done.removed == tuple(leftovers)
+    assert done.unlisted == ("journal-0000000050.jsonl",)
+    assert names(directory) == done.head.files | set(strangers) | {"journal-0000000050.jsonl"}
+
+
+def test_what_cannot_be_removed_is_reported(tmp_path: Path) -> None:
+    directory = three_times(tmp_path)
+
+    class Clinging(LoggingFs):
+        def _run(self, kind, method, args):
+            if kind == "unlink":
+                raise PermissionError(1, "no")
+            return super()._run(kind, method, args)
+
+    done = compact(directory, before=7, fs=Clinging())
+    assert (
+        set(done.stuck)
+        == set(done.pruned)
+        == {
+            "journal-0000000001.jsonl",
+            "journal-0000000004.jsonl",
+            "snapshot-0000000003.jsonl",
+        }
+    )
+    assert numbers(directory) == [7, 8]
+    assert {finding.code for finding in verify.prove(FS, directory).findings} == {"unreferenced"}
+    assert set(compact(directory).removed) == set(done.pruned)
+
+
+def test_no_room_leaves_the_old_layout(tmp_path: Path) -> None:
+    directory = three_times(tmp_path)
+    before = contents(directory)
+    probe = LoggingFs()
+    compact(three_times(tmp_path, "probe"), fs=probe)
+    at = next(index for index, (kind, name) in enumerate(probe.calls) if kind == "write" and "snapshot" in name)
+    with pytest.raises(StorageFull):
+        compact(directory, fs=FailingFs(at, 28))
+    assert contents(directory) == before
+
+
+def test_a_failed_head_may_or_may_not_count(tmp_path: Path) -> None:
+    directory = three_times(tmp_path)
+    probe = LoggingFs()
+    compact(three_times(tmp_path / "probe"), fs=probe)
+    with pytest.raises(CommitUncertain) as caught:
+        compact(directory, fs=FailingFs(probe.calls.index(("replace", "head.json"))))
+    assert caught.value.message.startswith(f"the compaction of {directory} may or may not have taken effect: cannot")
+    assert caught.value.hint == "Run `kb compact` again; the answers are the same either way."
+
+
+def test_a_fold_that_fails_changes_nothing(tmp_path: Path) -> None:
+    directory = three_times(tmp_path)
+    before = contents(directory)
+
+    def broken(of: head.Head):
+        yield b"1"
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        compaction.compact(FS, directory, CLOCK, broken)
+    assert contents(directory) == before
+    with journal.writing(FS, directory, CLOCK, wait_s=0):
+        pass
+
+
+@pytest.mark.parametrize("when", ["before", "half", "after"])
+def test_whichever_call_fails_the_answers_stay(tmp_path: Path, when: str) -> None:
+    probe = LoggingFs()
+    compact(three_times(tmp_path, "probe"), before=7, fs=probe)
+    for at in range(len(probe.calls)):
+        directory = three_times(tmp_path, f"at{at}")
+        fs = FailingFs(at, when=when)
+        try:
+            compact(directory, before=7, fs=fs)
+        except KBError as error:
+            assert str(tmp_path) in error.message  # noqa: PT017 - some calls may fail without harm
+        fs.close_all()
+        of = head.read(FS, directory)
+        assert of.seq == 8
+        assert numbers(directory) == list(range(of.first_seq, 9))
+        assert append(directory, 9).seq == 9
+        assert compact(directory, before=7).head.first_seq == 7
+        assert verify.prove(FS, directory).findings == ()
+        assert names(directory) == head.read(FS, directory).files
+        assert not os.path.lexists(directory / "quarantine")

@@ -1,0 +1,166 @@
+"""The head file: whole, proven, consistent, or refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kbcore.errors import FormatTooNew, HeadDamaged, StorageError, UnknownBranch
+from kbcore.storage import compaction, head
+from kbcore.storage.head import Head, Pruned, SnapshotRef
+from tests.core.storage.making import CLOCK, FS, fill, new_store
+
+
+@pytest.fixture
+def rich(tmp_path: Path) -> Path:
+    """A store whose head has everything: origin aside, snapshots, sealed segments, pruned history."""
+    directory = new_store(tmp_path, 3)
+    compaction.compact(FS, directory, CLOCK, lambda of: [b"1"])
+    fill(directory, 2)
+    compaction.compact(FS, directory, CLOCK, lambda of: [b"1", b"2"], prune_before=4)
+    fill(directory, 2)
+    return directory
+
+
+def test_it_is_read_back_as_it_was_written(rich: Path) -> None:
+    of = head.read(FS, rich)
+    assert head.decode(head.encode(of), rich) == of
+    assert (of.seq, of.first_seq, len(of.segments), len(of.snapshots)) == (7, 4, 2, 2)
+    assert of.pruned is not None
+    assert of.pruned.before == 4
+
+
+def test_its_last_bytes_are_the_checksum_of_the_rest(rich: Path) -> None:
+    data = (rich / "head.json").read_bytes()
+    body = data[: -head.CHECK_BYTES]
+    assert head.CHECK_BYTES == 75
+    assert json.loads(data)["sum"] == hashlib.sha256(body).hexdigest()
+
+
+def test_every_bit_flip_is_damage(rich: Path) -> None:
+    data = (rich / "head.json").read_bytes()
+    for bit in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(HeadDamaged):
+            head.decode(bytes(flipped), rich)
+
+
+def test_every_truncation_is_damage(rich: Path) -> None:
+    data = (rich / "head.json").read_bytes()
+    for length in range(len(data)):
+        with pytest.raises(HeadDamaged):
+            head.decode(data[:length], rich)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "The file is empty"),
+        (b"\0" * 600, "zero bytes"),
+        (b"<<<<<<< HEAD\n" * 9, "merge marker"),
+    ],
+)
+def test_the_hint_names_the_cause_and_the_remedy(tmp_path: Path, data: bytes, words: str) -> None:
+    with pytest.raises(HeadDamaged) as caught:
+        head.decode(data, tmp_path / "head.json")
+    assert caught.value.message == f"{tmp_path}/head.json is damaged: its checksum does not match"
+    assert words in caught.value.hint
+    assert "kb doctor --rebuild-head" in caught.value.hint
+
+
+def test_no_head_beside_a_journal_is_damage(tmp_path: Path) -> None:
+    directory = new_store(tmp_path, 1)
+    (directory / "head.json").unlink()
+    with pytest.raises(HeadDamaged, match=r"head\.json is damaged: it is missing although there is a journal"):
+        head.read(FS, directory)
+
+
+def test_no_store_is_no_damage(tmp_path: Path) -> None:
+    with pytest.raises(UnknownBranch, match="there is no store in"):
+        head.read(FS, tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UnknownBranch):
+        head.read(FS, tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    ("changes", "needs"),
+    [({"format": 2}, "format 2"), ({"features_required": ["moon", "sun"]}, "feature moon, sun")],
+)
+def test_a_newer_format_is_refused_whole(rich: Path, changes: dict, needs: str) -> None:
+    data = (rich / "head.json").read_bytes()
+    newer = json.loads(data[: -head.CHECK_BYTES] + b"}") | changes | {"unheard_of": 1}
+    body = json.dumps(newer).encode()[:-1]
+    path = rich / "head.json"
+    path.write_bytes(body + b',"sum":"%b"}\n' % hashlib.sha256(body).hexdigest().encode())
+    with pytest.raises(FormatTooNew) as caught:
+        head.read(FS, rich)
+    assert caught.value.message == f"{path} needs a newer KB: {needs}"
+
+
+def contradictions(of: Head) -> dict[str, Head]:
+    replace = msgspec.structs.replace
+    first, active = of.segments
+    ref = of.snapshots[0]
+    return {
+        "no segment": replace(of, segments=()),
+        "outside": replace(of, segments=(replace(first, file="../../etc/passwd"), active)),
+        "gap": replace(of, segments=(first, replace(active, first_seq=99))),
+        "unsealed middle": replace(of, segments=(replace(first, sealed=None), active)),
+        "other base": replace(of, segments=(first, replace(active, base_hash="0" * 64))),
+        "sealed active": replace(of, segments=(first,)),
+        "beginning": replace(of, pruned=None),
+        "pruned elsewhere": replace(of, pruned=Pruned(3, first.base_hash, "")),
+        "tip elsewhere": replace(of, head=replace(of.head, file=first.file)),
+        "tip before": replace(of, head=replace(of.head, seq=2)),
+        "length without records": replace(of, head=replace(of.head, seq=active.first_seq - 1)),
+        "records without length": replace(of, head=replace(of.head, length=0)),
+        "snapshot outside": replace(of, snapshots=(replace(ref, file="/etc/passwd"),)),
+        "snapshot twice": replace(of, snapshots=(ref, ref)),
+        "snapshot beyond": replace(of, snapshots=(SnapshotRef("snapshot-0000000099.jsonl", 99, "", 1, ""),)),
+    }
+
+
+def test_a_head_that_contradicts_itself_is_damage(rich: Path) -> None:
+    for name, wrong in contradictions(head.read(FS, rich)).items():
+        with pytest.raises(HeadDamaged):
+            head.decode(head.encode(wrong), rich / name)
+
+
+def test_a_valid_checksum_over_something_else_is_damage(tmp_path: Path) -> None:
+    body = b'{"format":1,"features_required":[]'
+    with pytest.raises(HeadDamaged, match="it is not a head file of format 1"):
+        head.decode(body + b',"sum":"%b"}\n' % hashlib.sha256(body).hexdigest().encode(), tmp_path)
+
+
+def test_a_symbolic_link_is_refused(tmp_path: Path) -> None:
+    directory = new_store(tmp_path, 1)
+    (directory / "head.json").rename(tmp_path / "elsewhere")
+    (directory / "head.json").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match="it is a symbolic link"):
+        head.read(FS, directory)
+
+
+def test_an_endless_head_is_not_read(tmp_path: Path) -> None:
+    directory = new_store(tmp_path, 1)
+    os.truncate(directory / "head.json", 5 * 1024 * 1024)
+    with pytest.raises(StorageError, match="it is larger than"):
+        head.read(FS, directory)
+
+
+def test_the_nearest_snapshot_is_the_newest_at_or_before(rich: Path) -> None:
+    of = head.read(FS, rich)
+    assert [ref.seq for ref in of.snapshots] == [3, 5]
+    found = [of.snapshot_at(seq) for seq in (2, 3, 4, 5, 7)]
+    assert [ref and ref.seq for ref in found] == [None, 3, 3, 5, 5]
+
+
+def test_ids_are_random() -> None:
+    assert head.new_store_id() != head.new_store_id()
+    assert len(head.new_lineage()) == 64

@@ -1,0 +1,236 @@
+"""One at a time: among threads, processes and file systems that cannot lock."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from kbcore.clock import SystemClock
+from kbcore.errors import LockTimeout, LockUnsupported, StorageError
+from kbcore.storage import lock
+from tests.core.storage.making import CLOCK, FS, FakeClock
+from tests.support.faultfs import FailingFs, LoggingFs
+
+ROOT = Path(__file__).parents[3]
+HOLD = """
+import sys
+from pathlib import Path
+from kbcore.clock import SystemClock
+from kbcore.storage import lock
+from kbcore.storage.fs import RealFs
+with lock.held(RealFs(), SystemClock(), Path(sys.argv[1]), command="kb sync"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path):
+    """Another process that holds the lock until its input ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path / "lock")],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_a_lock_held_elsewhere_times_out_and_names_its_holder(tmp_path: Path, holder: subprocess.Popen) -> None:
+    with pytest.raises(LockTimeout) as caught, lock.held(FS, SystemClock(), tmp_path / "lock", wait_s=0.05):
+        pass
+    message = caught.value.message
+    assert message.startswith(
+        f"{tmp_path}/lock is held by kb sync (process {holder.pid} on {socket.gethostname()}, since 20"
+    )
+    assert message.endswith("); waited 0.05 s")
+    assert caught.value.data["holder"]["pid"] == holder.pid
+
+
+def test_the_lock_of_a_killed_holder_is_free_at_once(tmp_path: Path, holder: subprocess.Popen) -> None:
+    holder.kill()
+    holder.wait()
+    start = time.monotonic()
+    with lock.held(FS, SystemClock(), tmp_path / "lock"):
+        assert time.monotonic() - start < 0.1
+
+
+def test_a_waiter_gets_the_lock_soon_after_its_holder_dies(tmp_path: Path, holder: subprocess.Popen) -> None:
+    died: list[float] = []
+
+    def kill() -> None:
+        died.append(time.monotonic())
+        holder.kill()
+
+    timer = threading.Timer(0.1, kill)
+    timer.start()
+    with lock.held(FS, SystemClock(), tmp_path / "lock"):
+        assert time.monotonic() - died[0] < 0.1
+    timer.join()
+
+
+def test_a_stopped_holder_is_never_robbed(tmp_path: Path, holder: subprocess.Popen) -> None:
+    holder.send_signal(signal.SIGSTOP)
+    with pytest.raises(LockTimeout), lock.held(FS, SystemClock(), tmp_path / "lock", wait_s=0.1):
+        pass
+    holder.send_signal(signal.SIGCONT)
+
+
+def test_threads_exclude_each_other(tmp_path: Path) -> None:
+    inside, most = 0, 0
+
+    def work() -> None:
+        nonlocal inside, most
+        for _ in range(20):
+            with lock.held(FS, SystemClock(), tmp_path / "lock"):
+                inside += 1
+                most = max(most, inside)
+                inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
+
+
+def test_it_cannot_be_taken_twice(tmp_path: Path) -> None:
+    with (
+        lock.held(FS, CLOCK, tmp_path / "lock", command="outer"),
+        pytest.raises(LockTimeout, match=f"held by outer .process {os.getpid()} on"),
+        lock.held(FS, CLOCK, tmp_path / "lock", wait_s=0),
+    ):
+        pass
+
+
+def test_it_is_free_again_after_an_error_inside(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), lock.held(FS, CLOCK, tmp_path / "lock"):
+        raise KeyError
+    with lock.held(FS, CLOCK, tmp_path / "lock", wait_s=0):
+        pass
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
+    ready, go = os.pipe()
+    with lock.held(FS, CLOCK, tmp_path / "lock"):
+        child = os.fork()
+        if child == 0:
+            os.close(go)
+            os.read(ready, 1)
+            os._exit(0)
+    with lock.held(FS, CLOCK, tmp_path / "lock", wait_s=0):
+        pass
+    os.close(go)
+    os.close(ready)
+    os.waitpid(child, 0)
+
+
+def test_waiting_ends_at_the_limit_with_growing_pauses(tmp_path: Path) -> None:
+    class Counting(FakeClock):
+        pauses: list[float]
+
+        def sleep(self, wait_s: float) -> None:
+            self.pauses.append(wait_s)
+            super().sleep(wait_s)
+
+    clock = Counting()
+    clock.pauses = []
+    with (
+        lock.held(FS, CLOCK, tmp_path / "lock"),
+        pytest.raises(LockTimeout),
+        lock.held(FS, clock, tmp_path / "lock", wait_s=1),
+    ):
+        pass
+    assert sum(clock.pauses) == pytest.approx(1)
+    assert clock.pauses[:6] == [0.001, 0.002, 0.004, 0.008, 0.016, 0.02]
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_refused(tmp_path: Path, code: int) -> None:
+    with (
+        pytest.raises(LockUnsupported, match=f"cannot lock {tmp_path}/lock: "),
+        lock.held(FailingFs(1, code), CLOCK, tmp_path / "lock"),
+    ):
+        pass
+
+
+def test_another_failure_to_lock_is_explained(tmp_path: Path) -> None:
+    with (
+        pytest.raises(StorageError, match=f"cannot lock {tmp_path}/lock: Input/output error"),
+        lock.held(FailingFs(1), CLOCK, tmp_path / "lock"),
+    ):
+        pass
+
+
+def test_a_failed_release_does_not_hide_how_the_block_ended(tmp_path: Path) -> None:
+    fs = FailingFs(5, lasting=True)
+    with lock.held(fs, CLOCK, tmp_path / "lock"):
+        pass
+    assert [kind for kind, _ in fs.calls[5:]] == ["flock", "close"]
+    fs.close_all()
+
+
+def test_a_lock_whose_directory_was_moved_away_is_not_taken(tmp_path: Path) -> None:
+    directory = tmp_path / "main"
+    directory.mkdir()
+
+    class Moving(LoggingFs):
+        def _run(self, kind, method, args):
+            result = super()._run(kind, method, args)
+            if kind == "flock" and len(self.calls) == 2:
+                directory.rename(tmp_path / "trash")
+                directory.mkdir()
+            return result
+
+    fs = Moving()
+    with (
+        lock.held(fs, CLOCK, directory / "lock"),
+        pytest.raises(LockTimeout),
+        lock.held(FS, CLOCK, directory / "lock", wait_s=0),
+    ):
+        pass
+    assert [kind for kind, _ in fs.calls].count("open") == 2
+
+
+def test_the_lock_file_stays(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with lock.held(FS, CLOCK, path, command="kb" * 99):
+        before = path.stat().st_ino, path.stat().st_size
+    with lock.held(FS, CLOCK, path, command="\x01é\\" * 50):
+        assert lock.read_holder(FS, path) is not None
+    assert (path.stat().st_ino, path.stat().st_size) == before
+
+
+@pytest.mark.parametrize("content", [b"", b" " * 1024, b"{", b'{"pid":"x"}', b"x" * 5000])
+def test_an_unreadable_holder_is_another_process(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "lock"
+    with lock.held(FS, CLOCK, path):
+        path.write_bytes(content)
+        with (
+            pytest.raises(LockTimeout, match="is held by another process; waited 0 s"),
+            lock.held(FS, CLOCK, path, wait_s=0),
+        ):
+            pass
+
+
+def test_a_symbolic_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match="symbolic link"), lock.held(FS, CLOCK, tmp_path / "lock"):
+        pass
+    assert not (tmp_path / "elsewhere").exists()

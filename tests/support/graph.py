@@ -1,0 +1,93 @@
+"""Loads nodes, links and files into an in-memory DuckDB that has the tables queries read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import duckdb
+
+from kbcore.ids import link_id
+from kbcore.model import Link, Node, SourceFile, Statement
+from kbcore.view import database, tables
+
+AT = "2026-11-20T09:30:00.000000Z"
+
+
+class Graph:
+    """The tables ``node``, ``link``, ``source``, ``record`` and their histories, as a view presents them."""
+
+    def __init__(self) -> None:
+        self.connection = duckdb.connect(config={"threads": 2})
+        self.asked: list[str] = []
+        self._columns: dict[str, Mapping[str, str]] = {"record": tables.RECORD}
+        for name, (_key, columns) in tables.ELEMENTS.items():
+            self._columns |= {name: columns, f"{name}_history": database.history_columns(columns)}
+        for name, columns in self._columns.items():
+            listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
+            self.connection.execute(f"create table {name} ({listed})")
+
+    def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Answer one statement, as ``View.rows`` does, and remember that it was asked."""
+        self.asked.append(sql)
+        return self.connection.execute(sql, list(params)).fetchall()
+
+    def add(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Insert rows whose cells are named."""
+        database.load(self.connection, table, self._columns[table], rows)
+
+
+def graph_of(
+    nodes: Iterable[Node] = (),
+    links: Iterable[Link] = (),
+    files: Iterable[SourceFile] = (),
+    *,
+    old_nodes: Iterable[tuple[Node, int]] = (),
+    old_links: Iterable[tuple[Link, int]] = (),
+) -> Graph:
+    """Return a graph that holds these elements; ``old_*`` are superseded ones, each with the seq that ended it."""
+    graph = Graph()
+    graph.add("node", [tables.node_row(node) for node in nodes])
+    graph.add("link", [tables.link_row(link) for link in links])
+    graph.add("source", [tables.source_row(file) for file in files])
+    graph.add("node_history", [{**tables.node_row(node), "ended": ended} for node, ended in old_nodes])
+    graph.add("link_history", [{**tables.link_row(link), "ended": ended} for link, ended in old_links])
+    return graph
+
+
+def node(id_: str, type_: str = "req", **fields: Any) -> Node:
+    """Return an entity; ``attributes__kind`` is the field ``attributes.kind``, ``path`` the file that states it.
+
+    ``title`` and ``status`` are filled in; None leaves a field out.
+    """
+    path = fields.pop("path", "")
+    version = fields.pop("version", 1)
+    source = fields.pop("source", path or "test")
+    named = {"type": type_, "title": f"Title of {id_}", "status": "open"} | {
+        name.replace("__", "."): value for name, value in fields.items()
+    }
+    stated = {name: value for name, value in named.items() if value is not None}
+    owners = dict.fromkeys(stated, path) if path else {}
+    return Node(id_, stated, owners, AT, AT, source, 1, version)
+
+
+def link(from_id: str, type_: str, to_id: str, **given: Any) -> Link:
+    """Return an edge that stands; ``files`` are the files that state it, none for a client's."""
+    kind = given.get("kind", "")
+    files: Sequence[str] = given.get("files", ())
+    statements = tuple(sorted(Statement(path) for path in files)) or (Statement("", via="test"),)
+    return Link(
+        id=link_id(type_, kind, from_id, to_id),
+        type=type_,
+        kind=kind,
+        from_id=from_id,
+        to_id=to_id,
+        fields=given.get("fields", {}),
+        owners={},
+        statements=statements,
+        stands=given.get("stands", True),
+        created_at=AT,
+        created_by=given.get("created_by", "tester"),
+        created_seq=1,
+        version=given.get("version", 1),
+    )
