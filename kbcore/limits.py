@@ -32,7 +32,9 @@ MAX_TRAVERSAL_DEPTH: Final = 50
 MAX_SOURCE_FILE_BYTES: Final = 4 * MIB
 MAX_FRONT_MATTER_BYTES: Final = 256 * KIB
 MAX_YAML_NODES: Final = 2_000_000
-"""Nodes of one YAML document, aliases counted as often as they are used."""
+"""Values of one YAML or JSON document."""
+MAX_ALIASED_NODES: Final = 200_000
+"""Values of one YAML document that uses aliases, each counted as often as it is used."""
 MAX_CONFIG_BYTES: Final = 1 * MIB
 MAX_HEAD_BYTES: Final = 4 * MIB
 MAX_PROBLEMS: Final = 200

@@ -102,8 +102,9 @@ class _Reader:
             if depth > limits.MAX_DEPTH:
                 raise refusal(f"nested deeper than {limits.MAX_DEPTH} levels", event.start_mark)
             value = self.mapping(depth) if kind is MappingStartEvent else self.sequence(depth)
-            if self.nodes > limits.MAX_YAML_NODES:
-                raise refusal(f"more than {limits.MAX_YAML_NODES} values", event.start_mark)
+            most = limits.MAX_ALIASED_NODES if self.has_aliases else limits.MAX_YAML_NODES
+            if self.nodes > most:
+                raise refusal(f"more than {most} values", event.start_mark)
         if event.anchor is not None:
             self.anchors[event.anchor] = (value, self.nodes - before)
         return value
@@ -114,8 +115,8 @@ class _Reader:
             raise refusal(f"`*{event.anchor}` names no value that stands before it", event.start_mark)
         self.has_aliases = True
         self.nodes += known[1]
-        if self.nodes > limits.MAX_YAML_NODES:
-            raise refusal(f"more than {limits.MAX_YAML_NODES} values, through aliases", event.start_mark)
+        if self.nodes > limits.MAX_ALIASED_NODES:
+            raise refusal(f"more than {limits.MAX_ALIASED_NODES} values, through aliases", event.start_mark)
         return known[0]
 
     def sequence(self, depth: int) -> list[Any]:

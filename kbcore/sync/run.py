@@ -19,7 +19,7 @@ from kbcore.store import Author, BranchStore, Draft, Request
 from kbcore.sync import scan as scanning
 from kbcore.sync.difference import RECONSIDERED, Difference, difference, reads
 from kbcore.sync.entities import Reading
-from kbcore.sync.scan import Found, Known, Scan, Wanted
+from kbcore.sync.scan import FileStamp, Found, Known, Scan, Wanted
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from kbcore.view.view import View
 from kbcore.workspace import CACHE, Workspace
@@ -101,20 +101,28 @@ class _Sync:
         self.root = workspace.repo.worktree
         self.wants = wanted(workspace)
         self.scan = Scan({}, {})
+        self.seen_seq = 0
         self.last: Difference | None = None
         self.pending = _Pending([], [])
 
     def run(self, author: Author) -> SyncAnswer:
-        machine = self.workspace.machine
+        fs = self.workspace.machine.fs
         stamps_path = path_of(self.workspace.kb_dir / CACHE, self.root)
-        stamps = {} if self.options.rebuild else read_stamps(machine.fs, stamps_path)
-        taken_in = self.store.read(_taken_in)
-        known = {} if self.options.rebuild else {path: (one[0], one[1]) for path, one in taken_in.items()}
-        self.scan = scanning.scan(self.root, self.wants, Known(stamps, known, machine.clock.epoch_ns()))
+        stamps = {} if self.options.rebuild else read_stamps(fs, stamps_path)
+        taken_in = self.store.read(lambda view: self._look(view, stamps))
         outcome = self._commit(author) if self._differs(taken_in) else self._nothing()
         if not self.options.dry_run and self.scan.stamps != stamps:
-            write_stamps(machine.fs, stamps_path, self.scan.stamps)
+            write_stamps(fs, stamps_path, self.scan.stamps)
         return self._answer(outcome)
+
+    def _look(self, view: View, stamps: Mapping[str, FileStamp]) -> dict[str, tuple[str, str, bool]]:
+        """Scan the files, and return what the state at this view's seq has taken in of them."""
+        taken_in = _taken_in(view)
+        known = {} if self.options.rebuild else {path: (one[0], one[1]) for path, one in taken_in.items()}
+        now_ns = self.workspace.machine.clock.epoch_ns()
+        self.scan = scanning.scan(self.root, self.wants, Known(stamps, known, now_ns))
+        self.seen_seq = view.seq
+        return taken_in
 
     def _differs(self, taken_in: Mapping[str, tuple[str, str, bool]]) -> bool:
         return self.options.rebuild or any(self._changed(taken_in)) or any(self._gone(taken_in))
@@ -150,6 +158,9 @@ class _Sync:
     def _plan(self, view: View, stamp: Stamp) -> Draft:
         """Work out the difference on the state that the commit will stand on."""
         taken_in = _taken_in(view)
+        if view.seq != self.seen_seq:
+            # Another sync may have taken in files that this scan was too early to see.
+            taken_in = self._look(view, self.scan.stamps)
         readings = []
         for found in self._changed(taken_in):
             whole = scanning.read_facts(self.root, found)

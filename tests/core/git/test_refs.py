@@ -49,9 +49,7 @@ def test_the_default_branch_is_where_origin_points(root, tmp_path):
     assert default_branch(find_repository(linked), ENV) == "release/next"
 
 
-@pytest.mark.parametrize(
-    "content", [None, "ref: refs/heads/x\n", "ref: refs/remotes/origin/../../x\n", "a" * 40]
-)
+@pytest.mark.parametrize("content", [None, "ref: refs/heads/x\n", "ref: refs/remotes/origin/../../x\n", "a" * 40])
 def test_without_a_usable_origin_the_default_branch_is_main(root, repo, content):
     origin = root / ".git" / "refs" / "remotes" / "origin" / "HEAD"
     if content is not None:
@@ -130,9 +128,7 @@ def test_every_worktree_is_listed_also_locked_and_missing_ones(root, tmp_path):
     for start in (root, detached):
         assert {one.path: one.head.branch for one in worktree_heads(find_repository(start), ENV)} == expected
     listed = git(root, "worktree", "list", "--porcelain")
-    assert {line.split()[1] for line in listed.splitlines() if line.startswith("worktree ")} == set(
-        map(str, expected)
-    )
+    assert {line.split()[1] for line in listed.splitlines() if line.startswith("worktree ")} == set(map(str, expected))
 
 
 def test_the_branch_that_a_worktree_is_rebasing_is_listed_by_its_name(root, tmp_path):

@@ -144,9 +144,7 @@ def test_core_worktree_cannot_make_kb_write_into_a_folder_that_does_not_lead_bac
 def test_core_worktree_is_read_as_git_reads_it(root, tmp_path, line):
     sub = add_submodule(root, make_repository(tmp_path / "other"), "a;b")
     config = root / ".git" / "modules" / "a;b" / "config"
-    config.write_text(
-        f'[core "x"]\n\tworktree = /\n[core] bare = false\n\t{line}\n[branch "main"]\n\tremote\n'
-    )
+    config.write_text(f'[core "x"]\n\tworktree = /\n[core] bare = false\n\t{line}\n[branch "main"]\n\tremote\n')
     assert git(sub, "rev-parse", "--show-toplevel") == str(sub)
     assert find_repository(sub).kb_root == sub
 

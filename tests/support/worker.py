@@ -1,0 +1,44 @@
+"""A process of its own that writes to a project: ``python -m tests.support.worker ROOT WHAT NAME COUNT``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from kbcore.errors import BranchMoved, LockTimeout
+from tests.support.project import Project, req
+
+
+def apply(project: Project, name: str, count: int) -> int:
+    """Apply ``count`` changesets; prints the ids that were acknowledged."""
+    for number in range(count):
+        key = f"{name}-{number}"
+        project.apply(entities=[{"id": key, "type": "req", "title": key, "status": "open"}], changeset_id=key)
+        print(key, flush=True)
+    return 0
+
+
+def sync(project: Project, name: str, count: int) -> int:
+    """Sync ``count`` times, adding a document of its own each time."""
+    for number in range(count):
+        key = f"{name}-{number}"
+        answer = project.sync({f"docs/requirements/{key}.md": req(key)})
+        assert answer.bad == 0
+        print(key, flush=True)
+    return 0
+
+
+def main() -> int:
+    root, what, name, count = sys.argv[1:]
+    project = Project(Path(root), is_new=False)
+    try:
+        return {"apply": apply, "sync": sync}[what](project, name, int(count))
+    except (LockTimeout, BranchMoved) as refused:
+        print(refused.code, file=sys.stderr)
+        return 3
+    finally:
+        project.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
