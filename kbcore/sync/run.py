@@ -79,8 +79,17 @@ class _Pending(msgspec.Struct):
 def sync(workspace: Workspace, branch: str, author: Author, options: SyncOptions) -> SyncAnswer:
     """Bring a branch's store to what the files of the worktree say.
 
-    Raises: ``BranchMoved`` when HEAD keeps moving; ``InvalidConfig``; what committing raises.
+    Raises: ``InvalidQuery`` when another branch is checked out, or no files at all; ``BranchMoved`` when HEAD keeps
+    moving; ``InvalidConfig``; what committing raises.
     """
+    if not workspace.repo.has_worktree:
+        raise InvalidQuery("A bare repository has no files to sync.", hint="Run it in one of its worktrees.")
+    current = workspace.head().branch
+    if branch != current:
+        raise InvalidQuery(
+            f"Sync reads the files of {current}, which is checked out; it does not write them to {branch}.",
+            hint=f"Run `git switch {branch}` first, or leave --branch out.",
+        )
     for attempt in range(ATTEMPTS):
         try:
             return _Sync(workspace, branch, options).run(author)
@@ -139,7 +148,8 @@ class _Sync:
         return changed
 
     def _gone(self, taken_in: Mapping[str, tuple[str, str, bool]]) -> list[str]:
-        return [path for path in taken_in if path not in self.scan.files and self._is_named(path)]
+        missing = (path for path in taken_in if path not in self.scan.files and self._is_named(path))
+        return [path for path in missing if not self.scan.is_blind_to(path)]
 
     def _is_named(self, path: str) -> bool:
         named = self.options.paths
@@ -187,7 +197,7 @@ class _Sync:
             changed=len(self.pending.readings),
             removed=len(self.pending.gone),
             bad=self.store.read(lambda view: int(view.rows("select count(*) from source where not is_ok")[0][0])),
-            problems=self.last.problems if self.last else (),
+            problems=(*self.scan.blind.items(), *self.scan.notes.items(), *(self.last.problems if self.last else ())),
             unresolved=tuple(unresolved),
         )
 

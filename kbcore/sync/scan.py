@@ -54,11 +54,21 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Scan(msgspec.Struct):
-    """All files found, by path; ``stamps`` is what to keep for the next scan; ``read`` counts files opened."""
+    """All files found, by path.
+
+    ``stamps`` is what to keep for the next scan; ``read`` counts files opened; ``blind`` are folders that could not
+    be listed, so that nothing is known of what lies below them; ``notes`` pairs a path with what was passed over.
+    """
 
     files: dict[str, Found]
     stamps: dict[str, FileStamp]
     read: int = 0
+    blind: dict[str, FileProblem] = {}
+    notes: dict[str, FileProblem] = {}
+
+    def is_blind_to(self, path: str) -> bool:
+        """Tell whether a file may be there although it was not found."""
+        return any(not folder or path.startswith(folder + "/") for folder in self.blind)
 
 
 def wanted(
@@ -98,7 +108,7 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known) -> Scan:
     for folder, rules in sorted(folders.items()):
         matchers = [(want, compiled(glob), entity_type) for want, glob, entity_type in rules]
         depth = max((_depth(glob) for _, glob, _ in rules), default=0)
-        for path, entry in _walk(root, folder, depth):
+        for path, entry in _walk(result, root, folder, depth):
             if path in result.files:
                 continue
             for want, pattern, entity_type in matchers:
@@ -127,20 +137,27 @@ def _depth(glob: str) -> int:
     return glob.count("/") - (fixed.count("/") + 1 if fixed else 0)
 
 
-def _walk(root: Path, folder: str, depth: int) -> Iterable[tuple[str, os.DirEntry[str]]]:
+def _walk(result: Scan, root: Path, folder: str, depth: int) -> Iterable[tuple[str, os.DirEntry[str]]]:
     """Yield the files below a folder, in order of path. Links to folders are not followed."""
     try:
         with os.scandir(root / folder if folder else root) as entries:
             listed = sorted(entries, key=lambda entry: entry.name)
     except (FileNotFoundError, NotADirectoryError):
         return
-    except OSError:
-        listed = []
+    except OSError as error:
+        message = f"The folder cannot be listed: {error.strerror}. What was known of its files is kept."
+        result.blind[folder] = FileProblem(0, "unreadable", message, "Give yourself permission to read it.")
+        return
     for entry in listed:
         path = f"{folder}/{entry.name}" if folder else entry.name
         if entry.is_dir(follow_symlinks=False):
             if depth > 0 and entry.name not in _SKIPPED_FOLDERS:
-                yield from _walk(root, path, depth - 1)
+                yield from _walk(result, root, path, depth - 1)
+        elif entry.is_symlink() and entry.is_dir():
+            message = "It is a link to a folder, which is not followed."
+            result.notes[path] = FileProblem(
+                0, "passed_over", message, "Name the folder itself in .kb/config.json.", "note"
+            )
         else:
             yield path, entry
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 
-from kbcore.errors import DerivedFact
-from tests.support.project import Project, document, req
+from kbcore import branches
+from kbcore.errors import DerivedFact, InvalidQuery
+from kbcore.sync.run import SyncOptions, sync
+from tests.support.project import AUTHOR, Project, document, req
+from tests.support.repos import git
 
 REQS = "docs/requirements"
 TESTS = "docs/tests"
@@ -230,6 +236,41 @@ def test_a_symlink_out_of_the_repository_is_reported_and_not_read(project: Proje
     answer = project.sync()
     assert [one.code for _, one in answer.problems] == ["unreadable"]
     assert project.node("REQ-1") is None
+
+
+def test_a_folder_that_cannot_be_listed_takes_nothing_away(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.sync({f"{REQS}/deep/1.md": req("REQ-1"), f"{REQS}/2.md": req("REQ-2")})
+    project.write({f"{REQS}/2.md": None})
+    scandir = os.scandir
+
+    def refusing(path: os.PathLike[str]) -> object:
+        # Permissions would do, if root did not pass them by.
+        if os.fspath(path).endswith("deep"):
+            raise PermissionError(errno.EACCES, "Permission denied", os.fspath(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    answer = project.sync()
+    assert [(path, one.code) for path, one in answer.problems] == [(f"{REQS}/deep", "unreadable")]
+    assert answer.outcome.deleted == ("REQ-2",)
+    assert project.node("REQ-1")
+
+
+def test_a_link_to_a_folder_is_passed_over_and_said(project: Project) -> None:
+    (project.root / "elsewhere").mkdir()
+    (project.root / "elsewhere/1.md").write_text(req("REQ-1"))
+    (project.root / REQS).mkdir(parents=True)
+    (project.root / REQS / "linked").symlink_to(project.root / "elsewhere")
+    answer = project.sync()
+    assert [(path, one.code) for path, one in answer.problems] == [(f"{REQS}/linked", "passed_over")]
+
+
+def test_sync_writes_only_to_the_branch_whose_files_it_reads(project: Project) -> None:
+    git(project.root, "branch", "other")
+    workspace = project.workspace()
+    branches.ensure(workspace, "other")
+    with pytest.raises(InvalidQuery, match="other"):
+        sync(workspace, "other", AUTHOR, SyncOptions())
 
 
 def test_a_manifest_states_symbols_and_their_edges(project: Project) -> None:
