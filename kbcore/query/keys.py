@@ -1,0 +1,114 @@
+"""The keys that ``--where``, ``--sort`` and ``--fields`` take, and the column that each of them means.
+
+Only the columns named here ever enter SQL by name; what a user types is looked up here or bound
+as a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from kbcore.model import CORE_FIELDS, OBJECT_FIELDS
+
+EDGE: Final = "edge"
+"""The TYPE of a query that asks for edges themselves."""
+
+KeyKind = Literal["text", "list", "number", "flag", "stated_by", "member"]
+
+
+class Key(msgspec.Struct, frozen=True):
+    """One thing to compare or to order by: a column, or the member of a JSON column."""
+
+    kind: KeyKind
+    column: str
+    member: str = ""
+
+
+def _texts(*names: str) -> dict[str, Key]:
+    return {name: Key("text", name) for name in names}
+
+
+_TAGS: Final = Key("list", "tags")
+ENTITY_KEYS: Final[Mapping[str, Key]] = {
+    **_texts("id", "type", "name", "title", "status", "owner", "priority", "severity", "source", "path"),
+    **_texts("created_at", "updated_at", "text_ref"),
+    "tag": _TAGS,
+    "tags": _TAGS,
+    "links": Key("list", "links"),
+}
+EDGE_KEYS: Final[Mapping[str, Key]] = {
+    **_texts("type", "kind", "created_by", "created_at", "id"),
+    "from": Key("text", "from_id"),
+    "to": Key("text", "to_id"),
+    "source": Key("stated_by", "source"),
+    "stands": Key("flag", "stands"),
+    "confidence": Key("number", "confidence"),
+}
+
+_ENTITY_FIELDS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version")
+_EDGE_FIELDS: Final = (
+    *("type", "from", "to", "kind", "confidence", "created_at", "created_by", "source", "sources"),
+    *(*OBJECT_FIELDS, "version", "unresolved"),
+)
+_ALWAYS: Final = {"id", "type", "from", "to", "kind", "unresolved"}
+
+
+def key_of(name: str, *, is_edge: bool) -> Key | None:
+    """Return what a key of ``--where`` or ``--sort`` means, or None when it means nothing.
+
+    For entities a bare name that is no core field is an attribute.
+    """
+    known = EDGE_KEYS if is_edge else ENTITY_KEYS
+    if name in known:
+        return known[name]
+    prefix, dot, member = name.partition(".")
+    if dot and prefix in OBJECT_FIELDS:
+        return Key("member", prefix, member) if member else None
+    return None if is_edge or not name else Key("member", "attributes", name)
+
+
+def key_names(*, is_edge: bool) -> list[str]:
+    """Return the keys there are, for messages."""
+    known = EDGE_KEYS if is_edge else ENTITY_KEYS
+    return [*known, *(f"{prefix}.NAME" for prefix in OBJECT_FIELDS)]
+
+
+def field_of(name: str, *, is_edge: bool) -> str | None:
+    """Return the full name of a field to show (``attributes.kind`` for ``kind``), or None for no field."""
+    if name in (_EDGE_FIELDS if is_edge else _ENTITY_FIELDS):
+        return name
+    prefix, dot, member = name.partition(".")
+    if dot and prefix in OBJECT_FIELDS:
+        return name if member else None
+    return None if is_edge or not name else f"attributes.{name}"
+
+
+def field_names(*, is_edge: bool) -> list[str]:
+    """Return the fields that can be shown, for messages."""
+    return [*(_EDGE_FIELDS if is_edge else _ENTITY_FIELDS), *(f"{prefix}.NAME" for prefix in OBJECT_FIELDS)]
+
+
+def project(shown: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    """Return only these fields of an entity or edge in JSON, and always what identifies it.
+
+    ``fields`` are full names, as ``check`` returns them; none at all means every field.
+    """
+    if not fields:
+        return dict(shown)
+    members: dict[str, set[str]] = {prefix: set() for prefix in OBJECT_FIELDS}
+    for field in fields:
+        prefix, dot, member = field.partition(".")
+        if dot:
+            members[prefix].add(member)
+    picked: dict[str, Any] = {}
+    for name, value in shown.items():
+        wanted = members.get(name)
+        if name in fields or (name in _ALWAYS and (name != "type" or "id" not in shown)):
+            picked[name] = value
+        elif wanted:
+            found = {member: value[member] for member in value if member in wanted}
+            picked |= {name: found} if found else {}
+    return picked

@@ -1,0 +1,95 @@
+"""Answer a query page by page. All pages of one answer speak of the same seq, whatever comes in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from kbcore import cursor as cursors
+from kbcore.errors import HistoryPruned, InvalidQuery, NotFound
+from kbcore.model import Link, Node
+from kbcore.query import sql
+from kbcore.query.request import Query
+from kbcore.view.tables import link_of, node_of
+
+Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+"""Answers one statement: SQL and its parameters."""
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A part of an answer. ``total`` counts the whole answer; ``next_cursor`` is "" on the last page.
+
+    ``edges`` are what was asked for (type ``edge``), or all standing edges that touch ``entities``. ``seq``
+    is what the page speaks of.
+    """
+
+    seq: int
+    entities: list[Node]
+    edges: list[Link]
+    total: int
+    next_cursor: str
+
+
+def page(query: Query, rows: Rows, seq: int, *, scope: str = "", history_from: int = 0) -> Page:
+    """Return the page that a checked query asks for.
+
+    ``seq`` is that of the head which ``rows`` speaks of; ``scope`` names the store, so that a cursor fits no
+    other; before ``history_from`` the history was pruned.
+
+    Raises: ``InvalidQuery`` for a cursor that does not fit; ``NotFound`` when the start of a walk does not
+    exist; ``HistoryPruned``.
+    """
+    digest = _digest(query, scope)
+    cursor = cursors.decode(query.cursor, digest) if query.cursor else None
+    at = cursor.seq if cursor else query.at if query.at is not None else seq
+    _check_seq(at, seq, history_from, is_cursor=cursor is not None)
+    asked = msgspec.structs.replace(query, at=None if at == seq else at)
+    compiled = sql.compile(asked, cursor.last if cursor else "")
+    found = rows(compiled.sql, compiled.params)
+    shown = found[: query.limit]
+    if not shown and query.from_id and cursor is None:
+        _check_start(asked, rows, at)
+    is_last = len(found) <= query.limit
+    total = cursor.total if cursor else len(found)
+    if not (cursor or is_last):
+        total = rows(compiled.count_sql, compiled.count_params)[0][0]
+    entities = [] if query.is_edge else [node_of(row) for row in shown]
+    edges = [link_of(row) for row in shown] if query.is_edge else []
+    if query.edges and entities:
+        edges = _edges_touching(entities, rows, asked.at)
+    next_cursor = "" if is_last else cursors.encode(cursors.Cursor(digest, at, total, shown[-1][0]))
+    return Page(at, entities, edges, total, next_cursor)
+
+
+def _edges_touching(entities: Sequence[Node], rows: Rows, at: int | None) -> list[Link]:
+    """Return all standing edges that touch these entities, each once, in the order of their ends."""
+    found = rows(*sql.links_touching([node.id for node in entities], at))
+    links = {link.id: link for link in map(link_of, found) if link.stands}
+    return sorted(links.values(), key=lambda link: (link.from_id, link.type, link.to_id, link.kind))
+
+
+def _digest(query: Query, scope: str) -> str:
+    """Return what a cursor is bound to: everything but what may differ from page to page."""
+    plain = Query()
+    bare = msgspec.structs.replace(
+        query, cursor=plain.cursor, limit=plain.limit, fields=plain.fields, edges=plain.edges
+    )
+    return cursors.digest_of((scope, bare))
+
+
+def _check_seq(at: int, seq: int, history_from: int, *, is_cursor: bool) -> None:
+    if at > seq:
+        if is_cursor:
+            message = f"The cursor speaks of seq {at}, which this branch no longer has; its head is {seq}."
+            raise InvalidQuery(message, hint="Ask for the first page again, without a cursor.")
+        raise InvalidQuery(f"There is no seq {at} yet; the head is {seq}.", hint=f"Ask for a seq up to {seq}.")
+    if at < history_from:
+        raise HistoryPruned(f"The state at seq {at} was pruned; history begins at seq {history_from}.")
+
+
+def _check_start(query: Query, rows: Rows, at: int) -> None:
+    if not rows(*sql.exists(query.from_id, query.at)):
+        message = f"There is no {query.from_id!r} at seq {at}, so nothing can be reached from it."
+        raise NotFound(message, hint=f"`kb query --text {query.from_id!r}` looks for it.")

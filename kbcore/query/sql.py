@@ -1,0 +1,262 @@
+"""Turn a checked query into SQL over the tables of the view. Pure.
+
+Text of a user enters a statement only as a bound parameter; names of tables and columns are fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.query.keys import Key, key_of
+from kbcore.query.request import Pattern, Query
+from kbcore.view.tables import LINK, NODE, Columns
+
+_TEXTS: Final = ("id", "name", "title", "status", "owner", "priority", "severity", "text_ref")
+_LISTS: Final = ("tags", "links")
+_FEW: Final = 8
+"""Up to so many ids an edge look-up by index beats one scan."""
+
+
+class Compiled(msgspec.Struct, frozen=True):
+    """The statement of a page and the one that counts all rows.
+
+    A row of ``sql`` has the columns of ``NODE`` or ``LINK`` in order. It asks for one row more than the
+    limit, so that the count is needed only where that row comes.
+    """
+
+    sql: str
+    params: list[Any]
+    count_sql: str
+    count_params: list[Any]
+
+
+class _Term(msgspec.Struct, frozen=True):
+    """One expression to order by; nulls come last either way."""
+
+    expression: str
+    is_descending: bool = False
+
+
+class _Statement:
+    """The parameters of one statement, numbered as they are bound, and the tables as of its seq."""
+
+    def __init__(self, at: int | None) -> None:
+        self.params: list[Any] = []
+        self._at = None if at is None else self.bind(at)
+        self.node = self._table("node", NODE)
+        self.link = self._table("link", LINK)
+
+    def bind(self, value: Any) -> str:
+        """Return the placeholder of a value."""
+        self.params.append(value)
+        return f"${len(self.params)}"
+
+    def among(self, values: Iterable[Any]) -> str:
+        """Return ``in (…)`` with every value written out: DuckDB then uses an index."""
+        return f"in ({', '.join(self.bind(value) for value in values)})"
+
+    def _table(self, name: str, columns: Columns) -> str:
+        if self._at is None:
+            return name
+        listed, at = ", ".join(columns), self._at
+        return (
+            f"(select {listed} from {name} where version <= {at} union all "  # noqa: S608 - fixed names
+            f"select {listed} from {name}_history where version <= {at} and ended > {at})"
+        )
+
+
+def compile(query: Query, after: str = "") -> Compiled:  # noqa: A001 - the verb, as in ``re.compile``
+    """Return the statements that answer a checked query; ``after`` is the key of the row before the page."""
+    sql, params = _select(query, after)
+    count_sql, count_params = _count(query)
+    return Compiled(sql, params, count_sql, count_params)
+
+
+def links_touching(ids: Sequence[str], at: int | None) -> tuple[str, list[Any]]:
+    """Return the statement for the links, as of a seq, that have one of these ids as an end, standing or not.
+
+    A link between two of them may come twice: a further condition would keep DuckDB from using its indexes.
+    """
+    statement = _Statement(at)
+    columns = ", ".join(f"e.{name}" for name in LINK)
+    few = len(ids) <= _FEW
+    ends = statement.among(ids) if few else f"in (select unnest({statement.bind(list(ids))}::varchar[]))"
+    select = f"select {columns} from {statement.link} e where"  # noqa: S608 - fixed names
+    if few:
+        return f"{select} e.from_id {ends} union all {select} e.to_id {ends}", statement.params
+    return f"{select} e.from_id {ends} or e.to_id {ends}", statement.params
+
+
+def exists(key: str, at: int | None) -> tuple[str, list[Any]]:
+    """Return the statement that answers a row when an entity or a link of that id existed as of a seq."""
+    statement = _Statement(at)
+    bound = statement.bind(key)
+    return (
+        f"select 1 from {statement.node} n where n.id = {bound} "  # noqa: S608 - fixed names
+        f"union all select 1 from {statement.link} e where e.id = {bound}"
+    ), statement.params
+
+
+def _select(query: Query, after: str) -> tuple[str, list[Any]]:
+    statement = _Statement(query.at)
+    columns = ", ".join(f"n.{name}" for name in (LINK if query.is_edge else NODE))
+    table = statement.link if query.is_edge else statement.node
+    ctes, conditions = _reach(statement, query), _conditions(statement, query)
+    order = _order(statement, query)
+    source = f"{table} n"
+    if after and len(order) == 1 and not order[0].is_descending:
+        conditions.append(f"n.id > {statement.bind(after)}")
+    elif after:
+        keys = ", ".join(f"{term.expression} as k{at}" for at, term in enumerate(order))
+        source += f", (select {keys} from {table} n where n.id = {statement.bind(after)}) last"  # noqa: S608
+        conditions.append(_is_behind(order, 0))
+    ordered = ", ".join(f"{term.expression} {'desc' if term.is_descending else 'asc'} nulls last" for term in order)
+    return (
+        f"{ctes}select {columns} from {source} where {' and '.join(conditions) or 'true'} "  # noqa: S608 - fixed names
+        f"order by {ordered} limit {statement.bind(query.limit + 1)}"
+    ), statement.params
+
+
+def _count(query: Query) -> tuple[str, list[Any]]:
+    statement = _Statement(query.at)
+    table = statement.link if query.is_edge else statement.node
+    ctes, conditions = _reach(statement, query), _conditions(statement, query)
+    where = " and ".join(conditions) or "true"
+    return f"{ctes}select count(*) from {table} n where {where}", statement.params  # noqa: S608 - fixed names
+
+
+def _reach(statement: _Statement, query: Query) -> str:
+    """Return the walk from ``from_id``: every id that it meets, once, with the fewest steps to it."""
+    if not query.from_id:
+        return ""
+    near, far = ("to_id", "from_id") if query.reverse else ("from_id", "to_id")
+    along = f" and e.type {statement.among(query.follow)}" if query.follow else ""
+    start, depth = statement.bind(query.from_id), statement.bind(query.depth)
+    return (
+        f"with recursive reach(id, steps) using key (id) as (select {start}::varchar, 0 union "  # noqa: S608
+        f"select e.{far}, r.steps + 1 from reach r join {statement.link} e on e.{near} = r.id "
+        f"where e.stands{along} and r.steps < {depth} "
+        f"and not exists (select 1 from recurring.reach seen where seen.id = e.{far})) "
+    )
+
+
+def _conditions(statement: _Statement, query: Query) -> list[str]:
+    found: list[str] = []
+    if query.ids:
+        found.append(
+            f"n.id {statement.among(query.ids)}" if len(query.ids) > 1 else f"n.id = {statement.bind(query.ids[0])}"
+        )
+    if query.is_edge:
+        if all(name != "stands" for name, _ in query.where):
+            found.append("n.stands")
+    elif query.type:
+        found.append(f"n.type = {statement.bind(query.type)}")
+    if query.status:
+        found.append(f"n.status = {statement.bind(query.status)}")
+    found += [f"list_contains(n.tags, {statement.bind(tag)})" for tag in query.tags]
+    for name, value in query.where:
+        key = key_of(name, is_edge=query.is_edge)
+        assert key is not None, "the query was not checked"  # noqa: S101
+        found.append(_equals(statement, key, value))
+    found += [_has(statement, pattern) for pattern in query.has]
+    found += [f"not {_has(statement, pattern)}" for pattern in query.lacks]
+    if query.text:
+        found += [f"contains({_all_text()}, lower({statement.bind(word)}))" for word in query.text.split()]
+    if query.from_id:
+        found.append("n.id in (select reach.id from reach where reach.steps > 0)")
+    return found
+
+
+def _equals(statement: _Statement, key: Key, value: str) -> str:
+    column, bound = f"n.{key.column}", statement.bind(float(value) if key.kind == "number" else value)
+    if key.kind in {"text", "number"}:
+        return f"{column} = {bound}"
+    if key.kind == "list":
+        return f"list_contains({column}, {bound})"
+    if key.kind == "flag":
+        return f"{column} = ({bound} = 'true')"
+    if key.kind == "stated_by":
+        return f"({column} = {bound} or list_contains(n.files, {bound}))"
+    pointer = statement.bind(_pointer(key.member))
+    return (
+        f"case json_type({column}, {pointer}) when 'ARRAY' then "
+        f"list_contains(json_extract_string(json_extract({column}, {pointer}), '$[*]'), {bound}) "
+        f"else json_extract_string({column}, {pointer}) = {bound} end"
+    )
+
+
+def _pointer(member: str) -> str:
+    """Return the JSON pointer of a member, RFC 6901."""
+    return "/" + member.replace("~", "~0").replace("/", "~1")
+
+
+def _has(statement: _Statement, pattern: Pattern) -> str:
+    near, far = ("to_id", "from_id") if pattern.inverse else ("from_id", "to_id")
+    end = f" and e.{far} = {statement.bind(pattern.id)}" if pattern.id else ""
+    return (
+        f"exists (select 1 from {statement.link} e where e.stands "  # noqa: S608 - fixed names
+        f"and e.type = {statement.bind(pattern.edge)} and e.{near} = n.id{end})"
+    )
+
+
+def _all_text() -> str:
+    """Return all text of an entity in small letters; a line break between two values, which no word holds."""
+    texts = [f"n.{name}" for name in _TEXTS] + [f"array_to_string(n.{name}, chr(10))" for name in _LISTS]
+    members = (
+        "array_to_string([member[1] for member in list_zip(json_extract_string(n.attributes, '$..*'), "
+        "json_type(n.attributes, '$..*')) if member[2] not in ('OBJECT', 'ARRAY')], chr(10))"
+    )
+    return f"lower(concat_ws(chr(10), {', '.join([*texts, members])}))"
+
+
+def _score(statement: _Statement, text: str) -> str:
+    """Return how well the words fit: an id counts for more than a title, a title for more than a tag."""
+    parts = []
+    for word in text.split():
+        bound = f"lower({statement.bind(word)})"
+        parts.append(
+            f"case when lower(n.id) = {bound} then 8 when contains(lower(n.id), {bound}) then 4 else 0 end "
+            f"+ case when contains(lower(n.title), {bound}) then 3 else 0 end "
+            f"+ case when contains(lower(array_to_string(n.tags, chr(10))), {bound}) then 2 else 0 end"
+        )
+    return f"({' + '.join(parts)})"
+
+
+def _order(statement: _Statement, query: Query) -> list[_Term]:
+    """Return what the rows are ordered by; the last term is unique."""
+    tie = _Term("n.id")
+    if query.sort:
+        key = key_of(query.sort.removeprefix("-"), is_edge=query.is_edge)
+        assert key is not None, "the query was not checked"  # noqa: S101
+        is_descending = query.sort.startswith("-")
+        if key.column == "id":
+            return [_Term("n.id", is_descending)]
+        return [*(_Term(expression, is_descending) for expression in _sortable(statement, key)), tie]
+    if query.is_edge:
+        return [_Term("n.from_id"), _Term("n.type"), _Term("n.to_id"), tie]
+    if query.text.split():
+        return [_Term(_score(statement, query.text), is_descending=True), tie]
+    return [tie]
+
+
+def _sortable(statement: _Statement, key: Key) -> list[str]:
+    """Return the expressions that order by a key: members of JSON as numbers first, then as text."""
+    if key.kind != "member":
+        return [f"n.{key.column}"]
+    column, pointer = f"n.{key.column}", statement.bind(_pointer(key.member))
+    text = f"json_extract_string({column}, {pointer})"
+    is_number = f"json_type({column}, {pointer}) in ('UBIGINT', 'BIGINT', 'DOUBLE')"
+    return [f"case when {is_number} then try_cast({text} as double) end", text]
+
+
+def _is_behind(order: Sequence[_Term], at: int) -> str:
+    """Return the condition that a row comes after ``last`` in the order, from its term ``at`` on."""
+    expression, last = order[at].expression, f"last.k{at}"
+    sign = "<" if order[at].is_descending else ">"
+    behind = f"{expression} {sign} {last} or ({expression} is null and {last} is not null)"
+    if at + 1 < len(order):
+        behind += f" or ({expression} is not distinct from {last} and {_is_behind(order, at + 1)})"
+    return f"({behind})"

@@ -1,0 +1,126 @@
+"""Rule ``acyclic``: edges of a type that the schema calls acyclic form no cycle."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kbcore.rules.rule import Finding, Rule, RuleContext
+
+_MAX_SHOWN: Final = 20
+"""Entities of one cycle that a message names."""
+
+_Graph = Mapping[str, list[str]]
+
+
+def _run(context: RuleContext) -> list[Finding]:
+    names = [name for name, definition in context.schema.edges.items() if definition.acyclic]
+    rows = context.rows(
+        "select l.type, l.from_id, l.to_id, n.path from link l left join node n on n.id = l.from_id "
+        "where l.stands and list_contains($1, l.type) order by all",
+        [names],
+    )
+    graphs: dict[str, defaultdict[str, list[str]]] = {name: defaultdict(list) for name in names}
+    paths: dict[str, str] = {}
+    found = []
+    for edge, from_id, to_id, path in rows:
+        paths[from_id] = path or ""
+        if from_id == to_id:
+            found.append(_finding(edge, [from_id], frozenset({from_id}), paths[from_id]))
+        else:
+            graphs[edge][from_id].append(to_id)
+    for edge, graph in graphs.items():
+        for group in knots(graph):
+            cycle = shortest_cycle(graph, group)
+            found.append(_finding(edge, cycle, group, paths[cycle[0]]))
+    return found
+
+
+def _finding(edge: str, cycle: list[str], group: frozenset[str], path: str) -> Finding:
+    shown = [*cycle, cycle[0]]
+    if len(shown) > _MAX_SHOWN:
+        shown = [*shown[: _MAX_SHOWN - 2], f"({len(shown) - _MAX_SHOWN + 1} more)", shown[-1]]
+    others = len(group) - len(cycle)
+    more = f" It is tangled with further cycles; {others} more entities lie on them." if others else ""
+    hint = (
+        f"Remove one of these {edge} edges. If cycles are meant to be, write `acyclic: false` below the edge "
+        f"`{edge}` in a file of .kb/schema/."
+    )
+    message = f"{edge} goes in a circle: {' → '.join(shown)}.{more}"
+    return Finding(cycle[0], message, hint, path, group)
+
+
+def knots(graph: _Graph) -> list[frozenset[str]]:
+    """Return the groups of two or more nodes that all reach each other; no two groups share a node.
+
+    Linear in nodes and edges: Tarjan's strongly connected components (1972), with a stack of its own instead
+    of recursion.
+    """
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    path: list[str] = []
+    on_path: set[str] = set()
+    groups: list[frozenset[str]] = []
+    for root in graph:
+        if root in order:
+            continue
+        work = [(root, iter(graph[root]))]
+        order[root] = lowest[root] = len(order)
+        path.append(root)
+        on_path.add(root)
+        while work:
+            node, targets = work[-1]
+            target = next(targets, None)
+            if target is None:
+                work.pop()
+                if work:
+                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[node])
+                if lowest[node] == order[node]:
+                    groups += _cut(path, on_path, node)
+            elif target not in order:
+                order[target] = lowest[target] = len(order)
+                path.append(target)
+                on_path.add(target)
+                work.append((target, iter(graph.get(target, ()))))
+            elif target in on_path:
+                lowest[node] = min(lowest[node], order[target])
+    return groups
+
+
+def _cut(path: list[str], on_path: set[str], node: str) -> Iterable[frozenset[str]]:
+    """Take the nodes from ``node`` on off the path; two or more of them are a group."""
+    group = set()
+    while True:
+        last = path.pop()
+        on_path.discard(last)
+        group.add(last)
+        if last == node:
+            return [frozenset(group)] if len(group) > 1 else []
+
+
+def shortest_cycle(graph: _Graph, group: frozenset[str]) -> list[str]:
+    """Return the shortest cycle through the first node of a group, from that node on."""
+    start = min(group)
+    came_from: dict[str, str] = {}
+    queue = deque([start])
+    while queue:
+        node = queue.popleft()
+        for target in sorted(set(graph[node]) & group):
+            if target == start:
+                cycle = [node]
+                while cycle[-1] != start:
+                    cycle.append(came_from[cycle[-1]])
+                return cycle[::-1]
+            if target not in came_from:
+                came_from[target] = node
+                queue.append(target)
+    raise ValueError("the nodes do not reach each other")
+
+
+RULE: Final = Rule(
+    "acyclic",
+    "error",
+    "Edges of a type that the schema calls acyclic (depends_on, supersedes) form no cycle.",
+    _run,
+)

@@ -1,0 +1,144 @@
+"""All rules, in the order in which they are listed, and how they are run together.
+
+A rule that could not run is reported as not run and never counts as passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from kbcore.errors import InvalidConfig, NotFound
+from kbcore.rules import (
+    acyclic,
+    endpoint_types,
+    must_coverage,
+    orphans,
+    required_fields,
+    similar_ids,
+    stale_decision,
+    unknown_type,
+    unreadable_source,
+    unresolved_reference,
+)
+from kbcore.rules.rule import Finding, Rule, RuleContext, Severity
+from kbcore.suggest import did_you_mean
+
+RULES: Final = (
+    required_fields.RULE,
+    unresolved_reference.RULE,
+    endpoint_types.RULE,
+    unknown_type.RULE,
+    must_coverage.RULE,
+    acyclic.RULE,
+    orphans.RULE,
+    stale_decision.RULE,
+    similar_ids.RULE,
+    unreadable_source.RULE,
+)
+NAMES: Final = tuple(rule.id for rule in RULES)
+"""The names of KB's own rules, as the configuration may use them."""
+
+Level = Literal["error", "warning", "off"]
+FailOn = Literal["error", "warning", "never"]
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """One thing that breaks a rule: what, how bad, what to do, and the file to edit ("" for a client's facts)."""
+
+    rule: str
+    severity: Severity
+    id: str
+    message: str
+    hint: str
+    source: str
+
+
+class RuleRun(msgspec.Struct, frozen=True):
+    """How one rule was run; ``reason`` says why it was not."""
+
+    id: str
+    severity: Severity
+    status: Literal["ran", "not_run", "off"]
+    reason: str = ""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What ``kb check`` found. ``ok``: no violation is an error, and every rule that is not off could run."""
+
+    ok: bool
+    violations: list[Violation]
+    rules: list[RuleRun]
+
+    def passes(self, fail_on: FailOn) -> bool:
+        """Tell whether the command succeeds; a rule that could not run fails it whatever counts as a failure."""
+        failing = {"error": {"error"}, "warning": {"error", "warning"}, "never": set[str]()}[fail_on]
+        has_failed = any(violation.severity in failing for violation in self.violations)
+        return not has_failed and all(run.status != "not_run" for run in self.rules)
+
+
+def check(
+    context: RuleContext,
+    levels: Mapping[str, Level],
+    *,
+    only: Sequence[str] = (),
+    project: Iterable[Rule] = (),
+) -> Report:
+    """Run the rules and return everything they found, errors first, then in the order of rules and ids.
+
+    ``levels`` holds what the project changes. ``only`` names the rules to run, even those that are off; none
+    means all. ``project`` are rules of the project's own.
+
+    Raises: ``NotFound`` for an unknown rule in ``only``; ``InvalidConfig`` for one in ``levels``, or for two rules
+    of one name.
+    """
+    rules = _named([*RULES, *project])
+    for name in only:
+        if name not in rules:
+            raise NotFound(f"There is no rule {name!r}.", hint=did_you_mean(name, rules))
+    for name in levels:
+        if name not in rules:
+            raise InvalidConfig(
+                f"The configuration names a rule {name!r}, and there is none.", hint=did_you_mean(name, rules)
+            )
+    violations: list[Violation] = []
+    runs = []
+    for name, rule in rules.items():
+        level = levels.get(name, rule.severity)
+        severity: Severity = rule.severity if level == "off" else level
+        if only and name not in only:
+            continue
+        if level == "off" and not only:
+            runs.append(RuleRun(name, severity, "off", "The configuration turns it off."))
+            continue
+        findings, run = _run(rule, severity, context)
+        runs.append(run)
+        violations += [Violation(name, severity, one.id, one.message, one.hint, one.source) for one in findings]
+    violations.sort(key=lambda violation: violation.severity)
+    is_ok = all(run.status != "not_run" for run in runs) and all(one.severity != "error" for one in violations)
+    return Report(is_ok, violations, runs)
+
+
+def _named(rules: Iterable[Rule]) -> dict[str, Rule]:
+    named: dict[str, Rule] = {}
+    for rule in rules:
+        if rule.id in named:
+            hint = "Give the rule of the project another id."
+            raise InvalidConfig(f"There are two rules {rule.id!r}.", hint=hint)
+        named[rule.id] = rule
+    return named
+
+
+def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Finding], RuleRun]:
+    try:
+        found = rule.run(context)
+    except Exception as error:  # noqa: BLE001 - whatever stops one rule is reported as such, and fails the command
+        words = " ".join(str(error).split()) or "no reason given"
+        return [], RuleRun(rule.id, severity, "not_run", f"{type(error).__name__}: {words}")
+    if context.ids is not None:
+        wanted = context.ids
+        found = [one for one in found if one.id in wanted or one.concerns & wanted]
+    found.sort(key=lambda one: (one.id, one.message, one.source, one.hint))
+    return found, RuleRun(rule.id, severity, "ran")

@@ -1,0 +1,73 @@
+"""Rule ``required-fields``: every entity has the fields that its type requires, and every edge its kind."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, Final
+
+from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
+from kbcore.view.tables import NODE
+
+
+def _run(context: RuleContext) -> list[Finding]:
+    return [*_entities(context), *_edges(context)]
+
+
+def _entities(context: RuleContext) -> list[Finding]:
+    types: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, definition in context.schema.entities.items():
+        if definition.required_fields:
+            types[definition.required_fields].append(name)
+    found = []
+    for fields, names in types.items():
+        params: list[Any] = [names]
+        missing = ", ".join(f"case when {_is_missing(field, params)} then {at} end" for at, field in enumerate(fields))
+        rows = context.rows(
+            f"select id, type, path, lacking from (select id, type, path, list_filter([{missing}], "  # noqa: S608
+            "lambda field: field is not null) as lacking from node where list_contains($1, type)) "
+            "where len(lacking) > 0",
+            params,
+        )
+        for id_, type_, path, lacking in rows:
+            found += [_finding(id_, type_, path, fields[at]) for at in lacking]
+    return found
+
+
+def _is_missing(field: str, params: list[Any]) -> str:
+    """Return the SQL condition that a field is absent, or empty; only names of columns enter it as they are."""
+    if field in NODE:
+        return f"coalesce(len({field}), 0) = 0" if NODE[field].endswith("[]") else f"coalesce(trim({field}), '') = ''"
+    params.append("/" + field.removeprefix("attributes.").replace("~", "~0").replace("/", "~1"))
+    return f"coalesce(json_type(attributes, ${len(params)}), 'NULL') = 'NULL'"
+
+
+def _finding(id_: str, type_: str, path: str, field: str) -> Finding:
+    name = field.removeprefix("attributes.")
+    if path:
+        hint = f"Add `{name}:` to {path} and run `kb sync`."
+    else:
+        hint = f"Write it with `kb apply`: an entity with the id and `{field}`."
+    return Finding(id_, f"{id_} has no `{field}`, which every {type_} needs.", hint, path)
+
+
+def _edges(context: RuleContext) -> list[Finding]:
+    names = [name for name, definition in context.schema.edges.items() if definition.needs_kind]
+    rows = context.rows(
+        "select from_id, type, to_id, files from link where stands and kind = '' and list_contains($1, type)", [names]
+    )
+    found = []
+    for from_id, type_, to_id, files in rows:
+        source = first_file(files)
+        message = f"{from_id} {type_} {to_id} has no `kind`, which every {type_} needs."
+        away = edge_remedy((from_id, type_, to_id), source)
+        hint = f"State it anew with a `kind` that says how the two belong together, and {away}."
+        found.append(Finding(from_id, message, hint, source, frozenset({to_id})))
+    return found
+
+
+RULE: Final = Rule(
+    "required-fields",
+    "error",
+    "Every entity has the fields that its type requires, and every edge that needs a kind has one.",
+    _run,
+)

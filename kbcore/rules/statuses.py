@@ -1,0 +1,23 @@
+"""Statuses that take an entity out of service, for the rules that make exceptions or objections of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+RETIRED: Final = ("deprecated", "obsolete", "rejected", "superseded", "withdrawn")
+"""A requirement with one of these asks for nothing any more."""
+
+OUTDATED: Final = ("deprecated", "superseded")
+"""A decision with one of these should bind nobody any more."""
+
+TENTATIVE: Final = ("draft", "proposed", "rejected", "withdrawn")
+"""A decision with one of these has not taken the place of another."""
+
+
+def has_status(column: str, statuses: tuple[str, ...]) -> str:
+    """Return the SQL condition that a status begins with one of these words, whatever its case.
+
+    ``Superseded by ADR-7`` is superseded. The words are this module's own, so they stand in the statement.
+    """
+    listed = ", ".join(f"'{status}'" for status in statuses)
+    return f"regexp_extract(lower(coalesce({column}, '')), '[a-z]+') in ({listed})"

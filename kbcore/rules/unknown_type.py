@@ -1,0 +1,39 @@
+"""Rule ``unknown-type``: the schema knows the type of every entity and of every edge."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kbcore.rules.rule import Finding, Rule, RuleContext, first_file
+from kbcore.suggest import did_you_mean
+
+
+def _run(context: RuleContext) -> list[Finding]:
+    schema = context.schema
+    nodes = context.rows("select id, type, path from node where not list_contains($1, type)", [list(schema.entities)])
+    links = context.rows(
+        "select from_id, type, to_id, files from link where type <> '' and not list_contains($1, type)",
+        [list(schema.edges)],
+    )
+    hints = {("entities", name): _hint("entities", name, list(schema.entities)) for name in {row[1] for row in nodes}}
+    hints |= {("edges", name): _hint("edges", name, list(schema.edges)) for name in {row[1] for row in links}}
+    found = [
+        Finding(id_, f"{id_} has the type {type_!r}, which the schema does not know.", hints["entities", type_], path)
+        for id_, type_, path in nodes
+    ]
+    for from_id, type_, to_id, files in links:
+        message = f"{from_id} {type_} {to_id}: the schema does not know the edge type {type_!r}."
+        found.append(Finding(from_id, message, hints["edges", type_], first_file(files), frozenset({to_id})))
+    return found
+
+
+def _hint(section: str, name: str, known: list[str]) -> str:
+    return f"{did_you_mean(name, known)} Or define it below `{section}:` in a file of .kb/schema/."
+
+
+RULE: Final = Rule(
+    "unknown-type",
+    "error",
+    "The schema knows the type of every entity and of every edge; a schema file may have been taken away.",
+    _run,
+)

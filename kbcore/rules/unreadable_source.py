@@ -1,0 +1,35 @@
+"""Rule ``unreadable-source``: every file that KB reads could be read, the last time it was."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from kbcore.model import NoteOnFile
+from kbcore.rules.rule import Finding, Rule, RuleContext
+
+_notes = msgspec.json.Decoder(tuple[NoteOnFile, ...])
+_STALE: Final = "Until then, what was last known from the file stays as it is."
+
+
+def _run(context: RuleContext) -> list[Finding]:
+    found = []
+    for path, problems in context.rows("select path, problems from source where not is_ok", []):
+        notes = [note for note in _notes.decode(problems) if note.severity == "error"]
+        for note in notes:
+            line = f", line {note.line}" if note.line else ""
+            hint = f"{note.hint} {_STALE}".lstrip()
+            found.append(Finding(path, f"{path}{line}: {note.message}", hint, path))
+        if not notes:
+            hint = f"Run `kb sync` to see why. {_STALE}"
+            found.append(Finding(path, f"{path}: the file could not be read completely.", hint, path))
+    return found
+
+
+RULE: Final = Rule(
+    "unreadable-source",
+    "error",
+    "Every file that states facts could be read completely. Here `id` is the path of the file.",
+    _run,
+)

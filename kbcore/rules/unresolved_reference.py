@@ -1,0 +1,58 @@
+"""Rule ``unresolved-reference``: whatever a link names exists."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kbcore.rules.likeness import lookalikes
+from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
+
+_SQL: Final = """
+with known as (select id from node union all select id from link where stands)
+select l.from_id, l.type, l.to_id, l.files, f.id is not null, t.id is not null
+from link l left join known f on f.id = l.from_id left join known t on t.id = l.to_id
+where not l.stands
+"""
+
+
+def _run(context: RuleContext) -> list[Finding]:
+    rows = context.rows(_SQL, [])
+    missing = {row[0] for row in rows if not row[4]} | {row[2] for row in rows if not row[5]}
+    alike = lookalikes(context.rows, missing)
+    found = []
+    for from_id, type_, to_id, files, has_from, has_to in rows:
+        gone = [end for end, is_there in ((from_id, has_from), (to_id, has_to)) if not is_there]
+        source = first_file(files)
+        hint = _hint((from_id, type_, to_id), gone, alike, source)
+        here = from_id if has_from or not has_to else to_id
+        message = _message((from_id, type_, to_id), gone)
+        found.append(Finding(here, message, hint, source, frozenset({from_id, to_id})))
+    return found
+
+
+def _message(edge: tuple[str, str, str], gone: list[str]) -> str:
+    from_id, type_, to_id = edge
+    said = f"{from_id} {type_} {to_id}" if type_ else f"{from_id} links to {to_id}"
+    if not gone:
+        return f"{said}, but what kind of edge that is has not been decided."
+    return f"{said}, but there is no {' and no '.join(dict.fromkeys(gone))}."
+
+
+def _hint(edge: tuple[str, str, str], gone: list[str], alike: dict[str, str], source: str) -> str:
+    if not gone:
+        return "Run `kb sync`; if it stays, state the link with a type."
+    near = [alike[end] for end in gone if end in alike]
+    if near:
+        where = f"Correct it in {source} and run `kb sync`." if source else "State the edge anew with that id."
+        return f"Did you mean {' and '.join(near)}? {where}"
+    if edge[1] or source:
+        return f"Create {' and '.join(dict.fromkeys(gone))}, or {edge_remedy(edge, source)}."
+    return f"Create {' and '.join(dict.fromkeys(gone))}."
+
+
+RULE: Final = Rule(
+    "unresolved-reference",
+    "error",
+    "Both ends of every link exist: no symbol implements a requirement that is not there.",
+    _run,
+)

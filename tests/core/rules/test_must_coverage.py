@@ -1,0 +1,48 @@
+"""Every requirement of priority must has a scenario and a test."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.graph import graph_of, link, node
+from tests.support.rules import violations
+
+RULE = "must-coverage"
+BESIDE = [node("S", "scenario"), node("T", "test")]
+
+
+def test_a_requirement_with_both_breaks_nothing():
+    graph = graph_of(
+        [node("R", priority="must"), *BESIDE], [link("R", "specified_by", "S"), link("R", "verified_by", "T")]
+    )
+    assert violations(graph, RULE) == []
+
+
+def test_what_is_missing_is_said_once_each():
+    scenario, test = violations(graph_of([node("R", priority="must", path="docs/r.md")]), RULE)
+    assert (scenario.id, scenario.severity, scenario.source) == ("R", "error", "docs/r.md")
+    assert scenario.message == "R has priority must, but no scenario (no edge specified_by)."
+    assert "`links: [R]`" in scenario.hint
+    assert "`links: [{specified_by: [ID]}]` to docs/r.md" in scenario.hint
+    assert test.message == "R has priority must, but no test (no edge verified_by)."
+
+
+def test_an_unresolved_link_covers_nothing():
+    links = [link("R", "specified_by", "S"), link("R", "verified_by", "T-9", stands=False)]
+    [found] = violations(graph_of([node("R", priority="Must"), *BESIDE], links), RULE)
+    assert "no test" in found.message
+
+
+@pytest.mark.parametrize("fields", [{}, {"priority": "should"}, {"priority": "must", "type_": "adr"}])
+def test_nothing_else_is_held_to_it(fields):
+    assert violations(graph_of([node("R", **fields)]), RULE) == []
+
+
+@pytest.mark.parametrize("status", ["rejected", "Deprecated", "obsolete", "superseded by REQ-2", "withdrawn"])
+def test_a_requirement_that_asks_for_nothing_any_more_is_exempt(status):
+    assert violations(graph_of([node("R", priority="must", status=status)]), RULE) == []
+
+
+@pytest.mark.parametrize("status", ["open", "not rejected", "rejectedish"])
+def test_other_statuses_are_not_exempt(status):
+    assert len(violations(graph_of([node("R", priority="must", status=status)]), RULE)) == 2

@@ -1,0 +1,132 @@
+"""The project's own rules: how their files are read, and what their SQL may do."""
+
+from __future__ import annotations
+
+import pytest
+
+from kbcore import rules
+from kbcore.errors import InvalidConfig
+from kbcore.rules import RuleContext, load_rules, sql_rule
+from kbcore.schema import CORE
+from tests.support.graph import graph_of, link, node
+
+GOOD = """\
+rules:
+  - id: req-has-owner
+    severity: warning
+    description: Somebody answers for every requirement.
+    sql: |
+      select id, id || ' has no owner' as message
+      from node where type = 'req' and owner is null -- nobody
+  - id: second
+    sql: "select 'X' as id, 'never' as message where false;"
+"""
+
+
+def outcome(sql, graph=None):
+    graph = graph or graph_of([node("A", path="docs/a.md")])
+    report = rules.check(
+        RuleContext(graph.rows, CORE), {}, only=["mine"], project=[sql_rule("mine", "error", "d", sql)]
+    )
+    return report.rules[0], report.violations
+
+
+def problems(text):
+    with pytest.raises(InvalidConfig) as caught:
+        load_rules({".kb/rules/a.yaml": text})
+    return [(one.source.rpartition(":")[2], one.message) for one in caught.value.details]
+
+
+def test_the_rules_of_a_file_run_beside_those_of_kb():
+    loaded = load_rules({".kb/rules/a.yaml": GOOD})
+    assert [(rule.id, rule.severity) for rule in loaded] == [("req-has-owner", "warning"), ("second", "error")]
+    graph = graph_of([node("A", path="docs/a.md"), node("B", owner="ann")], [link("A", "depends_on", "B")])
+    report = rules.check(RuleContext(graph.rows, CORE), {}, project=loaded)
+    [found] = report.violations
+    assert (found.rule, found.severity, found.id) == ("req-has-owner", "warning", "A")
+    assert (found.message, found.source) == ("A has no owner", "docs/a.md")
+    assert found.hint == "Somebody answers for every requirement."
+    assert [run.id for run in report.rules][-2:] == ["req-has-owner", "second"]
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "rules: []\n"])
+def test_a_file_may_be_empty(text):
+    assert load_rules({".kb/rules/a.yaml": text}) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("rule: []\n", "1", "'rule'"),
+        ("rules: text\n", "1", "a list"),
+        ("rules:\n  - id: a\n", "2", "`sql`"),
+        ("rules:\n  - sql: select 1\n", "2", "`id`"),
+        ("rules:\n  - id: Bad Name\n    sql: select 1\n", "2", "'Bad Name'"),
+        ("rules:\n  - id: a\n    sql: ''\n", "3", "text"),
+        ("rules:\n  - id: a\n    severity: eror\n    sql: x\n", "3", "'eror'"),
+        ("rules:\n  - id: a\n    sqll: x\n    sql: x\n", "3", "'sqll'"),
+        ("rules:\n  - id: a\n    sql: x\n  - id: a\n    sql: y\n", "4", "two rules"),
+        ("rules:\n  - id: [a\n", "2", "not closed"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_named_with_its_line(text, line, said):
+    found = problems(text)
+    assert any(at == line and said in message for at, message in found), found
+
+
+def test_one_name_in_two_files_is_refused():
+    text = "rules:\n  - id: a\n    sql: select 1\n"
+    with pytest.raises(InvalidConfig, match="two rules 'a'"):
+        load_rules({"a.yaml": text, "b.yaml": text})
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select id, title as message from node",
+        "with r as (from node) select id, 'm' as message from r",
+        "with recursive r(id) as (select 'A' union select to_id from link, r) select id, '' as message from r",
+        "select id, 'm' as message, 7 as more from node, unnest(['x']) where id not in (select source from record)",
+        "select 'A' as id, null as message",
+        "select id, 'm' as message from NODE;  ",
+        "select id, 'm' as message from node where (select count(*) from node_history) = 0",
+    ],
+)
+def test_a_select_over_the_view_can_run(sql):
+    run, found = outcome(sql)
+    assert (run.status, [one.id for one in found]) == ("ran", ["A"])
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("selct", "syntax error"),
+        ("", "0 statements"),
+        ("select 1; select 2", "2 statements"),
+        ("drop table node", "SELECT"),
+        ("select 1 as id) r; drop table node; select (1", "syntax error"),
+        ("select id from node", "message"),
+        ("select id, message from nodes", "'nodes'"),
+        ("select id, message from read_text('/etc/passwd')", "read_text()"),
+        ("select 'a' as id, (select content from read_text('/etc/passwd')) as message", "read_text()"),
+        ("from '/etc/passwd.csv'", "passwd"),
+        ("select * from (with \"x.csv\" as (select 1) select 1), 'x.csv'", "'x.csv'"),
+        ("from query('from node')", "query()"),
+        ("from duckdb_settings()", "duckdb_settings()"),
+        ("from information_schema.tables", "'tables'"),
+        ("select id, error('stop') as message from node", "stop"),
+    ],
+)
+def test_other_sql_is_reported_as_not_run_and_does_nothing(sql, said):
+    graph = graph_of([node("A")])
+    run, found = outcome(sql, graph)
+    assert run.status == "not_run"
+    assert said in run.reason
+    assert found == []
+    assert graph.rows("select count(*) from node") == [(1,)]
+
+
+def test_an_id_that_is_no_entity_is_reported_without_a_file():
+    run, [found] = outcome("select 7 as id, 'seven' as message")
+    assert run.status == "ran"
+    assert (found.id, found.source) == ("7", "")

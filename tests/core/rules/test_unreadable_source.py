@@ -1,0 +1,36 @@
+"""Every file that states facts could be read."""
+
+from __future__ import annotations
+
+from kbcore.model import NoteOnFile, SourceFile
+from tests.support.graph import graph_of
+from tests.support.rules import violations
+
+RULE = "unreadable-source"
+
+
+def source(path, *notes, is_ok=False):
+    return SourceFile(path, "hash", "markdown", is_ok, notes, 1)
+
+
+def test_files_that_were_read_break_nothing_whatever_was_noted():
+    assert violations(graph_of(files=[source("a.md", NoteOnFile(1, "c", "Odd."), is_ok=True)]), RULE) == []
+
+
+def test_each_error_of_a_file_is_a_violation_with_its_line_and_remedy():
+    notes = [
+        NoteOnFile(3, "yaml", "A quote is missing.", "Close it."),
+        NoteOnFile(0, "encoding", "It is not UTF-8."),
+        NoteOnFile(9, "default_status", "No status.", severity="note"),
+    ]
+    line, whole = violations(graph_of(files=[source("docs/r.md", *notes)]), RULE)
+    assert (line.id, line.severity, line.source) == ("docs/r.md", "error", "docs/r.md")
+    assert line.message == "docs/r.md, line 3: A quote is missing."
+    assert line.hint.startswith("Close it. Until then")
+    assert whole.message == "docs/r.md: It is not UTF-8."
+    assert whole.hint.startswith("Until then")
+
+
+def test_a_file_without_a_reason_is_reported_all_the_same():
+    [found] = violations(graph_of(files=[source("docs/r.md")]), RULE)
+    assert "kb sync" in found.hint

@@ -1,0 +1,319 @@
+"""A compiled query answers exactly what a slow and obvious reading of it over plain values answers."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kbcore import query
+from kbcore.query import Pattern, Query
+from kbcore.schema import CORE
+from tests.support.graph import graph_of, link, node
+
+IDS = ["A", "a", "B-1", "C:2", "%", "_'", "\\", "é😀"]
+EDGES = ["depends_on", "verified_by", "relates_to"]
+KEYS = ["k", "a/b~", '"$.k']
+WORDS = st.sampled_from(["a", "B", "Title", "100%", "_", "'", '"', "\\", "é", "É", "😀", "\u202e", "\x01", "ש", "1"])
+PLAIN = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.sampled_from([0.5, -2.25, 10.0])
+    | WORDS
+    | st.lists(WORDS, min_size=2, max_size=3).map(" ".join)
+)
+VALUES = PLAIN | st.lists(PLAIN, max_size=3) | st.dictionaries(st.sampled_from(["x", "y"]), PLAIN, max_size=2)
+LAST_SEQ = 4
+
+
+@st.composite
+def _nodes(draw, id_):
+    fields = {
+        "title": draw(st.lists(WORDS, min_size=1, max_size=3).map(" ".join)),
+        "status": draw(st.sampled_from(["open", "done"])),
+        "tags": draw(st.none() | st.lists(WORDS, max_size=3)),
+        "owner": draw(st.none() | WORDS),
+    }
+    members = draw(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=3))
+    fields |= {f"attributes.{name}": value for name, value in members.items()}
+    return node(id_, draw(st.sampled_from(["req", "test"])), **fields)
+
+
+@st.composite
+def _links(draw, ends):
+    from_id, type_, to_id = ends
+    files = draw(st.lists(st.sampled_from(["docs/a.md", "docs/b.md"]), max_size=2, unique=True))
+    fields = {"confidence": draw(st.sampled_from([0.25, 1.0]))} if draw(st.booleans()) else {}
+    return link(from_id, type_, to_id, files=files, stands=draw(st.booleans()), fields=fields)
+
+
+@st.composite
+def _lives(draw, one):
+    """What one element was at each seq from 1 on: a value, or None where it did not exist."""
+    return [draw(st.none() | one) for _ in range(LAST_SEQ)]
+
+
+@st.composite
+def histories(draw):
+    """All elements by kind: a list of lives."""
+    nodes = [draw(_lives(_nodes(id_))) for id_ in draw(st.sets(st.sampled_from(IDS), min_size=2))]
+    few = st.sampled_from(IDS[:5])
+    ends = st.tuples(few, st.sampled_from(EDGES), few)
+    links = [draw(_lives(_links(end))) for end in draw(st.sets(ends, max_size=10))]
+    return nodes, links
+
+
+def _rows(lives):
+    """Return the current elements, and the superseded ones with the seq that ended them."""
+    current, old = [], []
+    for life in lives:
+        began = None
+        for seq, value in enumerate([*life, life[-1]], start=1):
+            if began is not None and (seq > LAST_SEQ or value != began[1]):
+                element = msgspec.structs.replace(began[1], version=began[0])
+                (current.append(element) if seq > LAST_SEQ else old.append((element, seq)))
+                began = None
+            if began is None and value is not None and seq <= LAST_SEQ:
+                began = (seq, value)
+    return current, old
+
+
+def _standing(lives, seq):
+    return [life[seq - 1] for life in lives if seq and life[seq - 1] is not None]
+
+
+PATTERNS = st.builds(Pattern, st.sampled_from(EDGES), st.sampled_from(["", *IDS]), st.booleans())
+SOME = {"max_size": 1}
+ENTITY_QUERIES = st.builds(
+    Query,
+    type=st.sampled_from(["", "", "req"]),
+    ids=st.just(()) | st.lists(st.sampled_from(IDS), max_size=5).map(tuple),
+    tags=st.lists(WORDS, **SOME).map(tuple),
+    status=st.sampled_from(["", "", "open"]),
+    where=st.lists(
+        st.tuples(st.sampled_from(["owner", "title", "id", "tag", "k", "attributes.a/b~", 'attributes."$.k']), WORDS)
+        | st.tuples(st.just("k"), st.sampled_from(["true", "0.5", "10.0", "10", "[]", "{}", "null", ""])),
+        **SOME,
+    ).map(tuple),
+    has=st.lists(PATTERNS, **SOME).map(tuple),
+    lacks=st.lists(PATTERNS, **SOME).map(tuple),
+    text=st.just("") | st.lists(WORDS, max_size=2).map("  ".join),
+    at=st.none() | st.integers(0, LAST_SEQ),
+    sort=st.sampled_from(["", "id", "-id", "owner", "-owner", "title", "k", "-k"]),
+)
+WALKS = st.builds(
+    Query,
+    from_id=st.sampled_from(IDS[:5]),
+    follow=st.lists(st.sampled_from(EDGES), max_size=2, unique=True).map(tuple),
+    depth=st.integers(1, 4),
+    reverse=st.booleans(),
+    type=st.sampled_from(["", "req"]),
+    at=st.none() | st.integers(0, LAST_SEQ),
+)
+EDGE_QUERIES = st.builds(
+    Query,
+    type=st.just("edge"),
+    where=st.lists(
+        st.sampled_from(
+            [
+                ("type", "depends_on"),
+                ("from", "A"),
+                ("to", "_'"),
+                ("source", "docs/b.md"),
+                ("source", "test"),
+                ("stands", "false"),
+                ("stands", "true"),
+                ("confidence", "1"),
+            ]
+        ),
+        max_size=2,
+    ).map(tuple),
+    sort=st.sampled_from(["", "-from", "type", "confidence", "-confidence"]),
+    at=st.none() | st.integers(0, LAST_SEQ),
+)
+
+
+def _json(value):
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _is(value, text):
+    if isinstance(value, list):
+        return any(_shown(member) == text for member in value)
+    return _shown(value) == text
+
+
+def _shown(value):
+    return value if isinstance(value, str) else None if value is None else _json(value)
+
+
+def _field(entity, key):
+    if key == "id":
+        return entity.id
+    core = {"owner": "owner", "title": "title", "tag": "tags"}
+    return entity.fields.get(core.get(key, "attributes." + key.removeprefix("attributes.")))
+
+
+def _leaves(value):
+    if isinstance(value, list | dict):
+        for member in value if isinstance(value, list) else value.values():
+            yield from _leaves(member)
+    elif value is not None:
+        yield _shown(value)
+
+
+def _texts(entity):
+    yield entity.id
+    for name, value in entity.fields.items():
+        if name != "type":
+            yield from _leaves(value)
+
+
+def _score(entity, words):
+    points = 0
+    for word in words:
+        points += 8 if entity.id.lower() == word else 4 if word in entity.id.lower() else 0
+        points += 3 if word in entity.fields["title"].lower() else 0
+        points += 2 if any(word in tag.lower() for tag in entity.fields.get("tags", [])) else 0
+    return points
+
+
+def _matches(pattern, entity, links):
+    ends = [(edge.to_id, edge.from_id) if pattern.inverse else (edge.from_id, edge.to_id) for edge in links]
+    return any(
+        edge.stands and edge.type == pattern.edge and near == entity.id and pattern.id in {"", far}
+        for edge, (near, far) in zip(links, ends, strict=True)
+    )
+
+
+def _reached(asked, links):
+    found, frontier = {asked.from_id}, {asked.from_id}
+    for _ in range(asked.depth):
+        steps = [
+            (edge.to_id, edge.from_id) if asked.reverse else (edge.from_id, edge.to_id)
+            for edge in links
+            if edge.stands and (not asked.follow or edge.type in asked.follow)
+        ]
+        frontier = {far for near, far in steps if near in frontier} - found
+        found |= frontier
+    return found - {asked.from_id}
+
+
+def _fits(asked, entity, links):
+    words = [word.lower() for word in asked.text.split()]
+    return (
+        asked.type in {"", entity.type}
+        and (not asked.ids or entity.id in asked.ids)
+        and all(tag in entity.fields.get("tags", []) for tag in asked.tags)
+        and asked.status in {"", entity.fields["status"]}
+        and all(_is(_field(entity, key), value) for key, value in asked.where)
+        and all(_matches(pattern, entity, links) for pattern in asked.has)
+        and not any(_matches(pattern, entity, links) for pattern in asked.lacks)
+        and all(any(word in text.lower() for text in _texts(entity)) for word in words)
+        and (not asked.from_id or entity.id in _reached(asked, links))
+    )
+
+
+def _ordered(found, terms, *, is_descending):
+    """Order by each term, missing values last, ties by the order that the list has."""
+    for term in reversed(terms):
+        present = [one for one in found if term(one) is not None]
+        absent = [one for one in found if term(one) is None]
+        # a stable sort keeps equal values in order even when it is reversed
+        found = [*sorted(present, key=term, reverse=is_descending), *absent]
+    return found
+
+
+def _terms(asked):
+    key = asked.sort.removeprefix("-")
+    if key == "k":
+
+        def number(entity):
+            value = _field(entity, "k")
+            return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+        return [number, lambda entity: _shown(_field(entity, "k"))]
+    if asked.is_edge and key:
+        names = {"from": lambda edge: edge.from_id, "type": lambda edge: edge.type}
+        return [names.get(key, lambda edge: edge.fields.get("confidence"))]
+    return [lambda entity: _field(entity, key)] if key else []
+
+
+def expected(asked, nodes, links):
+    """Return the keys of the whole answer, in order."""
+    seq = LAST_SEQ if asked.at is None else asked.at
+    edges = _standing(links, seq)
+    if asked.is_edge:
+        found = [edge for edge in edges if _edge_fits(asked, edge)]
+        found.sort(key=lambda edge: edge.id if asked.sort else (edge.from_id, edge.type, edge.to_id))
+    else:
+        found = [entity for entity in _standing(nodes, seq) if _fits(asked, entity, edges)]
+        found.sort(key=lambda entity: entity.id)
+        words = [word.lower() for word in asked.text.split()]
+        if words and not asked.sort:
+            found.sort(key=lambda entity: -_score(entity, words))
+    ordered = _ordered(found, _terms(asked), is_descending=asked.sort.startswith("-"))
+    return [one.id for one in ordered]
+
+
+def _edge_fits(asked, edge):
+    if not any(key == "stands" for key, _ in asked.where) and not edge.stands:
+        return False
+    facts = {
+        "type": {edge.type},
+        "from": {edge.from_id},
+        "to": {edge.to_id},
+        "source": {statement.source for statement in edge.statements},
+        "stands": {"true" if edge.stands else "false"},
+        "confidence": {"1"} if edge.fields.get("confidence") == 1 else set(),
+    }
+    return all(value in facts[key] for key, value in asked.where)
+
+
+def answered(asked, graph, limit):
+    """Return the keys of all pages one after another, and the total that every page must name."""
+    found, cursor, totals = [], "", set()
+    while True:
+        page = query.page(msgspec.structs.replace(asked, limit=limit, cursor=cursor), graph.rows, LAST_SEQ)
+        shown = page.edges if asked.is_edge else page.entities
+        assert len(shown) <= limit
+        found += [one.id for one in shown]
+        totals.add(page.total)
+        cursor = page.next_cursor
+        if not cursor:
+            return found, totals
+        assert shown
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(histories(), st.lists(ENTITY_QUERIES | WALKS | EDGE_QUERIES, min_size=4, max_size=8), st.integers(1, 3))
+def test_a_compiled_query_answers_what_its_words_say(history, queries, limit):
+    nodes, links = history
+    current_nodes, old_nodes = _rows(nodes)
+    current_links, old_links = _rows(links)
+    graph = graph_of(current_nodes, current_links, old_nodes=old_nodes, old_links=old_links)
+    for asked in queries:
+        checked = query.check(asked, CORE)
+        wanted = expected(checked, nodes, links)
+        if checked.from_id and not wanted:
+            compiled = query.compile(checked)
+            assert graph.rows(compiled.sql, compiled.params) == []
+            continue
+        found, totals = answered(checked, graph, limit)
+        assert found == wanted, checked
+        assert totals == {len(wanted)}
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(histories(), st.integers(1, LAST_SEQ), st.lists(st.sampled_from(IDS), min_size=1, unique=True))
+def test_the_edges_of_a_page_are_those_that_stood_at_its_seq(history, at, ids):
+    nodes, links = history
+    current_nodes, old_nodes = _rows(nodes)
+    current_links, old_links = _rows(links)
+    graph = graph_of(current_nodes, current_links, old_nodes=old_nodes, old_links=old_links)
+    page = query.page(query.check(Query(ids=tuple(ids), at=at, edges=True), CORE), graph.rows, LAST_SEQ)
+    there = {entity.id for entity in _standing(nodes, at)} & set(ids)
+    touching = {edge.id for edge in _standing(links, at) if edge.stands and {edge.from_id, edge.to_id} & there}
+    assert {entity.id for entity in page.entities} == there
+    assert sorted(edge.id for edge in page.edges) == sorted(touching)
