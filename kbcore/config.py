@@ -82,10 +82,14 @@ def parse_config(text: str, path: str, rules: Collection[str] = (), extractors: 
 
 def default_config_text(default_branch: str | None = None) -> str:
     """Return the file that ``kb init`` writes: every setting with its default, one member to a line."""
-    from kbcore.extract import manifest, markdown  # noqa: PLC0415 - they import yaml, and only `kb init` writes
+    from kbcore.extract import gherkin, manifest, markdown  # noqa: PLC0415 - they import yaml, and only `kb init` writes
 
     documents = {"paths": markdown.DEFAULT_PATHS, "idFromFilename": False, "titleFromHeading": True}
-    extractors = {markdown.NAME: documents, manifest.NAME: {"paths": manifest.DEFAULT_PATHS}}
+    extractors = {
+        markdown.NAME: documents,
+        manifest.NAME: {"paths": manifest.DEFAULT_PATHS},
+        gherkin.NAME: {"paths": []},
+    }
     kip = {"rowLimit": DEFAULT.kip.rows, "timeLimitSeconds": _short(DEFAULT.kip.time_s)}
     settings = {
         "defaultBranch": default_branch,

@@ -10,13 +10,14 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from kbcore.errors import InvalidConfig, Problem
-from kbcore.extract import manifest, markdown
+from kbcore.extract import gherkin, manifest, markdown
 from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
 
 GROUP: Final = "kb.extractors"
 BUILT_IN: Final[Mapping[str, Extractor]] = {
     markdown.NAME: markdown.EXTRACTOR,
     manifest.NAME: manifest.EXTRACTOR,
+    gherkin.NAME: gherkin.EXTRACTOR,
 }
 """KB's own extractors, found without an installation."""
 

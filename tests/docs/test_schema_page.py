@@ -38,7 +38,7 @@ def test_the_examples_of_configuration_files_can_be_used():
     assert default.lock_wait_s == DEFAULT.lock_wait_s
     for config in (default, changed):
         for name, settings in config.extractors.items():
-            assert registry.BUILT_IN[name].path_rules(settings)
+            assert bool(registry.BUILT_IN[name].path_rules(settings)) == bool(settings["paths"])
     assert changed.switched_off == ("manifest",)
 
 

@@ -52,24 +52,24 @@ def install(tmp_path, monkeypatch):
 
 
 def test_the_built_in_extractors_need_no_installation():
-    assert list(registry.load()) == ["markdown", "manifest"]
-    assert registry.names() == ("markdown", "manifest")
+    assert list(registry.load()) == ["markdown", "manifest", "gherkin"]
+    assert registry.names() == ("markdown", "manifest", "gherkin")
 
 
 def test_an_extractor_of_another_package_is_found(install):
     install("kb_todos_good", GOOD, {"todos": "kb_todos_good:EXTRACTOR"})
 
-    assert registry.names() == ("markdown", "manifest", "todos")
+    assert registry.names() == ("markdown", "manifest", "gherkin", "todos")
     assert "kb_todos_good" not in sys.modules
     loaded = registry.load()
-    assert list(loaded) == ["markdown", "manifest", "todos"]
+    assert list(loaded) == ["markdown", "manifest", "gherkin", "todos"]
     assert loaded["todos"].version == 3
 
 
 def test_an_extractor_may_be_switched_off(install):
     install("kb_todos_off", "raise ImportError", {"todos": "kb_todos_off:EXTRACTOR"})
 
-    assert list(registry.load(disabled=["todos", "manifest"])) == ["markdown"]
+    assert list(registry.load(disabled=["todos", "manifest"])) == ["markdown", "gherkin"]
 
 
 @pytest.mark.parametrize(
