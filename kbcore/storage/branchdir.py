@@ -1,4 +1,4 @@
-"""How a branch's directory comes to be and goes: built beside its place, then renamed into it.
+"""How a branch's directory comes to be: built beside its place, then renamed into it.
 
 Invariant: under its name a branch exists whole or not at all; a copy holds exactly one head of its source.
 """
@@ -16,9 +16,8 @@ from typing import Final
 import msgspec
 
 from kbcore.clock import Clock
-from kbcore.errors import CommitUncertain, SnapshotCorrupt, StorageError, UnknownBranch
-from kbcore.limits import LOCK_WAIT_S
-from kbcore.storage import damage, files, head, layout, lock, places, scan
+from kbcore.errors import CommitUncertain, SnapshotCorrupt, StorageError
+from kbcore.storage import damage, files, head, layout, places, scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Origin, Segment, SnapshotRef, Tip
 
@@ -58,7 +57,7 @@ def create(fs: Fs, directory: Path, clock: Clock, *, branch: str, lineage: str =
         head=Tip(0, chain, first.file, 0, clock.now()),
     )
     with _building(fs, directory) as place:
-        files.write_synced(fs, place / first.file, b"")
+        files.make_empty(fs, place / first.file)
         _finish(fs, place, new)
     return new
 
@@ -84,29 +83,8 @@ def copy(fs: Fs, source: Path, target: Path, *, branch: str) -> Head:
     return scan.reading(fs, source, lambda of: _copy(fs, source, of, target, branch))
 
 
-def remove(fs: Fs, directory: Path, clock: Clock, *, wait_s: float = LOCK_WAIT_S, command: str = "kb") -> None:
-    """Remove a branch's directory, quarantine included, under its lock: first out of the way, then for good.
-
-    Raises:
-        UnknownBranch: there is no such directory.
-        LockTimeout, LockUnsupported: somebody is writing to it.
-        ReadOnlyStore, StorageError: it is still in place, or is left to ``clear_unfinished``.
-    """
-    if not files.is_directory(fs, directory):
-        raise UnknownBranch(f"there is no store in {directory}", data={"file": str(directory)})
-    trash = _place_beside(directory)
-    with (
-        lock.held(fs, clock, directory / layout.LOCK, wait_s=wait_s, command=command),
-        files.explained(directory, "remove"),
-    ):
-        fs.replace(directory, trash)
-        fs.fsync_dir(directory.parent)
-    with files.explained(trash, "remove"):
-        files.remove_tree(fs, trash)
-
-
 def clear_unfinished(fs: Fs, parent: Path) -> list[str]:
-    """Remove what a crash left of branches being built or removed; return their names.
+    """Remove what a crash left of branches being built; return their names.
 
     The caller holds the repository lock, so nobody is building.
 
@@ -163,7 +141,10 @@ def _share(fs: Fs, source: Path, place: Path, part: Segment | SnapshotRef) -> No
 
 
 def _finish(fs: Fs, place: Path, new: Head) -> None:
-    files.write_synced(fs, place / layout.LOCK, _EMPTY_LOCK)
+    path = place / layout.LOCK
+    # Not synced: its content is only for messages, and whoever misses it makes it anew.
+    with files.explained(path, "write"), files.opened(fs, path, os.O_WRONLY | os.O_CREAT) as fd:
+        files.write_all(fs, fd, _EMPTY_LOCK)
     files.write_synced(fs, place / layout.HEAD, head.encode(new))
 
 

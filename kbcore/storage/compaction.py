@@ -6,14 +6,14 @@ that counts is the replacement of the head file.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
 
+from kbcore import limits
 from kbcore.clock import Clock
-from kbcore.errors import CommitUncertain, InvalidQuery, KBError
+from kbcore.errors import CommitUncertain, InvalidQuery, KBError, LimitExceeded
 from kbcore.limits import LOCK_WAIT_S
 from kbcore.storage import files, head, journal, layout, snapshot
 from kbcore.storage.fs import Fs
@@ -63,6 +63,7 @@ def compact(
 
     Raises:
         InvalidQuery: ``prune_before`` is beyond the head.
+        LimitExceeded: the head file would come near its limit; pruning makes room.
         LockTimeout, LockUnsupported, UnknownBranch, HeadDamaged, JournalCorrupt, JournalTruncated,
             FormatTooNew: as ``journal.writing``; nothing was changed.
         StorageFull, ReadOnlyStore, StorageError, SnapshotCorrupt: the layout is the old one.
@@ -75,19 +76,22 @@ def compact(
                 f"cannot prune before seq {prune_before}: the head is {old.seq}",
                 hint=f"Give a seq from 1 to {old.seq + 1}.",
             )
-        new = _sealed(fs, directory, old, fold)
+        whole = _sealed(fs, directory, old, fold)
+        new = whole if prune_before is None else _pruned(whole, prune_before, clock.now())
+        if prune_before is None and len(head.encode(new)) > limits.MAX_HEAD_BYTES // 2:
+            raise LimitExceeded(
+                f"{directory} has been compacted too often: its head file names {len(new.files)} files",
+                hint="Give up old history with `kb compact --prune-before SEQ`.",
+            )
         if new != old:
             _publish(fs, directory, new)
-        lighter = new if prune_before is None else _pruned(new, prune_before, clock.now())
-        if lighter != new:
-            _publish(fs, directory, lighter)
-        removed, stuck, unlisted = _clean(fs, directory, lighter)
+        removed, stuck, unlisted = _clean(fs, directory, new)
     return Compacted(
-        head=lighter,
-        snapshot=lighter.snapshots[-1] if lighter.snapshots else None,
+        head=new,
+        snapshot=new.snapshots[-1] if new.snapshots else None,
         sealed=old.active.file if new.active != old.active else "",
-        pruned=tuple(sorted(new.files - lighter.files)),
-        removed=tuple(name for name in removed if name not in new.files),
+        pruned=tuple(sorted(whole.files - new.files)),
+        removed=tuple(name for name in removed if name not in whole.files),
         stuck=tuple(stuck),
         unlisted=tuple(unlisted),
         recovery=writer.recovery,
@@ -102,12 +106,14 @@ def _sealed(fs: Fs, directory: Path, old: Head, fold: Callable[[Head], Iterable[
     if tip.length:
         following = Segment(layout.segment_name(tip.seq + 1), tip.seq + 1, tip.hash)
         # A leftover of an earlier crash has this name too; ``writing`` has made sure that it is empty.
-        files.write_synced(fs, directory / following.file, b"")
-        with files.explained(directory, "sync"):
-            fs.fsync_dir(directory)
+        files.make_empty(fs, directory / following.file)
         closed = msgspec.structs.replace(old.active, sealed=Sealed(tip.length, tip.seq, tip.hash))
         segments = (*segments[:-1], closed, following)
         tip = Tip(tip.seq, tip.hash, following.file, 0, tip.at)
+    if (snapshots, segments) != (old.snapshots, old.segments):
+        # Both names, before the head that names them.
+        with files.explained(directory, "sync"):
+            fs.fsync_dir(directory)
     return msgspec.structs.replace(old, snapshots=snapshots, segments=segments, head=tip)
 
 
@@ -159,10 +165,7 @@ def _clean(fs: Fs, directory: Path, of: Head) -> tuple[list[str], list[str], lis
                 removed.append(name)
         except OSError:
             stuck.append(name)
-    if removed:
-        # Should a removed name come back after a power failure, the next compaction removes it again.
-        with contextlib.suppress(OSError):
-            fs.fsync_dir(directory)
+    # Not synced: should a removed name come back after a power failure, the next compaction removes it again.
     return removed, stuck, unlisted
 
 

@@ -169,6 +169,16 @@ def write_synced(fs: Fs, path: Path, data: bytes) -> None:
         fs.fsync(fd)
 
 
+def make_empty(fs: Fs, path: Path) -> None:
+    """Make an empty file, or empty it; it is durable with the next sync of its directory.
+
+    Raises:
+        StorageFull, ReadOnlyStore, StorageError: the call failed.
+    """
+    with explained(path, "make"), opened(fs, path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
+        pass
+
+
 def publish(fs: Fs, path: Path) -> None:
     """Rename the synced ``tmp_path(path)`` to ``path`` and make the name durable.
 

@@ -7,6 +7,7 @@ or an error; and what it names is consistent, so a reader never meets a file nam
 from __future__ import annotations
 
 import hashlib
+import itertools
 import secrets
 from pathlib import Path
 from typing import Final, NoReturn
@@ -249,7 +250,7 @@ def _unchained(head: Head) -> str:
     beginning = (1, head.lineage) if head.pruned is None else (head.pruned.before, head.pruned.hash)
     if (first.first_seq, first.base_hash) != beginning:
         return "its first journal file is not where its history begins"
-    for segment, following in zip(head.segments, head.segments[1:], strict=False):
+    for segment, following in itertools.pairwise(head.segments):
         sealed = segment.sealed
         if (
             sealed is None

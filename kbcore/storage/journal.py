@@ -10,6 +10,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
@@ -102,11 +103,11 @@ class Writer:
         try:
             files.write_all(self._fs, self._fd, line)
         except OSError as error:
-            self._undo_short_write(path, start, len(line), error)
+            self._undo_short_write(path, start, line, error)
         try:
             size = self._fs.fstat(self._fd).st_size
             is_alone = size == start + len(line)
-            is_in_place = is_alone or self._is_at(path, start, line)
+            is_in_place = is_alone or self._fs.pread(self._fd, len(line), start) == line
         except OSError as error:
             raise self._uncertain(files.explain(error, path, "check the end of")) from error
         if is_alone:
@@ -121,24 +122,22 @@ class Writer:
             data=data,
         )
 
-    def _undo_short_write(self, path: Path, start: int, length: int, error: OSError) -> None:
+    def _undo_short_write(self, path: Path, start: int, line: bytes, error: OSError) -> NoReturn:
         """Cut what a failed write left; raises in every case."""
         reason = files.explain(error, path, "append to")
         try:
-            written = self._fs.fstat(self._fd).st_size - start
+            length = self._fs.fstat(self._fd).st_size - start
+            is_ours = line.startswith(self._fs.pread(self._fd, length, start)) if length > 0 else length == 0
         except OSError:
             raise self._uncertain(reason) from error
-        if written >= length:
+        if length >= len(line):
             raise self._uncertain(reason) from error
-        # A part of a line can never become a record, so the answer stays true even if the cut fails.
+        # A part of a line can never become a record, so the answer stays true even if there is no cut.
         with contextlib.suppress(OSError):
-            self._fs.ftruncate(self._fd, start)
-            self._is_spent = False
+            if is_ours:
+                self._fs.ftruncate(self._fd, start)
+                self._is_spent = False
         raise reason from error
-
-    def _is_at(self, path: Path, start: int, line: bytes) -> bool:
-        with files.opened(self._fs, path, os.O_RDONLY) as fd:
-            return self._fs.pread(fd, len(line), start) == line
 
     def _sync(self) -> None:
         path = self._directory / self.head.head.file
@@ -210,7 +209,7 @@ def writing(
             of, recovered = recovery.recover(fs, directory, of, clock.now())
         recovery.refuse_unlisted(fs, directory, of)
         with files.explained(path, "open"):
-            fd = fs.open(path, os.O_WRONLY | os.O_APPEND)
+            fd = fs.open(path, os.O_RDWR | os.O_APPEND)
         try:
             yield Writer(fs, directory, fd, of, recovered)
         finally:

@@ -28,9 +28,7 @@ class Kept(msgspec.Struct, frozen=True):
     at: str
 
 
-def keep(
-    fs: Fs, directory: Path, file: str, span: tuple[int, int], *, reason: str, at: str
-) -> Kept:
+def keep(fs: Fs, directory: Path, file: str, span: tuple[int, int], *, reason: str, at: str) -> Kept:
     """Copy the bytes from ``span[0]`` to ``span[1]`` of a file, with a reason file, durably.
 
     The name states offset and digest, so doing it again after a crash is harmless: nothing is overwritten.
@@ -43,11 +41,12 @@ def keep(
     stem = file.removesuffix(".jsonl")
     unfinished = folder / f"{stem}.cut{layout.TMP_SUFFIX}"
     digest = files.copy_range(fs, directory / file, unfinished, start, end - start)
-    copy = f"{stem}-at-{start}-{digest[:16]}.cut"
-    kept = Kept(file, start, end - start, digest, copy, reason, at)
-    files.publish_file(fs, folder / f"{copy}.json", msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
-    with files.explained(folder / copy, "keep"):
-        fs.replace(unfinished, folder / copy)
+    kept = Kept(file, start, end - start, digest, f"{stem}-at-{start}-{digest[:16]}.cut", reason, at)
+    copy, told = folder / kept.copy, folder / f"{kept.copy}.json"
+    files.write_synced(fs, layout.tmp_path(told), msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
+    with files.explained(copy, "keep"):
+        fs.replace(layout.tmp_path(told), told)
+        fs.replace(unfinished, copy)
         fs.fsync_dir(folder)
     return kept
 

@@ -74,8 +74,9 @@ class Report(msgspec.Struct, frozen=True):
         told: list[str] = []
         if self.rolled_forward:
             first, last = self.rolled_forward[0], self.rolled_forward[-1]
-            which = f"record {first}" if first == last else f"records {first} to {last}"
-            told.append(f"The last writer ended before it could answer: {which} complete, and now part of history.")
+            one = f"record {first} was complete, and now counts."
+            many = f"records {first} to {last} were complete, and now count."
+            told.append(f"An earlier writer ended before it could answer: {one if first == last else many}")
         if self.is_old_head:
             told.append("The head file was older than the journal: somebody or some tool put an old one back.")
         if self.kept:
@@ -157,8 +158,10 @@ def run(fs: Fs, directory: Path, of: Head, todo: Plan, at: str) -> Report:
     with files.explained(path, "recover"), files.opened(fs, path, os.O_RDWR) as fd:
         if torn is not None:
             fs.ftruncate(fd, torn.offset)
-        rewrite(fs, fd, of.head.length, todo.head.head.length)
-        fs.fsync(fd)
+        if todo.whole:
+            rewrite(fs, fd, of.head.length, todo.head.head.length)
+            fs.fsync(fd)
+        # A cut alone needs no sync: if it is undone, the next writer finds the same and does the same.
     if todo.whole:
         head.publish(fs, directory, todo.head)
     return Report(tuple(record.end.seq for record in todo.whole), len(todo.whole) > 1, kept)

@@ -37,7 +37,9 @@ class Header(msgspec.Struct, frozen=True):
 
 
 def write(fs: Fs, directory: Path, of: Head, facts: Iterable[bytes]) -> SnapshotRef:
-    """Write, sync, read back and publish the snapshot of the state at a head.
+    """Write, sync and read back the snapshot of the state at a head, and give it its name.
+
+    The name is durable once the caller has synced the directory.
 
     Args:
         fs: the file system.
@@ -66,7 +68,8 @@ def write(fs: Fs, directory: Path, of: Head, facts: Iterable[bytes]) -> Snapshot
         # Its space may be what is missing; nothing refers to it.
         files.remove_quietly(fs, unfinished)
         raise
-    files.publish(fs, path)
+    with files.explained(path, "publish"):
+        fs.replace(unfinished, path)
     return SnapshotRef(path.name, of.seq, of.hash, length, digest)
 
 

@@ -77,8 +77,9 @@ def prove(fs: Fs, directory: Path) -> Proof:
         findings.append(Finding("not_checked", "no_head", str(directory), "Without a head, nothing else was checked."))
         return Proof(None, 0, 0, tuple(findings))
     checked, good_seq, unbroken = 0, of.first_seq - 1, True
+    hashes = {ref.seq: "" for ref in of.snapshots} | {of.first_seq - 1: of.segments[0].base_hash}
     for segment in of.segments:
-        place, problem = _prove_segment(fs, directory, of, segment)
+        place, problem = _prove_segment(fs, directory, of, segment, hashes)
         checked += place.seq - segment.first_seq + 1
         if unbroken:
             good_seq = place.seq
@@ -86,7 +87,7 @@ def prove(fs: Fs, directory: Path) -> Proof:
             findings.append(_finding(problem, directory / segment.file))
             unbroken = False
     findings += _check_tail(fs, directory, of)
-    findings += [found for ref in of.snapshots for found in _check_snapshot(fs, directory, of, ref)]
+    findings += [found for ref in of.snapshots for found in _check_snapshot(fs, directory, of, ref, hashes)]
     findings += _list_others(fs, directory, of)
     return Proof(of, good_seq, checked, tuple(findings))
 
@@ -114,13 +115,17 @@ def stats(fs: Fs, directory: Path, of: Head) -> Stats:
     )
 
 
-def _prove_segment(fs: Fs, directory: Path, of: Head, segment: Segment) -> tuple[Position, KBError | None]:
-    """Return how far a segment is good, and what stopped there."""
+def _prove_segment(
+    fs: Fs, directory: Path, of: Head, segment: Segment, hashes: dict[int, str]
+) -> tuple[Position, KBError | None]:
+    """Return how far a segment is good, and what stopped there; fill in the hashes that are asked for."""
     place = start_of(segment)
     alone = _only(of, segment)
     try:
         for entry in scan.scan(fs, directory, alone, after=place):
             place = entry.end
+            if place.seq in hashes:
+                hashes[place.seq] = place.hash
     except (Damaged, Incompatible, Unavailable, HistoryPruned) as error:
         return place, error
     return place, None
@@ -147,8 +152,10 @@ def _check_tail(fs: Fs, directory: Path, of: Head) -> list[Finding]:
         found = recovery.survey(fs, directory, of)
     except (Damaged, Unavailable) as error:
         return [_finding(error, path)]
-    if found.damage is not None:
-        return []
+    refusal = recovery.plan(directory, found).refusal
+    if refusal is not None:
+        # Damage was found by the proof of the segment already.
+        return [_finding(refusal, path)] if isinstance(refusal, Incompatible) else []
     fate = []
     if found.whole:
         fate.append(f"makes {len(found.whole)} complete record{'s' * (len(found.whole) > 1)} part of history")
@@ -160,14 +167,15 @@ def _check_tail(fs: Fs, directory: Path, of: Head) -> list[Finding]:
     return [Finding("note", "beyond_head", str(path), message, offset=of.head.length)]
 
 
-def _check_snapshot(fs: Fs, directory: Path, of: Head, ref: SnapshotRef) -> list[Finding]:
+def _check_snapshot(fs: Fs, directory: Path, of: Head, ref: SnapshotRef, hashes: dict[int, str]) -> list[Finding]:
+    """Check a snapshot in itself and against the chain; ``hashes`` has what the chain says at each seq."""
     try:
         for _ in snapshot.read(fs, directory, of, ref):
             continue
     except (SnapshotCorrupt, Unavailable, HistoryPruned) as error:
         return [_finding(error, directory / ref.file)]
-    bounds = {part.first_seq - 1: part.base_hash for part in of.segments} | {of.seq: of.hash}
-    if bounds.get(ref.seq, ref.hash) != ref.hash:
+    # Nothing is known of a record behind a damaged one, and that is a finding of its own.
+    if hashes[ref.seq] not in {"", ref.hash}:
         stranger = SnapshotCorrupt(f"{directory / ref.file} is not of this history")
         return [_finding(stranger, directory / ref.file)]
     return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from kbcore.storage.fs import RealFs
@@ -22,8 +23,14 @@ class NoSyncFs(RealFs):
     def fsync(self, fd: int) -> None:
         """Do nothing."""
 
-    def fsync_dir(self, path: Any) -> None:
+    def fsync_dir(self, path: Path) -> None:
         """Do nothing."""
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Rename, but not over a file: ext4 would sync the new file by itself, and that is most of the time."""
+        if target.is_file():
+            target.unlink()
+        super().replace(source, target)
 
 
 class LoggingFs:

@@ -1,4 +1,4 @@
-"""Branches come and go whole: created, copied, removed."""
+"""Branches come to be whole: created and copied."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ from kbcore.errors import (
     JournalCorrupt,
     JournalTruncated,
     KBError,
-    LockTimeout,
     SnapshotCorrupt,
     StorageError,
     UnknownBranch,
 )
-from kbcore.storage import branchdir, compaction, head, journal, lock, snapshot, verify
-from tests.core.storage.making import CLOCK, FS, append, contents, fill, names, new_store, numbers, segment
+from kbcore.storage import branchdir, compaction, head, lock, snapshot, verify
+from tests.core.storage.making import CLOCK, FS, NO_SYNC, append, contents, fill, names, new_store, numbers, segment
 from tests.support.faultfs import FailingFs, LoggingFs
 
 
 def compacted(tmp_path: Path, name: str = "main") -> Path:
     """Two sealed segments with snapshots, and two records in the active one."""
     directory = new_store(tmp_path, 3, name=name)
-    compaction.compact(FS, directory, CLOCK, lambda of: [b"1"])
+    compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b"1"])
     fill(directory, 3)
-    compaction.compact(FS, directory, CLOCK, lambda of: [b"2"])
+    compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b"2"])
     fill(directory, 2)
     return directory
 
 
-def copy(source: Path, target: Path, fs=FS) -> head.Head:
+def copy(source: Path, target: Path, fs=NO_SYNC) -> head.Head:
     return branchdir.copy(fs, source, target, branch=f"feature/{target.name}")
 
 
@@ -90,8 +89,8 @@ def test_copies_go_their_own_ways_from_a_common_prefix(tmp_path: Path) -> None:
     copy(source, tmp_path / "topic")
     append(source, 100)
     append(tmp_path / "topic", 200)
-    compaction.compact(FS, tmp_path / "topic", CLOCK, lambda of: [b"3"], prune_before=9)
-    compaction.compact(FS, source, CLOCK, lambda of: [b"4"])
+    compaction.compact(NO_SYNC, tmp_path / "topic", CLOCK, lambda of: [b"3"], prune_before=9)
+    compaction.compact(NO_SYNC, source, CLOCK, lambda of: [b"4"])
     assert numbers(source) == [*range(1, 9), 100]
     assert numbers(tmp_path / "topic") == [7, 8, 200]
     assert verify.prove(FS, source).findings == verify.prove(FS, tmp_path / "topic").findings == ()
@@ -152,7 +151,7 @@ def test_a_source_that_is_pruned_meanwhile_is_read_again(tmp_path: Path) -> None
     class Pruning(LoggingFs):
         def _run(self, kind, method, args):
             if kind == "link" and not pruned:
-                pruned.append(compaction.compact(FS, source, CLOCK, lambda of: [b"3"], prune_before=7).head)
+                pruned.append(compaction.compact(NO_SYNC, source, CLOCK, lambda of: [b"3"], prune_before=7).head)
             return super()._run(kind, method, args)
 
     new = copy(source, tmp_path / "topic", Pruning())
@@ -198,7 +197,7 @@ def test_whichever_call_fails_there_is_a_whole_copy_or_none(tmp_path: Path, code
     copy(source, tmp_path / "probe", probe)
     for at in range(len(probe.calls)):
         target = tmp_path / f"at{at}"
-        fs = FailingFs(at, code, when=when)
+        fs = FailingFs(at, code, when=when, inner=NO_SYNC)
         try:
             copy(source, target, fs)
         except CommitUncertain:
@@ -235,35 +234,6 @@ def test_leftovers_of_a_crash_are_cleared(tmp_path: Path) -> None:
     assert branchdir.clear_unfinished(FS, tmp_path) == [".tmp-0123"]
     assert branchdir.clear_unfinished(FS, tmp_path) == []
     assert names(tmp_path) == ["main"]
-
-
-def test_a_branch_is_removed_with_all_that_is_in_it(tmp_path: Path) -> None:
-    source = compacted(tmp_path)
-    copy(source, tmp_path / "topic")
-    branchdir.remove(FS, source, CLOCK)
-    assert names(tmp_path) == ["topic"]
-    assert numbers(tmp_path / "topic") == list(range(1, 9))
-    with pytest.raises(UnknownBranch):
-        branchdir.remove(FS, source, CLOCK)
-
-
-def test_a_branch_that_is_being_written_is_not_removed(tmp_path: Path) -> None:
-    directory = new_store(tmp_path, 1)
-    with journal.writing(FS, directory, CLOCK), pytest.raises(LockTimeout):
-        branchdir.remove(FS, directory, CLOCK, wait_s=0)
-    assert numbers(directory) == [1]
-
-
-def test_a_removal_cut_short_is_finished_by_the_next_clearing(tmp_path: Path) -> None:
-    directory = new_store(tmp_path, 1)
-    probe = LoggingFs()
-    branchdir.remove(probe, new_store(tmp_path, 1, name="probe"), CLOCK)
-    at = [kind for kind, _ in probe.calls].index("unlink")
-    with pytest.raises(StorageError, match="cannot remove"):
-        branchdir.remove(FailingFs(at), directory, CLOCK)
-    assert not directory.exists()
-    assert len(branchdir.clear_unfinished(FS, tmp_path)) == 1
-    assert names(tmp_path) == []
 
 
 def test_the_files_of_a_store_are_plain_files(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kbcore.errors import CommitUncertain, InvalidQuery, KBError, StorageFull
+from kbcore import limits
+from kbcore.errors import CommitUncertain, InvalidQuery, KBError, LimitExceeded, StorageFull
 from kbcore.storage import compaction, head, journal, snapshot, verify
-from tests.core.storage.making import CLOCK, FS, append, contents, fill, new_store, next_line, numbers, segment
+from tests.core.storage.making import CLOCK, FS, NO_SYNC, append, contents, fill, new_store, next_line, numbers, segment
 from tests.support.faultfs import FailingFs, LoggingFs
 
 
@@ -17,7 +18,7 @@ def fold(of: head.Head) -> list[bytes]:
     return [b'{"seq":%d}' % of.seq]
 
 
-def compact(directory: Path, *, before: int | None = None, fs=FS) -> compaction.Compacted:
+def compact(directory: Path, *, before: int | None = None, fs=NO_SYNC) -> compaction.Compacted:
     return compaction.compact(fs, directory, CLOCK, fold, prune_before=before, wait_s=0)
 
 
@@ -174,7 +175,7 @@ def test_what_cannot_be_removed_is_reported(tmp_path: Path) -> None:
 def test_no_room_leaves_the_old_layout(tmp_path: Path) -> None:
     directory = three_times(tmp_path)
     before = contents(directory)
-    probe = LoggingFs()
+    probe = LoggingFs(NO_SYNC)
     compact(three_times(tmp_path, "probe"), fs=probe)
     at = next(index for index, (kind, name) in enumerate(probe.calls) if kind == "write" and "snapshot" in name)
     with pytest.raises(StorageFull):
@@ -182,9 +183,20 @@ def test_no_room_leaves_the_old_layout(tmp_path: Path) -> None:
     assert contents(directory) == before
 
 
+def test_a_head_file_never_outgrows_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = three_times(tmp_path)
+    monkeypatch.setattr(limits, "MAX_HEAD_BYTES", 2000)
+    before = head.read(FS, directory)
+    with pytest.raises(LimitExceeded, match="has been compacted too often: its head file names 7 files"):
+        compact(directory)
+    assert head.read(FS, directory) == before
+    assert compact(directory, before=9).head.first_seq == 9
+    compact(directory)
+
+
 def test_a_failed_head_may_or_may_not_count(tmp_path: Path) -> None:
     directory = three_times(tmp_path)
-    probe = LoggingFs()
+    probe = LoggingFs(NO_SYNC)
     compact(three_times(tmp_path / "probe"), fs=probe)
     with pytest.raises(CommitUncertain) as caught:
         compact(directory, fs=FailingFs(probe.calls.index(("replace", "head.json"))))
@@ -209,11 +221,11 @@ def test_a_fold_that_fails_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("when", ["before", "half", "after"])
 def test_whichever_call_fails_the_answers_stay(tmp_path: Path, when: str) -> None:
-    probe = LoggingFs()
+    probe = LoggingFs(NO_SYNC)
     compact(three_times(tmp_path, "probe"), before=7, fs=probe)
     for at in range(len(probe.calls)):
         directory = three_times(tmp_path, f"at{at}")
-        fs = FailingFs(at, when=when)
+        fs = FailingFs(at, when=when, inner=NO_SYNC)
         try:
             compact(directory, before=7, fs=fs)
         except KBError as error:

@@ -14,7 +14,6 @@ from tests.core.storage.making import (
     NO_SYNC,
     append,
     fill,
-    names,
     new_store,
     next_line,
     numbers,
@@ -145,19 +144,6 @@ def test_a_crash_while_creating_leaves_a_whole_store_or_none(tmp_path: Path, whe
             work(NO_SYNC, directory)
         assert verify.prove(FS, directory).findings == (), point
         append(directory, 1, fs=NO_SYNC)
-
-
-@pytest.mark.parametrize("when", WHEN)
-def test_a_crash_while_removing_leaves_a_whole_store_or_none(tmp_path: Path, when: str) -> None:
-    def work(fs, directory: Path) -> None:
-        branchdir.remove(fs, directory, CLOCK, wait_s=0)
-
-    for directory, point in crash_everywhere(when, lambda name: new_store(tmp_path, 2, name=name), work):
-        if directory.exists():
-            assert numbers(directory) == [1, 2], point
-            work(NO_SYNC, directory)
-        branchdir.clear_unfinished(FS, tmp_path)
-        assert not names(tmp_path), point
 
 
 @pytest.mark.parametrize("when", WHEN)

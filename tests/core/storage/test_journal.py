@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import errno
-import os
 from pathlib import Path
 
 import pytest
 
 from kbcore.errors import (
     CommitUncertain,
-    ForeignWrite,
     HeadDamaged,
     KBError,
     LimitExceeded,
@@ -20,7 +18,18 @@ from kbcore.errors import (
     UnknownBranch,
 )
 from kbcore.storage import frame, head, journal, layout, verify
-from tests.core.storage.making import CLOCK, FS, append, contents, new_store, next_line, numbers, payload, segment
+from tests.core.storage.making import (
+    CLOCK,
+    FS,
+    NO_SYNC,
+    append,
+    contents,
+    new_store,
+    next_line,
+    numbers,
+    payload,
+    segment,
+)
 from tests.support.faultfs import FailingFs, LoggingFs
 
 
@@ -115,6 +124,14 @@ def test_a_full_disk_in_the_middle_of_a_record_leaves_the_journal_as_it_was(tmp_
     assert append(directory, 3).seq == 3
 
 
+def test_a_write_that_fails_with_every_byte_in_place_is_uncertain(tmp_path: Path) -> None:
+    """A cut that is not synced could be undone by a power failure, and the record would be whole again."""
+    directory = new_store(tmp_path, 2)
+    at = index_of(calls_of_a_commit(new_store(tmp_path, 2, name="probe")), "write", segment(directory).name)
+    with pytest.raises(CommitUncertain):
+        append(directory, 3, fs=FailingFs(at, when="after"))
+
+
 def test_the_writer_can_go_on_after_an_undone_write(tmp_path: Path) -> None:
     directory = new_store(tmp_path, 2)
     at = index_of(calls_of_a_commit(new_store(tmp_path, 2, name="probe")), "write", segment(directory).name)
@@ -175,64 +192,6 @@ def test_a_failed_writer_takes_no_more_records(tmp_path: Path) -> None:
             writer.append(payload(4), CLOCK.now())
 
 
-class Intruding(LoggingFs):
-    """Somebody writes to the journal just before, or just after, KB does."""
-
-    def __init__(self, path: Path, data: bytes, *, first: bool) -> None:
-        super().__init__()
-        self.path = path
-        self.data = data
-        self.first = first
-
-    def _run(self, kind, method, args):
-        is_record = kind == "write" and self.names[args[0]] == self.path.name
-        if is_record and self.first:
-            self.intrude()
-        result = super()._run(kind, method, args)
-        if is_record and not self.first:
-            self.intrude()
-        return result
-
-    def intrude(self) -> None:
-        with self.path.open("ab") as file:
-            file.write(self.data)
-
-
-def test_a_foreign_write_before_the_record_is_refused_and_quarantined(tmp_path: Path) -> None:
-    directory = new_store(tmp_path, 2)
-    path = segment(directory)
-    size = path.stat().st_size
-    with pytest.raises(ForeignWrite) as caught:
-        append(directory, 3, fs=Intruding(path, b"hello\n", first=True))
-    assert caught.value.message.startswith(f"{path}: somebody wrote to the journal without taking the lock: it should")
-    assert caught.value.applied == "no"
-    assert caught.value.data["offset"] == size
-    with journal.writing(FS, directory, CLOCK) as writer:
-        assert writer.recovery.rolled_forward == ()
-        assert writer.recovery.kept is not None
-    assert numbers(directory) == [1, 2]
-
-
-def test_a_foreign_write_after_the_record_leaves_it_uncertain(tmp_path: Path) -> None:
-    directory = new_store(tmp_path, 2)
-    with pytest.raises(CommitUncertain, match="without taking the lock, right after record 3"):
-        append(directory, 3, fs=Intruding(segment(directory), b"hello\n", first=False))
-    with journal.writing(FS, directory, CLOCK) as writer:
-        assert writer.recovery.rolled_forward == (3,)
-        assert writer.recovery.kept is not None
-    assert numbers(directory) == [1, 2, 3]
-
-
-def test_a_foreign_cut_is_noticed(tmp_path: Path) -> None:
-    class Cutting(Intruding):
-        def intrude(self) -> None:
-            os.truncate(self.path, self.path.stat().st_size - 5)
-
-    directory = new_store(tmp_path, 2)
-    with pytest.raises(ForeignWrite):
-        append(directory, 3, fs=Cutting(segment(directory), b"", first=False))
-
-
 def test_writing_needs_a_store(tmp_path: Path) -> None:
     with pytest.raises(UnknownBranch), journal.writing(FS, tmp_path / "nothing", CLOCK):
         pass
@@ -280,7 +239,7 @@ def test_every_failing_call_is_answered_with_the_truth(tmp_path: Path, code: int
     seen: set[str] = set()
     for at in range(count):
         directory = new_store(tmp_path, 2, name=f"at{at}")
-        fs = FailingFs(at, code, when=when, lasting=lasting)
+        fs = FailingFs(at, code, when=when, lasting=lasting, inner=NO_SYNC)
         answer = attempt(directory, 3, fs)
         fs.close_all()
         seen.add(answer)

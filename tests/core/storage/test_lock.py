@@ -66,7 +66,7 @@ def test_the_lock_of_a_killed_holder_is_free_at_once(tmp_path: Path, holder: sub
     holder.wait()
     start = time.monotonic()
     with lock.held(FS, SystemClock(), tmp_path / "lock"):
-        assert time.monotonic() - start < 0.1
+        assert time.monotonic() - start < 0.5
 
 
 def test_a_waiter_gets_the_lock_soon_after_its_holder_dies(tmp_path: Path, holder: subprocess.Popen) -> None:
@@ -79,7 +79,7 @@ def test_a_waiter_gets_the_lock_soon_after_its_holder_dies(tmp_path: Path, holde
     timer = threading.Timer(0.1, kill)
     timer.start()
     with lock.held(FS, SystemClock(), tmp_path / "lock"):
-        assert time.monotonic() - died[0] < 0.1
+        assert time.monotonic() - died[0] < 0.5
     timer.join()
 
 

@@ -8,19 +8,31 @@ import pytest
 
 from kbcore.errors import FormatTooNew, HeadDamaged, JournalCorrupt, KBError, UnknownBranch
 from kbcore.storage import branchdir, compaction, head, journal, rebuild, snapshot, verify
-from tests.core.storage.making import CLOCK, FS, append, contents, fill, names, new_store, next_line, numbers, segment
+from tests.core.storage.making import (
+    CLOCK,
+    FS,
+    NO_SYNC,
+    append,
+    contents,
+    fill,
+    names,
+    new_store,
+    next_line,
+    numbers,
+    segment,
+)
 from tests.support.faultfs import FailingFs, LoggingFs
 
 NOBODY_KNOWS = "cannot be known: only the head file knew."
 
 
-def rebuilt(directory: Path, fs=FS) -> rebuild.Rebuilt:
+def rebuilt(directory: Path, fs=NO_SYNC) -> rebuild.Rebuilt:
     return rebuild.rebuild_head(fs, directory, CLOCK, branch="main", wait_s=0)
 
 
 def compacted(tmp_path: Path, name: str = "main") -> Path:
     directory = new_store(tmp_path, 3, name=name)
-    compaction.compact(FS, directory, CLOCK, lambda of: [b"1"])
+    compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b"1"])
     fill(directory, 2)
     return directory
 
@@ -70,7 +82,7 @@ def test_an_old_head_is_brought_up_to_date(tmp_path: Path) -> None:
     directory = new_store(tmp_path, 2)
     old = (directory / "head.json").read_bytes()
     fill(directory, 1)
-    compaction.compact(FS, directory, CLOCK, lambda of: [b"1"])
+    compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b"1"])
     new = fill(directory, 2)
     (directory / "head.json").write_bytes(old)
     with pytest.raises(HeadDamaged, match="is older than the journal"):
@@ -84,7 +96,7 @@ def test_an_old_head_is_brought_up_to_date(tmp_path: Path) -> None:
 def test_an_empty_journal_gets_a_head(tmp_path: Path, records: int) -> None:
     directory = new_store(tmp_path, records)
     if records:
-        compaction.compact(FS, directory, CLOCK, lambda of: [b"1"], prune_before=records + 1)
+        compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b"1"], prune_before=records + 1)
     old = head.read(FS, directory)
     (directory / "head.json").unlink()
     new = rebuilt(directory).head
@@ -95,7 +107,7 @@ def test_an_empty_journal_gets_a_head(tmp_path: Path, records: int) -> None:
 
 def test_pruned_history_needs_the_snapshot_before_it(tmp_path: Path) -> None:
     directory = compacted(tmp_path)
-    compaction.compact(FS, directory, CLOCK, lambda of: [b"2"], prune_before=4)
+    compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b"2"], prune_before=4)
     old = head.read(FS, directory)
     (directory / "head.json").unlink()
     new = rebuilt(directory).head
@@ -104,6 +116,24 @@ def test_pruned_history_needs_the_snapshot_before_it(tmp_path: Path) -> None:
     for path in directory.glob("snapshot-*"):
         path.unlink()
     with pytest.raises(HeadDamaged, match="history begins at record 4, and no snapshot holds what came before"):
+        rebuilt(directory)
+
+
+def test_an_empty_leftover_of_a_compaction_is_passed_over(tmp_path: Path) -> None:
+    directory = compacted(tmp_path)
+    old = head.read(FS, directory)
+    (directory / "journal-0000000005.jsonl").touch()
+    (directory / "head.json").unlink()
+    assert rebuilt(directory).head.segments == old.segments
+
+
+def test_an_empty_journal_that_begins_in_the_middle_needs_a_snapshot(tmp_path: Path) -> None:
+    directory = compacted(tmp_path)
+    for path in directory.glob("*-*"):
+        path.unlink()
+    (directory / "head.json").unlink()
+    (directory / "journal-0000000004.jsonl").touch()
+    with pytest.raises(HeadDamaged, match="has no record, and no snapshot says what came before record 4"):
         rebuilt(directory)
 
 
@@ -169,7 +199,7 @@ def test_damage_with_good_records_after_it_is_not_patched_over(tmp_path: Path, n
 
 def test_a_missing_file_in_the_middle_is_not_patched_over(tmp_path: Path) -> None:
     directory = compacted(tmp_path)
-    compaction.compact(FS, directory, CLOCK, lambda of: [b"1"])
+    compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b"1"])
     fill(directory, 1)
     (directory / "journal-0000000004.jsonl").unlink()
     (directory / "head.json").unlink()
@@ -234,7 +264,7 @@ def test_whichever_call_fails_it_can_be_done_again(tmp_path: Path) -> None:
     for at in range(len(probe.calls)):
         directory = compacted(tmp_path, f"at{at}")
         (directory / "head.json").unlink()
-        fs = FailingFs(at, when="half")
+        fs = FailingFs(at, when="half", inner=NO_SYNC)
         try:
             rebuilt(directory, fs)
         except KBError as error:

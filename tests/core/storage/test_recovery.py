@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kbcore.errors import CommitUncertain, FormatTooNew, JournalCorrupt, JournalTruncated, StorageFull
-from kbcore.storage import compaction, frame, head, journal, recovery, verify
+from kbcore.errors import FormatTooNew, JournalCorrupt, JournalTruncated
+from kbcore.storage import compaction, frame, head, journal, recovery
 from kbcore.storage.frame import Flaw
 from kbcore.storage.places import Broken, Position
 from kbcore.storage.recovery import Survey, Torn, Whole
@@ -25,7 +25,7 @@ from tests.core.storage.making import (
     numbers,
     segment,
 )
-from tests.support.faultfs import FailingFs, LoggingFs
+from tests.support.faultfs import LoggingFs
 
 
 def add_tail(directory: Path, tail: bytes) -> None:
@@ -55,7 +55,7 @@ def test_a_whole_record_beyond_the_head_is_rolled_forward(tmp_path: Path) -> Non
     report = recovered(directory)
     assert (report.rolled_forward, report.is_old_head, report.kept) == ((4,), False, None)
     assert report.sentences() == [
-        "The last writer ended before it could answer: record 4 complete, and now part of history."
+        "An earlier writer ended before it could answer: record 4 was complete, and now counts."
     ]
     assert segment(directory).read_bytes() == before
     assert numbers(directory) == [1, 2, 3, 4]
@@ -87,7 +87,7 @@ def test_several_whole_records_beyond_the_head_mean_an_old_head(tmp_path: Path) 
     report = recovered(directory)
     assert (report.rolled_forward, report.is_old_head) == ((4, 5, 6, 7), True)
     assert report.sentences() == [
-        "The last writer ended before it could answer: records 4 to 7 complete, and now part of history.",
+        "An earlier writer ended before it could answer: records 4 to 7 were complete, and now count.",
         "The head file was older than the journal: somebody or some tool put an old one back.",
     ]
     assert numbers(directory) == [1, 2, 3, 4, 5, 6, 7]
@@ -255,42 +255,3 @@ def test_planning_is_a_function_of_what_was_found(tmp_path: Path) -> None:
     assert (both.torn, both.whole, both.head.seq) == (torn, (whole,), 3)
     assert both.head.head.length == of.head.length + 100
     assert both.head.head.at == "2030-01-01T00:00:00.000000Z"
-
-
-def test_no_room_in_quarantine_cuts_nothing(tmp_path: Path) -> None:
-    directory = new_store(tmp_path, 3)
-    add_tail(directory, b"torn")
-    probe = LoggingFs()
-    other = new_store(tmp_path, 3, name="probe")
-    add_tail(other, b"torn")
-    recovered(other, probe)
-    at = next(index for index, (kind, name) in enumerate(probe.calls) if kind == "write" and ".cut" in name)
-    with pytest.raises(StorageFull):
-        recovered(directory, FailingFs(at, 28))
-    assert segment(directory).read_bytes().endswith(b"torn")
-    assert recovered(directory).kept is not None
-
-
-def test_a_failure_to_roll_forward_is_uncertain(tmp_path: Path) -> None:
-    """The record may be the caller's own of an earlier, uncertain try."""
-    directory = new_store(tmp_path, 3)
-    add_tail(directory, next_line(directory, 4))
-    probe, other = LoggingFs(), new_store(tmp_path / "probe", 3)
-    add_tail(other, next_line(other, 4))
-    recovered(other, probe)
-    at = probe.calls.index(("fsync", segment(directory).name))
-    with pytest.raises(CommitUncertain, match="record 4 of an earlier writer is whole, but may not be durable"):
-        recovered(directory, FailingFs(at))
-    assert recovered(directory).rolled_forward == (4,)
-
-
-def test_a_record_left_by_a_failed_sync_is_counted_once(tmp_path: Path) -> None:
-    directory = new_store(tmp_path, 1)
-    probe = LoggingFs()
-    append(new_store(tmp_path / "probe", 1), 2, fs=probe)
-    at = probe.calls.index(("fsync", segment(directory).name))
-    with pytest.raises(CommitUncertain):
-        append(directory, 2, fs=FailingFs(at))
-    append(directory, 3)
-    assert numbers(directory) == [1, 2, 3]
-    assert verify.prove(FS, directory).findings == ()

@@ -154,6 +154,19 @@ def test_a_reader_of_another_history_is_told(tmp_path: Path) -> None:
         list(journal.scan(FS, one, of, after=journal.end_of(head.read(FS, two))))
 
 
+@pytest.mark.parametrize("later", [0, 1])
+def test_another_sealed_segment_of_the_same_length_is_refused(tmp_path: Path, later: int) -> None:
+    one, two = new_store(tmp_path, 3, name="one"), new_store(tmp_path, 3, name="two")
+    sealed = segment(one).name
+    compaction.compact(FS, one, CLOCK, lambda of: [b"1"])
+    fill(one, later)
+    assert (one / sealed).stat().st_size == (two / sealed).stat().st_size
+    (two / sealed).replace(one / sealed)
+    with pytest.raises(JournalCorrupt) as caught:
+        numbers(one)
+    assert caught.value.data["file"] == str(one / sealed)
+
+
 def test_a_sealed_segment_that_grew_is_reported(tmp_path: Path) -> None:
     directory = three_segments(tmp_path)
     with (directory / "journal-0000000005.jsonl").open("ab") as file:

@@ -158,6 +158,19 @@ def test_a_fact_that_is_not_one_line_is_a_bug(store, fact: bytes) -> None:
     assert not list(directory.glob("snapshot*"))
 
 
+def test_a_snapshot_that_does_not_read_back_is_not_published(store) -> None:
+    class Garbling(LoggingFs):
+        def _run(self, kind, method, args):
+            if kind == "write":
+                args = (args[0], bytes(args[1]).replace(b"Login", b"Logon"))
+            return super()._run(kind, method, args)
+
+    directory, of = store
+    with pytest.raises(SnapshotCorrupt, match=r"snapshot-0000000002\.jsonl\.tmp, line 2, byte"):
+        snapshot.write(Garbling(), directory, of, FACTS)
+    assert not list(directory.glob("snapshot*"))
+
+
 def test_no_room_leaves_nothing_behind(store) -> None:
     directory, of = store
     probe = LoggingFs()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kbcore.errors import UnknownBranch
@@ -119,6 +120,35 @@ def test_a_snapshot_of_another_history_is_damage(tmp_path: Path, store: Path) ->
     assert ref.hash != of.snapshots[0].hash
     (other / ref.file).replace(store / ref.file)
     assert found(store) == [("damage", "snapshot_corrupt", ref.file, 1)]
+
+
+def test_a_head_that_names_a_snapshot_of_another_history_is_damage(tmp_path: Path, store: Path) -> None:
+    other = new_store(tmp_path, 3, name="other")
+    compaction.compact(FS, other, CLOCK, lambda at: [b"1", b"2"])
+    ref = head.read(FS, other).snapshots[0]
+    (other / ref.file).replace(store / ref.file)
+    of = head.read(FS, store)
+    (store / "head.json").write_bytes(head.encode(msgspec.structs.replace(of, snapshots=(ref, of.snapshots[1]))))
+    (finding,) = verify.prove(FS, store).findings
+    assert finding.message == f"{store / ref.file} is not of this history"
+    os.truncate(store / "journal-0000000001.jsonl", 0)
+    assert [item.code for item in verify.prove(FS, store).findings] == ["journal_truncated"]
+
+
+def test_a_record_of_a_newer_kb_beyond_the_head_is_not_called_sound(store: Path) -> None:
+    with segment(store).open("ab") as file:
+        file.write(b'{"v":2}\n')
+    assert found(store) == [("not_checked", "format_too_new", "journal-0000000006.jsonl", -1)]
+
+
+def test_only_torn_bytes_beyond_the_head_are_a_note(store: Path) -> None:
+    with segment(store).open("ab") as file:
+        file.write(b"torn")
+    (finding,) = verify.prove(FS, store).findings
+    assert finding.message == (
+        "4 bytes beyond the head were never acknowledged; the next write moves 4 bytes of an unfinished write "
+        "to quarantine"
+    )
 
 
 def test_no_call_that_fails_leaves_a_store_called_sound_unseen(store: Path) -> None:
