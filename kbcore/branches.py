@@ -179,13 +179,22 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
             removed.append(name)
             if dry_run:
                 continue
-            trash = workspace.kb_dir / BRANCHES / TRASH
-            if not files.is_directory(fs, trash):
-                fs.mkdir(trash)
-            when = clock.now().replace(":", "").replace("-", "")
             with lock.held(fs, clock, directory / layout.LOCK, wait_s=workspace.config.lock_wait_s, command="kb gc"):
-                fs.replace(directory, trash / f"{directory.name}~{when}")
-            fs.fsync_dir(trash)
-            fs.fsync_dir(workspace.kb_dir / BRANCHES)
-            files.remove_tree(fs, workspace.cache_of(name))
+                _move_to_trash(workspace, directory)
+            cache = workspace.cache_of(name)
+            if files.is_directory(fs, cache):
+                with files.explained(cache, "remove"):
+                    files.remove_tree(fs, cache)
     return Collected(tuple(removed), tuple(kept), dry_run)
+
+
+def _move_to_trash(workspace: Workspace, directory: Path) -> None:
+    """Rename a store out of the way. The trash is never emptied by KB."""
+    fs, trash = workspace.machine.fs, directory.parent / TRASH
+    when = workspace.machine.clock.now().replace(":", "").replace("-", "")
+    with files.explained(directory, "move"):
+        if not files.is_directory(fs, trash):
+            fs.mkdir(trash)
+        fs.replace(directory, trash / f"{directory.name}~{when}")
+        fs.fsync_dir(trash)
+        fs.fsync_dir(directory.parent)

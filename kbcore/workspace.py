@@ -157,6 +157,8 @@ def open_workspace(
     """
     repo = git.find_repository(start, git_dir=git_dir, work_tree=work_tree)
     workspace = Workspace(repo, machine, pool)
+    if workspace.kb_dir.is_symlink():
+        raise NotInitialised(f"{workspace.kb_dir} is a link; KB keeps its stores only in a directory of its own.")
     if not (workspace.kb_dir / BRANCHES).is_dir() and not (workspace.settings_dir / CONFIG).is_file():
         raise NotInitialised(f"There is no {KB} in {repo.kb_root}.")
     return workspace
