@@ -1,0 +1,1 @@
+"""The MCP server of KB: its tools over stdio, for agents."""

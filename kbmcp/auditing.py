@@ -1,0 +1,128 @@
+"""Carries out ``kb_history``: the log, one record, what differs between two seqs, and undoing a record.
+
+History never changes, so a page goes on where the one before ended, whatever is written meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kbcore import cursor as cursors
+from kbcore import limits
+from kbcore.errors import InvalidQuery, Problem
+from kbmcp.calls import Call
+from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, leading, length_of
+from kbmcp.wire import HistoryArguments
+from kbmcp.writing import answer_of
+
+if TYPE_CHECKING:
+    from kbcore.view.view import View
+
+Place = Callable[[list[Any]], Payload]
+
+_NOTE_CHARS: Final = 700
+
+
+def history(call: Call, asked: HistoryArguments) -> Payload:
+    """Return what the action asks for.
+
+    Raises: ``InvalidQuery`` for arguments that do not fit the action; ``NotFound``; ``HistoryPruned``; what reverting
+    raises.
+    """
+    if not 1 <= asked.limit <= limits.MAX_PAGE_ROWS:
+        raise InvalidQuery(f"The limit must be from 1 to {limits.MAX_PAGE_ROWS}, not {asked.limit}.")
+    if asked.action == "log":
+        return call.store.read(lambda view: _log(call, asked, view))
+    if asked.seq is None:
+        hint = f"{{kb_history}} with action log finds it, then action {asked.action} takes it as `seq`."
+        problem = Problem("$.seq", "missing_argument", "`seq` is missing.", hint)
+        raise InvalidQuery(
+            f"The action {asked.action} needs `seq`, the number of a record.", hint=hint, details=[problem]
+        )
+    if asked.action == "show":
+        return call.store.read(lambda view: _show(call, asked, view))
+    if asked.action == "diff":
+        return call.store.read(lambda view: _diff(call, asked, view))
+    return _revert(call, asked)
+
+
+class _Page:
+    """Where a page of rows begins, and what of it fits."""
+
+    def __init__(self, call: Call, asked: HistoryArguments, head: int) -> None:
+        self._digest = cursors.digest_of((call.branch, asked.action, asked.id, asked.seq, asked.to))
+        found = cursors.decode(asked.cursor, self._digest) if asked.cursor else None
+        self.start = int(found.last) if found else 0
+        self.head = found.seq if found else head
+        """The head that the first page spoke of; what came later is on no page."""
+
+    def answer(self, shown: Payload, rows: Sequence[Any], total: int, place: Place) -> Payload:
+        """Return the whole answer: what is shown on every page, the rows that fit, and how to go on.
+
+        ``rows`` are those from where the page begins, and ``place`` says under which keys they stand.
+        """
+        room = PAGE_CHARS - length_of(shown) - _NOTE_CHARS
+        kept, notes = list(rows[: leading(rows, room)]), []
+        if rows and not kept:
+            kept = [cut_deep(rows[0], room)]
+            notes.append("Long values are cut: {kb_query} with `ids`, `fields` and `at` gives them whole.")
+        following, cursor = self.start + len(kept), None
+        if following < total:
+            cursor = cursors.encode(cursors.Cursor(self._digest, self.head, total, str(following)))
+            notes.append(f"{total - following} of {total} follow: repeat the call with this next_cursor as `cursor`.")
+        note = {"note": " ".join(notes)} if notes else {}
+        return {**shown, "total": total, **place(kept), "next_cursor": cursor, **note}
+
+
+def _log(call: Call, asked: HistoryArguments, view: View) -> Payload:
+    from kbcore.history.log import log
+    from kbcore.view.past import seqs_of
+
+    page, first = _Page(call, asked, view.seq), view.basis.history_from
+    seqs: Sequence[int] = range(page.head, first, -1)
+    if asked.id:
+        seqs = sorted((seq for seq in seqs_of(view, asked.id) if first < seq <= page.head), reverse=True)
+    before_seq = seqs[page.start] + 1 if page.start < len(seqs) else 1
+    records = log(view, id=asked.id, limit=asked.limit, before_seq=before_seq)
+    shown: Payload = {"branch": call.branch, "seq": page.head}
+    return page.answer(shown, records, len(seqs), lambda kept: {"records": kept})
+
+
+def _show(call: Call, asked: HistoryArguments, view: View) -> Payload:
+    from kbcore.history.log import record_json
+
+    page = _Page(call, asked, view.seq)
+    shown: Payload = {"branch": call.branch, **record_json(call.store, view, asked.seq or 0)}
+    operations = shown.pop("operations")
+    shown = cut_deep(shown, PAGE_CHARS // 2)
+    rows = operations[page.start : page.start + asked.limit]
+    return page.answer(shown, rows, len(operations), lambda kept: {"operations": kept})
+
+
+def _diff(call: Call, asked: HistoryArguments, view: View) -> Payload:
+    from kbcore.history.compare import diff
+    from kbcore.history.moment import seq_at
+
+    page = _Page(call, asked, view.seq)
+    low = seq_at(view, str(asked.seq))
+    high = page.head if asked.to is None else seq_at(view, str(asked.to))
+    found = diff(view, low, high)
+    rows = [*found["entities"], *found["edges"]]
+    shown: Payload = {"branch": call.branch, "seq": page.head, "from": low, "to": high}
+
+    def place(kept: list[Any]) -> Payload:
+        entities = [one for one in kept if "id" in one]
+        return {"entities": entities, "edges": kept[len(entities) :]}
+
+    return page.answer(shown, rows[page.start : page.start + asked.limit], len(rows), place)
+
+
+def _revert(call: Call, asked: HistoryArguments) -> Payload:
+    from kbcore.history.undo import UndoOptions, revert
+
+    options = UndoOptions(message=asked.message)
+    outcome = revert(
+        call.workspace, call.branch, call.author, [asked.seq or 0], options, follows_head=call.follows_head
+    )
+    return answer_of(outcome)

@@ -1,0 +1,231 @@
+"""Carries out ``kb_query``: one page within the budget of characters, or one value in parts.
+
+Every row comes on exactly one page, whatever its size and whatever is written meanwhile: a page that would be too long
+is asked for again with fewer rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from kbcore.errors import InvalidQuery, NotFound, Problem
+from kbmcp.calls import Call
+from kbmcp.cutting import cut_entity, part_cursor, part_of, read_part_cursor
+from kbmcp.replies import PAGE_CHARS, Payload, leading, length_of
+from kbmcp.wire import QueryArguments
+
+if TYPE_CHECKING:
+    from kbcore.query import Page, Query
+    from kbcore.view.view import View
+
+_ROOM: Final = PAGE_CHARS - 800
+"""What rows may take; the rest is for what stands around them."""
+_CUTS_CHARS: Final = 2000
+"""What the list of cuts may take."""
+
+
+def query(call: Call, asked: QueryArguments) -> Payload:
+    """Return a page of entities or edges, or a part of one value.
+
+    Raises: ``InvalidQuery`` with every problem; ``NotFound`` for the start of a walk; ``HistoryPruned``.
+    """
+    from kbcore import query as queries
+
+    part = read_part_cursor(asked.cursor)
+    wanted = queries.check(request_of(asked, is_part=part is not None), call.workspace.schema)
+
+    def answer(view: View, seq: int | None) -> Payload:
+        pages = _Pages(call, view, msgspec.structs.replace(wanted, at=seq))
+        return pages.part(part[1]) if part else pages.fitting()
+
+    if part is not None:
+        return call.store.read(lambda view: answer(view, part[0]))
+    if asked.at is None:
+        return call.store.read(lambda view: answer(view, None))
+    from kbcore.history.moment import read_at
+
+    return read_at(call.store, str(asked.at), answer)
+
+
+def request_of(asked: QueryArguments, *, is_part: bool = False) -> Query:
+    """Return the query that the arguments describe, ``at`` left out.
+
+    Raises: ``InvalidQuery``.
+    """
+    from kbcore.query import Query, parse_pattern
+
+    return Query(
+        type=asked.type,
+        ids=tuple(asked.ids),
+        tags=tuple(asked.tags),
+        status=asked.status,
+        where=_where(asked.where),
+        has=tuple(parse_pattern(text) for text in asked.has),
+        lacks=tuple(parse_pattern(text) for text in asked.lacks),
+        text=asked.text,
+        from_id=asked.from_,
+        follow=tuple(asked.follow),
+        depth=asked.depth,
+        reverse=asked.reverse,
+        edges=asked.edges,
+        sort=asked.sort,
+        fields=tuple(asked.fields),
+        limit=asked.limit,
+        cursor="" if is_part else asked.cursor,
+    )
+
+
+def _where(given: list[Any] | dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    from kbcore.query import parse_where
+
+    pairs: list[tuple[str, str]] = []
+    problems: list[Problem] = []
+    items = given.items() if isinstance(given, dict) else enumerate(given)
+    for key, value in items:
+        if isinstance(key, str) and isinstance(value, str | int | float):
+            pairs.append((key, value if isinstance(value, str) else json.dumps(value)))
+        elif isinstance(key, int) and isinstance(value, str):
+            pairs.append(parse_where(value))
+        else:
+            place = f"$.where.{key}" if isinstance(key, str) else f"$.where[{key}]"
+            hint = 'For example ["priority=must"] or {"priority": "must"}.'
+            problems.append(
+                Problem(place, "wrong_type", "`where` compares with text, a number or a truth value.", hint)
+            )
+    if problems:
+        raise InvalidQuery(problems[0].message, hint=problems[0].hint, details=problems)
+    return tuple(pairs)
+
+
+def _with_edges(entities: list[Payload], edges: list[Payload]) -> list[Payload]:
+    """Return the entities, each with the edges that touch it."""
+    own: dict[str, list[Payload]] = {entity["id"]: [] for entity in entities}
+    for edge in edges:
+        for end in dict.fromkeys((edge["from"], edge["to"])):
+            if end in own:
+                own[end].append(edge)
+    return [entity | {"edges": own[entity["id"]]} for entity in entities]
+
+
+class _Pages:
+    """The answers to one query on one view."""
+
+    def __init__(self, call: Call, view: View, wanted: Query) -> None:
+        self._call = call
+        self._view = view
+        self._wanted = wanted
+
+    def fitting(self) -> Payload:
+        """Return the page with as many of the rows asked for as fit."""
+        page = self._page(self._wanted.limit)
+        shown = self._shown(page)
+        asked = len(page.edges if self._wanted.is_edge else page.entities)
+        if length_of(shown) > _ROOM:
+            count = max(1, self._how_many_fit(shown, asked))
+            if count < asked:
+                page = self._page(count)
+                shown = self._shown(page)
+        if length_of(shown) > _ROOM:
+            shown = self._cut(shown, page.seq)
+        return self._noted(shown, asked)
+
+    def part(self, offset: int) -> Payload:
+        """Return the part of the one value asked for that begins at an offset."""
+        page = self._page(1)
+        if len(page.entities) != 1 or len(self._wanted.fields) != 1:
+            raise InvalidQuery("This cursor goes on in one value.", hint="Send it with the one id and the one field.")
+        return self._part(self._shown(page), page.seq, offset)
+
+    def _page(self, limit: int) -> Page:
+        from kbcore.query import page
+
+        wanted = msgspec.structs.replace(self._wanted, limit=limit)
+        history_from = self._view.basis.history_from
+        return page(wanted, self._view.rows, self._view.seq, scope=self._call.branch, history_from=history_from)
+
+    def _shown(self, page: Page) -> Payload:
+        from kbcore.model import edge_json, entity_json
+        from kbcore.query import project
+
+        fields, is_edge = self._wanted.fields, self._wanted.is_edge
+        edges = [edge_json(link) for link in page.edges]
+        entities = [project(entity_json(node), fields) for node in page.entities]
+        return {
+            "branch": self._call.branch,
+            "seq": page.seq,
+            "total": page.total,
+            "entities": _with_edges(entities, edges) if self._wanted.edges else entities,
+            "edges": [project(edge, fields) for edge in edges] if is_edge else edges,
+            "next_cursor": page.next_cursor or None,
+        }
+
+    def _how_many_fit(self, shown: Payload, asked: int) -> int:
+        """Return how many of the first rows fit, each entity with the edges that come with it."""
+        if self._wanted.is_edge:
+            return leading(shown["edges"], _ROOM - 200)
+        owner = {entity["id"]: at for at, entity in enumerate(shown["entities"])}
+        sizes = [length_of(entity) for entity in shown["entities"]]
+        for edge in shown["edges"]:
+            first = min(owner.get(end, asked) for end in (edge["from"], edge["to"]))
+            sizes[first] += length_of(edge) + 1
+        return leading(sizes, _ROOM - 200, size=int)
+
+    def _cut(self, shown: Payload, seq: int) -> Payload:
+        """Return a page of one row that is too long by itself, with its long values and its edges cut."""
+        if self._wanted.is_edge:
+            edge, cuts = cut_entity(shown["edges"][0], _ROOM - _CUTS_CHARS)
+            return shown | {"edges": [edge], "cut": cuts}
+        if len(self._wanted.fields) == 1 and len(self._wanted.ids) == 1 and not shown["edges"]:
+            return self._part(shown, seq, 0)
+        whole = {name: value for name, value in shown["entities"][0].items() if name != "edges"}
+        edges = shown["edges"]
+        entity, cuts = cut_entity(whole, (_ROOM - _CUTS_CHARS) // (2 if edges else 1))
+        if cuts:
+            shown["cut"] = cuts
+        kept = leading(edges, (_ROOM - length_of(shown | {"entities": [entity], "edges": []})) // 2 - 100)
+        if kept < len(edges):
+            shown["omitted"] = {"edges": len(edges) - kept}
+        shown["edges"] = edges[:kept]
+        shown["entities"] = _with_edges([entity], shown["edges"]) if self._wanted.edges else [entity]
+        return shown
+
+    def _part(self, shown: Payload, seq: int, offset: int) -> Payload:
+        entity = shown["entities"][0]
+        part, following = part_of(entity, self._wanted.fields[0], offset)
+        if not part["characters"]:
+            raise NotFound(f"{entity['id']!r} has no {self._wanted.fields[0]!r} at seq {seq}.")
+        cursor = part_cursor(seq, following) if following else None
+        return shown | {"entities": [{"id": entity["id"]}], "part": part, "next_cursor": cursor}
+
+    def _noted(self, shown: Payload, asked: int) -> Payload:
+        """Add what was left out, in plain words, with the call that gets it."""
+        notes: list[str] = []
+        rows: Sequence[Any] = shown["edges"] if self._wanted.is_edge else shown["entities"]
+        if "part" in shown:
+            part = shown["part"]
+            notes.append(
+                f"The value is too long for one answer: characters {part['offset']} to "
+                f"{part['offset'] + len(part['text'])} of {part['characters']}."
+            )
+        elif len(rows) < asked:
+            notes.append(f"{len(rows)} of the {asked} rows of this page fit into one answer; {shown['total']} match.")
+        elif shown["next_cursor"]:
+            notes.append(f"{len(rows)} of {shown['total']} rows.")
+        if shown["next_cursor"]:
+            notes.append("Repeat the call with this next_cursor as `cursor` for what comes next.")
+        if shown.get("cut"):
+            notes.append(
+                "Long values are cut, as listed in `cut`: {kb_query} with the one id in `ids` and the one field in "
+                "`fields` gives such a value whole, in parts if need be."
+            )
+        if shown.get("omitted"):
+            notes.append(
+                f"{shown['omitted']['edges']} more edges: "
+                '{kb_query} with type "edge" and where ["from=ID"] or ["to=ID"] '
+                "pages through them."
+            )
+        return shown | ({"note": " ".join(notes)} if notes else {})

@@ -1,0 +1,84 @@
+"""Starts the MCP server: reads its options, takes over the standard streams, and only then imports the rest.
+
+Nothing but the standard library is imported before the streams are taken, so that nothing a dependency prints can
+reach the client.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+SPELLINGS = ("underscore", "dotted")
+TOOLSETS = ("core",)
+"""The groups of tools there are; ``all`` stands for every one of them."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve MCP on standard input and output until the client closes it; return the exit status."""
+    arguments = _parse(sys.argv[1:] if argv is None else argv, os.environ)
+    for number in (signal.SIGINT, signal.SIGTERM):  # until the loop runs, ending at once is clean
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        reads_fd, writes_fd = claim_standard_streams()
+    except OSError as error:
+        sys.stderr.write(f"kb-mcp: standard input or output cannot be used: {error.strerror}\n")
+        return 2
+
+    from kbmcp import serving
+
+    options = serving.Options(
+        start=arguments.start,
+        branch=arguments.branch,
+        is_dotted=arguments.tool_names == "dotted",
+        is_read_only=arguments.read_only,
+        env=dict(os.environ),
+    )
+    return serving.serve(options, reads_fd, writes_fd)
+
+
+def claim_standard_streams() -> tuple[int, int]:
+    """Return descriptors for the client's messages and for the replies, which nobody else knows.
+
+    Descriptor 0 then reads nothing and descriptor 1 is standard error, for this process and all that it starts. What
+    waits in the buffer of ``sys.stdout`` is not flushed before: it was printed by somebody else.
+    """
+    reads_fd, writes_fd = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return reads_fd, writes_fd
+
+
+def _parse(argv: Sequence[str], env: Mapping[str, str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="kb-mcp",
+        description="Serve the knowledge base of a git repository over MCP, on standard input and output.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("-C", dest="start", metavar="PATH", type=Path, default=Path(), help="run as if started there")
+    parser.add_argument("--branch", metavar="NAME", help="serve this branch, whatever is checked out")
+    parser.add_argument(
+        "--tool-names", metavar="STYLE", help="list tools as kb_query (underscore) or kb.query (dotted)"
+    )
+    parser.add_argument("--toolsets", metavar="SETS", default="core", help=f"{','.join(TOOLSETS)} or all")
+    parser.add_argument("--read-only", action="store_true", help="offer only what reads")
+    arguments = parser.parse_args(argv)
+    arguments.branch = arguments.branch or env.get("KB_BRANCH") or None
+    arguments.start = Path(os.path.realpath(arguments.start))
+    arguments.tool_names = arguments.tool_names or env.get("KB_TOOL_NAMES") or SPELLINGS[0]
+    if arguments.tool_names not in SPELLINGS:
+        parser.error(f"there are no tool names {arguments.tool_names!r}; choose from {', '.join(SPELLINGS)}")
+    for name in arguments.toolsets.split(","):
+        if name.strip() not in {*TOOLSETS, "all"}:
+            parser.error(f"there is no toolset {name.strip()!r}; choose from {', '.join((*TOOLSETS, 'all'))}")
+    return arguments
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+"""Carries MCP messages over two descriptors, one JSON message to a line.
+
+Only whole messages are written, one after the other. When the client closes its end, or the process is asked to stop,
+no more is read, the requests in hand are answered, and the streams end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import json
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+
+from kbmcp.replies import escaped
+
+Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
+Outgoing = MemoryObjectSendStream[SessionMessage]
+
+MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
+FINISH_S: Final = 12.0
+"""How long requests in hand may take after the last message; longer than a write waits for its lock."""
+_CHUNK_BYTES: Final = 1024 * 1024
+_UNREADABLE: Final = "The request cannot be read: it must be one line of JSON-RPC 2.0, in whole Unicode characters."
+
+
+class Pipes:
+    """The two ends of one connection, and the requests that wait for an answer."""
+
+    def __init__(self, reads_fd: int, writes_fd: int) -> None:
+        self._reads_fd = reads_fd
+        self._writes_fd = writes_fd
+        self._waiting: set[str] = set()
+        self._settled = anyio.Event()
+        self._listening = anyio.CancelScope()
+        self._turn = anyio.Lock()
+        self.is_writing = False
+        """True while a thread hands a message to the operating system; it may never come back from that."""
+
+    def stop(self) -> None:
+        """Read no more; what is in hand is finished."""
+        self._listening.cancel()
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[tuple[Incoming, Outgoing]]:
+        """Give the streams of messages, for as long as the context lasts."""
+        found, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        outgoing, taken = anyio.create_memory_object_stream[SessionMessage](0)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._read, found)
+            tasks.start_soon(self._write, taken)
+            yield incoming, outgoing
+            self.stop()
+
+    async def _read(self, found: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        heard, lines = anyio.create_memory_object_stream[bytes](0)
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=_listen, args=(self._reads_fd, heard, loop), name="kb-mcp input", daemon=True).start()
+        async with found, lines:
+            try:
+                with self._listening:
+                    async for line in lines:
+                        with anyio.CancelScope(shield=True):  # a message is taken whole or not at all
+                            await self._take(line, found)
+            except anyio.BrokenResourceError:
+                return  # the server has ended; nobody takes messages any more
+            with anyio.move_on_after(FINISH_S):
+                while self._waiting:
+                    self._settled = anyio.Event()
+                    await self._settled.wait()
+
+    async def _take(self, line: bytes, found: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        try:
+            message = types.jsonrpc_message_adapter.validate_json(line.decode(errors="replace"), by_name=False)
+        except ValueError:
+            await self._refuse(line)
+            return
+        if isinstance(message, types.JSONRPCRequest):
+            self._waiting.add(str(message.id))
+        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._settle((message.params or {}).get("requestId"))
+        await found.send(SessionMessage(message))
+
+    async def _refuse(self, line: bytes) -> None:
+        """Answer a request that cannot be read, if it can be told which one it is; other noise is only noted."""
+        try:
+            request = json.loads(line)
+        except (ValueError, RecursionError):
+            request = None
+        key = request.get("id") if isinstance(request, dict) and "method" in request else None
+        if isinstance(key, int | str) and not isinstance(key, bool):
+            fault = types.ErrorData(code=types.INVALID_REQUEST, message=_UNREADABLE)
+            await self._put(types.JSONRPCError(jsonrpc="2.0", id=key, error=fault))
+        elif line.strip():
+            _note(f"a line of {len(line)} bytes is no message of MCP and was left out")
+
+    async def _write(self, taken: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        async with taken:
+            async for item in taken:
+                await self._put(item.message)
+
+    async def _put(self, message: types.JSONRPCMessage) -> None:
+        text = escaped(message.model_dump_json(by_alias=True, exclude_unset=True)) + "\n"
+        try:
+            async with self._turn:
+                await anyio.to_thread.run_sync(self._hand_over, text.encode(), abandon_on_cancel=True)
+        except OSError as error:  # the client is gone: nobody waits for anything any more
+            _note(f"the client no longer reads: {error.strerror}")
+            self._waiting.clear()
+            self.stop()
+        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            self._settle(message.id)
+
+    def _hand_over(self, data: bytes) -> None:
+        self.is_writing = True
+        try:
+            while data:
+                data = data[os.write(self._writes_fd, data) :]
+        finally:
+            self.is_writing = False
+
+    def _settle(self, key: Any) -> None:
+        self._waiting.discard(str(key))
+        self._settled.set()
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"kb-mcp: {text}\n")
+    sys.stderr.flush()
+
+
+def _listen(fd: int, heard: MemoryObjectSendStream[bytes], loop: asyncio.AbstractEventLoop) -> None:
+    """Read lines in a thread of their own, which may wait for ever, and hand each to the loop."""
+    try:
+        for line in _lines(fd):
+            _in_loop(loop, heard.send(line))
+        _in_loop(loop, heard.aclose())
+    except (RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError, concurrent.futures.CancelledError):
+        return  # the loop has ended meanwhile
+
+
+def _lines(fd: int) -> Iterator[bytes]:
+    parts: list[bytes] = []
+    length = 0
+    while chunk := _read_chunk(fd):
+        *ended, rest = chunk.split(b"\n")
+        for piece in ended:
+            if length + len(piece) <= MAX_MESSAGE_BYTES:
+                yield b"".join((*parts, piece))
+            else:
+                _note(f"a message of more than {MAX_MESSAGE_BYTES} bytes was left out")
+            parts, length = [], 0
+        length += len(rest)
+        if length <= MAX_MESSAGE_BYTES:
+            parts.append(rest)
+
+
+def _read_chunk(fd: int) -> bytes:
+    try:
+        return os.read(fd, _CHUNK_BYTES)
+    except OSError:  # a terminal that was hung up reads as an error; it is the end all the same
+        return b""
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, None]) -> None:
+    try:
+        asyncio.run_coroutine_threadsafe(what, loop).result()
+    finally:
+        what.close()

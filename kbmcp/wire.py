@@ -1,0 +1,270 @@
+"""The arguments of the tools: their models, what is wrong with arguments that do not fit, and the published schemas.
+
+Nothing is coerced and nothing unknown is ignored. What a changeset holds inside is checked by the core, which reports
+all of it at once; here its shape is only described.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kbcore.errors import Problem
+from kbcore.reader import kind_of
+from kbcore.suggest import nearest
+
+Schema = dict[str, Any]
+
+_ENTITY_TYPES: Final = {"x-names": "entities"}
+_EDGE_TYPES: Final = {"x-names": "edges"}
+_ANY_TYPE: Final = {"x-names": "either"}
+"""Marks in a model for the names of the live schema."""
+
+_TEXTS: Final = {"x-texts": True}
+"""The mark of what is published as a list of texts, although more is understood."""
+
+Texts = list[str]
+M = TypeVar("M", bound=BaseModel)
+
+
+class Names(msgspec.Struct, frozen=True):
+    """The names that the live schema knows, for the enums of the published schemas."""
+
+    entities: tuple[str, ...]
+    edges: tuple[str, ...]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class QueryArguments(_Model):
+    """What ``kb_query`` takes; the members are those of ``kbcore.query.Query``."""
+
+    type: Annotated[str, Field(description="`edge`: the edges themselves", json_schema_extra=_ANY_TYPE)] = ""
+    ids: Texts = []
+    tags: Texts = []
+    status: str = ""
+    where: Annotated[list[Any] | dict[str, Any], Field(description="KEY=VALUE", json_schema_extra=_TEXTS)] = []
+    has: Annotated[Texts, Field(description="EDGE or EDGE:ID; ^EDGE is the other way")] = []
+    lacks: Texts = []
+    text: Annotated[str, Field(description="words to find")] = ""
+    from_: Annotated[str, Field(alias="from", description="walk the edges from this id")] = ""
+    follow: Annotated[Texts, Field(description="edge types")] = []
+    depth: int = 1
+    reverse: bool = False
+    edges: Annotated[bool, Field(description="add their edges")] = False
+    at: Annotated[int | str | None, Field(description="past seq or time")] = None
+    sort: Annotated[str, Field(description="key; -key descends")] = ""
+    fields: Annotated[Texts, Field(description="show only these")] = []
+    limit: int = 50
+    cursor: Annotated[str, Field(description="next_cursor")] = ""
+
+
+class _EntityShape(_Model):
+    id: str
+    type: Annotated[str, Field(json_schema_extra=_ENTITY_TYPES)] = ""
+    title: str = ""
+    status: str = ""
+    tags: Texts | None = None
+    owner: str | None = None
+    priority: str | None = None
+    severity: str | None = None
+    links: Annotated[Texts | None, Field(description="URLs")] = None
+    text_ref: Annotated[str | None, Field(description="path#anchor")] = None
+    attributes: Annotated[dict[str, Any] | None, Field(description="all other facts; replaced whole")] = None
+    metadata: dict[str, Any] | None = None
+
+
+class _EdgeShape(_Model):
+    type: Annotated[str, Field(json_schema_extra=_EDGE_TYPES)]
+    from_: Annotated[str, Field(alias="from")]
+    to: str
+    kind: Annotated[str, Field(description="for relates_to")] = ""
+    confidence: Annotated[float | None, Field(description="0 to 1")] = None
+
+
+class UpsertArguments(_Model):
+    """What ``kb_upsert`` takes; items are loose here and strict in ``kbcore.changeset``."""
+
+    entities: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EntityShape"})] = []
+    edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeShape"})] = []
+    message: str = ""
+    changeset_id: Annotated[str, Field(description="same id and content: applied once")] = ""
+    expected_seq: Annotated[int | None, Field(description="refuse if what is named changed after it")] = None
+    expect_branch: Annotated[str, Field(description="refuse on another branch")] = ""
+    dry_run: bool = False
+
+
+class _EntityKey(_Model):
+    id: str
+    expected_version: Annotated[int, Field(description="`version` as read")]
+
+
+class _EdgeKey(_Model):
+    type: str
+    from_: Annotated[str, Field(alias="from")]
+    to: str
+    kind: str = ""
+
+
+class DeleteArguments(_Model):
+    """What ``kb_delete`` takes; items as in ``UpsertArguments``."""
+
+    entities: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EntityKey"})] = []
+    edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeKey"})] = []
+    cascade: bool = False
+    message: str = ""
+    expect_branch: str = ""
+    dry_run: bool = False
+
+
+class CheckArguments(_Model):
+    """What ``kb_check`` takes: the rules to run and the entities to report on; none means all."""
+
+    rules: Texts = []
+    ids: Texts = []
+    limit: int = 100
+    cursor: str = ""
+
+
+class HistoryArguments(_Model):
+    """What ``kb_history`` takes."""
+
+    action: Literal["log", "show", "diff", "revert"]
+    id: Annotated[str, Field(description="log: only this entity")] = ""
+    seq: Annotated[int | None, Field(description="the record; diff: from")] = None
+    to: Annotated[int | None, Field(description="diff: until")] = None
+    limit: int = 20
+    cursor: str = ""
+    message: Annotated[str, Field(description="revert: why")] = ""
+    expect_branch: str = ""
+
+
+_SHAPES: Final = {shape.__name__: shape for shape in (_EntityShape, _EdgeShape, _EntityKey, _EdgeKey)}
+
+Arguments = QueryArguments | UpsertArguments | DeleteArguments | CheckArguments | HistoryArguments
+
+_EXPECTED: Final = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "an object",
+}
+
+
+def read(model: type[M], given: Mapping[str, Any]) -> tuple[M | None, list[Problem]]:
+    """Return the arguments, or None with everything that is wrong with them. A null stands for an absent argument."""
+    try:
+        return model.model_validate({name: value for name, value in given.items() if value is not None}), []
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=True, include_input=False)
+    problems: dict[str, Problem] = {}
+    for fault in faults:
+        path, value = _place(given, fault["loc"])
+        problem = _problem(model, path, value, fault)
+        before = problems.get(path)
+        if before and before.code == problem.code == "wrong_type":
+            kinds = f"{before.message.split(', not ')[0]} or {_EXPECTED[fault['type']]}"
+            problem = msgspec.structs.replace(before, message=f"{kinds}, not {kind_of(value)}.")
+        problems[path] = problem
+    return None, list(problems.values())
+
+
+def names_of(model: type[BaseModel]) -> list[str]:
+    """Return the names of the arguments, as a client writes them."""
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _place(given: Any, location: tuple[int | str, ...]) -> tuple[str, Any]:
+    """Return the JSON path of a fault and the value there; what pydantic adds about unions is no part of it."""
+    path, value = "$", given
+    for step in location:
+        if isinstance(value, dict) and step in value:
+            path, value = f"{path}.{step}", value[step]
+        elif isinstance(value, list) and isinstance(step, int):
+            path, value = f"{path}[{step}]", value[step]
+        elif path == "$":
+            path, value = f"$.{step}", None
+    return path, value
+
+
+def _problem(model: type[BaseModel], path: str, value: Any, fault: Any) -> Problem:
+    name, allowed = path[2:], names_of(model)
+    if fault["type"] == "extra_forbidden":
+        near = nearest(name, allowed)
+        hint = f"Did you mean {near!r}? " if near else ""
+        return Problem(
+            path, "unknown_argument", f"There is no argument {name!r}.", f"{hint}Allowed: {', '.join(allowed)}."
+        )
+    if fault["type"] == "missing":
+        return Problem(path, "missing_argument", f"`{name}` is missing.", f"Allowed: {', '.join(allowed)}.")
+    if fault["type"] == "literal_error":
+        return Problem(path, "bad_value", f"`{name}` must be {fault['ctx']['expected']}.", "")
+    expected = _EXPECTED.get(fault["type"])
+    if expected is None:
+        return Problem(path, "bad_value", f"`{name}`: {fault['msg']}.", "")
+    hint = ""
+    if expected == "a whole number" and isinstance(value, str) and value.isdecimal():
+        hint = f"Write {value} without quotes."
+    elif expected == "a list" and isinstance(value, str):
+        hint = "Put it in brackets, even if it is only one."
+    return Problem(path, "wrong_type", f"`{name}` must be {expected}, not {kind_of(value)}.", hint)
+
+
+def published(model: type[BaseModel], names: Names, hidden: Collection[str] = ()) -> Schema:
+    """Return the JSON Schema that clients see: local, without titles, with the names of the live schema as enums.
+
+    ``hidden`` are arguments, and values of an argument, that are not offered.
+    """
+    whole = _tidy(model.model_json_schema(by_alias=True), names)
+    whole["properties"] = {name: part for name, part in whole["properties"].items() if name not in hidden}
+    for part in whole["properties"].values():
+        if "enum" in part:
+            part["enum"] = [value for value in part["enum"] if value not in hidden]
+        choices = [choice for choice in part.get("anyOf", []) if choice != {"type": "null"}]
+        if len(choices) == 1:  # a null argument is an absent one; only inside a changeset does it mean something
+            part.pop("anyOf")
+            part.update(choices[0])
+        elif choices:
+            part["anyOf"] = choices
+    return whole
+
+
+def _tidy(part: Schema, names: Names) -> Schema:
+    """Return a schema of pydantic's without what says nothing to a client, and with its marks filled in."""
+    if "x-texts" in part:
+        return {"description": part["description"], "type": "array", "items": {"type": "string"}}
+    kept = {key: _member(key, value, names) for key, value in part.items() if not _says_nothing(key, value)}
+    if "x-names" in kept:
+        kept["enum"] = kept.pop("x-names")
+    if "x-items" in kept:
+        kept["items"] = kept.pop("x-items")
+    if "properties" in kept:
+        kept.pop("description", "")  # the docstring of the model, which speaks to its readers
+    return kept
+
+
+def _member(key: str, value: Any, names: Names) -> Any:
+    if key == "properties":
+        return {name: _tidy(member, names) for name, member in value.items()}
+    if key == "x-names":
+        return list({"entities": names.entities, "edges": names.edges, "either": (*names.entities, "edge")}[value])
+    if key == "x-items":
+        shown = _tidy(_SHAPES[value].model_json_schema(by_alias=True), names)
+        shown.pop("additionalProperties", None)  # there are more members than the ones worth showing
+        return shown
+    if isinstance(value, list):
+        return [_tidy(item, names) if isinstance(item, dict) else item for item in value]
+    return _tidy(value, names) if isinstance(value, dict) else value
+
+
+def _says_nothing(key: str, value: Any) -> bool:
+    return key == "title" or (key == "default" and not value) or (key == "additionalProperties" and value is not False)

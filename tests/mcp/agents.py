@@ -1,0 +1,236 @@
+"""Clients for tests: the SDK's own over real standard streams, and a raw one that sends lines as it likes."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+from anyio.from_thread import start_blocking_portal
+from mcp import Client, StdioServerParameters
+
+from tests.support.repos import git_env
+
+ROOT = Path(__file__).resolve().parents[2]
+MODES = ("legacy", "2026-07-28")
+SERVER = (sys.executable, "-m", "kbmcp.server")
+WAIT_S = 30.0
+
+
+def server_env(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    env = git_env({"PYTHONPATH": str(ROOT), **(extra or {})})
+    return {name: value for name, value in env.items() if not name.startswith("COV_")}
+
+
+class Agent:
+    """A synchronous face of the SDK's client."""
+
+    def __init__(self, client: Client, portal: Any) -> None:
+        self._client = client
+        self._portal = portal
+
+    @property
+    def instructions(self) -> str:
+        return self._client.instructions or ""
+
+    @property
+    def protocol_version(self) -> str:
+        return self._client.protocol_version
+
+    def tools(self) -> list[types.Tool]:
+        return self._portal.call(self._client.list_tools).tools
+
+    def listing(self) -> str:
+        """Return the result of ``tools/list`` as it went over the wire."""
+        result = self._portal.call(self._client.list_tools)
+        return json.dumps(result.model_dump(mode="json", by_alias=True, exclude_none=True), separators=(",", ":"))
+
+    def result(self, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
+        return self._portal.call(self._client.call_tool, name, dict(arguments))
+
+    def call(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """Call a tool, insist that it succeeds, and return its answer."""
+        result = self.result(name, {key.removesuffix("_"): value for key, value in arguments.items()})
+        assert not result.is_error, text_of(result)
+        return answer_of(result)
+
+    def refused(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """Call a tool, insist that it fails, and return the error."""
+        result = self.result(name, {key.removesuffix("_"): value for key, value in arguments.items()})
+        assert result.is_error, text_of(result)
+        return answer_of(result)["error"]
+
+
+def text_of(result: types.CallToolResult) -> str:
+    [block] = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+def answer_of(result: types.CallToolResult) -> dict[str, Any]:
+    """Return an answer, after a look at both of its forms."""
+    found = json.loads(text_of(result))
+    assert found == result.structured_content
+    return found
+
+
+@contextmanager
+def agent(
+    root: Path, *options: str, mode: str = "legacy", env: Mapping[str, str] | None = None, name: str = "tester"
+) -> Iterator[Agent]:
+    """Start a server of its own for an agent that speaks one of the two eras."""
+    command, *arguments = SERVER
+    parameters = StdioServerParameters(
+        command=command, args=[*arguments, "-C", str(root), *options], env=server_env(env), cwd=ROOT
+    )
+    info = types.Implementation(name=name, version="1.2")
+    with start_blocking_portal() as portal:
+        client = Client(parameters, mode=mode, client_info=info, read_timeout_seconds=WAIT_S)
+        connection = portal.wrap_async_context_manager(client)
+        try:
+            yield Agent(connection.__enter__(), portal)
+        finally:  # what a test raises is none of the connection's business, and stays as it was raised
+            connection.__exit__(None, None, None)
+
+
+class Raw:
+    """A server process, the lines that it wrote, and a hand to write any bytes to it."""
+
+    def __init__(self, root: Path, options: Sequence[str] = (), env: Mapping[str, str] | None = None) -> None:
+        self.process = subprocess.Popen(
+            [*SERVER, "-C", str(root), *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=server_env(env),
+            cwd=ROOT,
+        )
+        self.lines: list[bytes] = []
+        self._arrived: queue.Queue[bytes] = queue.Queue()
+        self.errors = b""
+        self._readers = [threading.Thread(target=reader, daemon=True) for reader in (self._read, self._read_errors)]
+        self._others: list[dict[str, Any]] = []
+
+    def start(self, *, reads: bool = True) -> Raw:
+        for reader in self._readers if reads else self._readers[1:]:
+            reader.start()
+        return self
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self.lines.append(line)
+            self._arrived.put(line)
+
+    def _read_errors(self) -> None:
+        assert self.process.stderr
+        for line in self.process.stderr:
+            self.errors += line
+
+    def write(self, data: bytes) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def send(self, method: str, params: Mapping[str, Any] | None = None, key: int | str | None = None) -> None:
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+        message |= {"params": dict(params)} if params is not None else {}
+        message |= {"id": key} if key is not None else {}
+        self.write(json.dumps(message).encode() + b"\n")
+
+    def greet(self) -> dict[str, Any]:
+        """Open the connection as clients of the older era do, and return the server's answer."""
+        client = {"name": "raw", "version": "1"}
+        self.send("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}, "hello")
+        answer = self.reply("hello")
+        self.send("notifications/initialized")
+        return answer
+
+    def call(self, key: int | str, name: str, arguments: Mapping[str, Any] | None = None) -> None:
+        self.send("tools/call", {"name": name} | ({"arguments": dict(arguments)} if arguments is not None else {}), key)
+
+    def reply(self, key: int | str, wait_s: float = WAIT_S) -> dict[str, Any]:
+        """Return the answer to a request, whatever comes before it."""
+        for message in self._others:
+            if message.get("id") == key:
+                self._others.remove(message)
+                return message
+        while True:
+            message = json.loads(self._arrived.get(timeout=wait_s))
+            if message.get("id") == key:
+                return message
+            self._others.append(message)
+
+    def answer(self, key: int | str) -> dict[str, Any]:
+        """Return what a call of a tool answered."""
+        return json.loads(self.reply(key)["result"]["content"][0]["text"])
+
+    def close(self, wait_s: float = WAIT_S) -> int:
+        """Close the server's input, wait for its end and return its status."""
+        if self.process.stdin and not self.process.stdin.closed:
+            self.process.stdin.close()
+        return self.ended(wait_s)
+
+    def ended(self, wait_s: float = WAIT_S) -> int:
+        status = self.process.wait(wait_s)
+        for reader in self._readers:
+            if reader.is_alive():
+                reader.join(wait_s)
+        return status
+
+    def destroy(self) -> None:
+        self.process.kill()
+        self.process.wait(WAIT_S)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream and not stream.closed:
+                stream.close()
+
+    def assert_only_messages(self) -> None:
+        """Insist that every line on standard output is a message of JSON-RPC."""
+        for line in self.lines:
+            message = types.jsonrpc_message_adapter.validate_json(line)
+            assert message.jsonrpc == "2.0"
+
+
+@contextmanager
+def raw(root: Path, *options: str, env: Mapping[str, str] | None = None, reads: bool = True) -> Iterator[Raw]:
+    server = Raw(root, options, env).start(reads=reads)
+    try:
+        yield server
+    finally:
+        server.destroy()
+
+
+def pages_of(agent_: Agent, name: str, key: str, **arguments: Any) -> Iterator[list[Any]]:
+    """Yield the rows of one page after the other, and insist that each page keeps to its budget."""
+    cursor: dict[str, str] = {}
+    while True:
+        result = agent_.result(name, arguments | cursor)
+        assert not result.is_error, text_of(result)
+        assert len(text_of(result)) <= 20_000
+        answer = answer_of(result)
+        yield answer[key]
+        if not answer["next_cursor"]:
+            return
+        cursor = {"cursor": answer["next_cursor"]}
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold the lock of a branch's store, as a writer of another process would."""
+    import fcntl
+
+    fd = os.open(directory / "lock", os.O_RDWR)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)

@@ -1,0 +1,110 @@
+"""The branch of a call is the one that is checked out when the call is made."""
+
+from __future__ import annotations
+
+import time
+
+from tests.mcp.agents import agent, locked, raw
+from tests.support.repos import add_worktree, git, make_repository
+
+
+def entity(key):
+    return {"id": key, "type": "req", "title": key, "status": "open"}
+
+
+def test_a_switch_between_two_calls_is_followed(project):
+    with agent(project.root) as found:
+        assert found.call("kb_upsert", entities=[entity("ON-MAIN")])["branch"] == "main"
+        project.switch("feature/login", create=True)
+        answer = found.call("kb_upsert", entities=[entity("ON-FEATURE")])
+        assert answer["branch"] == "feature/login"
+        assert "first use of feature/login" in answer["note"]
+        assert found.call("kb_query")["total"] == 2
+        project.switch("main")
+        answer = found.call("kb_query")
+        assert (answer["branch"], answer["total"], answer.get("note")) == ("main", 1, None)
+
+
+def test_an_expected_branch_is_insisted_on(project):
+    with agent(project.root) as found:
+        error = found.refused("kb_upsert", entities=[entity("A")], expect_branch="feature")
+        assert (error["code"], error["old"], error["new"]) == ("branch_moved", "feature", "main")
+        assert "Nothing was written" in error["message"]
+        version = found.call("kb_upsert", entities=[entity("A")], expect_branch="main")["seq"]
+        target = {"id": "A", "expected_version": version}
+        assert found.refused("kb_delete", entities=[target], expect_branch="feature")["code"] == "branch_moved"
+        assert found.refused("kb_history", action="revert", seq=1, expect_branch="x")["code"] == "branch_moved"
+        assert found.call("kb_query")["total"] == 1
+
+
+def test_a_move_of_head_during_a_write_refuses_it(project):
+    project.apply(entities=[entity("BEFORE")])
+    git(project.root, "branch", "other")
+    with raw(project.root) as server:
+        server.greet()
+        server.call(1, "kb_query")
+        server.answer(1)
+        with locked(project.workspace().directory_of("main")):
+            server.call(2, "kb_upsert", {"entities": [entity("DURING")]})
+            time.sleep(0.3)
+            project.switch("other")
+        error = server.answer(2)["error"]
+        assert (error["code"], error["old"], error["new"]) == ("branch_moved", "main", "other")
+        assert error["retryable"] is True
+        assert server.close() == 0
+    for branch in ("main", "other"):
+        assert project.view(branch).nodes(["DURING"]) == []
+
+
+def test_a_named_branch_stays_whatever_is_checked_out(project):
+    project.apply(entities=[entity("A")])
+    with agent(project.root, "--branch", "main") as found:
+        project.switch("feature", create=True)
+        assert found.call("kb_upsert", entities=[entity("B")])["branch"] == "main"
+    with agent(project.root, "--branch", "no-such") as found:
+        assert found.refused("kb_query")["code"] == "unknown_branch"
+
+
+def test_two_worktrees_have_two_branches_and_one_kb(project, tmp_path):
+    project.apply(entities=[entity("A")])
+    linked = add_worktree(project.root, tmp_path / "linked", "side")
+    with agent(project.root) as here, agent(linked) as there:
+        assert there.call("kb_upsert", entities=[entity("SIDE")])["branch"] == "side"
+        assert here.call("kb_query")["total"] == 1
+        assert there.call("kb_query")["total"] == 2
+    assert not (linked / ".kb").exists()
+
+
+def test_a_detached_head_can_be_written(project):
+    project.apply(entities=[entity("A")])
+    git(project.root, "switch", "--quiet", "--detach")
+    with agent(project.root) as found:
+        answer = found.call("kb_upsert", entities=[entity("B")])
+        assert answer["branch"].startswith("detached:")
+        assert found.call("kb_query")["total"] == 2
+
+
+def test_outside_of_a_repository_the_server_starts_and_the_tools_say_why_not(tmp_path):
+    with agent(tmp_path) as found:
+        assert len(found.tools()) == 5
+        error = found.refused("kb_query")
+        assert error["code"] == "not_a_repository"
+        assert "-C PATH" in error["hint"]
+        make_repository(tmp_path)
+        error = found.refused("kb_upsert", entities=[entity("A")])
+        assert error["code"] == "not_initialised"
+        assert "kb init" in error["hint"]
+        assert "Nothing was written" in error["message"]
+        (tmp_path / ".kb" / "branches").mkdir(parents=True)
+        assert found.call("kb_upsert", entities=[entity("A")])["created"] == ["A"]
+
+
+def test_a_folder_that_does_not_exist_is_told_by_the_tools(tmp_path):
+    with agent(tmp_path / "nowhere") as found:
+        assert found.refused("kb_check")["code"] == "not_a_repository"
+
+
+def test_git_variables_of_the_caller_are_not_followed(project, tmp_path):
+    other = make_repository(tmp_path / "other", branch="elsewhere")
+    with agent(project.root, env={"GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other)}) as found:
+        assert found.call("kb_query")["branch"] == "main"

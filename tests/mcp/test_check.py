@@ -1,0 +1,78 @@
+"""What ``kb_check`` answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mcp.agents import agent, pages_of
+from tests.support.project import req
+
+COUNT = 150
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stored(shared):
+    shared.apply(
+        entities=[
+            {"id": f"REQ-{number:03}", "type": "req", "title": "t" * 80, "status": "open", "priority": "must"}
+            for number in range(COUNT)
+        ]
+    )
+
+
+def test_violations_come_with_the_rules_that_ran(each_era):
+    answer = each_era.call("kb_check", limit=5)
+    assert (answer["branch"], answer["seq"], answer["ok"]) == ("main", 1, False)
+    assert set(answer["violations"][0]) == {"rule", "severity", "id", "message", "hint", "source"}
+    assert {rule["status"] for rule in answer["rules"]} == {"ran"}
+    assert answer["total"] > len(answer["violations"]) == 5
+    assert "repeat the call with this next_cursor" in answer["note"]
+
+
+def test_paging_gives_every_violation_once(kb):
+    pages = list(pages_of(kb, "kb_check", "violations"))
+    found = [(one["rule"], one["id"], one["message"]) for page in pages for one in page]
+    assert len(found) == len(set(found)) == kb.call("kb_check", limit=1)["total"] >= COUNT
+    assert [one["severity"] for page in pages for one in page] == sorted(
+        one["severity"] for page in pages for one in page
+    )
+
+
+def test_rules_and_ids_narrow_it(kb):
+    rule = kb.call("kb_check", limit=1)["violations"][0]["rule"]
+    answer = kb.call("kb_check", rules=[rule], ids=["REQ-007"])
+    assert {(one["rule"], one["id"]) for one in answer["violations"]} == {(rule, "REQ-007")}
+    assert [one["id"] for one in answer["rules"]] == [rule]
+    error = kb.refused("kb_check", rules=["no-such-rule"])
+    assert error["code"] == "not_found"
+
+
+def test_a_cursor_belongs_to_its_request(kb):
+    cursor = kb.call("kb_check", limit=1)["next_cursor"]
+    assert kb.refused("kb_check", ids=["REQ-001"], cursor=cursor)["code"] == "invalid_query"
+    assert kb.refused("kb_check", limit=0)["code"] == "invalid_query"
+
+
+def test_pages_go_on_although_violations_are_mended_meanwhile(shared, kb):
+    first = kb.call("kb_check", limit=3)
+    mended = first["violations"][2]["id"]
+    shared.apply(entities=[{"id": mended, "priority": "could"}])
+    following = kb.call("kb_check", limit=3, cursor=first["next_cursor"])
+    before = {(one["rule"], one["id"]) for one in first["violations"]}
+    assert not before & {(one["rule"], one["id"]) for one in following["violations"]}
+
+
+def test_the_rules_of_the_project_run_too(project):
+    project.write(
+        {".kb/rules/own.yaml": "rules: [{id: no-x, severity: error, sql: \"select id, 'is x' as message from node\"}]"}
+    )
+    project.sync({"docs/requirements/a.md": req("REQ-1")})
+    with agent(project.root) as found:
+        answer = found.call("kb_check", rules=["no-x"])
+        assert [(one["id"], one["message"]) for one in answer["violations"]] == [("REQ-1", "is x")]
+        project.write({".kb/rules/own.yaml": "rules: [{id: no-x, sql: select nonsense from node}]"})
+        answer = found.call("kb_check")
+        assert answer["ok"] is False
+        assert next(rule for rule in answer["rules"] if rule["id"] == "no-x")["status"] == "not_run"
+        project.write({".kb/rules/own.yaml": "rules: ["})
+        assert found.refused("kb_check")["code"] == "invalid_config"

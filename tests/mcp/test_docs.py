@@ -1,0 +1,59 @@
+"""The examples in docs/mcp.md come back as shown, and every argument has its place on the page."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+
+import pytest
+
+from kbmcp.spelling import spelled
+from kbmcp.tools import TOOLS
+from kbmcp.wire import names_of
+from tests.mcp.agents import ROOT, agent, answer_of
+
+PAGE = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
+EXAMPLE = re.compile(
+    r"<!-- call: (\w+) -->\n```json\n(.*?)```\n\n<!-- (answers|fails) -->\n```json\n(.*?)```", re.DOTALL
+)
+MANY = "…"
+
+
+def as_shown(found, shown):
+    """Tell whether an answer is as the page shows it; a text that ends in … stands for any that begins so."""
+    if isinstance(shown, str) and shown.endswith(MANY):
+        return isinstance(found, str) and found.startswith(shown.removesuffix(MANY))
+    if isinstance(shown, dict):
+        return (
+            isinstance(found, dict)
+            and list(found) == list(shown)
+            and all(as_shown(found[key], shown[key]) for key in shown)
+        )
+    if isinstance(shown, list):
+        return isinstance(found, list) and len(found) == len(shown) and all(map(as_shown, found, shown))
+    return found == shown
+
+
+def test_every_example_comes_back_as_shown(project):
+    examples = EXAMPLE.findall(PAGE)
+    assert len(examples) == PAGE.count("<!-- call:") >= len(TOOLS)
+    with agent(project.root) as found:
+        for name, request, outcome, shown in examples:
+            result = found.result(name, json.loads(request))
+            answer = answer_of(result)
+            assert result.is_error is (outcome == "fails")
+            assert as_shown(answer, json.loads(shown)), f"{name} {request} answered {json.dumps(answer, indent=1)}"
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.key)
+def test_every_argument_is_on_the_page(tool):
+    section = PAGE.partition(f"\n## {spelled(tool.key, is_dotted=False)}\n")[2].partition("\n## ")[0]
+    table = [line for line in section.splitlines() if line.startswith("| `")]
+    listed = [name for line in table for name in re.findall(r"`(\w+)`", line.split("|")[1])]
+    assert sorted(listed) == sorted(names_of(tool.model))
+
+
+def test_the_configurations_can_be_used():
+    for language, text in re.findall(r"```(json|toml)\n(.*?)```", PAGE.partition("### Options")[0], re.DOTALL):
+        assert "kb-mcp" in str(json.loads(text) if language == "json" else tomllib.loads(text))

@@ -1,0 +1,133 @@
+"""What ``kb_history`` answers: log, show, diff and revert."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.mcp.agents import agent, answer_of, pages_of, text_of
+
+COUNT = 45
+
+
+def entity(key, **fields):
+    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open", **fields}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stored(shared):
+    """Records 1 to 45 make an entity each; 46 makes many, 47 one with long values, 48 changes it."""
+    for number in range(COUNT):
+        shared.apply(entities=[entity(f"E-{number:02}", owner="o" * 300)], message=f"number {number}")
+    edges = [{"type": "depends_on", "from": f"M-{number:03}", "to": "E-00"} for number in range(1, 200)]
+    shared.apply(entities=[entity(f"M-{number:03}") for number in range(200)], edges=edges)
+    shared.apply(entities=[entity("LONG", attributes={"body": "x" * 60_000}, tags=["t" * 40] * 500)])
+    shared.apply(entities=[{"id": "LONG", "attributes": {"body": "y" * 60_000}}])
+
+
+def test_the_log_says_who_changed_what(each_era):
+    answer = each_era.call("kb_history", action="log", limit=3)
+    assert (answer["branch"], answer["seq"], answer["total"]) == ("main", COUNT + 3, COUNT + 3)
+    assert [one["seq"] for one in answer["records"]] == [COUNT + 3, COUNT + 2, COUNT + 1]
+    assert answer["records"][2]["summary"] == {"created": 200, "updated": 0, "deleted": 0, "edges": 199}
+    assert answer["records"][0]["actor"] == "tester"
+    assert answer["note"].startswith("45 of 48 follow")
+
+
+def test_paging_the_log_gives_every_record_once(kb):
+    pages = list(pages_of(kb, "kb_history", "records", action="log", limit=20))
+    assert [one["seq"] for page in pages for one in page] == list(range(COUNT + 3, 0, -1))
+
+
+def test_the_log_of_one_entity(kb):
+    answer = kb.call("kb_history", action="log", id="LONG", limit=1)
+    assert ([one["seq"] for one in answer["records"]], answer["total"]) == ([COUNT + 3], 2)
+    following = kb.call("kb_history", action="log", id="LONG", limit=1, cursor=answer["next_cursor"])
+    assert ([one["seq"] for one in following["records"]], following["next_cursor"]) == ([COUNT + 2], None)
+    assert kb.refused("kb_history", action="log", id="NOPE")["code"] == "not_found"
+
+
+def test_a_page_of_the_log_is_not_moved_by_new_records(project):
+    for number in range(4):
+        project.apply(entities=[entity(f"A-{number}")])
+    with agent(project.root) as found:
+        first = found.call("kb_history", action="log", limit=2)
+        project.apply(entities=[entity("LATE")])
+        second = found.call("kb_history", action="log", limit=2, cursor=first["next_cursor"])
+        assert [one["seq"] for one in first["records"] + second["records"]] == [4, 3, 2, 1]
+        assert second["next_cursor"] is None
+
+
+def test_a_record_is_shown_with_before_and_after(kb):
+    answer = kb.call("kb_history", action="show", seq=1)
+    [operation] = answer["operations"]
+    assert (answer["seq"], answer["message"], operation["id"], operation["before"]) == (1, "number 0", "E-00", None)
+    assert operation["after"]["title"] == "Title of E-00"
+    error = kb.refused("kb_history", action="show", seq=99)
+    assert error["code"] == "not_found"
+
+
+@pytest.mark.parametrize("seq", [COUNT + 2, COUNT + 3])
+def test_a_record_with_long_values_is_cut_and_says_so(seq, kb):
+    result = kb.result("kb_history", {"action": "show", "seq": seq})
+    answer = answer_of(result)
+    assert len(text_of(result)) <= 20_000
+    assert "Long values are cut: kb_query" in answer["note"]
+    assert "(60000 characters)" in json.dumps(answer["operations"], ensure_ascii=False)
+
+
+def test_paging_a_record_gives_every_operation_once(kb):
+    pages = list(pages_of(kb, "kb_history", "operations", action="show", seq=COUNT + 1, limit=100))
+    found = [one for page in pages for one in page]
+    assert sorted(one["id"] for one in found if one["element"] == "entity") == [f"M-{at:03}" for at in range(200)]
+    assert sum(one["element"] == "edge" for one in found) == 199
+
+
+def test_a_diff_has_what_changed_between_two_seqs(kb):
+    answer = kb.call("kb_history", action="diff", seq=1, to=3)
+    assert (answer["from"], answer["to"]) == (1, 3)
+    assert [(one["id"], one["change"]) for one in answer["entities"]] == [("E-01", "created"), ("E-02", "created")]
+    back = kb.call("kb_history", action="diff", seq=3, to=1)
+    assert {one["change"] for one in back["entities"]} == {"deleted"}
+    assert kb.refused("kb_history", action="diff", seq=1, to=999)["code"] == "invalid_query"
+
+
+def test_paging_a_diff_gives_every_element_once(kb):
+    pages = list(pages_of(kb, "kb_history", "entities", action="diff", seq=COUNT, limit=300))
+    found = [one["id"] for page in pages for one in page]
+    assert sorted(found) == sorted({*found})
+    assert len(found) == 201
+
+
+@pytest.mark.parametrize("action", ["show", "diff", "revert"])
+def test_an_action_that_needs_a_record_says_so(action, kb):
+    error = kb.refused("kb_history", action=action)
+    assert error["details"][0]["path"] == "$.seq"
+    assert "kb_history with action log" in error["hint"]
+
+
+def test_an_agent_undoes_its_own_mistake(project):
+    project.apply(entities=[entity("A"), entity("B")])
+    with agent(project.root) as found:
+        mistake = found.call("kb_upsert", entities=[{"id": "A", "title": "Oops"}, entity("C")])
+        undone = found.call("kb_history", action="revert", seq=mistake["seq"], message="my mistake")
+        assert (undone["updated"], undone["deleted"]) == (["A"], ["C"])
+        assert found.call("kb_query", ids=["A"])["entities"][0]["title"] == "Title of A"
+        assert found.call("kb_history", action="log", limit=1)["records"][0]["message"] == "my mistake"
+        again = found.call("kb_history", action="revert", seq=undone["seq"])
+        assert again["created"] == ["C"]
+
+
+def test_a_revert_that_would_undo_later_work_is_refused(project):
+    with agent(project.root) as found:
+        first = found.call("kb_upsert", entities=[entity("A")])["seq"]
+        changed = found.call("kb_upsert", entities=[{"id": "A", "title": "Second"}])["seq"]
+        found.call("kb_upsert", entities=[{"id": "A", "title": "Third"}])
+        for seq in (first, changed):
+            error = found.refused("kb_history", action="revert", seq=seq)
+            assert error["code"] == "revert_conflict"
+            assert "--force" not in error["hint"]
+            assert "kb_history" in error["hint"]
+            assert "nothing was written" in error["message"].lower()
+        assert found.call("kb_query", ids=["A"])["entities"][0]["title"] == "Third"

@@ -1,0 +1,172 @@
+"""Laws of what leaves the server: escaping keeps the meaning, and cutting keeps to the room and says what it cut."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbcore import errors
+from kbcore.errors import KBError
+from kbmcp import hints, replies
+from kbmcp.cutting import cut_entity, part_of
+from kbmcp.spelling import in_words
+from kbmcp.tools import TOOLS
+
+ODD = '\x00\x1b\x7f\x9b\xad\u061c\u200b\u200d\u200e\u202e\u2028\u2066\ufeff\ud800\U000e0041"\\\n é日👩'
+texts = st.text(st.sampled_from(ODD) | st.characters(), max_size=60)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts,
+    lambda inner: st.lists(inner, max_size=8) | st.dictionaries(texts, inner, max_size=8),
+    max_leaves=30,
+)
+names = st.text(st.characters(codec="ascii", categories=["Ll"]), min_size=1, max_size=8)
+entities = st.fixed_dictionaries(
+    {"id": st.text(max_size=200), "title": texts.map(lambda text: text * 50)},
+    optional={
+        "tags": st.lists(texts, max_size=60),
+        "attributes": st.dictionaries(names, values | texts.map(lambda text: text * 100), max_size=40),
+    },
+)
+
+
+@given(values)
+def test_escaping_keeps_the_meaning_and_lets_nothing_unsafe_out(value):
+    text = replies.text_of(value)
+    assert json.loads(text) == value
+    for character in text:
+        assert unicodedata.category(character) not in {"Cc", "Cs", "Zl", "Zp"}
+        assert unicodedata.bidirectional(character) not in {
+            "LRE",
+            "RLE",
+            "LRO",
+            "RLO",
+            "PDF",
+            "LRI",
+            "RLI",
+            "FSI",
+            "PDI",
+        }
+        assert not 0xE0000 <= ord(character) <= 0xE0FFF
+
+
+@given(st.text(max_size=300), st.integers(5, 100))
+def test_foreign_text_becomes_one_short_visible_line(text, most):
+    shown = replies.visible(text, most)
+    assert len(shown) <= most
+    assert all(unicodedata.category(character) not in {"Cc", "Cs", "Zl", "Zp"} for character in shown)
+
+
+@given(entities, st.integers(1500, 6000))
+def test_an_entity_is_cut_to_its_room_and_every_cut_is_named(entity, room):
+    kept, cuts = cut_entity(entity, room)
+    assert replies.length_of(kept) <= room
+    named = {cut["field"] for cut in cuts}
+
+    def flat(shown):
+        found = {name: value for name, value in shown.items() if name != "attributes"}
+        return found | {f"attributes.{name}": value for name, value in shown.get("attributes", {}).items()}
+
+    whole, shown = flat(entity), flat(kept)
+    assert shown["id"] == entity["id"] or "id" in named
+    assert {name: value for name, value in whole.items() if name not in named} == {
+        name: value for name, value in shown.items() if name not in named
+    }
+    for cut in cuts:
+        assert (cut["shown"] == 0) is (cut["field"] not in shown)
+        assert cut["shown"] < cut["characters"]
+
+
+@given(values, st.integers(200, 3000))
+def test_any_value_can_be_cut_to_its_room(value, room):
+    shown = replies.cut_deep(value, room)
+    assert replies.length_of(shown) <= room
+    assert shown == value or replies.length_of(value) > room
+
+
+@given(texts.map(lambda text: text * 900))
+def test_the_parts_of_a_value_make_it_whole(value):
+    pieces, offset = [], 0
+    while True:
+        part, following = part_of({"id": "A", "title": value}, "title", offset)
+        assert replies.length_of(part) < replies.PAGE_CHARS
+        pieces.append(part["text"])
+        if not following:
+            break
+        assert following > offset
+        offset = following
+    assert "".join(pieces) == value
+
+
+@given(st.lists(st.lists(texts, max_size=40), min_size=1, max_size=4), st.integers(600, 2000))
+def test_fitting_lists_counts_what_it_leaves_out(lists, most):
+    whole = {f"list{at}": items for at, items in enumerate(lists)}
+    payload = dict(whole)
+    fitted = replies.fit(payload, [(name, payload) for name in whole], most)
+    assert replies.length_of(fitted) <= most
+    for name, items in whole.items():
+        assert fitted[name] == items[: len(fitted[name])]
+        assert len(items) - len(fitted[name]) == fitted.get("omitted", {}).get(name, 0)
+
+
+def classes(parent=KBError):
+    for child in parent.__subclasses__():
+        if child.code and child.__module__ == errors.__name__:
+            yield child
+        yield from classes(child)
+
+
+@pytest.mark.parametrize("kind", [*classes()], ids=lambda kind: kind.code)
+@pytest.mark.parametrize("key", [tool.key for tool in TOOLS])
+def test_every_error_has_a_remedy_that_an_agent_can_follow(kind, key):
+    hint = in_words(hints.hint_for(kind("It went wrong."), key), is_dotted=False)
+    assert hint.endswith((".", "!"))
+    assert "{" not in hint
+    assert "--force" not in hint
+    for command in ("kb query", "kb show", "kb check", "kb log", "kb revert", "kb COMMAND"):
+        assert command not in hint
+    assert hints.hint_for(kind("It went wrong.", hint="Do this."), key) == "Do this."
+
+
+def test_a_write_that_failed_says_that_nothing_was_written():
+    found = replies.explain(errors.StorageFull("The disk is full"), "Free some space.", {}, writes=True)
+    assert found["error"]["message"] == "The disk is full. Nothing was written."
+    uncertain = replies.explain(errors.CommitUncertain("The disk failed."), "Send it again.", {}, writes=True)
+    assert "Nothing was written" not in uncertain["error"]["message"]
+    read = replies.explain(errors.NotFound("There is no A."), "Look for it.", {}, writes=False)
+    assert read["error"]["message"] == "There is no A."
+
+
+def test_a_bug_is_told_as_one_and_the_next_call_works(project):
+    import anyio
+
+    from kbmcp.calls import Client, Options, Service
+    from kbmcp.tools import Tool, answer
+
+    def breaks(call, asked):
+        raise ZeroDivisionError("secret path")
+
+    async def run():
+        service = Service(Options(project.root, env=project.machine.env))
+        try:
+            good = TOOLS[0]
+            broken = msgspec.structs.replace(good, run=breaks)
+            assert isinstance(broken, Tool)
+            first = await anyio.to_thread.run_sync(answer, service, broken, {}, Client())
+            second = await anyio.to_thread.run_sync(answer, service, good, {}, Client())
+        finally:
+            service.close()
+        return first.structured_content, second.structured_content
+
+    failed, worked = anyio.run(run)
+    assert (failed["error"]["code"], failed["error"]["applied"], failed["branch"]) == (
+        "internal_error",
+        "unknown",
+        "main",
+    )
+    assert "secret" not in json.dumps(failed)
+    assert worked["entities"] == []

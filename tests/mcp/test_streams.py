@@ -1,0 +1,293 @@
+"""The server on its standard streams: what it reads, what it writes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.mcp.agents import ROOT, SERVER, locked, raw, server_env
+from tests.support.project import Project
+
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+
+
+def upsert(key: str) -> dict[str, object]:
+    """Return a changeset of two entities and an edge, which must come whole or not at all."""
+    entities = [{"id": f"{key}-{end}", "type": "req", "title": key, "status": "open"} for end in "ab"]
+    return {"entities": entities, "edges": [{"type": "depends_on", "from": f"{key}-a", "to": f"{key}-b"}]}
+
+
+def assert_whole(project: Project, key: str) -> bool:
+    """Insist that a changeset of ``upsert`` is there whole or not at all, and tell which."""
+    found = len(project.view().nodes([f"{key}-a", f"{key}-b"])) + len(project.view().touching([f"{key}-a"]))
+    assert found in {0, 3}
+    return found == 3
+
+
+@pytest.fixture
+def started(project):
+    """A project whose branch has its store."""
+    project.apply(**upsert("first"))
+    return project
+
+
+def test_garbage_is_left_out_and_the_server_lives_on(shared):
+    with raw(shared.root) as server:
+        server.greet()
+        for line in (b"", b"garbage", b"{", b"[]", b"null", b'"text"', b"\xff\xfe\x00", b"[" * 5000, b'{"id":1}'):
+            server.write(line + b"\n")
+        server.write(b'[{"jsonrpc":"2.0","id":5,"method":"ping"}]\n')
+        server.write(b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n')
+        server.write(b'{"jsonrpc":"2.0","method":"notifications/unknown"}\n')
+        server.send("no/such/method", {}, 7)
+        assert server.reply(7)["error"]["code"] == -32601
+        server.call(8, "kb_query", {"limit": 1})
+        assert server.answer(8)["branch"] == "main"
+        assert server.close() == 0
+        server.assert_only_messages()
+        assert "was left out" in server.errors.decode()
+
+
+def test_a_request_that_cannot_be_read_is_answered_if_it_says_which_it_is(shared):
+    with raw(shared.root) as server:
+        server.greet()
+        half = b'{"jsonrpc":"2.0","id":"half","method":"tools/call","params":{"name":"kb_query","arguments":{"text":"'
+        server.write(half + b'\\ud800"}}}\n')
+        assert server.reply("half")["error"]["code"] == -32600
+        server.write(b'{"id":3,"method":"ping"}\n')
+        assert server.reply(3)["error"]["code"] == -32600
+        assert server.close() == 0
+
+
+def test_a_message_beyond_all_measure_is_left_out(shared):
+    with raw(shared.root) as server:
+        server.greet()
+        server.write(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"y" * (33 << 20) + b'"}}\n')
+        server.send("ping", None, 2)
+        assert server.reply(2)["result"] == {}
+        assert server.close() == 0
+        assert "more than" in server.errors.decode()
+
+
+def test_messages_may_come_in_pieces_and_with_any_line_end(shared):
+    with raw(shared.root) as server:
+        server.greet()
+        request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "kb_query"}})
+        for at in range(0, len(request), 20):
+            server.write(request[at : at + 20].encode())
+        server.write(b"\r\n\n")
+        assert server.answer(1)["total"] == 0
+        server.write(b'{"jsonrpc":"2.0","id":2,"method":"ping"}')
+        assert server.close() == 0
+
+
+def test_two_requests_with_one_id_are_both_answered(shared):
+    with raw(shared.root) as server:
+        server.greet()
+        for _ in range(2):
+            server.call(1, "kb_query")
+        assert server.answer(1) == server.answer(1)
+        assert server.close() == 0
+
+
+def test_the_modern_era_needs_no_handshake(shared):
+    with raw(shared.root) as server:
+        server.send("server/discover", {"_meta": ENVELOPE}, 1)
+        found = server.reply(1)["result"]
+        assert "2026-07-28" in found["supportedVersions"]
+        assert found["instructions"].startswith("KB is the memory")
+        server.send("tools/call", {"name": "kb_query", "arguments": {}, "_meta": ENVELOPE}, 2)
+        assert server.answer(2)["branch"] == "main"
+        assert server.close() == 0
+
+
+def test_requests_sent_before_the_end_of_input_are_answered(started):
+    """As in ``printf … | kb-mcp``: the input ends while nothing has been answered yet."""
+    with raw(started.root) as server:
+        server.send("initialize", HELLO, 0)
+        server.send("notifications/initialized")
+        server.call(1, "kb_upsert", upsert("piped"))
+        server.call(2, "kb_query")
+        assert server.close() == 0
+        assert server.answer(1)["applied"] is True
+        assert "entities" in server.answer(2)
+        server.assert_only_messages()
+    assert assert_whole(started, "piped")
+
+
+@pytest.mark.parametrize("ending", ["end of input", signal.SIGTERM, signal.SIGINT])
+def test_a_write_under_way_is_finished_before_the_end(ending, started):
+    with raw(started.root) as server:
+        server.greet()
+        server.call(1, "kb_query")
+        server.answer(1)
+        with locked(started.workspace().directory_of("main")):
+            server.call(2, "kb_upsert", upsert("late"))
+            time.sleep(0.2)
+            if ending == "end of input":
+                server.process.stdin.close()
+            else:
+                server.process.send_signal(ending)
+            time.sleep(0.2)
+            assert server.process.poll() is None
+        assert server.ended() == 0
+        assert server.answer(2)["applied"] is True
+        server.assert_only_messages()
+        assert "Traceback" not in server.errors.decode()
+    assert assert_whole(started, "late")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_an_idle_server_cleanly(number, shared):
+    with raw(shared.root) as server:
+        server.greet()
+        server.process.send_signal(number)
+        assert server.ended(10) == 0
+        assert server.errors == b""
+
+
+def test_a_client_that_does_not_read_cannot_keep_the_server(started):
+    started.apply(entities=[{"id": f"R{at}", "type": "req", "title": "x" * 900, "status": "open"} for at in range(20)])
+    with raw(started.root, reads=False) as server:
+        server.send("initialize", HELLO, 0)
+        server.send("notifications/initialized")
+        for key in range(1, 12):
+            server.call(key, "kb_query", {})
+        time.sleep(1.5)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.ended(10) == 0
+
+
+def test_a_client_that_is_gone_ends_the_server(started):
+    with raw(started.root, reads=False) as server:
+        server.send("initialize", HELLO, 0)
+        server.process.stdout.close()
+        assert server.ended(10) == 0
+        assert "no longer reads" in server.errors.decode()
+        assert "Traceback" not in server.errors.decode()
+
+
+def test_a_cancelled_write_is_whole_or_absent(started):
+    """Cancel at many moments: before the call has its turn, while it plans, while it commits, after it."""
+    delays_s = [0, 0.0005, 0.001, 0.002, 0.003, 0.004, 0.005, 0.006, 0.008, 0.01, 0.012, 0.015, 0.02, 0.03, 0.05]
+    with raw(started.root) as server:
+        server.greet()
+        server.call("warm", "kb_upsert", upsert("warm"))
+        server.answer("warm")
+        for number, delay_s in enumerate(delays_s):
+            server.call(number, "kb_upsert", upsert(f"cut{number}"))
+            time.sleep(delay_s)
+            server.send("notifications/cancelled", {"requestId": number, "reason": "test"})
+        server.call("last", "kb_query")
+        assert server.answer("last")["total"] >= 4
+        answered = {json.loads(line).get("id") for line in server.lines}
+        assert server.close() == 0
+        server.assert_only_messages()
+    written = {number for number in range(len(delays_s)) if assert_whole(started, f"cut{number}")}
+    assert written >= {number for number in range(len(delays_s)) if number in answered}
+
+
+def test_a_write_that_is_cancelled_before_its_turn_is_absent(started):
+    with raw(started.root) as server:
+        server.greet()
+        with locked(started.workspace().directory_of("main")):
+            server.call(1, "kb_upsert", upsert("ahead"))
+            time.sleep(0.5)
+            server.call(2, "kb_upsert", upsert("behind"))
+            time.sleep(0.2)
+            server.send("notifications/cancelled", {"requestId": 2})
+            time.sleep(0.1)
+        assert server.answer(1)["applied"] is True
+        assert server.close() == 0
+        assert 2 not in {json.loads(line).get("id") for line in server.lines}
+    assert assert_whole(started, "ahead")
+    assert not assert_whole(started, "behind")
+
+
+NOISY = """
+import builtins, os, sys
+names = ("duckdb", "mcp", "pydantic", "yaml", "kbcore.workspace", "kbcore.query", "kbmcp.serving")
+class Noise:
+    def find_spec(self, name, path=None, target=None):
+        if name in names:
+            print("noise on import of", name)
+            os.write(1, b"raw noise\\n")
+            os.system("echo noise of a child")
+            sys.stdout.flush()
+        return None
+sys.meta_path.insert(0, Noise())
+import json
+dumps = json.dumps
+def noisy(*arguments, **options):
+    print("noise in a call", flush=True)
+    return dumps(*arguments, **options)
+json.dumps = noisy
+print("noise before anything")
+"""
+
+
+def test_nothing_that_a_dependency_prints_reaches_the_client(started, tmp_path):
+    (tmp_path / "plugin").mkdir()
+    (tmp_path / "plugin" / "sitecustomize.py").write_text(NOISY)
+    path = f"{tmp_path / 'plugin'}:{ROOT}"
+    with raw(started.root, env={"PYTHONPATH": path, "PYTHONUNBUFFERED": ""}) as server:
+        server.greet()
+        server.send("tools/list", {}, 1)
+        server.reply(1)
+        server.call(2, "kb_query", {"limit": 1})
+        assert server.answer(2)["total"] == 2
+        server.call(3, "kb_upsert", upsert("noisy"))
+        assert server.answer(3)["applied"] is True
+        assert server.close() == 0
+        server.assert_only_messages()
+        errors = server.errors.decode()
+    assert "noise before anything" in errors
+    for place in ("noise on import of duckdb", "raw noise", "noise of a child", "noise in a call"):
+        assert place in errors
+    assert len(server.lines) == 4
+
+
+def test_hostile_text_leaves_only_as_escapes(started):
+    hostile = "\x1b[2J\x07\x9b31m \u202eright \u2066iso\u2069 \u200b\ufeff \U000e0041tag \u2028line \x7f"
+    kept = "naïve \u200d\u200c שלום 👩\u200d🚀 日本"
+    with raw(started.root) as server:
+        server.greet()
+        entity = {"id": "H", "type": "req", "title": hostile, "status": "open", "owner": kept}
+        server.call(1, "kb_upsert", {"entities": [entity]})
+        assert server.answer(1)["applied"] is True
+        server.call(2, "kb_query", {"ids": ["H"]})
+        reply = server.reply(2)["result"]
+        text = reply["content"][0]["text"]
+        wire = b"".join(server.lines).decode()
+    for character in set(hostile) - set(" abcdefghijklmnopqrstuvwxyz[J2m31"):
+        assert character not in text
+        assert character not in wire
+    assert kept in text
+    [found] = json.loads(text)["entities"]
+    assert (found["title"], found["owner"]) == (hostile, kept)
+    assert reply["structuredContent"] == json.loads(text)
+
+
+def test_without_streams_the_server_says_so(project):
+    ended = subprocess.run(
+        f"exec {' '.join(SERVER)} <&-",
+        shell=True,
+        capture_output=True,
+        env=server_env(),
+        cwd=ROOT,
+        check=False,
+        text=True,
+    )
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr

@@ -1,0 +1,162 @@
+"""What ``kb_upsert`` and ``kb_delete`` do, and what they answer when they do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mcp.agents import agent, answer_of, raw, text_of
+from tests.support.project import req
+
+
+def entity(key, **fields):
+    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open", **fields}
+
+
+def test_a_changeset_is_written_and_read_back(each_era):
+    test = {"id": "W-T", "type": "test", "title": "t", "status": "active"}
+    edge = {"type": "verified_by", "from": "W-1", "to": "W-T", "confidence": 0.5}
+    each_era.call("kb_upsert", entities=[entity("W-1", tags=["a"]), test], edges=[edge], message="why")
+    [found] = each_era.call("kb_query", ids=["W-1"], edges=True)["entities"]
+    assert found["tags"] == ["a"]
+    assert found["source"] == "mcp:tester"
+    assert found["edges"][0]["to"] == "W-T"
+    assert found["edges"][0]["created_by"] == "tester/1.2"
+
+
+def test_a_dry_run_changes_nothing(kb):
+    before = kb.call("kb_query", limit=1)["seq"]
+    answer = kb.call("kb_upsert", entities=[entity("DRY")], dry_run=True)
+    assert (answer["created"], answer["applied"], answer["dry_run"]) == (["DRY"], False, True)
+    assert kb.call("kb_query", ids=["DRY"]) == kb.call("kb_query", ids=["DRY"]) | {"total": 0, "seq": before}
+
+
+def test_the_same_changeset_takes_effect_once(kb):
+    request = {"changeset_id": "once", "entities": [entity("ONCE")]}
+    first, again = kb.call("kb_upsert", **request), kb.call("kb_upsert", **request)
+    assert (first["duplicate"], again["duplicate"]) == (False, True)
+    assert first["seq"] == again["seq"]
+    error = kb.refused("kb_upsert", changeset_id="once", entities=[entity("TWICE")])
+    assert error["code"] == "changeset_id_reused"
+    assert "Nothing was written" in error["message"]
+
+
+def test_all_faults_of_a_request_are_reported_at_once(kb):
+    error = kb.refused(
+        "kb_upsert",
+        mesage="why",
+        dry_run="yes",
+        entities=[{"id": "", "title": 3}, {"id": "A", "titel": "x"}, 7],
+        edges=[{"type": "verified_by", "from": "A"}],
+    )
+    assert error["code"] == "invalid_changeset"
+    assert {one["path"] for one in error["details"]} == {
+        "$.mesage",
+        "$.dry_run",
+        "$.entities[0].id",
+        "$.entities[0].title",
+        "$.entities[1].titel",
+        "$.entities[2]",
+        "$.edges[0].to",
+    }
+    hints = {one["path"]: one.get("hint", "") for one in error["details"]}
+    assert hints["$.mesage"].startswith("Did you mean 'message'?")
+    assert "kb_upsert" in error["hint"]
+
+
+def test_a_refused_changeset_says_what_was_not_changed_and_what_to_do(kb):
+    error = kb.refused("kb_upsert", edges=[{"type": "depends_on", "from": "W-9", "to": "W-8"}])
+    assert error["applied"] == "no"
+    assert "nothing was written" in error["message"].lower()
+    assert error["details"]
+
+
+def test_a_stale_changeset_is_refused(shared, kb):
+    read = kb.call("kb_upsert", entities=[entity("STALE")])["seq"]
+    shared.apply(entities=[{"id": "STALE", "title": "Theirs"}])
+    error = kb.refused("kb_upsert", entities=[{"id": "STALE", "title": "Mine"}], expected_seq=read)
+    assert error["code"] == "stale_base"
+    assert "kb_query" in error["hint"]
+    assert kb.call("kb_query", ids=["STALE"])["entities"][0]["title"] == "Theirs"
+
+
+def test_facts_of_a_file_name_the_file(project):
+    project.sync({"docs/requirements/a.md": req("FILE-1")})
+    with agent(project.root) as found:
+        error = found.refused("kb_upsert", entities=[{"id": "FILE-1", "title": "Mine"}])
+        assert error["code"] == "derived_fact"
+        assert "docs/requirements/a.md:" in error["message"] + str(error["details"])
+        assert found.call("kb_upsert", entities=[{"id": "FILE-1", "owner": "ann"}])["updated"] == ["FILE-1"]
+
+
+def test_deleting_needs_the_version_that_was_read(kb):
+    version = kb.call("kb_upsert", entities=[entity("GONE")])["seq"]
+    missing = kb.refused("kb_delete", entities=[{"id": "GONE"}])
+    assert missing["details"][0]["path"] == "$.entities[0].expected_version"
+    assert kb.refused("kb_delete", entities=[{"id": "GONE", "expected_version": version - 1}])["code"] == "stale_base"
+    plan = kb.call("kb_delete", entities=[{"id": "GONE", "expected_version": version}], dry_run=True)
+    assert plan["deleted"] == ["GONE"]
+    assert kb.call("kb_delete", entities=[{"id": "GONE", "expected_version": version}])["deleted"] == ["GONE"]
+    assert kb.call("kb_query", ids=["GONE"])["total"] == 0
+
+
+def test_what_others_point_at_is_kept_unless_asked_otherwise(kb):
+    edge = {"type": "depends_on", "from": "C-1", "to": "C-2"}
+    version = kb.call("kb_upsert", entities=[entity("C-1"), entity("C-2")], edges=[edge])["seq"]
+    target = {"id": "C-2", "expected_version": version}
+    error = kb.refused("kb_delete", entities=[target])
+    assert error["applied"] == "no"
+    assert kb.call("kb_delete", entities=[target], cascade=True)["edges"]["deleted"] == 1
+
+
+def test_an_edge_is_deleted_by_its_ends(kb):
+    edge = {"type": "relates_to", "kind": "twin", "from": "E-1", "to": "E-2"}
+    kb.call("kb_upsert", entities=[entity("E-1"), entity("E-2")], edges=[edge])
+    assert kb.call("kb_delete", edges=[edge])["edges"]["deleted"] == 1
+
+
+def test_a_long_answer_keeps_to_its_budget_and_counts_what_it_leaves_out(kb):
+    many = [entity(f"{'MANY' * 20}-{number}") for number in range(600)]
+    result = kb.result("kb_upsert", {"entities": many, "dry_run": True})
+    answer = answer_of(result)
+    assert len(text_of(result)) <= 20_000
+    assert len(answer["created"]) + answer["omitted"]["created"] == 600
+
+
+def test_a_long_error_keeps_to_its_budget(kb):
+    result = kb.result("kb_upsert", {"entities": [{"id": f"BAD-{number}", "x" * 90: 1} for number in range(200)]})
+    answer = answer_of(result)
+    assert len(text_of(result)) <= 10_000
+    assert answer["omitted"]["details"] > 0
+
+
+@pytest.mark.parametrize("size", [5_000_000, 8_000_000])
+def test_an_argument_of_megabytes_is_refused(kb, size):
+    error = kb.refused("kb_upsert", entities=[entity("HUGE", attributes={"body": "x" * size})])
+    assert error["code"] == "limit_exceeded"
+    assert kb.refused("kb_query", text="x" * size)["code"] == "limit_exceeded"
+    assert kb.call("kb_query", ids=["HUGE"])["total"] == 0
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"1e999", b"99999999999999999999999"])
+def test_numbers_that_json_does_not_know_are_refused(number, shared):
+    request = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"kb_upsert","arguments":{"entities":'
+    request += b'[{"id":"N","type":"req","title":"t","status":"open","attributes":{"x":' + number + b"}}]}}}\n"
+    with raw(shared.root) as server:
+        server.greet()
+        server.write(request)
+        error = server.answer(1)["error"]
+    assert [(one["path"], one["code"]) for one in error["details"]] == [("$.entities[0].attributes", "bad_number")]
+
+
+def test_ids_named_twice_are_refused(kb):
+    twice = kb.refused("kb_upsert", entities=[entity("D"), entity("D")])
+    assert twice["details"][0]["code"] == "duplicate"
+
+
+def test_a_client_with_a_hostile_name_is_escaped(project):
+    with agent(project.root, name="evil\x1b[31m\u202e" + "x" * 500) as found:
+        found.call("kb_upsert", entities=[entity("A")])
+    node = project.node("A")
+    assert node is not None
+    assert node.source.startswith("mcp:evil\\u001b[31m\\u202exxx")
+    assert len(node.source) < 100
