@@ -100,7 +100,12 @@ def open_branch(workspace: Workspace, named: str | None) -> tuple[BranchStore, C
 
 
 def _repository_lock(workspace: Workspace) -> Any:
+    """Return the lock of the repository, not yet taken; a fresh clone has only the tracked half of ``.kb``."""
     machine = workspace.machine
+    for folder in (workspace.kb_dir, workspace.kb_dir / BRANCHES):
+        if not files.is_directory(machine.fs, folder):
+            with files.explained(folder, "make"):
+                machine.fs.mkdir(folder)
     path = workspace.kb_dir / BRANCHES / REPOSITORY_LOCK
     return lock.held(machine.fs, machine.clock, path, wait_s=workspace.config.lock_wait_s, command="kb branch")
 

@@ -28,7 +28,7 @@ import msgspec
 Applied = Literal["no", "yes", "unknown"]
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+class Problem(msgspec.Struct, frozen=True):
     """One thing wrong with a request, at one place.
 
     ``path`` is a JSON path such as ``$.entities[0].title``; ``code`` is stable; ``hint`` says what to do;
@@ -40,6 +40,11 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str
     hint: str = ""
     source: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the problem as the contract shows it; ``source`` only where a file states the fact."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return shown if self.source else {name: shown[name] for name in shown if name != "source"}
 
 
 class KBError(Exception):
@@ -77,7 +82,7 @@ class KBError(Exception):
             "hint": self.hint,
             "retryable": self.retryable,
             "applied": self.applied,
-            "details": [msgspec.to_builtins(problem) for problem in self.details],
+            "details": [problem.as_json() for problem in self.details],
             **self.data,
         }
 

@@ -104,8 +104,9 @@ def _stale(found: Findings, path: str, message: str) -> None:
 
 def _check_after(found: Findings, changeset: Changeset, changes: Changes) -> None:
     """Note what can only be seen in the state after the whole changeset."""
+    refused = frozenset(item.id for item in changeset.entities if item.id not in found.state.nodes)
     for edge in changeset.edges:
-        check_ends(found, edge)
+        check_ends(found, edge, refused)
     paths = {item.id: item.path for item in changeset.entities}
     for change in changes.nodes:
         if change.before and change.after and change.before.type != change.after.type:

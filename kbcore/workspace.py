@@ -25,6 +25,7 @@ from kbcore.viewcache import ViewCache
 KB: Final = ".kb"
 CONFIG: Final = "config.json"
 SCHEMA: Final = "schema"
+RULES: Final = "rules"
 BRANCHES: Final = "branches"
 CACHE: Final = "cache"
 REPOSITORY_LOCK: Final = ".lock"
@@ -88,10 +89,13 @@ class Workspace:
     @cached_property
     def schema(self) -> Schema:
         """The schema in force: KB's own and the project's. Raises ``InvalidConfig``."""
-        folder = self.settings_dir / SCHEMA
-        paths = sorted(path for path in folder.iterdir() if path.suffix in _YAML) if folder.is_dir() else []
-        texts = {f"{KB}/{SCHEMA}/{path.name}": _read_text(path) or "" for path in paths}
-        return load_schema(texts)
+        return load_schema(self.texts_in(SCHEMA))
+
+    def texts_in(self, folder: str) -> dict[str, str]:
+        """Return the YAML files of a settings folder, by the path that messages name. Raises ``InvalidConfig``."""
+        directory = self.settings_dir / folder
+        paths = sorted(path for path in directory.iterdir() if path.suffix in _YAML) if directory.is_dir() else []
+        return {f"{KB}/{folder}/{path.name}": _read_text(path) or "" for path in paths}
 
     @cached_property
     def default_branch(self) -> str:

@@ -72,12 +72,15 @@ def _shown(old: Link | None) -> dict[str, Any]:
     return {**old.fields, **stamps}
 
 
-def check_ends(found: Findings, item: EdgeWrite) -> None:
-    """Note what is wrong with the ends of an edge, in the state after the changeset."""
+def check_ends(found: Findings, item: EdgeWrite, refused: frozenset[str]) -> None:
+    """Note what is wrong with the ends of an edge, in the state after the changeset.
+
+    ``refused`` are entities of the changeset that are at fault themselves: that is said once.
+    """
     ends = {"from": item.from_id, "to": item.to_id}
     types = {side: end_type(found, end) for side, end in ends.items()}
     for side, end in ends.items():
-        if types[side] is None:
+        if types[side] is None and end not in refused:
             hint = found.hint_for_id(end) + "Or create it in the same changeset, under `entities`."
             found.wrong(f"{item.path}.{side}", "unknown_entity", f"There is no entity {end!r}.", hint)
     definition = found.schema.edges.get(item.type)

@@ -169,6 +169,14 @@ def test_a_repository_without_kb_says_so_and_nothing_is_made(tmp_path: Path) -> 
     assert not (root / "sub/.kb").exists()
 
 
+def test_a_fresh_clone_with_tracked_settings_works_at_once(project: Project, tmp_path: Path) -> None:
+    commit_files(project.root, {".kb/config.json": "{}", ".kb/.gitignore": "/branches/\n/cache/\n"})
+    git(tmp_path, "clone", "--quiet", project.root, tmp_path / "clone")
+    clone = Project(tmp_path / "clone", is_new=False)
+    assert clone.apply(entities=[req("A")]).seq == 1
+    clone.close()
+
+
 def test_a_new_branch_shares_the_sealed_history_and_its_view(project: Project) -> None:
     project.apply(entities=[req("A")])
     project.close()

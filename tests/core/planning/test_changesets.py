@@ -168,6 +168,12 @@ def test_unknown_names_get_the_nearest_known_one(project: Project) -> None:
     assert "'REQ-100'" in hints["$.edges[1].from"]
 
 
+def test_an_entity_that_is_refused_is_not_reported_again_at_its_edges(project: Project) -> None:
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(entities=[req("A"), {**req("B"), "type": "odd"}], edges=[edge("depends_on", "A", "B")])
+    assert faults(refused.value) == {("$.entities[1].type", "unknown_type")}
+
+
 def test_relates_to_needs_a_kind_and_no_other_edge_takes_one(project: Project) -> None:
     entities = [req("A"), req("B")]
     with pytest.raises(InvalidChangeset) as refused:
