@@ -109,11 +109,15 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known) -> Scan:
         matchers = [(want, compiled(glob), entity_type) for want, glob, entity_type in rules]
         depth = max((_depth(glob) for _, glob, _ in rules), default=0)
         for path, entry in _walk(result, root, folder, depth):
-            if path in result.files:
+            shown = _shown(path)
+            if shown in result.files:
                 continue
             for want, pattern, entity_type in matchers:
                 if pattern.fullmatch(path):
-                    result.files[path] = _found(result, root, Found(path, want, entity_type, ""), entry, known)
+                    blank = Found(shown, want, entity_type, "")
+                    result.files[shown] = (
+                        _found(result, root, blank, entry, known) if shown == path else _misnamed(blank)
+                    )
                     break
     return result
 
@@ -137,6 +141,11 @@ def _depth(glob: str) -> int:
     return glob.count("/") - (fixed.count("/") + 1 if fixed else 0)
 
 
+def _shown(path: str) -> str:
+    """Return a path as text: bytes of a name that are no UTF-8 are written out as escapes."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
 def _walk(result: Scan, root: Path, folder: str, depth: int) -> Iterable[tuple[str, os.DirEntry[str]]]:
     """Yield the files below a folder, in order of path. Links to folders are not followed."""
     try:
@@ -146,7 +155,7 @@ def _walk(result: Scan, root: Path, folder: str, depth: int) -> Iterable[tuple[s
         return
     except OSError as error:
         message = f"The folder cannot be listed: {error.strerror}. What was known of its files is kept."
-        result.blind[folder] = FileProblem(0, "unreadable", message, "Give yourself permission to read it.")
+        result.blind[_shown(folder)] = FileProblem(0, "unreadable", message, "Give yourself permission to read it.")
         return
     for entry in listed:
         path = f"{folder}/{entry.name}" if folder else entry.name
@@ -155,18 +164,21 @@ def _walk(result: Scan, root: Path, folder: str, depth: int) -> Iterable[tuple[s
                 yield from _walk(result, root, path, depth - 1)
         elif entry.is_symlink() and entry.is_dir():
             message = "It is a link to a folder, which is not followed."
-            result.notes[path] = FileProblem(
+            result.notes[_shown(path)] = FileProblem(
                 0, "passed_over", message, "Name the folder itself in .kb/config.json.", "note"
             )
         else:
             yield path, entry
 
 
+def _misnamed(blank: Found) -> Found:
+    return _with_facts(blank, "", _unreadable(f"The name {blank.path!r} is not UTF-8.", "Rename the file."))
+
+
 def _found(result: Scan, root: Path, blank: Found, entry: os.DirEntry[str], known: Known) -> Found:
     """Return what is known of one directory entry, reading it only when its stamp does not hold."""
     path = blank.path
     try:
-        path.encode()
         about = entry.stat(follow_symlinks=True)
         fault = _fault(entry, about, root)
         if fault:
@@ -176,9 +188,6 @@ def _found(result: Scan, root: Path, blank: Found, entry: os.DirEntry[str], know
             result.stamps[path] = stamp
             return msgspec.structs.replace(blank, hash=stamp.hash)
         data = Path(entry.path).read_bytes()
-    except UnicodeEncodeError:
-        shown = path.encode("utf-8", "backslashreplace").decode()
-        return _with_facts(blank, "", _unreadable(f"The name {shown!r} is not UTF-8.", "Rename the file."))
     except FileNotFoundError:
         message = "It is a link to nothing, or went away while it was read."
         return _with_facts(blank, "", _unreadable(message, "Remove the link, or sync again."))

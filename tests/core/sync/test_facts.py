@@ -273,6 +273,18 @@ def test_sync_writes_only_to_the_branch_whose_files_it_reads(project: Project) -
         sync(workspace, "other", AUTHOR, SyncOptions())
 
 
+def test_a_name_that_is_no_text_is_reported_and_nothing_breaks(project: Project) -> None:
+    folder = project.root / REQS / os.fsdecode(b"d\xfe")
+    folder.mkdir(parents=True)
+    (folder / os.fsdecode(b"\xff.md")).write_text(req("REQ-1"))
+    (folder / "fine.md").write_text(req("REQ-2"))
+    answer = project.sync()
+    assert [one.code for _, one in answer.problems] == ["unreadable", "unreadable"]
+    assert all(path.isprintable() for path, _ in answer.problems)
+    assert project.sync().outcome.applied is False
+    assert project.node("REQ-1") is None
+
+
 def test_a_manifest_states_symbols_and_their_edges(project: Project) -> None:
     manifest = (
         "symbols:\n  - id: SYM-1\n    name: login\n    kind: function\n    file: src/a.py\n    line: 3\n"
