@@ -67,9 +67,7 @@ def install(
     return [_guarded(_install_one, place, event) for event in script.EVENTS]
 
 
-def uninstall(
-    repo: Repository, env: Mapping[str, str], *, hooks_path: Path | None = None
-) -> list[HookResult]:
+def uninstall(repo: Repository, env: Mapping[str, str], *, hooks_path: Path | None = None) -> list[HookResult]:
     """Take KB's lines out of the hooks, also out of git's own folder when another one is in use.
 
     A file that holds nothing else is deleted.

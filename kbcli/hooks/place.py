@@ -77,9 +77,7 @@ def find_place(
         active=active,
         is_husky=husky is not None and os.path.realpath(husky) == str(real),
         fallback=fallback if is_in_git_dir else None,
-        is_outside=hooks_path is None
-        and not is_in_git_dir
-        and not _is_within(real, repo.worktree, repo.kb_root),
+        is_outside=hooks_path is None and not is_in_git_dir and not _is_within(real, repo.worktree, repo.kb_root),
         manager="" if hooks_path is not None or husky is not None else _manager(repo.worktree),
     )
 

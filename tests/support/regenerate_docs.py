@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from kbcore.config import default_config_text
 from kbcore.errors import KBError
 from kbcore.schema import CORE
 from kbcore.schema_text import core_schema_text, edge_table_markdown, type_table_markdown
+from tests.support.help_pages import help_blocks, help_of
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 COMMAND = "python -m tests.support.regenerate_docs"
@@ -84,12 +86,18 @@ def fenced(language: str, text: str) -> str:
     return f"```{language}\n{text.rstrip()}\n```"
 
 
+def help_block(command: str) -> str:
+    """Return the help of a command as a code block."""
+    return fenced("text", help_of(command))
+
+
 BLOCKS = (
     Block("schema.md", "entity types", lambda: type_table_markdown(CORE)),
     Block("schema.md", "edge types", lambda: edge_table_markdown(CORE)),
     Block("schema.md", "core.yaml", lambda: fenced("yaml", core_schema_text())),
     Block("configuration.md", "config.json", lambda: fenced("json", default_config_text())),
     Block("errors.md", "errors", error_table),
+    *(Block("cli.md", name, partial(help_block, command)) for name, command in help_blocks()),
 )
 
 

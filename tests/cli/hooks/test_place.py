@@ -118,9 +118,7 @@ def test_husky_that_was_not_run_in_a_linked_worktree_is_reported(root, tmp_path)
     assert "husky" in status(linked)[0].remedy
 
 
-@pytest.mark.parametrize(
-    ("file", "manager"), [(".pre-commit-config.yaml", "pre-commit"), ("lefthook.yml", "lefthook")]
-)
+@pytest.mark.parametrize(("file", "manager"), [(".pre-commit-config.yaml", "pre-commit"), ("lefthook.yml", "lefthook")])
 def test_a_hook_manager_is_left_to_run_the_hooks_and_its_snippet_is_valid(root, file, manager):
     (root / file).write_text("")
     results = install(root)

@@ -1,0 +1,118 @@
+"""The entry point of ``kb``: a fast way for git hooks, Typer for the rest, and one boundary for every failure."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kbcli.context import Session
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the status to exit with; ``arguments`` are those after the program's name."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["hook"]:
+        from kbcli import hookrun
+
+        if hookrun.is_event(words[1:]):
+            return hookrun.run(words[1:], os.environ)
+    try:
+        return _guarded(words)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _guarded(words: list[str]) -> int:
+    from kbcli import exits
+    from kbcli.context import Session
+    from kbcli.render import Output, OutputClosed, OutputFailed
+
+    session = Session(os.environ, Output(os.environ))
+    output = session.output
+    try:
+        status = _ended(session, words)
+        output.flush()
+    except OutputClosed:
+        _silence_stdout()
+        return exits.READER_GONE
+    except OutputFailed as error:
+        _silence_stdout()
+        output.error(f"cannot write to standard output: {error}")
+        return exits.OUTPUT_FAILED
+    finally:
+        session.close()
+    return status
+
+
+def _ended(session: Session, words: list[str]) -> int:
+    """Run the command; every failure but that of the output becomes a status."""
+    import typer
+
+    from kbcli import exits
+    from kbcli.render import OutputClosed, OutputFailed
+    from kbcore.errors import KBError
+
+    output = session.output
+    try:
+        return _run(session, words)
+    except KBError as error:
+        output.forget()
+        return exits.tell(output, error)
+    except typer.TyperException as error:
+        output.forget()
+        output.is_json = output.is_json or _wants_json(words)
+        return exits.tell_usage(output, error.format_message(), f"`{_path(error, words)} --help` shows what it takes.")
+    except (KeyboardInterrupt, typer.Abort):
+        output.forget()
+        return exits.INTERRUPTED
+    except (OutputClosed, OutputFailed):
+        raise
+    except Exception as error:  # noqa: BLE001 - the one boundary: a bug is reported, and users see no traceback
+        output.forget()
+        return exits.tell_bug(output, error, words, session.cache())
+
+
+def _run(session: Session, words: list[str]) -> int:
+    from kbcli import exits
+    from kbcli.tree import root
+
+    group = root()
+    if not words and "_KB_COMPLETE" not in session.env:  # a shell that completes gives no words
+        with group.make_context("kb", ["--no-color"], obj=session) as ctx:
+            session.output.error_detail(group.get_help(ctx))
+        return exits.USAGE
+    try:
+        answer = group.main(words, prog_name="kb", standalone_mode=False, obj=session)
+    except SystemExit as end:  # completion ends so
+        return end.code if isinstance(end.code, int) else exits.DONE
+    return answer if isinstance(answer, int) else exits.DONE
+
+
+def _path(error: Exception, words: list[str]) -> str:
+    """Return the command that a usage error is about, as it was typed."""
+    from kbcli.tree import COMMANDS
+
+    ctx: Any = getattr(error, "ctx", None)
+    if ctx is not None:
+        return str(ctx.command_path)
+    return next((f"kb {word}" for word in words if word in COMMANDS), "kb")
+
+
+def _wants_json(words: list[str]) -> bool:
+    """Tell whether ``--json`` is among the options, also where the command line cannot be understood."""
+    options = words[: words.index("--")] if "--" in words else words
+    return "--json" in options
+
+
+def _silence_stdout() -> None:
+    """Let nothing more be written: the interpreter flushes standard output at its end."""
+    if sys.stdout is not None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until the end
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Reads a changeset from a file or from standard input, JSON or YAML. Every fault names file and line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from kbcore import limits, strictjson
+from kbcore.errors import InvalidChangeset, InvalidQuery, LimitExceeded, Problem
+from kbcore.extract.facts import FileProblem
+
+STDIN = "-"
+
+
+def read(name: str, folder: Path) -> Any:
+    """Return the request in a file, ``-`` being standard input; relative names start in ``folder``.
+
+    The ending of the name decides between JSON and YAML; without one, a text that begins with a bracket is JSON.
+
+    Raises: ``InvalidQuery`` when it cannot be read; ``InvalidChangeset`` for a text that is neither JSON nor YAML;
+    ``LimitExceeded``.
+    """
+    shown = "standard input" if name == STDIN else name
+    data = _read_bytes(name, shown, folder)
+    if len(data) > limits.MAX_CHANGESET_BYTES:
+        raise LimitExceeded(f"{shown} is larger than {limits.MAX_CHANGESET_BYTES} bytes. Nothing was written.")
+    try:
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        message = f"{shown} is not UTF-8 at byte {error.start}. Nothing was written."
+        raise InvalidChangeset(message, hint="Save it as UTF-8.") from error
+    ending = Path(name).suffix.lower()
+    is_json = ending == ".json" or (ending not in {".yaml", ".yml"} and text.lstrip()[:1] in {"{", "["})
+    return _json(text, shown) if is_json else _yaml(text, shown)
+
+
+def _read_bytes(name: str, shown: str, folder: Path) -> bytes:
+    try:
+        if name == STDIN:
+            if sys.stdin is None:
+                raise InvalidQuery("There is no standard input to read from.", hint="Name a file.")
+            return sys.stdin.buffer.read(limits.MAX_CHANGESET_BYTES + 1)
+        with (folder / name).open("rb") as file:
+            return file.read(limits.MAX_CHANGESET_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        hint = "Name a file, or `-` for standard input."
+        raise InvalidQuery(f"{shown} cannot be read: {reason}.", hint=hint) from error
+
+
+def _json(text: str, shown: str) -> Any:
+    tree = strictjson.read(text)
+    _refuse(shown, tree.problems)
+    return tree.root
+
+
+def _yaml(text: str, shown: str) -> Any:
+    from kbcli import yamlchanges
+
+    value, problems = yamlchanges.read(text)
+    _refuse(shown, problems)
+    return value
+
+
+def _refuse(shown: str, problems: list[FileProblem]) -> None:
+    if not problems:
+        return
+    details = [
+        Problem("$", fault.code, fault.message, fault.hint, f"{shown}:{fault.line}")
+        for fault in problems[: limits.MAX_PROBLEMS]
+    ]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    message = f"{details[0].source}: {details[0].message}{more}. Nothing was written."
+    raise InvalidChangeset(message, hint=details[0].hint, details=details)

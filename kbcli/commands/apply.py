@@ -1,0 +1,37 @@
+"""``kb apply``: apply a changeset from a file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kbcli.options import session_of
+
+
+def run(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="JSON or YAML; - is standard input.")],
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+) -> None:
+    """Apply a changeset from a file, all of it or nothing.
+
+    Entities are made, or the fields that they name are replaced; null removes a field. Every problem is reported at
+    once, each with its place in the changeset.
+    """
+    from kbcli import changefile
+    from kbcore import changeset, writes
+
+    session = session_of(ctx)
+    if file == changefile.STDIN and session.output.is_interactive:
+        session.output.note("Reading a changeset from the terminal; end it with Ctrl-D.")
+    request = changefile.read(file, session.start)
+    if dry_run and isinstance(request, dict):
+        request["dry_run"] = True
+    wanted = changeset.parse(request)
+    opened = session.open()
+    outcome = writes.carry_out(
+        opened.workspace, opened.branch, session.author, wanted, follows_head=opened.choice.follows_head
+    )
+    session.tell_outcome(outcome)

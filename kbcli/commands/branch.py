@@ -1,0 +1,95 @@
+"""``kb branch``: list, make and compare branch stores."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kbcli.options import session_of
+from kbcli.tree import Command, group_of
+
+app = group_of("List, make and compare branch stores.")
+
+
+@app.command("list", cls=Command)
+def list_(ctx: typer.Context) -> None:
+    """List the branches that have a store; the current one has a star."""
+    import msgspec
+
+    from kbcli.tables import aligned
+    from kbcore import branches
+
+    session = session_of(ctx)
+    session.is_read_only = True
+    found = branches.listing(session.workspace)
+    if session.output.is_json:
+        session.output.document({"branches": [msgspec.to_builtins(branch) for branch in found]})
+        return
+    rows = [
+        (
+            f"{'*' if one.current else ' '} {one.name}",
+            one.error or str(one.seq),
+            "" if one.exists_in_git else "not in git",
+            f"from {one.origin['branch']} at {one.origin['seq']}" if one.origin else "",
+        )
+        for one in found
+    ]
+    output = session.output
+    if rows:
+        output.data("\n".join(aligned(("  BRANCH", "SEQ", "GIT", "COPIED"), rows, output.width)) + "\n")
+    else:
+        output.note("No branch has a store yet; `kb sync` makes the first.")
+
+
+@app.command("ensure", cls=Command)
+def ensure(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The branch; by default the one that is meant.")
+    ] = None,
+) -> None:
+    """Make the store of a branch, if it has none: a copy of the default branch's."""
+    import msgspec
+
+    from kbcli.render import visible
+    from kbcore import branches
+
+    session = session_of(ctx)
+    workspace = session.workspace
+    choice = branches.choose(workspace, name or session.named_branch)
+    done = branches.ensure(workspace, choice.branch)
+    seq = workspace.store(choice.branch).head().seq
+    if session.output.is_json:
+        session.output.document({**msgspec.to_builtins(done), "seq": seq})
+        return
+    session.tell_ensured(done)
+    session.output.say(visible(f"{done.branch}: {'made' if done.is_new else 'was there'}, at seq {seq}"))
+
+
+@app.command("diff", cls=Command)
+def diff(
+    ctx: typer.Context,
+    a: Annotated[str, typer.Argument(metavar="A", help="A branch.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another branch.")],
+) -> None:
+    """Show what differs between two branches, going from the first to the second."""
+    from kbcli.changes import tell_difference
+    from kbcli.render import visible
+    from kbcore import branches
+    from kbcore.history.compare import diff_branches
+
+    session = session_of(ctx)
+    stores = []
+    for name in (a, b):
+        store, _, ensured = branches.open_branch(session.workspace, name)
+        session.tell_ensured(ensured)
+        stores.append(store)
+    found = stores[0].read(lambda first: stores[1].read(lambda second: diff_branches(first, second)))
+    output = session.output
+    if output.is_json:
+        output.document({"branches": {"from": a, "to": b}, **found})
+        return
+    tell_difference(output, found["entities"], found["edges"])
+    if not found["entities"] and not found["edges"]:
+        output.note(visible(f"{a} and {b} hold the same."))

@@ -1,0 +1,54 @@
+"""``kb compact``: write a snapshot and seal the journal so far."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kbcli.options import session_of
+
+if TYPE_CHECKING:
+    from kbcli.context import Session
+    from kbcore.upkeep.compacting import CompactAnswer
+
+
+def run(
+    ctx: typer.Context,
+    *,
+    prune_before: Annotated[
+        int | None,
+        typer.Option("--prune-before", metavar="SEQ", help="Give up the sealed history that ends before this seq."),
+    ] = None,
+) -> None:
+    """Write a snapshot and seal the journal so far; nothing that KB answers changes.
+
+    Only --prune-before gives up history, for good: what stands stays, and what led there is gone.
+    """
+    from kbcore.upkeep.compacting import compact
+
+    session = session_of(ctx)
+    opened = session.open()
+    with session.output.waiting("Compacting"):
+        done = compact(opened.workspace, opened.branch, prune_before=prune_before)
+    if session.output.is_json:
+        session.output.document(done.as_json())
+    else:
+        _tell(session, done)
+
+
+def _tell(session: Session, done: CompactAnswer) -> None:
+    from kbcli.render import visible
+    from kbcli.wording import size
+
+    output = session.output
+    what = f"sealed, with a snapshot of {size(done.snapshot_bytes)}" if done.sealed else "nothing to seal"
+    output.say(visible(f"{done.branch} at seq {done.seq}: {what}."))
+    if done.pruned:
+        output.say(f"Gave up the history before seq {done.history_from + 1}.")
+    for sentence in done.warnings:
+        output.warn(visible(sentence))
+    for name in done.stuck:
+        output.warn(visible(f"{name} could not be removed; the next `kb compact` tries again."))
+    for name in done.unlisted:
+        output.warn(visible(f"{name} holds records that the head does not name; KB does not delete it."))

@@ -1,0 +1,36 @@
+"""``kb gc``: remove the stores of branches that are gone."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kbcli.options import session_of
+
+
+def run(
+    ctx: typer.Context,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
+) -> None:
+    """Remove the stores of branches that are gone: that exist in no worktree and no local ref.
+
+    They go to .kb/branches/.trash first.
+    """
+    import msgspec
+
+    from kbcli.render import visible
+    from kbcli.wording import counted
+    from kbcore import branches
+
+    session = session_of(ctx)
+    done = branches.collect(session.workspace, dry_run=dry_run)
+    output = session.output
+    if output.is_json:
+        output.document(msgspec.to_builtins(done))
+        return
+    for name in done.removed:
+        output.say(visible(f"{'would remove' if dry_run else 'removed'} {name}"))
+    kept = f"{counted(len(done.kept), 'store')} kept."
+    output.say(kept if done.removed else f"Nothing to remove; {kept}")

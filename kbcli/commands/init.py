@@ -1,0 +1,90 @@
+"""``kb init``: set up KB in a repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kbcli.options import session_of
+
+if TYPE_CHECKING:
+    from kbcli.context import Session
+    from kbcli.hooks import HookResult
+    from kbcore.init import Laid
+
+
+def run(
+    ctx: typer.Context,
+    *,
+    no_hooks: Annotated[bool, typer.Option("--no-hooks", help="Leave the git hooks alone.")] = False,
+    hooks_path: Annotated[
+        str | None, typer.Option("--hooks-path", metavar="DIR", help="Write the hooks there.")
+    ] = None,
+    default_branch: Annotated[
+        str | None,
+        typer.Option("--default-branch", metavar="NAME", help="The branch that new stores are copied from."),
+    ] = None,
+) -> None:
+    """Set up KB in a repository.
+
+    Writes .kb with settings and the schema, makes the store of the default branch, and installs the git hooks. Running
+    it again repairs what is missing and changes nothing else.
+    """
+    from kbcli import hooks
+    from kbcore import git
+    from kbcore.init import lay_out
+    from kbcore.workspace import StorePool
+
+    session = session_of(ctx)
+    repo = git.find_repository(session.start, **session.git_places)
+    laid = lay_out(repo, session.machine, StorePool(), default_branch)
+    results: list[HookResult] = []
+    if not no_hooks and (repo.has_worktree or hooks_path):
+        folder = session.start / Path(hooks_path) if hooks_path else None
+        results = hooks.install(repo, session.env, hooks_path=folder, fallback=hooks.own_program())
+    if session.output.is_json:
+        _answer(session, laid, results)
+    else:
+        _tell(session, laid, results)
+
+
+def _answer(session: Session, laid: Laid, results: list[HookResult]) -> None:
+    import msgspec
+
+    workspace = laid.workspace
+    session.output.document(
+        {
+            "kb": str(workspace.kb_dir),
+            "created": laid.created,
+            "updated": laid.updated,
+            "kept": laid.kept,
+            "default_branch": workspace.default_branch,
+            "branch": {
+                "name": laid.ensured.branch,
+                "is_new": laid.ensured.is_new,
+                "seq": workspace.store(laid.ensured.branch).head().seq,
+            },
+            "hooks": [msgspec.to_builtins(result) for result in results],
+        }
+    )
+
+
+def _tell(session: Session, laid: Laid, results: list[HookResult]) -> None:
+    from kbcli.render import visible, visible_lines
+    from kbcli.wording import hook_line
+
+    output, workspace = session.output, laid.workspace
+    is_new = laid.ensured.is_new or bool(laid.created)
+    output.say(visible(f"{'Set up' if is_new else 'Already set up:'} KB in {workspace.kb_dir}"))
+    for verb, paths in (("created", laid.created), ("updated", laid.updated)):
+        for path in paths:
+            output.say(visible(f"  {verb} {path}"))
+    output.say(visible(f"Default branch: {workspace.default_branch}"))
+    for result in results:
+        output.say(hook_line(result))
+        if result.remedy:
+            output.note(visible_lines(result.remedy))
+    if is_new:
+        output.say("Next: `kb sync` takes in the documents; `git add .kb` keeps the settings with the project.")

@@ -1,0 +1,120 @@
+"""``kb query``: find entities or edges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from kbcli.options import session_of
+
+if TYPE_CHECKING:
+    from kbcli.context import Opened
+    from kbcore.query import Page, Query
+
+Texts = list[str] | None
+Type = Annotated[str | None, typer.Argument(metavar="TYPE", help="An entity type, or `edge` for edges themselves.")]
+Ids = Annotated[Texts, typer.Option("--id", metavar="ID", help="Only these; may be repeated.")]
+Tags = Annotated[Texts, typer.Option("--tag", metavar="T", help="Has the tag; twice means both.")]
+Status = Annotated[str | None, typer.Option("--status", metavar="S", help="Has the status.")]
+Where = Annotated[Texts, typer.Option("--where", metavar="KEY=VALUE", help="A field or attribute has the value.")]
+Has = Annotated[Texts, typer.Option("--has", metavar="EDGE[:ID]", help="Has such an edge; ^EDGE looks the other way.")]
+Lacks = Annotated[Texts, typer.Option("--lacks", metavar="EDGE[:ID]", help="Has no such edge.")]
+Text = Annotated[str | None, typer.Option("--text", metavar="WORDS", help="Each word occurs in its text.")]
+From = Annotated[str | None, typer.Option("--from", metavar="ID", help="Can be reached from there.")]
+Follow = Annotated[Texts, typer.Option("--follow", metavar="EDGE[,EDGE]", help="Along these edges only; with --from.")]
+Depth = Annotated[int, typer.Option("--depth", metavar="N", help="In at most so many steps; with --from.")]
+Reverse = Annotated[bool, typer.Option("--reverse", help="Against the edges; with --from.")]
+Edges = Annotated[bool, typer.Option("--edges", help="Show the edges of what is found.")]
+At = Annotated[str | None, typer.Option("--at", metavar="SEQ|TIME", help="As the branch stood then.")]
+Sort = Annotated[str | None, typer.Option("--sort", metavar="KEY", help="Order by a field; -KEY descends.")]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", help="So many at most.")]
+Cursor = Annotated[str | None, typer.Option("--cursor", metavar="C", help="Go on where an answer ended.")]
+Format = Annotated[
+    Literal["table", "json", "jsonl", "csv", "markdown"], typer.Option("--format", help="How to write it.")
+]
+
+
+def run(
+    ctx: typer.Context,
+    type_: Type = None,
+    *,
+    id_: Ids = None,
+    tag: Tags = None,
+    status: Status = None,
+    where: Where = None,
+    has: Has = None,
+    lacks: Lacks = None,
+    text: Text = None,
+    from_: From = None,
+    follow: Follow = None,
+    depth: Depth = 1,
+    reverse: Reverse = False,
+    edges: Edges = False,
+    at: At = None,
+    sort: Sort = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    format_: Format = "table",
+) -> None:
+    """Find entities or edges. Every filter conjoins.
+
+    Entities are in the order of ids, or with --text of how well they fit.
+    """
+    from kbcore.query import Query, parse_pattern, parse_where
+
+    wanted = Query(
+        type=type_ or "",
+        ids=tuple(id_ or ()),
+        tags=tuple(tag or ()),
+        status=status or "",
+        where=tuple(parse_where(pair) for pair in where or ()),
+        has=tuple(parse_pattern(pattern) for pattern in has or ()),
+        lacks=tuple(parse_pattern(pattern) for pattern in lacks or ()),
+        text=text or "",
+        from_id=from_ or "",
+        follow=tuple(name.strip() for names in follow or () for name in names.split(",")),
+        depth=depth,
+        reverse=reverse,
+        edges=edges,
+        sort=sort or "",
+        limit=limit,
+        cursor=cursor or "",
+    )
+    _answer(ctx, wanted, at, format_)
+
+
+def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str) -> None:
+    from kbcli import pages
+    from kbcore.errors import InvalidQuery
+    from kbcore.query import check
+
+    session = session_of(ctx)
+    if session.output.is_json and format_ not in {"table", "json"}:
+        raise InvalidQuery(f"--json and --format {format_} contradict each other.", hint="Give one of the two.")
+    if wanted.edges and format_ in {"csv", "markdown"}:
+        hint = f"`kb query edge --format {format_}` shows edges."
+        raise InvalidQuery(f"--format {format_} has no place for the edges of entities.", hint=hint)
+    session.output.is_json = session.output.is_json or format_ == "json"
+    opened = session.open()
+    page = _page(opened, check(wanted, opened.workspace.schema), at)
+    if session.output.is_json:
+        session.output.document(pages.document(page, opened.branch, with_edges=wanted.edges))
+    else:
+        pages.tell(session, page, wanted, format_)
+
+
+def _page(opened: Opened, wanted: Query, at: str | None) -> Page:
+    import msgspec
+
+    from kbcore.query import page
+
+    def answer(view: Any, seq: int | None) -> Page:
+        asked = msgspec.structs.replace(wanted, at=seq)
+        return page(asked, view.rows, view.seq, scope=opened.branch, history_from=view.basis.history_from)
+
+    if at is None:
+        return opened.store.read(lambda view: answer(view, None))
+    from kbcore.history.moment import read_at
+
+    return read_at(opened.store, at, answer)

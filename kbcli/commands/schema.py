@@ -1,0 +1,80 @@
+"""``kb schema``: show the types of entities and edges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kbcli.options import session_of
+
+if TYPE_CHECKING:
+    from kbcli.context import Session
+
+
+def run(
+    ctx: typer.Context,
+    type_: Annotated[str | None, typer.Argument(metavar="TYPE", help="One entity or edge type, in full.")] = None,
+) -> None:
+    """Show the types of entities and edges: KB's own and the project's.
+
+    A project adds types in .kb/schema.
+    """
+    from kbcore.errors import NotFound
+    from kbcore.schema_text import edge_json, entity_json, schema_json
+    from kbcore.suggest import did_you_mean
+
+    session = session_of(ctx)
+    schema = session.workspace.schema
+    if type_ is None:
+        whole = schema_json(schema)
+        if session.output.is_json:
+            session.output.document(whole)
+        else:
+            _tell_all(session, whole)
+        return
+    if type_ in schema.entities:
+        one = {"name": type_, "what": "entity", **entity_json(schema.entities[type_])}
+    elif type_ in schema.edges:
+        one = {"name": type_, "what": "edge", **edge_json(schema.edges[type_])}
+    else:
+        hint = did_you_mean(type_, [*schema.entities, *schema.edges])
+        raise NotFound(f"There is no type {type_!r}, neither of entities nor of edges.", hint=hint)
+    if session.output.is_json:
+        session.output.document(one)
+    else:
+        _tell_one(session, one)
+
+
+def _tell_all(session: Session, whole: dict[str, Any]) -> None:
+    from kbcli.tables import aligned
+
+    output = session.output
+    entities: list[tuple[str, ...]] = [
+        (name, one["description"], one["origin"]) for name, one in whole["entities"].items()
+    ]
+    edges: list[tuple[str, ...]] = [
+        (name, ", ".join(one["from"]), ", ".join(one["to"]), one["description"], one["origin"])
+        for name, one in whole["edges"].items()
+    ]
+    first = aligned(("ENTITY", "MEANING", "ORIGIN"), entities, output.width)
+    second = aligned(("EDGE", "FROM", "TO", "MEANING", "ORIGIN"), edges, output.width)
+    output.data("\n".join([*first, "", *second]) + "\n")
+
+
+def _tell_one(session: Session, one: dict[str, Any]) -> None:
+    from kbcli.render import visible
+
+    lines = [f"{one['name']} ({one['what']}, defined by {one['origin']})", f"  {one['description']}"]
+    if one["what"] == "edge":
+        lines.append(f"  from {', '.join(one['from'])} to {', '.join(one['to'])}")
+        lines += ["  must not form a cycle"] * one["acyclic"] + ["  needs a kind"] * one["kind"]
+    else:
+        lines.append(f"  required: {', '.join(one['required'])}")
+        lines.append(f"  default status of documents: {one['statusDefault']}")
+        lines += [f"  statuses: {', '.join(one['statuses'])}"] if one["statuses"] else []
+        for name, attribute in one["attributes"].items():
+            notes = [attribute["type"], *(["required"] if attribute["required"] else [])]
+            notes += [f"one of {', '.join(attribute['values'])}"] if attribute["values"] else []
+            lines.append(f"  attributes.{name}: {'; '.join(notes)}. {attribute['description']}".rstrip())
+    session.output.data("".join(visible(line) + "\n" for line in lines))

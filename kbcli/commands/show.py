@@ -1,0 +1,102 @@
+"""``kb show``: one entity with its edges and history, or one record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kbcli.options import session_of
+
+if TYPE_CHECKING:
+    from kbcli.context import Session
+    from kbcore.model import Link
+    from kbcore.store import BranchStore
+    from kbcore.view.view import View
+
+_RECORDS = 20
+"""Records of an entity's history that the text shows; JSON has all of them."""
+
+
+def run(
+    ctx: typer.Context,
+    subject: Annotated[
+        str, typer.Argument(metavar="ID|SEQ", help="An entity, or a record; a number is a seq unless an entity has it.")
+    ],
+) -> None:
+    """Show one entity with its edges and history, or one record with what it changed, before and after."""
+    session = session_of(ctx)
+    opened = session.open()
+    found = opened.store.read(lambda view: _found(opened.store, view, subject))
+    found = {"branch": opened.branch, **found}
+    if session.output.is_json:
+        session.output.document(found)
+    elif "entity" in found:
+        _tell_entity(session, found)
+    else:
+        _tell_record(session, found)
+
+
+def _found(store: BranchStore, view: View, subject: str) -> dict[str, Any]:
+    from kbcore.errors import NotFound
+    from kbcore.history.log import log, record_json
+    from kbcore.model import edge_json, entity_json
+
+    nodes = view.nodes([subject])
+    if not nodes and subject.isascii() and subject.isdecimal():
+        return record_json(store, view, int(subject))
+    history = log(view, id=subject)
+    if not nodes:
+        last = next(iter(history), {"seq": 0})["seq"]
+        raise NotFound(f"{subject!r} is gone since seq {last}.", hint=f"`kb show {last}` shows what happened.")
+    edges = sorted(view.touching([subject]), key=_place)
+    return {
+        "seq": view.seq,
+        "entity": entity_json(nodes[0]),
+        "edges": [edge_json(link) for link in edges],
+        "history": history,
+    }
+
+
+def _place(link: Link) -> tuple[bool, str, str, str, str]:
+    return not link.stands, link.from_id, link.type, link.to_id, link.kind
+
+
+def _tell_entity(session: Session, found: dict[str, Any]) -> None:
+    from kbcli.changes import element_lines, record_rows
+    from kbcli.pages import edge_row
+    from kbcli.render import visible
+    from kbcli.tables import aligned
+
+    output = session.output
+    output.is_paged = True
+    entity = found["entity"]
+    title = visible(f"{entity['id']} ({entity['type']}) {entity.get('title', '')}")
+    lines = [output.styled(title, "bold")]
+    lines += [visible(f"  {line}") for line in element_lines(entity, also=("created_at", "updated_at", "version"))]
+    if found["edges"]:
+        rows = [(*edge_row(edge), "unresolved" if edge.get("unresolved") else "") for edge in found["edges"]]
+        lines += ["", *aligned(("FROM", "EDGE", "TO", "CONFIDENCE", "SOURCE", ""), rows, output.width)]
+    history = found["history"]
+    lines += ["", *aligned(*record_rows(history[:_RECORDS]), output.width)]
+    if len(history) > _RECORDS:
+        lines.append(f"… and {len(history) - _RECORDS} more; `kb log ID` lists them")
+    output.data("\n".join(lines) + "\n")
+
+
+def _tell_record(session: Session, record: dict[str, Any]) -> None:
+    from kbcli.changes import short_time, summary, tell_change
+    from kbcli.render import visible
+
+    output = session.output
+    output.is_paged = True
+    head = [
+        output.styled(visible(f"Record {record['seq']} of {record['branch']}"), "bold"),
+        visible(f"  {short_time(record['at'])} {record['actor']} through {record['source']} ({record['tool']})"),
+        *([visible(f"  {record['message']}")] if record["message"] else []),
+        visible(f"  changeset {record['changeset_id']}: {summary(record['summary'])}"),
+        *(visible(f"  warning: {warning}") for warning in record.get("warnings", ())),
+        *([visible(f"  repair: {record['repair']}")] if record.get("repair") else []),
+    ]
+    body = [line for operation in record["operations"] for line in tell_change(output, operation)]
+    output.data("\n".join([*head, *body]) + "\n")

@@ -1,0 +1,55 @@
+"""``kb verify``: prove the journal, record by record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from kbcli.options import session_of
+
+if TYPE_CHECKING:
+    from kbcli.context import Session
+    from kbcore.upkeep.proof import Verified
+
+
+def run(ctx: typer.Context) -> int:
+    """Prove the journal, record by record: every digest, every file, every snapshot by replay, and the cached view.
+
+    Writes nothing. What is damaged ends with the status of that damage.
+    """
+    from kbcli import exits
+    from kbcore import branches
+    from kbcore.upkeep.proof import verify_branch
+
+    session = session_of(ctx)
+    session.is_read_only = True
+    workspace = session.workspace
+    choice = branches.choose(workspace, session.named_branch)
+    with session.output.waiting("Proving the journal"):
+        proof = verify_branch(workspace, choice.branch, with_view=True)
+    if session.output.is_json:
+        session.output.document(proof.as_json())
+    else:
+        _tell(session, proof)
+    return exits.status_of(proof.findings)
+
+
+def _tell(session: Session, proof: Verified) -> None:
+    from kbcli.render import visible
+    from kbcli.wording import counted, problem_line
+
+    output = session.output
+    for finding in proof.findings:
+        line = problem_line(finding.file, max(finding.line, 0), finding.message, finding.remedy)
+        if finding.severity in {"error", "not_checked"}:
+            output.error(line)
+        elif finding.severity == "warning":
+            output.warn(line)
+        else:
+            output.note(f"{finding.severity}: {line}")
+    records = counted(proof.records, "record")
+    if proof.is_sound:
+        output.say(visible(f"{proof.branch} at seq {proof.seq}: sound ({records} checked)."))
+    else:
+        output.say(visible(f"{proof.branch}: damaged; good up to seq {proof.good_seq} ({records} checked)."))

@@ -1,0 +1,194 @@
+"""What one call of ``kb`` stands in: its folder, its environment, its options, and the repository they lead to.
+
+The only module of the command line that reads the environment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from kbcli.render import Output, visible
+from kbcore import __version__
+from kbcore.errors import GitUnusable, InvalidQuery, KBError
+
+if TYPE_CHECKING:
+    from kbcore.answers import Outcome
+    from kbcore.branches import Choice, Ensured
+    from kbcore.store import Author, BranchStore
+    from kbcore.workspace import Machine, StorePool, Workspace
+
+TOOL: Final = f"kb/{__version__}"
+SOURCE: Final = "cli"
+_MAX_ACTOR_CHARS: Final = 100
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """The branch that a command speaks of, with its store."""
+
+    workspace: Workspace
+    store: BranchStore
+    choice: Choice
+
+    @property
+    def branch(self) -> str:
+        """Return the branch's name."""
+        return self.choice.branch
+
+
+class Session:
+    """One call of ``kb``. The options before and after the command are gathered here as they are read."""
+
+    def __init__(self, env: Mapping[str, str], output: Output) -> None:
+        self.env = env
+        self.output = output
+        self.directories: list[str] = []
+        """Every ``-C``, in order; each is relative to the one before."""
+        self.branch = ""
+        self.is_read_only = False
+        """Set by commands that promise to write nothing, before they open anything."""
+        self._closing: list[StorePool] = []
+
+    @property
+    def start(self) -> Path:
+        """Return the folder that the command runs in, as if started there.
+
+        Raises: ``InvalidQuery`` when ``-C`` names no folder.
+        """
+        folder = Path.cwd().joinpath(*self.directories)
+        if self.directories and not folder.is_dir():
+            raise InvalidQuery(f"-C: there is no folder {visible(str(folder))}.", hint="Name a folder that exists.")
+        return folder
+
+    @property
+    def named_branch(self) -> str | None:
+        """Return the branch that the user names: ``--branch``, else KB_BRANCH; None leaves it to HEAD."""
+        return self.branch or self.env.get("KB_BRANCH") or None
+
+    @cached_property
+    def machine(self) -> Machine:
+        """Return what KB takes from this machine."""
+        from kbcore.clock import SystemClock
+        from kbcore.storage.fs import RealFs
+        from kbcore.workspace import Machine
+
+        fs: Any = RealFs()
+        if self.is_read_only:
+            from kbcli.readonly import ReadOnlyFs
+
+            fs = ReadOnlyFs(fs)
+        return Machine(fs, SystemClock(), self.env)
+
+    @property
+    def git_places(self) -> dict[str, Path | None]:
+        """Return what GIT_DIR and GIT_WORK_TREE say."""
+        names = {"git_dir": "GIT_DIR", "work_tree": "GIT_WORK_TREE"}
+        return {key: Path(self.env[name]) if self.env.get(name) else None for key, name in names.items()}
+
+    @cached_property
+    def workspace(self) -> Workspace:
+        """Return the repository's workspace.
+
+        Raises: ``NotARepository``, ``GitUnusable``, ``NotInitialised``.
+        """
+        from kbcore.workspace import StorePool, open_workspace
+
+        pool = StorePool()
+        self._closing.append(pool)
+        return open_workspace(self.start, self.machine, pool, **self.git_places)
+
+    def workspace_as_it_is(self) -> Workspace:
+        """Return the workspace of a repository that need not have a KB.
+
+        Raises: ``NotARepository``, ``GitUnusable``.
+        """
+        from kbcore import git
+        from kbcore.workspace import StorePool, Workspace
+
+        pool = StorePool()
+        self._closing.append(pool)
+        repo = git.find_repository(self.start, **self.git_places)
+        return Workspace(repo, self.machine, pool)
+
+    def open(self) -> Opened:
+        """Return the branch that is meant, its store made on first use.
+
+        Raises: as ``branches.open_branch``.
+        """
+        from kbcore import branches
+
+        store, choice, ensured = branches.open_branch(self.workspace, self.named_branch)
+        self.tell_ensured(ensured)
+        return Opened(self.workspace, store, choice)
+
+    def tell_ensured(self, ensured: Ensured) -> None:
+        """Say that a branch has just got its store."""
+        if ensured.notice:
+            self.output.note(f"note: {visible(ensured.notice)}")
+        elif ensured.copied_from:
+            self.output.note(visible(f"note: {ensured.branch} has a store now, copied from {ensured.copied_from}."))
+
+    @cached_property
+    def author(self) -> Author:
+        """Return who writes, through what, and with which program."""
+        from kbcore.store import Author
+
+        return Author(self._actor(), SOURCE, TOOL)
+
+    def _actor(self) -> str:
+        """Return the user's name: KB_ACTOR, else git's name for authors, else the login name."""
+        given = self.env.get("KB_ACTOR") or self.env.get("GIT_AUTHOR_NAME") or self._git_user()
+        name = given or next((self.env[key] for key in ("USER", "LOGNAME") if self.env.get(key)), "unknown")
+        return visible(name.strip())[:_MAX_ACTOR_CHARS] or "unknown"
+
+    def _git_user(self) -> str:
+        from kbcore.git.commands import run_git
+
+        try:
+            answer = run_git(self.workspace.repo, self.env, ["config", "--get", "user.name"], allowed=(0, 1))
+        except GitUnusable:  # the name is only a courtesy; a write must not depend on git
+            return ""
+        return answer.output.decode("utf-8", "replace").strip()
+
+    def tell_outcome(self, outcome: Outcome) -> None:
+        """Answer what a write did."""
+        from kbcli.wording import outcome_line
+
+        if self.output.is_json:
+            self.output.document(outcome.as_json())
+            return
+        self.output.say(outcome_line(outcome))
+        for warning in outcome.warnings:
+            self.output.warn(visible(warning))
+
+    def inside(self, path: str) -> str | None:
+        """Return a path, as the user typed it, relative to the worktree's top; None when it is outside."""
+        whole = self.start / path
+        real = Path(os.path.realpath(whole.parent)) / whole.name if whole.name not in {"", ".."} else whole
+        top = self.workspace.repo.worktree
+        for candidate in (real, Path(os.path.realpath(whole))):
+            if candidate.is_relative_to(top):
+                found = candidate.relative_to(top).as_posix()
+                return "" if found == "." else found
+        return None
+
+    def cache(self) -> Path | None:
+        """Return the cache folder of this repository's KB, for a report of a bug; None where there is none."""
+        from kbcore import git
+        from kbcore.workspace import CACHE, KB
+
+        try:
+            folder = git.find_repository(self.start, **self.git_places).kb_root / KB / CACHE
+        except (KBError, OSError):
+            return None
+        return folder if folder.is_dir() else None
+
+    def close(self) -> None:
+        """Let go of every view."""
+        for pool in self._closing:
+            pool.close()

@@ -1,0 +1,115 @@
+"""What ``kb doctor`` adds to the core's diagnosis: the program, the git hooks, and what only a front end knows.
+
+Every finding comes with its remedy, and nothing is written. A check that cannot be made is a finding itself.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from kbcli.wording import counted, size
+from kbcore import __version__
+from kbcore.errors import KBError
+from kbcore.limits import MIB
+from kbcore.upkeep.findings import Finding, Severity, of_error
+
+if TYPE_CHECKING:
+    from kbcli.context import Session
+    from kbcore.workspace import Workspace
+
+_LITTLE_SPACE_BYTES: Final = 200 * MIB
+_HOOK_SEVERITY: Final[dict[str, Severity]] = {"active": "ok", "absent": "note", "managed": "note"}
+
+Check = Callable[["Session", "Workspace"], Iterator[Finding]]
+
+
+def findings(session: Session, workspace: Workspace) -> list[Finding]:
+    """Return what was found about everything but the repository's stores and settings."""
+    checks: tuple[tuple[str, Check], ...] = (
+        ("program", _program),
+        ("extractors", _extractors),
+        ("rules", _rules),
+        ("schema", _schema),
+        ("hooks", _hooks),
+        ("disk", _disk),
+        ("cache", _reports),
+    )
+    found: list[Finding] = []
+    for name, check in checks:
+        try:
+            found.extend(check(session, workspace))
+        except KBError as error:
+            found.append(of_error(name, error))
+    return found
+
+
+def _program(session: Session, _: Workspace) -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("program", "ok", "version", f"kb {__version__} on Python {version}.")
+    if shutil.which("kb", path=session.env.get("PATH")) is None:
+        message = "`kb` is in no folder of PATH: git hooks find it only by the path that was noted in them."
+        yield Finding("program", "note", "not_on_path", message, "Add the folder of `kb` to PATH.")
+
+
+def _extractors(_: Session, workspace: Workspace) -> Iterator[Finding]:
+    from kbcore.extract import registry
+
+    names = registry.names()
+    config = workspace.config
+    for name in sorted({*config.extractors, *config.switched_off} - {*names}):
+        remedy = f"Remove it from .kb/config.json, or install the package that brings it. Known: {', '.join(names)}."
+        yield Finding("extractors", "warning", "unknown_extractor", f"There is no extractor {name!r}.", remedy)
+    yield Finding("extractors", "ok", "extractors", f"{', '.join(registry.load(config.switched_off))}.")
+
+
+def _rules(_: Session, workspace: Workspace) -> Iterator[Finding]:
+    from kbcore.rules import NAMES, load_rules
+    from kbcore.suggest import did_you_mean
+    from kbcore.workspace import RULES
+
+    own = [rule.id for rule in load_rules(workspace.texts_in(RULES))]
+    for name in sorted(workspace.config.rules.keys() - {*NAMES, *own}):
+        remedy = f"Correct it in .kb/config.json. {did_you_mean(name, [*NAMES, *own])}"
+        yield Finding("rules", "error", "invalid_config", f"There is no rule {name!r}.", remedy)
+    yield Finding("rules", "ok", "rules", f"{len(NAMES)} of KB's own, {len(own)} of the project.")
+
+
+def _schema(_: Session, workspace: Workspace) -> Iterator[Finding]:
+    from kbcore.schema_files import CORE_FILE
+    from kbcore.workspace import SCHEMA
+
+    path = workspace.settings_dir / SCHEMA / CORE_FILE
+    if not path.is_file():
+        yield Finding("schema", "note", "no_core_schema", f"{path} is not there to be read.", "Run `kb init`.")
+
+
+def _hooks(session: Session, workspace: Workspace) -> Iterator[Finding]:
+    from kbcli import hooks
+
+    if not workspace.repo.has_worktree:
+        return
+    for result in hooks.status(workspace.repo, session.env, fallback=hooks.own_program()):
+        severity = _HOOK_SEVERITY.get(result.state, "warning")
+        message = f"{result.event}: {result.state} ({result.path})"
+        yield Finding("hooks", severity, f"hook_{result.state}", message, result.remedy)
+
+
+def _disk(_: Session, workspace: Workspace) -> Iterator[Finding]:
+    free = shutil.disk_usage(workspace.repo.kb_root).free
+    is_little = free < _LITTLE_SPACE_BYTES
+    remedy = "Free some space; without it nothing can be written." if is_little else ""
+    yield Finding("disk", "warning" if is_little else "ok", "free_space", f"{size(free)} are free.", remedy)
+
+
+def _reports(_: Session, workspace: Workspace) -> Iterator[Finding]:
+    from kbcli.exits import BUGS
+    from kbcore.workspace import CACHE
+
+    folder = workspace.kb_dir / CACHE / BUGS
+    bugs = sorted(folder.glob("*.txt")) if folder.is_dir() else []
+    if bugs:
+        message = f"{counted(len(bugs), 'report')} of bugs in {folder}."
+        yield Finding("cache", "note", "bug_reports", message, "Send them to the authors of KB, then delete them.")

@@ -1,0 +1,126 @@
+"""How a command ends: the statuses that no error class fixes, and how a failure is told. No traceback gets out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import tempfile
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kbcli.render import Output, visible, visible_lines
+from kbcore import __version__
+from kbcore.errors import KBError, Problem
+
+if TYPE_CHECKING:
+    from kbcore.upkeep.findings import Finding
+
+DONE: Final = 0
+VIOLATIONS: Final = 1
+"""``kb check`` found violations, or ``kb doctor`` something wrong that no error stands for."""
+USAGE: Final = 2
+UNREADABLE: Final = 3
+"""``kb sync --strict`` met files that it could not read whole."""
+BUG: Final = 70
+OUTPUT_FAILED: Final = 74
+"""Standard output took no more."""
+INTERRUPTED: Final = 130
+READER_GONE: Final = 141
+"""What a shell shows for a program that SIGPIPE ended."""
+
+BUGS: Final = "bugs"
+"""The folder of reports, in the cache."""
+
+_BUG_HINT: Final = "What KB has acknowledged is safe. Please report it, with that file."
+
+
+def statuses() -> dict[str, int]:
+    """Return the exit status of every error code."""
+
+    def below(parent: type[KBError]) -> Iterator[type[KBError]]:
+        for child in parent.__subclasses__():
+            yield child
+            yield from below(child)
+
+    return {error.code: error.exit_status for error in below(KBError) if error.code}
+
+
+def status_of(findings: Iterable[Finding]) -> int:
+    """Return the status of the gravest finding: that of its error, or 1 where no error has its code."""
+    failed = [one.code for one in findings if one.severity in {"error", "not_checked"}]
+    known = statuses()
+    return next((known[code] for code in failed if code in known), VIOLATIONS if failed else DONE)
+
+
+def tell(output: Output, error: KBError) -> int:
+    """Report an error of KB's and return the status to end with."""
+    if output.is_json:
+        output.document({"error": error.as_json()})
+        return error.exit_status
+    output.error(visible_lines(error.message))
+    for problem in error.details:
+        output.error_detail(_detail(problem))
+    if error.hint:
+        output.error_detail(f"hint: {visible_lines(error.hint)}")
+    return error.exit_status
+
+
+def _detail(problem: Problem) -> str:
+    """Return one problem as a line; the place stands first, as compilers write it."""
+    hint = f" ({problem.hint})" if problem.hint else ""
+    return visible(f"  {problem.source or problem.path}: {problem.message}{hint}")
+
+
+def tell_usage(output: Output, message: str, hint: str) -> int:
+    """Report a command line that cannot be understood."""
+    if output.is_json:
+        body = {"code": "usage", "message": message, "hint": hint, "retryable": False, "applied": "no", "details": []}
+        output.document({"error": body})
+    else:
+        output.error(visible_lines(message))
+        output.error_detail(f"hint: {hint}")
+    return USAGE
+
+
+def tell_bug(output: Output, error: BaseException, arguments: Sequence[str], cache: Path | None) -> int:
+    """Save a report of an error that KB does not know, and say where it is."""
+    kind = visible(f"{type(error).__name__}: {error}")[:300]
+    saved = write_report(error, arguments, cache)
+    where = f"A report is in {saved}." if saved else "A report could not be written."
+    message = f"KB failed in a way that it should not ({kind}). {where}"
+    if output.is_json:
+        body: Mapping[str, Any] = {
+            "code": "internal_error",
+            "message": message,
+            "hint": _BUG_HINT,
+            "retryable": False,
+            "applied": "unknown",
+            "details": [],
+            "report": str(saved) if saved else None,
+        }
+        output.document({"error": body})
+    else:
+        output.error(message)
+        output.error_detail(f"hint: {_BUG_HINT}")
+    return BUG
+
+
+def write_report(error: BaseException, arguments: Sequence[str], cache: Path | None) -> Path | None:
+    """Write what is needed to find a bug, into the cache or else the temporary directory; return where."""
+    frames = "".join(traceback.format_exception(error))
+    text = (
+        f"kb {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
+        f"arguments: {list(arguments)!r}\n\n{frames}"
+    )
+    for folder in ([cache / BUGS] if cache else []) + [Path(tempfile.gettempdir())]:
+        with contextlib.suppress(OSError):
+            if folder.parent.is_dir():
+                folder.mkdir(exist_ok=True)
+            descriptor, name = tempfile.mkstemp(prefix="kb-bug-", suffix=".txt", dir=folder)
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+            return Path(name)
+    return None

@@ -1,0 +1,96 @@
+"""What git's hooks run: keeps the branch's store in step with the tree. It never makes git fail, and never asks.
+
+Nothing heavy is imported before it is known that there is work.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kbcli.context import Session
+
+POST_CHECKOUT = "post-checkout"
+POST_MERGE = "post-merge"
+_FILES_ONLY = "0"
+"""The last argument of post-checkout when files were restored and HEAD stayed."""
+
+
+def is_event(words: Sequence[str]) -> bool:
+    """Tell whether these are an event of git's and its arguments, and no request for help."""
+    return bool(words) and words[0] in {POST_CHECKOUT, POST_MERGE} and not {"-h", "--help"} & set(words)
+
+
+def run(words: Sequence[str], env: Mapping[str, str]) -> int:
+    """Do what one event of git calls for; the status is 0 whatever happens."""
+    if words[0] == POST_CHECKOUT and words[-1:] == [_FILES_ONLY]:
+        return 0
+    try:
+        _follow(env, words)
+    except KeyboardInterrupt:
+        _say("interrupted; `kb sync` does the rest.")
+    except Exception as error:  # noqa: BLE001 - whatever is wrong here, git's own work is done and must not fail
+        _say(f"{type(error).__name__} in the {words[0]} hook: {error}")
+    return 0
+
+
+def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
+    from kbcli.context import Session
+    from kbcli.render import Output
+    from kbcore.errors import KBError, NotInitialised
+
+    # Which branch is meant is HEAD's to say here: the user has just checked it out.
+    session = Session({name: value for name, value in env.items() if name != "KB_BRANCH"}, Output(env))
+    try:
+        if _is_wanted(session):
+            _take_in(session)
+    except NotInitialised:
+        return
+    except KBError as error:
+        _say(error.message, error.hint)
+    except Exception as error:  # noqa: BLE001 - a bug: reported as everywhere, in one line
+        from kbcli.exits import write_report
+
+        saved = write_report(error, ["hook", *words], session.cache())
+        _say(f"{type(error).__name__} in the {words[0]} hook; a report is in {saved or 'no file'}.")
+    finally:
+        session.close()
+
+
+def _is_wanted(session: Session) -> bool:
+    """Tell whether there is a KB, and a branch checked out.
+
+    On the way through history, as in a bisection, a store for each commit would help nobody.
+    """
+    from kbcore import git
+    from kbcore.errors import NotARepository
+
+    try:
+        repo = git.find_repository(session.start, **session.git_places)
+    except NotARepository:
+        return False
+    has_kb = any((root / ".kb").is_dir() for root in (repo.worktree, repo.kb_root))
+    return has_kb and repo.has_worktree and git.read_head(repo, session.env).kind in {"branch", "unborn"}
+
+
+def _take_in(session: Session) -> None:
+    from kbcli import wording
+    from kbcore.sync.run import SyncOptions, sync
+
+    opened = session.open()
+    answer = sync(opened.workspace, opened.branch, session.author, SyncOptions())
+    if wording.has_changes(answer.outcome):
+        _say(wording.sync_line(answer))
+    if answer.bad:
+        _say(wording.unread(answer.bad))
+
+
+def _say(message: str, hint: str = "") -> None:
+    """Write one line to standard error; git shows it to the user."""
+    from kbcli.render import visible
+
+    line = visible(f"kb: {message}" + (f" {hint}" if hint else ""))
+    if sys.stderr is not None:
+        sys.stderr.write(line + "\n")

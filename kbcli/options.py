@@ -1,0 +1,161 @@
+"""The global options, and how what was typed becomes a value. Defined once, attached to every command.
+
+Text, numbers and choices are all that commands take, so no validation library is imported for them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperArgument, TyperOption
+
+from kbcli.context import Session
+from kbcore.suggest import did_you_mean
+
+Parameter = TyperOption | TyperArgument
+
+GLOBAL: Final = "Global options"
+_MAX_DIGITS: Final = 18
+
+
+def session_of(ctx: typer.Context) -> Session:
+    """Return the session that a command runs in."""
+    session = ctx.find_object(Session)
+    if session is None:
+        raise LookupError("a command was run outside of kbcli.app.main")
+    return session
+
+
+def _keep_directory(ctx: typer.Context, value: list[str] | None) -> None:
+    if not ctx.resilient_parsing:
+        session_of(ctx).directories += value or []
+
+
+def _keep_branch(ctx: typer.Context, value: str | None) -> None:
+    if value is not None and not ctx.resilient_parsing:
+        if not value:
+            raise typer.BadParameter("it is empty.")
+        session_of(ctx).branch = value
+
+
+def _keep_json(ctx: typer.Context, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        session_of(ctx).output.is_json = True
+
+
+def _keep_quiet(ctx: typer.Context, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        session_of(ctx).output.is_quiet = True
+
+
+def _keep_no_color(ctx: typer.Context, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        session_of(ctx).output.no_color = True
+
+
+def _declared(
+    directory: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-C", metavar="PATH", help="Run as if started there.", expose_value=False, callback=_keep_directory
+        ),
+    ] = None,
+    branch: Annotated[
+        str | None,
+        typer.Option(
+            "--branch",
+            metavar="NAME",
+            help="The branch to speak of; else KB_BRANCH, else what is checked out.",
+            expose_value=False,
+            callback=_keep_branch,
+        ),
+    ] = None,
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Answer with one JSON document.", expose_value=False, callback=_keep_json),
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", "-q", help="Say only what was asked for.", expose_value=False, callback=_keep_quiet),
+    ] = False,
+    no_color: Annotated[
+        bool, typer.Option("--no-color", help="Write no colours.", expose_value=False, callback=_keep_no_color)
+    ] = False,
+) -> None:
+    """Declare the global options; never run."""
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(option for parameter in global_options() for option in parameter.opts)
+
+
+def global_options() -> list[Parameter]:
+    """Return new objects of the global options, for one command."""
+    app = typer.Typer(add_completion=False)
+    app.command()(_declared)
+    return [_plain(parameter) for parameter in typer.main.get_command(app).params]
+
+
+def is_global(parameter: Any) -> bool:
+    """Tell whether a parameter of a command is one of the global options."""
+    return not _names().isdisjoint(parameter.opts)
+
+
+def make_plain(parameters: list[Any]) -> None:
+    """Let the parameters of a command read their values without help.
+
+    An option whose metavar has several words takes as many values.
+    """
+    for parameter in parameters:
+        if _is_ours(parameter):
+            _plain(parameter)
+
+
+def _is_ours(parameter: Any) -> bool:
+    return isinstance(parameter, Parameter)
+
+
+def _plain(parameter: Any) -> Any:
+    parameter._runtime_param = _Plain(parameter)  # noqa: SLF001 - Typer would import pydantic here: 60 ms a call
+    words = len((parameter.metavar or "").split())
+    if isinstance(parameter, TyperOption) and parameter.multiple and words > 1:
+        parameter.nargs = words
+    return parameter
+
+
+class _Plain:
+    """Turns the texts of one parameter into its values."""
+
+    def __init__(self, parameter: Parameter) -> None:
+        descriptor = parameter.type_descriptor
+        self._is_number = descriptor.annotation is int
+        self._choices = [str(choice) for choice in descriptor.choices or ()]
+
+    def coerce(self, value: Any, param: Parameter, ctx: Any) -> Any:
+        """Return the value; an absent one is None, or empty where there may be several."""
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if isinstance(value, str) and self._is_number:
+            return self._number(value, param, ctx)
+        for word in [value] if isinstance(value, str) else value if isinstance(value, tuple) else ():
+            if self._choices and word not in self._choices:
+                hint = did_you_mean(str(word), self._choices)
+                raise typer.BadParameter(
+                    f"{word!r} is none of {', '.join(self._choices)}. {hint}", ctx=ctx, param=param
+                )
+        if isinstance(value, tuple | list) and self._is_list_of_numbers(param):
+            return tuple(self._number(word, param, ctx) for word in value)
+        return value
+
+    def _is_list_of_numbers(self, param: Parameter) -> bool:
+        return bool(param.type_descriptor.annotation == list[int])
+
+    @staticmethod
+    def _number(word: Any, param: Parameter, ctx: Any) -> int:
+        text = str(word)
+        if not text.removeprefix("-").isdecimal() or len(text) > _MAX_DIGITS:
+            raise typer.BadParameter(f"{text!r} is not a whole number.", ctx=ctx, param=param)
+        return int(text)

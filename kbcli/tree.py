@@ -1,0 +1,200 @@
+"""The commands that there are, and the help on them. Only the module of the command that runs is imported."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated, Any, Final, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from kbcli.options import GLOBAL, global_options, is_global, make_plain
+from kbcore import __version__
+
+
+class Listed(NamedTuple):
+    """A command as ``kb --help`` lists it; ``module`` is in ``kbcli.commands`` and has ``run`` or ``app``."""
+
+    module: str
+    help: str
+
+
+COMMANDS: Final[dict[str, Listed]] = {
+    "init": Listed("init", "Set up KB in a repository."),
+    "sync": Listed("sync", "Take in what the files of the worktree say."),
+    "status": Listed("status", "Show the branch, its head, and what a sync would find."),
+    "query": Listed("query", "Find entities or edges."),
+    "show": Listed("show", "Show one entity with its edges and history, or one record."),
+    "apply": Listed("apply", "Apply a changeset from a file."),
+    "delete": Listed("delete", "Remove entities or edges."),
+    "check": Listed("check", "Run the rules."),
+    "log": Listed("log", "Show what changed, newest first."),
+    "diff": Listed("diff", "Show what changed between two points of the history."),
+    "revert": Listed("revert", "Undo records by new ones."),
+    "rollback": Listed("rollback", "Go back to an earlier state, by a new record."),
+    "branch": Listed("branch", "List, make and compare branch stores."),
+    "gc": Listed("gc", "Remove the stores of branches that are gone."),
+    "compact": Listed("compact", "Write a snapshot and seal the journal so far."),
+    "verify": Listed("verify", "Prove the journal, record by record."),
+    "doctor": Listed("doctor", "Diagnose the installation, with a remedy for every finding."),
+    "hooks": Listed("hooks", "Install, remove or look at the git hooks."),
+    "hook": Listed("hook", ""),
+    "schema": Listed("schema", "Show the types of entities and edges."),
+    "mcp": Listed("mcp", "Serve agents over MCP on standard input and output."),
+    "demo": Listed("demo", "Show KB at work on an example project."),
+}
+"""In the order of the help. A command without help text is not listed."""
+
+_WIDTH: Final = 100
+SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": _WIDTH}
+
+
+class Command(TyperCommand):
+    """A command whose help shows its own options first, and no types that mean nothing to users."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option that shows the help."""
+        return _plain_help(super().get_help_option(ctx))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line: what may be left out stands in brackets."""
+        pieces = ["[OPTIONS]"]
+        for parameter in self.get_params(ctx):
+            if parameter.param_type_name == "argument":
+                name = getattr(parameter, "metavar", None) or str(parameter.name).upper()
+                pieces.append((name if parameter.required else f"[{name}]") + "..." * (parameter.nargs != 1))
+        return pieces
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and options."""
+        _write_parameters(self, ctx, formatter)
+
+
+class Group(TyperGroup):
+    """Commands below a command."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option that shows the help."""
+        return _plain_help(super().get_help_option(ctx))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options and the commands."""
+        _write_parameters(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, each with the first line of its help."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, (getattr(command, "help", None) or "").partition("\n")[0]) for name, command in commands]
+            )
+
+
+class Root(Group):
+    """``kb`` itself: looks its commands up when they are asked for."""
+
+    def list_commands(self, _: Any) -> list[str]:
+        """Return the names of all commands that users should know."""
+        return [name for name, listed in COMMANDS.items() if listed.help]
+
+    def get_command(self, _: Any, cmd_name: str) -> Any:
+        """Import and return one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        if cmd_name not in self.commands:
+            self.commands[cmd_name] = _load(cmd_name, COMMANDS[cmd_name])
+        return self.commands[cmd_name]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is meant; an unknown one gets the nearest names."""
+        if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
+            from kbcore.suggest import nearest
+
+            near = nearest(args[0], self.list_commands(ctx))
+            ctx.fail(f"There is no command {args[0]!r}." + (f" Did you mean {near!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands without importing any."""
+        rows = [(name, COMMANDS[name].help) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def root() -> Root:
+    """Return ``kb``."""
+    app = typer.Typer(cls=Root, rich_markup_mode=None, context_settings=SETTINGS)
+    app.callback(epilog="`kb COMMAND --help` says more about a command.")(_root)
+    group = typer.main.get_command(app)
+    assert isinstance(group, Root)  # noqa: S101 - the class was given above
+    make_plain(group.params)
+    group.params[:0] = global_options()
+    return group
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"kb {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
+    """A durable, queryable memory for a repository, kept per git branch."""
+
+
+def _load(name: str, listed: Listed) -> Any:
+    """Return a command as Typer makes it out of its module, with the global options added."""
+    module = import_module(f"kbcli.commands.{listed.module}")
+    app = getattr(module, "app", None)
+    if app is None:
+        app = typer.Typer(rich_markup_mode=None, add_completion=False)
+        settings = {**SETTINGS, **getattr(module, "SETTINGS", {})}
+        app.command(name, cls=Command, context_settings=settings, hidden=not listed.help)(module.run)
+    command: Any = typer.main.get_command(app)
+    _complete(command)
+    return command
+
+
+def group_of(help_text: str) -> typer.Typer:
+    """Return an app for the commands below a command."""
+    return typer.Typer(
+        cls=Group, help=help_text, rich_markup_mode=None, add_completion=False, context_settings=SETTINGS
+    )
+
+
+def _complete(command: Any) -> None:
+    make_plain(command.params)
+    command.params += global_options()
+    for below in getattr(command, "commands", {}).values():
+        _complete(below)
+
+
+def _plain_help(option: Any) -> Any:
+    if option is not None:
+        make_plain([option])
+    return option
+
+
+def _write_parameters(command: Any, ctx: Any, formatter: Any) -> None:
+    arguments: list[tuple[str, str]] = []
+    own: list[tuple[str, str]] = []
+    shared: list[tuple[str, str]] = []
+    for parameter in command.get_params(ctx):
+        record = parameter.get_help_record(ctx)
+        if record is None:
+            continue
+        if parameter.param_type_name == "argument":
+            arguments.append((parameter.metavar or parameter.name.upper(), parameter.help or ""))
+        else:
+            (shared if is_global(parameter) else own).append(record)
+    for title, rows in (("Arguments", arguments), ("Options", own), (GLOBAL, shared)):
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)

@@ -1,0 +1,95 @@
+"""What was done, in words: one line that names the branch, the seq and the counts. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbcli.render import visible
+from kbcore.limits import KIB
+
+if TYPE_CHECKING:
+    from kbcli.hooks import HookResult
+    from kbcore.answers import EdgeCounts, Outcome
+    from kbcore.sync.run import SyncAnswer
+
+_PLURALS = {"entity": "entities", "branch": "branches", "history": "histories"}
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 file`` or ``2 files``."""
+    return f"{number} {noun if number == 1 else _PLURALS.get(noun, noun + 's')}"
+
+
+def outcome_line(outcome: Outcome) -> str:
+    """Return what a changeset did or would do."""
+    where = f"{outcome.branch} at seq {outcome.seq}"
+    if outcome.duplicate:
+        return visible(f"{where}: this changeset was applied before, nothing was written again.")
+    changes = _changes(outcome)
+    if not changes:
+        return visible(f"{where}: nothing to change.")
+    return visible(f"{'Would change ' if outcome.dry_run else ''}{where}: {changes}.")
+
+
+def sync_line(answer: SyncAnswer) -> str:
+    """Return what a sync did or would do."""
+    outcome = answer.outcome
+    changes = _changes(outcome)
+    where = f"{outcome.branch} at seq {outcome.seq}"
+    files = counted(answer.scanned, "file")
+    if not changes:
+        return visible(f"{where}: up to date with {files}." if not outcome.applied else f"{where}: {files} taken in.")
+    of = f"from {answer.changed + answer.removed} of {files}" if answer.changed + answer.removed else f"from {files}"
+    return visible(f"{'Would change ' if outcome.dry_run else ''}{where}: {changes} {of}.")
+
+
+def has_changes(outcome: Outcome) -> bool:
+    """Tell whether any entity or edge changed, as opposed to what is known of files."""
+    return bool(_changes(outcome))
+
+
+def _changes(outcome: Outcome) -> str:
+    parts = [
+        f"{len(ids)} {verb}"
+        for verb, ids in (("created", outcome.created), ("updated", outcome.updated), ("deleted", outcome.deleted))
+        if ids
+    ]
+    edges = edge_counts(outcome.edges)
+    return ", ".join(parts) + (("; " if parts else "") + edges if edges else "")
+
+
+def edge_counts(edges: EdgeCounts) -> str:
+    """Return how many edges were made, changed and removed, or nothing."""
+    found = [
+        f"{number} {verb}"
+        for verb, number in (("created", edges.created), ("updated", edges.updated), ("deleted", edges.deleted))
+        if number
+    ]
+    return f"edges: {', '.join(found)}" if found else ""
+
+
+def unread(number: int) -> str:
+    """Return how many files could not be read whole, and what says why."""
+    return f"{counted(number, 'file')} could not be read whole; `kb check --rule unreadable-source` says why."
+
+
+def problem_line(path: str, line: int, message: str, hint: str) -> str:
+    """Return a problem of a file as compilers write it."""
+    place = f"{path}:{line}: " if line else f"{path}: " if path and not message.startswith(path) else ""
+    return visible(f"{place}{message}" + (f" ({hint})" if hint else ""))
+
+
+def hook_line(result: HookResult) -> str:
+    """Return how one git hook stands."""
+    done = "" if result.action in {"none", "kept"} else f", {result.action}"
+    return visible(f"Hook {result.event}: {result.state}{done} ({result.path})")
+
+
+def size(length_bytes: int) -> str:
+    """Return a number of bytes for people, as ``1.4 MiB``."""
+    number, unit = float(length_bytes), "bytes"
+    for larger in ("KiB", "MiB", "GiB"):
+        if number < KIB:
+            break
+        number, unit = number / KIB, larger
+    return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"

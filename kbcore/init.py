@@ -1,0 +1,153 @@
+"""Lays out ``.kb`` in a repository: settings, schema, folders, and the default branch's store.
+
+Idempotent: a second run changes nothing, and what a project wrote itself is never overwritten. Only ``core.yaml`` is
+KB's own and is written anew whenever it differs.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kbcore import branches, git, limits
+from kbcore.branches import Ensured
+from kbcore.config import default_config_text, parse_config
+from kbcore.errors import InvalidConfig, InvalidQuery
+from kbcore.git import Repository
+from kbcore.ids import check_branch_name
+from kbcore.schema_files import CORE_FILE
+from kbcore.schema_text import core_schema_text
+from kbcore.storage import files
+from kbcore.workspace import BRANCHES, CACHE, CONFIG, KB, RULES, SCHEMA, Machine, StorePool, Workspace
+
+IGNORE: Final = ".gitignore"
+_IGNORED: Final = (f"/{BRANCHES}/", f"/{CACHE}/")
+_FALLBACKS: Final = ("main", "master")
+
+
+class Laid(msgspec.Struct, frozen=True):
+    """What was made, changed and left as it was, as paths from the top of the main worktree."""
+
+    workspace: Workspace
+    created: tuple[str, ...]
+    updated: tuple[str, ...]
+    kept: tuple[str, ...]
+    ensured: Ensured
+
+
+class _Layout:
+    """Writes files, and keeps account of it."""
+
+    def __init__(self, machine: Machine, root: Path) -> None:
+        self.fs = machine.fs
+        self.root = root
+        self.made: dict[str, list[str]] = {"created": [], "updated": [], "kept": []}
+
+    def folder(self, path: Path) -> None:
+        """Make a folder, unless it is there."""
+        is_there = files.is_directory(self.fs, path)
+        if not is_there:
+            with files.explained(path, "make"):
+                self.fs.mkdir(path)
+        self._note("kept" if is_there else "created", path, "/")
+
+    def text(self, path: Path) -> str | None:
+        """Return what stands in a file, None when there is none."""
+        data = files.read_file(self.fs, path, limits.MAX_CONFIG_BYTES)
+        try:
+            return None if data is None else data.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidConfig(f"{self.name(path)} is not UTF-8.", hint="Save it as UTF-8.") from error
+
+    def file(self, path: Path, text: str) -> None:
+        """Bring a file to this text."""
+        old = self.text(path)
+        if old != text:
+            files.publish_file(self.fs, path, text.encode())
+        self._note("created" if old is None else "kept" if old == text else "updated", path)
+
+    def keep(self, path: Path) -> None:
+        """Note that a file of the project stays as it is."""
+        self._note("kept", path)
+
+    def name(self, path: Path) -> str:
+        """Return how messages name a path."""
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
+
+    def _note(self, what: str, path: Path, ending: str = "") -> None:
+        self.made[what].append(self.name(path) + ending)
+
+
+def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch: str | None = None) -> Laid:
+    """Set up KB in a repository, and make the store of its default branch.
+
+    Without ``default_branch`` an existing configuration decides, then origin's HEAD, then what is there: ``main``,
+    ``master``, or the branch that is checked out.
+
+    Raises: ``InvalidQuery`` for a name that cannot be a branch, or that an existing configuration contradicts;
+    ``InvalidConfig``; ``StorageError`` and its kin when something cannot be written.
+    """
+    reason = check_branch_name(default_branch) if default_branch is not None else None
+    if reason:
+        raise InvalidQuery(f"{default_branch!r} cannot be the default branch: {reason}.")
+    workspace = Workspace(repo, machine, pool)
+    layout = _Layout(machine, repo.kb_root)
+    layout.folder(workspace.kb_dir)
+    settings = workspace.settings_dir
+    _write_config(layout, workspace, default_branch)
+    for folder in (settings / SCHEMA, settings / RULES):
+        layout.folder(folder)
+    layout.file(settings / SCHEMA / CORE_FILE, core_schema_text())
+    for place in dict.fromkeys([settings, workspace.kb_dir]):
+        layout.file(place / IGNORE, _ignoring(layout.text(place / IGNORE)))
+    for folder in (workspace.kb_dir / BRANCHES, workspace.kb_dir / CACHE):
+        layout.folder(folder)
+    fresh = Workspace(repo, machine, pool)
+    ensured = branches.ensure(fresh, fresh.default_branch)
+    made = layout.made
+    return Laid(fresh, tuple(made["created"]), tuple(made["updated"]), tuple(made["kept"]), ensured)
+
+
+def _write_config(layout: _Layout, workspace: Workspace, default_branch: str | None) -> None:
+    path = workspace.settings_dir / CONFIG
+    text = layout.text(path)
+    if text is None:
+        layout.file(path, default_config_text(default_branch or _fitting_branch(workspace)))
+        return
+    stated = parse_config(text, f"{KB}/{CONFIG}").default_branch
+    if default_branch is None or stated == default_branch:
+        layout.keep(path)
+    elif text == default_config_text(stated):
+        layout.file(path, default_config_text(default_branch))
+    else:
+        raise InvalidQuery(
+            f"{KB}/{CONFIG} is your own and says `defaultBranch`: {json.dumps(stated)}.",
+            hint=f"Set `defaultBranch` to {json.dumps(default_branch)} there, then run `kb init` again.",
+        )
+
+
+def _fitting_branch(workspace: Workspace) -> str | None:
+    """Return the branch to write into a new configuration; None where KB finds it by itself."""
+    repo, env = workspace.repo, workspace.machine.env
+    derived = git.default_branch(repo, env)
+    there = git.local_branches(repo, env)
+    head = workspace.head()
+    current = head.branch if head.kind in {"branch", "unborn", "rebasing"} else None
+    if derived != _FALLBACKS[0] or derived in there or derived == current:
+        return None
+    return next((name for name in _FALLBACKS if name in there), current)
+
+
+def _ignoring(text: str | None) -> str:
+    """Return the ignore file with KB's lines in it; others stay."""
+    if text is None:
+        return "# What KB derives or keeps for each branch; the rest of this folder belongs into git.\n" + "".join(
+            f"{line}\n" for line in _IGNORED
+        )
+    lines = text.splitlines()
+    missing = [line for line in _IGNORED if line not in lines and line.strip("/") + "/" not in lines]
+    ending = "" if not text or text.endswith("\n") or not missing else "\n"
+    return text + ending + "".join(f"{line}\n" for line in missing)

@@ -1,0 +1,230 @@
+"""The entry point: options, usage errors, every failure as a status, and no traceback."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from kbcli import app, exits, tree
+from kbcore.errors import LockTimeout, Problem
+from tests.support.cli import LOGIN, write
+from tests.support.repos import add_worktree, git, make_repository
+
+
+@pytest.mark.parametrize("words", [["--json", "status"], ["status", "--json"], ["branch", "--json", "list"]])
+def test_global_options_are_taken_before_and_after_the_command(kb, synced, words):
+    assert "main" in json.dumps(kb(*words).json)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ["-C", "repo", "status", "--json"],
+        ["status", "--json", "-C", "repo"],
+        ["-C", ".", "status", "--json", "-C", "repo"],
+    ],
+)
+def test_the_folder_to_start_in_can_stand_anywhere(kb, synced, place):
+    assert kb(*place, cwd=synced.parent).json["branch"] == "main"
+
+
+def test_a_folder_that_does_not_exist_is_refused(kb, synced):
+    ran = kb("status", "-C", "nowhere")
+    assert (ran.status, ran.out) == (2, "")
+    assert "nowhere" in ran.err
+
+
+def test_the_branch_comes_from_the_option_then_the_variable_then_head(kb, synced, user):
+    git(synced, "branch", "one")
+    git(synced, "branch", "two")
+    assert kb("status", "--json").json["branch"] == "main"
+    user.setenv("KB_BRANCH", "one")
+    assert kb("status", "--json").json["branch"] == "one"
+    assert kb("--branch", "two", "status", "--json").json["branch"] == "two"
+    assert kb("status", "--json", "--branch", "two").json["branch"] == "two"
+
+
+def test_git_dir_and_git_work_tree_are_honoured(kb, synced, user, tmp_path):
+    outside = make_repository(tmp_path / "outside")
+    user.setenv("GIT_DIR", str(synced / ".git"))
+    user.setenv("GIT_WORK_TREE", str(synced))
+    assert kb("status", "--json", cwd=outside).json["files"]["scanned"] == 3
+
+
+def test_a_linked_worktree_shares_the_kb_of_the_main_one(kb, synced, tmp_path):
+    linked = add_worktree(synced, tmp_path / "linked", "feature")
+    assert kb("status", "--json", cwd=linked).json["branch"] == "feature"
+    assert kb("query", "--json", cwd=linked).json["branch"] == "feature"
+    assert not (linked / ".kb").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sycn"], "Did you mean 'sync'"),
+        (["query", "--limt", "3"], "--limit"),
+        (["query", "--limit", "many"], "whole number"),
+        (["check", "--format", "sarif"], "text, json"),
+        (["delete", "--edge", "A", "depends_on"], "3 arguments"),
+        (["branch"], "Missing command"),
+        (["status", "surplus"], "surplus"),
+        (["--branch", "", "status"], "empty"),
+    ],
+)
+def test_a_command_line_that_cannot_be_understood_ends_with_status_2(kb, ready, words, said):
+    ran = kb(*words)
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("error: ")
+    assert said in ran.err
+    assert "--help" in ran.err
+
+
+def test_with_json_a_usage_error_is_a_document_too(kb, ready):
+    ran = kb("query", "--limt", "3", "--json")
+    assert ran.status == 2
+    assert ran.error["code"] == "usage"
+    assert set(ran.error) == {"code", "message", "hint", "retryable", "applied", "details"}
+    assert ran.err == ""
+
+
+def test_a_value_that_looks_like_an_option_changes_nothing_else(kb, synced):
+    ran = kb("query", "--text", "--json")
+    assert ran.status == 0
+    assert not ran.out.startswith("{")
+
+
+def test_outside_of_a_repository_the_error_says_what_to_do(kb, tmp_path):
+    ran = kb("query", cwd=tmp_path)
+    assert (ran.status, ran.out) == (60, "")
+    assert "hint: " in ran.err
+    assert kb("query", "--json", cwd=tmp_path).error["code"] == "not_a_repository"
+
+
+def test_before_init_the_error_names_init(kb, root):
+    ran = kb("query")
+    assert ran.status == 61
+    assert "kb init" in ran.err
+
+
+def test_without_a_command_the_help_comes_with_status_2(kb):
+    ran = kb()
+    assert (ran.status, ran.out) == (2, "")
+    assert "Commands:" in ran.err
+
+
+def test_the_version_is_one_line(kb):
+    ran = kb("--version")
+    assert ran.status == 0
+    assert ran.out.startswith("kb ")
+    assert ran.out.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", [name for name, listed in tree.COMMANDS.items() if listed.help])
+def test_every_command_has_help_that_begins_as_the_list_says(kb, name):
+    ran = kb(name, "--help")
+    assert ran.status == 0
+    assert tree.COMMANDS[name].help.rstrip(".") in " ".join(ran.out.split())
+    assert f"kb {name}" in kb(name, "-h").out
+
+
+def test_help_lists_every_command_but_the_hidden_one(kb):
+    listed = kb("--help").out.partition("Commands:")[2]
+    assert [line.split()[0] for line in listed.splitlines()[1:] if line.startswith("  ")][: len(tree.COMMANDS) - 1] == [
+        name for name in tree.COMMANDS if name != "hook"
+    ]
+
+
+def test_completion_suggests_commands_and_options(kb, user):
+    user.setenv("_KB_COMPLETE", "complete_bash")
+    user.setenv("COMP_WORDS", "kb que")
+    user.setenv("COMP_CWORD", "1")
+    assert kb().out.split() == ["query"]
+    user.setenv("COMP_WORDS", "kb query --tex")
+    user.setenv("COMP_CWORD", "2")
+    assert kb().out.split() == ["--text"]
+
+
+def run_broken(error):
+    """A command body that fails."""
+
+    def run() -> None:
+        raise error
+
+    return run
+
+
+@pytest.fixture
+def broken(user):
+    """Put a command in place of `kb gc` that raises what it is given."""
+
+    def put(error: BaseException) -> None:
+        module = type(sys)("kbcli.commands.broken")
+        module.run = run_broken(error)
+        user.setitem(sys.modules, "kbcli.commands.broken", module)
+        user.setitem(tree.COMMANDS, "gc", tree.Listed("broken", "Fail."))
+
+    return put
+
+
+def test_an_error_of_kb_shows_message_details_and_hint(kb, ready, broken):
+    problem = Problem("$.entities[0]", "bad", "is\x1b[31m red", "Mend it.", "docs/a.md:3")
+    broken(LockTimeout("Somebody \u202eholds it.", details=[problem]))
+    ran = kb("gc")
+    assert ran.status == 20
+    assert ran.err.splitlines() == [
+        "error: Somebody \\u202eholds it.",
+        "  docs/a.md:3: is\\x1b[31m red (Mend it.)",
+        f"hint: {LockTimeout.default_hint}",
+    ]
+    error = kb("gc", "--json").error
+    assert (error["code"], error["retryable"], error["applied"]) == ("lock_timeout", True, "no")
+    assert error["details"][0]["message"] == "is\x1b[31m red"
+
+
+def test_a_bug_saves_a_report_beside_the_store_and_shows_no_traceback(kb, ready, broken):
+    broken(ValueError("what\x1b now"))
+    ran = kb("gc", "-q")
+    assert (ran.status, ran.out) == (70, "")
+    assert "Traceback" not in ran.err
+    (report,) = (ready / ".kb/cache/bugs").iterdir()
+    assert str(report) in ran.err
+    text = report.read_text()
+    assert "Traceback" in text
+    assert "ValueError: what" in text
+    assert "'gc', '-q'" in text
+    error = kb("gc", "--json").error
+    assert (error["code"], error["applied"]) == ("internal_error", "unknown")
+    assert error["report"].startswith(str(ready))
+
+
+def test_a_bug_where_there_is_no_kb_is_reported_in_the_temporary_folder(kb, broken, user, tmp_path):
+    user.setattr("tempfile.tempdir", str(tmp_path))
+    broken(ZeroDivisionError())
+    ran = kb("gc", cwd=tmp_path)
+    assert ran.status == 70
+    assert len(list(tmp_path.glob("kb-bug-*.txt"))) == 1
+
+
+def test_an_interrupt_is_quiet(kb, ready, broken):
+    broken(KeyboardInterrupt())
+    assert kb("gc") == (130, "", "")
+
+
+def test_every_error_code_has_one_status_that_is_no_other_meaning():
+    statuses = exits.statuses()
+    taken = {exits.DONE, exits.VIOLATIONS, exits.UNREADABLE, exits.BUG, exits.OUTPUT_FAILED, exits.INTERRUPTED}
+    assert not taken & set(statuses.values())
+
+
+def test_quiet_leaves_what_was_asked_for(kb, synced):
+    write(synced, {"docs/requirements/login.md": LOGIN.replace("Log in", "Sign in")})
+    assert kb("sync", "-q") == (0, "", "")
+    assert "REQ-1" in kb("query", "-q").out
+
+
+def test_the_command_line_can_be_given_by_the_program(monkeypatch, capfd):
+    monkeypatch.setattr(sys, "argv", ["kb", "--version"])
+    assert app.main() == 0
+    assert capfd.readouterr().out.startswith("kb ")

@@ -1,0 +1,92 @@
+"""``kb branch``, ``kb gc``, ``kb schema`` and ``kb hooks``."""
+
+from __future__ import annotations
+
+from tests.support.cli import write
+from tests.support.repos import commit_files, git
+
+
+def test_the_list_shows_every_store_and_where_it_comes_from(kb, synced):
+    git(synced, "switch", "-q", "-c", "feature/x")
+    kb("query")
+    listed = kb("branch", "list", "--json").json["branches"]
+    assert [(one["name"], one["seq"], one["current"], one["exists_in_git"]) for one in listed] == [
+        ("feature/x", 1, True, True),
+        ("main", 1, False, True),
+    ]
+    assert listed[0]["origin"]["branch"] == "main"
+    text = kb("branch", "list").out.splitlines()
+    assert text[1].startswith("* feature/x")
+    assert "from main at 1" in text[1]
+
+
+def test_ensure_makes_a_store_once(kb, synced):
+    git(synced, "branch", "other")
+    assert kb("branch", "ensure", "other", "--json").json | {"notice": ""} == {
+        "branch": "other", "is_new": True, "copied_from": "main", "notice": "", "seq": 1,
+    }  # fmt: skip
+    assert kb("branch", "ensure", "other").out == "other: was there, at seq 1\n"
+    assert kb("branch", "ensure", "nope").status == 62
+
+
+def test_without_a_store_of_the_default_branch_the_new_one_starts_empty_and_says_so(kb, root):
+    git(root, "switch", "-q", "-c", "feature")
+    (root / ".kb").mkdir()
+    write(root, {".kb/config.json": '{"defaultBranch": "trunk"}'})
+    (root / ".kb/branches").mkdir()
+    ran = kb("query")
+    assert ran.status == 0
+    assert "starts empty" in ran.err
+
+
+def test_gc_removes_what_exists_nowhere_any_more(kb, synced):
+    commit_files(synced, {"x": "1"})
+    git(synced, "switch", "-q", "-c", "gone")
+    kb("query")
+    git(synced, "switch", "-q", "main")
+    git(synced, "branch", "-q", "-D", "gone")
+    assert kb("gc", "--dry-run").out == "would remove gone\n1 store kept.\n"
+    assert kb("gc", "--dry-run", "--json").json == {"removed": ["gone"], "kept": ["main"], "dry_run": True}
+    assert kb("gc", "--json").json == {"removed": ["gone"], "kept": ["main"], "dry_run": False}
+    assert kb("gc").out == "Nothing to remove; 1 store kept.\n"
+
+
+def test_the_schema_is_shown_with_the_types_of_the_project(kb, ready):
+    write(
+        ready,
+        {
+            ".kb/schema/project.yaml": "entities:\n  fact:\n    description: What is so.\n    attributes:\n"
+            "      origin: {type: text, required: true, values: [a, b], description: Where from.}\n"
+            "    statuses: [new, old]\nedges:\n  shows: {from: [test], to: [fact], kind: true, acyclic: true}\n"
+        },
+    )
+    whole = kb("schema", "--json").json
+    assert list(whole) == ["entities", "edges"]
+    assert whole["entities"]["fact"]["origin"] == ".kb/schema/project.yaml"
+    assert "What is so." in kb("schema").out
+    text = kb("schema", "fact").out
+    assert "attributes.origin: text; required; one of a, b. Where from." in text
+    assert "statuses: new, old" in text
+    assert "from test to fact" in kb("schema", "shows").out
+    assert kb("schema", "shows", "--json").json["acyclic"] is True
+    ran = kb("schema", "fakt")
+    assert ran.status == 64
+    assert "'fact'" in ran.err
+
+
+def test_a_broken_schema_names_file_and_line(kb, ready):
+    write(ready, {".kb/schema/project.yaml": "entities:\n  fact: {colour: red}\n"})
+    ran = kb("query")
+    assert ran.status == 63
+    assert ".kb/schema/project.yaml:2" in ran.err
+
+
+def test_hooks_are_installed_looked_at_and_removed(kb, ready):
+    states = [hook["state"] for hook in kb("hooks", "status", "--json").json["hooks"]]
+    assert states == ["absent", "absent"]
+    assert "kb hooks install" in kb("hooks", "status").err
+    assert [hook["action"] for hook in kb("hooks", "install", "--json").json["hooks"]] == ["created", "created"]
+    assert kb("hooks", "status").out.startswith("Hook post-checkout: active (")
+    assert [hook["action"] for hook in kb("hooks", "uninstall", "--json").json["hooks"]] == ["deleted", "deleted"]
+    answer = kb("hooks", "install", "--hooks-path", "hooks", "--json", cwd=ready).json
+    assert answer["hooks"][0]["path"] == str(ready / "hooks/post-checkout")

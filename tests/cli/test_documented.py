@@ -1,0 +1,80 @@
+"""The page about the command line, the help and the promised flags are the same."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kbcli import exits
+from tests.support.cli import ROOT
+from tests.support.help_pages import commands, help_blocks, help_of
+
+PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+GLOBALS = {"-C", "--branch", "--json", "--quiet", "-q", "--no-color"}
+PROMISED = {
+    "init": {"--no-hooks", "--hooks-path", "--default-branch"},
+    "sync": {"--dry-run", "--rebuild", "--strict"},
+    "status": set(),
+    "query": {
+        *("--id", "--tag", "--status", "--where", "--has", "--lacks", "--text", "--from", "--follow", "--depth"),
+        *("--reverse", "--edges", "--at", "--sort", "--limit", "--cursor", "--format"),
+    },
+    "show": set(),
+    "apply": {"--dry-run"},
+    "delete": {"--edge", "--cascade", "--dry-run", "--yes"},
+    "check": {"--rule", "--format", "--fail-on"},
+    "log": {"--limit", "--actor", "--source", "--since"},
+    "diff": set(),
+    "revert": {"--force"},
+    "rollback": {"--to"},
+    "branch list": set(),
+    "branch ensure": set(),
+    "branch diff": set(),
+    "gc": {"--dry-run"},
+    "compact": {"--prune-before"},
+    "verify": set(),
+    "doctor": {"--rebuild-head"},
+    "hooks install": set(),
+    "hooks uninstall": set(),
+    "hooks status": set(),
+    "schema": set(),
+    "mcp": set(),
+    "demo": set(),
+}
+
+
+def options_of(command) -> set[str]:
+    return {option for parameter in command.params for option in parameter.opts if option.startswith("-")}
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_every_command_takes_what_is_promised_and_the_global_options(name):
+    assert options_of(commands()[name]) >= PROMISED[name] | GLOBALS
+
+
+def test_every_command_below_another_takes_the_global_options():
+    assert all(options_of(command) >= GLOBALS for command in commands().values())
+
+
+@pytest.mark.parametrize("name", [name for _, name in help_blocks() if name])
+def test_every_command_is_on_the_page_with_its_help_and_an_example(name):
+    _, found, section = PAGE.partition(f"\n## kb {name}\n")
+    assert found
+    section = section.partition("\n## ")[0]
+    for option in re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", help_of(name), re.MULTILINE):
+        assert option in section
+    assert f"$ kb {name}" in section or name in {"mcp", "demo"}
+
+
+def test_every_option_that_the_page_names_exists():
+    known = {option for command in commands().values() for option in options_of(command)}
+    known |= {"--help", "--version", "--install-completion", "--show-completion"}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", PAGE)) <= known
+
+
+@pytest.mark.parametrize(
+    "status", [exits.VIOLATIONS, exits.USAGE, exits.UNREADABLE, exits.BUG, exits.OUTPUT_FAILED, exits.INTERRUPTED]
+)
+def test_every_status_of_its_own_is_on_the_page(status):
+    assert re.search(rf"\b{status}\b", PAGE.partition("**Exit status.**")[2].partition("\n\n")[0])

@@ -1,0 +1,151 @@
+"""``kb log``, ``kb show``, ``kb diff`` and ``kb branch diff``: what changed, who, when, through what."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.cli import LOGIN, write
+from tests.support.repos import git
+
+
+@pytest.fixture
+def told(kb, synced):
+    """Three records: a sync, a changeset, and a sync that changes one field."""
+    request = {
+        "message": "a \x1b[31mscenario",
+        "entities": [{"id": "SCN-1", "type": "scenario", "title": "Known device", "status": "open"}],
+        "edges": [{"type": "specified_by", "from": "REQ-1", "to": "SCN-1"}],
+    }
+    assert kb("apply", "-", stdin=json.dumps(request)).status == 0
+    write(synced, {"docs/requirements/login.md": LOGIN.replace("open", "done")})
+    assert kb("sync").status == 0
+    return synced
+
+
+def seqs(ran) -> list[int]:
+    assert set(ran.json) == {"branch", "records"}
+    return [record["seq"] for record in ran.json["records"]]
+
+
+def test_the_log_is_newest_first_in_the_fixed_shape(kb, told):
+    ran = kb("log", "--json")
+    assert seqs(ran) == [3, 2, 1]
+    record = ran.json["records"][1]
+    assert set(record) == {"seq", "changeset_id", "at", "actor", "source", "message", "summary"}
+    assert (record["actor"], record["source"], record["message"]) == ("tester", "cli", "a \x1b[31mscenario")
+    assert record["summary"] == {"created": 1, "updated": 0, "deleted": 0, "edges": 1}
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["SCN-1"], [2]),
+        (["REQ-1"], [3, 2, 1]),
+        (["--limit", "1"], [3]),
+        (["--actor", "tester"], [3, 2, 1]),
+        (["--actor", "nobody"], []),
+        (["--source", "cli"], [3, 2, 1]),
+        (["--source", "mcp"], []),
+        (["--since", "2001-01-01"], [3, 2, 1]),
+        (["--since", "2999-01-01"], []),
+    ],
+)
+def test_the_log_can_be_narrowed(kb, told, words, found):
+    assert seqs(kb("log", *words, "--json")) == found
+
+
+def test_the_log_for_people_is_a_safe_table_that_says_when_there_is_more(kb, told):
+    ran = kb("log", "--limit", "2")
+    assert [line.split()[0] for line in ran.out.splitlines()] == ["SEQ", "3", "2"]
+    assert "1 created, 1 edge" in ran.out
+    assert r"a \x1b[31mscenario" in ran.out
+    assert "There are more" in ran.err
+    assert "There are more" not in kb("log", "--limit", "3").err
+
+
+def test_an_empty_log_and_unknown_names_are_told(kb, ready):
+    assert kb("log") == (0, "", "Nothing was written yet.\n")
+    assert kb("log", "--limit", "0").status == 2
+    assert kb("log", "REQ-77").status == 64
+    assert kb("log", "--since", "soon").status == 2
+
+
+def test_an_entity_is_shown_with_its_edges_both_ways_and_its_history(kb, told):
+    found = kb("show", "REQ-1", "--json").json
+    assert (found["branch"], found["seq"], found["entity"]["id"], found["entity"]["version"]) == ("main", 3, "REQ-1", 3)
+    assert {(edge["type"], edge["from"], edge["to"]) for edge in found["edges"]} == {
+        ("specified_by", "REQ-1", "SCN-1"),
+        ("verified_by", "REQ-1", "TEST-1"),
+        ("depends_on", "REQ-2", "REQ-1"),
+    }
+    assert [record["seq"] for record in found["history"]] == [3, 2, 1]
+    text = kb("show", "REQ-1").out
+    assert text.startswith("REQ-1 (req) Log in\n  status: done\n")
+    assert "tags: auth, web" in text
+    assert "specified_by" in text
+    assert "attributes.kind: e2e" in kb("show", "TEST-1").out
+
+
+def test_a_number_is_a_seq_unless_an_entity_has_it(kb, told):
+    assert kb("show", "2", "--json").json["message"].endswith("scenario")
+    request = {"entities": [{"id": "2", "type": "req", "title": "Two", "status": "open"}]}
+    kb("apply", "-", stdin=json.dumps(request))
+    assert kb("show", "2", "--json").json["entity"]["title"] == "Two"
+    assert kb("show", "1", "--json").json["seq"] == 1
+    assert kb("show", "99").status == 64
+
+
+def test_a_record_is_shown_with_each_change_before_and_after(kb, told):
+    record = kb("show", "3", "--json").json
+    (change,) = [one for one in record["operations"] if one["element"] == "entity"]
+    assert (change["id"], change["change"]) == ("REQ-1", "updated")
+    assert (change["before"]["status"], change["after"]["status"]) == ("open", "done")
+    text = kb("show", "3").out
+    assert "~ REQ-1 (req) Log in\n    status: open -> done\n" in text
+    assert "~ file docs/requirements/login.md\n" in text
+    text = kb("show", "2").out
+    assert "+ REQ-1 specified_by SCN-1" in text
+    assert "tester through cli" in text
+    assert r"\x1b[31m" in text
+
+
+def test_an_entity_that_is_gone_leads_to_the_record_that_removed_it(kb, told):
+    kb("delete", "SCN-1", "--cascade")
+    ran = kb("show", "SCN-1")
+    assert ran.status == 64
+    assert "gone since seq 4" in ran.err
+    assert "kb show 4" in ran.err
+    assert "- SCN-1 (scenario) Known device" in kb("show", "4").out
+
+
+def test_diff_goes_from_the_first_point_to_the_second(kb, told):
+    found = kb("diff", "1", "--json").json
+    assert set(found) >= {"from", "to", "entities", "edges"}
+    assert (found["from"], found["to"]) == (1, 3)
+    assert [(one["id"], one["change"]) for one in found["entities"]] == [("REQ-1", "updated"), ("SCN-1", "created")]
+    assert found["entities"][0]["before"]["status"] == "open"
+    back = kb("diff", "3", "1").out
+    assert "status: done -> open" in back
+    assert "- SCN-1 (scenario) Known device" in back
+    assert kb("diff", "1", "2", "--json").json["to"] == 2
+
+
+def test_diff_takes_times_and_tells_when_nothing_differs(kb, told):
+    assert [one["change"] for one in kb("diff", "2001-01-01", "--json").json["entities"]] == ["created"] * 4
+    assert kb("diff", "3").err == "Nothing differs between seq 3 and seq 3.\n"
+    assert kb("diff", "soon").status == 2
+    assert kb("diff", "1", "9").status == 2
+
+
+def test_branches_are_compared_from_the_first_to_the_second(kb, told):
+    git(told, "switch", "-q", "-c", "feature")
+    kb("delete", "SCN-1", "--cascade")
+    found = kb("branch", "diff", "main", "feature", "--json").json
+    assert [(one["id"], one["change"]) for one in found["entities"]] == [("SCN-1", "deleted")]
+    assert found["edges"][0]["change"] == "deleted"
+    assert found["base"] == 3
+    assert "+ SCN-1 (scenario) Known device" in kb("branch", "diff", "feature", "main").out
+    assert kb("branch", "diff", "main", "main").err == "main and main hold the same.\n"
+    assert kb("branch", "diff", "main", "nope").status == 62

@@ -1,0 +1,167 @@
+"""``kb hook``: what git's hooks run. Quiet, quick, and git never fails because of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kbcli import context, hookrun
+from tests.support.cli import DOCUMENTS, LOGIN, ROOT, environment, write
+from tests.support.repos import add_worktree, commit_files, git, run_git
+
+ZERO = "0" * 40
+HEAVY = ("typer", "duckdb", "mcp", "pydantic", "yaml", "watchfiles")
+
+
+def imported_by(words: list[str], cwd: Path, names: tuple[str, ...]) -> tuple[list[str], str]:
+    """Run ``kb`` in a fresh interpreter and return which of the modules it imported, and what it wrote."""
+    script = (
+        "import sys\nfrom kbcli.app import main\n"
+        f"status = main({words!r})\nassert status == 0, status\n"
+        f"print('|', *[name for name in {names!r} if name in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=cwd, env=environment(), capture_output=True, text=True, check=True
+    )
+    before, _, after = done.stdout.rpartition("|")
+    return after.split(), before + done.stderr
+
+
+def test_a_checkout_of_files_imports_nothing_and_says_nothing(synced):
+    names = (*HEAVY, "kbcore", "msgspec")
+    assert imported_by(["hook", "post-checkout", ZERO, ZERO, "0"], synced, names) == ([], "")
+
+
+def test_where_there_is_no_kb_the_hook_imports_little_and_says_nothing(root, tmp_path):
+    assert imported_by(["hook", "post-checkout", ZERO, ZERO, "1"], root, HEAVY) == ([], "")
+    assert imported_by(["hook", "post-merge", "0"], tmp_path, HEAVY) == ([], "")
+
+
+def test_a_query_imports_only_what_it_needs(synced):
+    found, _ = imported_by(["query", "--id", "REQ-1", "-q"], synced, (*HEAVY, "rich", "asyncio"))
+    assert found == ["typer", "duckdb"]
+
+
+def test_help_imports_no_command(tmp_path):
+    found, written = imported_by(["--help"], tmp_path, ("kbcli.commands.query", *HEAVY, "rich"))
+    assert (found, "Commands:" in written) == (["typer"], True)
+
+
+def test_a_switch_makes_the_store_and_takes_in_the_files(kb, synced, capfd):
+    commit_files(synced, DOCUMENTS)
+    git(synced, "switch", "-q", "-c", "feature")
+    commit_files(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
+    ran = kb("hook", "post-checkout", ZERO, ZERO, "1")
+    assert (ran.status, ran.out) == (0, "")
+    assert "feature has a store now, copied from main" in ran.err
+    assert "kb: feature at seq 2: 1 created" in ran.err
+    assert [one["name"] for one in kb("branch", "list", "--json").json["branches"]] == ["feature", "main"]
+
+
+def test_a_merge_takes_in_the_files(kb, synced):
+    write(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
+    ran = kb("hook", "post-merge", "0")
+    assert ran == (0, "", "kb: main at seq 2: 1 created from 1 of 4 files.\n")
+    assert kb("hook", "post-merge", "0") == (0, "", "")
+
+
+def test_the_branch_that_the_user_works_on_otherwise_does_not_matter(kb, synced, user):
+    git(synced, "branch", "other")
+    user.setenv("KB_BRANCH", "other")
+    write(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
+    assert "kb: main at seq 2" in kb("hook", "post-merge", "0").err
+
+
+def test_a_detached_head_gets_no_store(kb, synced):
+    commit_files(synced, DOCUMENTS)
+    git(synced, "switch", "-q", "--detach")
+    assert kb("hook", "post-checkout", ZERO, ZERO, "1") == (0, "", "")
+    assert [one["name"] for one in kb("branch", "list", "--json").json["branches"]] == ["main"]
+
+
+def test_bad_files_are_counted_and_not_listed(kb, synced):
+    write(synced, {"docs/requirements/bad.md": "---\nid: [\n---\n"})
+    said = "kb: 1 file could not be read whole; `kb check --rule unreadable-source` says why.\n"
+    assert kb("hook", "post-merge", "0").err == said
+
+
+def test_an_error_is_one_line_and_status_0(kb, synced):
+    (synced / ".kb/config.json").write_text("{")
+    ran = kb("hook", "post-merge", "0")
+    assert (ran.status, ran.out) == (0, "")
+    assert ran.err.startswith("kb: ")
+    assert ran.err.count("\n") == 1
+
+
+def test_a_bug_is_one_line_with_a_report_and_status_0(kb, synced, user):
+    def broken(_session):
+        raise ZeroDivisionError("oh\x1b")
+
+    user.setattr(hookrun, "_take_in", broken)
+    ran = kb("hook", "post-merge", "0")
+    assert (ran.status, ran.out) == (0, "")
+    assert ran.err.count("\n") == 1
+    (report,) = (synced / ".kb/cache/bugs").iterdir()
+    assert str(report) in ran.err
+
+    user.setattr(context, "Session", None)
+    ran = kb("hook", "post-merge", "0")
+    assert (ran.status, ran.err.count("\n")) == (0, 1)
+
+
+@pytest.mark.parametrize("words", [["post-rewrite", "amend"], ["post-checkout", "--help"], ["post-merge", "--weird"]])
+def test_other_events_and_help_do_no_harm(kb, synced, words):
+    assert kb("hook", *words).status == 0
+
+
+@pytest.fixture
+def hooked(kb, synced, tmp_path):
+    """The repository with the hooks installed and a ``kb`` that they find; answers git's environment."""
+    commit_files(synced, DOCUMENTS | {".gitignore": "\n"})
+    kb("hooks", "install")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "kb"
+    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m kbcli.app \"$@\"\n")
+    program.chmod(0o755)
+    env = environment({"PYTHONPATH": str(ROOT)})
+    return env | {"PATH": f"{folder}:{env['PATH']}"}
+
+
+def test_git_itself_keeps_the_store_in_step(kb, synced, hooked, tmp_path):
+    def listed() -> dict[str, int]:
+        return {one["name"]: one["seq"] for one in kb("branch", "list", "--json").json["branches"]}
+
+    made = run_git(synced, "switch", "-c", "feature", env=hooked)
+    assert made.returncode == 0
+    assert "feature has a store now" in made.stderr
+    assert listed() == {"feature": 1, "main": 1}
+    commit_files(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
+    assert run_git(synced, "checkout", "HEAD~1", "--", "docs", env=hooked).returncode == 0
+    run_git(synced, "checkout", "HEAD", "--", "docs", env=hooked)
+    assert listed()["feature"] == 1
+    assert run_git(synced, "switch", "main", env=hooked).returncode == 0
+    assert listed()["main"] == 1
+    merged = run_git(synced, "merge", "--ff-only", "feature", env=hooked)
+    assert merged.returncode == 0
+    assert "kb: main at seq 2: 1 created" in merged.stderr
+    assert run_git(synced, "worktree", "add", "-b", "side", tmp_path / "side", env=hooked).returncode == 0
+    assert listed()["side"] == 2
+
+
+def test_git_succeeds_whatever_is_wrong_with_the_kb(kb, synced, hooked):
+    (synced / ".kb/config.json").write_text("{")
+    done = run_git(synced, "switch", "-c", "feature", env=hooked)
+    assert done.returncode == 0
+    assert done.stderr.count("kb: ") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_linked_worktree_uses_its_own_head(kb, synced, tmp_path):
+    commit_files(synced, DOCUMENTS)
+    linked = add_worktree(synced, tmp_path / "linked", "feature")
+    ran = kb("hook", "post-checkout", ZERO, ZERO, "1", cwd=linked)
+    assert "feature has a store now" in ran.err

@@ -1,0 +1,143 @@
+"""``kb init`` lays out `.kb`, once; a second run repairs and changes nothing of the project's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.repos import add_worktree, commit_files, git, make_repository
+
+
+def tree_of(root: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted((root / ".kb").rglob("*"))
+        if path.is_file() and path.name != "lock"
+    }
+
+
+def test_init_lays_out_settings_schema_and_store_and_says_what_comes_next(kb, root):
+    ran = kb("init")
+    assert ran.status == 0
+    assert "created .kb/config.json" in ran.out
+    assert "kb sync" in ran.out
+    assert {path.name for path in (root / ".kb").iterdir()} == {
+        ".gitignore", "branches", "cache", "config.json", "rules", "schema",
+    }  # fmt: skip
+    assert (root / ".kb/branches/main/head.json").is_file()
+    assert (root / ".git/hooks/post-checkout").is_file()
+    assert git(root, "status", "--porcelain", "--untracked-files=all").splitlines() == [
+        "?? .kb/.gitignore", "?? .kb/config.json", "?? .kb/schema/core.yaml",
+    ]  # fmt: skip
+
+
+def test_a_second_init_changes_nothing(kb, root):
+    kb("init")
+    before = tree_of(root)
+    answer = kb("init", "--json").json
+    assert (answer["created"], answer["updated"]) == ([], [])
+    assert answer["branch"] == {"name": "main", "is_new": False, "seq": 0}
+    assert [hook["action"] for hook in answer["hooks"]] == ["kept", "kept"]
+    assert tree_of(root) == before
+    assert "Already set up" in kb("init").out
+
+
+def test_what_is_missing_is_made_again_and_what_the_project_wrote_stays(kb, root):
+    kb("init", "--no-hooks")
+    kb_dir = root / ".kb"
+    (kb_dir / "config.json").write_text('{"lockWaitSeconds": 3}\n')
+    (kb_dir / ".gitignore").write_text("mine\nbranches/")
+    (kb_dir / "schema/core.yaml").write_text("entities: {}\n")
+    (kb_dir / "schema/project.yaml").write_text("entities:\n  fact: {}\n")
+    (kb_dir / "rules").rmdir()
+    answer = kb("init", "--no-hooks", "--json").json
+    assert answer["created"] == [".kb/rules/"]
+    assert answer["updated"] == [".kb/schema/core.yaml", ".kb/.gitignore"]
+    assert (kb_dir / "config.json").read_text() == '{"lockWaitSeconds": 3}\n'
+    assert (kb_dir / ".gitignore").read_text() == "mine\nbranches/\n/cache/\n"
+    assert "fact" in kb("schema", "--json").json["entities"]
+
+
+def test_hooks_are_left_alone_or_put_where_asked(kb, root, tmp_path):
+    kb("init", "--no-hooks")
+    assert not (root / ".git/hooks/post-merge").exists()
+    answer = kb("init", "--hooks-path", "my hooks", "--json").json
+    assert {hook["path"] for hook in answer["hooks"]} == {
+        str(root / "my hooks" / event) for event in ("post-checkout", "post-merge")
+    }
+
+
+def test_the_default_branch_is_the_one_that_is_there(kb, tmp_path):
+    other = make_repository(tmp_path / "other", branch="trunk")
+    assert kb("init", "--json", cwd=other).json["default_branch"] == "trunk"
+    assert json.loads((other / ".kb/config.json").read_text())["defaultBranch"] == "trunk"
+    old = make_repository(tmp_path / "old", branch="master")
+    git(old, "switch", "-q", "-c", "feature")
+    assert kb("init", "--json", cwd=old).json["default_branch"] == "master"
+
+
+def test_on_main_nothing_is_written_down(kb, root):
+    kb("init")
+    assert json.loads((root / ".kb/config.json").read_text())["defaultBranch"] is None
+
+
+def test_the_default_branch_can_be_named_and_later_changed_unless_the_file_is_the_users_own(kb, root):
+    git(root, "branch", "develop")
+    assert kb("init", "--default-branch", "develop", "--json").json["branch"]["name"] == "develop"
+    assert kb("init", "--default-branch", "main", "--json").json["updated"] == [".kb/config.json"]
+    config = root / ".kb/config.json"
+    config.write_text('{"defaultBranch": "main", "rules": {}}')
+    assert kb("init", "--default-branch", "main").status == 0
+    ran = kb("init", "--default-branch", "develop")
+    assert ran.status == 2
+    assert "defaultBranch" in ran.err
+    assert config.read_text() == '{"defaultBranch": "main", "rules": {}}'
+
+
+@pytest.mark.parametrize("name", ["a..b", "", "a b", "x.lock"])
+def test_a_name_that_cannot_be_a_branch_is_refused_before_anything_is_written(kb, root, name):
+    assert kb("init", f"--default-branch={name}").status == 2
+    assert not (root / ".kb").exists()
+
+
+def test_init_in_a_folder_below_or_in_a_linked_worktree_sets_up_the_main_one(kb, root, tmp_path):
+    below = root / "src"
+    below.mkdir()
+    kb("init", cwd=below)
+    assert (root / ".kb/config.json").is_file()
+    assert not (below / ".kb").exists()
+    linked = add_worktree(root, tmp_path / "linked", "feature")
+    assert kb("init", "--json", cwd=linked).json["kb"] == str(root / ".kb")
+    assert not (linked / ".kb").exists()
+
+
+def test_a_linked_worktree_with_settings_of_its_own_keeps_them_up_to_date(kb, root, tmp_path):
+    kb("init", "--no-hooks")
+    commit_files(root, {".kb/schema/core.yaml": "old", ".kb/config.json": "{}"})
+    linked = add_worktree(root, tmp_path / "linked", "feature")
+    assert str(linked / ".kb/schema/core.yaml") in kb("init", "--json", cwd=linked).json["updated"]
+    assert kb("query", cwd=linked).status == 0
+
+
+def test_a_broken_configuration_is_reported_and_not_replaced(kb, root):
+    kb("init")
+    (root / ".kb/config.json").write_text("{")
+    ran = kb("init")
+    assert ran.status == 63
+    assert ".kb/config.json:1" in ran.err
+    assert (root / ".kb/config.json").read_text() == "{"
+
+
+def test_a_link_in_place_of_the_folder_is_not_followed(kb, root, tmp_path):
+    (root / ".kb").symlink_to(tmp_path)
+    assert kb("init").status == 24
+    assert not (tmp_path / "config.json").exists()
+
+
+def test_a_bare_repository_gets_a_kb_and_no_hooks(kb, tmp_path):
+    bare = tmp_path / "bare.git"
+    git(tmp_path, "init", "-q", "--bare", "--initial-branch=main", bare)
+    answer = kb("init", "--json", cwd=bare).json
+    assert (answer["kb"], answer["hooks"]) == (str(bare / ".kb"), [])

@@ -1,0 +1,161 @@
+"""``kb query``: every filter reaches the core, every format says the same, and nothing acts on a terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from tests.support.cli import LOGIN, write
+
+SHAPE = {"branch", "seq", "total", "entities", "edges", "next_cursor"}
+
+
+def ids(ran) -> list[str]:
+    assert set(ran.json) == SHAPE
+    return [entity["id"] for entity in ran.json["entities"]]
+
+
+def apply(kb, **request) -> None:
+    done = kb("apply", "-", stdin=json.dumps(request))
+    assert done.status == 0, done
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ([], ["REQ-1", "REQ-2", "TEST-1"]),
+        (["req"], ["REQ-1", "REQ-2"]),
+        (["--id", "REQ-2", "--id", "REQ-1"], ["REQ-1", "REQ-2"]),
+        (["--tag", "auth"], ["REQ-1", "REQ-2"]),
+        (["--tag", "auth", "--tag", "web"], ["REQ-1"]),
+        (["--status", "done"], ["REQ-2"]),
+        (["--where", "kind=e2e"], ["TEST-1"]),
+        (["--where", "title=Log in", "--where", "status=done"], []),
+        (["req", "--has", "verified_by"], ["REQ-1"]),
+        (["req", "--lacks", "verified_by"], ["REQ-2"]),
+        (["--has", "^verified_by:REQ-1"], ["TEST-1"]),
+        (["--text", "log out"], ["REQ-2"]),
+        (["--from", "REQ-2"], ["REQ-1"]),
+        (["--from", "REQ-2", "--depth", "2"], ["REQ-1", "TEST-1"]),
+        (["--from", "REQ-2", "--depth", "2", "--follow", "verified_by,relates_to"], []),
+        (["--from", "TEST-1", "--reverse"], ["REQ-1"]),
+        (["--sort", "-id"], ["TEST-1", "REQ-2", "REQ-1"]),
+        (["--limit", "1"], ["REQ-1"]),
+        (["--at", "0"], []),
+        (["--at", "1"], ["REQ-1", "REQ-2", "TEST-1"]),
+        (["--at", "2001-01-01"], []),
+    ],
+)
+def test_each_filter_finds_what_it_names(kb, synced, words, found):
+    assert ids(kb("query", *words, "--json")) == found
+
+
+def test_the_answer_has_the_fixed_shape_and_edges_only_when_asked(kb, synced):
+    answer = kb("query", "--id", "REQ-1", "--json").json
+    assert set(answer) == SHAPE
+    assert (answer["branch"], answer["seq"], answer["total"], answer["next_cursor"]) == ("main", 1, 1, None)
+    assert "edges" not in answer["entities"][0]
+    assert answer["edges"] == []
+    answer = kb("query", "--id", "REQ-1", "--edges", "--json").json
+    ends = {(edge["type"], edge["from"], edge["to"]) for edge in answer["edges"]}
+    assert ends == {("verified_by", "REQ-1", "TEST-1"), ("depends_on", "REQ-2", "REQ-1")}
+    assert answer["entities"][0]["edges"] == answer["edges"]
+
+
+def test_edges_themselves_can_be_asked_for(kb, synced):
+    answer = kb("query", "edge", "--where", "type=verified_by", "--json").json
+    assert answer["entities"] == []
+    assert [(edge["from"], edge["to"]) for edge in answer["edges"]] == [("REQ-1", "TEST-1")]
+    row = kb("query", "edge", "--where", "from=REQ-2").out.splitlines()[1]
+    assert row.split()[:3] == ["REQ-2", "depends_on", "REQ-1"]
+
+
+def test_a_cursor_leads_through_all_pages_of_one_state(kb, synced):
+    first = kb("query", "--limit", "2", "--json").json
+    write(synced, {"docs/requirements/a.md": LOGIN.replace("REQ-1", "REQ-1a")})
+    kb("sync")
+    second = kb("query", "--limit", "2", "--cursor", first["next_cursor"], "--json").json
+    assert [entity["id"] for entity in first["entities"] + second["entities"]] == ["REQ-1", "REQ-2", "TEST-1"]
+    assert (second["seq"], second["total"], second["next_cursor"]) == (1, 3, None)
+
+
+def test_the_text_says_how_to_get_the_rest(kb, synced):
+    ran = kb("query", "--limit", "1")
+    assert ran.out.splitlines()[1].split()[0] == "REQ-1"
+    cursor = ran.err.split()[-1]
+    assert ran.err.startswith("1 of 3; ")
+    assert "REQ-2" in kb("query", "--limit", "1", "--cursor", cursor).out
+
+
+def test_every_format_says_the_same(kb, synced):
+    whole = kb("query", "--format", "json").json
+    lines = kb("query", "--format", "jsonl").out.splitlines()
+    assert [json.loads(line) for line in lines] == whole["entities"]
+    rows = list(csv.DictReader(io.StringIO(kb("query", "--format", "csv").out)))
+    assert [row["id"] for row in rows] == [entity["id"] for entity in whole["entities"]]
+    assert json.loads(rows[0]["tags"]) == ["auth", "web"]
+    assert json.loads(rows[2]["attributes"]) == {"kind": "e2e"}
+    assert "| REQ-1 | req | open | Log in | auth, web |" in kb("query", "--format", "markdown").out
+    assert kb("query", "--format", "table").out == kb("query").out
+
+
+def test_edges_have_every_format_too(kb, synced):
+    whole = kb("query", "edge", "--json").json["edges"]
+    assert [json.loads(line) for line in kb("query", "edge", "--format", "jsonl").out.splitlines()] == whole
+    rows = list(csv.DictReader(io.StringIO(kb("query", "edge", "--format", "csv").out)))
+    assert [(row["from"], row["to"]) for row in rows] == [(edge["from"], edge["to"]) for edge in whole]
+    jsonl = kb("query", "--id", "REQ-1", "--edges", "--format", "jsonl").out
+    assert len(json.loads(jsonl)["edges"]) == 2
+
+
+@pytest.mark.parametrize(
+    "words", [["--json", "--format", "csv"], ["--edges", "--format", "csv"], ["--edges", "--format", "markdown"]]
+)
+def test_contradictions_are_refused(kb, synced, words):
+    assert kb("query", *words).status == 2
+
+
+def test_all_faults_of_a_query_are_told_at_once_with_the_nearest_names(kb, synced):
+    error = kb("query", "rec", "--sort", "tags", "--lacks", "verified_bye", "--json").error
+    assert error["code"] == "invalid_query"
+    assert [problem["path"] for problem in error["details"]] == ["$.type", "$.lacks[0]", "$.sort"]
+    assert "req" in error["hint"]
+    assert kb("query", "--has", ":x").status == 2
+    assert kb("query", "--where", "title").status == 2
+    assert kb("query", "--at", "someday").status == 2
+
+
+def test_an_empty_answer_is_told_on_standard_error(kb, synced, root):
+    assert kb("query", "--status", "none") == (0, "", "No entity matches.\n")
+    assert kb("query", "edge", "--where", "from=X") == (0, "", "No edge matches.\n")
+
+
+def test_an_empty_store_says_what_to_do(kb, ready):
+    assert "kb sync" in kb("query").err
+
+
+def test_stored_text_never_acts_on_a_terminal(kb, synced):
+    title = "\x1b]0;owned\x07 \u202egnp.exe\nnew line"
+    apply(kb, entities=[{"id": "X\u202e1", "type": "req", "title": title, "status": "open", "tags": ["\x1b[2J"]}])
+    for format_ in ("table", "markdown", "csv", "jsonl", "json"):
+        out = kb("query", "--status", "open", "--format", format_).out
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+        assert "\x07" not in out
+    assert kb("query", "--id", "X\u202e1", "--json").json["entities"][0]["title"] == title
+
+
+def test_ids_that_begin_with_a_dash_come_behind_two_dashes_or_with_their_option(kb, synced):
+    apply(kb, entities=[{"id": "-x", "type": "req", "title": "T", "status": "open"}])
+    assert ids(kb("query", "--id", "-x", "--json")) == ["-x"]
+    assert kb("delete", "--json", "--", "-x").json["deleted"] == ["-x"]
+
+
+def test_a_query_below_the_top_makes_no_store_there(kb, synced):
+    below = synced / "docs" / "requirements"
+    assert ids(kb("query", "--json", cwd=below)) == ["REQ-1", "REQ-2", "TEST-1"]
+    assert not (below / ".kb").exists()
+    assert not (synced / "docs" / ".kb").exists()

@@ -1,0 +1,212 @@
+"""``kb sync`` and ``kb status``: what the files say, taken in; and what a sync would find, without writing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import DOCUMENTS, LOGIN, write
+from tests.support.repos import add_worktree, commit_files, git
+
+BAD = "---\nid: [\n---\n"
+
+
+def everything(root: Path) -> dict[str, tuple[int, int]]:
+    """Return size and time of change of every file and folder of the KB."""
+    found = {}
+    for path in [root / ".kb", *sorted((root / ".kb").rglob("*"))]:
+        status = path.lstat()
+        found[str(path)] = (status.st_size, status.st_mtime_ns)
+    return found
+
+
+def test_sync_takes_in_the_files_and_answers_in_the_fixed_shape(kb, ready):
+    write(ready, DOCUMENTS)
+    answer = kb("sync", "--json").json
+    assert set(answer) >= {"branch", "seq", "files", "created", "updated", "deleted", "edges", "unresolved", "problems"}
+    assert (answer["branch"], answer["seq"]) == ("main", 1)
+    assert answer["files"] == {"scanned": 3, "changed": 3, "removed": 0, "bad": 0}
+    assert (answer["created"], answer["updated"], answer["deleted"]) == (3, 0, 0)
+    assert answer["edges"] == {"created": 2, "updated": 0, "unchanged": 0, "deleted": 0}
+    assert (answer["unresolved"], answer["problems"]) == ([], [])
+
+
+def test_unchanged_files_write_no_record(kb, synced):
+    ran = kb("sync")
+    assert ran == (0, "main at seq 1: up to date with 3 files.\n", "")
+    assert kb("sync", "--rebuild", "--json").json["seq"] == 1
+
+
+def test_a_changed_and_a_removed_file_are_told(kb, synced):
+    write(synced, {"docs/requirements/login.md": LOGIN.replace("open", "done"), "docs/tests/login.md": None})
+    assert kb("sync").out == "main at seq 2: 1 updated, 1 deleted; edges: 1 deleted from 2 of 2 files.\n"
+
+
+def test_a_dry_run_says_what_would_change_and_leaves_the_store_as_it_is(kb, synced):
+    write(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
+    ran = kb("sync", "--dry-run")
+    assert ran.out == "Would change main at seq 1: 1 created from 1 of 4 files.\n"
+    assert kb("query", "--json").json["total"] == 3
+
+
+def test_only_the_named_paths_are_taken_in_relative_to_the_current_folder(kb, synced):
+    more = {"docs/requirements/a.md": LOGIN.replace("REQ-1", "REQ-A"), "docs/tests/b.md": "---\nid: TEST-B\n---\n# B\n"}
+    write(synced, more)
+    assert kb("sync", "a.md", "--json", cwd=synced / "docs/requirements").json["created"] == 1
+    assert kb("sync", "requirements", "--json", cwd=synced / "docs").json["created"] == 0
+    assert kb("-C", synced, "sync", "docs/tests", "--json", cwd=synced.parent).json["created"] == 1
+
+
+def test_a_path_outside_of_the_repository_is_refused(kb, synced, tmp_path):
+    ran = kb("sync", tmp_path, "--json")
+    assert ran.status == 2
+    assert ran.error["details"][0]["path"] == "$.paths[0]"
+
+
+def test_a_bad_file_is_reported_with_place_and_remedy_and_the_others_are_taken_in(kb, ready):
+    write(ready, DOCUMENTS | {"docs/requirements/bad.md": BAD})
+    ran = kb("sync")
+    assert ran.status == 0
+    assert "docs/requirements/bad.md:2: " in ran.err
+    assert "3 created" in ran.out
+    assert kb("sync", "--strict").status == 3
+    assert kb("sync", "--strict", "--json").json["files"]["bad"] == 1
+    write(ready, {"docs/requirements/bad.md": None})
+    assert kb("sync", "--strict").status == 0
+
+
+def test_an_unresolved_link_is_told_until_its_target_comes(kb, synced):
+    document = LOGIN.replace("tags", "links: [REQ-77]\ntags").replace("REQ-1", "REQ-9")
+    write(synced, {"docs/requirements/new.md": document})
+    ran = kb("sync")
+    assert "unresolved: REQ-9 -> REQ-77 (stated in docs/requirements/new.md)" in ran.err
+
+
+def test_another_branch_than_the_one_checked_out_is_refused(kb, synced, user):
+    git(synced, "branch", "other")
+    ran = kb("sync", "--branch", "other")
+    assert (ran.status, ran.out) == (2, "")
+    assert "main" in ran.err
+    assert "other" in ran.err
+    user.setenv("KB_BRANCH", "other")
+    assert kb("sync").status == 2
+    assert kb("sync", "--branch", "main").status == 0
+
+
+def test_sync_in_a_bare_repository_is_refused_and_deletes_nothing(kb, tmp_path):
+    bare = tmp_path / "bare.git"
+    git(tmp_path, "init", "-q", "--bare", "--initial-branch=main", bare)
+    kb("init", cwd=bare)
+    ran = kb("sync", cwd=bare)
+    assert ran.status == 2
+    assert "bare" in ran.err
+
+
+def test_where_there_are_no_documents_sync_says_where_they_belong(kb, ready):
+    ran = kb("sync")
+    assert ran.status == 0
+    assert "docs/requirements" in ran.err
+
+
+def test_the_first_sync_on_a_branch_says_where_its_store_comes_from(kb, synced):
+    git(synced, "switch", "-q", "-c", "feature/x")
+    ran = kb("sync")
+    assert "copied from main" in ran.err
+    assert ran.out.startswith("feature/x at seq 1: up to date")
+    assert kb("sync").err == ""
+
+
+def test_the_author_is_the_user(kb, ready, user, monkeypatch):
+    write(ready, DOCUMENTS)
+    user.delenv("KB_ACTOR")
+    user.delenv("GIT_AUTHOR_NAME")
+    git(ready, "config", "user.name", "Zoë \x1b[31m")
+    kb("sync")
+    edge = kb("query", "edge", "--json").json["edges"][0]
+    assert edge["created_by"] == r"Zoë \x1b[31m"
+
+
+def test_status_shows_the_branch_and_what_a_sync_would_find(kb, synced):
+    write(
+        synced,
+        {
+            "docs/requirements/login.md": LOGIN.replace("open", "done"),
+            "docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9"),
+            "docs/tests/login.md": None,
+        },
+    )
+    found = kb("status", "--json").json
+    assert (found["branch"], found["seq"], found["default_branch"]) == ("main", 1, "main")
+    assert found["checked_out"]["kind"] == "branch"
+    assert found["files"] == {
+        "scanned": 3,
+        "changed": ["docs/requirements/login.md", "docs/requirements/new.md"],
+        "removed": ["docs/tests/login.md"],
+        "bad": [],
+    }
+    assert found["store"]["records"] == 1
+    text = kb("status").out
+    assert "On branch main\n" in text
+    assert "Files removed:\n  docs/tests/login.md\n" in text
+    assert text.endswith("Next: `kb sync`\n")
+
+
+def test_status_after_a_sync_says_that_all_is_in_step(kb, synced):
+    assert kb("status").out.splitlines()[-1] == "In step with 3 files."
+
+
+def test_status_shows_bad_files_and_unresolved_links(kb, synced):
+    write(synced, {"docs/requirements/bad.md": BAD, "docs/tests/b.md": "---\nid: T-2\nlinks: [REQ-77]\n---\n# B\n"})
+    kb("sync")
+    found = kb("status", "--json").json
+    assert found["files"]["bad"] == ["docs/requirements/bad.md"]
+    assert found["unresolved"] == [{"from": "T-2", "target": "REQ-77", "source": "docs/tests/b.md"}]
+    assert "T-2 -> REQ-77" in kb("status").out
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_status_writes_nothing_at_all(kb, synced, has_cache):
+    write(synced, {"docs/requirements/login.md": LOGIN.replace("open", "done")})
+    if not has_cache:
+        for path in sorted((synced / ".kb/cache").rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        (synced / ".kb/cache").rmdir()
+    git(synced, "switch", "-q", "-c", "feature")
+    before = everything(synced)
+    assert "No store yet" in kb("status").out
+    assert kb("status", "--json").json["store"] is None
+    assert "(feature is checked out)" in kb("status", "--branch", "main").out
+    assert everything(synced) == before
+
+
+def test_status_of_a_branch_that_is_not_checked_out_says_nothing_of_files(kb, synced):
+    git(synced, "branch", "other")
+    found = kb("status", "--branch", "other", "--json").json
+    assert found["files"]["scanned"] is None
+    assert found["checked_out"]["branch"] == "main"
+
+
+def test_status_names_the_state_of_a_detached_head(kb, synced):
+    commit = commit_files(synced, {"x": "1"})
+    git(synced, "switch", "-q", "--detach")
+    found = kb("status", "--json").json
+    assert (found["branch"], found["checked_out"]["kind"]) == (f"detached:{commit}", "detached")
+
+
+def test_a_worktree_is_compared_with_its_own_files(kb, synced, tmp_path):
+    commit_files(synced, DOCUMENTS)
+    linked = add_worktree(synced, tmp_path / "linked", "feature")
+    kb("sync", cwd=linked)
+    write(linked, {"docs/requirements/login.md": LOGIN + "more\n"})
+    assert kb("status", "--json", cwd=linked).json["files"]["changed"] == ["docs/requirements/login.md"]
+    assert kb("status", "--json").json["files"]["changed"] == []
+
+
+def test_names_that_are_no_text_are_shown_safely(kb, synced):
+    (synced / "docs/requirements" / os.fsdecode(b"\xff\x1b.md")).write_text(LOGIN)
+    ran = kb("sync")
+    assert ran.status == 0
+    assert "\x1b" not in ran.out + ran.err
+    assert kb("status", "--json").status == 0

@@ -1,0 +1,97 @@
+"""At a terminal: colours, width, the pager, the question before a deletion. Off it: none of them."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from kbcli.render import width_of
+from tests.support.cli import DOCUMENTS, environment, run_kb, write
+from tests.support.repos import make_repository
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    root = make_repository(tmp_path_factory.mktemp("terminal") / "repo")
+    assert run_kb(root, "init", "--no-hooks").status == 0
+    long = "---\nid: LONG\ntitle: " + "very " * 40 + "long\nstatus: open\n---\n"
+    write(root, DOCUMENTS | {"docs/requirements/long.md": long})
+    assert run_kb(root, "sync").status == 0
+    return root
+
+
+def at_terminal(
+    cwd: Path, words: Sequence[str], *, typed: str = "", env: Mapping[str, str] | None = None
+) -> tuple[int, str]:
+    """Run ``kb`` at a pseudo-terminal of 70 columns and return its status and all that the terminal got."""
+    child_env = environment({"TERM": "xterm", "COLUMNS": "70", "PAGER": "cat", **(env or {})})
+    child, screen = pty.fork()
+    if child == 0:
+        os.chdir(cwd)
+        os.execve(sys.executable, [sys.executable, "-m", "kbcli.app", *words], child_env)
+    if typed:
+        os.write(screen, typed.encode())
+    parts = []
+    while part := read_some(screen):
+        parts.append(part)
+    os.close(screen)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def read_some(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 4096)
+    except OSError:  # Linux says so when the other end is closed
+        return b""
+
+
+def test_a_table_fits_the_terminal(project):
+    status, shown = at_terminal(project, ["query"])
+    assert status == 0
+    assert "…" in shown
+    assert all(width_of(line) <= 70 for line in shown.splitlines())
+    assert "…" not in run_kb(project, "query").out
+
+
+def test_colours_are_there_unless_unwanted(project):
+    assert "\x1b[3" in at_terminal(project, ["diff", "0"])[1]
+    assert "\x1b[3" in at_terminal(project, ["sinc"])[1]
+    for words, env in (
+        (["diff", "0", "--no-color"], {}),
+        (["diff", "0"], {"NO_COLOR": "1"}),
+        (["diff", "0"], {"TERM": "dumb"}),
+    ):
+        assert "\x1b[" not in at_terminal(project, words, env=env)[1]
+    assert "\x1b[" not in run_kb(project, "diff", "0").out
+
+
+def test_long_answers_go_to_the_pager_and_documents_do_not(project, tmp_path):
+    seen = tmp_path / "seen"
+    pager = {"PAGER": f"cat > '{seen}'; echo paged"}
+    assert at_terminal(project, ["log"], env=pager) == (0, "paged\n")
+    assert seen.read_text().startswith("SEQ")
+    seen.unlink()
+    for words in (["log", "--json"], ["query", "--format", "csv"], ["status"]):
+        assert "paged" not in at_terminal(project, words, env=pager)[1]
+    assert not seen.exists()
+
+
+def test_json_is_indented_for_a_person(project):
+    assert at_terminal(project, ["query", "--json"])[1].startswith('{\n  "branch"')
+
+
+def test_a_deletion_is_asked_for(project):
+    changeset = '{"entities": [{"id": "X", "type": "req", "title": "X", "status": "open"}]}'
+    assert run_kb(project, "apply", "-", stdin=changeset).status == 0
+    status, shown = at_terminal(project, ["delete", "X"], typed="n\n")
+    assert status == 130
+    assert "Remove 1 entity and 0 edges from main?" in shown
+    status, shown = at_terminal(project, ["delete", "X"], typed="y\n")
+    assert status == 0
+    assert "1 deleted" in shown

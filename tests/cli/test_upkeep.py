@@ -1,0 +1,205 @@
+"""``kb compact``, ``kb verify`` and ``kb doctor``: the store proven, sealed, diagnosed and mended."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import DOCUMENTS, LOGIN, write
+from tests.support.repos import commit_files, git
+
+
+def store(root: Path) -> Path:
+    return root / ".kb/branches/main"
+
+
+def journal(root: Path) -> Path:
+    (path,) = store(root).glob("journal-*.jsonl")
+    return path
+
+
+def everything(root: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted((root / ".kb").rglob("*")) if path.is_file()}
+
+
+def spoil(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    at = data.index(b"REQ-1")
+    data[at : at + 5] = b"REQ-X"
+    path.write_bytes(data)
+
+
+def by_check(ran) -> dict[str, list[dict]]:
+    found: dict[str, list[dict]] = {}
+    for one in ran.json["findings"]:
+        found.setdefault(one["check"], []).append(one)
+    return found
+
+
+def test_a_sound_store_is_proven_and_nothing_written(kb, synced):
+    before = everything(synced)
+    ran = kb("verify", "--json")
+    assert ran.status == 0
+    answer = ran.json
+    assert (answer["branch"], answer["seq"], answer["ok"], answer["good_seq"]) == ("main", 1, True, 1)
+    assert (answer["records"], answer["findings"]) == (1, [])
+    assert {check["status"] for check in answer["checks"]} <= {"ran", "not_run"}
+    assert kb("verify").out == "main at seq 1: sound (1 record checked).\n"
+    assert everything(synced) == before
+
+
+def test_a_changed_byte_is_found_with_its_place_and_ends_with_the_status_of_the_damage(kb, synced):
+    kb("apply", "-", stdin='{"entities": [{"id": "A", "type": "req", "title": "A", "status": "open"}]}')
+    spoil(journal(synced))
+    ran = kb("verify")
+    assert ran.status == 40
+    assert f"{journal(synced)}:1: " in ran.err
+    assert "good up to seq 0" in ran.out
+    answer = kb("verify", "--json").json
+    assert (answer["ok"], answer["good_seq"]) == (False, 0)
+    assert answer["findings"][0]["code"] == "journal_corrupt"
+
+
+def test_verify_of_a_branch_without_a_store_is_refused_and_makes_none(kb, synced):
+    git(synced, "branch", "other")
+    assert kb("verify", "--branch", "other").status == 62
+    assert not (synced / ".kb/branches/other").exists()
+
+
+def test_compact_seals_once_and_changes_no_answer(kb, synced):
+    before = kb("query", "--edges", "--json").out
+    answer = kb("compact", "--json").json
+    assert (answer["branch"], answer["seq"], answer["history_from"], answer["pruned"]) == ("main", 1, 0, [])
+    assert answer["snapshot"] == "snapshot-0000000001.jsonl"
+    assert answer["sealed"]
+    assert kb("query", "--edges", "--json").out == before
+    assert kb("compact").out == "main at seq 1: nothing to seal.\n"
+    assert kb("verify").status == 0
+
+
+def test_only_pruning_gives_up_history(kb, synced):
+    kb("compact")
+    write(synced, {"docs/requirements/login.md": LOGIN.replace("open", "done")})
+    kb("sync")
+    ran = kb("compact", "--prune-before", "2")
+    assert ran.out.splitlines()[1] == "Gave up the history before seq 2."
+    assert kb("query", "--json").json["total"] == 3
+    assert kb("show", "1").status == 66
+    assert kb("compact", "--prune-before", "9").status == 2
+    assert kb("compact", "--prune-before", "x").status == 2
+
+
+def test_the_doctor_finds_nothing_wrong_where_nothing_is_wrong(kb, synced, user, tmp_path):
+    (tmp_path / "kb").write_text("#!/bin/sh\n")
+    (tmp_path / "kb").chmod(0o755)
+    user.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    kb("hooks", "install")
+    before = everything(synced)
+    ran = kb("doctor", "--json")
+    assert ran.status == 0
+    assert ran.json["ok"] is True
+    assert {one["severity"] for one in ran.json["findings"]} == {"ok"}
+    found = set(by_check(ran))
+    assert {"program", "git", "settings", "extractors", "rules", "hooks", "disk", "journal"} <= found
+    assert [one["branch"] for one in ran.json["stores"]] == ["main"]
+    assert kb("doctor").out.endswith("All is well.\n")
+    assert everything(synced) == before
+
+
+def put_branch_gone(root: Path, kb) -> None:
+    commit_files(root, {"x": "1"})
+    git(root, "switch", "-q", "-c", "gone")
+    kb("query")
+    git(root, "switch", "-q", "main")
+    git(root, "branch", "-q", "-D", "gone")
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "check", "severity", "status"),
+    [
+        ("journal", "journal", "error", 40),
+        ("head", "journal", "error", 42),
+        ("config", "settings", "error", 63),
+        ("schema", "settings", "error", 63),
+        ("extractor", "extractors", "warning", 0),
+        ("rule", "rules", "error", 63),
+        ("ruled", "rules", "not_checked", 63),
+        ("core", "schema", "note", 0),
+        ("hook", "hooks", "warning", 0),
+        ("gone", "stores", "note", 0),
+        ("unfinished", "stores", "note", 0),
+        ("tracked", "git", "error", 1),
+        ("ahead", "cache", "warning", 0),
+        ("bug", "cache", "note", 0),
+        ("tail", "journal", "note", 0),
+    ],
+)
+def test_the_doctor_finds_each_trouble_and_says_what_to_do(kb, synced, spoilt, check, severity, status):
+    kb("hooks", "install")
+    kb_dir, hook = synced / ".kb", synced / ".git/hooks/post-merge"
+    troubles = {
+        "journal": lambda: spoil(journal(synced)),
+        "head": lambda: (store(synced) / "head.json").write_text("{}"),
+        "config": lambda: (kb_dir / "config.json").write_text("{"),
+        "schema": lambda: (kb_dir / "schema/x.yaml").write_text("entities: 3"),
+        "extractor": lambda: (kb_dir / "config.json").write_text('{"extractors": {"word": {}}}'),
+        "rule": lambda: (kb_dir / "config.json").write_text('{"rules": {"acyclick": "off"}}'),
+        "ruled": partial(write, kb_dir, {"rules/x.yaml": "rules: 3"}),
+        "core": (kb_dir / "schema/core.yaml").unlink,
+        "hook": lambda: hook.write_text(hook.read_text().replace("exec", "true;exec")),
+        "gone": partial(put_branch_gone, synced, kb),
+        "unfinished": (kb_dir / "branches/.tmp-1").mkdir,
+        "tracked": lambda: git(synced, "add", "-f", ".kb/branches"),
+        "ahead": partial(write, kb_dir, {"cache/main/ahead-7.duckdb": ""}),
+        "bug": partial(write, kb_dir, {"cache/bugs/kb-bug-1.txt": "x"}),
+        "tail": lambda: journal(synced).write_bytes(journal(synced).read_bytes() + b"half a rec"),
+    }
+    troubles[spoilt]()
+    ran = kb("doctor", "--json")
+    assert ran.status == status, ran
+    assert ran.json["ok"] is (status == 0)
+    found = [one for one in by_check(ran)[check] if one["severity"] == severity]
+    assert found, ran.json
+    assert all(one.get("remedy") for one in found if one["code"] != "good_seq")
+    text = kb("doctor")
+    assert text.status == status
+    assert f"{severity.replace('_', ' '):11} {check}" in text.out
+
+
+def test_a_lost_head_is_made_anew_after_a_copy_and_with_a_word_on_what_is_unproven(kb, synced):
+    (store(synced) / "head.json").write_text("{}")
+    assert kb("query").status == 42
+    ran = kb("doctor", "--rebuild-head")
+    assert ran.status == 0
+    assert "made anew, at seq 1" in ran.out
+    assert "warning: " in ran.err
+    assert kb("query", "--json").json["total"] == 3
+    (copy,) = (store(synced) / "quarantine").iterdir()
+    assert str(copy) in ran.out
+    assert kb("doctor", "--rebuild-head").out == "main: the head is sound; nothing was done.\n"
+    assert kb("doctor", "--rebuild-head", "--json").json == {"branch": "main", "rebuilt": False, "seq": 1}
+
+
+def test_the_rebuilt_head_is_answered_as_json(kb, synced):
+    (store(synced) / "head.json").unlink()
+    answer = kb("doctor", "--rebuild-head", "--json").json
+    assert (answer["rebuilt"], answer["seq"]) == (True, 1)
+    assert answer["unproven"]
+    assert Path(answer["copy"]).is_dir()
+
+
+def test_where_there_is_no_kb_the_doctor_says_so(kb, root, tmp_path):
+    ran = kb("doctor")
+    assert ran.status == 61
+    assert "Run `kb init`." in ran.out
+    assert not (root / ".kb").exists()
+    assert kb("doctor", cwd=tmp_path).status == 60
+
+
+def test_a_finding_in_text_is_safe(kb, synced):
+    commit_files(synced, DOCUMENTS)
+    (synced / ".kb/config.json").write_text(json.dumps({"extractors": {"w\x1b[31m": {}}}))
+    assert "\x1b" not in kb("doctor").out

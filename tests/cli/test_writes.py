@@ -1,0 +1,212 @@
+"""``kb apply`` and ``kb delete``: changesets from files and by name, all or nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from kbcli import app, yamlchanges
+from tests.support.cli import write
+
+ANSWER = {
+    *("branch", "seq", "changeset_id", "applied", "duplicate", "dry_run", "created", "updated", "unchanged"),
+    *("deleted", "edges", "warnings"),
+}
+NEW = {"entities": [{"id": "REQ-7", "type": "req", "title": "New", "status": "open"}]}
+YAML = """
+message: why
+expected_seq: 1
+entities:
+  - id: 0007
+    type: req
+    title: 1.10
+    status: on
+    owner: null
+    tags: [2026-01-01, true]
+    attributes: {count: 3, share: 0.5, done: true, note: "3", nothing: null, at: 2026-01-01}
+edges:
+  - {type: depends_on, from: 0007, to: REQ-1, confidence: 0.9}
+"""
+
+
+def apply(kb, request, *words):
+    return kb("apply", "-", "--json", *words, stdin=json.dumps(request))
+
+
+def test_a_changeset_is_applied_and_answered_in_the_fixed_shape(kb, synced):
+    answer = apply(kb, NEW).json
+    assert set(answer) == ANSWER
+    assert (answer["branch"], answer["seq"], answer["applied"], answer["created"]) == ("main", 2, True, ["REQ-7"])
+    assert apply(kb, NEW).json["unchanged"] == ["REQ-7"]
+
+
+def test_the_text_says_what_was_done(kb, synced):
+    write(synced, {"c.json": json.dumps(NEW | {"edges": [{"type": "depends_on", "from": "REQ-7", "to": "REQ-1"}]})})
+    assert kb("apply", "c.json", "--dry-run").out == "Would change main at seq 1: 1 created; edges: 1 created.\n"
+    assert kb("apply", "c.json").out == "main at seq 2: 1 created; edges: 1 created.\n"
+    assert kb("apply", "c.json").out == "main at seq 2: nothing to change.\n"
+
+
+def test_a_changeset_in_yaml_means_what_it_would_mean_in_json(kb, synced):
+    write(synced, {"changes.yaml": YAML})
+    assert kb("apply", "changes.yaml", "--json").json["created"] == ["0007"]
+    entity = kb("query", "--id", "0007", "--json").json["entities"][0]
+    assert (entity["title"], entity["status"], entity["tags"]) == ("1.10", "on", ["2026-01-01", "true"])
+    assert "owner" not in entity
+    assert entity["attributes"] == {
+        "at": "2026-01-01", "count": 3, "done": True, "note": "3", "nothing": None, "share": 0.5,
+    }  # fmt: skip
+    assert kb("query", "edge", "--where", "from=0007", "--json").json["edges"][0]["confidence"] == 0.9
+
+
+def test_standard_input_may_be_yaml_too(kb, synced):
+    ran = kb("apply", "-", "--json", stdin="entities:\n- {id: REQ-8, type: req, title: T, status: open}\n")
+    assert ran.json["created"] == ["REQ-8"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("c.json", '{"entities": [\n{"id": "A", "id": "B"}]}', 2),
+        ("c.json", '{"a": 1,\n}', 1),
+        ("c.json", '{"a": NaN}', 1),
+        ("c.yaml", "entities:\n- id: A\n  id: B\n", 3),
+        ("c.yaml", "entities: [\n", 1),
+        ("c.yaml", "a: &x 1\nb: *x\n", 1),
+        ("c.yaml", "a: !!python/object/apply:os.system [ls]\n", 1),
+        ("c.yaml", "a: 1\n---\nb: 2\n", 2),
+        ("c.yaml", "a:\n" + "".join(" " * depth + "- \n" for depth in range(40)), None),
+        ("c.yml", "a: 'x\n", None),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_with_its_line(kb, synced, name, text, line):
+    write(synced, {name: text})
+    ran = kb("apply", name, "--json")
+    assert ran.status == 10, ran
+    place = ran.error["details"][0]["source"]
+    assert place.startswith(f"{name}:")
+    assert line is None or place == f"{name}:{line}"
+    assert ran.error["details"][0]["hint"]
+    assert kb("query", "--json").json["seq"] == 1
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "3", "text", "- a\n", "entities: x", "{}"])
+def test_what_is_no_changeset_is_refused(kb, synced, text):
+    assert kb("apply", "-", stdin=text).status == 10
+
+
+def test_yaml_bombs_and_depth_are_refused_quickly():
+    deep = "a: " + "[" * 100_000
+    assert yamlchanges.read(deep)[1]
+    bomb = "a: &a [x,x]\n" + "".join(f"b{n}: &b{n} [*a,*a]\n" for n in range(40))
+    assert yamlchanges.read(bomb)[1]
+
+
+def test_files_are_named_relative_to_where_kb_was_started(kb, synced):
+    write(synced, {"docs/c.json": json.dumps(NEW)})
+    assert kb("apply", "c.json", cwd=synced / "docs").status == 0
+    assert kb("-C", "docs", "apply", "c.json").status == 0
+    assert kb("apply", synced / "docs" / "c.json").status == 0
+    assert kb("apply", "c.json").status == 2
+    assert kb("apply", "docs").status == 2
+
+
+def test_every_problem_is_reported_at_once_and_nothing_is_written(kb, synced):
+    request = {
+        "entities": [{"id": "A", "type": "rec", "title": "T", "status": "open"}, {"id": "B", "titel": "x"}],
+        "edges": [{"type": "depends_on", "from": "A", "to": "GONE"}],
+    }
+    ran = apply(kb, request)
+    assert ran.status in {10, 11}
+    assert "$.entities[1].titel" in {problem["path"] for problem in ran.error["details"]}
+    assert ran.error["applied"] == "no"
+    assert kb("query", "--json").json["seq"] == 1
+
+
+def test_a_fact_of_a_file_is_refused_and_the_file_named(kb, synced):
+    ran = kb("apply", "-", stdin='{"entities": [{"id": "REQ-1", "title": "Mine"}]}')
+    assert ran.status == 15
+    assert "docs/requirements/login.md" in ran.err
+
+
+def test_the_same_changeset_id_is_applied_once(kb, synced):
+    request = NEW | {"changeset_id": "once"}
+    assert apply(kb, request).json["duplicate"] is False
+    assert apply(kb, request).json["duplicate"] is True
+    assert "applied before" in kb("apply", "-", stdin=json.dumps(request)).out
+    assert apply(kb, {"changeset_id": "once", "entities": [{"id": "REQ-7", "title": "Other"}]}).status == 13
+
+
+def test_the_branch_can_be_another_than_the_one_checked_out(kb, synced):
+    assert apply(kb, NEW, "--branch", "nope").status == 62
+    kb("branch", "ensure", "main")
+    assert apply(kb, NEW, "--branch", "main").json["branch"] == "main"
+
+
+def add_more(kb) -> None:
+    request = {
+        "entities": [{"id": key, "type": "req", "title": key, "status": "open"} for key in ("A", "B", "C")],
+        "edges": [
+            {"type": "depends_on", "from": "A", "to": "B"},
+            {"type": "depends_on", "from": "B", "to": "C"},
+            {"type": "relates_to", "kind": "rivals", "from": "A", "to": "C"},
+        ],
+    }
+    assert apply(kb, request).status == 0
+
+
+def test_entities_and_edges_are_deleted_by_name(kb, synced):
+    add_more(kb)
+    answer = kb("delete", "--edge", "A", "depends_on", "B", "--edge", "A", "relates_to:rivals", "C", "--json").json
+    assert answer["edges"]["deleted"] == 2
+    answer = kb("delete", "A", "--json").json
+    assert (answer["deleted"], answer["applied"]) == (["A"], True)
+    assert set(answer) == ANSWER
+
+
+def test_an_entity_that_others_point_at_needs_cascade(kb, synced):
+    add_more(kb)
+    assert kb("delete", "C").status == 11
+    assert kb("delete", "C", "--cascade", "--dry-run", "--json").json["edges"]["deleted"] == 2
+    assert kb("delete", "C", "--cascade").out == "main at seq 3: 1 deleted; edges: 2 deleted.\n"
+
+
+def test_deleting_what_is_not_there_or_nothing_is_refused(kb, synced):
+    assert kb("delete", "GONE").status == 10
+    assert kb("delete").status == 2
+    assert kb("delete", *(f"X-{number}" for number in range(101))).status == 14
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def at_a_terminal(user, answer: str, *words: str) -> tuple[int, str]:
+    """Run ``kb`` as if a person sat there who types an answer."""
+    screen = Terminal()
+    user.setattr("sys.stdin", Terminal(answer))
+    user.setattr("sys.stderr", screen)
+    return app.main(list(words)), screen.getvalue()
+
+
+def test_a_terminal_is_asked_before_anything_goes(kb, synced, user):
+    add_more(kb)
+    status, screen = at_a_terminal(user, "n\n", "delete", "A")
+    assert status == 130
+    assert "Remove 1 entity and 2 edges from main?" in screen
+    assert "Nothing was removed." in screen
+    assert at_a_terminal(user, "", "delete", "A")[0] == 130
+    assert kb("query", "--id", "A", "--json").json["total"] == 1
+    status, screen = at_a_terminal(user, "y\n", "delete", "A")
+    assert status == 0
+    assert kb("query", "--id", "A", "--json").json["total"] == 0
+    assert at_a_terminal(user, "", "delete", "--yes", "B") == (0, "")
+
+
+def test_a_changeset_beyond_the_limit_is_refused(kb, synced):
+    with (synced / "big.json").open("w") as file:
+        file.truncate(9 * 1024 * 1024)
+    assert kb("apply", "big.json").status == 14

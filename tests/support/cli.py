@@ -1,0 +1,74 @@
+"""Runs ``kb`` for tests: in this process where that is enough, as the installed program where it matters."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.support.repos import git_env
+
+ROOT = Path(__file__).resolve().parents[2]
+
+LOGIN = "---\nid: REQ-1\ntitle: Log in\nstatus: open\ntags: [auth, web]\n---\n# Log in\n"
+LOGOUT = "---\nid: REQ-2\ntitle: Log out\nstatus: done\ntags: [auth]\nlinks: [REQ-1]\n---\n"
+LOGIN_TEST = "---\nid: TEST-1\ntitle: Login works\nstatus: active\nkind: e2e\nlinks: [REQ-1]\n---\n"
+DOCUMENTS = {
+    "docs/requirements/login.md": LOGIN,
+    "docs/requirements/logout.md": LOGOUT,
+    "docs/tests/login.md": LOGIN_TEST,
+}
+
+
+class Ran(NamedTuple):
+    """How a call of ``kb`` ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Return the one JSON document on standard output."""
+        assert self.out.endswith("\n"), self
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> Any:
+        """Return the body of the error document."""
+        return self.json["error"]
+
+
+def write(root: Path, files: Mapping[str, str | None]) -> None:
+    """Write files below a folder; None deletes one."""
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if content is None:
+            path.unlink()
+        else:
+            path.write_text(content, encoding="utf-8")
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return an environment in which nothing of the user's reaches ``kb``."""
+    env = git_env({"KB_ACTOR": "tester", "PYTHONPATH": str(ROOT), "COLUMNS": "80"})
+    return {name: value for name, value in env.items() if name not in {"NO_COLOR", "PAGER"}} | dict(extra or {})
+
+
+def program() -> list[str]:
+    """Return the command that starts ``kb``: the installed script beside this Python, else its module."""
+    script = Path(sys.executable).with_name("kb")
+    return [str(script)] if script.is_file() else [sys.executable, "-m", "kbcli.app"]
+
+
+def run_kb(cwd: Path, *words: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Ran:
+    """Run ``kb`` as a process of its own."""
+    done = subprocess.run(
+        [*program(), *words], cwd=cwd, env=dict(env or environment()), input=stdin, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    return Ran(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,49 @@
+"""The help of the command line as text, for the documentation and for tests that compare the two."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from kbcli import tree
+from kbcli.context import Session
+from kbcli.options import GLOBAL
+from kbcli.render import Output
+
+WIDTH = 100
+
+
+def commands() -> dict[str, Any]:
+    """Return every command that users should know by its full name, those below others included."""
+    root = tree.root()
+    found: dict[str, Any] = {}
+    for name in root.list_commands(None):
+        command = root.get_command(None, name)
+        found[name] = command
+        found |= {f"{name} {below}": one for below, one in getattr(command, "commands", {}).items()}
+    return found
+
+
+def help_of(name: str) -> str:
+    """Return what ``kb NAME --help`` shows, without the global options; for "" that of ``kb`` itself, with them."""
+    command = commands()[name] if name else tree.root()
+    context = command.make_context(
+        f"kb {name}".strip(),
+        [],
+        resilient_parsing=True,
+        terminal_width=WIDTH,
+        help_option_names=["-h", "--help"],
+        obj=Session(os.environ, Output(os.environ)),
+    )
+    text = str(command.get_help(context))
+    if not name:
+        return text
+    before, _, after = text.partition(f"\n\n{GLOBAL}:\n")
+    rest = after.partition("\n\n")[2]
+    return before + (f"\n\n{rest}" if rest else "")
+
+
+def help_blocks() -> list[tuple[str, str]]:
+    """Return the name of each generated block of the page about the command line, and the command it is about."""
+    groups = {name.split()[0] for name in commands() if " " in name}
+    return [("kb", ""), *((f"kb {name}", name) for name in commands() if name not in groups)]
