@@ -62,33 +62,40 @@ def sorted_out(changes: Changes) -> tuple[tuple[str, ...], tuple[str, ...], tupl
 
 
 def counted(links: Sequence[Change[Link]], unchanged: int = 0) -> EdgeCounts:
-    """Return the counts of changed edges."""
+    """Return the counts of edges that came, changed and went; a link that does not stand is no edge yet."""
+    turns = [(_stands(change.before), _stands(change.after)) for change in links]
     return EdgeCounts(
-        created=sum(change.before is None for change in links),
-        updated=sum(change.before is not None and change.after is not None for change in links),
+        created=turns.count((False, True)),
+        updated=turns.count((True, True)),
         unchanged=unchanged,
-        deleted=sum(change.after is None for change in links),
+        deleted=turns.count((True, False)),
     )
+
+
+def _stands(link: Link | None) -> bool:
+    return link is not None and link.stands
 
 
 def changed_at(view: View, seq: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], EdgeCounts]:
     """Return what the record at a seq made, changed and removed, out of the view's history."""
-    entities = _sorted_by_change(view, "node", seq)
-    edges = _sorted_by_change(view, "link", seq)
+    entities = _turned_at(view, "node", "true", seq)
+    edges = _turned_at(view, "link", "stands", seq)
     return *entities, EdgeCounts(len(edges[0]), len(edges[1]), 0, len(edges[2]))
 
 
-def _sorted_by_change(view: View, table: str, seq: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+def _turned_at(
+    view: View, table: str, condition: str, seq: int
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the ids of elements that came, changed and went at a seq, as far as they meet a condition."""
     rows = view.rows(
-        f"with made as (select id, created_seq from {table} where version = ? union all "  # noqa: S608
-        f"select id, created_seq from {table}_history where version = ?), "
-        f"ended as (select id from {table}_history where ended = ?) "
-        "select id, created_seq from made union all select id, null from ended where id not in (select id from made) "
-        "order by id",
+        f"select coalesce(old.id, new.id), old.id is not null, new.id is not null from "  # noqa: S608
+        f"(select id from {table}_history where ended = ? and {condition}) old full join "
+        f"(select id from {table} where version = ? and {condition} union all "
+        f"select id from {table}_history where version = ? and {condition}) new on old.id = new.id order by 1",
         [seq, seq, seq],
     )
     return (
-        tuple(key for key, created in rows if created == seq),
-        tuple(key for key, created in rows if created is not None and created != seq),
-        tuple(key for key, created in rows if created is None),
+        tuple(key for key, was, now in rows if now and not was),
+        tuple(key for key, was, now in rows if now and was),
+        tuple(key for key, was, now in rows if was and not now),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,8 +12,9 @@ from kbcore import limits
 from kbcore.answers import Outcome
 from kbcore.errors import BranchMoved, InvalidQuery, Problem
 from kbcore.extract import registry
-from kbcore.extract.facts import Facts, FileProblem
+from kbcore.extract.facts import Facts, FileProblem, Severity
 from kbcore.extract.settings import EDGE_NAMES
+from kbcore.model import NoteOnFile
 from kbcore.state import Stamp
 from kbcore.store import Author, BranchStore, Draft, Request
 from kbcore.sync import scan as scanning
@@ -21,6 +22,7 @@ from kbcore.sync.difference import RECONSIDERED, Difference, difference, reads
 from kbcore.sync.entities import Reading
 from kbcore.sync.scan import FileStamp, Found, Known, Scan, Wanted
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
+from kbcore.view.tables import SOURCE, source_of
 from kbcore.view.view import View
 from kbcore.workspace import CACHE, Workspace
 
@@ -191,13 +193,15 @@ class _Sync:
 
     def _answer(self, outcome: Outcome) -> SyncAnswer:
         unresolved = self.store.read(unresolved_links)
+        known = self.store.read(lambda view: known_problems(view, {one.path for one in self.pending.readings}))
+        found = self.last.problems if self.last else ()
         return SyncAnswer(
             outcome=outcome,
             scanned=sum(self._is_named(path) for path in self.scan.files),
             changed=len(self.pending.readings),
             removed=len(self.pending.gone),
             bad=self.store.read(lambda view: int(view.rows("select count(*) from source where not is_ok")[0][0])),
-            problems=(*self.scan.blind.items(), *self.scan.notes.items(), *(self.last.problems if self.last else ())),
+            problems=(*self.scan.blind.items(), *self.scan.notes.items(), *found, *known),
             unresolved=tuple(unresolved),
         )
 
@@ -225,6 +229,22 @@ def _ids_of_paths(view: View, readings: Sequence[Reading]) -> dict[str, list[str
         for path, key in view.rows(sql, [targets]):
             ids.setdefault(path, []).append(key)
     return ids
+
+
+def known_problems(view: View, read: Collection[str]) -> list[tuple[str, FileProblem]]:
+    """Return what stays wrong in files that were not read now, because they did not change, in order."""
+    rows = view.rows(f"select {', '.join(SOURCE)} from source where problems::varchar <> '[]' order by path")  # noqa: S608
+    return [
+        (source.path, FileProblem(one.line, one.code, one.message, one.hint, severity_of(one)))
+        for source in map(source_of, rows)
+        if source.path not in read
+        for one in source.problems
+    ]
+
+
+def severity_of(note: NoteOnFile) -> Severity:
+    """Return how bad a noted problem is; a word that this version does not know counts as an error."""
+    return "warning" if note.severity == "warning" else "error"
 
 
 def unresolved_links(view: View) -> list[tuple[str, str, str]]:
