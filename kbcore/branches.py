@@ -6,6 +6,7 @@ or as the default branch. What ``collect`` removes goes to a trash folder first.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -128,7 +129,9 @@ def stores(workspace: Workspace) -> Iterator[tuple[str, Path]]:
     if not files.is_directory(fs, parent):
         return
     found = []
-    for entry in fs.listdir(parent):
+    with files.explained(parent, "list", reading=True):
+        entries = fs.listdir(parent)
+    for entry in entries:
         directory = parent / entry
         if entry.startswith(".") or not files.is_directory(fs, directory):
             continue
@@ -161,6 +164,16 @@ def listing(workspace: Workspace) -> list[BranchInfo]:
     return found
 
 
+def living(workspace: Workspace) -> set[str]:
+    """Return the branches whose stores are needed: local refs, what any worktree has checked out, and the default.
+
+    Raises: ``GitUnusable`` when git cannot list them all.
+    """
+    names = {workspace.default_branch, workspace.head().branch}
+    names |= git.local_branches(workspace.repo, workspace.machine.env)
+    return names | {one.head.branch for one in git.worktree_heads(workspace.repo, workspace.machine.env)}
+
+
 def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
     """Move the stores of branches that exist nowhere any more to the trash.
 
@@ -171,14 +184,13 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
     """
     fs, clock = workspace.machine.fs, workspace.machine.clock
     removed, kept = [], []
-    with _repository_lock(workspace):
-        branchdir.clear_unfinished(fs, workspace.kb_dir / BRANCHES)
-        living = {workspace.default_branch, workspace.head().branch}
-        living |= git.local_branches(workspace.repo, workspace.machine.env)
-        living |= {one.head.branch for one in git.worktree_heads(workspace.repo, workspace.machine.env)}
+    with contextlib.nullcontext() if dry_run else _repository_lock(workspace):
+        if not dry_run:
+            branchdir.clear_unfinished(fs, workspace.kb_dir / BRANCHES)
+        needed = living(workspace)
         for name, directory in stores(workspace):
             is_known = workspace.directory_of(name) == directory
-            if name in living or not is_known:
+            if name in needed or not is_known:
                 kept.append(name)
                 continue
             removed.append(name)

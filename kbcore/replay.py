@@ -10,13 +10,14 @@ from pathlib import Path
 
 from kbcore import canonical, record
 from kbcore.canonical import Folded, Known
-from kbcore.errors import HistoryPruned, SnapshotCorrupt
+from kbcore.errors import SnapshotCorrupt
 from kbcore.state import State
 from kbcore.storage import journal, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef
 from kbcore.storage.journal import Position
 from kbcore.view.fold import Entry, Start, fold
+from kbcore.view.past import pruned
 
 
 def history_from(head: Head) -> int:
@@ -70,15 +71,6 @@ def folded(fs: Fs, directory: Path, head: Head, *, until: int | None = None) -> 
             fold(begun.state, entry)
             known.append(known_of(entry))
     return Folded(begun.state, known)
-
-
-def pruned(seq: int, first: int) -> HistoryPruned:
-    """Return the error for a question about history that was given up."""
-    return HistoryPruned(
-        f"The history before seq {first} was pruned; seq {seq} cannot be answered.",
-        hint=f"Ask for seq {first} or later.",
-        data={"history_from": first},
-    )
 
 
 def _first_snapshot(head: Head) -> SnapshotRef | None:

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from kbcore.ids import is_link_id, link_id
+from kbcore.ids import link_id
 from kbcore.model import CLIENT, STAMPS, Link, Node, SourceFile, Statement
 from kbcore.record import DropNode, ForgetSource, Operation, PutNode, ReadSource, StateLink, WithdrawLink
 from kbcore.values import is_same
@@ -47,44 +47,6 @@ class Changes(msgspec.Struct, frozen=True):
     def __bool__(self) -> bool:
         """Tell whether anything changed at all."""
         return bool(self.nodes or self.links or self.sources)
-
-
-class Needs(msgspec.Struct, frozen=True):
-    """What must be loaded before operations can be folded.
-
-    ``nodes``, ``links`` and ``sources`` are keys; ``touching`` are the ids whose links, and links about these,
-    may stand or fall. The ends of every link that is loaded must be loaded too.
-    """
-
-    nodes: frozenset[str]
-    links: frozenset[str]
-    touching: frozenset[str]
-    sources: frozenset[str]
-
-
-def needs(ops: Iterable[Operation]) -> Needs:
-    """Return what the fold of these operations reads."""
-    nodes: set[str] = set()
-    links: set[str] = set()
-    touching: set[str] = set()
-    sources: set[str] = set()
-    for op in ops:
-        if isinstance(op, PutNode):
-            nodes.add(op.id)
-            if op.base == 0:
-                touching.add(op.id)
-        elif isinstance(op, DropNode):
-            nodes.add(op.id)
-            touching.add(op.id)
-        elif isinstance(op, StateLink | WithdrawLink):
-            key = link_id(op.type, op.kind, op.from_id, op.to_id)
-            links.add(key)
-            nodes.update((op.from_id, op.to_id))
-            links.update(end for end in (op.from_id, op.to_id) if is_link_id(end))
-            touching.add(key)
-        else:
-            sources.add(op.path)
-    return Needs(frozenset(nodes), frozenset(links), frozenset(touching), frozenset(sources))
 
 
 class State:
@@ -183,23 +145,30 @@ def _put(state: State, stamp: Stamp, op: PutNode, before: _Before) -> None:
     old = state.nodes.get(op.id)
     before.nodes.setdefault(op.id, old)
     fields, owners = _merge(op, old.fields if old else {}, old.owners if old else {})
+    if fields.get("name") == op.id:
+        # An entity is called by its id unless somebody says otherwise; saying so is saying nothing.
+        del fields["name"]
+        owners.pop("name", None)
     stated = {name: fields.pop(name) for name in STAMPS if name in fields}
     if old is not None and owners == old.owners and _is_same(op, fields, old.fields) and _holds(old, stated):
         return
-    is_fixed = old is not None and "updated_at" in owners
+    kept = {name: getattr(old, name) for name in ("updated_at", "source") if old is not None and name in owners}
     state.nodes[op.id] = Node(
         id=op.id,
         fields=fields,
         owners=owners,
         created_at=stated.get("created_at") or (old.created_at if old else stamp.at),
-        updated_at=stated.get("updated_at") or (old.updated_at if old and is_fixed else stamp.at),
-        source=stated.get("source") or op.src or (old.source if old else stamp.source),
+        updated_at=stated.get("updated_at") or kept.get("updated_at") or stamp.at,
+        source=stated.get("source") or kept.get("source") or op.src or (old.source if old else stamp.source),
         created_seq=old.created_seq if old else stamp.seq,
         version=stamp.seq,
     )
 
 
 def _state_link(state: State, stamp: Stamp, op: StateLink, before: _Before) -> None:
+    if "confidence" in op.set:
+        # 1 and 1.0 are one confidence, whoever wrote it.
+        op = msgspec.structs.replace(op, set={**op.set, "confidence": float(op.set["confidence"])})
     key = link_id(op.type, op.kind, op.from_id, op.to_id)
     old = state.links.get(key)
     before.links.setdefault(key, old)

@@ -13,19 +13,19 @@ from typing import TypeVar
 
 import msgspec
 
-from kbcore import answers, limits, record, replay
+from kbcore import answers, limits, record
 from kbcore.answers import Outcome
+from kbcore.branchview import BranchView
 from kbcore.clock import Clock
-from kbcore.errors import ChangesetIdReused, Damaged, LimitExceeded
+from kbcore.errors import ChangesetIdReused, LimitExceeded
 from kbcore.record import Operation, Record
 from kbcore.state import Changes, Stamp
 from kbcore.storage import journal
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.journal import Position
-from kbcore.view.database import ViewDamaged
 from kbcore.view.fold import Entry
-from kbcore.view.view import Basis, View
+from kbcore.view.view import View
 from kbcore.viewcache import ViewCache
 
 T = TypeVar("T")
@@ -69,8 +69,7 @@ class BranchStore:
         self._fs = fs
         self._clock = clock
         self._lock_wait_s = lock_wait_s
-        self._cache = cache
-        self._view: View | None = None
+        self._seen = BranchView(fs, directory, cache)
         self.directory = directory
 
     def head(self) -> Head:
@@ -80,78 +79,25 @@ class BranchStore:
         """
         return journal.read_head(self._fs, self.directory)
 
+    @property
+    def notices(self) -> list[str]:
+        """What a person should hear of: the view knew of records that the journal does not have."""
+        return self._seen.notices
+
     def close(self) -> None:
         """Let go of the view."""
-        if self._view is not None:
-            self._view.close()
-            self._view = None
+        self._seen.close()
 
     def read(self, use: Callable[[View], T]) -> T:
         """Return ``use(view)`` on a view of the last acknowledged head.
 
         A view that turns out to be damaged is thrown away, built anew and asked again.
         """
-        return journal.reading(self._fs, self.directory, lambda head: self._ask(head, use))
-
-    def _ask(self, head: Head, use: Callable[[View], T]) -> T:
-        """Return ``use(view)`` on a view of this head, if need be on one that is built anew."""
-        try:
-            return use(self._view_at(head))
-        except ViewDamaged:
-            self.close()
-            self._cache.discard()
-            return use(self._view_at(head))
+        return journal.reading(self._fs, self.directory, lambda head: self._seen.ask(head, use))
 
     def view(self) -> View:
         """Return a view of the last acknowledged head. What is read through ``read`` survives a damaged cache."""
-        return journal.reading(self._fs, self.directory, self._view_at)
-
-    def _view_at(self, head: Head) -> View:
-        view = self._view
-        if view is None or not self._cache.is_usable(view.basis, head):
-            self.close()
-            self._view = view = self._cache.open(head) or self._build(head)
-        try:
-            self._catch_up(view, head)
-        except Damaged:
-            self._view = view = self._built_instead(view, head)
-        except BaseException:
-            # What was taken in by half would be taken in twice.
-            self.close()
-            raise
-        if self._cache.is_due(view):
-            self._cache.publish(view)
-        return view
-
-    def _catch_up(self, view: View, head: Head) -> None:
-        if view.seq == head.seq and view.basis.sum == head.hash:
-            journal.check_length(self._fs, self.directory, head)
-            return
-        basis = view.basis
-        after = Position(basis.seq, basis.sum, basis.file, basis.end_bytes)
-        view.extend(replay.entries(self._fs, self.directory, head, after=after), basis_of(head))
-
-    def _built_instead(self, view: View, head: Head) -> View:
-        """Return a new view where the old one does not lead to this head, because it saw another history.
-
-        Raises: ``JournalCorrupt``, ``JournalTruncated`` when it is the journal that is wrong.
-        """
-        self.close()
-        for _ in journal.scan(self._fs, self.directory, head):
-            continue
-        self._cache.set_aside(view.basis, head)
-        return self._build(head)
-
-    def _build(self, head: Head) -> View:
-        start = replay.start(self._fs, self.directory, head)
-        entries = replay.entries(self._fs, self.directory, head, skip=start.seq)
-        try:
-            return self._cache.build(start, entries, basis_of(head))
-        except ViewDamaged:
-            # The file could not be written to its end, as on a full disk; what was folded is spent.
-            start = replay.start(self._fs, self.directory, head)
-            entries = replay.entries(self._fs, self.directory, head, skip=start.seq)
-            return self._cache.build_in_memory(start, entries, basis_of(head))
+        return self.read(lambda view: view)
 
     def view_until(self, seq: int) -> View:
         """Return a view in memory of the state at an earlier seq, from the journal's part up to there alone.
@@ -161,13 +107,7 @@ class BranchStore:
 
         Raises: ``JournalCorrupt``, ``JournalTruncated`` when the damage lies before ``seq``; ``HistoryPruned``.
         """
-        head = self.head()
-        start = replay.start(self._fs, self.directory, head)
-        if seq < start.seq:
-            raise replay.pruned(seq, start.seq)
-        entries = replay.entries(self._fs, self.directory, head, until=seq, skip=start.seq) if seq > start.seq else ()
-        basis = msgspec.structs.replace(basis_of(head), seq=min(seq, head.seq))
-        return self._cache.build_in_memory(start, entries, basis)
+        return self._seen.until(self.head(), seq)
 
     def record_at(self, view: View, seq: int) -> Record | None:
         """Return the record at a seq as it stands in the journal; None when its line was pruned."""
@@ -226,15 +166,14 @@ class BranchStore:
             head = writer.append(raw, stamp.at)
             length = head.head.length - start.length
             entry = Entry(head.seq, head.hash, written, start.file, start.length, length)
-            if self._view:
-                self._view.adopt(entry, draft.changes, basis_of(head))
+            self._seen.adopt(entry, draft.changes, head)
         return _told(outcome, mended)
 
     def _planned(
         self, author: Author, request: Request, plan: Planner, head: Head, branch: str
     ) -> tuple[Outcome, Draft, Stamp]:
         stamp = Stamp(head.seq + 1, max(self._clock.now(), head.head.at), author.actor, author.source)
-        draft = self._ask(head, lambda view: plan(view, stamp))
+        draft = self._seen.ask(head, lambda view: plan(view, stamp))
         will_write = bool(draft.ops and draft.changes)
         created, updated, deleted = answers.sorted_out(draft.changes)
         outcome = Outcome(
@@ -288,7 +227,7 @@ class BranchStore:
         """
         if not request.changeset_id:
             return None
-        return self._ask(head, lambda view: self._answered(view, request, branch))
+        return self._seen.ask(head, lambda view: self._answered(view, request, branch))
 
     def _answered(self, view: View, request: Request, branch: str) -> Outcome | None:
         rows = view.rows("select seq, digest from record where changeset_id = ?", [request.changeset_id])
@@ -317,12 +256,6 @@ class BranchStore:
             edges=msgspec.structs.replace(edges, unchanged=first.edges_unchanged if first else 0),
             warnings=first.warnings if first else note,
         )
-
-
-def basis_of(head: Head) -> Basis:
-    """Return what a view that is folded up to this head stands on."""
-    tip = head.head
-    return Basis(head.lineage, tip.seq, tip.hash, tip.at, tip.file, tip.length, replay.history_from(head))
 
 
 def _told(outcome: Outcome, sentences: list[str]) -> Outcome:

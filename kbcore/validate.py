@@ -11,12 +11,13 @@ from kbcore.bare import resolve
 from kbcore.changeset import Changeset, EdgeDelete, EdgeWrite, EntityDelete
 from kbcore.ids import is_link_id
 from kbcore.model import Link, Node
+from kbcore.needs import Needs
 from kbcore.planning.deletions import plan_edge_deletion, plan_entity_deletions
 from kbcore.planning.edges import check_ends, check_retyped, plan_edge
 from kbcore.planning.entities import plan_entity
 from kbcore.planning.findings import Findings, Surroundings, edge_key, edge_words
 from kbcore.record import Operation
-from kbcore.state import Changes, Needs, State, apply
+from kbcore.state import Changes, State, apply
 
 
 class Plan(msgspec.Struct, frozen=True):

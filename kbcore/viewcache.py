@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from kbcore import replay
-from kbcore.errors import KBError
+from kbcore.errors import KBError, StorageError
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
@@ -26,6 +26,9 @@ from kbcore.view.view import Basis, View
 VIEW: Final = "view.duckdb"
 AHEAD: Final = "ahead-"
 """Begins the name of a view that was kept because it contradicts the journal."""
+
+UNFINISHED: Final = ".view-"
+"""Begins the name of a view that is being written."""
 
 _TAIL_ROWS: Final = 2000
 _TAIL_SHARE: Final = 100
@@ -46,12 +49,15 @@ class ViewCache:
 
     def open(self, head: Head) -> View | None:
         """Return a view on the published base, unless there is none that belongs to this head's history."""
-        if files.read_size(self._fs, self.path) is None:
-            return None
         try:
+            if files.read_size(self._fs, self.path) is None:
+                return None
             view = base.open_base(str(self.path), self._temp_dir())
         except ViewDamaged:
             self.discard()
+            return None
+        except StorageError:
+            # Whatever lies there is no view.
             return None
         if self.is_usable(view.basis, head):
             return view
@@ -68,14 +74,18 @@ class ViewCache:
 
     def set_aside(self, basis: Basis, head: Head) -> None:
         """Keep a view that knows of records which the journal lacks: it is the second witness of a loss."""
+        self.note(basis, head)
         kept = self.directory / f"{AHEAD}{basis.seq}.duckdb"
-        self.notices.append(
-            f"The cached view had seen record {basis.seq} ({basis.sum[:12]}); the journal now ends at {head.seq} "
-            f"({head.hash[:12]}). The store was put back to an earlier state, or records are lost. The view is kept as "
-            f"{kept.name} in {self.directory}."
-        )
         with contextlib.suppress(OSError):
             self._fs.replace(self.path, kept)
+            self.notices.append(f"The view that had seen it is kept as {kept}.")
+
+    def note(self, basis: Basis, head: Head) -> None:
+        """Note that a view has seen what the journal does not have."""
+        self.notices.append(
+            f"Record {basis.seq} ({basis.sum[:12]}) was read earlier and is not in the journal, which now ends at "
+            f"{head.seq} ({head.hash[:12]}): the store was put back to an earlier state, or records are lost."
+        )
 
     def build(self, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
         """Return a view folded from the whole journal, published if the cache can be written.
@@ -87,10 +97,10 @@ class ViewCache:
             return self.build_in_memory(start, entries, basis)
         try:
             view = base.build(str(target), self._temp_dir(), start, entries, basis)
-            self._fs.replace(target, self.path)
         except BaseException:
-            files.remove_quietly(self._fs, target)
+            self._remove(target)
             raise
+        self._move_in(target)
         return view
 
     def build_in_memory(self, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
@@ -109,30 +119,41 @@ class ViewCache:
         if target is None:
             return
         try:
-            try:
-                view.write_base(str(target))
-            except ViewDamaged:
-                # A full disk, for one: the view answers as before, and nobody tries again in this process.
-                self._is_refusing = True
-                files.remove_quietly(self._fs, target)
-                return
-            self._fs.replace(target, self.path)
-            view.rebase(str(self.path))
+            view.write_base(str(target))
+        except ViewDamaged:
+            # A full disk, for one: the view answers as before, and nobody tries again in this process.
+            self._is_refusing = True
+            self._remove(target)
+            return
         except BaseException:
-            files.remove_quietly(self._fs, target)
+            self._remove(target)
             raise
+        # Before it gets the name that other processes publish under as well: the base must be this very file.
+        view.rebase(str(target))
+        self._move_in(target)
+
+    def _move_in(self, target: Path) -> None:
+        """Give a finished view its name. Where that fails, the process goes on with the file that it has open."""
+        try:
+            self._fs.replace(target, self.path)
+        except OSError:
+            self._is_refusing = True
+            self._remove(target)
 
     def discard(self) -> None:
         """Delete the published view; the next opening folds the journal again."""
-        files.remove_quietly(self._fs, self.path)
-        files.remove_quietly(self._fs, self.path.with_name(self.path.name + ".wal"))
+        self._remove(self.path)
+
+    def _remove(self, path: Path) -> None:
+        for name in (path.name, f"{path.name}.wal"):
+            files.remove_quietly(self._fs, path.with_name(name))
 
     def _temp_dir(self) -> str:
         return str(self.directory / "spill")
 
     def _new_file(self) -> Path | None:
         """Return the name of a new file in the cache, or None when the cache cannot be written."""
-        target = self.directory / f".view-{os.getpid()}-{secrets.token_hex(4)}.duckdb"
+        target = self.directory / f"{UNFINISHED}{os.getpid()}-{secrets.token_hex(4)}.duckdb"
         try:
             for folder in (self.directory.parent, self.directory):
                 if not files.is_directory(self._fs, folder):

@@ -23,11 +23,37 @@ MAX_LINES = 300
 TIERS: tuple[tuple[str, ...], ...] = (
     ("errors", "ids", "limits", "clock", "suggest", "model", "values", "record", "schema", "changeset", "reader"),
     (
-        *("state", "bare", "planning", "validate", "query", "cursor", "rules", "extract", "inverse", "canonical"),
+        *(
+            "state",
+            "needs",
+            "bare",
+            "planning",
+            "validate",
+            "query",
+            "cursor",
+            "rules",
+            "extract",
+            "inverse",
+            "canonical",
+        ),
         *("strictjson", "shape", "view.tables", "view.fold"),
     ),
-    ("storage", "view", "viewcache", "git", "config", "schema_files", "schema_members", "schema_text"),
-    ("answers", "store", "workspace", "branches", "writes", "sync", "history", "upkeep", "init", "watch", "locate"),
+    ("storage", "view", "viewcache", "replay", "git", "config", "schema_files", "schema_members", "schema_text"),
+    (
+        "answers",
+        "branchview",
+        "checks",
+        "store",
+        "workspace",
+        "branches",
+        "writes",
+        "sync",
+        "history",
+        "upkeep",
+        "init",
+        "watch",
+        "locate",
+    ),
 )
 # A module that only these may import, wherever in the tree.
 CONFINED: dict[str, tuple[str, ...]] = {

@@ -95,9 +95,7 @@ def _git_program(env: Mapping[str, str]) -> str:
     entries = env.get("PATH", os.defpath).split(os.pathsep)
     program = shutil.which("git", path=os.pathsep.join(filter(os.path.isabs, entries)))
     if program is None:
-        raise GitUnusable(
-            "the program 'git' is not in any directory of PATH", hint="Install git, or add it to PATH."
-        )
+        raise GitUnusable("the program 'git' is not in any directory of PATH", hint="Install git, or add it to PATH.")
     return program
 
 
@@ -128,7 +126,5 @@ def _spawn(
         raise GitUnusable(f"`{words}` in {directory} could not be run: {error}") from error
     if done.returncode not in allowed:
         said = done.stderr.decode("utf-8", "backslashreplace").strip()
-        raise GitUnusable(
-            f"`{words}` in {directory} ended with status {done.returncode}: {said or 'no message'}"
-        )
+        raise GitUnusable(f"`{words}` in {directory} ended with status {done.returncode}: {said or 'no message'}")
     return GitAnswer(status=done.returncode, output=done.stdout)

@@ -13,9 +13,10 @@ import msgspec
 
 from kbcore.extract.facts import FileProblem
 from kbcore.model import NoteOnFile, SourceFile
+from kbcore.needs import Needs
 from kbcore.record import ForgetSource, Operation, ReadSource
 from kbcore.schema import Schema
-from kbcore.state import Changes, Needs, Stamp, State, apply
+from kbcore.state import Changes, Stamp, State, apply
 from kbcore.sync.entities import DUPLICATE, EntityPlan, Reading, plan_entities
 from kbcore.sync.links import UNRESOLVED_PATH, Surroundings, plan_links
 

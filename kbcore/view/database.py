@@ -36,22 +36,29 @@ _SMALL_LIST: Final = 64
 _encode = msgspec.json.Encoder().encode
 
 
+_OF_FILES: Final = (
+    duckdb.IOException,
+    duckdb.InternalException,
+    duckdb.FatalException,
+    duckdb.SerializationException,
+    duckdb.TransactionException,
+)
+
+
 class ViewDamaged(Exception):
     """The published view cannot be read. It is disposable: delete it and fold the journal again."""
 
 
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Turn an error of DuckDB about what it reads into ``ViewDamaged``; a fault of ours stays a bug."""
+    """Turn an error of DuckDB about its files into ``ViewDamaged``; a fault of ours stays a bug."""
     try:
         yield
-    except (
-        duckdb.IOException,
-        duckdb.InternalException,
-        duckdb.FatalException,
-        duckdb.SerializationException,
-    ) as error:
-        raise ViewDamaged(str(error)) from error
+    except duckdb.Error as error:
+        # A block with a wrong checksum is an error of no class of its own.
+        if type(error) is duckdb.Error or isinstance(error, _OF_FILES):
+            raise ViewDamaged(str(error)) from error
+        raise
 
 
 @contextlib.contextmanager
@@ -112,6 +119,8 @@ def finish_base(connection: Connection, catalog: str) -> None:
         ("source", "path"),
         ("node_history", "id"),
         ("link_history", "id"),
+        ("link_history", "from_id"),
+        ("link_history", "to_id"),
         ("record", "seq"),
         ("record", "changeset_id"),
     ):

@@ -12,7 +12,8 @@ from typing import Any, Self
 import msgspec
 
 from kbcore.model import Link, Node, SourceFile
-from kbcore.state import Changes, Needs, State, needs
+from kbcore.needs import Needs, needs
+from kbcore.state import Changes, State
 from kbcore.view import database
 from kbcore.view.database import among, quoted
 from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, fold
@@ -219,8 +220,11 @@ class View:
                 connection.execute("detach fresh")
 
     def rebase(self, path: str) -> None:
-        """Stand on a base that this view has just written, and empty the tail."""
-        with self._lock:
+        """Stand on a base that this view has just written, and empty the tail.
+
+        Raises: ``ViewDamaged`` when the base cannot be read; this view must not be used again.
+        """
+        with self._lock, database.explained():
             self._connection.execute("detach base")
             self._connection.execute(f"attach '{quoted(path)}' as base (read_only)")
             for name in ELEMENTS:

@@ -1,0 +1,132 @@
+"""The one view that a process keeps of a branch: opened, caught up, published, and thrown away when in doubt.
+
+The journal decides: a view that does not lead to the head is built anew, and what it had seen is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from kbcore import replay
+from kbcore.errors import Damaged
+from kbcore.state import Changes
+from kbcore.storage import journal
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head
+from kbcore.storage.journal import Position
+from kbcore.view.database import ViewDamaged
+from kbcore.view.fold import Entry
+from kbcore.view.past import pruned
+from kbcore.view.view import Basis, View
+from kbcore.viewcache import ViewCache, is_ahead
+
+T = TypeVar("T")
+
+
+class BranchView:
+    """A branch as this process sees it. The caller reads the head, and says for which one it asks."""
+
+    def __init__(self, fs: Fs, directory: Path, cache: ViewCache) -> None:
+        self._fs = fs
+        self._directory = directory
+        self._cache = cache
+        self._view: View | None = None
+
+    @property
+    def notices(self) -> list[str]:
+        """What a person should hear of: the view knew of records that the journal does not have."""
+        return self._cache.notices
+
+    def close(self) -> None:
+        """Let go of the view."""
+        if self._view is not None:
+            self._view.close()
+            self._view = None
+
+    def ask(self, head: Head, use: Callable[[View], T]) -> T:
+        """Return ``use(view)`` on a view of this head, if need be on one that is built anew.
+
+        Raises: what reading the journal raises.
+        """
+        try:
+            return use(self._at(head))
+        except ViewDamaged:
+            self.close()
+            self._cache.discard()
+            return use(self._at(head))
+
+    def adopt(self, entry: Entry, changes: Changes, head: Head) -> None:
+        """Take in a record that this process has just committed on the head that it asked for last."""
+        if self._view is not None:
+            self._view.adopt(entry, changes, basis_of(head))
+
+    def until(self, head: Head, seq: int) -> View:
+        """Return another view, in memory, that is folded up to a seq and no further.
+
+        Raises: ``HistoryPruned``; what reading the journal up to there raises.
+        """
+        start = replay.start(self._fs, self._directory, head)
+        if seq < start.seq:
+            raise pruned(seq, start.seq)
+        entries = replay.entries(self._fs, self._directory, head, until=seq, skip=start.seq) if seq > start.seq else ()
+        basis = msgspec.structs.replace(basis_of(head), seq=min(seq, head.seq))
+        return self._cache.build_in_memory(start, entries, basis)
+
+    def _at(self, head: Head) -> View:
+        view = self._view
+        if view is None or not self._cache.is_usable(view.basis, head):
+            if view and is_ahead(view.basis, head):
+                self._cache.note(view.basis, head)
+            self.close()
+            self._view = view = self._cache.open(head) or self._build(head)
+        try:
+            self._catch_up(view, head)
+        except Damaged:
+            self._view = view = self._built_instead(view, head)
+        except BaseException:
+            # What was taken in by half would be taken in twice.
+            self.close()
+            raise
+        if self._cache.is_due(view):
+            self._cache.publish(view)
+        return view
+
+    def _catch_up(self, view: View, head: Head) -> None:
+        basis = view.basis
+        if basis.seq == head.seq and basis.sum == head.hash:
+            journal.check_length(self._fs, self._directory, head)
+            return
+        after = Position(basis.seq, basis.sum, basis.file, basis.end_bytes)
+        view.extend(replay.entries(self._fs, self._directory, head, after=after), basis_of(head))
+
+    def _built_instead(self, view: View, head: Head) -> View:
+        """Return a new view where the old one does not lead to this head, because it saw another history.
+
+        Raises: ``JournalCorrupt``, ``JournalTruncated`` when it is the journal that is wrong.
+        """
+        self.close()
+        for _ in journal.scan(self._fs, self._directory, head):
+            continue
+        self._cache.set_aside(view.basis, head)
+        return self._build(head)
+
+    def _build(self, head: Head) -> View:
+        start = replay.start(self._fs, self._directory, head)
+        entries = replay.entries(self._fs, self._directory, head, skip=start.seq)
+        try:
+            return self._cache.build(start, entries, basis_of(head))
+        except ViewDamaged:
+            # The file could not be written to its end, as on a full disk; what was folded is spent.
+            start = replay.start(self._fs, self._directory, head)
+            entries = replay.entries(self._fs, self._directory, head, skip=start.seq)
+            return self._cache.build_in_memory(start, entries, basis_of(head))
+
+
+def basis_of(head: Head) -> Basis:
+    """Return what a view that is folded up to this head stands on."""
+    tip = head.head
+    return Basis(head.lineage, tip.seq, tip.hash, tip.at, tip.file, tip.length, replay.history_from(head))

@@ -1,0 +1,142 @@
+"""What differs: between two seqs of a branch, and between two branches since their histories parted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from kbcore.history import shown
+from kbcore.model import Link, Node
+from kbcore.state import Change
+from kbcore.view.past import changes_between, check_reach, state_at
+from kbcore.view.view import View
+
+E = TypeVar("E", Node, Link)
+Flat = Callable[[E | None], dict[str, Any]]
+
+
+def diff(view: View, a: int, b: int) -> dict[str, Any]:
+    """Return what differs between the states at two seqs, going from ``a`` to ``b``; only what changed is read.
+
+    What was changed and changed back is left out, and so is what came and went in between.
+
+    Raises: ``HistoryPruned``.
+    """
+    check_reach(view, min(a, b))
+    changes = changes_between(view, min(a, b), max(a, b))
+    nodes, links = list(changes.nodes), list(changes.links)
+    if a > b:
+        nodes = [Change(one.key, one.after, one.before) for one in nodes]
+        links = [Change(one.key, one.after, one.before) for one in links]
+    return {
+        "from": a,
+        "to": b,
+        "entities": [shown.entity_change(one) for one in nodes if _is_net(one, shown.node_fields)],
+        "edges": [shown.edge_change(one) for one in _in_order(links) if _is_net(one, shown.link_fields)],
+    }
+
+
+def _is_net(change: Change[E], flat: Flat[E]) -> bool:
+    """Tell whether anything that is shown differs."""
+    return (change.before is None) != (change.after is None) or bool(
+        shown.differing(flat(change.before), flat(change.after))
+    )
+
+
+def _in_order(links: Sequence[Change[Link]]) -> list[Change[Link]]:
+    def place(change: Change[Link]) -> tuple[str, ...]:
+        link = change.before or change.after
+        return (link.from_id, link.type, link.to_id, link.kind) if link else ()
+
+    return sorted(links, key=place)
+
+
+def merge_base(view_a: View, view_b: View) -> int | None:
+    """Return the last seq whose record both branches have; None when there is none, or when it was pruned.
+
+    Records are chained by digest, so one that both have proves everything before it.
+    """
+    if view_a.basis.lineage != view_b.basis.lineage:
+        return None
+    low = max(view_a.basis.history_from, view_b.basis.history_from)
+    high = min(view_a.seq, view_b.seq)
+    if low > high or _sum(view_a, low) != _sum(view_b, low):
+        return None
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _sum(view_a, middle) == _sum(view_b, middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _sum(view: View, seq: int) -> str:
+    if seq == 0:
+        return view.basis.lineage
+    return str(view.rows("select sum from record where seq = ?", [seq])[0][0])
+
+
+def diff_branches(view_a: View, view_b: View) -> dict[str, Any]:
+    """Return what differs between two branches now, going from the first to the second.
+
+    ``base`` is the seq where their histories parted (null: they share none that is still there). ``fields`` gives,
+    for each field that differs, both sides and what stood at the base; ``changed_in`` says which side changed it.
+    """
+    base = merge_base(view_a, view_b)
+    if base is None:
+        here, there = state_at(view_a, view_a.seq), state_at(view_b, view_b.seq)
+        nodes = _three_ways(_from_nothing(here.nodes), _from_nothing(there.nodes))
+        links = _three_ways(_from_nothing(here.links), _from_nothing(there.links))
+    else:
+        mine = changes_between(view_a, base, view_a.seq)
+        theirs = changes_between(view_b, base, view_b.seq)
+        nodes = _three_ways(_by_key(mine.nodes), _by_key(theirs.nodes))
+        links = _three_ways(_by_key(mine.links), _by_key(theirs.links))
+    of_links = {change.key: stood for change, stood in links}
+    found = {change.key: change for change, _ in links}
+    return {
+        "from": view_a.seq,
+        "to": view_b.seq,
+        "base": base,
+        "entities": [
+            {**shown.entity_change(change), **_sides(change, stood, shown.node_fields)}
+            for change, stood in sorted(nodes, key=lambda one: one[0].key)
+            if _is_net(change, shown.node_fields)
+        ],
+        "edges": [
+            {**shown.edge_change(change), **_sides(change, of_links[change.key], shown.link_fields)}
+            for change in _in_order(list(found.values()))
+            if _is_net(change, shown.link_fields)
+        ],
+    }
+
+
+def _by_key(changes: Sequence[Change[E]]) -> dict[str, Change[E]]:
+    return {change.key: change for change in changes}
+
+
+def _from_nothing(elements: Mapping[str, E]) -> dict[str, Change[E]]:
+    return {key: Change(key, None, element) for key, element in elements.items()}
+
+
+def _three_ways(mine: Mapping[str, Change[E]], theirs: Mapping[str, Change[E]]) -> list[tuple[Change[E], E | None]]:
+    """Return, for each element that either side changed, the way from mine to theirs and what stood at the base."""
+    found: list[tuple[Change[E], E | None]] = []
+    for key in mine.keys() | theirs.keys():
+        stood = (mine.get(key) or theirs[key]).before
+        one = mine[key].after if key in mine else stood
+        other = theirs[key].after if key in theirs else stood
+        found.append((Change(key, one, other), stood))
+    return found
+
+
+def _sides(change: Change[E], stood: E | None, flat: Flat[E]) -> dict[str, Any]:
+    """Return, for each field that differs, what stands on either side and stood at the base, and who changed it."""
+    one, other, base = flat(change.before), flat(change.after), flat(stood)
+    names = shown.differing(one, other)
+    sides = {"from": shown.differing(base, one), "to": shown.differing(base, other)}
+    return {
+        "fields": {name: {"base": base.get(name), "from": one.get(name), "to": other.get(name)} for name in names},
+        "changed_in": [side for side, changed in sides.items() if changed],
+    }

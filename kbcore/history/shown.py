@@ -1,0 +1,112 @@
+"""Changes as the front ends show them: an element before and after, and what differs field by field. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kbcore.model import CLIENT, Link, Node, SourceFile, edge_json, entity_json
+from kbcore.state import Change
+from kbcore.values import is_same
+
+Fields = dict[str, Any]
+
+
+def node_fields(node: Node | None) -> Fields:
+    """Return what an entity says, flat; the time of an update only where somebody states it."""
+    if node is None:
+        return {}
+    fields: Fields = {**node.fields, "created_at": node.created_at, "source": node.source}
+    return fields | ({"updated_at": node.updated_at} if "updated_at" in node.owners else {})
+
+
+def link_fields(link: Link | None) -> Fields:
+    """Return what an edge says, flat, and who states it."""
+    if link is None:
+        return {}
+    fields: Fields = {**link.fields, "created_at": link.created_at, "created_by": link.created_by}
+    fields["sources"] = [statement.source for statement in link.statements]
+    return fields if link.stands else {**fields, "unresolved": True}
+
+
+def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Return the names of the fields that differ, in order."""
+    names = sorted(before.keys() | after.keys())
+    return [name for name in names if name not in before or name not in after or not is_same(before[name], after[name])]
+
+
+def entity_change(change: Change[Node]) -> dict[str, Any]:
+    """Return the change of one entity; ``fields`` lists what an update changed, also in nothing but its owner."""
+    before, after = change.before, change.after
+    shown: dict[str, Any] = {
+        "id": change.key,
+        "change": word(before, after),
+        "before": entity_json(before) if before else None,
+        "after": entity_json(after) if after else None,
+    }
+    if before and after:
+        fields = _fields(node_fields(before), node_fields(after), before.owners, after.owners)
+        if not fields and before.updated_at != after.updated_at:
+            fields = {"updated_at": {"before": before.updated_at, "after": after.updated_at}}
+        shown["fields"] = fields
+    return shown
+
+
+def edge_change(change: Change[Link]) -> dict[str, Any]:
+    """Return the change of one edge, in the shape of ``entity_change``; the edge is named by type, kind and ends."""
+    before, after = change.before, change.after
+    shown = edge_name(before or after)
+    shown |= {
+        "change": word(before, after),
+        "before": edge_json(before) if before else None,
+        "after": edge_json(after) if after else None,
+    }
+    if before and after:
+        shown["fields"] = _fields(link_fields(before), link_fields(after), before.owners, after.owners)
+    return shown
+
+
+def edge_name(link: Link | None) -> dict[str, Any]:
+    """Return what names an edge: type, kind if it has one, and both ends."""
+    if link is None:
+        return {}
+    kind = {"kind": link.kind} if link.kind else {}
+    return {"type": link.type, **kind, "from": link.from_id, "to": link.to_id}
+
+
+def file_change(change: Change[SourceFile]) -> dict[str, Any]:
+    """Return what a sync newly knew of one file."""
+    return {
+        "path": change.key,
+        "change": word(change.before, change.after),
+        "before": _file_json(change.before),
+        "after": _file_json(change.after),
+    }
+
+
+def word(before: object, after: object) -> str:
+    """Return what happened to an element."""
+    if before is None:
+        return "created"
+    return "updated" if after is not None else "deleted"
+
+
+def _file_json(source: SourceFile | None) -> dict[str, Any] | None:
+    if source is None:
+        return None
+    return {"hash": source.hash, "extractor": source.extractor, "ok": source.is_ok, "problems": len(source.problems)}
+
+
+def _fields(
+    before: Fields, after: Fields, owned_before: Mapping[str, str], owned_after: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    shown: dict[str, dict[str, Any]] = {
+        name: {"before": before.get(name), "after": after.get(name)} for name in differing(before, after)
+    }
+    for name in sorted(owned_before.keys() | owned_after.keys()):
+        owners = (owned_before.get(name, CLIENT), owned_after.get(name, CLIENT))
+        if owners[0] != owners[1]:
+            values = {"before": before.get(name), "after": after.get(name)}
+            stated_by = {"before": owners[0], "after": owners[1]}
+            shown[name] = {**shown.get(name, values), "stated_by": stated_by}
+    return shown

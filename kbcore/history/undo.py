@@ -1,0 +1,128 @@
+"""Undo as a new record: revert what some records did, or roll back to how everything stood at a seq.
+
+Nothing is erased: the inverse is planned from the view's history and committed like any other changeset.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+
+from kbcore import limits
+from kbcore.answers import Outcome
+from kbcore.errors import InvalidQuery, NotFound
+from kbcore.history.log import check_record
+from kbcore.history.planned import Wanted, operations, refuse, sentences
+from kbcore.history.reverting import reverted
+from kbcore.needs import needs
+from kbcore.schema import Schema
+from kbcore.state import Stamp, apply
+from kbcore.store import Author, Draft, Planner, Request
+from kbcore.view.past import changes_between, check_reach
+from kbcore.view.view import View
+from kbcore.workspace import Workspace
+
+
+class UndoOptions(msgspec.Struct, frozen=True):
+    """How to undo: why, the client's id for retries, whether only to plan, and whether old values beat newer ones."""
+
+    message: str = ""
+    changeset_id: str = ""
+    dry_run: bool = False
+    force: bool = False
+
+
+def revert(
+    workspace: Workspace,
+    branch: str,
+    author: Author,
+    seqs: Sequence[int],
+    options: UndoOptions = UndoOptions(),  # noqa: B008 - frozen
+    *,
+    follows_head: bool,
+) -> Outcome:
+    """Undo, field by field, what these records did, as one new record.
+
+    Raises: ``RevertConflict`` when a later record changed the same, or when edges would be left without an end;
+    ``NotFound``, ``HistoryPruned``; what ``BranchStore.commit`` raises.
+    """
+    ordered = sorted(set(seqs), reverse=True)
+    if not ordered:
+        raise InvalidQuery("No record is named.", hint="Name the seq of each record to revert; see `kb log`.")
+    asked = ["revert", ordered, options.force]
+    message = options.message or f"revert {', '.join(map(str, ordered))}"
+    plan = revert_planner(ordered, workspace.schema, force=options.force)
+    return _commit(workspace, branch, author, _request(asked, message, options), plan, follows_head=follows_head)
+
+
+def rollback(
+    workspace: Workspace,
+    branch: str,
+    author: Author,
+    to_seq: int,
+    options: UndoOptions = UndoOptions(),  # noqa: B008 - frozen
+    *,
+    follows_head: bool,
+) -> Outcome:
+    """Bring everything back to how it stood at a seq, as one new record.
+
+    Raises: ``NotFound`` for a seq that is not there yet; ``HistoryPruned``; what ``BranchStore.commit`` raises.
+    """
+    message = options.message or f"rollback to {to_seq}"
+    request = _request(["rollback", to_seq], message, options)
+    return _commit(workspace, branch, author, request, rollback_planner(to_seq), follows_head=follows_head)
+
+
+def _request(asked: Sequence[object], message: str, options: UndoOptions) -> Request:
+    content = msgspec.json.encode([*asked, options.message])
+    return Request(
+        changeset_id=options.changeset_id,
+        digest=hashlib.sha256(content).hexdigest(),
+        message=message,
+        dry_run=options.dry_run,
+        limit_bytes=limits.MAX_RECORD_BYTES,
+    )
+
+
+def _commit(
+    workspace: Workspace, branch: str, author: Author, request: Request, plan: Planner, *, follows_head: bool
+) -> Outcome:
+    guard = workspace.guard(branch) if follows_head else None
+    return workspace.store(branch).commit(author, request, plan, guard=guard, branch=branch)
+
+
+def revert_planner(seqs: Sequence[int], schema: Schema, *, force: bool = False) -> Planner:
+    """Return the function that plans the revert of records; the newest is undone first."""
+
+    def plan(view: View, stamp: Stamp) -> Draft:
+        for seq in seqs:
+            check_record(view, seq)
+        found = reverted(view, sorted(set(seqs), reverse=True), force=force)
+        ops, state, broken = operations(view, found, stamp, schema, min(seqs))
+        if not force:
+            refuse(seqs, found, broken)
+        return Draft(ops=ops, changes=apply(state, stamp, ops), warnings=sentences(found))
+
+    return plan
+
+
+def rollback_planner(to_seq: int) -> Planner:
+    """Return the function that plans the way back to a seq."""
+
+    def plan(view: View, stamp: Stamp) -> Draft:
+        if not 0 <= to_seq <= view.seq:
+            raise NotFound(f"There is no seq {to_seq} to go back to.", hint=f"Give a seq from 0 to {view.seq}.")
+        check_reach(view, to_seq)
+        changes = changes_between(view, to_seq, view.seq)
+        found = Wanted(
+            nodes={change.key: (change.after, change.before) for change in changes.nodes},
+            links={change.key: (change.after, change.before) for change in changes.links},
+            sources={change.key: (change.after, change.before) for change in changes.sources},
+        )
+        ops = found.operations()
+        state = view.gather(needs(ops))
+        return Draft(ops=ops, changes=apply(state, stamp, ops), warnings=sentences(found))
+
+    return plan

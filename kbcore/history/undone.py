@@ -1,0 +1,157 @@
+"""What undoing one change comes to, unit by unit, and which later changes stand against it. Pure.
+
+Only what the record changed is put back, and only where it differs from what stood before; what others changed
+since is theirs, and is a conflict where it is the same unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from kbcore import inverse
+from kbcore.history.shown import word
+from kbcore.inverse import SAYS, Units, differs
+from kbcore.model import CLIENT, Link, Node
+from kbcore.state import Change
+from kbcore.view.past import Later
+
+E = TypeVar("E", Node, Link)
+
+_MADE: Final = frozenset({"created_at", "created_by"})
+"""Units of an edge that say when it came to be; they come and go with it and are nobody's own change."""
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """A later change of what is to be undone. ``field`` "" is the whole element; ``source`` the file that said it."""
+
+    seq: int
+    key: str
+    change: str
+    field: str = ""
+    before: Any = None
+    after: Any = None
+    source: str = ""
+
+
+class Undone(msgspec.Struct, Generic[E], frozen=True):
+    """The element as it will stand, and what stands against it."""
+
+    wanted: E | None
+    conflicts: tuple[Conflict, ...] = ()
+
+
+def undone_node(
+    change: Change[Node], now: Node | None, later: Sequence[Later[Node]], *, force: bool = False
+) -> Undone[Node]:
+    """Return what undoing a change makes of an entity that stands as ``now``.
+
+    ``later`` are the changes since by records that are not undone with it. With ``force`` the old values are taken
+    all the same; an entity that was removed since comes back as it was before the change.
+    """
+    before, units = inverse.node_units(change.before), inverse.node_units(now)
+    if change.before is None:
+        return Undone(None, _against(later, inverse.node_units, None) if now else ())
+    names = _differing(before, inverse.node_units(change.after))
+    if now is None:
+        is_back = change.after is None or force
+        removals = _against(later, inverse.node_units, None) if change.after is not None and names else ()
+        return Undone(change.before if is_back and (names or change.after is None) else None, removals)
+    todo = {name for name in names if differs(units.get(name), before.get(name))}
+    conflicts = _against(later, inverse.node_units, todo)
+    if not names and change.after is not None:
+        return Undone(_restamped(change, now))
+    return Undone(inverse.node_from(now, _put_back(units, before, todo)), conflicts)
+
+
+def _restamped(change: Change[Node], now: Node) -> Node:
+    """Undo a change of nothing but the time of the update, as long as it is the last one."""
+    if change.before is None or change.after is None or now.updated_at != change.after.updated_at:
+        return now
+    return msgspec.structs.replace(now, updated_at=change.before.updated_at)
+
+
+def undone_link(
+    change: Change[Link], now: Link | None, later: Sequence[Later[Link]], *, force: bool = False
+) -> Undone[Link]:
+    """Return what undoing a change makes of an edge that stands as ``now``; the rest is as for an entity.
+
+    Statements are undone by source: an edge that somebody else states as well stays. ``stands`` of the result says
+    whether it is meant to.
+    """
+    before, after = inverse.link_units(change.before), inverse.link_units(change.after)
+    units = inverse.link_units(now)
+    names = _differing(before, after)
+    if change.before is None or change.after is None:
+        names -= _MADE
+    if now is None:
+        is_gone = change.after is not None and change.before is not None and bool(names)
+        removals = _against(later, inverse.link_units, None) if is_gone else ()
+        return Undone(change.before if change.after is None or (is_gone and force) else None, removals)
+    todo = {name for name in names if differs(units.get(name), before.get(name))}
+    withdrawn = {name.removeprefix(SAYS) for name in todo if name.startswith(SAYS) and name not in before}
+    lost = {name for name, unit in units.items() if not name.startswith(SAYS) and unit[1] in withdrawn} - _MADE
+    conflicts = _against(later, inverse.link_units, todo | lost)
+    wanted = inverse.link_from(now, _put_back(units, before, todo))
+    if change.before and change.after and change.before.stands != change.after.stands:
+        # The record gave it an end, or took one away.
+        wanted = msgspec.structs.replace(wanted, stands=change.before.stands)
+    return Undone(wanted if wanted.statements else None, conflicts)
+
+
+def _differing(one: Units, other: Units) -> set[str]:
+    return {name for name in one.keys() | other.keys() if differs(one.get(name), other.get(name))}
+
+
+def _put_back(units: Units, before: Units, names: Iterable[str]) -> Units:
+    merged = dict(units)
+    for name in names:
+        merged.pop(name, None)
+        if name in before:
+            merged[name] = before[name]
+    return merged
+
+
+def _against(
+    later: Sequence[Later[E]], units_of: Callable[[E | None], Units], names: set[str] | None
+) -> tuple[Conflict, ...]:
+    """Return the later changes of these units, of any unit when ``names`` is None."""
+    found: list[Conflict] = []
+    for one in later:
+        before, after = units_of(one.before), units_of(one.after)
+        touched = _differing(before, after)
+        if names is not None:
+            touched &= names
+        change = word(one.before, one.after)
+        if touched and change != "updated":
+            found.append(Conflict(one.seq, one.key, change, source=_source(after or before)))
+            continue
+        for name in sorted(touched):
+            values = (_value(before.get(name)), _value(after.get(name)))
+            found.append(Conflict(one.seq, one.key, change, name, *values, _owner(after.get(name))))
+    return tuple(found)
+
+
+def _value(unit: Any) -> Any:
+    return unit[0] if isinstance(unit, tuple) else None if unit is None else unit.source
+
+
+def _owner(unit: Any) -> str:
+    return str(unit[1]) if isinstance(unit, tuple) else CLIENT if unit is None else str(unit.src)
+
+
+def _source(units: Units) -> str:
+    """Return a file that states a part of an element, if one does."""
+    return min((owner for owner in map(_owner, units.values()) if owner), default="")
+
+
+def files_of(now: Units, wanted: Units) -> set[str]:
+    """Return the files whose facts differ between what stands and what is wanted."""
+    return {
+        owner
+        for name in _differing(now, wanted)
+        for owner in (_owner(now.get(name)), _owner(wanted.get(name)))
+        if owner != CLIENT
+    }

@@ -1,0 +1,60 @@
+"""What of a state must be at hand before operations can be folded into it. Pure.
+
+Invariant: folding into what was loaded so gives the same as folding into the whole state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from kbcore.ids import is_link_id, link_id
+from kbcore.record import DropNode, Operation, PutNode, StateLink, WithdrawLink
+
+
+class Needs(msgspec.Struct, frozen=True):
+    """What must be loaded before operations can be folded.
+
+    ``nodes``, ``links`` and ``sources`` are keys; ``touching`` are the ids whose links, and links about these,
+    may stand or fall. The ends of every link that is loaded must be loaded too.
+    """
+
+    nodes: frozenset[str]
+    links: frozenset[str]
+    touching: frozenset[str]
+    sources: frozenset[str]
+
+    def __or__(self, other: Needs) -> Needs:
+        """Return what both need."""
+        return Needs(
+            self.nodes | other.nodes,
+            self.links | other.links,
+            self.touching | other.touching,
+            self.sources | other.sources,
+        )
+
+
+def needs(ops: Iterable[Operation]) -> Needs:
+    """Return what the fold of these operations reads."""
+    nodes: set[str] = set()
+    links: set[str] = set()
+    touching: set[str] = set()
+    sources: set[str] = set()
+    for op in ops:
+        if isinstance(op, PutNode):
+            nodes.add(op.id)
+            if op.base == 0:
+                touching.add(op.id)
+        elif isinstance(op, DropNode):
+            nodes.add(op.id)
+            touching.add(op.id)
+        elif isinstance(op, StateLink | WithdrawLink):
+            key = link_id(op.type, op.kind, op.from_id, op.to_id)
+            links.add(key)
+            nodes.update((op.from_id, op.to_id))
+            links.update(end for end in (op.from_id, op.to_id) if is_link_id(end))
+            touching.add(key)
+        else:
+            sources.add(op.path)
+    return Needs(frozenset(nodes), frozenset(links), frozenset(touching), frozenset(sources))

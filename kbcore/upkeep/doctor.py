@@ -1,0 +1,194 @@
+"""Diagnose an installation: git, settings, every store, its cache, and the file system below. Writes nothing.
+
+Each thing that was looked at is a finding, also when it is well; what could not be looked at says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kbcore import branches
+from kbcore.errors import Damaged, Incompatible, InvalidConfig, KBError, Misuse, Unavailable
+from kbcore.git.commands import run_git
+from kbcore.init import IGNORE
+from kbcore.limits import MAX_CONFIG_BYTES
+from kbcore.storage import files, layout, verify
+from kbcore.storage.verify import Stats
+from kbcore.upkeep.caches import cache_findings
+from kbcore.upkeep.findings import Finding, as_json, gravest_first, is_sound, of_error, of_stored
+from kbcore.upkeep.mounts import MOUNTS, network_mount
+from kbcore.workspace import BRANCHES, CACHE, CONFIG, KB, Workspace
+
+MANY_RECORDS: Final = 50_000
+"""From so many records since the newest snapshot on, a store is worth compacting."""
+
+_EXPECTED = (Damaged, Incompatible, Unavailable, Misuse)
+
+
+class StoreHealth(msgspec.Struct, frozen=True):
+    """One branch's store: how far it goes, how large it is, and how much has come since the newest snapshot."""
+
+    branch: str
+    seq: int
+    good_seq: int
+    history_from: int
+    size: Stats
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """All findings, the gravest first, and the stores that could be read."""
+
+    findings: tuple[Finding, ...]
+    stores: tuple[StoreHealth, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """True when everything was looked at and nothing is wrong."""
+        return is_sound(self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the diagnosis as plain JSON values."""
+        stores: list[dict[str, Any]] = msgspec.to_builtins(self.stores)
+        return {"ok": self.is_sound, "findings": as_json(self.findings), "stores": stores}
+
+
+def diagnose(
+    workspace: Workspace, others: Iterable[Finding] = (), *, mounts: Path = MOUNTS, many_records: int = MANY_RECORDS
+) -> Diagnosis:
+    """Look at everything; ``others`` are the front end's own findings, such as how the git hooks stand.
+
+    The workspace need not be initialised. ``mounts`` is where Linux lists file systems; from ``many_records`` since
+    the newest snapshot on, compaction is advised. Raises nothing for what it finds.
+    """
+    found = [
+        *_guarded("git", partial(_git, workspace)),
+        *_guarded("settings", partial(_settings, workspace)),
+        *others,
+        *_guarded("disk", partial(_disk, workspace, mounts)),
+        *_guarded("stores", partial(_strangers, workspace)),
+    ]
+    stores: list[StoreHealth] = []
+    for name in _names(workspace):
+        found += _guarded("journal", partial(_store, workspace, name, stores), name)
+        found += _guarded("cache", partial(cache_findings, workspace, name), name)
+    found += [_advice(store) for store in stores if store.size.records_since_snapshot >= many_records]
+    return Diagnosis(gravest_first(found), tuple(stores))
+
+
+def _advice(store: StoreHealth) -> Finding:
+    size = store.size
+    since = f"{size.records_since_snapshot} records ({size.bytes_since_snapshot} bytes) since the newest snapshot"
+    message = f"{since}: the store is slow to prove, and to open without a cache."
+    return Finding("journal", "warning", "compact_advised", message, "Run `kb compact`.", store.branch)
+
+
+def _guarded(check: str, find: Callable[[], Iterator[Finding]], branch: str = "") -> list[Finding]:
+    """Return what a check finds; KB's error in it is one more finding."""
+    found: list[Finding] = []
+    try:
+        found.extend(find())
+    except _EXPECTED as error:
+        found.append(of_error(check, error, branch))
+    return found
+
+
+def _git(workspace: Workspace) -> Iterator[Finding]:
+    repo, env = workspace.repo, workspace.machine.env
+    version = run_git(repo, env, ["--version"]).output.decode("utf-8", "replace").strip()
+    yield Finding("git", "ok", "version", f"{version}; {workspace.head().branch} is checked out.")
+    places = [f":(top){KB}/{BRANCHES}", f":(top){KB}/{CACHE}"]
+    tracked = run_git(repo, env, ["ls-files", "-z", "--", *places]).output.count(b"\0") if repo.has_worktree else 0
+    if tracked:
+        message = f"git tracks {tracked} files of the stores: a checkout or a merge would change them."
+        remedy = f"Run `git rm -r --cached {KB}/{BRANCHES} {KB}/{CACHE}` and commit that."
+        yield Finding("git", "error", "store_tracked", message, remedy)
+
+
+def _settings(workspace: Workspace) -> Iterator[Finding]:
+    kb_dir, fs = workspace.kb_dir, workspace.machine.fs
+    if not (kb_dir / BRANCHES).is_dir() and not (workspace.settings_dir / CONFIG).is_file():
+        message = f"There is no {KB} in {workspace.repo.kb_root}."
+        yield Finding("settings", "error", "not_initialised", message, "Run `kb init`.")
+        return
+    try:
+        config, schema = workspace.config, workspace.schema
+    except InvalidConfig as error:
+        more = " ".join(problem.message for problem in error.details[1:])
+        yield Finding("settings", "error", error.code, f"{error.message} {more}".strip(), error.hint)
+    else:
+        wait = f"a writer waits up to {config.lock_wait_s:g} s for another"
+        types = f"{len(schema.entities)} entity types, {len(schema.edges)} edge types"
+        message = f"{types}; {workspace.default_branch} is the default branch; {wait}."
+        yield Finding("settings", "ok", "settings", message)
+    text = (files.read_file(fs, kb_dir / IGNORE, MAX_CONFIG_BYTES) or b"").decode("utf-8", "replace")
+    ignored = {line.strip().strip("/") for line in text.splitlines()}
+    missing = [name for name in (BRANCHES, CACHE) if name not in ignored]
+    if missing:
+        message = f"{KB}/{IGNORE} does not keep {' and '.join(missing)} out of git."
+        remedy = "Run `kb init`; it adds the lines and leaves yours."
+        yield Finding("settings", "warning", "not_ignored", message, remedy)
+
+
+def _disk(workspace: Workspace, mounts: Path) -> Iterator[Finding]:
+    root = workspace.repo.kb_root
+    try:
+        mount = network_mount(root, mounts)
+    except OSError:
+        yield Finding("disk", "note", "mounts_unknown", "This system does not say what kind of file system this is.")
+        return
+    if mount:
+        message = f"{root} is on {mount[0]}, a network file system ({mount[1]}), where locks may not hold."
+        remedy = "Keep the repository on a local disk, or write to it from one machine only."
+        yield Finding("disk", "warning", "network_file_system", message, remedy)
+
+
+def _names(workspace: Workspace) -> list[str]:
+    try:
+        return [name for name, _ in branches.stores(workspace)]
+    except KBError:
+        # ``_strangers`` has found the same, and says so.
+        return []
+
+
+def _store(workspace: Workspace, branch: str, stores: list[StoreHealth]) -> Iterator[Finding]:
+    fs, directory = workspace.machine.fs, workspace.directory_of(branch)
+    proof = verify.prove(fs, directory)
+    yield from (of_stored(one, branch) for one in proof.findings)
+    if proof.head is None:
+        return
+    head, size = proof.head, verify.stats(fs, directory, proof.head)
+    stores.append(StoreHealth(branch, head.seq, proof.good_seq, head.first_seq - 1, size))
+    if proof.is_sound:
+        yield Finding("journal", "ok", "sound", f"Every byte up to seq {head.seq} is as it was written.", "", branch)
+    else:
+        message = f"The records up to seq {proof.good_seq} are good and readable with --at {proof.good_seq}."
+        yield Finding("journal", "note", "good_seq", message, "", branch)
+
+
+def _strangers(workspace: Workspace) -> Iterator[Finding]:
+    """Find what lies beside the stores in use: those of branches that are gone, and what crashes left."""
+    fs, parent = workspace.machine.fs, workspace.kb_dir / BRANCHES
+    if not files.is_directory(fs, parent):
+        return
+    with files.explained(parent, "list", reading=True):
+        entries = sorted(fs.listdir(parent))
+    building = [name for name in entries if name.startswith(layout.BUILDING_PREFIX)]
+    if building:
+        message = f"{len(building)} unfinished stores of processes that ended early: {', '.join(building[:3])}"
+        yield Finding("stores", "note", "unfinished_store", message, "`kb gc` removes them.", file=str(parent))
+    trash = parent / branches.TRASH
+    with files.explained(trash, "list", reading=True):
+        kept = len(fs.listdir(trash)) if files.is_directory(fs, trash) else 0
+    if kept:
+        remedy = "Delete the folder once nobody misses them."
+        yield Finding("stores", "note", "trash", f"{kept} stores that `kb gc` moved away.", remedy, file=str(trash))
+    living = branches.living(workspace)
+    for name, _ in branches.stores(workspace):
+        if name not in living:
+            message = f"{name} is no branch of git and checked out nowhere."
+            yield Finding("stores", "note", "outdated_store", message, "`kb gc` moves its store to the trash.", name)

@@ -1,0 +1,217 @@
+"""Prove one branch: every byte of the store, every record as facts, every snapshot by replay, and the cached view.
+
+Writes nothing, takes no lock, and raises nothing for the state of the store: every problem is a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Any, Literal
+
+import msgspec
+
+from kbcore import canonical, replay
+from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Unavailable
+from kbcore.storage import files, snapshot, verify
+from kbcore.storage.head import Head, SnapshotRef
+from kbcore.upkeep.findings import Finding, Severity, as_json, is_sound, of_error, of_stored
+from kbcore.view import base
+from kbcore.view.database import ViewDamaged
+from kbcore.view.fold import Start, fold
+from kbcore.view.tables import ELEMENTS
+from kbcore.view.view import View
+from kbcore.viewcache import VIEW, ViewCache, is_ahead
+from kbcore.workspace import Workspace
+
+_TABLES = (*ELEMENTS, *(f"{table}_history" for table in ELEMENTS), "record")
+
+
+class Check(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One part of a proof, and whether it could be carried out."""
+
+    name: Literal["journal", "replay", "snapshots", "view"]
+    status: Literal["ran", "not_run"]
+    reason: str = ""
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """What a proof came to. ``good_seq`` is the last record up to which everything was proven."""
+
+    branch: str
+    seq: int | None
+    good_seq: int
+    history_from: int
+    records: int
+    snapshots: int
+    hash: str
+    checks: tuple[Check, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """True when everything that was asked for was checked, and nothing is wrong."""
+        return is_sound(self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the proof as plain JSON values."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return {**shown, "findings": as_json(self.findings), "ok": self.is_sound}
+
+
+class _Proof:
+    """A proof while it is carried out."""
+
+    def __init__(self, workspace: Workspace, branch: str) -> None:
+        self.workspace = workspace
+        self.branch = branch
+        self.fs = workspace.machine.fs
+        self.directory = workspace.directory_of(branch)
+        self.findings: list[Finding] = []
+        self.checks: list[Check] = []
+        self.snapshots = 0
+
+    def found(self, severity: Severity, code: str, message: str, remedy: str = "", file: str = "") -> None:
+        self.findings.append(Finding("journal", severity, code, message, remedy, self.branch, file))
+
+    def failed(self, error: KBError) -> None:
+        """Note an error, unless proving the store has found the same already."""
+        found = of_error("journal", error, self.branch)
+        if not any((one.code, one.file, one.line) == (found.code, found.file, found.line) for one in self.findings):
+            self.findings.append(found)
+
+    def ran(self, name: Literal["journal", "replay", "snapshots", "view"]) -> None:
+        self.checks.append(Check(name, "ran"))
+
+    def not_run(self, name: Literal["journal", "replay", "snapshots", "view"], reason: str) -> None:
+        self.checks.append(Check(name, "not_run", reason))
+
+
+def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False) -> Verified:
+    """Prove a branch; ``with_view`` compares the cached view with one that is built anew, row by row.
+
+    Raises: ``UnknownBranch`` when there is no store.
+    """
+    proof = _Proof(workspace, branch)
+    stored = verify.prove(proof.fs, proof.directory)
+    proof.findings += [of_stored(one, branch) for one in stored.findings]
+    head, good_seq = stored.head, stored.good_seq
+    if head is None:
+        for name in ("journal", "replay", "snapshots"):
+            proof.not_run(name, "The head file cannot be read.")
+    else:
+        proof.ran("journal")
+        good_seq = _replay(proof, head, good_seq)
+        if with_view:
+            _check_view(proof, head, good_seq)
+    return Verified(
+        branch=branch,
+        seq=head.seq if head else None,
+        good_seq=good_seq,
+        history_from=head.first_seq - 1 if head else 0,
+        records=stored.records_checked,
+        snapshots=proof.snapshots,
+        hash=head.hash if head else "",
+        checks=tuple(proof.checks),
+        findings=tuple(proof.findings),
+    )
+
+
+def _replay(proof: _Proof, head: Head, good_seq: int) -> int:
+    """Fold every good record, compare each snapshot on the way, and return how far that went."""
+    try:
+        start = replay.start(proof.fs, proof.directory, head)
+    except (Damaged, Incompatible, Unavailable, HistoryPruned) as error:
+        proof.failed(error)
+        proof.not_run("replay", "What the history begins with cannot be read.")
+        proof.not_run("snapshots", "Nothing could be replayed.")
+        return head.first_seq - 1
+    reached, stopped = start.seq, None
+    snapshots = {ref.seq: ref for ref in head.snapshots if ref.seq > start.seq}
+    if start.seq:
+        message = (
+            f"What happened up to seq {start.seq} was pruned: the snapshot there stands for it, unproven by replay."
+        )
+        proof.found("note", "history_pruned", message)
+    try:
+        for seq in _folding(proof, head, start, good_seq):
+            reached = seq
+            if seq in snapshots:
+                _compare_snapshot(proof, head, snapshots.pop(seq), start)
+    except (Damaged, Incompatible, Unavailable, HistoryPruned) as error:
+        stopped = error
+        proof.failed(error)
+    if reached < head.seq:
+        proof.not_run("replay", f"Only the records up to seq {reached} are good{_why(stopped)}.")
+    else:
+        proof.ran("replay")
+    if snapshots:
+        proof.not_run("snapshots", f"{', '.join(ref.file for ref in snapshots.values())}: no replay leads there.")
+    else:
+        proof.ran("snapshots")
+    return reached
+
+
+def _why(stopped: KBError | None) -> str:
+    return f" ({stopped.code})" if stopped else ""
+
+
+def _folding(proof: _Proof, head: Head, start: Start, until: int) -> Iterator[int]:
+    """Fold the records after ``start`` into its state, and yield each seq once its record is in."""
+    if until <= start.seq:
+        return
+    for entry in replay.entries(proof.fs, proof.directory, head, until=until, skip=start.seq):
+        fold(start.state, entry)
+        start.known.append(replay.known_of(entry))
+        yield entry.seq
+
+
+def _compare_snapshot(proof: _Proof, head: Head, ref: SnapshotRef, start: Start) -> None:
+    """Compare a snapshot with the state that replay came to, byte by byte."""
+    path = str(proof.directory / ref.file)
+    replayed = canonical.lines(start.state, start.known)
+    try:
+        kept = snapshot.read(proof.fs, proof.directory, head, ref)
+        for number, (one, other) in enumerate(zip_longest(replayed, kept), start=1):
+            if one != other:
+                message = f"Fact {number} of {ref.file} is not what replay up to seq {ref.seq} comes to."
+                remedy = "Keep the store as it is and report this: the snapshot or the journal is not what KB wrote."
+                proof.found("error", "snapshot_differs", message, remedy, path)
+                return
+    except (Damaged, Unavailable, HistoryPruned) as error:
+        proof.failed(error)
+        return
+    proof.snapshots += 1
+
+
+def _check_view(proof: _Proof, head: Head, good_seq: int) -> None:
+    """Compare the published view with one that is built anew up to where it stands."""
+    path = proof.workspace.cache_of(proof.branch) / VIEW
+    if files.read_size(proof.fs, path) is None:
+        proof.not_run("view", "There is no cached view.")
+        return
+    remedy = f"Delete {path}; it is built anew when it is needed."
+    try:
+        with base.open_base(str(path), str(path.parent / "spill")) as cached:
+            if is_ahead(cached.basis, head):
+                message = f"The cached view has seen record {cached.seq}, which the journal does not have."
+                proof.found("error", "view_ahead", message, "Records may be lost; see `kb doctor`.", str(path))
+                return
+            if cached.seq > good_seq or not ViewCache.is_usable(cached.basis, head):
+                proof.not_run(
+                    "view", "The cached view is of another or an older history; it is built anew when needed."
+                )
+                return
+            with proof.workspace.store(proof.branch).view_until(cached.seq) as rebuilt:
+                differing = [table for table in _TABLES if _rows(cached, table) != _rows(rebuilt, table)]
+    except ViewDamaged as error:
+        proof.found("warning", "view_damaged", f"The cached view cannot be read: {error}", remedy, str(path))
+        return
+    if differing:
+        message = f"The cached view differs from one built anew, in {', '.join(differing)}."
+        proof.found("error", "view_differs", message, remedy, str(path))
+    proof.ran("view")
+
+
+def _rows(view: View, table: str) -> list[tuple[Any, ...]]:
+    return view.rows(f"select * from {table} order by all")  # noqa: S608 - a constant

@@ -1,0 +1,130 @@
+"""Laws of undo, on real stores with random histories."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbcore.history.undo import revert_planner, rollback_planner
+from kbcore.inverse import differs, node_units
+from kbcore.record import Operation
+from kbcore.schema import CORE
+from kbcore.state import State
+from kbcore.store import Request
+from kbcore.view.past import changes_at, state_at
+from tests.support.histories import content, lines_of, records
+from tests.support.stores import AUTHOR, Stored
+
+LAWS = settings(max_examples=20, deadline=None)
+
+
+@contextmanager
+def stored(history: list[list[Operation]]) -> Iterator[Stored]:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Stored(Path(folder))
+        for ops in history:
+            made.commit(ops)
+        yield made
+        made.close()
+
+
+def now(made: Stored) -> State:
+    view = made.view()
+    return state_at(view, view.seq)
+
+
+def rolled_back(made: Stored, seq: int) -> State:
+    made.store.commit(AUTHOR, Request(), rollback_planner(seq), branch="main")
+    return now(made)
+
+
+def reverted(made: Stored, *seqs: int, force: bool = False) -> State:
+    made.store.commit(AUTHOR, Request(), revert_planner(seqs, CORE, force=force), branch="main")
+    return now(made)
+
+
+@LAWS
+@given(records(), st.data())
+def test_a_rollback_leads_to_the_state_of_that_seq_and_the_journal_only_grows(history, data) -> None:
+    with stored(history) as made:
+        head = made.view().seq
+        target = data.draw(st.integers(0, head))
+        past = [lines_of(state_at(made.view(), seq)) for seq in range(head + 1)]
+        lines = (made.directory / "journal-0000000001.jsonl").read_bytes()
+        assert content(rolled_back(made, target)) == content(state_at(made.view(), target))
+        view = made.view()
+        assert head <= view.seq <= head + 1
+        assert (made.directory / "journal-0000000001.jsonl").read_bytes().startswith(lines)
+        assert [lines_of(state_at(view, seq)) for seq in range(head + 1)] == past
+        rebuilt = made.store.view_until(view.seq)
+        assert lines_of(state_at(rebuilt, view.seq)) == lines_of(now(made))
+        rebuilt.close()
+        assert content(rolled_back(made, head)) == content(state_at(made.view(), head))
+
+
+@LAWS
+@given(records(bare=False))
+def test_reverting_the_last_record_undoes_it_whole_and_reverting_that_brings_it_back(history) -> None:
+    with stored(history) as made:
+        head = made.view().seq
+        if head == 0:
+            return
+        before = content(state_at(made.view(), head - 1), with_files=False)
+        after = content(now(made), with_files=False)
+        assert content(reverted(made, head), with_files=False) == before
+        if made.view().seq == head + 1:
+            assert content(reverted(made, head + 1), with_files=False) == after
+
+
+@LAWS
+@given(records(bare=False), st.data())
+def test_reverting_the_last_records_together_is_going_back_before_them(history, data) -> None:
+    with stored(history) as made:
+        head = made.view().seq
+        if head == 0:
+            return
+        first = data.draw(st.integers(1, head))
+        before = content(state_at(made.view(), first - 1), with_files=False)
+        assert content(reverted(made, *range(first, head + 1)), with_files=False) == before
+
+
+@LAWS
+@given(records(), st.data())
+def test_a_forced_revert_puts_every_field_of_an_entity_back_that_the_record_changed(history, data) -> None:
+    with stored(history) as made:
+        head = made.view().seq
+        if head == 0:
+            return
+        seq = data.draw(st.integers(1, head))
+        changes = changes_at(made.view(), seq)
+        state = reverted(made, seq, force=True)
+        for change in changes.nodes:
+            before, after = node_units(change.before), node_units(change.after)
+            names = {name for name in before.keys() | after.keys() if differs(before.get(name), after.get(name))}
+            units = node_units(state.nodes.get(change.key))
+            if change.before is None:
+                assert change.key not in state.nodes
+            else:
+                assert {name: units.get(name) for name in names} == {name: before.get(name) for name in names}
+
+
+@LAWS
+@given(records(), st.data())
+def test_after_an_undo_every_file_that_owns_a_fact_is_noted(history, data) -> None:
+    with stored(history) as made:
+        head = made.view().seq
+        if head == 0:
+            return
+        before = now(made)
+        state = reverted(made, data.draw(st.integers(1, head)), force=True)
+        assert owners(state) - owners(before) <= state.sources.keys()
+
+
+def owners(state: State) -> set[str]:
+    files = {owner for node in state.nodes.values() for owner in node.owners.values()}
+    return files | {one.src for link in state.links.values() for one in link.statements if one.src}

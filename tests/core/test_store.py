@@ -1,0 +1,424 @@
+"""The commit protocol of one branch, and the cache that may be lost, damaged or wrong at any time."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from kbcore import replay
+from kbcore.errors import BranchMoved, ChangesetIdReused, JournalCorrupt, LimitExceeded, StaleBase
+from kbcore.record import DropNode, PutNode, StateLink
+from kbcore.state import Stamp
+from kbcore.store import Draft, Request
+from kbcore.view.past import state_at
+from kbcore.view.view import View
+from kbcore.viewcache import VIEW
+from tests.support.faultfs import NoSyncFs
+from tests.support.histories import lines_of
+from tests.support.project import Project
+from tests.support.stores import AUTHOR, SteppingClock, Stored, planner
+
+SEGMENT = "journal-0000000001.jsonl"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Stored:
+    return Stored(tmp_path)
+
+
+def put(key: str, **values: Any) -> PutNode:
+    return PutNode(id=key, base=0, set={"type": "req", "title": key, **values})
+
+
+def state_of(made: Stored) -> list[bytes]:
+    return made.store.read(lambda view: lines_of(state_at(view, view.seq)))
+
+
+def journal_of(made: Stored) -> bytes:
+    return (made.directory / SEGMENT).read_bytes()
+
+
+def published(made: Stored, nodes: int = 30) -> list[bytes]:
+    """Fill the store with a graph and its history, publish its view, and return the state."""
+    made.commit([put(f"N{number}", **{"attributes.n": number}) for number in range(nodes)])
+    edges = [StateLink(type="depends_on", from_id=f"N{number}", to_id="N0", base=0) for number in range(1, nodes)]
+    made.commit(edges)
+    made.commit([put(f"N{number}", status="done") for number in range(0, nodes, 3)])
+    made.commit([DropNode(id="N5", base=0)])
+    made.reopen().view()
+    made.store.close()
+    assert (made.cache_dir / VIEW).stat().st_size > 0
+    made.reopen()
+    return state_of(made)
+
+
+# The commit protocol
+
+
+def test_a_commit_is_answered_with_what_it_changed(made: Stored) -> None:
+    first = made.commit([put("A"), put("B")], message="why")
+    assert (first.seq, first.applied, first.created, first.branch) == (1, True, ("A", "B"), "main")
+    second = made.commit([put("A", title="New"), DropNode(id="B", base=0)])
+    assert (second.seq, second.updated, second.deleted) == (2, ("A",), ("B",))
+    assert made.view().rows("select message from record order by seq") == [("why",), ("",)]
+
+
+def test_a_changeset_that_changes_nothing_writes_no_record(made: Stored) -> None:
+    made.commit([put("A")])
+    before = journal_of(made)
+    outcome = made.commit([put("A")])
+    assert (outcome.applied, outcome.seq) == (False, 1)
+    assert not made.commit([]).applied
+    assert journal_of(made) == before
+
+
+def test_the_same_changeset_sent_again_is_answered_as_the_first_time(made: Stored) -> None:
+    first = made.commit([put("A"), put("B")], changeset_id="once", digest="d")
+    made.commit([put("A", title="Later"), DropNode(id="B", base=0)])
+    for store in (made.store, made.reopen()):
+        again = store.commit(AUTHOR, Request("once", "d"), planner([put("C")]), branch="main")
+        assert (again.seq, again.duplicate, again.applied) == (1, True, True)
+        assert (again.created, again.changeset_id) == (first.created, "once")
+    assert made.store.head().seq == 2
+
+
+def test_an_id_with_other_content_is_refused_and_names_the_first_use(made: Stored) -> None:
+    made.commit([put("A")], changeset_id="once", digest="d")
+    for asked in ({}, {"dry_run": True}):
+        with pytest.raises(ChangesetIdReused, match="at seq 1"):
+            made.commit([put("B")], changeset_id="once", digest="other", **asked)
+    assert made.store.head().seq == 1
+
+
+def test_a_changeset_without_an_id_gets_one_of_its_own(made: Stored) -> None:
+    ids = {made.put(key).changeset_id for key in "ABC"}
+    assert len(ids) == 3
+    assert {row[0] for row in made.view().rows("select changeset_id from record")} == ids
+
+
+def test_a_dry_run_plans_answers_and_writes_nothing(made: Stored) -> None:
+    made.commit([put("A")])
+    before = journal_of(made)
+    outcome = made.commit([put("A", title="New"), put("B")], dry_run=True)
+    assert (outcome.dry_run, outcome.applied, outcome.seq) == (True, False, 1)
+    assert (outcome.created, outcome.updated) == (("B",), ("A",))
+    assert journal_of(made) == before
+    assert made.view().nodes(["B"]) == []
+
+
+def test_a_dry_run_of_a_changeset_that_took_effect_says_so(made: Stored) -> None:
+    made.commit([put("A")], changeset_id="once", digest="d")
+    assert made.commit([put("B")], changeset_id="once", digest="d", dry_run=True).duplicate
+
+
+def test_a_record_above_the_limit_is_refused_before_any_write(made: Stored) -> None:
+    made.commit([put("A")])
+    before = journal_of(made)
+    with pytest.raises(LimitExceeded, match="Nothing was written"):
+        made.commit([put("B", title="x" * 2000)], limit_bytes=1000)
+    assert journal_of(made) == before
+    assert made.put("B").seq == 2
+
+
+@pytest.mark.parametrize("error", [BranchMoved("moved"), KeyboardInterrupt()])
+def test_a_guard_that_refuses_leaves_nothing_behind(made: Stored, error: BaseException) -> None:
+    def guard() -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        made.store.commit(AUTHOR, Request(), planner([put("A")]), guard=guard, branch="main")
+    assert journal_of(made) == b""
+    assert made.put("A").seq == 1
+
+
+def test_a_planner_that_fails_leaves_nothing_behind_and_frees_the_lock(made: Stored) -> None:
+    def plan(view: View, stamp: Stamp) -> Draft:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        made.store.commit(AUTHOR, Request(), plan, branch="main")
+    assert made.put("A").seq == 1
+
+
+def test_two_processes_see_each_others_records_and_give_no_seq_twice(made: Stored) -> None:
+    other = made.opened()
+    for number in range(6):
+        store = (made.store, other)[number % 2]
+        plan = planner([put(f"N{number}", owner=str(number)), put("shared", owner=str(number))])
+        assert store.commit(AUTHOR, Request(), plan, branch="main").seq == number + 1
+    for store in (made.store, other, made.opened()):
+        (node,) = store.view().nodes(["shared"])
+        assert (node.version, node.fields["owner"]) == (6, "5")
+        assert store.view().rows("select count(*) from node") == [(7,)]
+    other.close()
+
+
+def test_times_never_go_back_and_a_wrong_clock_is_on_record(tmp_path: Path) -> None:
+    clock = SteppingClock()
+    made = Stored(tmp_path, clock=clock)
+    clock.elapsed_s = 100
+    made.put("A")
+    clock.elapsed_s = 0
+    made.put("B")
+    view = made.view()
+    times = [row[0] for row in view.rows("select written_at from record order by seq")]
+    assert times[0] == times[1]
+    first, second = made.store.record_at(view, 1), made.store.record_at(view, 2)
+    assert first
+    assert second
+    assert first.clock == ""
+    assert "" < second.clock < second.at == times[1]
+
+
+@pytest.mark.parametrize("what", ["new", "nothing", "again"])
+def test_what_recovery_did_is_said_whatever_the_answer_is(made: Stored, what: str) -> None:
+    made.commit([put("A")], changeset_id="once", digest="d")
+    with (made.directory / SEGMENT).open("ab") as file:
+        file.write(b"torn")
+    asked: dict[str, Any] = {
+        "new": {"ops": [put("B")]},
+        "nothing": {"ops": [put("A")]},
+        "again": {"ops": [put("C")], "changeset_id": "once", "digest": "d"},
+    }[what]
+    outcome = made.commit(asked.pop("ops"), **asked)
+    assert ["quarantine" in warning for warning in outcome.warnings] == [True]
+
+
+def test_a_changeset_that_names_what_changed_since_is_stale_and_others_are_not(project: Project) -> None:
+    fields = {"type": "req", "title": "T", "status": "open"}
+    project.apply(entities=[{"id": "A", **fields}, {"id": "B", **fields}])
+    project.apply(entities=[{"id": "A", "owner": "ann"}])
+    with pytest.raises(StaleBase):
+        project.apply(expected_seq=1, entities=[{"id": "A", "owner": "bob"}])
+    assert project.apply(expected_seq=1, entities=[{"id": "B", "owner": "bob"}]).seq == 3
+    project.delete(entities=[{"id": "B"}])
+    with pytest.raises(StaleBase):
+        project.apply(expected_seq=3, entities=[{"id": "B", **fields}])
+
+
+# The cache
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_flipped_bit_in_the_cache_never_gives_a_wrong_answer(made: Stored, seed: int) -> None:
+    wanted = published(made)
+    path = made.cache_dir / VIEW
+    content = path.read_bytes()
+    chance = random.Random(seed)
+    for _ in range(5):
+        made.store.close()
+        broken = bytearray(content)
+        broken[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        path.write_bytes(broken)
+        made.reopen()
+        assert state_of(made) == wanted
+        assert made.store.read(lambda view: view.rows("select count(*) from record")) == [(4,)]
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.3, 0.6, 0.9, 0.999])
+def test_a_cut_cache_is_built_anew(made: Stored, share: float) -> None:
+    wanted = published(made)
+    made.store.close()
+    path = made.cache_dir / VIEW
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
+    made.reopen()
+    assert state_of(made) == wanted
+
+
+def test_a_commit_survives_a_damaged_cache(made: Stored) -> None:
+    published(made)
+    made.store.close()
+    path = made.cache_dir / VIEW
+    content = path.read_bytes()
+    blocks = range(3 * 4096, len(content), 64)
+    path.write_bytes(bytes(byte ^ 255 if at in blocks else byte for at, byte in enumerate(content)))
+    made.reopen()
+    assert made.commit([put("N1", title="New")]).updated == ("N1",)
+
+
+def test_a_cache_with_an_old_stamp_or_other_tables_is_built_anew(made: Stored) -> None:
+    wanted = published(made)
+    for statement in ("update stamp set format = 0", "delete from stamp", "drop table record", "drop table stamp"):
+        made.store.close()
+        with duckdb.connect(str(made.cache_dir / VIEW)) as connection:
+            connection.execute(statement)
+        made.reopen()
+        assert state_of(made) == wanted
+
+
+def test_a_stray_log_beside_the_cache_does_no_harm(made: Stored) -> None:
+    wanted = published(made)
+    made.store.close()
+    (made.cache_dir / f"{VIEW}.wal").write_bytes(b"left by a killed writer" * 50)
+    made.reopen()
+    assert state_of(made) == wanted
+
+
+def test_a_cache_deleted_while_it_is_open_is_not_missed(made: Stored) -> None:
+    wanted = published(made)
+    for path in made.cache_dir.iterdir():
+        path.unlink()
+    assert state_of(made) == wanted
+    assert made.put("Z").seq == 5
+
+
+def test_a_cache_that_cannot_be_written_costs_nothing_but_time(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "main").write_bytes(b"a file where a folder should be")
+    made = Stored(tmp_path)
+    made.put("A")
+    made.reopen()
+    assert [node.id for node in made.view().nodes(["A"])] == ["A"]
+
+
+def test_a_long_tail_is_published_and_the_answers_stay(made: Stored) -> None:
+    published(made)
+    old = (made.cache_dir / VIEW).stat().st_ino
+    for part in range(3):
+        made.commit([put(f"M{part}-{number}") for number in range(900)])
+    wanted = state_of(made)
+    assert (made.cache_dir / VIEW).stat().st_ino != old
+    assert [path.name for path in made.cache_dir.iterdir()] == [VIEW]
+    made.reopen()
+    assert state_of(made) == wanted
+
+
+def test_a_view_that_knows_more_than_the_journal_is_kept_as_a_witness_and_not_trusted(made: Stored) -> None:
+    made.put("A")
+    kept = {path: path.read_bytes() for path in made.directory.iterdir() if path.is_file()}
+    made.put("B")
+    made.reopen().view()
+    made.store.close()
+    for path, content in kept.items():
+        path.write_bytes(content)
+    store = made.reopen()
+    assert store.view().rows("select id from node") == [("A",)]
+    assert (made.cache_dir / "ahead-2.duckdb").exists()
+    assert "Record 2 " in store.notices[0]
+
+
+def test_a_running_process_notices_that_the_store_was_put_back(made: Stored) -> None:
+    made.put("A")
+    kept = {path: path.read_bytes() for path in made.directory.iterdir() if path.is_file()}
+    made.put("B")
+    assert made.view().seq == 2
+    for path, content in kept.items():
+        path.write_bytes(content)
+    assert made.view().rows("select id from node") == [("A",)]
+    assert "Record 2 " in made.store.notices[0]
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_a_store_that_was_put_back_and_written_on_is_read_from_its_journal(made: Stored, is_cached: bool) -> None:
+    made.put("A")
+    kept = {path: path.read_bytes() for path in made.directory.iterdir() if path.is_file()}
+    made.put("B")
+    made.put("C")
+    assert made.view().seq == 3
+    if is_cached:
+        made.reopen().view()
+        made.store.close()
+    for path, content in kept.items():
+        path.write_bytes(content)
+    other = Stored(made.directory.parent.parent / "elsewhere")
+    other.directory = made.directory
+    other.reopen()
+    for key in ("X", "Y", "Z"):
+        other.put(key)
+    if is_cached:
+        made.reopen()
+    assert made.view().rows("select id from node order by id") == [("A",), ("X",), ("Y",), ("Z",)]
+    assert made.store.notices
+
+
+def test_a_damaged_journal_is_not_blamed_on_the_view(made: Stored) -> None:
+    published(made)
+    other = made.opened()
+    other.commit(AUTHOR, Request(), planner([put("Z")]), branch="main")
+    segment = made.directory / SEGMENT
+    segment.write_bytes(segment.read_bytes().replace(b'"Z"', b'"Y"', 1))
+    with pytest.raises(JournalCorrupt):
+        made.view()
+    with pytest.raises(JournalCorrupt):
+        made.view()
+    assert [path.name for path in made.cache_dir.iterdir()] == [VIEW]
+
+
+_FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from kbcore.storage.fs import RealFs
+from tests.support.stores import Stored
+from tests.support.histories import lines_of
+from tests.support.stores import AUTHOR, planner
+from kbcore.view.past import state_at
+from kbcore.record import PutNode
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+made = Stored(Path(sys.argv[2]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+view = made.view()
+print(view.rows("select count(*) from node")[0][0], view.seq)
+made.commit([PutNode(id=f"M{n}", base=0, set={"type": "req"}) for n in range(2500)])
+print(made.view().rows("select count(*) from node")[0][0], made.view().seq)
+print(sorted(path.name for path in made.cache_dir.iterdir()))
+"""
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+@pytest.mark.parametrize("limit_bytes", [600_000, 1_000_000])
+def test_queries_and_commits_go_on_when_the_cache_finds_no_space(
+    made: Stored, limit_bytes: int, is_cached: bool
+) -> None:
+    published(made)
+    made.commit([put(f"L{number}", title="x" * 20000) for number in range(20)])
+    made.store.close()
+    if not is_cached:
+        (made.cache_dir / VIEW).unlink()
+    root = Path(__file__).resolve().parents[2]
+    arguments = [sys.executable, "-c", _FULL_DISK, str(root), str(made.directory.parent.parent), str(limit_bytes)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:2] == ["49 5", "2549 6"]
+    assert done.stdout.splitlines()[2] == (f"['{VIEW}']" if is_cached else "[]")
+
+
+class MeddlingFs(NoSyncFs):
+    """Lets somebody else act right after a view got its name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meddle: Callable[[], object] | None = None
+
+    def replace(self, source: Path, target: Path) -> None:
+        super().replace(source, target)
+        if target.name == VIEW and self.meddle:
+            meddle, self.meddle = self.meddle, None
+            meddle()
+
+
+def test_a_view_that_another_process_replaces_at_once_is_not_stood_on(tmp_path: Path) -> None:
+    fs = MeddlingFs()
+    made = Stored(tmp_path, fs=fs)
+    many = [put(f"M{number}") for number in range(2100)]
+    made.commit(many)
+    other = made.opened()
+
+    def publish_more() -> None:
+        other.commit(AUTHOR, Request(), planner([put(f"X{number}") for number in range(2100)]), branch="main")
+        assert other.view().seq == 2
+
+    fs.meddle = publish_more
+    assert made.view().rows("select count(*) from node") == [(2100,)]
+    assert fs.meddle is None
+    assert made.view().rows("select count(*) from node") == [(4200,)]
+    assert made.put("Y").seq == 3
+    assert state_of(made) == lines_of(replay.folded(made.fs, made.directory, made.store.head()).state)
+    other.close()

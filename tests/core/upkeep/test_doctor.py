@@ -1,0 +1,236 @@
+"""The doctor finds what is wrong, says what to do, and touches nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kbcore import branches, git
+from kbcore.upkeep.compacting import compact
+from kbcore.upkeep.doctor import Diagnosis, diagnose
+from kbcore.upkeep.findings import Finding
+from kbcore.upkeep.mounts import network_mount
+from kbcore.viewcache import VIEW
+from kbcore.workspace import StorePool, Workspace
+from tests.support.project import Project
+from tests.support.repos import git as run
+from tests.support.repos import make_repository
+
+
+def entity(key: str) -> dict[str, str]:
+    return {"id": key, "type": "req", "title": "T", "status": "open"}
+
+
+@pytest.fixture
+def healthy(project: Project) -> Project:
+    project.write({".kb/.gitignore": "/branches/\n/cache/\n", ".kb/config.json": "{}"})
+    project.apply(entities=[entity("A")])
+    store = project.workspace().store("main")
+    store.close()
+    store.view()
+    store.close()
+    return project
+
+
+def found(project: Project) -> dict[str, Finding]:
+    return {one.code: one for one in diagnose(project.workspace()).findings if one.severity != "ok"}
+
+
+def test_a_healthy_installation_has_no_finding_but_what_is_well(healthy: Project) -> None:
+    diagnosis = diagnose(healthy.workspace())
+    assert diagnosis.is_sound
+    assert {one.severity for one in diagnosis.findings} == {"ok"}
+    assert {one.check for one in diagnosis.findings} == {"git", "settings", "journal", "cache"}
+    (store,) = diagnosis.stores
+    assert (store.branch, store.seq, store.good_seq, store.size.records) == ("main", 1, 1, 1)
+    assert diagnosis.as_json()["ok"] is True
+
+
+def test_every_finding_that_is_not_well_has_a_remedy_and_the_gravest_come_first(healthy: Project) -> None:
+    healthy.write({".kb/.gitignore": "", ".kb/config.json": "{"})
+    (healthy.root / ".kb/branches/.tmp-dead").mkdir()
+    diagnosis = diagnose(healthy.workspace(), [Finding("hooks", "warning", "hook_foreign", "Another's hook.", "Mend.")])
+    bad = [one for one in diagnosis.findings if one.severity != "ok"]
+    assert [(one.check, one.severity, one.code) for one in bad] == [
+        ("settings", "error", "invalid_config"),
+        ("stores", "not_checked", "invalid_config"),
+        ("settings", "warning", "not_ignored"),
+        ("hooks", "warning", "hook_foreign"),
+        ("stores", "note", "unfinished_store"),
+    ]
+    assert all(one.remedy for one in bad)
+    assert not diagnosis.is_sound
+
+
+def test_the_doctor_writes_nothing(healthy: Project) -> None:
+    (healthy.root / ".kb/branches/.tmp-dead").mkdir()
+
+    def seen() -> dict[str, tuple[int, int]]:
+        return {str(path): (path.lstat().st_mtime_ns, path.lstat().st_size) for path in healthy.root.rglob("*")}
+
+    before = seen()
+    diagnose(healthy.workspace())
+    assert seen() == before
+
+
+def test_a_repository_without_kb_is_told_to_run_init(tmp_path: Path, project: Project) -> None:
+    root = make_repository(tmp_path / "bare one")
+    workspace = Workspace(git.find_repository(root), project.machine, StorePool())
+    diagnosis = diagnose(workspace)
+    bad = [one for one in diagnosis.findings if one.severity != "ok"]
+    assert [(one.code, one.remedy) for one in bad] == [("not_initialised", "Run `kb init`.")]
+    assert diagnosis.stores == ()
+
+
+def test_git_that_is_missing_is_not_checked_rather_than_well(healthy: Project) -> None:
+    healthy.machine.env = {**healthy.machine.env, "PATH": "/nowhere"}
+    diagnosis = diagnose(healthy.workspace())
+    assert not diagnosis.is_sound
+    assert {(one.check, one.severity) for one in diagnosis.findings if one.code == "git_unusable"} >= {
+        ("git", "not_checked"),
+        ("stores", "not_checked"),
+    }
+    assert diagnosis.stores
+
+
+def test_stores_that_git_tracks_are_an_error(healthy: Project) -> None:
+    run(healthy.root, "add", "-f", ".kb/branches")
+    finding = found(healthy)["store_tracked"]
+    assert finding.severity == "error"
+    assert "git rm -r --cached" in finding.remedy
+
+
+def test_a_schema_with_faults_is_reported_with_all_of_them(healthy: Project) -> None:
+    healthy.write({".kb/schema/own.yaml": "entities: {fact: {nonsense: 1, more: 2}}\n"})
+    finding = found(healthy)["invalid_config"]
+    assert "own.yaml" in finding.message
+    assert "nonsense" in finding.message
+    assert "more" in finding.message
+
+
+def test_a_damaged_journal_is_an_error_that_says_what_is_good(healthy: Project) -> None:
+    healthy.apply(entities=[entity("B")])
+    segment = healthy.root / ".kb/branches/main/journal-0000000001.jsonl"
+    segment.write_bytes(segment.read_bytes().replace(b'"B"', b'"X"', 1))
+    problems = found(healthy)
+    assert problems["journal_corrupt"].severity == "error"
+    assert "--at 1" in problems["good_seq"].message
+
+
+def test_a_truncated_journal_is_an_error(healthy: Project) -> None:
+    segment = healthy.root / ".kb/branches/main/journal-0000000001.jsonl"
+    segment.write_bytes(segment.read_bytes()[:-5])
+    assert found(healthy)["journal_truncated"].severity == "error"
+
+
+def test_bytes_beyond_the_head_and_in_quarantine_are_notes(healthy: Project) -> None:
+    segment = healthy.root / ".kb/branches/main/journal-0000000001.jsonl"
+    with segment.open("ab") as file:
+        file.write(b"torn")
+    assert found(healthy)["beyond_head"].severity == "note"
+    healthy.apply(entities=[entity("B")])
+    assert found(healthy)["quarantined"].severity == "note"
+
+
+def test_a_store_of_an_unreadable_head_is_an_error_and_the_others_are_looked_at(healthy: Project) -> None:
+    healthy.switch("feature", create=True)
+    healthy.view("feature")
+    (healthy.root / ".kb/branches/main/head.json").write_bytes(b"{}")
+    diagnosis = diagnose(healthy.workspace())
+    assert [store.branch for store in diagnosis.stores] == ["feature"]
+    assert {(one.code, one.branch) for one in diagnosis.findings if one.severity == "error"} == {
+        ("head_damaged", "main")
+    }
+
+
+def test_a_damaged_cache_is_a_warning_and_nothing_worse(healthy: Project) -> None:
+    path = healthy.root / ".kb/cache/main" / VIEW
+    path.write_bytes(b"no database" * 100)
+    assert found(healthy)["view_damaged"].severity == "warning"
+    assert path.exists()
+    path.write_bytes(b"")
+    assert found(healthy)["view_damaged"].severity == "warning"
+
+
+def test_a_cache_that_knows_more_than_the_journal_is_a_second_witness(healthy: Project) -> None:
+    directory = healthy.root / ".kb/branches/main"
+    kept = {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
+    healthy.apply(entities=[entity("B")])
+    store = healthy.workspace().store("main")
+    store.close()
+    (healthy.root / ".kb/cache/main" / VIEW).unlink()
+    store.view()
+    store.close()
+    for name, content in kept.items():
+        (directory / name).write_bytes(content)
+    assert found(healthy)["view_ahead"].severity == "warning"
+    healthy.view()
+    assert "ahead-2.duckdb" in found(healthy)["view_ahead"].message
+
+
+def test_views_that_were_never_finished_are_noted(healthy: Project) -> None:
+    (healthy.root / ".kb/cache/main/.view-1-abcd.duckdb").write_bytes(b"")
+    assert found(healthy)["unfinished_view"].severity == "note"
+
+
+def test_stores_of_branches_that_are_gone_are_noted_and_so_is_the_trash(healthy: Project) -> None:
+    healthy.switch("feature", create=True)
+    healthy.view("feature")
+    healthy.switch("main")
+    run(healthy.root, "branch", "-D", "feature")
+    finding = found(healthy)["outdated_store"]
+    assert (finding.branch, finding.severity) == ("feature", "note")
+    branches.collect(healthy.workspace())
+    problems = found(healthy)
+    assert "outdated_store" not in problems
+    assert problems["trash"].severity == "note"
+
+
+def test_a_store_of_a_commit_that_is_checked_out_no_more_is_noted(healthy: Project) -> None:
+    run(healthy.root, "switch", "--quiet", "--detach")
+    name = healthy.workspace().head().branch
+    branches.ensure(healthy.workspace(), name)
+    assert "outdated_store" not in found(healthy)
+    healthy.switch("main")
+    assert found(healthy)["outdated_store"].branch == name
+
+
+def test_a_store_with_a_long_tail_is_advised_to_compact(healthy: Project) -> None:
+    def advised() -> list[str]:
+        findings = diagnose(healthy.workspace(), many_records=2).findings
+        return [one.remedy for one in findings if one.code == "compact_advised"]
+
+    assert advised() == []
+    healthy.apply(entities=[entity("B")])
+    assert advised() == ["Run `kb compact`."]
+    compact(healthy.workspace(), "main")
+    assert advised() == []
+
+
+def test_a_network_file_system_is_a_warning(healthy: Project, tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    point = str(healthy.root.resolve()).replace(" ", "\\040")
+    mounts.write_text(f"/dev/sda / ext4 rw 0 0\nhost:/x {point} nfs4 rw 0 0\n")
+    diagnosis: Diagnosis = diagnose(healthy.workspace(), mounts=mounts)
+    finding = next(one for one in diagnosis.findings if one.code == "network_file_system")
+    assert "nfs4" in finding.message
+    assert network_mount(healthy.root.parent, mounts) is None
+    mounts.write_text(f"host:/x {point} nfs4 rw 0 0\n/dev/sdb {point} ext4 rw 0 0\n")
+    assert network_mount(healthy.root / ".kb", mounts) is None
+
+
+def test_where_no_mounts_are_listed_that_is_said(healthy: Project, tmp_path: Path) -> None:
+    diagnosis = diagnose(healthy.workspace(), mounts=tmp_path / "none")
+    assert [one.code for one in diagnosis.findings if one.severity == "note"] == ["mounts_unknown"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_may_not_be_listed_is_not_checked(healthy: Project) -> None:
+    folder = healthy.root / ".kb/branches"
+    folder.chmod(0)
+    try:
+        assert not diagnose(healthy.workspace()).is_sound
+    finally:
+        folder.chmod(0o755)

@@ -1,0 +1,116 @@
+"""Whatever way a view came about, it answers as a full replay does, now and at every seq before."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbcore.needs import needs
+from kbcore.state import Stamp, State, apply
+from kbcore.view import base
+from kbcore.view.fold import Entry, Start
+from kbcore.view.past import LINKS, NODES, SOURCES, changes_between, later_changes, state_at
+from kbcore.view.view import View
+from tests.support.histories import LINEAGE, basis_at, entries_of, lines_of, records, states_of
+
+
+def built(entries: list[Entry], seq: int) -> View:
+    start = Start(0, LINEAGE, State(), [])
+    return base.build(":memory:", "", start, entries[:seq], basis_at(entries, seq))
+
+
+def adopt(view: View, entries: list[Entry], entry: Entry) -> None:
+    """Take a record in as the process does that has just committed it."""
+    record = entry.record
+    state = view.gather(needs(record.ops))
+    changes = apply(state, Stamp(entry.seq, record.at, record.actor, record.source), record.ops)
+    view.adopt(entry, changes, basis_at(entries, entry.seq))
+
+
+def grown(entries: list[Entry], steps: list[tuple[str, int]], folder: Path) -> View:
+    """Return a view that took the entries in by these steps: (how, how many)."""
+    position = min(steps[0][1], len(entries))
+    view = built(entries, position)
+    for number, (how, size) in enumerate(steps[1:]):
+        part = entries[position : position + size]
+        position += len(part)
+        if how == "adopt":
+            for entry in part:
+                adopt(view, entries, entry)
+        elif part:
+            view.extend(iter(part), basis_at(entries, position))
+        if how == "publish":
+            path = str(folder / f"{number}.duckdb")
+            view.write_base(path)
+            view.rebase(path)
+        if how == "reopen":
+            path = str(folder / f"{number}.duckdb")
+            view.write_base(path)
+            view.close()
+            view = base.open_base(path, "")
+    view.extend(iter(entries[position:]), basis_at(entries, len(entries)))
+    return view
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["extend", "extend", "adopt", "adopt", "publish", "reopen"]), st.integers(0, 3)),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(records(), STEPS)
+def test_a_view_grown_in_any_way_equals_full_replay_at_every_seq(history, steps) -> None:
+    entries = entries_of(history)
+    states = states_of(entries)
+    with tempfile.TemporaryDirectory() as folder, grown(entries, steps, Path(folder)) as view:
+        assert view.seq == len(entries)
+        for seq, state in enumerate(states):
+            assert lines_of(state_at(view, seq)) == lines_of(state), f"at seq {seq}"
+
+
+@settings(max_examples=25, deadline=None)
+@given(records())
+def test_a_rebuilt_view_equals_full_replay_and_says_what_changed_between_any_two_seqs(history) -> None:
+    entries = entries_of(history)
+    states = states_of(entries)
+    with built(entries, len(entries)) as view:
+        for seq, state in enumerate(states):
+            assert lines_of(state_at(view, seq)) == lines_of(state), f"at seq {seq}"
+        for low in range(len(states)):
+            for high in range(low, len(states)):
+                changes = changes_between(view, low, high)
+                assert {one.key: (one.before, one.after) for one in changes.nodes} == differences(
+                    states[low].nodes, states[high].nodes
+                )
+                assert {one.key: (one.before, one.after) for one in changes.links} == differences(
+                    states[low].links, states[high].links
+                )
+                assert {one.key: (one.before, one.after) for one in changes.sources} == differences(
+                    states[low].sources, states[high].sources
+                )
+
+
+@settings(max_examples=25, deadline=None)
+@given(records(), st.integers(0, 8))
+def test_later_changes_lists_each_change_of_an_element_once_and_in_order(history, after) -> None:
+    entries = entries_of(history)
+    states = states_of(entries)
+    with built(entries, len(entries)) as view:
+        for table, name in ((NODES, "nodes"), (LINKS, "links"), (SOURCES, "sources")):
+            values = [getattr(state, name) for state in states]
+            keys = {key for value in values for key in value}
+            wanted: dict[str, list[tuple[object, ...]]] = {}
+            for seq in range(after + 1, len(states)):
+                for key, (before, now) in differences(values[seq - 1], values[seq]).items():
+                    wanted.setdefault(key, []).append((seq, before, now))
+            found = later_changes(view, table, keys, after)
+            assert {key: [(one.seq, one.before, one.after) for one in all_] for key, all_ in found.items()} == wanted
+
+
+def differences(old: dict, new: dict) -> dict:
+    return {key: (old.get(key), new.get(key)) for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
