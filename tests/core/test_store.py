@@ -285,6 +285,7 @@ def test_a_long_tail_is_published_and_the_answers_stay(made: Stored) -> None:
         made.commit([put(f"M{part}-{number}") for number in range(900)])
     wanted = state_of(made)
     assert (made.cache_dir / VIEW).stat().st_ino != old
+    assert made.view().tail_rows < 2000
     assert [path.name for path in made.cache_dir.iterdir()] == [VIEW]
     made.reopen()
     assert state_of(made) == wanted

@@ -205,6 +205,17 @@ def test_an_edge_is_undone_field_by_field(project: Project) -> None:
     assert project.link("A", "depends_on", "B").fields == {"confidence": 0.5}
 
 
+def test_an_edge_that_got_another_field_since_is_not_unmade_in_silence(project: Project) -> None:
+    project.apply(entities=[entity("A"), entity("B")])
+    project.apply(edges=[edge("A", "B")])
+    project.apply(edges=[edge("A", "B", metadata={"why": "seen"})])
+    with pytest.raises(RevertConflict) as refused:
+        revert(project, 2)
+    assert [(one["seq"], one["field"]) for one in conflicts(refused)] == [(3, "metadata.why")]
+    revert(project, 2, force=True)
+    assert project.edges("A") == set()
+
+
 def test_an_edge_that_is_no_more_is_not_undone_without_force(project: Project) -> None:
     project.apply(entities=[entity("A"), entity("B")], edges=[edge("A", "B", confidence=0.5)])
     project.apply(edges=[edge("A", "B", confidence=0.9)])
@@ -251,7 +262,14 @@ def test_a_bare_link_finds_its_edge_when_a_revert_brings_the_target_back(project
     project.delete(entities=[{"id": "T"}])
     project.sync({"docs/requirements/a.md": req("A", links="[T]")})
     assert project.edges("A") == {("A", "", "T", False)}
-    revert(project, 2)
+    assert revert(project, 2).seq == 4
+    record = project.workspace().store("main").record_at(project.view(), 4)
+    assert record
+    assert {(type(op).__name__, op.base) for op in record.ops} == {
+        ("PutNode", 0),
+        ("WithdrawLink", 3),
+        ("StateLink", 0),
+    }
     assert project.edges("A") == {("A", "verified_by", "T", True)}
 
 
@@ -292,6 +310,11 @@ def test_the_next_sync_mends_what_a_partial_revert_left_between_two_contents_of_
     node = project.node("A")
     assert node
     assert (node.fields["priority"], node.fields["status"]) == ("low", "done")
+    project.sync()
+    node = project.node("A")
+    assert node
+    assert (node.fields["priority"], node.fields["status"]) == ("high", "done")
+    revert(project, 2, force=True)
     project.sync({path: old})
     node = project.node("A")
     assert node
