@@ -24,8 +24,8 @@ TIERS = [
     names.split()
     for names in (
         "errors ids limits clock suggest model values record schema changeset reader",
-        "state needs bare planning validate query cursor rules extract inverse canonical",
-        "strictjson shape view.tables view.fold",
+        "state needs bare planning validate query cursor rules extract inverse canonical strictjson shape view.tables"
+        + " view.fold",
         "storage view viewcache replay git config schema_files schema_members schema_text",
         "answers branchview checks store workspace branches writes sync history upkeep init watch locate",
     )
