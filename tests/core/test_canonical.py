@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from kbcore import canonical
 from kbcore.canonical import Known
 from kbcore.errors import FormatTooNew
-from tests.support.histories import entries_of, records, states_of
+from tests.support.histories import entries_of, laws, records, states_of
 
 
-@settings(max_examples=80, deadline=None)
+@laws(50)
 @given(records())
 def test_what_canonical_lines_say_is_the_state_they_came_from(history) -> None:
     entries = entries_of(history)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.ids import link_id
 from kbcore.record import DropNode, PutNode, StateLink, WithdrawLink
 from kbcore.state import Stamp, State, apply
 from kbcore.view.fold import fold
-from tests.support.histories import based, entries_of, lines_of, records, standing, states_of
+from tests.support.histories import based, entries_of, laws, lines_of, records, standing, states_of
 
-LAWS = settings(max_examples=120, deadline=None)
+LAWS = laws(60)
 AT = "2026-11-20T09:30:00.000000Z"
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from kbcore import canonical
@@ -26,6 +28,9 @@ from kbcore.record import (
 from kbcore.state import State
 from kbcore.view.fold import Entry, fold
 from kbcore.view.view import Basis
+
+FACTOR = int(os.environ.get("KB_TEST_FACTOR", "1"))
+"""How many times as many examples as usual the laws are tried on."""
 
 LINEAGE = "f" * 64
 IDS = ("A", "B", "é c")
@@ -121,6 +126,11 @@ _preludes: list[list[list[Operation]]] = [
     [_whole, [_stated(edge) for edge in LINKS]],
     [[_stated(edge, FILES[1]) for edge in LINKS]],
 ]
+
+
+def laws(examples: int) -> settings:
+    """Return settings that try so many examples, times the factor, however long each takes."""
+    return settings(max_examples=examples * FACTOR, deadline=None)
 
 
 def records(max_size: int = 8, max_ops: int = 4, *, bare: bool = True) -> st.SearchStrategy[list[list[Operation]]]:

@@ -6,12 +6,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.history.compare import diff, diff_branches, merge_base
 from kbcore.view.past import state_at
-from tests.support.histories import content, records
+from tests.support.histories import content, laws, records
 from tests.support.project import Project, req
 from tests.support.stores import Stored
 
@@ -126,7 +126,7 @@ def test_branches_without_a_common_history_are_compared_whole(tmp_path: Path) ->
     other.close()
 
 
-@settings(max_examples=20, deadline=None)
+@laws(15)
 @given(records(), st.data())
 def test_a_diff_is_empty_exactly_when_the_two_states_say_the_same(history, data) -> None:
     with tempfile.TemporaryDirectory() as folder:

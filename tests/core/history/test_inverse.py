@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore import inverse
 from kbcore.model import Link, Node, Statement
 from kbcore.record import Operation, PutNode, WithdrawLink
 from kbcore.state import Stamp, State, apply
-from tests.support.histories import content, entries_of, records, states_of
+from tests.support.histories import content, entries_of, laws, records, states_of
 
-LAWS = settings(max_examples=150, deadline=None)
+LAWS = laws(100)
 AT = "2027-01-01T00:00:00.000000Z"
 STAMP = Stamp(99, AT, "undoer", "undo")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.history.undo import revert_planner, rollback_planner
@@ -17,10 +17,10 @@ from kbcore.schema import CORE
 from kbcore.state import State
 from kbcore.store import Request
 from kbcore.view.past import changes_at, state_at
-from tests.support.histories import content, lines_of, records
+from tests.support.histories import content, laws, lines_of, records
 from tests.support.stores import AUTHOR, Stored
 
-LAWS = settings(max_examples=20, deadline=None)
+LAWS = laws(12)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore import branches, canonical, replay
@@ -23,7 +23,7 @@ from kbcore.store import BranchStore, Request
 from kbcore.upkeep.compacting import compact
 from kbcore.upkeep.proof import verify_branch
 from kbcore.view.past import state_at
-from tests.support.histories import lines_of, records
+from tests.support.histories import laws, lines_of, records
 from tests.support.project import AUTHOR, Project
 from tests.support.stores import Stored
 
@@ -175,7 +175,7 @@ def test_an_empty_store_is_compacted_into_nothing(project: Project) -> None:
 STEPS = st.lists(st.sampled_from(["commit", "commit", "commit", "compact", "prune", "reopen", "lose"]), max_size=14)
 
 
-@settings(max_examples=20, deadline=None)
+@laws(12)
 @given(records(max_size=6), STEPS, st.data())
 def test_compaction_pruning_and_lost_caches_change_no_answer(history, steps, data) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.needs import needs
@@ -14,7 +14,7 @@ from kbcore.view import base
 from kbcore.view.fold import Entry, Start
 from kbcore.view.past import LINKS, NODES, SOURCES, changes_between, later_changes, state_at
 from kbcore.view.view import View
-from tests.support.histories import LINEAGE, basis_at, entries_of, lines_of, records, states_of
+from tests.support.histories import LINEAGE, basis_at, entries_of, laws, lines_of, records, states_of
 
 
 def built(entries: list[Entry], seq: int) -> View:
@@ -62,7 +62,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@laws(25)
 @given(records(), STEPS)
 def test_a_view_grown_in_any_way_equals_full_replay_at_every_seq(history, steps) -> None:
     entries = entries_of(history)
@@ -73,7 +73,7 @@ def test_a_view_grown_in_any_way_equals_full_replay_at_every_seq(history, steps)
             assert lines_of(state_at(view, seq)) == lines_of(state), f"at seq {seq}"
 
 
-@settings(max_examples=25, deadline=None)
+@laws(15)
 @given(records())
 def test_a_rebuilt_view_equals_full_replay_and_says_what_changed_between_any_two_seqs(history) -> None:
     entries = entries_of(history)
@@ -95,7 +95,7 @@ def test_a_rebuilt_view_equals_full_replay_and_says_what_changed_between_any_two
                 )
 
 
-@settings(max_examples=25, deadline=None)
+@laws(15)
 @given(records(), st.integers(0, 8))
 def test_later_changes_lists_each_change_of_an_element_once_and_in_order(history, after) -> None:
     entries = entries_of(history)
