@@ -18,10 +18,11 @@ from kbcore.storage import journal
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.journal import Position
+from kbcore.view.basis import Basis
 from kbcore.view.database import ViewDamaged
 from kbcore.view.fold import Entry
 from kbcore.view.past import pruned
-from kbcore.view.view import Basis, View
+from kbcore.view.view import View
 from kbcore.viewcache import ViewCache, is_ahead
 
 T = TypeVar("T")

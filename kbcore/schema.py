@@ -74,13 +74,14 @@ class Schema(msgspec.Struct, frozen=True):
         It is the one edge type with named ends that fits, in whichever direction; when none or several fit it
         is ``relates_to`` with the kind ``link``.
         """
-        found = {
-            (name, is_reversed)
-            for name, edge in self.edges.items()
-            if not edge.needs_kind and ANY not in (*edge.from_types, *edge.to_types)
-            for is_reversed in (False, True)
-            if self.fits(name, *((target_type, subject_type) if is_reversed else (subject_type, target_type)))
-        }
+        found = set()
+        for name, edge in self.edges.items():
+            if edge.needs_kind or ANY in edge.from_types or ANY in edge.to_types:
+                continue
+            if subject_type in edge.from_types and target_type in edge.to_types:
+                found.add((name, False))
+            if target_type in edge.from_types and subject_type in edge.to_types:
+                found.add((name, True))
         if subject_type == target_type:
             found = {(name, is_reversed) for name, is_reversed in found if not is_reversed}
         if len(found) == 1:

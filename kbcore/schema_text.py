@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Final, TypeVar
 
 from kbcore.schema import CORE, CORE_EDGES, CORE_ENTITIES, Attribute, EdgeType, EntityType, Schema
@@ -43,6 +44,7 @@ _HEADER: Final = """\
 _T = TypeVar("_T")
 
 
+@cache
 def core_schema_text() -> str:
     """Return the file ``core.yaml`` that ``kb init`` writes: KB's own types, to be read."""
     return _HEADER + schema_yaml(CORE_ENTITIES, CORE_EDGES)

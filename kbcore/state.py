@@ -120,10 +120,10 @@ def _merge(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return fields and owners after the operation's values were set and removed."""
     merged, owned = {**fields, **op.set}, dict(owners)
-    for name in op.set:
-        if op.src != CLIENT:
-            owned[name] = op.src
-        else:
+    if op.src != CLIENT:
+        owned |= dict.fromkeys(op.set, op.src)
+    elif owned:
+        for name in op.set:
             owned.pop(name, None)
     for name in op.unset:
         merged.pop(name, None)
@@ -176,8 +176,9 @@ def _state_link(state: State, stamp: Stamp, op: StateLink, before: _Before) -> N
     stated: dict[str, Any] = {name: fields.pop(name) for name in _LINK_STAMPS if name in fields}
     mine = next((s for s in old.statements if s.src == op.src), None) if old else None
     via = "" if op.src else stated.pop("source", mine.via if mine else stamp.source)
-    others = tuple(s for s in old.statements if s is not mine) if old else ()
-    statements = tuple(sorted((*others, Statement(op.src, op.said, via))))
+    statements: tuple[Statement, ...] = (Statement(op.src, op.said, via),)
+    if old:
+        statements = tuple(sorted((*(s for s in old.statements if s is not mine), *statements)))
     if (
         old is not None
         and (owners, statements) == (old.owners, old.statements)
@@ -195,7 +196,8 @@ def _state_link(state: State, stamp: Stamp, op: StateLink, before: _Before) -> N
             fields=fields,
             owners=owners,
             statements=statements,
-            stands=old.stands if old else False,
+            # For a new link a guess, nearly always right; settling looks again when all of the record is folded.
+            stands=old.stands if old else _stands(state, op.type, op.from_id, op.to_id),
             created_at=stated.get("created_at") or (old.created_at if old else stamp.at),
             created_by=stated.get("created_by") or (old.created_by if old else stamp.actor),
             created_seq=old.created_seq if old else stamp.seq,
@@ -242,7 +244,8 @@ def _settle(state: State, stamp: Stamp, before: _Before) -> None:
     moved = [key for key, old in before.nodes.items() if (old is None) != (key not in state.nodes)]
     pending = dict.fromkeys(before.links)
     for key, old in before.links.items():
-        if old is not None and old.stands and key not in state.links:
+        now = state.links.get(key)
+        if (old is not None and old.stands) != (now is not None and now.stands):
             moved.append(key)
     for end in moved:
         pending.update(state.touching.get(end, {}))
@@ -252,22 +255,26 @@ def _settle(state: State, stamp: Stamp, before: _Before) -> None:
         link = state.links.get(key)
         if link is None:
             continue
-        stands = bool(link.type) and state.exists(link.from_id) and state.exists(link.to_id)
+        stands = _stands(state, link.type, link.from_id, link.to_id)
         if stands != link.stands:
             before.links.setdefault(key, link)
             state.links[key] = msgspec.structs.replace(link, stands=stands, version=stamp.seq)
             pending.update(state.touching.get(key, {}))
 
 
+def _stands(state: State, edge_type: str, from_id: str, to_id: str) -> bool:
+    """Tell whether a link stands: its type is known, and both its ends exist."""
+    return bool(edge_type) and state.exists(from_id) and state.exists(to_id)
+
+
 def _changes(state: State, before: _Before) -> Changes:
     """Return what differs from before. An element that came and went within the record is no change."""
 
     def differing(old: Mapping[str, E | None], now: Mapping[str, E]) -> tuple[Change[E], ...]:
-        return tuple(
-            Change(key, was, now.get(key))
-            for key, was in old.items()
-            if was is not now.get(key) and (was is not None or key in now)
-        )
+        if not old:
+            return ()
+        found = [(key, was, now.get(key)) for key, was in old.items()]
+        return tuple([Change(key, was, is_now) for key, was, is_now in found if was is not is_now])
 
     return Changes(
         differing(before.nodes, state.nodes),

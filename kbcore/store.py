@@ -230,10 +230,10 @@ class BranchStore:
         return self._seen.ask(head, lambda view: self._answered(view, request, branch))
 
     def _answered(self, view: View, request: Request, branch: str) -> Outcome | None:
-        rows = view.rows("select seq, digest from record where changeset_id = ?", [request.changeset_id])
-        if not rows:
+        known = view.changeset(request.changeset_id)
+        if known is None:
             return None
-        seq, digest = rows[0]
+        seq, digest = known
         if digest != request.digest:
             raise ChangesetIdReused(
                 f"The changeset id {request.changeset_id!r} was used at seq {seq} with other content. "

@@ -19,9 +19,10 @@ from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.view import base
+from kbcore.view.basis import Basis
 from kbcore.view.database import ViewDamaged
 from kbcore.view.fold import Entry, Start
-from kbcore.view.view import Basis, View
+from kbcore.view.view import View
 
 VIEW: Final = "view.duckdb"
 AHEAD: Final = "ahead-"

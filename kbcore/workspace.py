@@ -7,7 +7,7 @@ stores outlive a request, in a ``StorePool``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -84,7 +84,7 @@ class Workspace:
     def config(self) -> Config:
         """The configuration in force. Raises ``InvalidConfig``."""
         text = _read_text(self.settings_dir / CONFIG)
-        return DEFAULT if text is None else parse_config(text, f"{KB}/{CONFIG}")
+        return DEFAULT if text is None else _config_of(text)
 
     @cached_property
     def schema(self) -> Schema:
@@ -166,6 +166,18 @@ def open_workspace(
     if not (workspace.kb_dir / BRANCHES).is_dir() and not (workspace.settings_dir / CONFIG).is_file():
         raise NotInitialised(f"There is no {KB} in {repo.kb_root}.")
     return workspace
+
+
+@lru_cache(maxsize=8)
+def _config_of(text: str) -> Config:
+    """Return what a configuration says. The text is read for every request; only what it means is remembered."""
+    return parse_config(text, f"{KB}/{CONFIG}")
+
+
+@lru_cache(maxsize=8)
+def _schema_of(texts: tuple[tuple[str, str], ...]) -> Schema:
+    """Return what schema files say, given as paths and texts; remembered in the same way."""
+    return load_schema(dict(texts))
 
 
 def _read_text(path: Path) -> str | None:

@@ -42,13 +42,12 @@ def query(call: Call, asked: QueryArguments) -> Payload:
         pages = _Pages(call, view, msgspec.structs.replace(wanted, at=seq))
         return pages.part(part[1]) if part else pages.fitting()
 
-    if part is not None:
-        return call.store.read(lambda view: answer(view, part[0]))
-    if asked.at is None:
+    at = asked.at if part is None else part[0]
+    if at is None:
         return call.store.read(lambda view: answer(view, None))
     from kbcore.history.moment import read_at
 
-    return read_at(call.store, str(asked.at), answer)
+    return read_at(call.store, str(at), answer)
 
 
 def request_of(asked: QueryArguments, *, is_part: bool = False) -> Query:
@@ -145,7 +144,8 @@ class _Pages:
 
         wanted = msgspec.structs.replace(self._wanted, limit=limit)
         history_from = self._view.basis.history_from
-        return page(wanted, self._view.rows, self._view.seq, scope=self._call.branch, history_from=history_from)
+        view = self._view
+        return page(wanted, view.rows, view.seq, scope=self._call.branch, history_from=history_from, nodes=view.nodes)
 
     def _shown(self, page: Page) -> Payload:
         from kbcore.model import edge_json, entity_json

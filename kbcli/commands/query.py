@@ -111,7 +111,8 @@ def _page(opened: Opened, wanted: Query, at: str | None) -> Page:
 
     def answer(view: Any, seq: int | None) -> Page:
         asked = msgspec.structs.replace(wanted, at=seq)
-        return page(asked, view.rows, view.seq, scope=opened.branch, history_from=view.basis.history_from)
+        history_from = view.basis.history_from
+        return page(asked, view.rows, view.seq, scope=opened.branch, history_from=history_from, nodes=view.nodes)
 
     if at is None:
         return opened.store.read(lambda view: answer(view, None))

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kbcore import limits
+from kbcore import collector, limits
 from kbcore.answers import Outcome
 from kbcore.errors import BranchMoved, InvalidQuery, Problem
 from kbcore.extract import registry
@@ -94,7 +94,8 @@ def sync(workspace: Workspace, branch: str, author: Author, options: SyncOptions
         )
     for attempt in range(ATTEMPTS):
         try:
-            return _Sync(workspace, branch, options).run(author)
+            with collector.paused():
+                return _Sync(workspace, branch, options).run(author)
         except BranchMoved:
             if attempt == ATTEMPTS - 1 or workspace.head().branch != branch:
                 raise

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kbcore import collector
 from kbcore.view import database
+from kbcore.view.basis import Basis, write_stamp
 from kbcore.view.database import ViewDamaged, quoted
 from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, Start, fold, pruned_rows
 from kbcore.view.tables import ELEMENTS, RECORD, VIEW_FORMAT
-from kbcore.view.view import Basis, View, write_stamp
+from kbcore.view.view import View
 
 
 def open_base(path: str, temp_dir: str) -> View:
@@ -21,7 +23,6 @@ def open_base(path: str, temp_dir: str) -> View:
         with database.explained_all():
             connection.execute(f"attach '{quoted(path)}' as base (read_only)")
             stamp = _read_stamp(connection, path)
-            database.create_overlay(connection)
     except BaseException:
         connection.close()
         raise
@@ -37,7 +38,7 @@ def build(target: str, temp_dir: str, start: Start, entries: Iterable[Entry], ba
     """
     connection = database.connect(temp_dir)
     try:
-        with database.explained():
+        with database.explained(), collector.paused():
             connection.execute(f"attach '{quoted(target)}' as base")
             database.create_base(connection, "base")
             _load_all(connection, start, entries)
@@ -47,7 +48,6 @@ def build(target: str, temp_dir: str, start: Start, entries: Iterable[Entry], ba
                 connection.execute("force checkpoint base")
                 connection.execute("detach base")
                 connection.execute(f"attach '{quoted(target)}' as base (read_only)")
-            database.create_overlay(connection)
     except BaseException:
         connection.close()
         raise
@@ -59,7 +59,7 @@ def _load_all(connection: database.Connection, start: Start, entries: Iterable[E
     database.load(connection, "base.record", RECORD, pruned_rows(start))
     batch = Batch()
     for entry in entries:
-        batch.add(entry, fold(state, entry))
+        batch.add_past(entry, fold(state, entry))
         if len(batch.records) >= CHUNK_RECORDS:
             _load_past(connection, batch)
             batch = Batch()

@@ -12,7 +12,7 @@ from kbcore.record import Record
 from kbcore.state import Change, Changes, Stamp, State, apply
 from kbcore.view.tables import RECORD, link_row, node_row, source_row
 
-CHUNK_RECORDS: Final = 2000
+CHUNK_RECORDS: Final = 10_000
 """How many records are folded before their rows are loaded: what bounds the memory that waits."""
 
 ROW_OF: Final[dict[str, Any]] = {"node": node_row, "link": link_row, "source": source_row}
@@ -44,6 +44,8 @@ class Batch:
     def __init__(self) -> None:
         self.current: dict[str, dict[str, Any]] = {"node": {}, "link": {}, "source": {}}
         self.ended: dict[str, list[dict[str, Any]]] = {"node": [], "link": [], "source": []}
+        self.older: dict[str, set[str]] = {"node": set(), "link": set(), "source": set()}
+        """Keys of what stood before these records: only such an element can have a row in the base."""
         self.records: list[dict[str, Any]] = []
 
     def __len__(self) -> int:
@@ -55,8 +57,18 @@ class Batch:
         for table, changed in self._by_table(changes):
             for change in changed:
                 if change.before is not None:
+                    if change.key not in self.current[table]:
+                        self.older[table].add(change.key)
                     self.ended[table].append({**ROW_OF[table](change.before), "ended": entry.seq})
                 self.current[table][change.key] = change.after
+        self.records.append(record_row(entry, changes))
+
+    def add_past(self, entry: Entry, changes: Changes) -> None:
+        """Take in a record and what it ended, where what stands is loaded as a whole afterwards."""
+        for table, changed in self._by_table(changes):
+            for change in changed:
+                if change.before is not None:
+                    self.ended[table].append({**ROW_OF[table](change.before), "ended": entry.seq})
         self.records.append(record_row(entry, changes))
 
     @staticmethod
@@ -80,7 +92,10 @@ def pruned_rows(start: Start) -> Iterator[dict[str, Any]]:
 
 def record_row(entry: Entry, changes: Changes) -> dict[str, Any]:
     """Return the log's row of a record."""
-    record = entry.record
+    record, created, deleted = entry.record, 0, 0
+    for change in changes.nodes:
+        created += change.before is None
+        deleted += change.after is None
     return {
         "seq": entry.seq,
         "changeset_id": record.changeset_id,
@@ -95,8 +110,8 @@ def record_row(entry: Entry, changes: Changes) -> dict[str, Any]:
         "file": entry.file,
         "offset_bytes": entry.offset_bytes,
         "length_bytes": entry.length_bytes,
-        "created": sum(change.before is None for change in changes.nodes),
-        "updated": sum(change.before is not None and change.after is not None for change in changes.nodes),
-        "deleted": sum(change.after is None for change in changes.nodes),
+        "created": created,
+        "updated": len(changes.nodes) - created - deleted,
+        "deleted": deleted,
         "edges": len(changes.links),
     }

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.model import CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement, nested
+from kbcore.model import CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement
 
 VIEW_FORMAT: Final = 1
 
@@ -106,6 +106,7 @@ ELEMENTS: Final[Mapping[str, tuple[str, Columns]]] = {
 """The tables that have a key, a tail and a history."""
 
 _PLAIN: Final = tuple(name for name in CORE_FIELDS if name not in {"created_at", "updated_at", "source", "name"})
+_EMPTY: Final = "{}"
 _encode = msgspec.json.Encoder(order="sorted").encode
 _notes = msgspec.json.Decoder(tuple[NoteOnFile, ...])
 _said = msgspec.json.Decoder(tuple[Statement, ...])
@@ -117,24 +118,46 @@ def _text(value: Any) -> str:
     return _encode(value).decode()
 
 
+def files_of(element: Node | Link) -> set[str]:
+    """Return the files that own a field of a node, or that state a link."""
+    if isinstance(element, Node):
+        return set(element.owners.values())
+    return {statement.src for statement in element.statements if statement.src}
+
+
+def _object_text(fields: Mapping[str, Any], prefix: str) -> str:
+    """Return the members of ``attributes.`` or ``metadata.`` as JSON text, keys sorted."""
+    start = len(prefix)
+    members = {key[start:]: value for key, value in fields.items() if key.startswith(prefix)}
+    return _text(members) if members else _EMPTY
+
+
 def node_row(node: Node) -> dict[str, Any]:
     """Return the row of a node; JSON columns are JSON text."""
-    row: dict[str, Any] = {name: node.fields.get(name) for name in _PLAIN}
-    row |= {
+    get, owners = node.fields.get, node.owners
+    return {
         "id": node.id,
-        "name": node.fields.get("name", node.id),
+        "type": get("type"),
+        "name": get("name", node.id),
+        "title": get("title"),
+        "status": get("status"),
         "created_at": node.created_at,
         "updated_at": node.updated_at,
         "source": node.source,
-        "attributes": _text(nested(node.fields, "attributes")),
-        "metadata": _text(nested(node.fields, "metadata")),
-        "owners": _text(node.owners),
+        "tags": get("tags"),
+        "owner": get("owner"),
+        "priority": get("priority"),
+        "severity": get("severity"),
+        "links": get("links"),
+        "text_ref": get("text_ref"),
+        "attributes": _object_text(node.fields, "attributes."),
+        "metadata": _object_text(node.fields, "metadata."),
+        "owners": _text(owners) if owners else _EMPTY,
         "path": node.path,
-        "files": sorted(set(node.owners.values())),
+        "files": sorted(files_of(node)) if owners else [],
         "created_seq": node.created_seq,
         "version": node.version,
     }
-    return row
 
 
 def node_of(row: Sequence[Any]) -> Node:
@@ -168,14 +191,14 @@ def link_row(link: Link) -> dict[str, Any]:
         "to_id": link.to_id,
         "stands": link.stands,
         "confidence": link.fields.get("confidence"),
-        "attributes": _text(nested(link.fields, "attributes")),
-        "metadata": _text(nested(link.fields, "metadata")),
+        "attributes": _object_text(link.fields, "attributes."),
+        "metadata": _object_text(link.fields, "metadata."),
         "created_at": link.created_at,
         "created_by": link.created_by,
         "source": link.statements[0].source,
         "statements": _text(link.statements),
-        "owners": _text(link.owners),
-        "files": sorted({statement.src for statement in link.statements if statement.src}),
+        "owners": _text(link.owners) if link.owners else _EMPTY,
+        "files": sorted(files_of(link)),
         "created_seq": link.created_seq,
         "version": link.version,
     }

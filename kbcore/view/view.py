@@ -15,6 +15,7 @@ from kbcore.model import Link, Node, SourceFile
 from kbcore.needs import Needs, needs
 from kbcore.state import Changes, State
 from kbcore.view import database
+from kbcore.view.basis import Basis, write_stamp
 from kbcore.view.database import among, quoted
 from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, fold
 from kbcore.view.tables import (
@@ -23,27 +24,12 @@ from kbcore.view.tables import (
     NODE,
     RECORD,
     SOURCE,
-    VIEW_FORMAT,
+    Columns,
     link_of,
     node_of,
     source_of,
 )
-
-
-class Basis(msgspec.Struct, frozen=True):
-    """What a view was folded from: the last record, and where in the journal the next one begins.
-
-    ``lineage`` is the beginning of the history that the record belongs to, shared by copies of a branch;
-    ``history_from`` is the seq after which history and log are whole (0: from the first record).
-    """
-
-    lineage: str
-    seq: int
-    sum: str
-    at: str
-    file: str
-    end_bytes: int
-    history_from: int = 0
+from kbcore.view.tail import Tail
 
 
 class View:
@@ -53,7 +39,11 @@ class View:
         self._connection = connection
         self._lock = threading.RLock()
         self._waiting = Batch()
-        self._touched: dict[str, set[str]] = {name: set() for name in ELEMENTS}
+        self._tail = Tail()
+        self._is_shown = False
+        self._has_overlay = False
+        self._hidden: dict[str, set[str]] = {name: set() for name in ELEMENTS}
+        self._loaded: dict[str, set[str]] = {name: set() for name in ELEMENTS}
         self.basis = basis
         self.tail_rows = 0
 
@@ -70,7 +60,7 @@ class View:
     def base_rows(self) -> int:
         """Return how many rows of elements, current and superseded, the base holds."""
         counts = [f"(select count(*) from base.{name}{past})" for name in ELEMENTS for past in ("", "_history")]
-        return int(self.rows(f"select {' + '.join(counts)}")[0][0])
+        return int(self._ask_base(f"select {' + '.join(counts)}")[0][0])
 
     def close(self) -> None:
         """Let go of the database; the view must not be used again."""
@@ -90,56 +80,85 @@ class View:
         Raises: ``ViewDamaged`` when the database cannot be read; the store then builds a new view.
         """
         with self._lock, database.explained():
-            self._load_waiting()
+            self._show()
             return self._connection.execute(sql, list(params)).fetchall()
 
     def nodes(self, ids: Sequence[str]) -> list[Node]:
         """Return the nodes with these ids, as far as they exist."""
-        return [node_of(row) for row in self._keyed("node", ", ".join(NODE), "id", ids)]
+        found, rest = self._tail.split("node", ids)
+        return [*found, *map(node_of, self._of_base("node", NODE, "id", rest))]
 
     def links(self, ids: Sequence[str]) -> list[Link]:
         """Return the links with these ids, as far as they exist."""
-        return [link_of(row) for row in self._keyed("link", ", ".join(LINK), "id", ids)]
+        found, rest = self._tail.split("link", ids)
+        return [*found, *map(link_of, self._of_base("link", LINK, "id", rest))]
 
     def sources(self, paths: Sequence[str]) -> list[SourceFile]:
         """Return the source files with these paths, as far as they were read."""
-        return [source_of(row) for row in self._keyed("source", ", ".join(SOURCE), "path", paths)]
+        found, rest = self._tail.split("source", paths)
+        return [*found, *map(source_of, self._of_base("source", SOURCE, "path", rest))]
 
     def touching(self, ids: Sequence[str]) -> list[Link]:
         """Return the links that have one of these ids as an end, standing or not."""
-        columns = ", ".join(LINK)
-        found = [*self._keyed("link", columns, "from_id", ids), *self._keyed("link", columns, "to_id", ids)]
-        return list({row[0]: link_of(row) for row in found}.values())
+        return self._links((), ids)
+
+    def changeset(self, changeset_id: str) -> tuple[int, str] | None:
+        """Return the seq and the digest of a changeset that took effect; None for one that is not known."""
+        known = self._tail.changesets.get(changeset_id)
+        rows = (
+            [] if known else self._ask_base("select seq, digest from base.record where changeset_id = ?", changeset_id)
+        )
+        return known or (rows[0] if rows else None)
 
     def stated_by(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the ids of the nodes and of the links of which these files state something."""
         found = []
         for table in ("node", "link"):
             condition, params = among(paths)
-            rows = self.rows(
-                f"select id from base.{table}_src where src {condition} and id not in (select id from {table}_touched) "
-                f"union select id from {table}_tail where list_has_any(files, ?)",
-                [*params, list(paths)],
-            )
-            found.append(sorted(row[0] for row in rows))
+            rows = self._ask_base(f"select id from base.{table}_src where src {condition}", *params)
+            ids = {row[0] for row in rows} - self._tail.elements[table].keys()
+            found.append(sorted(ids | self._tail.stated_by(table, paths)))
         return found[0], found[1]
 
-    def _keyed(self, table: str, columns: str, key: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
+    def _links(self, ids: Sequence[str], ends: Sequence[str]) -> list[Link]:
+        """Return the links with one of these ids, or with one of these ends.
+
+        The base is first asked which there are, because most that a write names are new.
+        """
+        found, rest = self._tail.split("link", ids)
+        links = {link.id: link for link in (*found, *self._tail.touching(ends))}
+        parts, params = [], list[str]()
+        for column, keys in (("id", rest), ("from_id", ends), ("to_id", ends)):
+            if keys:
+                condition, values = among(keys)
+                parts.append(f"select id from base.link where {column} {condition}")
+                params += values
+        there = {row[0] for row in self._ask_base(" union all ".join(parts), *params)} if parts else set[str]()
+        there -= self._tail.elements["link"].keys()
+        return [*links.values(), *map(link_of, self._of_base("link", LINK, "id", sorted(there)))]
+
+    def _of_base(self, table: str, columns: Columns, key: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
         if not values:
             return []
         condition, params = among(values)
-        return self.rows(f"select {columns} from {table} where {key} {condition}", params)
+        return self._ask_base(f"select {', '.join(columns)} from base.{table} where {key} {condition}", *params)
+
+    def _ask_base(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
+        """Return all rows of a statement over the base alone: what waits need not be loaded for it."""
+        with self._lock, database.explained_all():
+            return self._connection.execute(sql, list(params)).fetchall()
 
     def gather(self, wanted: Needs) -> State:
         """Return the working set that folding or planning needs: what is named, and what hangs on it."""
         sources = self.sources(sorted(wanted.sources))
-        links = {link.id: link for link in self.links(sorted(wanted.links))}
-        frontier, asked = set(wanted.touching), set[str]()
-        while frontier:
-            found = self.touching(sorted(frontier))
+        links: dict[str, Link] = {}
+        named, frontier, asked = wanted.links, wanted.touching, set[str]()
+        while named or frontier:
+            found = self._links(sorted(named), sorted(frontier))
             asked |= frontier
             links |= {link.id: link for link in found}
-            frontier = {link.id for link in found} - asked
+            reached = {link.id for link in found if link.from_id in frontier or link.to_id in frontier}
+            named, frontier = frozenset(), frozenset(reached - asked)
         ends = {end for link in links.values() for end in (link.from_id, link.to_id)}
         nodes = self.nodes(sorted(wanted.nodes | ends))
         about = sorted(end for end in ends if end.startswith("link:") and end not in links)
@@ -161,42 +180,64 @@ class View:
     def _extend(self, entries: Sequence[Entry]) -> None:
         state = self.gather(needs(op for entry in entries for op in entry.record.ops))
         for entry in entries:
-            self._waiting.add(entry, fold(state, entry))
+            self._take(entry, fold(state, entry))
 
     def adopt(self, entry: Entry, changes: Changes, basis: Basis) -> None:
         """Take in a record whose changes are known already, because this process has just committed it."""
-        self._waiting.add(entry, changes)
+        self._take(entry, changes)
         self.basis = msgspec.structs.replace(basis, history_from=self.basis.history_from)
+
+    def _take(self, entry: Entry, changes: Changes) -> None:
+        with self._lock:
+            self._waiting.add(entry, changes)
+            self._tail.add(entry, changes)
+
+    def _show(self) -> None:
+        """Make everything that this view holds visible to SQL. Views over two tables cost, so they come late."""
+        if not (self._is_shown or len(self._waiting)):
+            with database.explained_all():  # tables that are not as they should be come to light here
+                database.create_plain(self._connection)
+            self._is_shown = True
+        self._load_waiting()
 
     def _load_waiting(self) -> None:
         """Bring what waits into the tail tables."""
         batch = self._waiting
         if not len(batch):
             return
+        if not self._has_overlay:
+            database.create_overlay(self._connection)
+            self._is_shown = self._has_overlay = True
         self._waiting = Batch()
-        connection = self._connection
-        connection.execute("begin")
+        self._connection.execute("begin")
         try:
-            for table, (key, columns) in ELEMENTS.items():
-                current = batch.current[table]
-                new = [name for name in current if name not in self._touched[table]]
-                again = [name for name in current if name in self._touched[table]]
-                database.load(connection, f"{table}_touched", {key: "VARCHAR"}, ({key: name} for name in new))
-                if again:
-                    condition, params = among(again)
-                    connection.execute(f"delete from {table}_tail where {key} {condition}", params)
-                rows = (ROW_OF[table](element) for element in current.values() if element is not None)
-                database.load(connection, f"{table}_tail", columns, rows)
-                history = database.history_columns(columns)
-                database.load(connection, f"{table}_history_tail", history, batch.ended[table])
-                self._touched[table].update(new)
-            database.load(connection, "record_tail", RECORD, batch.records)
-            connection.execute("commit")
+            for table in ELEMENTS:
+                self._load_elements(table, batch)
+            database.load(self._connection, "record_tail", RECORD, batch.records)
+            self._connection.execute("commit")
         except BaseException:
             self._waiting = batch
-            connection.execute("rollback")
+            self._connection.execute("rollback")
             raise
+        for table in ELEMENTS:
+            self._hidden[table] |= batch.older[table]
+            self._loaded[table].update(batch.current[table])
         self.tail_rows += len(batch)
+
+    def _load_elements(self, table: str, batch: Batch) -> None:
+        """Load one table's part of what waits: what it hides of the base, and what stands instead."""
+        key, columns = ELEMENTS[table]
+        current = batch.current[table]
+        hidden = ({key: name} for name in sorted(batch.older[table] - self._hidden[table]))
+        database.load(self._connection, f"{table}_touched", {key: "VARCHAR"}, hidden)
+        again = [name for name in current if name in self._loaded[table]]
+        if again:
+            condition, params = among(again)
+            self._connection.execute(f"delete from {table}_tail where {key} {condition}", params)
+        rows = (ROW_OF[table](element) for element in current.values() if element is not None)
+        database.load(self._connection, f"{table}_tail", columns, rows)
+        history = database.history_columns(columns)
+        database.load(self._connection, f"{table}_history_tail", history, batch.ended[table])
 
     def write_base(self, path: str) -> None:
         """Write everything that this view holds as a new base into a file that does not exist yet.
@@ -204,20 +245,39 @@ class View:
         Raises: ``ViewDamaged`` when the file cannot be written.
         """
         with self._lock, database.explained():
-            self._load_waiting()
             connection = self._connection
+            # Where nothing stood before, what waits is all there is, and need not go by way of the tail.
+            is_first = not self._has_overlay and not self.base_rows()
+            if not is_first:
+                self._show()
             connection.execute(f"attach '{quoted(path)}' as fresh")
             try:
-                for name, (key, _) in ELEMENTS.items():
-                    connection.execute(f"create table fresh.{name} as select * from {name} order by {key}")
-                    connection.execute(f"create table fresh.{name}_history as select * from {name}_history")
-                connection.execute("create table fresh.record as select * from record order by seq")
-                database.create_stamp(connection, "fresh")
+                if is_first:
+                    self._write_waiting()
+                else:
+                    self._write_shown()
                 database.finish_base(connection, "fresh")
                 write_stamp(connection, "fresh", self.basis)
                 connection.execute("force checkpoint fresh")
             finally:
                 connection.execute("detach fresh")
+
+    def _write_shown(self) -> None:
+        for name, (key, _) in ELEMENTS.items():
+            self._connection.execute(f"create table fresh.{name} as select * from {name} order by {key}")
+            self._connection.execute(f"create table fresh.{name}_history as select * from {name}_history")
+        self._connection.execute("create table fresh.record as select * from record order by seq")
+        database.create_stamp(self._connection, "fresh")
+
+    def _write_waiting(self) -> None:
+        database.create_base(self._connection, "fresh")
+        for name, (_, columns) in ELEMENTS.items():
+            current = self._waiting.current[name]
+            rows = (ROW_OF[name](current[key]) for key in sorted(current) if current[key] is not None)
+            database.load(self._connection, f"fresh.{name}", columns, rows)
+            past = self._waiting.ended[name]
+            database.load(self._connection, f"fresh.{name}_history", database.history_columns(columns), past)
+        database.load(self._connection, "fresh.record", RECORD, self._waiting.records)
 
     def rebase(self, path: str) -> None:
         """Stand on a base that this view has just written, and empty the tail.
@@ -227,16 +287,13 @@ class View:
         with self._lock, database.explained():
             self._connection.execute("detach base")
             self._connection.execute(f"attach '{quoted(path)}' as base (read_only)")
-            for name in ELEMENTS:
-                for table in (f"{name}_tail", f"{name}_history_tail", f"{name}_touched"):
+            if self._has_overlay:
+                for table in [f"{name}_{part}" for name in ELEMENTS for part in ("tail", "history_tail", "touched")]:
                     self._connection.execute(f"delete from {table}")
-                self._touched[name].clear()
-            self._connection.execute("delete from record_tail")
+                self._connection.execute("delete from record_tail")
+            for table in ELEMENTS:
+                self._hidden[table].clear()
+                self._loaded[table].clear()
+            self._waiting = Batch()
+            self._tail = Tail()
             self.tail_rows = 0
-
-
-def write_stamp(connection: database.Connection, catalog: str, basis: Basis) -> None:
-    """Note in a filled base what it was folded from."""
-    values = (VIEW_FORMAT, *msgspec.structs.astuple(basis))
-    row = dict(zip(database.STAMP, values, strict=True))
-    database.load(connection, f"{catalog}.stamp", database.STAMP, [row])

@@ -26,8 +26,8 @@ from kbcore.record import (
     WithdrawLink,
 )
 from kbcore.state import State
+from kbcore.view.basis import Basis
 from kbcore.view.fold import Entry, fold
-from kbcore.view.view import Basis
 
 FACTOR = int(os.environ.get("KB_TEST_FACTOR", "1"))
 """How many times as many examples as usual the laws are tried on."""

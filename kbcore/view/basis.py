@@ -1,0 +1,31 @@
+"""What a base was folded from, and the stamp that says so within it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kbcore.view import database
+from kbcore.view.tables import VIEW_FORMAT
+
+
+class Basis(msgspec.Struct, frozen=True):
+    """What a view was folded from: the last record, and where in the journal the next one begins.
+
+    ``lineage`` is the beginning of the history that the record belongs to, shared by copies of a branch;
+    ``history_from`` is the seq after which history and log are whole (0: from the first record).
+    """
+
+    lineage: str
+    seq: int
+    sum: str
+    at: str
+    file: str
+    end_bytes: int
+    history_from: int = 0
+
+
+def write_stamp(connection: database.Connection, catalog: str, basis: Basis) -> None:
+    """Note in a filled base what it was folded from."""
+    values = (VIEW_FORMAT, *msgspec.structs.astuple(basis))
+    row = dict(zip(database.STAMP, values, strict=True))
+    database.load(connection, f"{catalog}.stamp", database.STAMP, [row])
