@@ -12,14 +12,13 @@ from typing import TypeVar
 import msgspec
 
 from kbcore import replay
-from kbcore.errors import Damaged
+from kbcore.errors import Damaged, ViewDamaged
 from kbcore.state import Changes
 from kbcore.storage import journal
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.journal import Position
 from kbcore.view.basis import Basis
-from kbcore.view.database import ViewDamaged
 from kbcore.view.fold import Entry
 from kbcore.view.past import pruned
 from kbcore.view.view import View

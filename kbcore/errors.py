@@ -274,3 +274,7 @@ class GitUnusable(Misuse, code="git_unusable", exit_status=67):
     """git is missing, too old for this repository, or refused."""
 
     default_hint = "Run the named git command yourself; its advice applies."
+
+
+class ViewDamaged(Exception):
+    """The published view cannot be read. Never shown to a user: the store folds the journal again and goes on."""

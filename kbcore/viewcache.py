@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from kbcore import replay
-from kbcore.errors import KBError, StorageError
+from kbcore.errors import KBError, StorageError, ViewDamaged
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.view import base
 from kbcore.view.basis import Basis
-from kbcore.view.database import ViewDamaged
 from kbcore.view.fold import Entry, Start
 from kbcore.view.view import View
 

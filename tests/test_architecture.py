@@ -20,9 +20,7 @@ CORE = [path for path in MODULES if place(path).startswith("kbcore/") and place(
 MAX_LINES = 300
 
 # The tiers of kbcore, lowest first: a module imports its own tier and those before it.
-TIERS = [
-    names.split()
-    for names in """
+_TIERS = """
 errors ids limits clock collector suggest model values record schema changeset reader
 
 state needs bare planning validate query cursor rules extract inverse canonical strictjson shape
@@ -31,8 +29,8 @@ view.tables view.fold view.tail
 storage view viewcache replay git config schema_files schema_members schema_text
 
 answers branchview checks store workspace branches writes sync history upkeep init watch locate
-""".split("\n\n")
-]
+"""
+TIERS = [names.split() for names in _TIERS.split("\n\n")]
 # A module that only these may import, wherever in the tree.
 CONFINED: dict[str, tuple[str, ...]] = {
     "duckdb": ("kbcore/view/",),

@@ -28,7 +28,7 @@ def plan_edge_deletion(found: Findings, item: EdgeDelete, *, cascade: bool) -> N
         found.warnings.append(f"{words} still stands: {', '.join(files)} states it as well.")
     else:
         _release(found, item.path, link.id, words, cascade=cascade, leaving={link.id})
-    found.ops.append(_withdrawal(link))
+    _withdraw(found, link)
 
 
 def plan_entity_deletions(found: Findings, items: Sequence[EntityDelete], *, cascade: bool) -> None:
@@ -65,9 +65,7 @@ def _release(found: Findings, path: str, key: str, words: str, *, cascade: bool,
             found.warnings.append(f"{edge_words(link)} is stated by {', '.join(files)} and stays, unresolved.")
         if len(files) < len(link.statements):
             _release(found, path, link.id, words, cascade=cascade, leaving={*leaving, link.id})
-            withdrawal = _withdrawal(link)
-            if withdrawal not in found.ops:
-                found.ops.append(withdrawal)
+            _withdraw(found, link)
     if pointing:
         more = f" and {len(pointing) - _SHOWN} more" if len(pointing) > _SHOWN else ""
         message = f"{words} is still pointed at: {', '.join(pointing[:_SHOWN])}{more}."
@@ -78,5 +76,10 @@ def _files(link: Link) -> list[str]:
     return [statement.src for statement in link.statements if statement.src != CLIENT]
 
 
-def _withdrawal(link: Link) -> WithdrawLink:
-    return WithdrawLink(type=link.type, kind=link.kind, from_id=link.from_id, to_id=link.to_id, base=link.version)
+def _withdraw(found: Findings, link: Link) -> None:
+    """Add the withdrawal of a client's statement, once."""
+    if link.id not in found.withdrawn:
+        found.withdrawn.add(link.id)
+        found.ops.append(
+            WithdrawLink(type=link.type, kind=link.kind, from_id=link.from_id, to_id=link.to_id, base=link.version)
+        )

@@ -15,6 +15,8 @@ from kbcore.record import Operation
 from kbcore.schema import Schema
 from kbcore.state import Stamp, State
 
+_MAX_HINTS: Final = 20
+"""Each nearest id costs a look at all of them."""
 _STALE: Final = frozenset({"stale"})
 _DERIVED: Final = frozenset({"derived_fact"})
 _INTEGRITY: Final = frozenset({"unknown_entity", "endpoint_type", "in_use"})
@@ -44,6 +46,8 @@ class Findings:
         self.warnings: list[str] = []
         self.ops: list[Operation] = []
         self.types: dict[str, str | None] = {}
+        self.withdrawn: set[str] = set()
+        self._hints_left = _MAX_HINTS
 
     def wrong(self, path: str, code: str, message: str, hint: str = "", source: str = "") -> None:
         """Note a problem at a JSON path; ``source`` is the file that states the fact, if one does."""
@@ -59,6 +63,9 @@ class Findings:
 
     def hint_for_id(self, word: str) -> str:
         """Return a hint with the nearest known id, or the empty text."""
+        if self._hints_left == 0:
+            return ""
+        self._hints_left -= 1
         near = self.around.suggest(word)
         return f"Did you mean {near!r}? " if near else ""
 

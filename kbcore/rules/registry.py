@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kbcore.errors import InvalidConfig, NotFound
+from kbcore.errors import InvalidConfig, NotFound, ViewDamaged
 from kbcore.rules import (
     acyclic,
     endpoint_types,
@@ -134,6 +134,8 @@ def _named(rules: Iterable[Rule]) -> dict[str, Rule]:
 def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Finding], RuleRun]:
     try:
         found = rule.run(context)
+    except ViewDamaged:
+        raise
     except Exception as error:  # noqa: BLE001 - whatever stops one rule is reported as such, and fails the command
         words = " ".join(str(error).split()) or "no reason given"
         return [], RuleRun(rule.id, severity, "not_run", f"{type(error).__name__}: {words}")

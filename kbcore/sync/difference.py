@@ -18,9 +18,9 @@ from kbcore.record import ForgetSource, Operation, ReadSource
 from kbcore.schema import Schema
 from kbcore.state import Changes, Stamp, State, apply
 from kbcore.sync.entities import DUPLICATE, EntityPlan, Reading, plan_entities
-from kbcore.sync.links import UNRESOLVED_PATH, Surroundings, plan_links
+from kbcore.sync.links import MISFIT, UNRESOLVED_PATH, Surroundings, plan_links
 
-RECONSIDERED: Final = frozenset({DUPLICATE, UNRESOLVED_PATH})
+RECONSIDERED: Final = frozenset({DUPLICATE, UNRESOLVED_PATH, MISFIT})
 """Codes of problems that a change in another file may mend; such a file is read again although it did not change."""
 
 

@@ -131,12 +131,10 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     entity, node, path = case.entity, case.node, case.path
     definition = _definition(case, schema)
     if definition is None:
+        _take_over(case, lost, {})
         return False
     wanted, faults = stated_fields(entity, definition)
-    status = wanted.get("status")
-    if status and definition.statuses and status not in definition.statuses:
-        message = f"{status!r} is no status of a {definition.name}."
-        case.note("unknown_status", message, f"Use one of: {', '.join(definition.statuses)}.", "warning")
+    _check_status(case, definition, wanted.get("status"))
     for name, fault in faults.items():
         case.wrong(name, "bad_value", f"`{name}` {fault}.", "Mend it; until then the last known value is kept.")
     known = _shown(node)
@@ -146,6 +144,8 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     default = _default(case, definition, present)
     if default is None:
         return False
+    if path in case.plan.partial:
+        _take_over(case, lost, wanted)
     unset = () if path in case.plan.partial else tuple(sorted(mine - wanted.keys() - default.keys()))
     values = {
         name: value
@@ -163,6 +163,22 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     if node is None or node.type != entity.type:
         case.plan.types[entity.id] = entity.type
     return True
+
+
+def _check_status(case: _Case, definition: EntityType, status: str | None) -> None:
+    if status and definition.statuses and status not in definition.statuses:
+        message = f"{status!r} is no status of a {definition.name}."
+        case.note("unknown_status", message, f"Use one of: {', '.join(definition.statuses)}.", "warning")
+
+
+def _take_over(case: _Case, lost: frozenset[str], wanted: Mapping[str, Any]) -> None:
+    """Let a file that moved, and could not be read whole, own what is kept of it until it can be."""
+    known, node = _shown(case.node), case.node
+    if node is None:
+        return
+    kept = {name: known[name] for name, owner in node.owners.items() if owner in lost and name not in wanted}
+    if kept:
+        case.plan.ops.append(PutNode(id=node.id, base=node.version, set=kept, src=case.path))
 
 
 def _definition(case: _Case, schema: Schema) -> EntityType | None:

@@ -19,6 +19,7 @@ from kbcore.sync.entities import EntityPlan, Reading
 from kbcore.values import field_problem, value_problem
 
 UNRESOLVED_PATH: Final = "unresolved_path"
+MISFIT: Final = "endpoint_type"
 
 
 class Stated(msgspec.Struct, frozen=True):
@@ -170,7 +171,7 @@ def _typed(
     if from_type and to_type and not schema.fits(name, from_type, to_type):
         wants = f"{' or '.join(edge.from_types)} to {' or '.join(edge.to_types)}"
         message = f"`{name}` leads from {wants}, not from {from_type} {from_id} to {to_type} {to_id}."
-        case.wrong("endpoint_type", message, "Name another edge, or only the id: KB then takes the edge that fits.")
+        case.wrong(MISFIT, message, "Name another edge, or only the id: KB then takes the edge that fits.")
         return None
     kind = (case.link.kind or "link") if edge.needs_kind else ""
     return Stated((name, kind, from_id, to_id), "", fields)

@@ -210,7 +210,9 @@ class _Sync:
 def wanted(workspace: Workspace) -> list[Wanted]:
     """Return the extractors in force with their settings. Raises ``InvalidConfig``."""
     extra: dict[str, Any] = {EDGE_NAMES: sorted(workspace.schema.edges)}
-    return scanning.wanted(registry.load(workspace.config.switched_off).values(), workspace.config.extractors, extra)
+    loaded = registry.load(workspace.config.switched_off).values()
+    meaning = msgspec.json.encode(workspace.schema, order="deterministic")
+    return scanning.wanted(loaded, workspace.config.extractors, extra, meaning)
 
 
 def _taken_in(view: View) -> dict[str, tuple[str, str, bool]]:

@@ -72,9 +72,14 @@ class Scan(msgspec.Struct):
 
 
 def wanted(
-    extractors: Iterable[Extractor], settings: Mapping[str, Mapping[str, Any]], extra: Mapping[str, Any]
+    extractors: Iterable[Extractor],
+    settings: Mapping[str, Mapping[str, Any]],
+    extra: Mapping[str, Any],
+    meaning: bytes,
 ) -> list[Wanted]:
     """Return what to look for. ``extra`` is added to every extractor's settings.
+
+    ``meaning`` is what the same facts are read by (the schema): when it changes, every file is read again.
 
     Raises: ``InvalidConfig`` for settings that an extractor cannot use.
     """
@@ -82,7 +87,7 @@ def wanted(
     for extractor in extractors:
         own = {**settings.get(extractor.name, {}), **extra}
         globs = tuple((rule.glob, rule.type) for rule in extractor.path_rules(own))
-        digest = hashlib.sha256(_encode([own, globs])).hexdigest()[:12]
+        digest = hashlib.sha256(_encode([own, globs]) + meaning).hexdigest()[:12]
         found.append(Wanted(extractor, own, globs, f"{extractor.name}/{extractor.version}+{digest}"))
     return found
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kbcore.errors import ViewDamaged
 from kbcore.storage import files, journal
 from kbcore.upkeep.findings import Finding
 from kbcore.view import base
-from kbcore.view.database import ViewDamaged
 from kbcore.viewcache import AHEAD, UNFINISHED, VIEW, is_ahead
 from kbcore.workspace import Workspace
 

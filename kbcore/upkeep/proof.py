@@ -12,12 +12,11 @@ from typing import Any, Literal
 import msgspec
 
 from kbcore import canonical, replay
-from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Unavailable
+from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Unavailable, ViewDamaged
 from kbcore.storage import files, snapshot, verify
 from kbcore.storage.head import Head, SnapshotRef
 from kbcore.upkeep.findings import Finding, Severity, as_json, is_sound, of_error, of_stored
 from kbcore.view import base
-from kbcore.view.database import ViewDamaged
 from kbcore.view.fold import Start, fold
 from kbcore.view.tables import ELEMENTS
 from kbcore.view.view import View

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kbcore import collector
+from kbcore.errors import ViewDamaged
 from kbcore.view import database
 from kbcore.view.basis import Basis, write_stamp
-from kbcore.view.database import ViewDamaged, quoted
+from kbcore.view.database import quoted
 from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, Start, fold, pruned_rows
 from kbcore.view.tables import ELEMENTS, RECORD, VIEW_FORMAT
 from kbcore.view.view import View

@@ -14,6 +14,7 @@ from typing import Any, Final
 import duckdb
 import msgspec
 
+from kbcore.errors import ViewDamaged
 from kbcore.view.tables import ELEMENTS, RECORD, Columns
 
 Connection = duckdb.DuckDBPyConnection
@@ -47,10 +48,6 @@ _OF_FILES: Final = (
     duckdb.SerializationException,
     duckdb.TransactionException,
 )
-
-
-class ViewDamaged(Exception):
-    """The published view cannot be read. It is disposable: delete it and fold the journal again."""
 
 
 @contextlib.contextmanager

@@ -99,6 +99,36 @@ def test_a_moved_document_moves_its_entity_without_a_deletion(project: Project) 
     assert [one.src for one in project.link("REQ-1", "depends_on", "REQ-2").statements] == [f"{REQS}/deep/one.md"]
 
 
+def test_a_document_that_moved_and_broke_is_owned_by_its_new_path(project: Project) -> None:
+    project.sync({f"{REQS}/a.md": req("REQ-1", owner="ann", priority="must")})
+    project.sync({f"{REQS}/a.md": None, f"{REQS}/b.md": "---\nid: REQ-1\ntitle: [broken\nstatus: open\n---\n"})
+    assert set(project.node("REQ-1").owners.values()) == {f"{REQS}/b.md"}
+    assert project.node("REQ-1").fields["owner"] == "ann"
+    project.sync({f"{REQS}/b.md": req("REQ-1")})
+    assert "owner" not in project.node("REQ-1").fields
+    project.sync({f"{REQS}/b.md": None, f"{REQS}/c.md": req("REQ-1", type="odd")})
+    assert project.node("REQ-1").path == f"{REQS}/c.md"
+    project.sync({f"{REQS}/c.md": req("REQ-1", status="done")})
+    assert project.node("REQ-1").fields["status"] == "done"
+    assert project.sync({f"{REQS}/c.md": None}).outcome.deleted == ("REQ-1",)
+
+
+def test_a_schema_that_learns_a_type_has_the_files_read_again(project: Project) -> None:
+    answer = project.sync({f"{REQS}/1.md": req("X-1", type="risk", level="3")})
+    assert [one.code for _, one in answer.problems] == ["unknown_type"]
+    schema = "entities:\n  risk: {description: d, attributes: {level: {type: number}}}\n"
+    project.sync({".kb/schema/risk.yaml": schema})
+    assert project.node("X-1").fields["attributes.level"] == 3
+
+
+def test_a_link_that_did_not_fit_is_made_when_the_other_end_is_mended(project: Project) -> None:
+    link = "[{type: verified_by, target: T-1}]"
+    answer = project.sync({f"{REQS}/1.md": req("REQ-1", links=link), f"{TESTS}/1.md": req("T-1", type="adr")})
+    assert [one.code for _, one in answer.problems] == ["endpoint_type"]
+    assert project.sync({f"{TESTS}/1.md": req("T-1")}).problems == ()
+    assert project.edges("REQ-1") == {("REQ-1", "verified_by", "T-1", True)}
+
+
 def test_the_same_id_in_two_files_stays_with_the_first_and_moves_when_that_goes(project: Project) -> None:
     project.sync({f"{REQS}/b.md": req("REQ-1", owner="b")})
     answer = project.sync({f"{REQS}/a.md": req("REQ-1", owner="a")})
