@@ -35,6 +35,7 @@ def _guarded(words: list[str]) -> int:
     output = session.output
     try:
         status = _ended(session, words)
+        session.tell_notices()
         output.flush()
     except OutputClosed:
         _silence_stdout()

@@ -53,6 +53,7 @@ class Session:
         self.is_read_only = False
         """Set by commands that promise to write nothing, before they open anything."""
         self._closing: list[StorePool] = []
+        self._watched: list[BranchStore] = []
 
     @property
     def start(self) -> Path:
@@ -124,6 +125,7 @@ class Session:
 
         store, choice, ensured = branches.open_branch(self.workspace, self.named_branch)
         self.tell_ensured(ensured)
+        self.watch(store)
         return Opened(self.workspace, store, choice)
 
     def tell_ensured(self, ensured: Ensured) -> None:
@@ -132,6 +134,16 @@ class Session:
             self.output.note(f"note: {visible(ensured.notice)}")
         elif ensured.copied_from:
             self.output.note(visible(f"note: {ensured.branch} has a store now, copied from {ensured.copied_from}."))
+
+    def watch(self, store: BranchStore) -> None:
+        """Have the user hear of what reading this store comes upon; ``open`` does it for the stores it opens."""
+        if store not in self._watched:
+            self._watched.append(store)
+
+    def tell_notices(self) -> None:
+        """Warn of what reading the stores came upon: each thing once, at the end of the command."""
+        for notice in dict.fromkeys(notice for store in self._watched for notice in store.notices):
+            self.output.warn(visible(notice))
 
     @cached_property
     def author(self) -> Author:

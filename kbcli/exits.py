@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DONE: Final = 0
 VIOLATIONS: Final = 1
-"""``kb check`` found violations, or ``kb doctor`` something wrong that no error stands for."""
+"""``kb check`` found violations, or ``kb verify`` or ``kb doctor`` something that no error stands for."""
 USAGE: Final = 2
 UNREADABLE: Final = 3
 """``kb sync --strict`` met files that it could not read whole."""

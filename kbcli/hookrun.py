@@ -85,6 +85,8 @@ def _take_in(session: Session) -> None:
         _say(wording.sync_line(answer))
     if answer.bad:
         _say(wording.unread(answer.bad))
+    for notice in opened.store.notices:
+        _say(notice)
 
 
 def _say(message: str, hint: str = "") -> None:

@@ -249,7 +249,7 @@ PARTS: Final = (
             Command(
                 "The link to SCN-007 was kept all the time; now it becomes an edge.",
                 "kb sync",
-                ("feature/delivery-window at seq 3", "edges: 1 updated"),
+                ("feature/delivery-window at seq 3", "edges: 1 created"),
             ),
             Command(
                 "What differs between the two branches?",

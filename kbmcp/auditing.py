@@ -41,10 +41,27 @@ def history(call: Call, asked: HistoryArguments) -> Payload:
             f"The action {asked.action} needs `seq`, the number of a record.", hint=hint, details=[problem]
         )
     if asked.action == "show":
-        return call.store.read(lambda view: _show(call, asked, view))
+        return _reading(call, [asked.seq], lambda view: _show(call, asked, view))
     if asked.action == "diff":
-        return call.store.read(lambda view: _diff(call, asked, view))
+        return _reading(call, [asked.seq, asked.to], lambda view: _diff(call, asked, view))
     return _revert(call, asked)
+
+
+def _reading(call: Call, seqs: Sequence[int | None], use: Callable[[View], Payload]) -> Payload:
+    """Return ``use(view)``; where only records are asked for that lie before a damage, also beside that damage.
+
+    None stands for the head. Raises: as ``use``; the journal's own error.
+    """
+    from kbcore.errors import Damaged
+    from kbcore.history.moment import read_at
+
+    try:
+        return call.store.read(use)
+    except Damaged:
+        known = [seq for seq in seqs if seq is not None]
+        if len(known) < len(seqs):
+            raise
+        return read_at(call.store, str(max(known)), lambda view, _: use(view))
 
 
 class _Page:

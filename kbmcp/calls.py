@@ -64,6 +64,7 @@ class Service:
         self._turns: dict[Path, threading.Lock] = {}
         self._machine: Machine | None = None
         self._pool: StorePool | None = None
+        self._told: dict[Path, int] = {}
 
     @contextmanager
     def open(self, client: Client, expect_branch: str = "") -> Iterator[Call]:
@@ -80,6 +81,17 @@ class Service:
         with turn:
             from_thread.check_cancelled()
             yield call
+
+    def news(self, call: Call) -> str:
+        """Return what is to be said beside the answer of a call, and was not said before.
+
+        That is how the branch got its store, and what reading it came upon, such as a loss of records.
+        """
+        with self._gate:
+            notices = call.store.notices
+            first = self._told.get(call.store.directory, 0)
+            self._told[call.store.directory] = len(notices)
+            return " ".join([call.notice, *notices[first:]]).strip()
 
     def schema(self) -> Schema:
         """Return the schema in force. Raises: as opening a workspace, and ``InvalidConfig``."""

@@ -147,7 +147,9 @@ def answer(service: Service, tool: Tool, arguments: Mapping[str, Any], client: C
             around["branch"] = call.branch
             try:
                 payload = tool.run(call, asked)
+                news = service.news(call)
             except KBError:
+                around |= _noted({}, service.news(call))
                 with suppress(KBError):  # the store may be what is damaged
                     around["seq"] = call.store.head().seq
                 raise
@@ -160,10 +162,16 @@ def answer(service: Service, tool: Tool, arguments: Mapping[str, Any], client: C
     except Exception as error:  # noqa: BLE001 - a bug: told to the client as such, and in full on standard error
         traceback.print_exc(file=sys.stderr)
         return replies.failure(_bug(error) | around)
-    note = f"{call.notice} {payload.get('note', '')}".strip()
-    if note:
-        payload["note"] = in_words(note, is_dotted=service.options.is_dotted)
+    payload = _noted(payload, news)
+    if "note" in payload:
+        payload["note"] = in_words(payload["note"], is_dotted=service.options.is_dotted)
     return replies.success(payload)
+
+
+def _noted(payload: Payload, news: str) -> Payload:
+    """Return the payload with the news before what it notes itself."""
+    note = f"{news} {payload.get('note', '')}".strip()
+    return payload | {"note": note} if note else payload
 
 
 def _check_offered(service: Service, *, writes: bool) -> None:

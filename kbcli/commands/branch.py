@@ -84,6 +84,7 @@ def diff(
     for name in (a, b):
         store, _, ensured = branches.open_branch(session.workspace, name)
         session.tell_ensured(ensured)
+        session.watch(store)
         stores.append(store)
     found = stores[0].read(lambda first: stores[1].read(lambda second: diff_branches(first, second)))
     output = session.output

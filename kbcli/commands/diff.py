@@ -9,7 +9,11 @@ import typer
 from kbcli.options import session_of
 
 if TYPE_CHECKING:
+    from kbcore.store import BranchStore
     from kbcore.view.view import View
+
+_MAX_DIGITS = 18
+"""No seq is longer; a longer number is refused as such."""
 
 
 def run(
@@ -22,19 +26,31 @@ def run(
     `kb branch diff` compares branches.
     """
     from kbcli.changes import tell_difference
-    from kbcore.history.compare import diff
-    from kbcore.history.moment import seq_at
 
     session = session_of(ctx)
     opened = session.open()
-
-    def read(view: View) -> dict[str, Any]:
-        return diff(view, seq_at(view, a), view.seq if b is None else seq_at(view, b))
-
-    found = opened.store.read(read)
+    found = _found(opened.store, a, b)
     if session.output.is_json:
         session.output.document({"branch": opened.branch, **found})
         return
     tell_difference(session.output, found["entities"], found["edges"])
     if not found["entities"] and not found["edges"]:
         session.output.note(f"Nothing differs between seq {found['from']} and seq {found['to']}.")
+
+
+def _found(store: BranchStore, a: str, b: str | None) -> dict[str, Any]:
+    """Return the difference; between two seqs also when the journal is damaged behind both."""
+    from kbcore.history.compare import diff
+    from kbcore.history.moment import read_at, seq_at
+
+    def read(view: View) -> dict[str, Any]:
+        return diff(view, seq_at(view, a), view.seq if b is None else seq_at(view, b))
+
+    if b is None or not (_is_seq(a) and _is_seq(b)):
+        # The head is wanted, or a time, which may mean any record up to the head.
+        return store.read(read)
+    return read_at(store, max(a, b, key=int), lambda view, _: read(view))
+
+
+def _is_seq(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS

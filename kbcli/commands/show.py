@@ -27,7 +27,7 @@ def run(
     """Show one entity with its edges and history, or one record with what it changed, before and after."""
     session = session_of(ctx)
     opened = session.open()
-    found = opened.store.read(lambda view: _found(opened.store, view, subject))
+    found = _read(opened.store, subject)
     found = {"branch": opened.branch, **found}
     if session.output.is_json:
         session.output.document(found)
@@ -35,6 +35,20 @@ def run(
         _tell_entity(session, found)
     else:
         _tell_record(session, found)
+
+
+def _read(store: BranchStore, subject: str) -> dict[str, Any]:
+    """Return what is asked for; a record also when the journal is damaged behind it."""
+    from kbcore.errors import Damaged
+    from kbcore.history.log import record_json
+    from kbcore.history.moment import read_at
+
+    try:
+        return store.read(lambda view: _found(store, view, subject))
+    except Damaged:
+        if not (subject.isascii() and subject.isdecimal()):
+            raise
+        return read_at(store, subject, lambda view, seq: record_json(store, view, seq))
 
 
 def _found(store: BranchStore, view: View, subject: str) -> dict[str, Any]:

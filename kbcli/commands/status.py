@@ -31,6 +31,8 @@ def run(ctx: typer.Context) -> None:
     workspace = session.workspace
     choice = branches.choose(workspace, session.named_branch)
     store = workspace.store(choice.branch) if workspace.directory_of(choice.branch).is_dir() else None
+    if store:
+        session.watch(store)
     with session.output.waiting("Looking at files"):
         found = _found(workspace, choice, store)
     if session.output.is_json:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -149,3 +151,51 @@ def test_branches_are_compared_from_the_first_to_the_second(kb, told):
     assert "+ SCN-1 (scenario) Known device" in kb("branch", "diff", "feature", "main").out
     assert kb("branch", "diff", "main", "main").err == "main and main hold the same.\n"
     assert kb("branch", "diff", "main", "nope").status == 62
+
+
+def damage_last_record(root: Path) -> None:
+    """Change a byte of the newest record, and forget the cache, so that the journal has to be read."""
+    (journal,) = (root / ".kb/branches/main").glob("journal-*.jsonl")
+    lines = journal.read_bytes().splitlines(keepends=True)
+    lines[-1] = lines[-1].replace(b'"done"', b'"dine"')
+    journal.write_bytes(b"".join(lines))
+    shutil.rmtree(root / ".kb/cache/main")
+
+
+def test_what_lies_before_a_damage_of_the_journal_is_still_answered(kb, told):
+    questions = (("query", "--at", "2", "--json"), ("show", "2", "--json"), ("diff", "2", "1", "--json"))
+    before = [kb(*words).out for words in questions]
+    damage_last_record(told)
+    for words, wanted in zip(questions, before, strict=True):
+        ran = kb(*words)
+        assert (ran.status, ran.out) == (0, wanted), ran
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("query",),
+        ("query", "--at", "3"),
+        ("query", "--at", "2999-01-01"),
+        ("show", "3"),
+        ("show", "REQ-1"),
+        ("diff", "1"),
+        ("diff", "1", "3"),
+        ("diff", "2999-01-01", "1"),
+    ],
+)
+def test_what_a_damage_may_concern_is_refused(kb, told, words):
+    damage_last_record(told)
+    assert kb(*words).status == 40
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("query", "--at", "1"), ("query", "--at", "2001-01-01"), ("show", "1"), ("diff", "1", "3"), ("diff", "2", "1")],
+)
+def test_history_that_was_given_up_is_refused(kb, told, words):
+    assert kb("compact").status == 0
+    assert kb("apply", "-", stdin='{"entities": [{"id": "SCN-1", "status": "done"}]}').status == 0
+    assert kb("compact", "--prune-before", "4").out.endswith("Gave up the history before seq 4.\n")
+    assert kb(*words).status == 66
+    assert kb("query", "--at", "3").status == 0

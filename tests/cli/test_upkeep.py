@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -203,3 +204,58 @@ def test_a_finding_in_text_is_safe(kb, synced):
     commit_files(synced, DOCUMENTS)
     (synced / ".kb/config.json").write_text(json.dumps({"extractors": {"w\x1b[31m": {}}}))
     assert "\x1b" not in kb("doctor").out
+
+
+def put_back(root: Path, kb) -> None:
+    """Bring back the store as it was before a record that the cached view has seen."""
+    saved = root.parent / "saved"
+    shutil.copytree(root / ".kb/branches", saved)
+    assert (
+        kb("apply", "-", stdin='{"entities": [{"id": "A", "type": "req", "title": "A", "status": "open"}]}').status == 0
+    )
+    shutil.rmtree(root / ".kb/cache/main")
+    assert kb("query", "--json").json["seq"] == 2
+    shutil.rmtree(root / ".kb/branches")
+    shutil.copytree(saved, root / ".kb/branches")
+
+
+WRITE = '{"entities": [{"id": "B", "type": "req", "title": "B", "status": "open"}]}'
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("query", "--json"),
+        ("show", "REQ-1"),
+        ("apply", "-"),
+        ("sync",),
+        ("status",),
+        ("branch", "diff", "main", "main"),
+    ],
+)
+def test_a_store_that_lacks_records_which_were_seen_is_warned_of_once(kb, synced, words):
+    put_back(synced, kb)
+    ran = kb(*words, stdin=WRITE)
+    assert ran.status == 0
+    assert ran.err.count("warning: Record 2 ") == 1
+    if "--json" in words:
+        assert ran.json["seq"] == 1
+
+
+def test_a_command_that_fails_warns_of_missing_records_too(kb, synced):
+    put_back(synced, kb)
+    ran = kb("show", "A")
+    assert ran.status != 0
+    assert "warning: Record 2 " in ran.err
+
+
+def test_a_warning_of_missing_records_is_not_repeated_by_the_next_command(kb, synced):
+    put_back(synced, kb)
+    kb("query")
+    assert kb("query").err == ""
+
+
+def test_what_is_wrong_without_being_an_error_of_its_own_ends_verify_with_1(kb, synced):
+    put_back(synced, kb)
+    ran = kb("verify", "--json")
+    assert (ran.status, [one["code"] for one in ran.json["findings"]]) == (1, ["view_ahead"])

@@ -1,0 +1,61 @@
+"""What agents hear of a store that is damaged, or that was put back to an earlier state."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.mcp.agents import agent, answer_of
+
+BRANCHES = ".kb/branches"
+
+
+def entity(key, **fields):
+    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open", **fields}
+
+
+@pytest.fixture
+def three(project):
+    """Three records, an entity each; no cache."""
+    for key in ("A", "B", "C"):
+        project.apply(entities=[entity(key)])
+    project.pool.close()
+    shutil.rmtree(project.root / ".kb/cache", ignore_errors=True)
+    return project
+
+
+def damage_last_record(root: Path) -> None:
+    (journal,) = (root / BRANCHES / "main").glob("journal-*.jsonl")
+    lines = journal.read_bytes().splitlines(keepends=True)
+    lines[-1] = lines[-1].replace(b"Title of C", b"Title of X")
+    journal.write_bytes(b"".join(lines))
+
+
+def test_what_lies_before_a_damage_is_still_answered_and_the_rest_refused(three):
+    damage_last_record(three.root)
+    with agent(three.root) as found:
+        assert [one["id"] for one in found.call("kb_query", at=2)["entities"]] == ["A", "B"]
+        assert found.call("kb_history", action="show", seq=2)["operations"][0]["id"] == "B"
+        [difference] = found.call("kb_history", action="diff", seq=1, to=2)["entities"]
+        assert difference["id"] == "B"
+        for arguments in ({"action": "show", "seq": 3}, {"action": "diff", "seq": 1}, {"action": "log"}):
+            assert found.refused("kb_history", **arguments)["code"] == "journal_corrupt"
+        assert found.refused("kb_query", at=3)["code"] == "journal_corrupt"
+        assert found.refused("kb_query")["code"] == "journal_corrupt"
+
+
+@pytest.mark.parametrize(("arguments", "is_error"), [({}, False), ({"from": "NOPE"}, True)])
+def test_records_that_were_seen_and_are_missing_are_told_once(three, arguments, is_error):
+    root = three.root
+    shutil.copytree(root / BRANCHES, root.parent / "saved")
+    with agent(root) as found:
+        found.call("kb_upsert", entities=[entity("D")])
+        assert "note" not in found.call("kb_query")
+        shutil.rmtree(root / BRANCHES)
+        shutil.copytree(root.parent / "saved", root / BRANCHES)
+        result = found.result("kb_query", arguments)
+        assert result.is_error is is_error
+        assert answer_of(result)["note"].startswith("Record 4 ")
+        assert "note" not in found.call("kb_query")
