@@ -1,0 +1,51 @@
+"""How long does a full replay take, against decoding the same lines with msgspec and loading them into DuckDB in bulk?
+
+A replay verifies each record against the one before, folds it into the state, and leaves a view with its history and
+its indexes on disk. The floor does none of that.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from benchmarks.measure import Sample, in_turns
+from benchmarks.place import Place
+from benchmarks.table import Row
+
+
+def run(place: Place) -> list[Row]:
+    """Measure opening a store whose cache was deleted."""
+    count = place.sizes.records
+    root = place.copy_of(place.store(count), "replayed")
+    [journal] = (root / ".kb" / "branches" / "main").glob("journal-*.jsonl")
+
+    def replay() -> Sample:
+        shutil.rmtree(root / ".kb" / "cache" / "main", ignore_errors=True)
+        return place.python("-m", "benchmarks.full_replay", str(root))
+
+    def floor() -> Sample:
+        return place.python("-m", "benchmarks.floor_journal", str(journal))
+
+    kb, below = in_turns(replay, floor, rounds=place.sizes.long_rounds)
+    size = f"{count:,} records"
+    return [Row("full replay / decode and load in bulk", size, kb, below, 2.5, kb.peak_bytes)]
+
+
+def main(root: str) -> None:
+    """Open the store of a repository, in this process."""
+    import os
+
+    from kbcore.clock import SystemClock
+    from kbcore.storage.fs import RealFs
+    from kbcore.workspace import Machine, StorePool, open_workspace
+
+    workspace = open_workspace(Path(root), Machine(RealFs(), SystemClock(), os.environ), StorePool())
+    with workspace.store("main").view() as view:
+        if view.seq != workspace.store("main").head().seq:
+            raise SystemExit("the view is not at the head")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

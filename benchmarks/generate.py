@@ -1,0 +1,175 @@
+"""Makes the documents and the records that are measured: the same ones for the same number, everywhere.
+
+Words, tags and what links lead to are skewed as in real projects: a few are everywhere, most are rare.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kbcore.record import VOCABULARY, Operation, PutNode, Record, StateLink
+
+SEED = 20261120
+_WORDS = re.findall(
+    r"\w+",
+    "account address alert amount archive audit balance batch booking branch cache card cart catalogue change channel "
+    "checkout claim client code contract copy country courier credit currency customer date deadline default delivery "
+    "deposit device discount document draft duty error event export factor failure fee field file filter form gateway "
+    "group guest handover history holiday import index invoice item journal key label language ledger limit line link "
+    "list location lock log mail manager map market member merge message method migration minute mode month name "
+    "notice number offer operator option order origin owner page parcel part partner password payment period person "
+    "phone place plan policy port price print process product profile proof provider queue quota rate reason receipt "
+    "record refund region release reminder report request reserve result retry return review role route rule schedule "
+    "search session setting share shelf shop signal site slot source stage stamp status step stock store stream table "
+    "tariff task tax team template term ticket time token total track trade transfer trial unit update upload user "
+    "value vendor version view visit voucher wallet warehouse warning week weight window worker year zone",
+)
+_VERBS = ("accept", "allow", "ask", "block", "cancel", "check", "close", "confirm", "copy", "count", "hide", "keep")
+_TAGS = ("api", "billing", "ui", "security", "mobile", "reports", "search", "legal", "data", "ops", "partners", "beta")
+_OWNERS = ("ana", "ben", "chidi", "dora", "emre", "fatou")
+_PRIORITIES = ("should", "could", "should", "must", "should", "wont", "could", "should", "could", "should")
+_FORGOTTEN = 20
+"""Of what must be covered, one in so many is not: `kb check` has something to find."""
+_FOLDERS = {"req": "requirements", "test": "tests", "scenario": "scenarios", "adr": "adr"}
+_SHARES = (("req", 45), ("test", 35), ("scenario", 15), ("adr", 5))
+_PREFIXES = {"req": "REQ", "test": "TEST", "scenario": "SCN", "adr": "ADR"}
+
+
+def write_documents(root: Path, count: int) -> int:
+    """Write ``count`` Markdown documents below ``docs/``, each with one link; return the bytes written."""
+    rng = random.Random(SEED)
+    written = 0
+    for type_, shares in _SHARES:
+        (root / "docs" / _FOLDERS[type_]).mkdir(parents=True, exist_ok=True)
+        for number in range(1, _amount(count, shares, type_) + 1):
+            text = _document(rng, type_, number, count)
+            path = root / "docs" / _FOLDERS[type_] / f"{_PREFIXES[type_].lower()}-{number:05d}.md"
+            written += path.write_bytes(text.encode())
+    return written
+
+
+def document_id(count: int) -> str:
+    """Return the id of a requirement in the middle of ``count`` documents."""
+    return _id("req", _amount(count, 45, "req") // 2)
+
+
+def records(count: int, start: int = 1) -> Iterator[Record]:
+    """Yield the records ``start`` to ``start + count - 1``; each brings one entity and one edge to an earlier one."""
+    for seq in range(start, start + count):
+        rng = random.Random(SEED + seq)
+        yield Record(
+            schema=VOCABULARY,
+            changeset_id=f"{rng.getrandbits(128):032x}",
+            digest=f"{rng.getrandbits(256):064x}",
+            at=record_time(seq),
+            actor="agent/1.0",
+            source="mcp:agent",
+            tool="kb/bench",
+            ops=_operations(rng, seq),
+            message=f"add {entity_id(seq)}",
+        )
+
+
+def record_time(seq: int) -> str:
+    """Return the time of a record: one a second from the beginning of 2026; 0 is when the store was made."""
+    minutes, second = divmod(seq, 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    return f"2026-01-{days + 1:02d}T{hour:02d}:{minute:02d}:{second:02d}.000000Z"
+
+
+def entity_id(seq: int) -> str:
+    """Return the id of the entity that a record brings: every third one is a test, the others are requirements."""
+    return f"{'TEST' if seq % 3 == 0 else 'REQ'}-{seq:06d}"
+
+
+def changeset(key: str, target: str) -> dict[str, object]:
+    """Return the changeset of one upsert, as an agent sends it: one entity and one edge to another one."""
+    rng = random.Random(key)
+    return {
+        "changeset_id": f"bench-{key}",
+        "message": f"add {key}",
+        "entities": [
+            {"id": key, "type": "req", "title": _title(rng), "status": "open", "priority": "should", "tags": _tags(rng)}
+        ],
+        "edges": [{"type": "depends_on", "from": key, "to": target}],
+    }
+
+
+def _operations(rng: random.Random, seq: int) -> tuple[Operation, ...]:
+    key = entity_id(seq)
+    is_test = key.startswith("TEST")
+    fields = {
+        "type": "test" if is_test else "req",
+        "title": _title(rng),
+        "status": "active" if is_test else "open",
+        "tags": _tags(rng),
+        "owner": _skewed(rng, _OWNERS),
+    }
+    fields |= {"attributes.kind": "unit"} if is_test else {"priority": rng.choice(_PRIORITIES)}
+    put = PutNode(id=key, base=0, set=fields)
+    if seq == 1:
+        return (put,)
+    earlier = 1 + int((seq - 1) * rng.random() ** 2)
+    earlier -= earlier % 3 == 0
+    ends = (entity_id(earlier), key) if is_test else (key, entity_id(earlier))
+    edge = StateLink(type="verified_by" if is_test else "depends_on", from_id=ends[0], to_id=ends[1], base=0)
+    return (put, edge)
+
+
+def _document(rng: random.Random, type_: str, number: int, count: int) -> str:
+    title = _title(rng)
+    lines = [f"id: {_id(type_, number)}", f"title: {title}", f"status: {'accepted' if type_ == 'adr' else 'active'}"]
+    if type_ == "req":
+        lines.append(f"priority: {_PRIORITIES[number % len(_PRIORITIES)]}")
+    lines += [
+        f"owner: {_skewed(rng, _OWNERS)}",
+        f"tags: [{', '.join(_tags(rng))}]",
+        f"component: {_skewed(rng, _WORDS)}",
+        f"links: [{_link(rng, type_, number, count)}]",
+    ]
+    body = "\n\n".join(_paragraph(rng) for _ in range(rng.randint(2, 7)))
+    return "---\n" + "\n".join(lines) + f"\n---\n# {title}\n\n{body}\n"
+
+
+def _link(rng: random.Random, type_: str, number: int, count: int) -> str:
+    """Return what one document links to: tests and scenarios first cover what must be covered."""
+    requirements = _amount(count, 45, "req")
+    if type_ == "req":
+        if number == 1:
+            return _id("test", 1)
+        return f"{{depends_on: [{_id('req', 1 + int((number - 1) * rng.random() ** 2))}]}}"
+    must = len(_PRIORITIES) * (number - 1) + _PRIORITIES.index("must")
+    if type_ in {"test", "scenario"} and must <= requirements and number % _FORGOTTEN:
+        return _id("req", must)
+    return _id("req", 1 + int(requirements * rng.random() ** 2))
+
+
+def _amount(count: int, shares: int, type_: str) -> int:
+    others = sum(count * part // 100 for name, part in _SHARES if name != "req")
+    return count - others if type_ == "req" else count * shares // 100
+
+
+def _id(type_: str, number: int) -> str:
+    return f"{_PREFIXES[type_]}-{number:05d}"
+
+
+def _title(rng: random.Random) -> str:
+    words = [_skewed(rng, _VERBS), *(_skewed(rng, _WORDS) for _ in range(rng.randint(2, 6)))]
+    return " ".join(words).capitalize()
+
+
+def _paragraph(rng: random.Random) -> str:
+    sentences = [f"The {' '.join(_skewed(rng, _WORDS) for _ in range(rng.randint(5, 12)))}." for _ in range(4)]
+    return " ".join(sentences)
+
+
+def _tags(rng: random.Random) -> list[str]:
+    return sorted({_skewed(rng, _TAGS) for _ in range(rng.randint(1, 4))})
+
+
+def _skewed(rng: random.Random, choices: Sequence[str]) -> str:
+    return choices[int(len(choices) * rng.random() ** 2)]

@@ -1,0 +1,123 @@
+"""Timing of whole processes and of single calls, two kinds in turns, so that a noisy machine disturbs both alike.
+
+A process is timed from its start to its end, with the processor time and the peak memory that the system kept for
+it. The measuring process stays small: on Linux a child's peak counts what its parent held when it was started.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+_PEAK_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """One run: seconds by the clock, seconds of the processor, bytes of memory at the peak; None is unknown."""
+
+    wall_s: float
+    cpu_s: float | None = None
+    peak_bytes: int | None = None
+
+
+class Series(msgspec.Struct, frozen=True):
+    """All runs of one kind, in order."""
+
+    samples: tuple[Sample, ...]
+
+    @property
+    def walls_s(self) -> list[float]:
+        """Seconds by the clock, in order."""
+        return [sample.wall_s for sample in self.samples]
+
+    @property
+    def median_s(self) -> float:
+        """The run in the middle: half were faster, half slower."""
+        return statistics.median(self.walls_s)
+
+    @property
+    def cpu_s(self) -> float | None:
+        """The median of the processor's time."""
+        known = [sample.cpu_s for sample in self.samples if sample.cpu_s is not None]
+        return statistics.median(known) if known else None
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """The largest peak."""
+        return max((sample.peak_bytes for sample in self.samples if sample.peak_bytes is not None), default=None)
+
+
+Work = Callable[[], Sample]
+
+
+class ProcessFailed(Exception):
+    """A measured program ended with a status that means it did not do its work."""
+
+
+def process(
+    words: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], allowed: Collection[int] = (0,)
+) -> Sample:
+    """Run a program to its end and return what it took. Its output is thrown away.
+
+    Raises: ``ProcessFailed`` with what it wrote to standard error.
+    """
+    with tempfile.TemporaryFile() as said:
+        start = time.perf_counter()
+        child = subprocess.Popen(
+            [str(word) for word in words],
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+        )
+        sample, status = ended(child, start)
+        if status not in allowed:
+            said.seek(0)
+            text = said.read().decode(errors="replace")[-2000:]
+            raise ProcessFailed(f"{' '.join(map(str, words))} ended with status {status}: {text}")
+    return sample
+
+
+def ended(child: subprocess.Popen[bytes], start: float) -> tuple[Sample, int]:
+    """Wait for a child and return what it took since ``start`` (of ``time.perf_counter``), and its status."""
+    _, status, usage = os.wait4(child.pid, 0)
+    wall_s = time.perf_counter() - start
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return Sample(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _PEAK_UNIT_BYTES), child.returncode
+
+
+def together(*samples: Sample) -> Sample:
+    """Return several runs, one after the other, as one."""
+    return Sample(
+        sum(sample.wall_s for sample in samples),
+        sum(sample.cpu_s or 0.0 for sample in samples),
+        max(sample.peak_bytes or 0 for sample in samples),
+    )
+
+
+def call(work: Callable[[], object]) -> Sample:
+    """Run a function in this process and return what it took by the clock."""
+    start = time.perf_counter()
+    work()
+    return Sample(time.perf_counter() - start)
+
+
+def in_turns(*works: Work, rounds: int, warm_ups: int = 1) -> tuple[Series, ...]:
+    """Run each kind of work once, then each again, and so on; the warm-ups are not counted."""
+    for _ in range(warm_ups):
+        for work in works:
+            work()
+    taken: list[list[Sample]] = [[] for _ in works]
+    for _ in range(rounds):
+        for samples, work in zip(taken, works, strict=True):
+            samples.append(work())
+    return tuple(Series(tuple(samples)) for samples in taken)

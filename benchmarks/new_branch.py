@@ -1,0 +1,102 @@
+"""Does a new branch take the same time whatever the length of its history, apart from the active segment?
+
+The store of a new branch is a copy of the default branch's, history included; what is sealed is linked. The active
+segment is copied, synced and proven, so it has a row of its own: against copying and syncing the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.measure import Sample, Series, call, in_turns
+from benchmarks.place import Place
+from benchmarks.table import Row
+from tests.support.repos import git
+
+if TYPE_CHECKING:
+    from kbcore.workspace import Workspace
+
+_AT_MOST = 1.1
+"""The same time, with room for the noise of the disk."""
+
+
+def run(place: Place) -> list[Row]:
+    """Measure the first use of branch after branch, in a process that does nothing else."""
+    many, few = place.sizes.records, place.sizes.few_records
+    stores = [place.compacted_store(many), place.compacted_store(few), place.store(many)]
+    copies = [place.copy_of(root, f"branching-{number}") for number, root in enumerate(stores)]
+    taken = place.answer("-m", "benchmarks.new_branch", str(place.sizes.rounds), *map(str, copies))
+    sealed, short, active, copied = (Series(tuple(Sample(wall_s) for wall_s in kind)) for kind in taken)
+    git(copies[0], "branch", "measured")
+    peak = place.kb(copies[0], "branch", "ensure", "measured").peak_bytes
+    length = _active_segment(copies[2]).stat().st_size
+    return [
+        Row(f"new branch / the same of {few:,} records", f"{many:,} records, sealed", sealed, short, _AT_MOST, peak),
+        Row(
+            "new branch / copy and sync the same bytes", f"{length / 2**20:.0f} MiB active", active, copied, None, None
+        ),
+    ]
+
+
+def main(rounds: int, *roots: str) -> None:
+    """Print the seconds of each kind, round by round: both sealed stores, the active segment, and its floor."""
+    from kbcore.clock import SystemClock
+    from kbcore.storage.fs import RealFs
+    from kbcore.workspace import Machine, StorePool, open_workspace
+
+    machine = Machine(RealFs(), SystemClock(), os.environ)
+    many, few, active = (Branching(open_workspace(Path(root), machine, StorePool())) for root in roots)
+    source = _active_segment(Path(roots[-1]))
+    target = source.with_name("copy")
+    taken = [
+        *in_turns(many.branch, few.branch, rounds=rounds),
+        *in_turns(active.branch, lambda: copy_synced(source, target), rounds=rounds),
+    ]
+    print(json.dumps([series.walls_s for series in taken]))
+
+
+class Branching:
+    """Gives a repository branch after branch, and takes each away again."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._number = 0
+
+    def branch(self) -> Sample:
+        """Make the store of a new branch; what was written before is on the disk by then."""
+        from kbcore import branches
+
+        self._number += 1
+        name = f"branch-{self._number}"
+        os.sync()
+        sample = call(lambda: branches.ensure(self._workspace, name))
+        for folder in (self._workspace.directory_of(name), self._workspace.cache_of(name)):
+            shutil.rmtree(folder)
+        return sample
+
+
+def copy_synced(source: Path, target: Path) -> Sample:
+    """Copy a file and make the copy durable, then remove it."""
+
+    def copy() -> None:
+        shutil.copyfile(source, target)
+        with target.open("rb+") as file:
+            os.fsync(file.fileno())
+
+    os.sync()
+    sample = call(copy)
+    target.unlink()
+    return sample
+
+
+def _active_segment(root: Path) -> Path:
+    return max((root / ".kb" / "branches" / "main").glob("journal-*.jsonl"))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), *sys.argv[2:])

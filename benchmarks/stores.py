@@ -1,0 +1,81 @@
+"""Makes stores of many records through KB's own core, without syncs: preparation, in a process of its own.
+
+``python -m benchmarks.stores fill DIR COUNT`` makes a repository with a store of so many records and its view;
+``compact DIR`` seals them under a snapshot; ``grow DIR COUNT`` adds more records, which the view has not seen.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from benchmarks import generate
+from kbcore import git, record
+from kbcore.clock import SystemClock
+from kbcore.init import lay_out
+from kbcore.storage import journal
+from kbcore.upkeep import compacting
+from kbcore.workspace import Machine, StorePool, Workspace, open_workspace
+from tests.support.faultfs import NoSyncFs
+from tests.support.repos import make_repository
+
+BRANCH = "main"
+
+
+class _Beginning:
+    """A clock that stands where the records' times begin, so that none of them goes back."""
+
+    def __init__(self) -> None:
+        clock = SystemClock()
+        self.epoch_ns = clock.epoch_ns
+        self.monotonic_s = clock.monotonic_s
+        self.sleep = clock.sleep
+
+    def now(self) -> str:
+        return generate.record_time(0)
+
+
+def machine() -> Machine:
+    """Return a machine without syncs, on which it is the beginning of 2026."""
+    return Machine(NoSyncFs(), _Beginning(), os.environ)
+
+
+def workspace_of(root: Path) -> Workspace:
+    """Return the workspace of a repository on that machine."""
+    return open_workspace(root, machine(), StorePool())
+
+
+def fill(root: Path, count: int) -> None:
+    """Make a repository with a KB whose main branch has ``count`` records, and publish its view."""
+    make_repository(root, branch=BRANCH)
+    lay_out(git.find_repository(root), machine(), StorePool(), BRANCH)
+    grow(root, count)
+    with workspace_of(root).store(BRANCH).view():
+        pass
+
+
+def grow(root: Path, count: int) -> None:
+    """Append ``count`` records to the journal, and nothing else."""
+    workspace = workspace_of(root)
+    fs, clock = workspace.machine.fs, workspace.machine.clock
+    with journal.writing(fs, workspace.directory_of(BRANCH), clock) as writer:
+        for one in generate.records(count, writer.head.seq + 1):
+            writer.append(record.encode(one), one.at)
+
+
+def compact(root: Path) -> None:
+    """Write the snapshot at the head and seal the journal so far."""
+    compacting.compact(workspace_of(root), BRANCH)
+
+
+def main(action: str, root: str, *counts: str) -> None:
+    """Do one of the three."""
+    if action == "compact":
+        compact(Path(root))
+    else:
+        {"fill": fill, "grow": grow}[action](Path(root), int(counts[0]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
