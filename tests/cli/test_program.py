@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -58,7 +59,7 @@ def test_a_reader_that_goes_away_ends_the_program_quietly(project):
 
 
 def test_head_and_a_slow_reader_see_no_message(project):
-    command = " ".join([*program(), "query", "--limit", "1000", "--json"])
+    command = shlex.join([*program(), "query", "--limit", "1000", "--json"])
     shell = subprocess.run(
         ["sh", "-c", f"{command} | head -c 100; {command} | (sleep 0.3; cat) | wc -c"],
         cwd=project, env=environment(), capture_output=True, text=True, check=True,
@@ -70,7 +71,7 @@ def test_head_and_a_slow_reader_see_no_message(project):
 def test_a_full_or_closed_standard_output_is_a_failure_that_is_told(project):
     for target, reason in (("> /dev/full", "No space left"), (">&-", "closed")):
         shell = subprocess.run(
-            ["sh", "-c", f"{' '.join(program())} query --json {target}"],
+            ["sh", "-c", f"{shlex.join(program())} query --json {target}"],
             cwd=project, env=environment(), capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert shell.returncode == 74
@@ -137,7 +138,7 @@ def test_as_a_module_it_is_the_same_program(project):
 
 def test_completion_is_installed_for_the_shell_that_asks(tmp_path):
     env = environment({"HOME": str(tmp_path)})
-    command = f"{' '.join(program())} --install-completion; true"
+    command = f"{shlex.join(program())} --install-completion; true"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
     assert "bash completion installed" in done.stdout, done
     scripts = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]

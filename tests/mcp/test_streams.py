@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import time
@@ -281,7 +282,7 @@ def test_hostile_text_leaves_only_as_escapes(started):
 
 def test_without_streams_the_server_says_so(project):
     ended = subprocess.run(
-        f"exec {' '.join(SERVER)} <&-",
+        f"exec {shlex.join(SERVER)} <&-",
         shell=True,
         capture_output=True,
         env=server_env(),
