@@ -24,16 +24,17 @@ _CURSOR: Final = re.compile(r"part\.(\d{1,18})\.(\d{1,18})")
 def cut_entity(entity: Payload, room: int) -> tuple[Payload, list[Payload]]:
     """Return an entity that takes at most so many characters, and what was cut from it.
 
-    Short values stay whole; the long ones share what is left. Members beyond all room are left out, and named.
+    The id comes first and is never cut; its length has a limit of its own. Short values stay whole; the long ones
+    share what is left. Members beyond all room are left out, and named.
     """
-    whole = list(_values(entity))
+    whole = sorted(_values(entity), key=lambda one: one[0] != "id")
     keys = sum(_key_chars(field) for field, _ in whole)
     share = max(_MIN_VALUE_CHARS, _share(sorted(length_of(value) for _, value in whole), room - keys - _BRACES_CHARS))
     left = room - _BRACES_CHARS
     kept: Payload = {}
     cuts: list[Payload] = []
     for field, value in whole:
-        shown = value if length_of(value) <= share else _shortened(value, share)
+        shown = value if field == "id" or length_of(value) <= share else _shortened(value, share)
         needed = _key_chars(field) + length_of(shown)
         if needed > left:
             cuts.append({"field": field, "characters": len(_plain(value)), "shown": 0})

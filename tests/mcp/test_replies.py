@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore import errors
+from kbcore import errors, limits
 from kbcore.errors import KBError
 from kbmcp import hints, replies
 from kbmcp.cutting import cut_entity, part_of
@@ -26,7 +26,7 @@ values = st.recursive(
 )
 names = st.text(st.characters(codec="ascii", categories=["Ll"]), min_size=1, max_size=8)
 entities = st.fixed_dictionaries(
-    {"id": st.text(max_size=200), "title": texts.map(lambda text: text * 50)},
+    {"id": st.text(max_size=limits.MAX_ID_CHARS), "title": texts.map(lambda text: text * 50)},
     optional={
         "tags": st.lists(texts, max_size=60),
         "attributes": st.dictionaries(names, values | texts.map(lambda text: text * 100), max_size=40),
@@ -72,7 +72,8 @@ def test_an_entity_is_cut_to_its_room_and_every_cut_is_named(entity, room):
         return found | {f"attributes.{name}": value for name, value in shown.get("attributes", {}).items()}
 
     whole, shown = flat(entity), flat(kept)
-    assert shown["id"] == entity["id"] or "id" in named
+    assert shown["id"] == entity["id"]
+    assert "id" not in named
     assert {name: value for name, value in whole.items() if name not in named} == {
         name: value for name, value in shown.items() if name not in named
     }
