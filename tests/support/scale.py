@@ -1,0 +1,22 @@
+"""How much of a fault test is run: a slice in the everyday suite, all of it on every merge, without end in a soak.
+
+``KB_FAULT`` says which (``slice``, ``merge`` or ``soak``); ``KB_FAULT_SEED`` replays a run; in a soak
+``KB_FAULT_ROUND`` gives each round other seeds.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+SCALE: Final = os.environ.get("KB_FAULT", "slice")
+SEED: Final = int(os.environ.get("KB_FAULT_SEED", "20261121")) + int(os.environ.get("KB_FAULT_ROUND", "0"))
+"""What all random choices of the fault tests begin with."""
+
+if SCALE not in {"slice", "merge", "soak"}:
+    raise ValueError(f"KB_FAULT is {SCALE!r}; use slice, merge or soak")
+
+
+def tries(of_slice: int, of_merge: int, of_soak: int = 0) -> int:
+    """Return how many points to try; in a soak each round tries at least as many as on a merge."""
+    return {"slice": of_slice, "merge": of_merge, "soak": of_soak or of_merge}[SCALE]
