@@ -5,6 +5,7 @@ The journal decides: a view that does not lead to the head is built anew, and wh
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -12,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from kbcore import replay
-from kbcore.errors import Damaged, ViewDamaged
+from kbcore.errors import Damaged, HistoryPruned, ViewDamaged
 from kbcore.state import Changes
 from kbcore.storage import journal
 from kbcore.storage.fs import Fs
@@ -22,7 +23,7 @@ from kbcore.view.basis import Basis
 from kbcore.view.fold import Entry
 from kbcore.view.past import pruned
 from kbcore.view.view import View
-from kbcore.viewcache import ViewCache, is_ahead
+from kbcore.viewcache import ViewCache, is_ahead, is_usable
 
 T = TypeVar("T")
 
@@ -35,6 +36,8 @@ class BranchView:
         self._directory = directory
         self._cache = cache
         self._view: View | None = None
+        self._turn = threading.RLock()
+        self._is_asked = False
 
     @property
     def notices(self) -> list[str]:
@@ -42,27 +45,55 @@ class BranchView:
         return self._cache.notices
 
     def close(self) -> None:
-        """Let go of the view."""
-        if self._view is not None:
-            self._view.close()
-            self._view = None
+        """Let go of the view, unless a request is using it: it is then kept."""
+        if not self._turn.acquire(blocking=False):
+            return
+        try:
+            if not self._is_asked:
+                self._drop()
+        finally:
+            self._turn.release()
 
     def ask(self, head: Head, use: Callable[[View], T]) -> T:
-        """Return ``use(view)`` on a view of this head, if need be on one that is built anew.
+        """Return ``use(view)`` on a view of this head, or of a later one that others have published meanwhile.
+
+        If need be the view is built anew. One thread at a time.
 
         Raises: what reading the journal raises.
         """
-        try:
-            return use(self._at(head))
-        except ViewDamaged:
-            self.close()
-            self._cache.discard()
-            return use(self._at(head))
+        with self._turn:
+            was_asked, self._is_asked = self._is_asked, True
+            try:
+                return use(self._at(head))
+            except ViewDamaged:
+                self._drop()
+                self._cache.discard()
+                return use(self._at(head))
+            finally:
+                self._is_asked = was_asked
 
     def adopt(self, entry: Entry, changes: Changes, head: Head) -> None:
-        """Take in a record that this process has just committed on the head that it asked for last."""
-        if self._view is not None:
-            self._view.adopt(entry, changes, basis_of(head))
+        """Take in a record that this process has just committed, unless another thread has read it already."""
+        with self._turn:
+            if self._view is not None and self._view.seq == entry.seq - 1:
+                self._view.adopt(entry, changes, basis_of(head))
+
+    def publish_when_due(self) -> None:
+        """Write the view into the cache if its tail has grown long enough; never while the branch is locked.
+
+        What was answered stands, whatever becomes of the cache: a view that cannot be read any more is let go.
+        """
+        with self._turn:
+            if self._view is None or not self._cache.is_due(self._view):
+                return
+            try:
+                self._cache.publish(self._view)
+            except ViewDamaged:
+                self._drop()
+            except BaseException:
+                # Between two bases it would show some rows twice.
+                self._drop()
+                raise
 
     def until(self, head: Head, seq: int) -> View:
         """Return another view, in memory, that is folded up to a seq and no further.
@@ -77,23 +108,45 @@ class BranchView:
         return self._cache.build_in_memory(start, entries, basis)
 
     def _at(self, head: Head) -> View:
-        view = self._view
-        if view is None or not self._cache.is_usable(view.basis, head):
-            if view and is_ahead(view.basis, head):
-                self._cache.note(view.basis, head)
-            self.close()
-            self._view = view = self._cache.open(head) or self._build(head)
+        view, head = self._fitting(head)
+        self._view = view = view or self._build(head)
         try:
             self._catch_up(view, head)
-        except Damaged:
+        except (Damaged, HistoryPruned) as error:
+            if isinstance(error, HistoryPruned) and view.basis.store_id == head.store_id:
+                self._drop()
+                raise
             self._view = view = self._built_instead(view, head)
         except BaseException:
             # What was taken in by half would be taken in twice.
-            self.close()
+            self._drop()
             raise
-        if self._cache.is_due(view):
-            self._cache.publish(view)
         return view
+
+    def _fitting(self, head: Head) -> tuple[View | None, Head]:
+        """Return a view that can become one of this head, if there is any, and the head that it is to become one of.
+
+        A view that is ahead of the head may come from a writer who was faster than this reader: only one that is
+        ahead of the head of this moment knows of records that were lost.
+        """
+        for is_published in (False, True):
+            view = self._cache.open() if is_published else self._view
+            if view is None:
+                continue
+            if is_ahead(view.basis, head):
+                head = journal.read_head(self._fs, self._directory)
+            if is_usable(view.basis, head):
+                return view, head
+            view.close()
+            self._view = None
+            if is_ahead(view.basis, head):
+                (self._cache.set_aside if is_published else self._cache.note)(view.basis, head)
+        return None, head
+
+    def _drop(self) -> None:
+        if self._view is not None:
+            self._view.close()
+            self._view = None
 
     def _catch_up(self, view: View, head: Head) -> None:
         basis = view.basis
@@ -108,10 +161,11 @@ class BranchView:
 
         Raises: ``JournalCorrupt``, ``JournalTruncated`` when it is the journal that is wrong.
         """
-        self.close()
+        self._drop()
         for _ in journal.scan(self._fs, self._directory, head):
             continue
-        self._cache.set_aside(view.basis, head)
+        if view.basis.store_id == head.store_id:
+            self._cache.set_aside(view.basis, head)
         return self._build(head)
 
     def _build(self, head: Head) -> View:
@@ -129,4 +183,6 @@ class BranchView:
 def basis_of(head: Head) -> Basis:
     """Return what a view that is folded up to this head stands on."""
     tip = head.head
-    return Basis(head.lineage, tip.seq, tip.hash, tip.at, tip.file, tip.length, replay.history_from(head))
+    return Basis(
+        head.store_id, head.lineage, tip.seq, tip.hash, tip.at, tip.file, tip.length, replay.history_from(head)
+    )

@@ -17,7 +17,7 @@ from kbcore import answers, limits, record
 from kbcore.answers import Outcome
 from kbcore.branchview import BranchView
 from kbcore.clock import Clock
-from kbcore.errors import ChangesetIdReused, LimitExceeded
+from kbcore.errors import ChangesetIdReused, LimitExceeded, StorageError, UnknownBranch
 from kbcore.record import Operation, Record
 from kbcore.state import Changes, Stamp
 from kbcore.storage import journal
@@ -47,6 +47,8 @@ class Request(msgspec.Struct, frozen=True):
     message: str = ""
     dry_run: bool = False
     limit_bytes: int = limits.MAX_CHANGESET_BYTES
+    lock_wait_s: float = limits.LOCK_WAIT_S
+    """How long to wait for other writers, by the configuration in force."""
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -65,10 +67,9 @@ Planner = Callable[[View, Stamp], Draft]
 class BranchStore:
     """The store of one branch. Make one per branch and keep it: its view then only takes in what is new."""
 
-    def __init__(self, fs: Fs, clock: Clock, directory: Path, cache: ViewCache, *, lock_wait_s: float) -> None:
+    def __init__(self, fs: Fs, clock: Clock, directory: Path, cache: ViewCache) -> None:
         self._fs = fs
         self._clock = clock
-        self._lock_wait_s = lock_wait_s
         self._seen = BranchView(fs, directory, cache)
         self.directory = directory
 
@@ -93,11 +94,9 @@ class BranchStore:
 
         A view that turns out to be damaged is thrown away, built anew and asked again.
         """
-        return journal.reading(self._fs, self.directory, lambda head: self._seen.ask(head, use))
-
-    def view(self) -> View:
-        """Return a view of the last acknowledged head. What is read through ``read`` survives a damaged cache."""
-        return self.read(lambda view: view)
+        answer = self._ask(use)
+        self._seen.publish_when_due()
+        return answer
 
     def view_until(self, seq: int) -> View:
         """Return a view in memory of the state at an earlier seq, from the journal's part up to there alone.
@@ -144,9 +143,27 @@ class BranchStore:
                     self._first_answer(head, request, branch) or self._planned(author, request, plan, head, branch)[0]
                 ),
             )
-        with journal.writing(
-            self._fs, self.directory, self._clock, wait_s=self._lock_wait_s, command=author.tool
-        ) as writer:
+        try:
+            # Building a view and publishing one take longer than a commit by far, and need no lock.
+            self._ask(lambda _: None)
+            outcome = self._committed(author, request, plan, guard, branch=branch)
+        except (StorageError, UnknownBranch):
+            # git may have renamed the branch meanwhile, and its store goes by the new name: the guard says so.
+            if guard:
+                guard()
+            raise
+        self._seen.publish_when_due()
+        return outcome
+
+    def _ask(self, use: Callable[[View], T]) -> T:
+        return journal.reading(self._fs, self.directory, lambda head: self._seen.ask(head, use))
+
+    def _committed(
+        self, author: Author, request: Request, plan: Planner, guard: Callable[[], None] | None, *, branch: str
+    ) -> Outcome:
+        """Plan and append under the branch lock."""
+        wait_s = request.lock_wait_s
+        with journal.writing(self._fs, self.directory, self._clock, wait_s=wait_s, command=author.tool) as writer:
             mended = writer.recovery.sentences()
             first = self._first_answer(writer.head, request, branch)
             if first:
@@ -154,7 +171,9 @@ class BranchStore:
             outcome, draft, stamp = self._planned(author, request, plan, writer.head, branch)
             if not draft.ops or not draft.changes:
                 return _told(outcome, mended)
-            raw, written = self._encode(author, request, draft, stamp, outcome, mended)
+            raw, written = self._encode(
+                author, request, draft, stamp, changeset_id=outcome.changeset_id, repair=" ".join(mended)
+            )
             if len(raw) > request.limit_bytes:
                 raise LimitExceeded(
                     f"The changeset makes a record of {len(raw)} bytes; the limit is {request.limit_bytes}. "
@@ -192,19 +211,13 @@ class BranchStore:
         )
         return outcome, draft, stamp
 
-    def _encode(  # noqa: PLR0917 - the parts of one record
-        self,
-        author: Author,
-        request: Request,
-        draft: Draft,
-        stamp: Stamp,
-        outcome: Outcome,
-        repaired: list[str],
+    def _encode(
+        self, author: Author, request: Request, draft: Draft, stamp: Stamp, *, changeset_id: str, repair: str
     ) -> tuple[bytes, Record]:
         wall = self._clock.now()
         written = Record(
             schema=record.VOCABULARY,
-            changeset_id=outcome.changeset_id,
+            changeset_id=changeset_id,
             digest=request.digest,
             at=stamp.at,
             actor=author.actor,
@@ -216,7 +229,7 @@ class BranchStore:
             edges_unchanged=draft.edges_unchanged,
             warnings=draft.warnings,
             clock=wall if wall < stamp.at else "",
-            repair=" ".join(repaired),
+            repair=repair,
         )
         return record.encode(written), written
 

@@ -38,8 +38,8 @@ def run(
 
 
 def _tell(session: Session, done: CompactAnswer) -> None:
-    from kbcli.render import visible
     from kbcli.wording import size
+    from kbcore.visible import visible
 
     output = session.output
     what = f"sealed, with a snapshot of {size(done.snapshot_bytes)}" if done.sealed else "nothing to seal"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kbcli.context import Session
     from kbcli.render import Style
     from kbcore.upkeep.doctor import Diagnosis
+    from kbcore.upkeep.repair import Repaired
 
 
 def run(
@@ -21,14 +22,18 @@ def run(
         bool,
         typer.Option("--rebuild-head", help="Make a new head file out of the journal, after a copy of the store."),
     ] = False,
+    rebuild_snapshots: Annotated[
+        bool,
+        typer.Option("--rebuild-snapshots", help="Make damaged snapshots anew, after a copy of the store."),
+    ] = False,
 ) -> int:
     """Diagnose the installation, with a remedy for every finding. Writes nothing, unless told to.
 
     Looks at every branch. Ends with the status of the first error that it finds.
     """
     session = session_of(ctx)
-    if rebuild_head:
-        return _rebuild(session)
+    if rebuild_head or rebuild_snapshots:
+        return _repair(session, rebuild_head=rebuild_head, rebuild_snapshots=rebuild_snapshots)
     return _diagnose(session)
 
 
@@ -48,8 +53,8 @@ def _diagnose(session: Session) -> int:
 
 
 def _tell(session: Session, found: Diagnosis) -> None:
-    from kbcli.render import visible, visible_lines
     from kbcli.wording import counted
+    from kbcore.visible import visible, visible_lines
 
     output = session.output
     output.is_paged = True
@@ -65,31 +70,28 @@ def _tell(session: Session, found: Diagnosis) -> None:
     output.say(", ".join(said) if said else "All is well." if found.is_sound else "Not everything could be checked.")
 
 
-def _rebuild(session: Session) -> int:
+def _repair(session: Session, *, rebuild_head: bool, rebuild_snapshots: bool) -> int:
+    """Carry out the repairs that were asked for: the head first, because all else needs it."""
     from kbcli import exits
-    from kbcli.context import TOOL
-    from kbcli.render import visible
     from kbcore import branches
-    from kbcore.storage import rebuild, verify
+    from kbcore.upkeep import repair
+    from kbcore.visible import visible
 
-    output, workspace, machine = session.output, session.workspace, session.machine
+    output, workspace = session.output, session.workspace
     branch = branches.choose(workspace, session.named_branch).branch
-    directory = workspace.directory_of(branch)
-    proof = verify.prove(machine.fs, directory)
-    if proof.is_sound:
-        if output.is_json:
-            output.document({"branch": branch, "rebuilt": False, "seq": proof.head.seq if proof.head else None})
-        output.say(visible(f"{branch}: the head is sound; nothing was done."))
-        return exits.DONE
-    done = rebuild.rebuild_head(
-        machine.fs, directory, machine.clock, branch=branch, wait_s=workspace.config.lock_wait_s, command=TOOL
-    )
+    made: dict[str, Repaired] = {}
+    if rebuild_head:
+        made["the head is"] = repair.rebuild_head(workspace, branch, session.author)
+    if rebuild_snapshots:
+        made["the snapshots are"] = repair.rebuild_snapshots(workspace, branch, session.author)
     if output.is_json:
-        answer = {"branch": branch, "rebuilt": True, "seq": done.head.seq, "copy": done.copy, "unproven": done.unproven}
-        output.document(answer)
+        output.document({"branch": branch, "repairs": [one.as_json() for one in made.values()]})
         return exits.DONE
-    output.say(visible(f"{branch}: the head was made anew, at seq {done.head.seq}."))
-    output.say(visible(f"The store as it was is in {done.copy}."))
-    for doubt in done.unproven:
-        output.warn(visible(doubt))
+    for subject, one in made.items():
+        for sentence in one.done or [f"{subject} sound; nothing was done."]:
+            output.say(visible(f"{branch}: {sentence}"))
+        if one.copy:
+            output.say(visible(f"The store as it was is in {one.copy}."))
+        for doubt in one.doubts:
+            output.warn(visible(doubt))
     return exits.DONE

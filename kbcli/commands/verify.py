@@ -36,12 +36,14 @@ def run(ctx: typer.Context) -> int:
 
 
 def _tell(session: Session, proof: Verified) -> None:
-    from kbcli.render import visible
     from kbcli.wording import counted, problem_line
+    from kbcore.visible import visible
 
     output = session.output
     for finding in proof.findings:
-        line = problem_line(finding.file, max(finding.line, 0), finding.message, finding.remedy)
+        # What the storage layer finds names its place by itself.
+        place = "" if finding.file in finding.message else finding.file
+        line = problem_line(place, max(finding.line, 0) if place else 0, finding.message, finding.remedy)
         if finding.severity in {"error", "not_checked"}:
             output.error(line)
         elif finding.severity == "warning":
@@ -51,5 +53,7 @@ def _tell(session: Session, proof: Verified) -> None:
     records = counted(proof.records, "record")
     if proof.is_sound:
         output.say(visible(f"{proof.branch} at seq {proof.seq}: sound ({records} checked)."))
+    elif proof.good_seq == proof.seq:
+        output.say(visible(f"{proof.branch} at seq {proof.seq}: every record is good ({records} checked); see above."))
     else:
         output.say(visible(f"{proof.branch}: damaged; good up to seq {proof.good_seq} ({records} checked)."))

@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 
 from kbcore.clock import Clock
-from kbcore.errors import CommitUncertain, SnapshotCorrupt, StorageError
-from kbcore.storage import damage, files, head, layout, places, scan
+from kbcore.errors import CommitUncertain, StorageError
+from kbcore.storage import damage, files, head, layout, places, scan, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Origin, Segment, SnapshotRef, Tip
 
@@ -104,9 +104,9 @@ def _copy(fs: Fs, source: Path, of: Head, target: Path, branch: str) -> Head:
     )
     with _building(fs, target) as place:
         for segment in of.segments[:-1]:
-            _share(fs, source, place, segment)
+            _share(fs, source, place, of, segment)
         for ref in of.snapshots:
-            _share(fs, source, place, ref)
+            _share(fs, source, place, of, ref)
         active = of.head.file
         if files.read_size(fs, source / active) is None:
             raise scan.vanished(fs, source, active)
@@ -119,17 +119,22 @@ def _copy(fs: Fs, source: Path, of: Head, target: Path, branch: str) -> Head:
     return new
 
 
-def _share(fs: Fs, source: Path, place: Path, part: Segment | SnapshotRef) -> None:
+def _share(fs: Fs, source: Path, place: Path, of: Head, part: Segment | SnapshotRef) -> None:
     """Link an immutable file into the copy, or copy it where that cannot be."""
     path, target = source / part.file, place / part.file
-    length = part.length if isinstance(part, SnapshotRef) else part.sealed.length if part.sealed else 0
     size = files.read_size(fs, path)
-    if size is None:
-        raise scan.vanished(fs, source, part.file)
-    if size != length:
-        if isinstance(part, SnapshotRef):
-            raise SnapshotCorrupt(f"{path} has {size} bytes and should have {length}", data={"file": str(path)})
-        raise (damage.truncated if size < length else damage.grown)(source, part, length, size)
+    if isinstance(part, SnapshotRef):
+        length = part.length
+        if size is None:
+            raise snapshot.missing(fs, source, of, part)
+        if size != length:
+            raise snapshot.resized(source, of, part, size)
+    else:
+        length = part.sealed.length if part.sealed else 0
+        if size is None:
+            raise scan.vanished(fs, source, part.file)
+        if size != length:
+            raise (damage.truncated if size < length else damage.grown)(source, part, length, size)
     try:
         fs.link(path, target)
     except FileNotFoundError as error:

@@ -64,25 +64,19 @@ def compact(
     Raises:
         InvalidQuery: ``prune_before`` is beyond the head.
         LimitExceeded: the head file would come near its limit; pruning makes room.
-        LockTimeout, LockUnsupported, UnknownBranch, HeadDamaged, JournalCorrupt, JournalTruncated,
-            FormatTooNew: as ``journal.writing``; nothing was changed.
-        StorageFull, ReadOnlyStore, StorageError, SnapshotCorrupt: the layout is the old one.
+        other errors of ``journal.writing``: nothing was changed.
+        StorageFull, ReadOnlyStore, StorageError: the layout is the old one.
+        SnapshotCorrupt: so too; the snapshot that would stand for the pruned history is damaged.
         CommitUncertain: the layout is the old or the new one; the answers are the same either way.
     """
     with journal.writing(fs, directory, clock, wait_s=wait_s, command=command) as writer:
         old = writer.head
-        if prune_before is not None and not 1 <= prune_before <= old.seq + 1:
-            raise InvalidQuery(
-                f"cannot prune before seq {prune_before}: the head is {old.seq}",
-                hint=f"Give a seq from 1 to {old.seq + 1}.",
-            )
+        _check_seq(old, prune_before)
         whole = _sealed(fs, directory, old, fold)
-        new = whole if prune_before is None else _pruned(whole, prune_before, clock.now())
-        if prune_before is None and len(head.encode(new)) > limits.MAX_HEAD_BYTES // 2:
-            raise LimitExceeded(
-                f"{directory} has been compacted too often: its head file names {len(new.files)} files",
-                hint="Give up old history with `kb compact --prune-before SEQ`.",
-            )
+        new = _kept(directory, whole) if prune_before is None else _pruned(whole, prune_before, clock.now())
+        if new.pruned != old.pruned:
+            # From now on it is all that there is of what came before: a damaged one would be the loss of that.
+            snapshot.check(fs, directory, whole, new.snapshots[0])
         if new != old:
             _publish(fs, directory, new)
         removed, stuck, unlisted = _clean(fs, directory, new)
@@ -115,6 +109,23 @@ def _sealed(fs: Fs, directory: Path, old: Head, fold: Callable[[Head], Iterable[
         with files.explained(directory, "sync"):
             fs.fsync_dir(directory)
     return msgspec.structs.replace(old, snapshots=snapshots, segments=segments, head=tip)
+
+
+def _check_seq(of: Head, before: int | None) -> None:
+    if before is not None and not 1 <= before <= of.seq + 1:
+        raise InvalidQuery(
+            f"cannot prune before seq {before}: the head is {of.seq}", hint=f"Give a seq from 1 to {of.seq + 1}."
+        )
+
+
+def _kept(directory: Path, of: Head) -> Head:
+    """Return the head that names all history, as long as it stays small enough to be read on every request."""
+    if len(head.encode(of)) > limits.MAX_HEAD_BYTES // 2:
+        raise LimitExceeded(
+            f"{directory} has been compacted too often: its head file names {len(of.files)} files",
+            hint="Give up old history with `kb compact --prune-before SEQ`.",
+        )
+    return of
 
 
 def _pruned(of: Head, before: int, at: str) -> Head:

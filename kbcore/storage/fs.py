@@ -65,6 +65,10 @@ class Fs(Protocol):
         """Return the status of a path; of the link itself if it is one."""
         ...
 
+    def refusal_to_write(self, path: Path) -> int:
+        """Return the ``errno`` that a write to this file or directory would meet, 0 for none. Changes nothing."""
+        ...
+
     def replace(self, source: Path, target: Path) -> None:
         """Rename, replacing a file (or an empty directory) at ``target`` in one step."""
         ...
@@ -155,6 +159,12 @@ class RealFs:
     def lstat(self, path: Path) -> os.stat_result:
         """Return the status of a path without following a link."""
         return os.lstat(path)
+
+    def refusal_to_write(self, path: Path) -> int:
+        """Ask the system, which knows of mounts, permissions and lists of them; it does not say which it was."""
+        if os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            return 0
+        return errno.EROFS if os.statvfs(path).f_flag & os.ST_RDONLY else errno.EACCES
 
     def replace(self, source: Path, target: Path) -> None:
         """Rename over the target."""

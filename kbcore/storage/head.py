@@ -133,10 +133,6 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Names of the segments and snapshots that count."""
         return frozenset([*(part.file for part in self.segments), *(ref.file for ref in self.snapshots)])
 
-    def snapshot_at(self, seq: int) -> SnapshotRef | None:
-        """Return the newest snapshot at or before ``seq``."""
-        return next((ref for ref in reversed(self.snapshots) if ref.seq <= seq), None)
-
 
 class _Preamble(msgspec.Struct, frozen=True):
     format: int
@@ -209,9 +205,7 @@ def read(fs: Fs, directory: Path) -> Head:
     """
     path = directory / layout.HEAD
     data = files.read_file(fs, path, MAX_HEAD_BYTES)
-    if data is None:
-        _missing(fs, directory)
-    return decode(data, path)
+    return decode(_sought(fs, directory) if data is None else data, path)
 
 
 def publish(fs: Fs, directory: Path, head: Head) -> None:
@@ -223,12 +217,16 @@ def publish(fs: Fs, directory: Path, head: Head) -> None:
     files.publish_file(fs, directory / layout.HEAD, encode(head))
 
 
-def _missing(fs: Fs, directory: Path) -> NoReturn:
+def _sought(fs: Fs, directory: Path) -> bytes:
+    """Return the head file that was not there a moment ago: a store that was renamed to here brings its own."""
     names: list[str] = []
     if files.is_directory(fs, directory):
         with files.explained(directory, "list", reading=True):
             names = fs.listdir(directory)
     if any(layout.kind_of(name) in {"segment", "snapshot"} for name in names):
+        data = files.read_file(fs, directory / layout.HEAD, MAX_HEAD_BYTES)
+        if data is not None:
+            return data
         _damaged(directory / layout.HEAD, "it is missing although there is a journal beside it")
     raise UnknownBranch(f"there is no store in {directory}", data={"file": str(directory)})
 

@@ -26,30 +26,13 @@ from kbcore.errors import (
 )
 from kbcore.limits import LOCK_WAIT_S
 from kbcore.storage import files, frame, head, layout, lock, recovery
-from kbcore.storage.frame import Frame
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Tip
-from kbcore.storage.places import Entry, Position, beginning, end_of, start_before, start_of
+from kbcore.storage.places import Position
 from kbcore.storage.recovery import Report
 from kbcore.storage.scan import check_length, read_one, reading, scan
 
-__all__ = [
-    "Entry",
-    "Frame",
-    "Position",
-    "Report",
-    "Writer",
-    "beginning",
-    "check_length",
-    "end_of",
-    "read_head",
-    "read_one",
-    "reading",
-    "scan",
-    "start_before",
-    "start_of",
-    "writing",
-]
+__all__ = ["Position", "Writer", "check_length", "read_head", "read_one", "reading", "scan", "writing"]
 
 read_head = head.read
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,8 @@ from kbcore.storage.fs import LOCK_EXCLUSIVE, LOCK_RELEASE, Fs
 
 _FIRST_PAUSE_S: Final = 0.001
 _LONGEST_PAUSE_S: Final = 0.02
+_SPREAD: Final = 0.5
+"""Pauses differ by up to this share either way, so that those who wait do not all look at the same moment."""
 _HOLDER_BYTES: Final = 1024
 """Fixed, so that naming the holder is one write that needs no new disk block."""
 _SHOWN_CHARS: Final = 64
@@ -101,7 +104,7 @@ def _acquire(fs: Fs, clock: Clock, path: Path, wait_s: float) -> int:
                 f"{path} is held by {holder or 'another process'}; waited {wait_s:g} s",
                 data={"file": str(path), "holder": msgspec.to_builtins(holder)},
             )
-        clock.sleep(min(pause_s, left_s))
+        clock.sleep(min(pause_s * random.uniform(1 - _SPREAD, 1 + _SPREAD), left_s))  # noqa: S311 - no secret
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 

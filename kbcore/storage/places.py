@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import msgspec
 
-from kbcore.errors import HistoryPruned
 from kbcore.storage.frame import Flaw, Frame
 from kbcore.storage.head import Head, Segment
 
@@ -30,11 +29,6 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     """Of its first byte."""
     length: int
     """Of its line in bytes, newline included."""
-
-    @property
-    def start(self) -> Position:
-        """The position just before this record."""
-        return Position(self.frame.seq - 1, self.frame.prev, self.file, self.offset)
 
     @property
     def end(self) -> Position:
@@ -65,15 +59,3 @@ def start_of(segment: Segment) -> Position:
 def end_of(of: Head) -> Position:
     """Return the position of the head itself."""
     return Position(of.seq, of.hash, of.head.file, of.head.length)
-
-
-def start_before(of: Head, seq: int) -> Position:
-    """Return the last segment start at or before record ``seq``: where to scan from to reach it.
-
-    Raises:
-        HistoryPruned: record ``seq`` is gone.
-    """
-    for segment in reversed(of.segments):
-        if segment.first_seq <= seq:
-            return start_of(segment)
-    raise HistoryPruned(f"record {seq} was pruned; history begins at record {of.first_seq}")

@@ -5,6 +5,7 @@ Invariant: a copy is complete and durable before the caller touches the original
 
 from __future__ import annotations
 
+import secrets
 import stat
 from pathlib import Path
 
@@ -51,13 +52,15 @@ def keep(fs: Fs, directory: Path, file: str, span: tuple[int, int], *, reason: s
     return kept
 
 
-def keep_all(fs: Fs, directory: Path, name: str) -> Path:
+def keep_all(fs: Fs, directory: Path, at: str) -> Path:
     """Copy every file of a branch directory, except the lock and earlier copies, durably; return where.
 
+    ``at`` is the time of the repair that comes next: it stands in the name, with something random.
+
     Raises:
-        StorageFull, ReadOnlyStore, StorageError: also when there is such a copy already.
+        StorageFull, ReadOnlyStore, StorageError: the copy may exist in part.
     """
-    folder = _made(fs, directory) / name
+    folder = _made(fs, directory) / f"before-rebuild-{at.replace(':', '')}-{secrets.token_hex(4)}"
     with files.explained(folder, "copy the store to"):
         fs.mkdir(folder)
         for entry in sorted(fs.listdir(directory)):

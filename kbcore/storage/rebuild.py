@@ -6,7 +6,6 @@ Invariant: a full copy of the store comes first; only the head file is written; 
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -81,7 +80,7 @@ def rebuild_head(
         _read_segments(fs, directory, names, found, (old, candidates))
         _choose_snapshots(directory, candidates, found)
         new = _new_head(found, old, branch, now)
-        copy = quarantine.keep_all(fs, directory, f"before-rebuild-{now.replace(':', '')}-{secrets.token_hex(4)}")
+        copy = quarantine.keep_all(fs, directory, now)
         _make_durable(fs, directory, new)
         head.publish(fs, directory, new)
     return Rebuilt(new, str(copy), tuple(found.doubts))

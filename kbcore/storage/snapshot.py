@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from kbcore.errors import FormatTooNew, HistoryPruned, SnapshotCorrupt
+from kbcore.errors import FormatTooNew, HistoryPruned, KBError, SnapshotCorrupt
 from kbcore.storage import files, frame, layout, scan, shapes
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef
@@ -77,17 +78,56 @@ def read(fs: Fs, directory: Path, of: Head, ref: SnapshotRef) -> Iterator[bytes]
     """Yield the facts of a snapshot as written. Use them once all have come: the last check is at the end.
 
     Raises:
-        SnapshotCorrupt: a line is not what was written.
+        SnapshotCorrupt: it is missing, or a line is not what was written; the hint says what still holds its facts.
         HistoryPruned: it was removed by pruning; read the head again.
         StorageError: it cannot be read.
     """
     path = directory / ref.file
     if files.read_size(fs, path) is None:
-        error = scan.vanished(fs, directory, ref.file)
-        if isinstance(error, HistoryPruned):
-            raise error
-        raise SnapshotCorrupt(f"{path} is missing, and the head names it", data={"file": str(path)})
-    yield from _read(fs, path, _encode_header(of.lineage, ref.seq, ref.hash), ref.sha256)
+        raise missing(fs, directory, of, ref)
+    yield from _read(fs, path, _encode_header(of.lineage, ref.seq, ref.hash), ref.sha256, remedy=_remedy(of, ref))
+
+
+def check(fs: Fs, directory: Path, of: Head, ref: SnapshotRef) -> None:
+    """Read a snapshot to its end. Raises: as ``read``."""
+    for _ in read(fs, directory, of, ref):
+        continue
+
+
+def missing(fs: Fs, directory: Path, of: Head, ref: SnapshotRef) -> KBError:
+    """Return the error for a snapshot that is not there: pruned, or lost.
+
+    Raises:
+        UnknownBranch, HeadDamaged, FormatTooNew, StorageError: the head cannot be read again.
+    """
+    path = directory / ref.file
+    error = scan.vanished(fs, directory, ref.file)
+    if isinstance(error, HistoryPruned):
+        return error
+    return SnapshotCorrupt(f"{path} is missing, and the head names it", hint=_remedy(of, ref), data={"file": str(path)})
+
+
+def resized(directory: Path, of: Head, ref: SnapshotRef, size: int) -> SnapshotCorrupt:
+    """Return the error for a snapshot that has another length than when it was written."""
+    path = directory / ref.file
+    return SnapshotCorrupt(
+        f"{path} has {size} bytes and should have {ref.length}", hint=_remedy(of, ref), data={"file": str(path)}
+    )
+
+
+def foreign(directory: Path, of: Head, ref: SnapshotRef) -> SnapshotCorrupt:
+    """Return the error for a whole snapshot that stands at no record of this history."""
+    path = directory / ref.file
+    return SnapshotCorrupt(f"{path} is not of this history", hint=_remedy(of, ref), data={"file": str(path)})
+
+
+def reference(of: Head, facts: Iterable[bytes]) -> SnapshotRef:
+    """Return how a head would refer to the snapshot of these facts, without writing it."""
+    digest, length = hashlib.sha256(), 0
+    for part in _parts(_encode_header(of.lineage, of.seq, of.hash), facts):
+        digest.update(part)
+        length += len(part)
+    return SnapshotRef(layout.snapshot_name(of.seq), of.seq, of.hash, length, digest.hexdigest())
 
 
 def inspect(fs: Fs, directory: Path, name: str) -> tuple[str, SnapshotRef]:
@@ -105,7 +145,7 @@ def inspect(fs: Fs, directory: Path, name: str) -> tuple[str, SnapshotRef]:
     try:
         header = msgspec.json.decode(line, type=Header)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise _corrupt(path, 1, 0, "the header is not a snapshot's", line) from error
+        raise _corrupt((path, ""), 1, 0, "the header is not a snapshot's", line) from error
     if header.format > FORMAT:
         raise FormatTooNew(f"{path} has format {header.format}, and this KB reads up to {FORMAT}")
     digest = hashlib.sha256()
@@ -128,32 +168,38 @@ def _encode_footer(count: int, digest: str) -> bytes:
 
 def _write_lines(fs: Fs, fd: int, header: bytes, facts: Iterable[bytes]) -> tuple[int, str]:
     """Write the whole file to ``fd``; return its length and SHA-256."""
-    digest = hashlib.sha256()
-    length, count = 0, 0
-    held = bytearray(header)
+    digest, length = hashlib.sha256(), 0
+    for part in _parts(header, facts):
+        files.write_all(fs, fd, part)
+        digest.update(part)
+        length += len(part)
+    return length, digest.hexdigest()
 
-    def flush() -> None:
-        nonlocal length
-        files.write_all(fs, fd, bytes(held))
-        digest.update(held)
-        length += len(held)
-        held.clear()
 
+def _parts(header: bytes, facts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the bytes of the whole file, in parts of about a chunk."""
+    digest, count, held = hashlib.sha256(), 0, bytearray(header)
     for fact in facts:
         if b"\n" in fact or not fact:
             raise ValueError("a fact is one line of JSON")
         held += _encode_fact(fact)
         count += 1
         if len(held) >= files.CHUNK_BYTES:
-            flush()
-    flush()
-    held += _encode_footer(count, digest.hexdigest())
-    flush()
-    return length, digest.hexdigest()
+            digest.update(held)
+            yield bytes(held)
+            held.clear()
+    digest.update(held)
+    yield bytes(held) + _encode_footer(count, digest.hexdigest())
 
 
-def _read(fs: Fs, path: Path, header: bytes, sha256: str, digest: hashlib._Hash | None = None) -> Iterator[bytes]:
-    """Yield the facts; ``sha256`` of the whole file is compared unless empty, ``digest`` is fed the file."""
+def _read(
+    fs: Fs, path: Path, header: bytes, sha256: str, digest: hashlib._Hash | None = None, *, remedy: str = ""
+) -> Iterator[bytes]:
+    """Yield the facts; ``sha256`` of the whole file is compared unless empty, ``digest`` is fed the file.
+
+    Raises:
+        SnapshotCorrupt: with ``remedy`` as its hint, after what usually does this.
+    """
     total = digest or hashlib.sha256()
     number, end = 0, 0
     with files.explained(path, "read", reading=True), files.opened(fs, path, os.O_RDONLY) as fd:
@@ -163,25 +209,40 @@ def _read(fs: Fs, path: Path, header: bytes, sha256: str, digest: hashlib._Hash 
             end = offset + len(line)
             if number == 1:
                 if line != header:
-                    raise _corrupt(path, 1, 0, "the header is not the one that belongs here", line)
+                    raise _corrupt((path, remedy), 1, 0, "the header is not the one that belongs here", line)
             elif end < size:
                 fact = line[_FACT_STARTS:_FACT_ENDS]
                 if line != _encode_fact(fact):
-                    raise _corrupt(path, number, offset, "the line does not match its checksum", line)
+                    raise _corrupt((path, remedy), number, offset, "the line does not match its checksum", line)
                 yield fact
             elif line != _encode_footer(number - 2, total.hexdigest()):
-                raise _corrupt(path, number, offset, "the footer does not match the lines above it", line)
+                raise _corrupt((path, remedy), number, offset, "the footer does not match the lines above it", line)
             total.update(line)
     if number < 2 or end < size:  # noqa: PLR2004 - a header and a footer
-        raise _corrupt(path, number + 1, end, "the file ends too early", b"")
+        raise _corrupt((path, remedy), number + 1, end, "the file ends too early", b"")
     if sha256 and total.hexdigest() != sha256:
-        raise _corrupt(path, number, offset, "this is not the snapshot that the head names", line)
+        raise _corrupt((path, remedy), number, offset, "this is not the snapshot that the head names", line)
 
 
-def _corrupt(path: Path, line: int, offset: int, what: str, found: bytes) -> SnapshotCorrupt:
+def _corrupt(about: tuple[Path, str], line: int, offset: int, what: str, found: bytes) -> SnapshotCorrupt:
+    path, remedy = about
     cause = f"{shapes.cause_of(found)} " if found else ""
     return SnapshotCorrupt(
         f"{path}, line {line}, byte {offset}: {what}",
-        hint=f"{cause}The journal still has every fact that was not pruned. {SnapshotCorrupt.default_hint}",
+        hint=f"{cause}{remedy or SnapshotCorrupt.default_hint}",
         data={"file": str(path), "line": line, "offset": offset},
+    )
+
+
+def _remedy(of: Head, ref: SnapshotRef) -> str:
+    """Return what still holds the facts of a snapshot that is damaged, and what makes it whole again."""
+    repair = f"`kb doctor --rebuild-snapshots --branch {shlex.quote(of.branch)}`"
+    older = [other for other in of.snapshots if of.first_seq - 1 <= other.seq < ref.seq]
+    if of.pruned is None:
+        return f"Nothing is lost: the journal has every fact. Run {repair}: it makes the snapshot anew."
+    if older:
+        return f"{older[-1].file} and the journal after it lead to its facts. Run {repair}: it makes the snapshot anew."
+    return (
+        f"It stands for the records before {of.first_seq}, which were pruned. Put the file back from a backup, or run "
+        f"{repair}: it looks for the same facts in the other branches and in the cached view."
     )

@@ -170,14 +170,12 @@ def _check_tail(fs: Fs, directory: Path, of: Head) -> list[Finding]:
 def _check_snapshot(fs: Fs, directory: Path, of: Head, ref: SnapshotRef, hashes: dict[int, str]) -> list[Finding]:
     """Check a snapshot in itself and against the chain; ``hashes`` has what the chain says at each seq."""
     try:
-        for _ in snapshot.read(fs, directory, of, ref):
-            continue
+        snapshot.check(fs, directory, of, ref)
     except (SnapshotCorrupt, Unavailable, HistoryPruned) as error:
         return [_finding(error, directory / ref.file)]
     # Nothing is known of a record behind a damaged one, and that is a finding of its own.
     if hashes[ref.seq] not in {"", ref.hash}:
-        stranger = SnapshotCorrupt(f"{directory / ref.file} is not of this history")
-        return [_finding(stranger, directory / ref.file)]
+        return [_finding(snapshot.foreign(directory, of, ref), directory / ref.file)]
     return []
 
 

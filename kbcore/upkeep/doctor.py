@@ -5,6 +5,7 @@ Each thing that was looked at is a finding, also when it is well; what could not
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -12,13 +13,15 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import branches
-from kbcore.errors import Damaged, Incompatible, InvalidConfig, KBError, Misuse, Unavailable
+from kbcore import branches, replay
+from kbcore.errors import Damaged, Incompatible, InvalidConfig, KBError, Misuse, ReadOnlyStore, Unavailable
 from kbcore.git.commands import run_git
 from kbcore.init import IGNORE
 from kbcore.limits import MAX_CONFIG_BYTES
 from kbcore.storage import files, layout, verify
-from kbcore.storage.verify import Stats
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head
+from kbcore.storage.verify import Proof, Stats
 from kbcore.upkeep.caches import cache_findings
 from kbcore.upkeep.findings import Finding, as_json, gravest_first, is_sound, of_error, of_stored
 from kbcore.upkeep.mounts import MOUNTS, network_mount
@@ -70,6 +73,7 @@ def diagnose(
         *_guarded("settings", partial(_settings, workspace)),
         *others,
         *_guarded("disk", partial(_disk, workspace, mounts)),
+        *_guarded("stores", partial(_writable, workspace)),
         *_guarded("stores", partial(_strangers, workspace)),
     ]
     stores: list[StoreHealth] = []
@@ -166,8 +170,47 @@ def _store(workspace: Workspace, branch: str, stores: list[StoreHealth]) -> Iter
     if proof.is_sound:
         yield Finding("journal", "ok", "sound", f"Every byte up to seq {head.seq} is as it was written.", "", branch)
     else:
-        message = f"The records up to seq {proof.good_seq} are good and readable with --at {proof.good_seq}."
-        yield Finding("journal", "note", "good_seq", message, "", branch)
+        yield Finding("journal", "note", "good_seq", _what_is_good(fs, directory, head, proof), "", branch)
+    yield from _refusals(workspace, [directory, directory / layout.LOCK, directory / head.head.file], branch)
+
+
+def _what_is_good(fs: Fs, directory: Path, head: Head, proof: Proof) -> str:
+    """Say which records are good, and which state can be asked for: they are not the same behind pruned history."""
+    seq = proof.good_seq
+    try:
+        begins = replay.start(fs, directory, head).seq
+    except _EXPECTED:
+        return f"The records up to seq {seq} are good, but what they build on is not: only a cached view can answer."
+    if seq == head.seq:
+        return f"Every record up to seq {seq} is good, and everything can be read."
+    if seq < begins:
+        return f"The records up to seq {seq} are good, but history begins at seq {begins}."
+    return f"The records up to seq {seq} are good and readable with --at {seq}."
+
+
+def _refusals(workspace: Workspace, paths: Iterable[Path], branch: str = "") -> Iterator[Finding]:
+    """Find what this user may not write to; whatever is not there is made when it is needed."""
+    fs = workspace.machine.fs
+    for path in paths:
+        with files.explained(path, "look at", reading=True):
+            try:
+                code = fs.refusal_to_write(path) if fs.lstat(path) else 0
+            except FileNotFoundError:
+                continue
+        if code:
+            reason = os.strerror(code)
+            message = f"Nothing can be written, because {path} cannot be written to: {reason}. Queries work."
+            yield Finding("stores", "error", ReadOnlyStore.code, message, ReadOnlyStore.default_hint, branch, str(path))
+            return
+
+
+def _writable(workspace: Workspace) -> Iterator[Finding]:
+    """Find what keeps every branch from being written, and new ones from being made."""
+    yield from _refusals(workspace, [workspace.kb_dir, workspace.kb_dir / BRANCHES])
+    folder = workspace.kb_dir / CACHE
+    for one in _refusals(workspace, [folder]):
+        message = f"{folder} cannot be written to: no view is kept there, and commands take longer."
+        yield msgspec.structs.replace(one, check="cache", severity="warning", code="cache_read_only", message=message)
 
 
 def _strangers(workspace: Workspace) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from kbcore.view import base
 from kbcore.view.fold import Start, fold
 from kbcore.view.tables import ELEMENTS
 from kbcore.view.view import View
-from kbcore.viewcache import VIEW, ViewCache, is_ahead
+from kbcore.viewcache import VIEW, is_ahead, is_usable
 from kbcore.workspace import Workspace
 
 _TABLES = (*ELEMENTS, *(f"{table}_history" for table in ELEMENTS), "record")
@@ -124,7 +124,7 @@ def _replay(proof: _Proof, head: Head, good_seq: int) -> int:
         proof.failed(error)
         proof.not_run("replay", "What the history begins with cannot be read.")
         proof.not_run("snapshots", "Nothing could be replayed.")
-        return head.first_seq - 1
+        return 0
     reached, stopped = start.seq, None
     snapshots = {ref.seq: ref for ref in head.snapshots if ref.seq > start.seq}
     if start.seq:
@@ -196,7 +196,7 @@ def _check_view(proof: _Proof, head: Head, good_seq: int) -> None:
                 message = f"The cached view has seen record {cached.seq}, which the journal does not have."
                 proof.found("error", "view_ahead", message, "Records may be lost; see `kb doctor`.", str(path))
                 return
-            if cached.seq > good_seq or not ViewCache.is_usable(cached.basis, head):
+            if cached.seq > good_seq or not is_usable(cached.basis, head):
                 proof.not_run(
                     "view", "The cached view is of another or an older history; it is built anew when needed."
                 )

@@ -11,10 +11,12 @@ from kbcore.view.tables import VIEW_FORMAT
 class Basis(msgspec.Struct, frozen=True):
     """What a view was folded from: the last record, and where in the journal the next one begins.
 
-    ``lineage`` is the beginning of the history that the record belongs to, shared by copies of a branch;
-    ``history_from`` is the seq after which history and log are whole (0: from the first record).
+    ``store_id`` names the store that was folded, and no other; ``lineage`` is the beginning of the history that the
+    record belongs to, shared by copies of a branch; ``history_from`` is the seq after which history and log are whole
+    (0: from the first record).
     """
 
+    store_id: str
     lineage: str
     seq: int
     sum: str

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ Row = Mapping[str, Any]
 
 STAMP: Final[Columns] = {
     "format": "BIGINT",
+    "store_id": "VARCHAR",
     "lineage": "VARCHAR",
     "seq": "BIGINT",
     "sum": "VARCHAR",
@@ -37,6 +39,7 @@ _CHUNK_ROWS: Final = 20_000
 _FEW_ROWS: Final = 4
 _MANY_ROWS: Final = 500
 _SMALL_LIST: Final = 64
+_STATEMENTS: Final = 64
 _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
 
@@ -82,6 +85,28 @@ def connect(temp_dir: str) -> Connection:
             "autoload_known_extensions": False,
         },
     )
+
+
+@contextlib.contextmanager
+def transaction(connection: Connection) -> Iterator[None]:
+    """Commit what the block does, or nothing of it; raises what the block raises."""
+    connection.execute("begin")
+    try:
+        yield
+        connection.execute("commit")
+    except BaseException:
+        # A commit that failed has rolled back by itself: there is nothing left to do then.
+        with contextlib.suppress(duckdb.TransactionException):
+            connection.execute("rollback")
+        raise
+
+
+def parser(connection: Connection) -> Callable[[str], list[duckdb.Statement]]:
+    """Return what parses SQL, and remembers the last texts: a third of what a look-up by key takes is parsing.
+
+    The tables of a statement are looked up whenever it is run.
+    """
+    return lru_cache(maxsize=_STATEMENTS)(connection.extract_statements)
 
 
 def history_columns(columns: Columns) -> dict[str, str]:

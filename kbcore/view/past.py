@@ -12,6 +12,7 @@ import msgspec
 
 from kbcore.errors import HistoryPruned
 from kbcore.model import Link, Node, SourceFile
+from kbcore.record import SYNC
 from kbcore.state import Change, Changes, State
 from kbcore.view.database import among
 from kbcore.view.tables import ELEMENTS, link_of, node_of, source_of
@@ -56,13 +57,9 @@ class Later(msgspec.Struct, Generic[E], frozen=True):
     after: E | None
 
 
-def pruned(seq: int, first: int) -> HistoryPruned:
-    """Return the error for a question about history that was given up."""
-    return HistoryPruned(
-        f"The history before seq {first} was pruned; seq {seq} cannot be answered.",
-        hint=f"Ask for seq {first} or later.",
-        data={"history_from": first},
-    )
+def pruned(seq: int, history_from: int) -> HistoryPruned:
+    """Return the error for a seq before the first at which it is known how everything stood."""
+    return HistoryPruned.before(history_from + 1, f"seq {seq}")
 
 
 def check_reach(view: View, seq: int) -> None:
@@ -144,6 +141,22 @@ def later_changes(view: View, table: Table[E], keys: Iterable[str], after: int) 
 
 def _key(element: Node | Link | SourceFile) -> str:
     return element.path if isinstance(element, SourceFile) else element.id
+
+
+def gone_with_files(view: View, keys: Iterable[str]) -> dict[str, Node]:
+    """Return the entities with these ids that do not exist now because a sync found their file gone, as they were."""
+    wanted = sorted(set(keys))
+    if not wanted or not view.seq:
+        return {}
+    condition, keyed = among(wanted)
+    columns = ", ".join(ELEMENTS["node"][1])
+    rows = view.rows(
+        f"select {columns} from (select * from node_history where id {condition} "
+        "qualify row_number() over (partition by id order by ended desc) = 1) "
+        "where id not in (select id from node) and ended in (select seq from record where source = ?)",
+        [*keyed, SYNC],
+    )
+    return {row[0]: node_of(row) for row in rows}
 
 
 def seqs_of(view: View, key: str) -> list[int]:

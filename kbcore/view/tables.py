@@ -15,7 +15,7 @@ import msgspec
 
 from kbcore.model import CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement
 
-VIEW_FORMAT: Final = 1
+VIEW_FORMAT: Final = 2
 
 Columns = Mapping[str, str]
 

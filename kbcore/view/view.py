@@ -14,7 +14,7 @@ import msgspec
 from kbcore.model import Link, Node, SourceFile
 from kbcore.needs import Needs, needs
 from kbcore.state import Changes, State
-from kbcore.view import database
+from kbcore.view import database, filling
 from kbcore.view.basis import Basis, write_stamp
 from kbcore.view.database import among, quoted
 from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, fold
@@ -37,6 +37,7 @@ class View:
 
     def __init__(self, connection: database.Connection, basis: Basis) -> None:
         self._connection = connection
+        self._parsed = database.parser(connection)
         self._lock = threading.RLock()
         self._waiting = Batch()
         self._tail = Tail()
@@ -44,6 +45,7 @@ class View:
         self._has_overlay = False
         self._hidden: dict[str, set[str]] = {name: set() for name in ELEMENTS}
         self._loaded: dict[str, set[str]] = {name: set() for name in ELEMENTS}
+        self._bad: frozenset[str] | None = None
         self.basis = basis
         self.tail_rows = 0
 
@@ -98,6 +100,13 @@ class View:
         found, rest = self._tail.split("source", paths)
         return [*found, *map(source_of, self._of_base("source", SOURCE, "path", rest))]
 
+    def unread(self, paths: Iterable[str]) -> set[str]:
+        """Return those of these files that could not be read whole; the base is asked once for all of them."""
+        if self._bad is None:
+            self._bad = frozenset(row[0] for row in self._ask_base("select path from base.source where not is_ok"))
+        found, rest = self._tail.split("source", paths)
+        return {one.path for one in found if not one.is_ok} | self._bad.intersection(rest)
+
     def touching(self, ids: Sequence[str]) -> list[Link]:
         """Return the links that have one of these ids as an end, standing or not."""
         return self._links((), ids)
@@ -146,7 +155,8 @@ class View:
     def _ask_base(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a statement over the base alone: what waits need not be loaded for it."""
         with self._lock, database.explained_all():
-            return self._connection.execute(sql, list(params)).fetchall()
+            [statement] = self._parsed(sql)
+            return self._connection.execute(statement, list(params)).fetchall()
 
     def gather(self, wanted: Needs) -> State:
         """Return the working set that folding or planning needs: what is named, and what hangs on it."""
@@ -201,24 +211,19 @@ class View:
         self._load_waiting()
 
     def _load_waiting(self) -> None:
-        """Bring what waits into the tail tables."""
+        """Bring what waits into the tail tables, whole or not at all."""
         batch = self._waiting
         if not len(batch):
             return
-        if not self._has_overlay:
-            database.create_overlay(self._connection)
-            self._is_shown = self._has_overlay = True
-        self._waiting = Batch()
-        self._connection.execute("begin")
-        try:
+        with database.transaction(self._connection):
+            if not self._has_overlay:
+                database.create_overlay(self._connection)
             for table in ELEMENTS:
                 self._load_elements(table, batch)
             database.load(self._connection, "record_tail", RECORD, batch.records)
-            self._connection.execute("commit")
-        except BaseException:
-            self._waiting = batch
-            self._connection.execute("rollback")
-            raise
+        # Only what is committed counts as loaded: whatever ended this early is tried again as a whole.
+        self._waiting = Batch()
+        self._is_shown = self._has_overlay = True
         for table in ELEMENTS:
             self._hidden[table] |= batch.older[table]
             self._loaded[table].update(batch.current[table])
@@ -253,31 +258,14 @@ class View:
             connection.execute(f"attach '{quoted(path)}' as fresh")
             try:
                 if is_first:
-                    self._write_waiting()
+                    filling.from_batch(connection, "fresh", self._waiting)
                 else:
-                    self._write_shown()
+                    filling.from_shown(connection, "fresh")
                 database.finish_base(connection, "fresh")
                 write_stamp(connection, "fresh", self.basis)
                 connection.execute("force checkpoint fresh")
             finally:
                 connection.execute("detach fresh")
-
-    def _write_shown(self) -> None:
-        for name, (key, _) in ELEMENTS.items():
-            self._connection.execute(f"create table fresh.{name} as select * from {name} order by {key}")
-            self._connection.execute(f"create table fresh.{name}_history as select * from {name}_history")
-        self._connection.execute("create table fresh.record as select * from record order by seq")
-        database.create_stamp(self._connection, "fresh")
-
-    def _write_waiting(self) -> None:
-        database.create_base(self._connection, "fresh")
-        for name, (_, columns) in ELEMENTS.items():
-            current = self._waiting.current[name]
-            rows = (ROW_OF[name](current[key]) for key in sorted(current) if current[key] is not None)
-            database.load(self._connection, f"fresh.{name}", columns, rows)
-            past = self._waiting.ended[name]
-            database.load(self._connection, f"fresh.{name}_history", database.history_columns(columns), past)
-        database.load(self._connection, "fresh.record", RECORD, self._waiting.records)
 
     def rebase(self, path: str) -> None:
         """Stand on a base that this view has just written, and empty the tail.
@@ -296,4 +284,5 @@ class View:
                 self._loaded[table].clear()
             self._waiting = Batch()
             self._tail = Tail()
+            self._bad = None
             self.tail_rows = 0

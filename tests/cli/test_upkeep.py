@@ -57,7 +57,8 @@ def test_a_changed_byte_is_found_with_its_place_and_ends_with_the_status_of_the_
     spoil(journal(synced))
     ran = kb("verify")
     assert ran.status == 40
-    assert f"{journal(synced)}:1: " in ran.err
+    assert ran.err.startswith(f"error: {journal(synced)}, line 1, byte 0: ")
+    assert ran.err.count(str(journal(synced))) == 1
     assert "good up to seq 0" in ran.out
     answer = kb("verify", "--json").json
     assert (answer["ok"], answer["good_seq"]) == (False, 0)
@@ -125,8 +126,8 @@ def put_branch_gone(root: Path, kb) -> None:
         ("head", "journal", "error", 42),
         ("config", "settings", "error", 63),
         ("schema", "settings", "error", 63),
-        ("extractor", "extractors", "warning", 0),
-        ("rule", "rules", "error", 63),
+        ("extractor", "settings", "error", 63),
+        ("rule", "settings", "error", 63),
         ("ruled", "rules", "not_checked", 63),
         ("core", "schema", "note", 0),
         ("hook", "hooks", "warning", 0),
@@ -175,21 +176,54 @@ def test_a_lost_head_is_made_anew_after_a_copy_and_with_a_word_on_what_is_unprov
     assert kb("query").status == 42
     ran = kb("doctor", "--rebuild-head")
     assert ran.status == 0
-    assert "made anew, at seq 1" in ran.out
+    assert "made anew out of the journal, at seq 1" in ran.out
     assert "warning: " in ran.err
     assert kb("query", "--json").json["total"] == 3
     (copy,) = (store(synced) / "quarantine").iterdir()
     assert str(copy) in ran.out
     assert kb("doctor", "--rebuild-head").out == "main: the head is sound; nothing was done.\n"
-    assert kb("doctor", "--rebuild-head", "--json").json == {"branch": "main", "rebuilt": False, "seq": 1}
+    (nothing,) = kb("doctor", "--rebuild-head", "--json").json["repairs"]
+    assert nothing == {"branch": "main", "seq": 2, "copy": "", "done": [], "doubts": []}
 
 
 def test_the_rebuilt_head_is_answered_as_json(kb, synced):
     (store(synced) / "head.json").unlink()
-    answer = kb("doctor", "--rebuild-head", "--json").json
-    assert (answer["rebuilt"], answer["seq"]) == (True, 1)
-    assert answer["unproven"]
+    (answer,) = kb("doctor", "--rebuild-head", "--json").json["repairs"]
+    assert answer["done"] == ["The head was made anew out of the journal, at seq 1."]
+    assert answer["doubts"]
     assert Path(answer["copy"]).is_dir()
+    assert kb("log", "--limit", "1", "--json").json["records"][0]["repair"].startswith(answer["done"][0])
+
+
+def test_a_damaged_snapshot_is_told_once_with_a_repair_that_works_in_one_step(kb, synced):
+    kb("compact")
+    (path,) = store(synced).glob("snapshot-*.jsonl")
+    path.write_bytes(path.read_bytes().replace(b"REQ-1", b"REQ-X", 1))
+    ran = kb("verify")
+    assert (ran.status, ran.err.count(str(path))) == (43, 1)
+    assert "every record is good" in ran.out
+    ran = kb("doctor")
+    assert ran.status == 43
+    assert "--at" not in ran.out
+    assert "Every record up to seq 1 is good, and everything can be read." in ran.out
+    assert kb("doctor", "--rebuild-head").out == "main: the head is sound; nothing was done.\n"
+    remedy = "doctor --rebuild-snapshots --branch main"
+    assert f"Run `kb {remedy}`: it makes the snapshot anew." in ran.out
+    ran = kb(*remedy.split())
+    assert ran.out.startswith(f"main: {path.name} was made anew out of the journal.\nThe store as it was is in ")
+    assert kb("verify").status == 0
+    assert kb("doctor", "--rebuild-snapshots").out == "main: the snapshots are sound; nothing was done.\n"
+
+
+def test_two_repairs_at_once_begin_with_the_head(kb, synced):
+    kb("compact")
+    (path,) = store(synced).glob("snapshot-*.jsonl")
+    path.unlink()
+    (store(synced) / "head.json").unlink()
+    head, snapshots = kb("doctor", "--rebuild-snapshots", "--rebuild-head", "--json").json["repairs"]
+    assert head["done"]
+    assert snapshots["done"] == []
+    assert kb("verify").status == 0
 
 
 def test_where_there_is_no_kb_the_doctor_says_so(kb, root, tmp_path):

@@ -174,13 +174,15 @@ def spoil(path: Path) -> None:
         ("journal-0000000001.jsonl", Path.unlink, JournalTruncated),
         ("journal-0000000001.jsonl", lambda path: os.truncate(path, 99999), JournalCorrupt),
         ("snapshot-0000000003.jsonl", lambda path: os.truncate(path, 9), SnapshotCorrupt),
+        ("snapshot-0000000003.jsonl", Path.unlink, SnapshotCorrupt),
     ],
 )
 def test_a_damaged_source_is_not_copied(tmp_path: Path, name: str, damage, kind) -> None:
     source = compacted(tmp_path)
     damage(source / name)
-    with pytest.raises(kind):
+    with pytest.raises(kind) as caught:
         copy(source, tmp_path / "topic")
+    assert ("--rebuild-snapshots --branch main`" in caught.value.hint) == (kind is SnapshotCorrupt)
     assert names(tmp_path) == ["main"]
 
 

@@ -154,13 +154,6 @@ def test_an_endless_head_is_not_read(tmp_path: Path) -> None:
         head.read(FS, directory)
 
 
-def test_the_nearest_snapshot_is_the_newest_at_or_before(rich: Path) -> None:
-    of = head.read(FS, rich)
-    assert [ref.seq for ref in of.snapshots] == [3, 5]
-    found = [of.snapshot_at(seq) for seq in (2, 3, 4, 5, 7)]
-    assert [ref and ref.seq for ref in found] == [None, 3, 3, 5, 5]
-
-
 def test_ids_are_random() -> None:
     assert head.new_store_id() != head.new_store_id()
     assert len(head.new_lineage()) == 64

@@ -14,8 +14,10 @@ import pytest
 from kbcore.clock import SystemClock
 from kbcore.storage import compaction, head, journal, verify
 from tests.core.storage.making import CLOCK, FS, new_store, numbers
+from tests.support.histories import FACTOR
 
 ROOT = Path(__file__).parents[3]
+KILLS = 3 * FACTOR
 
 WRITE = """
 import json, sys
@@ -71,7 +73,7 @@ def test_what_was_answered_survives_kill_9(tmp_path: Path, pad: int) -> None:
     directory = new_store(tmp_path)
     chance = random.Random(pad)
     acked: list[list[int]] = []
-    for who in range(6):
+    for who in range(KILLS):
         process = start(WRITE, directory, who, 10_000, pad)
         assert process.stdout is not None
         first = process.stdout.readline()
@@ -83,13 +85,13 @@ def test_what_was_answered_survives_kill_9(tmp_path: Path, pad: int) -> None:
     records = [json.loads(entry.frame.rec) for entry in journal.scan(FS, directory, of)]
     present = [(seq, record["who"], record["n"]) for seq, record in enumerate(records, start=1)]
     assert set(map(tuple, acked)) <= set(present)
-    assert len(present) <= len(acked) + 6
+    assert len(present) <= len(acked) + KILLS
     assert verify.prove(FS, directory).is_sound
 
 
 def test_writers_and_readers_at_once_agree(tmp_path: Path) -> None:
     directory = new_store(tmp_path)
-    writers, count = 4, 30
+    writers, count = 3, 20
     processes = [start(WRITE, directory, who, count, 100) for who in range(writers)]
     readers = [start(READ, directory, writers * count) for _ in range(2)]
     for _ in range(3):

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from kbcore.errors import FormatTooNew, HistoryPruned, JournalCorrupt, JournalTruncated, StorageError
-from kbcore.storage import compaction, files, frame, head, journal
+from kbcore.storage import compaction, files, frame, head, journal, places
+from kbcore.storage.places import Entry, Position
 from tests.core.storage.making import CLOCK, FS, LINEAGE, append, fill, new_store, next_line, numbers, payload, segment
 from tests.support.faultfs import LoggingFs
 
@@ -23,6 +24,10 @@ def three_segments(tmp_path: Path) -> Path:
     return directory
 
 
+def before(entry: Entry) -> Position:
+    return Position(entry.frame.seq - 1, entry.frame.prev, entry.file, entry.offset)
+
+
 def test_every_record_comes_once_and_in_order(tmp_path: Path) -> None:
     assert numbers(three_segments(tmp_path)) == list(range(1, 10))
 
@@ -35,28 +40,20 @@ def test_reading_goes_on_from_any_position(tmp_path: Path) -> None:
     directory = three_segments(tmp_path)
     of = head.read(FS, directory)
     entries = list(journal.scan(FS, directory, of))
-    places = [journal.beginning(of), *(entry.end for entry in entries), *(entry.start for entry in entries)]
-    for place in places:
+    positions = [places.beginning(of), *(entry.end for entry in entries), *(before(entry) for entry in entries)]
+    for place in positions:
         rest = [entry.frame.seq for entry in journal.scan(FS, directory, of, after=place)]
         assert rest == list(range(place.seq + 1, 10))
-    assert entries[-1].end == journal.end_of(of)
+    assert entries[-1].end == places.end_of(of)
 
 
 def test_one_record_is_read_by_its_place(tmp_path: Path) -> None:
     directory = three_segments(tmp_path)
     of = head.read(FS, directory)
     entries = list(journal.scan(FS, directory, of))
-    assert [journal.read_one(FS, directory, of, entry.start) for entry in entries] == entries
+    assert [journal.read_one(FS, directory, of, before(entry)) for entry in entries] == entries
     with pytest.raises(ValueError, match="record 10 is beyond the head"):
-        journal.read_one(FS, directory, of, journal.end_of(of))
-
-
-def test_a_scan_can_start_at_the_segment_of_a_record(tmp_path: Path) -> None:
-    directory = three_segments(tmp_path)
-    of = head.read(FS, directory)
-    assert [journal.start_before(of, seq).seq for seq in (1, 4, 5, 7, 8, 9, 50)] == [0, 0, 4, 4, 7, 7, 7]
-    with pytest.raises(HistoryPruned, match="record 0 was pruned; history begins at record 1"):
-        journal.start_before(of, 0)
+        journal.read_one(FS, directory, of, places.end_of(of))
 
 
 def test_lines_longer_than_a_chunk_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +137,7 @@ def test_a_reader_ahead_of_the_journal_is_told(tmp_path: Path) -> None:
     directory = new_store(tmp_path, 2)
     old = head.read(FS, directory)
     append(directory, 3)
-    ahead = journal.end_of(head.read(FS, directory))
+    ahead = places.end_of(head.read(FS, directory))
     with pytest.raises(JournalTruncated, match="the journal ends at seq 2, but record 3 had been read from it"):
         list(journal.scan(FS, directory, old, after=ahead))
 
@@ -151,7 +148,7 @@ def test_a_reader_of_another_history_is_told(tmp_path: Path) -> None:
     append(one, 98)
     of = head.read(FS, one)
     with pytest.raises(JournalCorrupt, match="the head file does not name this end"):
-        list(journal.scan(FS, one, of, after=journal.end_of(head.read(FS, two))))
+        list(journal.scan(FS, one, of, after=places.end_of(head.read(FS, two))))
 
 
 @pytest.mark.parametrize("later", [0, 1])
@@ -207,7 +204,7 @@ def test_a_reader_overtaken_by_pruning_starts_over(tmp_path: Path) -> None:
 
 def test_a_reader_gives_up_when_what_it_wants_is_gone_for_good(tmp_path: Path) -> None:
     directory = three_segments(tmp_path)
-    start = journal.beginning(head.read(FS, directory))
+    start = places.beginning(head.read(FS, directory))
     compaction.compact(FS, directory, CLOCK, lambda at: [b"1"], prune_before=8)
     tries = []
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kbcore.errors import FormatTooNew, HistoryPruned, SnapshotCorrupt, StorageFull
 from kbcore.storage import compaction, head, snapshot
-from kbcore.storage.head import Head, SnapshotRef
+from kbcore.storage.head import Head, Pruned, SnapshotRef
 from tests.core.storage.making import CLOCK, FS, LINEAGE, fill, new_store
 from tests.support.faultfs import FailingFs, LoggingFs
 
@@ -124,6 +124,38 @@ def test_lines_that_were_moved_are_found(store, change) -> None:
     assert "kb doctor" in caught.value.hint
 
 
+def test_the_reference_to_a_snapshot_is_known_without_writing_it(store) -> None:
+    directory, of = store
+    for facts in (FACTS, [], [b'"%b"' % (b"x" * 1000)] * 3000):
+        assert snapshot.reference(of, facts) == snapshot.write(FS, directory, of, facts)
+
+
+@pytest.mark.parametrize(
+    ("pruned_before", "snapshots", "said"),
+    [
+        (0, (2, 4), "Nothing is lost: the journal has every fact. Run "),
+        (3, (2, 4), "snapshot-0000000002.jsonl and the journal after it lead to its facts. Run "),
+        (4, (3, 4), "snapshot-0000000003.jsonl and the journal after it lead to its facts. Run "),
+        (5, (4,), "It stands for the records before 5, which were pruned. Put the file back from a backup, or run "),
+    ],
+)
+@pytest.mark.parametrize("harm", ["changed", "missing"])
+def test_the_hint_says_what_still_holds_the_facts(
+    store, pruned_before: int, snapshots: tuple[int, ...], said: str, harm: str
+) -> None:
+    directory, of = store[0], fill(store[0], 2)
+    refs = tuple(SnapshotRef(f"snapshot-{seq:010d}.jsonl", seq, "0" * 64, 9, "0" * 64) for seq in snapshots)
+    first = msgspec.structs.replace(of.segments[0], first_seq=pruned_before or 1)
+    note = Pruned(pruned_before, "0" * 64, "") if pruned_before else None
+    named = msgspec.structs.replace(of, branch="a b", snapshots=refs, segments=(first,), pruned=note)
+    (directory / "head.json").write_bytes(head.encode(msgspec.structs.replace(of, snapshots=refs)))
+    if harm == "changed":
+        (directory / refs[-1].file).write_bytes(b"not the")
+    with pytest.raises(SnapshotCorrupt) as caught:
+        snapshot.check(FS, directory, named, refs[-1])
+    assert said + "`kb doctor --rebuild-snapshots --branch 'a b'`: it " in caught.value.hint
+
+
 def test_a_sound_snapshot_of_another_state_is_refused(store) -> None:
     directory, of = store
     ref = snapshot.write(FS, directory, of, FACTS)
@@ -189,7 +221,7 @@ def test_a_large_state_is_written_in_chunks(store) -> None:
     facts = [b'"%b"' % (b"x" * 1000)] * 3000
     probe = LoggingFs()
     ref = snapshot.write(probe, directory, of, facts)
-    assert [kind for kind, _ in probe.calls].count("write") == 4
+    assert [kind for kind, _ in probe.calls].count("write") == 3
     assert sum(1 for _ in snapshot.read(FS, directory, of, ref)) == 3000
 
 

@@ -26,7 +26,6 @@ def test_compaction_syncs_the_snapshot_the_segment_and_the_head_in_turn(tmp_path
     compaction.compact(fs, directory, CLOCK, lambda of: [b"1"])
     assert changes(fs) == [
         "write snapshot-0000000002.jsonl.tmp",
-        "write snapshot-0000000002.jsonl.tmp",
         "fsync snapshot-0000000002.jsonl.tmp",
         "replace snapshot-0000000002.jsonl",
         "fsync_dir main",

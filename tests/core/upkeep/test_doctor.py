@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -14,9 +15,11 @@ from kbcore.upkeep.findings import Finding
 from kbcore.upkeep.mounts import network_mount
 from kbcore.viewcache import VIEW
 from kbcore.workspace import StorePool, Workspace
+from tests.support.faultfs import NoSyncFs
 from tests.support.project import Project
 from tests.support.repos import git as run
 from tests.support.repos import make_repository
+from tests.support.stores import view_of
 
 
 def entity(key: str) -> dict[str, str]:
@@ -29,7 +32,7 @@ def healthy(project: Project) -> Project:
     project.apply(entities=[entity("A")])
     store = project.workspace().store("main")
     store.close()
-    store.view()
+    view_of(store)
     store.close()
     return project
 
@@ -51,7 +54,8 @@ def test_a_healthy_installation_has_no_finding_but_what_is_well(healthy: Project
 def test_every_finding_that_is_not_well_has_a_remedy_and_the_gravest_come_first(healthy: Project) -> None:
     healthy.write({".kb/.gitignore": "", ".kb/config.json": "{"})
     (healthy.root / ".kb/branches/.tmp-dead").mkdir()
-    diagnosis = diagnose(healthy.workspace(), [Finding("hooks", "warning", "hook_foreign", "Another's hook.", "Mend.")])
+    workspace = Workspace(git.find_repository(healthy.root), healthy.machine, healthy.pool)
+    diagnosis = diagnose(workspace, [Finding("hooks", "warning", "hook_foreign", "Another's hook.", "Mend.")])
     bad = [one for one in diagnosis.findings if one.severity != "ok"]
     assert [(one.check, one.severity, one.code) for one in bad] == [
         ("settings", "error", "invalid_config"),
@@ -161,7 +165,7 @@ def test_a_cache_that_knows_more_than_the_journal_is_a_second_witness(healthy: P
     store = healthy.workspace().store("main")
     store.close()
     (healthy.root / ".kb/cache/main" / VIEW).unlink()
-    store.view()
+    view_of(store)
     store.close()
     for name, content in kept.items():
         (directory / name).write_bytes(content)
@@ -226,11 +230,91 @@ def test_where_no_mounts_are_listed_that_is_said(healthy: Project, tmp_path: Pat
     assert [one.code for one in diagnosis.findings if one.severity == "note"] == ["mounts_unknown"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+class Refusing(NoSyncFs):
+    """A file system that says of some paths that they cannot be written to, whoever asks."""
+
+    def __init__(self, code: int, *paths: Path) -> None:
+        super().__init__()
+        self.code = code
+        self.paths = paths
+
+    def refusal_to_write(self, path: Path) -> int:
+        return self.code if path in self.paths else super().refusal_to_write(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "branch"),
+    [
+        (".kb", ""),
+        (".kb/branches", ""),
+        (".kb/branches/main", "main"),
+        (".kb/branches/main/lock", "main"),
+        (".kb/branches/main/journal-0000000001.jsonl", "main"),
+    ],
+)
+def test_what_may_not_be_written_is_an_error_that_says_why(healthy: Project, place: str, branch: str) -> None:
+    path = healthy.root / place
+    healthy.machine.fs = Refusing(errno.EROFS, path)
+    diagnosis = diagnose(healthy.workspace())
+    (finding,) = (one for one in diagnosis.findings if one.severity != "ok")
+    assert (finding.severity, finding.code, finding.branch) == ("error", "read_only_store", branch)
+    assert finding.message == (
+        f"Nothing can be written, because {path} cannot be written to: Read-only file system. Queries work."
+    )
+    assert "remount" in finding.remedy
+    assert not diagnosis.is_sound
+
+
+def test_a_cache_that_may_not_be_written_is_a_warning(healthy: Project) -> None:
+    healthy.machine.fs = Refusing(errno.EACCES, healthy.root / ".kb/cache")
+    finding = found(healthy)["cache_read_only"]
+    assert (finding.check, finding.severity) == ("cache", "warning")
+
+
+def test_the_system_itself_is_asked_what_may_be_written(healthy: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode, **_: not (mode == os.W_OK and path.name == "main"))
+    assert found(healthy)["read_only_store"].message.endswith(": Permission denied. Queries work.")
+
+
+class Unlisted(NoSyncFs):
+    """A file system on which one folder may not be listed, not even by root."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def listdir(self, path: Path) -> list[str]:
+        if path == self.folder:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return super().listdir(path)
+
+
 def test_a_folder_that_may_not_be_listed_is_not_checked(healthy: Project) -> None:
-    folder = healthy.root / ".kb/branches"
-    folder.chmod(0)
-    try:
-        assert not diagnose(healthy.workspace()).is_sound
-    finally:
-        folder.chmod(0o755)
+    healthy.machine.fs = Unlisted(healthy.root / ".kb/branches")
+    diagnosis = diagnose(healthy.workspace())
+    assert not diagnosis.is_sound
+    assert ("stores", "not_checked", "storage_error") in {
+        (one.check, one.severity, one.code) for one in diagnosis.findings
+    }
+
+
+@pytest.mark.parametrize(
+    ("prune_before", "snapshot", "said"),
+    [
+        (None, "snapshot-0000000001.jsonl", "Every record up to seq 2 is good, and everything can be read."),
+        (2, "snapshot-0000000001.jsonl", "but what they build on is not: only a cached view can answer."),
+    ],
+)
+def test_what_can_be_read_beside_a_damaged_snapshot_is_said_truthfully(
+    healthy: Project, prune_before: int | None, snapshot: str, said: str
+) -> None:
+    compact(healthy.workspace(), "main")
+    healthy.apply(entities=[entity("B")])
+    if prune_before:
+        compact(healthy.workspace(), "main", prune_before=prune_before)
+    (healthy.root / ".kb/branches/main" / snapshot).unlink()
+    problems = found(healthy)
+    assert problems["snapshot_corrupt"].remedy.startswith(
+        "Nothing is lost" if prune_before is None else "It stands for"
+    )
+    assert problems["good_seq"].message.endswith(said)

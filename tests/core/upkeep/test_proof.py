@@ -16,6 +16,7 @@ from kbcore.upkeep.compacting import compact
 from kbcore.upkeep.proof import Verified, verify_branch
 from kbcore.viewcache import VIEW
 from tests.support.project import Project
+from tests.support.stores import view_of
 
 
 def filled(project: Project) -> Path:
@@ -27,7 +28,7 @@ def filled(project: Project) -> Path:
     store = project.workspace().store("main")
     store.close()
     (project.root / ".kb/cache/main" / VIEW).unlink(missing_ok=True)
-    store.view()
+    view_of(store)
     store.close()
     return store.directory
 
@@ -177,7 +178,7 @@ def test_a_view_that_is_ahead_of_the_journal_is_found(project: Project) -> None:
     store = project.workspace().store("main")
     store.close()
     (project.root / ".kb/cache/main" / VIEW).unlink()
-    store.view()
+    view_of(store)
     store.close()
     (directory / "head.json").write_bytes(kept)
     proof = verify(project, with_view=True)

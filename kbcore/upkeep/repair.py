@@ -1,0 +1,143 @@
+"""Repairs that a person asks for: a new head out of the journal, or snapshots out of what still holds their facts.
+
+Each makes a full copy of the store first, changes no record, and is itself on record afterwards.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbcore import canonical, record, replay
+from kbcore.errors import KBError, SnapshotCorrupt
+from kbcore.record import Record
+from kbcore.storage import files, journal, quarantine, rebuild, snapshot, verify
+from kbcore.storage.head import Head
+from kbcore.storage.journal import Writer
+from kbcore.store import Author
+from kbcore.upkeep import salvage
+from kbcore.upkeep.salvage import Facts, Source
+from kbcore.workspace import Workspace
+
+
+class Repaired(msgspec.Struct, frozen=True):
+    """What a repair did."""
+
+    branch: str
+    seq: int
+    copy: str = ""
+    """Where the store is kept as it was; empty when there was nothing to repair."""
+    done: tuple[str, ...] = ()
+    """What was made anew, a sentence each."""
+    doubts: tuple[str, ...] = ()
+    """What is lost, or cannot be proven any more, a sentence each."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what was done as plain JSON values."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return shown
+
+
+def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
+    """Make a new head out of the records that are there, if anything is wrong that a new head would mend.
+
+    Raises: what ``storage.rebuild.rebuild_head`` raises; the head is as it was then.
+    """
+    fs, clock, directory = workspace.machine.fs, workspace.machine.clock, workspace.directory_of(branch)
+    wait_s = workspace.config.lock_wait_s
+    proof = verify.prove(fs, directory)
+    if proof.head and not any(one.severity == "damage" and one.code != SnapshotCorrupt.code for one in proof.findings):
+        return Repaired(branch, proof.head.seq)
+    made = rebuild.rebuild_head(fs, directory, clock, branch=branch, wait_s=wait_s, command=author.tool)
+    done, doubts, seq = (
+        f"The head was made anew out of the journal, at seq {made.head.seq}.",
+        [*made.unproven],
+        made.head.seq,
+    )
+    try:
+        with journal.writing(fs, directory, clock, wait_s=wait_s, command=author.tool) as writer:
+            doubts += writer.recovery.sentences()
+            seq = _note(workspace, writer, author, [done, *doubts, _kept(made.copy)])
+    except KBError as error:
+        # The new head counts already: what failed is only the note of it.
+        doubts.append(f"The repair could not be put on record: {error.message}.")
+    return Repaired(branch, seq, made.copy, (done,), tuple(doubts))
+
+
+def rebuild_snapshots(workspace: Workspace, branch: str, author: Author) -> Repaired:
+    """Make every damaged or missing snapshot anew; leave out of the head what cannot be had, if it can do without.
+
+    Raises:
+        SnapshotCorrupt: the one that stands for pruned history cannot be had from anywhere; nothing was changed.
+        JournalCorrupt, JournalTruncated, HeadDamaged, FormatTooNew: the journal is not sound; nothing was changed.
+        LockTimeout, LockUnsupported, StorageFull, ReadOnlyStore, StorageError: the head is as it was.
+        CommitUncertain: all was made anew; whether it is on record is not known.
+    """
+    fs, clock, directory = workspace.machine.fs, workspace.machine.clock, workspace.directory_of(branch)
+    wait_s = workspace.config.lock_wait_s
+    with journal.writing(fs, directory, clock, wait_s=wait_s, command=author.tool) as writer:
+        of = writer.head
+        wanted = salvage.damaged(fs, directory, of)
+        if not wanted:
+            return Repaired(branch, of.seq)
+        names = {ref.file for ref in wanted}
+        whole = msgspec.structs.replace(of, snapshots=tuple(ref for ref in of.snapshots if ref.file not in names))
+        sources = salvage.sources(workspace, branch, whole, wanted)
+        copy = str(quarantine.keep_all(fs, directory, clock.now()))
+        for source in sources:
+            if source.kind != "nowhere":
+                facts = source.facts or _folded(workspace, branch, whole, source)
+                whole = salvage.with_snapshot(
+                    whole, snapshot.write(fs, directory, salvage.head_at(of, source.ref), facts)
+                )
+        with files.explained(directory, "sync"):
+            fs.fsync_dir(directory)
+        # The next append publishes both at once: the head with these snapshots, and the record of the repair.
+        writer.head = whole
+        done = [_made(source) for source in sources]
+        begins = replay.history_from(whole)
+        doubts = [_lost(begins)] if begins > replay.history_from(of) else []
+        seq = _note(workspace, writer, author, [*writer.recovery.sentences(), *done, *doubts, _kept(copy)])
+    return Repaired(branch, seq, copy, tuple(done), tuple(doubts))
+
+
+def _folded(workspace: Workspace, branch: str, whole: Head, source: Source) -> Facts:
+    folded = replay.folded(workspace.machine.fs, workspace.directory_of(branch), whole, until=source.ref.seq)
+    return tuple(canonical.lines(folded.state, folded.known))
+
+
+def _note(workspace: Workspace, writer: Writer, author: Author, sentences: list[str]) -> int:
+    """Append the record of a repair, which changes nothing that stands; return its seq."""
+    at = max(workspace.machine.clock.now(), writer.head.head.at)
+    noted = Record(
+        schema=record.VOCABULARY,
+        changeset_id=secrets.token_hex(16),
+        digest="",
+        at=at,
+        actor=author.actor,
+        source=author.source,
+        tool=author.tool,
+        ops=(),
+        message="Repair of the store",
+        repair=" ".join(sentences),
+    )
+    return writer.append(record.encode(noted), at).seq
+
+
+def _made(source: Source) -> str:
+    name = source.ref.file
+    if source.kind == "nowhere":
+        return f"{name} could not be had from anywhere, and was left out."
+    where = f"out of {source.place}, whose digest proves it" if source.kind == "copy" else "out of the journal"
+    return f"{name} was made anew {where}."
+
+
+def _lost(begins: int) -> str:
+    return f"History begins at seq {begins} now: what stood before cannot be asked for any more."
+
+
+def _kept(copy: str) -> str:
+    return f"The store as it was is kept in quarantine/{Path(copy).name}."
