@@ -5,7 +5,6 @@ The only module of the command line that reads the environment.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -13,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kbcli.render import Output, visible
+from kbcli.render import Output
 from kbcore import __version__
 from kbcore.errors import GitUnusable, InvalidQuery, KBError
+from kbcore.visible import visible
 
 if TYPE_CHECKING:
     from kbcore.answers import Outcome
@@ -123,7 +123,18 @@ class Session:
         """
         from kbcore import branches
 
-        store, choice, ensured = branches.open_branch(self.workspace, self.named_branch)
+        return self._opened(*branches.open_branch(self.workspace, self.named_branch))
+
+    def open_to_read(self) -> Opened:
+        """Return what answers for the branch that is meant: its store, made on first use, or what it would be made of.
+
+        Raises: as ``branches.open_to_read``.
+        """
+        from kbcore import branches
+
+        return self._opened(*branches.open_to_read(self.workspace, self.named_branch))
+
+    def _opened(self, store: BranchStore, choice: Choice, ensured: Ensured) -> Opened:
         self.tell_ensured(ensured)
         self.watch(store)
         return Opened(self.workspace, store, choice)
@@ -177,17 +188,6 @@ class Session:
         self.output.say(outcome_line(outcome))
         for warning in outcome.warnings:
             self.output.warn(visible(warning))
-
-    def inside(self, path: str) -> str | None:
-        """Return a path, as the user typed it, relative to the worktree's top; None when it is outside."""
-        whole = self.start / path
-        real = Path(os.path.realpath(whole.parent)) / whole.name if whole.name not in {"", ".."} else whole
-        top = self.workspace.repo.worktree
-        for candidate in (real, Path(os.path.realpath(whole))):
-            if candidate.is_relative_to(top):
-                found = candidate.relative_to(top).as_posix()
-                return "" if found == "." else found
-        return None
 
     def cache(self) -> Path | None:
         """Return the cache folder of this repository's KB, for a report of a bug; None where there is none."""

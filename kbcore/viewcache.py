@@ -47,30 +47,33 @@ class ViewCache:
         self.notices: list[str] = []
         """What a person should hear of: a cache that contradicts the journal."""
 
-    def open(self, head: Head) -> View | None:
-        """Return a view on the published base, unless there is none that belongs to this head's history."""
+    def open(self) -> View | None:
+        """Return a view on the published base, None where there is none."""
         try:
             if files.read_size(self._fs, self.path) is None:
                 return None
-            view = base.open_base(str(self.path), self._temp_dir())
+            return base.open_base(str(self.path), self._temp_dir())
         except ViewDamaged:
             self.discard()
             return None
         except StorageError:
             # Whatever lies there is no view.
             return None
-        if self.is_usable(view.basis, head):
-            return view
-        view.close()
-        if is_ahead(view.basis, head):
-            self.set_aside(view.basis, head)
-        return None
 
-    @staticmethod
-    def is_usable(basis: Basis, head: Head) -> bool:
-        """Tell whether a view that stands on this can become a view of this head by taking in what came after."""
-        is_ours = basis.lineage == head.lineage and basis.history_from == replay.history_from(head)
-        return is_ours and not is_ahead(basis, head)
+    def begin_with(self, other: ViewCache) -> None:
+        """Take over the published view of another branch, as a second name of the same file.
+
+        For a branch that is about to be copied from the other: done before, so that the view is never later than the
+        copy. Only a saving: where it cannot be done, the view is folded from the journal.
+        """
+        target = self._new_file()
+        if target is None:
+            return
+        try:
+            self._fs.link(other.path, target)
+        except OSError:
+            return
+        self._move_in(target)
 
     def set_aside(self, basis: Basis, head: Head) -> None:
         """Keep a view that knows of records which the journal lacks: it is the second witness of a loss."""
@@ -166,7 +169,20 @@ class ViewCache:
         return target
 
 
+def is_usable(basis: Basis, head: Head) -> bool:
+    """Tell whether a view that stands on this can become a view of this head by taking in what came after.
+
+    The view of another store will do for the part of the history that the copy began with; whether it saw that very
+    history, taking in the next record tells.
+    """
+    if basis.lineage != head.lineage or basis.history_from != replay.history_from(head):
+        return False
+    if basis.store_id == head.store_id:
+        return not is_ahead(basis, head)
+    return head.origin is not None and basis.seq <= head.origin.seq
+
+
 def is_ahead(basis: Basis, head: Head) -> bool:
-    """Tell whether a view of the same history has seen what the journal does not have."""
+    """Tell whether a view of the same store has seen what its journal does not have."""
     is_later = basis.seq > head.seq or (basis.seq == head.seq and basis.sum != head.hash)
-    return basis.lineage == head.lineage and is_later
+    return basis.store_id == head.store_id and basis.lineage == head.lineage and is_later

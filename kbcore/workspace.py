@@ -6,6 +6,8 @@ stores outlive a request, in a ``StorePool``.
 
 from __future__ import annotations
 
+import stat
+import threading
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -13,11 +15,12 @@ from typing import Final
 
 from kbcore import git, ids, limits
 from kbcore.clock import Clock
-from kbcore.config import DEFAULT, Config, parse_config
-from kbcore.errors import BranchMoved, InvalidConfig, NotInitialised, UnknownBranch
-from kbcore.git import HeadCache, HeadState, Repository
+from kbcore.config import DEFAULT, Config, Reading, known_to, read_config, settle
+from kbcore.errors import BranchMoved, InvalidConfig, NotInitialised
+from kbcore.git import HeadCache, HeadState, Repository, RepositoryCache
 from kbcore.schema import Schema
 from kbcore.schema_files import load_schema
+from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.store import BranchStore
 from kbcore.viewcache import ViewCache
@@ -29,6 +32,8 @@ RULES: Final = "rules"
 BRANCHES: Final = "branches"
 CACHE: Final = "cache"
 REPOSITORY_LOCK: Final = ".lock"
+MAX_WARM_VIEWS: Final = 4
+"""A warm view takes about 8 MiB and nine threads; few people and agents go back and forth between more branches."""
 _YAML: Final = frozenset({".yaml", ".yml"})
 
 
@@ -42,26 +47,38 @@ class Machine:
 
 
 class StorePool:
-    """The branch stores that one process has open, by directory; a long-lived process keeps its views warm."""
+    """The branch stores that one process has open, for all its threads; a long-lived one keeps its last views warm.
+
+    A store that was opened once stays known, so that what it noticed is told once. Its view costs memory and threads
+    (``MAX_WARM_VIEWS``), and is let go when that many other branches were asked for after it.
+    """
 
     def __init__(self) -> None:
+        self._gate = threading.Lock()
         self._stores: dict[Path, BranchStore] = {}
+        """The one asked for last comes last."""
         self.heads = HeadCache()
+        self.repositories = RepositoryCache()
 
-    def get(self, machine: Machine, directory: Path, cache: Path, lock_wait_s: float) -> BranchStore:
+    def get(self, machine: Machine, directory: Path, cache: Path) -> BranchStore:
         """Return the store of a branch directory, the same one every time."""
-        store = self._stores.get(directory)
-        if store is None:
-            views = ViewCache(machine.fs, cache)
-            store = BranchStore(machine.fs, machine.clock, directory, views, lock_wait_s=lock_wait_s)
+        with self._gate:
+            store = self._stores.pop(directory, None)
+            if store is None:
+                views = ViewCache(machine.fs, cache)
+                store = BranchStore(machine.fs, machine.clock, directory, views)
             self._stores[directory] = store
-        return store
+            for outdated in [*self._stores.values()][:-MAX_WARM_VIEWS]:
+                # Does nothing to a view that some request is using: its turn to go comes with the next request.
+                outdated.close()
+            return store
 
     def close(self) -> None:
-        """Let go of every view."""
-        for store in self._stores.values():
-            store.close()
-        self._stores.clear()
+        """Let go of every view that no request is using."""
+        with self._gate:
+            for store in self._stores.values():
+                store.close()
+            self._stores.clear()
 
 
 class Workspace:
@@ -82,14 +99,16 @@ class Workspace:
 
     @cached_property
     def config(self) -> Config:
-        """The configuration in force. Raises ``InvalidConfig``."""
+        """The configuration in force. Raises ``InvalidConfig`` with every problem of it."""
         text = _read_text(self.settings_dir / CONFIG)
-        return DEFAULT if text is None else _config_of(text)
+        if text is None:
+            return DEFAULT
+        return settle(_reading_of(text), known_to(lambda: self.texts_in(RULES), lambda: self.schema))
 
     @cached_property
     def schema(self) -> Schema:
         """The schema in force: KB's own and the project's. Raises ``InvalidConfig``."""
-        return load_schema(self.texts_in(SCHEMA))
+        return _schema_of(tuple(self.texts_in(SCHEMA).items()))
 
     def texts_in(self, folder: str) -> dict[str, str]:
         """Return the YAML files of a settings folder, by the path that messages name. Raises ``InvalidConfig``."""
@@ -129,22 +148,11 @@ class Workspace:
 
     def store(self, branch: str) -> BranchStore:
         """Return the store of a branch; opening it fails with ``UnknownBranch`` when there is none."""
-        wait_s = self.config.lock_wait_s
-        return self.pool.get(self.machine, self.directory_of(branch), self.cache_of(branch), wait_s)
+        return self.pool.get(self.machine, self.directory_of(branch), self.cache_of(branch))
 
-    def check_branch(self, branch: str) -> None:
-        """Refuse the name of a branch that exists neither in git nor as a store.
-
-        Raises: ``UnknownBranch``.
-        """
-        fault = ids.check_branch_name(branch)
-        is_detached = ids.is_detached_name(branch)
-        if fault and not is_detached:
-            raise UnknownBranch(f"{branch!r} cannot be a branch: {fault}.")
-        if self.directory_of(branch).is_dir() or branch in {self.head().branch, self.default_branch}:
-            return
-        if is_detached or branch not in git.local_branches(self.repo, self.machine.env):
-            raise UnknownBranch(f"There is no branch {branch!r}, neither in git nor as a store.")
+    def has_store(self, branch: str) -> bool:
+        """Tell whether a branch has a store. Raises ``StorageError`` when something else lies in its place."""
+        return files.is_directory(self.machine.fs, self.directory_of(branch))
 
 
 def open_workspace(
@@ -157,21 +165,34 @@ def open_workspace(
 ) -> Workspace:
     """Return the workspace of the repository that holds ``start``.
 
-    Raises: ``NotARepository``, ``GitUnusable``, ``NotInitialised``.
+    Raises: ``NotARepository``, ``GitUnusable``, ``NotInitialised``; ``StorageError`` when ``.kb`` is not as KB left it.
     """
-    repo = git.find_repository(start, git_dir=git_dir, work_tree=work_tree)
+    if git_dir is None:
+        repo = pool.repositories.find(start)
+    else:
+        repo = git.find_repository(start, git_dir=git_dir, work_tree=work_tree)
     workspace = Workspace(repo, machine, pool)
-    if workspace.kb_dir.is_symlink():
-        raise NotInitialised(f"{workspace.kb_dir} is a link; KB keeps its stores only in a directory of its own.")
-    if not (workspace.kb_dir / BRANCHES).is_dir() and not (workspace.settings_dir / CONFIG).is_file():
+    if _is_link(machine.fs, workspace.kb_dir):
+        message = f"{workspace.kb_dir} is a link; KB keeps its stores only in a directory of its own."
+        raise NotInitialised(message, hint="Replace the link with the folder itself.")
+    has_stores = files.is_directory(machine.fs, workspace.kb_dir / BRANCHES)
+    if not has_stores and not (workspace.settings_dir / CONFIG).is_file():
         raise NotInitialised(f"There is no {KB} in {repo.kb_root}.")
+    _ = workspace.config  # whatever is asked: settings that cannot be used are refused before anything is done
     return workspace
 
 
+def _is_link(fs: Fs, path: Path) -> bool:
+    try:
+        return stat.S_ISLNK(fs.lstat(path).st_mode)
+    except OSError:  # absent, or not to be looked at: what comes next says so in its own words
+        return False
+
+
 @lru_cache(maxsize=8)
-def _config_of(text: str) -> Config:
+def _reading_of(text: str) -> Reading:
     """Return what a configuration says. The text is read for every request; only what it means is remembered."""
-    return parse_config(text, f"{KB}/{CONFIG}")
+    return read_config(text, f"{KB}/{CONFIG}")
 
 
 @lru_cache(maxsize=8)

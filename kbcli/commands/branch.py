@@ -48,23 +48,72 @@ def ensure(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="The branch; by default the one that is meant.")
     ] = None,
+    *,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="BRANCH", help="Copy the store of this branch, which may be in the trash."),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="With --from: move a store that is there to the trash first.")
+    ] = False,
 ) -> None:
-    """Make the store of a branch, if it has none: a copy of the default branch's."""
+    """Make the store of a branch, if it has none: a copy of the default branch's.
+
+    A branch that git renamed takes its store along.
+    """
     import msgspec
 
-    from kbcli.render import visible
     from kbcore import branches
+    from kbcore.errors import InvalidQuery
+    from kbcore.visible import visible
 
     session = session_of(ctx)
     workspace = session.workspace
-    choice = branches.choose(workspace, name or session.named_branch)
-    done = branches.ensure(workspace, choice.branch)
+    if replace and source is None:
+        raise InvalidQuery("--replace needs --from.", hint="Say with --from whose store is to be copied.")
+    choice = branches.choose(workspace, session.named_branch if name is None else name)
+    if source is None:
+        done = branches.ensure(workspace, choice.branch)
+    else:
+        done = branches.copy_from(workspace, choice.branch, source, replaces=replace)
     seq = workspace.store(choice.branch).head().seq
     if session.output.is_json:
         session.output.document({**msgspec.to_builtins(done), "seq": seq})
         return
     session.tell_ensured(done)
     session.output.say(visible(f"{done.branch}: {'made' if done.is_new else 'was there'}, at seq {seq}"))
+
+
+@app.command("restore", cls=Command)
+def restore(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The branch.")],
+) -> None:
+    """Bring back the store of a branch that came to the trash last.
+
+    A store that the branch has meanwhile goes to the trash instead; run it again to change them back.
+    """
+    import msgspec
+
+    from kbcore import branches
+    from kbcore.visible import visible
+
+    session = session_of(ctx)
+    done = branches.restore(session.workspace, name)
+    output = session.output
+    if output.is_json:
+        output.document(msgspec.to_builtins(done))
+        return
+    output.say(visible(f"{done.branch}: is back, at seq {done.seq}"))
+    if done.replaced:
+        output.note(visible(f"note: the store that was there is in {done.replaced} now."))
+    if not done.exists_in_git:
+        output.note(
+            visible(
+                f"note: git has no branch {done.branch}, so the next `kb gc` moves it away again. "
+                f"`kb branch ensure NAME --from {done.branch}` gives its records to another branch."
+            )
+        )
 
 
 @app.command("diff", cls=Command)
@@ -75,14 +124,14 @@ def diff(
 ) -> None:
     """Show what differs between two branches, going from the first to the second."""
     from kbcli.changes import tell_difference
-    from kbcli.render import visible
     from kbcore import branches
     from kbcore.history.compare import diff_branches
+    from kbcore.visible import visible
 
     session = session_of(ctx)
     stores = []
     for name in (a, b):
-        store, _, ensured = branches.open_branch(session.workspace, name)
+        store, _, ensured = branches.open_to_read(session.workspace, name)
         session.tell_ensured(ensured)
         session.watch(store)
         stores.append(store)

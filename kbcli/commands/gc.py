@@ -16,13 +16,13 @@ def run(
 ) -> None:
     """Remove the stores of branches that are gone: that exist in no worktree and no local ref.
 
-    They go to .kb/branches/.trash first.
+    They go to .kb/branches/.trash first; `kb branch restore` brings one back.
     """
     import msgspec
 
-    from kbcli.render import visible
     from kbcli.wording import counted
     from kbcore import branches
+    from kbcore.visible import visible
 
     session = session_of(ctx)
     done = branches.collect(session.workspace, dry_run=dry_run)
@@ -30,7 +30,11 @@ def run(
     if output.is_json:
         output.document(msgspec.to_builtins(done))
         return
-    for name in done.removed:
-        output.say(visible(f"{'would remove' if dry_run else 'removed'} {name}"))
+    for one in done.trash:
+        output.say(visible(f"{'would remove' if dry_run else 'removed'} {one.name}"))
+        if one.records != 0:
+            holds = "a damaged journal" if one.records is None else counted(one.records, "record")
+            where = f"kept in {one.place}; `kb branch restore {one.name}` brings it back" if one.place else ""
+            output.warn(visible(f"{one.name} holds {holds} that no other store has{f'; {where}' if where else ''}."))
     kept = f"{counted(len(done.kept), 'store')} kept."
     output.say(kept if done.removed else f"Nothing to remove; {kept}")

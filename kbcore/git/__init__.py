@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from kbcore.git.commands import LOCAL_ENV_VARS, hooks_dir
 from kbcore.git.head import HeadCache, HeadState, read_head
-from kbcore.git.refs import WorktreeHead, default_branch, local_branches, worktree_heads
-from kbcore.git.repository import Repository, find_repository
+from kbcore.git.reflog import former_names
+from kbcore.git.refs import WorktreeHead, default_branch, is_in_use, local_branches, worktree_heads
+from kbcore.git.repository import Repository, RepositoryCache, find_repository
 
 __all__ = [
     "LOCAL_ENV_VARS",
     "HeadCache",
     "HeadState",
     "Repository",
+    "RepositoryCache",
     "WorktreeHead",
     "default_branch",
     "find_repository",
+    "former_names",
     "hooks_dir",
+    "is_in_use",
     "local_branches",
     "read_head",
     "worktree_heads",

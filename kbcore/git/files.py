@@ -6,10 +6,12 @@ regular files are read, so that a planted pipe cannot hang KB.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from kbcore.errors import GitUnusable
@@ -23,6 +25,7 @@ _MAX_POINTER_BYTES = 64 * 1024
 _MAX_SYMREF_DEPTH = 5
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_RAW_BYTE = re.compile(rb"\\x([0-9a-f]{2})")
 _SECTION = re.compile(r'\s*\[\s*([^\]"\s]+)\s*("(?:[^"\\]|\\.)*")?\s*\]')
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 _CONFIG_ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
@@ -34,28 +37,50 @@ def read_small(path: Path, *, limit_bytes: int = _MAX_POINTER_BYTES) -> bytes | 
     Raises:
         GitUnusable: it cannot be read, is larger than ``limit_bytes``, or is a pipe or a device.
     """
-    try:
-        descriptor = os.open(path, _OPEN_FLAGS)
-    except _ABSENT:
-        return None
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
+    with _opened(path) as descriptor:
+        if descriptor is None:
             return None
-        raise GitUnusable(f"cannot read {path}: {error.strerror}", hint="Check its permissions.") from error
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            return None
-        if not stat.S_ISREG(mode):
-            raise GitUnusable(f"{path} is not a regular file", hint="Something other than git made it.")
         content = os.read(descriptor, limit_bytes + 1)
         while len(content) <= limit_bytes and (more := os.read(descriptor, limit_bytes)):
             content += more
-    finally:
-        os.close(descriptor)
     if len(content) > limit_bytes:
         raise GitUnusable(f"{path} is larger than git ever makes it", hint="Run `git fsck`.")
     return content
+
+
+def find_lines(path: Path, pattern: re.Pattern[bytes]) -> list[re.Match[bytes]]:
+    """Return what a pattern finds in the lines of a regular file of any length; nothing where there is no such file.
+
+    Raises:
+        GitUnusable: it cannot be read, or is a pipe or a device.
+    """
+    with _opened(path) as descriptor:
+        if descriptor is None:
+            return []
+        with open(descriptor, "rb", closefd=False) as lines:
+            return [found for line in lines if (found := pattern.search(line))]
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int | None]:
+    """Open a regular file for the length of the block; None when there is no file of that name."""
+    try:
+        descriptor = os.open(path, _OPEN_FLAGS)
+    except _ABSENT:
+        yield None
+        return
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise GitUnusable(f"cannot read {path}: {error.strerror}", hint="Check its permissions.") from error
+        yield None
+        return
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise GitUnusable(f"{path} is not a regular file", hint="Something other than git made it.")
+        yield descriptor if stat.S_ISREG(mode) else None
+    finally:
+        os.close(descriptor)
 
 
 def branch_of_ref(ref: bytes, place: Path) -> str:
@@ -79,6 +104,11 @@ def branch_of_ref(ref: bytes, place: Path) -> str:
 def decode_name(raw: bytes) -> str:
     """Return the text that stands for the bytes of a ref name, whatever they are."""
     return raw.decode("utf-8", "backslashreplace")
+
+
+def encode_name(name: str) -> bytes:
+    """Return the bytes that ``decode_name`` made a checked name of; git allows no backslash in them."""
+    return _RAW_BYTE.sub(lambda found: bytes([int(found[1], 16)]), name.encode("utf-8"))
 
 
 def read_commit(common_dir: Path, ref: bytes, *, depth: int = 0) -> str | None:

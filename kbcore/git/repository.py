@@ -13,6 +13,8 @@ import msgspec
 from kbcore.errors import GitUnusable, NotARepository
 from kbcore.git.files import is_true, read_settings, read_small
 
+_Marks = tuple[tuple[int, ...], ...]
+
 
 class Repository(msgspec.Struct, frozen=True):
     """Where one worktree of a repository keeps what; every path is absolute and free of symlinks.
@@ -63,6 +65,42 @@ def find_repository(start: Path, *, git_dir: Path | None = None, work_tree: Path
         if _is_git_dir(folder):
             return _of_git_dir(None, folder, None)
     raise NotARepository(f"{here} is in no git repository")
+
+
+class RepositoryCache:
+    """The repositories that a long-lived process has found, for folders whose ``.git`` is a directory of its own.
+
+    Nothing nearer can come to such a folder, and nothing outside of it has a say: what was found holds for as long as
+    ``.git`` and the configuration in it look the same from outside.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[Path, tuple[Repository, _Marks]] = {}
+
+    def find(self, start: Path) -> Repository:
+        """Return the repository that holds ``start``. Raises: as ``find_repository``."""
+        marks = _marks_of(start)
+        known = self._found.get(start)
+        if known and known[1] == marks:
+            return known[0]
+        found = find_repository(start)
+        if found.worktree == start and found.git_dir == found.common_dir == start / ".git":
+            self._found[start] = (found, marks)  # as they were before it was looked at
+        return found
+
+
+def _marks_of(folder: Path) -> _Marks:
+    """Return what changes whenever another repository, or another configuration of it, comes to lie in a folder."""
+    git_dir = os.path.join(folder, ".git")  # noqa: PTH118 - for every request: a Path costs as much as the call
+    marks: list[tuple[int, ...]] = []
+    for name, look in (("", os.lstat), ("/config", os.stat), ("/config.worktree", os.stat)):
+        try:
+            status = look(git_dir + name)
+        except OSError as error:
+            marks.append((error.errno or 0,))
+        else:
+            marks.append((status.st_mode, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(marks)
 
 
 def points_to(folder: Path, git_dir: Path) -> bool:

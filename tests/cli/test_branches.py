@@ -46,9 +46,70 @@ def test_gc_removes_what_exists_nowhere_any_more(kb, synced):
     git(synced, "switch", "-q", "main")
     git(synced, "branch", "-q", "-D", "gone")
     assert kb("gc", "--dry-run").out == "would remove gone\n1 store kept.\n"
-    assert kb("gc", "--dry-run", "--json").json == {"removed": ["gone"], "kept": ["main"], "dry_run": True}
-    assert kb("gc", "--json").json == {"removed": ["gone"], "kept": ["main"], "dry_run": False}
+    dry = {"removed": ["gone"], "kept": ["main"], "dry_run": True}
+    assert kb("gc", "--dry-run", "--json").json == dry | {"trash": [{"name": "gone", "records": 0, "place": ""}]}
+    done = kb("gc", "--json").json
+    assert (done["removed"], done["kept"], done["dry_run"]) == (["gone"], ["main"], False)
+    assert done["trash"][0]["place"].startswith(str(synced / ".kb/branches/.trash/gone~"))
     assert kb("gc").out == "Nothing to remove; 1 store kept.\n"
+
+
+def test_gc_names_what_is_lost_sight_of_and_the_command_that_brings_it_back(kb, synced):
+    git(synced, "branch", "gone")
+    write(synced, {"change.json": '{"entities": [{"id": "X", "type": "req", "title": "X", "status": "open"}]}'})
+    assert kb("apply", "change.json", "--branch", "gone").status == 0
+    git(synced, "branch", "-q", "-D", "gone")
+    dry = kb("gc", "--dry-run")
+    assert dry.out == "would remove gone\n1 store kept.\n"
+    assert dry.err == "warning: gone holds 1 record that no other store has.\n"
+    ran = kb("gc")
+    assert ran.status == 0
+    assert "gone holds 1 record that no other store has; kept in " in ran.err
+    assert "`kb branch restore gone` brings it back." in ran.err
+    back = kb("branch", "restore", "gone")
+    assert back.out == "gone: is back, at seq 2\n"
+    assert "git has no branch gone" in back.err
+    assert kb("show", "X", "--branch", "gone").status == 0
+    assert kb("gc", "--json").json["trash"][0]["records"] == 1
+    git(synced, "branch", "other")
+    assert kb("branch", "ensure", "other", "--from", "gone").out == "other: made, at seq 2\n"
+    refused = kb("branch", "ensure", "other", "--from", "main")
+    assert refused.status == 2
+    assert "--replace" in refused.err
+    assert kb("branch", "ensure", "other", "--from", "main", "--replace").out == "other: made, at seq 1\n"
+    assert kb("branch", "restore", "other", "--json").json["seq"] == 2
+    assert kb("branch", "ensure", "other", "--replace").status == 2
+    assert kb("branch", "restore", "nope").status == 62
+
+
+def test_a_renamed_branch_takes_its_store_along_and_says_so(kb, synced):
+    git(synced, "switch", "-q", "-c", "old")
+    kb("query")
+    git(synced, "branch", "-m", "new")
+    ran = kb("query")
+    assert "git renamed old to new" in ran.err
+    assert [one["name"] for one in kb("branch", "list", "--json").json["branches"]] == ["main", "new"]
+
+
+def test_a_branch_without_a_name_is_refused(kb, synced):
+    assert kb("branch", "ensure", "").status == 62
+    assert kb("branch", "diff", "", "main").status == 62
+    assert "Did you mean 'main'?" in kb("query", "--branch", "mian").err
+
+
+def test_a_bare_repository_holds_the_stores_and_its_worktrees_the_files(kb, root, tmp_path):
+    bare, tree = tmp_path / "bare.git", tmp_path / "tree"
+    git(tmp_path, "clone", "-q", "--bare", root, bare)
+    made = kb("init", cwd=bare)
+    assert made.status == 0
+    assert "this repository is bare" in made.out
+    assert "git add" not in made.out
+    assert kb("sync", cwd=bare).status == 2
+    git(bare, "worktree", "add", "-q", "-b", "topic", tree)
+    write(tree, {"docs/requirements/a.md": "---\nid: A\ntitle: A\nstatus: open\n---\n"})
+    assert kb("sync", cwd=tree).status == 0
+    assert kb("branch", "diff", "main", "topic", "--json", cwd=bare).json["entities"][0]["id"] == "A"
+    assert not (tree / ".kb").exists()
 
 
 def test_the_schema_is_shown_with_the_types_of_the_project(kb, ready):

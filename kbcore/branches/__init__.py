@@ -1,0 +1,35 @@
+"""The branches of a repository and their stores: which is meant, where its store comes from, and where it goes.
+
+A store is never made of half a history, and never removed while its branch exists anywhere: in a ref, in a worktree,
+or as the default branch. What is removed goes to a trash folder first.
+"""
+
+from __future__ import annotations
+
+from kbcore.branches.choosing import Choice, choose
+from kbcore.branches.making import Ensured, copy_from, ensure, open_branch, open_to_read
+from kbcore.branches.origins import Origin, find_origin
+from kbcore.branches.stores import BranchInfo, listing, living, stores
+from kbcore.branches.trash import TRASH, Collected, Restored, Trashed, collect, restore
+
+__all__ = [
+    "TRASH",
+    "BranchInfo",
+    "Choice",
+    "Collected",
+    "Ensured",
+    "Origin",
+    "Restored",
+    "Trashed",
+    "choose",
+    "collect",
+    "copy_from",
+    "ensure",
+    "find_origin",
+    "listing",
+    "living",
+    "open_branch",
+    "open_to_read",
+    "restore",
+    "stores",
+]

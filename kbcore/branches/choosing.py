@@ -1,0 +1,56 @@
+"""Which branch a request means.
+
+A name is checked before anything is made of it: only what git or a store knows is a branch.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kbcore import git, ids
+from kbcore.branches.stores import stores
+from kbcore.errors import UnknownBranch
+from kbcore.suggest import nearest
+from kbcore.visible import in_quotes
+from kbcore.workspace import Workspace
+
+_SHOWN_CHARS = 80
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The branch that a request means; with ``follows_head`` it is the one checked out, and may move."""
+
+    branch: str
+    follows_head: bool
+
+
+def choose(workspace: Workspace, named: str | None) -> Choice:
+    """Return the branch that a request means: the one that it names, else the one that is checked out.
+
+    Raises: ``UnknownBranch`` for a name that exists nowhere, the empty one included; ``GitUnusable`` when HEAD cannot
+    be read.
+    """
+    if named is None:
+        return Choice(workspace.head().branch, follows_head=True)
+    _check(workspace, named)
+    return Choice(named, follows_head=False)
+
+
+def unknown(workspace: Workspace, name: str, message: str) -> UnknownBranch:
+    """Return the error about a name, with the nearest one that would do."""
+    known = {store for store, _ in stores(workspace)} | git.local_branches(workspace.repo, workspace.machine.env)
+    near = nearest(name, sorted(known))
+    return UnknownBranch(message, hint=f"Did you mean {in_quotes(near)}? {UnknownBranch.default_hint}" if near else "")
+
+
+def _check(workspace: Workspace, branch: str) -> None:
+    """Refuse the name of a branch that exists neither in git nor as a store."""
+    is_detached = ids.is_detached_name(branch)
+    shown = branch if len(branch) <= _SHOWN_CHARS else f"{branch[:_SHOWN_CHARS]}…"
+    fault = None if is_detached else ids.check_branch_name(branch)
+    if fault:
+        raise unknown(workspace, branch, f"{in_quotes(shown)} cannot be a branch: {fault}.")
+    if workspace.has_store(branch) or branch in {workspace.head().branch, workspace.default_branch}:
+        return
+    if is_detached or branch not in git.local_branches(workspace.repo, workspace.machine.env):
+        raise unknown(workspace, branch, f"There is no branch {in_quotes(shown)}, neither in git nor as a store.")

@@ -1,0 +1,131 @@
+"""Which branches have a store, and which stores are needed.
+
+A list is complete or an error is raised: what is not in the list of the living may be removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbcore import git, ids
+from kbcore.errors import Damaged, Incompatible, KBError, UnknownBranch
+from kbcore.storage import files, journal, layout, lock
+from kbcore.workspace import BRANCHES, REPOSITORY_LOCK, Workspace
+
+
+class BranchInfo(msgspec.Struct, frozen=True):
+    """A branch store as ``kb branch list`` shows it; ``error`` is the code of what keeps it from being read."""
+
+    name: str
+    seq: int | None
+    current: bool
+    exists_in_git: bool
+    origin: dict[str, Any] | None
+    error: str = ""
+
+
+def stores(workspace: Workspace) -> Iterator[tuple[str, Path]]:
+    """Yield the name and the directory of every branch store, in order of name."""
+    fs, parent = workspace.machine.fs, workspace.kb_dir / BRANCHES
+    if not files.is_directory(fs, parent):
+        return
+    found = []
+    with files.explained(parent, "list", reading=True):
+        entries = fs.listdir(parent)
+    for entry in entries:
+        directory = parent / entry
+        if entry.startswith(".") or not files.is_directory(fs, directory):
+            continue
+        found.append((ids.decode_branch(entry) or _name_in_head(workspace, directory), directory))
+    yield from sorted(found)
+
+
+def _name_in_head(workspace: Workspace, directory: Path) -> str:
+    """Return the branch that a store says it belongs to; a name too long for a directory stands only there."""
+    try:
+        return journal.read_head(workspace.machine.fs, directory).branch
+    except (Damaged, Incompatible, UnknownBranch):
+        return directory.name
+
+
+def listing(workspace: Workspace) -> list[BranchInfo]:
+    """Return every branch that has a store."""
+    current = workspace.head().branch
+    in_git = git.local_branches(workspace.repo, workspace.machine.env)
+    found = []
+    for name, directory in stores(workspace):
+        is_current, exists = name == current, name in in_git
+        try:
+            head = journal.read_head(workspace.machine.fs, directory)
+        except KBError as error:
+            found.append(BranchInfo(name, None, is_current, exists, None, error.code))
+            continue
+        origin = msgspec.to_builtins(head.origin) if head.origin else None
+        found.append(BranchInfo(name, head.seq, is_current, exists, origin))
+    return found
+
+
+def in_git(workspace: Workspace) -> set[str]:
+    """Return the local branches, and what any worktree has checked out or is rebasing.
+
+    Raises: ``GitUnusable`` when git cannot list them all.
+    """
+    repo, env = workspace.repo, workspace.machine.env
+    return git.local_branches(repo, env) | {one.head.branch for one in git.worktree_heads(repo, env)}
+
+
+def living(workspace: Workspace) -> set[str]:
+    """Return the branches whose stores are needed.
+
+    Those are what git has, the default branch, and the former name of a branch that was renamed and has not been
+    used since: its store is still under that name.
+
+    Raises: ``GitUnusable`` when git cannot list them all.
+    """
+    names = in_git(workspace) | {workspace.default_branch, workspace.head().branch}
+    return names | {old for name in names for old in [former(workspace, name)] if old}
+
+
+def former(workspace: Workspace, branch: str) -> str:
+    """Return the name under which the store of a renamed branch lies; empty when it has its own, or there is none.
+
+    Raises: ``GitUnusable`` when the branch's reflog cannot be read.
+    """
+    if workspace.has_store(branch):
+        return ""
+    names = git.former_names(workspace.repo, workspace.machine.env, branch)
+    return next((name for name in names if name != branch and workspace.has_store(name)), "")
+
+
+def repository_lock(workspace: Workspace) -> AbstractContextManager[None]:
+    """Return the lock of the repository, not yet taken; a fresh clone has only the tracked half of ``.kb``."""
+    machine = workspace.machine
+    for folder in (workspace.kb_dir, workspace.kb_dir / BRANCHES):
+        if not files.is_directory(machine.fs, folder):
+            with files.explained(folder, "make"):
+                machine.fs.mkdir(folder)
+    path = workspace.kb_dir / BRANCHES / REPOSITORY_LOCK
+    return lock.held(machine.fs, machine.clock, path, wait_s=workspace.config.lock_wait_s, command="kb branch")
+
+
+def store_lock(workspace: Workspace, directory: Path) -> AbstractContextManager[None]:
+    """Return the lock of one store, not yet taken; whoever holds both took the repository's first."""
+    machine, path = workspace.machine, directory / layout.LOCK
+    return lock.held(machine.fs, machine.clock, path, wait_s=workspace.config.lock_wait_s, command="kb branch")
+
+
+def discard_cache(workspace: Workspace, branch: str) -> None:
+    """Remove what is cached for a branch whose store is gone or is another one now.
+
+    Only to save room: a view says which store it is of, so what cannot be removed does no harm.
+    """
+    fs, cache = workspace.machine.fs, workspace.cache_of(branch)
+    with contextlib.suppress(OSError, KBError):
+        if files.is_directory(fs, cache):
+            files.remove_tree(fs, cache)

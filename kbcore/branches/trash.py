@@ -1,0 +1,217 @@
+"""Where the stores of branches go that exist nowhere any more, and how they come back.
+
+Nothing in the trash is ever changed or deleted by KB. A store goes there only under its own lock, after git was asked
+once more, and comes back at once if its branch came alive meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kbcore import git, ids
+from kbcore.branches.stores import discard_cache, living, repository_lock, store_lock, stores
+from kbcore.errors import Damaged, HistoryPruned, Incompatible, UnknownBranch
+from kbcore.storage import branchdir, files, journal
+from kbcore.storage.fs import Fs
+from kbcore.suggest import did_you_mean
+from kbcore.visible import in_quotes
+from kbcore.workspace import BRANCHES, Workspace
+
+TRASH: Final = ".trash"
+_MARK: Final = "~"
+"""Between the name of a directory and the time that it came to the trash."""
+_UNREADABLE: Final = (Damaged, Incompatible, UnknownBranch, HistoryPruned)
+
+
+class Trashed(msgspec.Struct, frozen=True):
+    """A store that ``collect`` moved, or would move: ``records`` counts those that no remaining store has.
+
+    None when that cannot be told, because the store is damaged. ``place`` is where it lies, empty on a dry run.
+    """
+
+    name: str
+    records: int | None
+    place: str = ""
+
+
+class Collected(msgspec.Struct, frozen=True):
+    """What ``collect`` moved to the trash, and what it kept."""
+
+    removed: tuple[str, ...]
+    kept: tuple[str, ...]
+    dry_run: bool
+    trash: tuple[Trashed, ...] = ()
+    """The removed ones again, with what is lost sight of by their going."""
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """A store that is back in its place; ``replaced`` tells where the one went that was there."""
+
+    branch: str
+    seq: int
+    exists_in_git: bool
+    replaced: str = ""
+
+
+def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
+    """Move the stores of branches that exist nowhere any more to the trash.
+
+    ``living`` says which branches exist. A store that cannot be named is kept.
+
+    Raises: ``GitUnusable`` when git cannot list its branches; ``LockTimeout`` while a store is written to.
+    """
+    with contextlib.nullcontext() if dry_run else repository_lock(workspace):
+        if not dry_run:
+            branchdir.clear_unfinished(workspace.machine.fs, workspace.kb_dir / BRANCHES)
+        needed = living(workspace)
+        there = list(stores(workspace))
+        gone = [one for one in there if one[0] not in needed and workspace.directory_of(one[0]) == one[1]]
+        kept = {name: directory for name, directory in there if (name, directory) not in gone}
+        trashed = []
+        for name, directory in gone:
+            found = (_weigh if dry_run else _remove)(workspace, name, directory, kept.values())
+            if found is None:
+                kept[name] = directory
+            else:
+                trashed.append(found)
+    removed = tuple(one.name for one in trashed)
+    return Collected(removed, tuple(sorted(kept)), dry_run, tuple(trashed))
+
+
+def restore(workspace: Workspace, branch: str) -> Restored:
+    """Bring the store of a branch back that came to the trash last; one that stands in its place goes there instead.
+
+    Raises: ``UnknownBranch`` when the trash has none of that name; what reading its head raises.
+    """
+    fs, directory = workspace.machine.fs, workspace.directory_of(branch)
+    with repository_lock(workspace):
+        place = find(workspace, branch)
+        if place is None:
+            known = sorted({ids.decode_branch(entry.rpartition(_MARK)[0]) or entry for entry in _entries(workspace)})
+            hint = did_you_mean(branch, known) or "The trash is empty."
+            raise UnknownBranch(f"The trash holds no store of {in_quotes(branch)}.", hint=hint)
+        seq = journal.read_head(fs, place).seq
+        replaced = ""
+        if workspace.has_store(branch):
+            with store_lock(workspace, directory):
+                replaced = str(move_in(workspace, directory))
+        move_back(workspace, place, directory)
+        discard_cache(workspace, branch)
+    return Restored(branch, seq, git.is_in_use(workspace.repo, workspace.machine.env, branch), replaced)
+
+
+def find(workspace: Workspace, branch: str) -> Path | None:
+    """Return where the store of a branch lies that came to the trash last, None when there is none."""
+    wanted = ids.encode_branch(branch)
+    names = [entry for entry in _entries(workspace) if entry.rpartition(_MARK)[0] == wanted]
+    return workspace.kb_dir / BRANCHES / TRASH / max(names) if names else None
+
+
+def _entries(workspace: Workspace) -> list[str]:
+    fs, folder = workspace.machine.fs, workspace.kb_dir / BRANCHES / TRASH
+    if not files.is_directory(fs, folder):
+        return []
+    with files.explained(folder, "list", reading=True):
+        return fs.listdir(folder)
+
+
+def move_in(workspace: Workspace, directory: Path) -> Path:
+    """Rename a store out of the way and return where it is now. The caller holds its lock."""
+    fs, trash = workspace.machine.fs, directory.parent / TRASH
+    when = workspace.machine.clock.now().replace(":", "").replace("-", "")
+    target = trash / f"{directory.name}{_MARK}{when}"
+    with files.explained(directory, "move"):
+        if not files.is_directory(fs, trash):
+            fs.mkdir(trash)
+        fs.replace(directory, target)
+        fs.fsync_dir(trash)
+        fs.fsync_dir(directory.parent)
+    return target
+
+
+def move_back(workspace: Workspace, place: Path, directory: Path) -> None:
+    """Give a store in the trash its old name again, which must be free. The caller holds the repository lock."""
+    fs = workspace.machine.fs
+    with files.explained(place, "move"):
+        fs.replace(place, directory)
+        fs.fsync_dir(directory.parent)
+        fs.fsync_dir(place.parent)
+
+
+def _remove(workspace: Workspace, name: str, directory: Path, others: Iterable[Path]) -> Trashed | None:
+    """Move one store to the trash, unless its branch came alive since the living were listed; None then.
+
+    Asked once more when it is moved: whoever uses the branch from then on waits for the repository lock.
+    """
+    repo, env = workspace.repo, workspace.machine.env
+    with store_lock(workspace, directory):
+        if git.is_in_use(repo, env, name):
+            return None
+        found = _weigh(workspace, name, directory, others)
+        place = move_in(workspace, directory)
+        if git.is_in_use(repo, env, name):
+            move_back(workspace, place, directory)
+            return None
+    discard_cache(workspace, name)
+    return msgspec.structs.replace(found, place=str(place))
+
+
+def _weigh(workspace: Workspace, name: str, directory: Path, others: Iterable[Path]) -> Trashed:
+    """Count the records of a store that none of the others has."""
+    fs = workspace.machine.fs
+    try:
+        head = journal.read_head(fs, directory)
+        records = [
+            _Placed(one.frame.seq, one.frame.sum, one.file, one.offset, one.length)
+            for one in journal.scan(fs, directory, head)
+        ]
+    except _UNREADABLE:
+        return Trashed(name, None)
+    shared = max((_count_shared(fs, records, directory, other, head.lineage) for other in others), default=0)
+    return Trashed(name, len(records) - shared)
+
+
+class _Placed(msgspec.Struct, frozen=True, gc=False):
+    """One record of a journal, and where its line is."""
+
+    seq: int
+    sum: str
+    file: str
+    offset: int
+    length: int
+
+    def read_line(self, fs: Fs, directory: Path) -> bytes:
+        """Return what stands in the place of the record, in this store or in a copy of it; empty without a file."""
+        path = directory / self.file
+        if files.read_size(fs, path) is None:
+            return b""
+        with files.explained(path, "read", reading=True), files.opened(fs, path, os.O_RDONLY) as fd:
+            return fs.pread(fd, self.length, self.offset)
+
+
+def _count_shared(fs: Fs, records: Sequence[_Placed], directory: Path, other: Path, lineage: str) -> int:
+    """Return how many of a store's records, from the first on, another one has as well.
+
+    A copy has the same bytes in the same places, and a record vouches for all before it: a few looks are enough.
+    """
+    try:
+        there = journal.read_head(fs, other)
+    except _UNREADABLE:  # what a damaged store holds does not count
+        return 0
+    if there.lineage != lineage or not records:
+        return 0
+    sums = {one.seq: one.sum for one in records}
+
+    def is_missing(one: _Placed) -> bool:
+        if one.seq < there.first_seq:
+            return sums.get(there.first_seq - 1) != there.segments[0].base_hash
+        return one.seq > there.seq or one.read_line(fs, directory) != one.read_line(fs, other)
+
+    return bisect_left(records, True, key=is_missing)

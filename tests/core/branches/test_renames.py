@@ -1,0 +1,185 @@
+"""A branch that git renamed keeps its facts; where git does not say so, a person can."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+
+import pytest
+
+from kbcore import branches
+from kbcore.errors import BranchMoved, InvalidQuery, KBError, UnknownBranch
+from kbcore.record import PutNode
+from kbcore.store import Request
+from tests.support.project import AUTHOR, Project
+from tests.support.repos import commit_files, git
+from tests.support.stores import planner
+
+
+def req(key: str) -> dict[str, str]:
+    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open"}
+
+
+def first_use(project: Project, branch: str | None = None) -> branches.Ensured:
+    return branches.open_branch(project.workspace(), branch)[2]
+
+
+def trashed(project: Project) -> list[str]:
+    folder = project.root / ".kb/branches/.trash"
+    return sorted(path.name.partition("~")[0] for path in folder.iterdir()) if folder.exists() else []
+
+
+@pytest.fixture
+def topic(project: Project) -> Project:
+    """A project on branch topic, which has a fact of its own."""
+    project.apply(entities=[req("A")])
+    project.switch("topic", create=True)
+    project.apply(entities=[req("MINE")], changeset_id="mine")
+    return project
+
+
+def test_a_renamed_branch_takes_its_facts_and_their_history_along(topic: Project) -> None:
+    git(topic.root, "branch", "-m", "topic", "feature/better")
+    used = first_use(topic)
+    assert (used.branch, used.is_new, used.copied_from) == ("feature/better", True, "topic")
+    assert "topic" in used.notice
+    assert (topic.node("MINE").id, topic.seq()) == ("MINE", 2)
+    assert topic.apply(entities=[req("MINE")], changeset_id="mine").duplicate
+    origin = branches.listing(topic.workspace())[0].origin
+    assert (origin["branch"], origin["seq"]) == ("topic", 2)
+    assert trashed(topic) == ["topic"]
+    assert branches.collect(topic.workspace()).removed == ()
+
+
+def test_a_branch_that_was_renamed_several_times_between_two_uses_is_found(topic: Project) -> None:
+    for old, new in (("topic", "b"), ("b", "c/d"), ("c/d", "e")):
+        git(topic.root, "branch", "-m", old, new)
+    assert first_use(topic).copied_from == "topic"
+    assert topic.node("MINE")
+
+
+def test_a_branch_that_was_renamed_there_and_back_has_what_was_written_meanwhile(topic: Project) -> None:
+    git(topic.root, "branch", "-m", "topic", "other")
+    topic.apply(entities=[req("MEANWHILE")])
+    git(topic.root, "branch", "-m", "other", "topic")
+    assert topic.node("MEANWHILE")
+    assert topic.seq() == 3
+
+
+def test_a_former_name_that_is_in_use_again_keeps_its_store_and_the_notice_says_what_to_do(topic: Project) -> None:
+    git(topic.root, "branch", "-m", "topic", "new")
+    git(topic.root, "branch", "topic")
+    used = first_use(topic)
+    assert used.copied_from == "main"
+    assert "`kb branch ensure new --from topic --replace`" in used.notice
+    assert topic.view("topic").nodes(["MINE"])
+    assert topic.node("MINE") is None
+    branches.copy_from(topic.workspace(), "new", "topic", replaces=True)
+    assert topic.node("MINE")
+    assert trashed(topic) == ["new"]
+
+
+def test_gc_before_the_first_use_of_the_new_name_keeps_the_old_store(topic: Project) -> None:
+    git(topic.root, "branch", "-m", "topic", "new")
+    assert branches.collect(topic.workspace()).removed == ()
+    assert first_use(topic).copied_from == "topic"
+
+
+def test_a_branch_made_from_another_begins_with_the_default_branch(topic: Project) -> None:
+    topic.switch("derived", create=True)
+    assert first_use(topic).copied_from == "main"
+    assert topic.node("MINE") is None
+
+
+@pytest.mark.parametrize("is_used", [True, False], ids=["used since", "not used since"])
+@pytest.mark.parametrize("configured", ["main", "trunk", None])
+def test_new_branches_come_from_the_default_branch_under_whatever_name_it_goes(
+    project: Project, configured: str | None, is_used: bool
+) -> None:
+    project.apply(entities=[req("A")])
+    git(project.root, "branch", "-m", "main", "trunk")
+    project.write({".kb/config.json": f'{{"defaultBranch": "{configured}"}}' if configured else "{}"})
+    if is_used:
+        assert project.node("A")
+    project.switch("topic", create=True)
+    assert first_use(project).copied_from == ("trunk" if is_used else "main")
+    assert project.node("A")
+
+
+def test_without_a_reflog_a_person_says_whose_store_it_is(topic: Project) -> None:
+    git(topic.root, "branch", "-m", "topic", "new")
+    shutil.rmtree(topic.root / ".git/logs")
+    branches.copy_from(topic.workspace(), "new", "topic")
+    assert topic.node("MINE")
+    with pytest.raises(InvalidQuery, match="has a store already"):
+        branches.copy_from(topic.workspace(), "new", "main")
+    with pytest.raises(UnknownBranch) as refused:
+        branches.copy_from(topic.workspace(), "new", "mian", replaces=True)
+    assert "'main'" in refused.value.hint
+    with pytest.raises(InvalidQuery):
+        branches.copy_from(topic.workspace(), "new", "new", replaces=True)
+
+
+def test_a_copy_of_a_store_in_the_trash_can_be_had_under_another_name(topic: Project) -> None:
+    commit_files(topic.root, {"a.txt": "a"})
+    topic.switch("main")
+    git(topic.root, "branch", "-D", "topic")
+    assert branches.collect(topic.workspace()).removed == ("topic",)
+    git(topic.root, "branch", "again")
+    branches.copy_from(topic.workspace(), "again", "topic")
+    assert topic.view("again").nodes(["MINE"])
+
+
+def test_a_replacement_that_fails_leaves_the_store_that_was_there(topic: Project) -> None:
+    journal = next((topic.root / ".kb/branches/main").glob("journal-*.jsonl"))
+    journal.write_bytes(b"")
+    with pytest.raises(KBError):
+        branches.copy_from(topic.workspace(), "topic", "main", replaces=True)
+    assert topic.node("MINE")
+    assert trashed(topic) == []
+
+
+def test_a_branch_without_anything_to_begin_with_names_the_stores_there_are(project: Project) -> None:
+    git(project.root, "symbolic-ref", "HEAD", "refs/heads/master")
+    project.apply(entities=[req("A")])
+    git(project.root, "symbolic-ref", "HEAD", "refs/heads/main")
+    used = first_use(project)
+    assert "master" in used.notice
+    assert "--from" in used.notice
+
+
+def test_a_commit_under_way_while_its_branch_is_renamed_is_in_the_store_of_the_new_name(topic: Project) -> None:
+    other = Project(topic.root, is_new=False)
+    done: list[branches.Ensured] = []
+    user = threading.Thread(target=lambda: done.append(first_use(other)))
+    store = topic.workspace().store("topic")
+    really = planner([PutNode(id="LATE", base=0, set={"type": "req", "title": "Late"})])
+
+    def plan(view, stamp):
+        git(topic.root, "branch", "-m", "topic", "new")
+        user.start()
+        user.join(0.05)
+        assert not done, "the copy waits for the commit"
+        return really(view, stamp)
+
+    assert store.commit(AUTHOR, Request(), plan, branch="topic").applied
+    user.join(10)
+    assert done[0].copied_from == "topic"
+    assert topic.node("LATE")
+    other.close()
+
+
+def test_a_commit_that_comes_after_the_rename_finds_the_branch_moved_and_writes_nothing(topic: Project) -> None:
+    workspace = topic.workspace()
+    store, choice, _ = branches.open_branch(workspace, None)
+    guard = workspace.guard(choice.branch)
+
+    def plan(view, stamp):
+        git(topic.root, "branch", "-m", "topic", "new")
+        return planner([PutNode(id="LATE", base=0, set={"type": "req", "title": "Late"})])(view, stamp)
+
+    with pytest.raises(BranchMoved):
+        store.commit(AUTHOR, Request(), plan, guard=guard, branch="topic")
+    assert topic.node("LATE") is None
+    with pytest.raises(BranchMoved):
+        store.commit(AUTHOR, Request(), plan, guard=guard, branch="topic")

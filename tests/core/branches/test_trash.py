@@ -1,0 +1,156 @@
+"""What gc takes away, what it says of it, and how it comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kbcore import branches
+from kbcore.errors import UnknownBranch
+from tests.support.faultfs import NoSyncFs
+from tests.support.project import Project
+from tests.support.repos import add_worktree, git
+
+
+def req(key: str) -> dict[str, str]:
+    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open"}
+
+
+class Interrupted(NoSyncFs):
+    """Runs something once, just before the lock of a store is opened or right after a store was moved to the trash."""
+
+    def __init__(self) -> None:
+        self.before_lock: Callable[[], object] | None = None
+        self.after_move: Callable[[], object] | None = None
+
+    def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
+        if path.name == "lock" and self.before_lock is not None:
+            act, self.before_lock = self.before_lock, None
+            act()
+        return super().open(path, flags, mode)
+
+    def replace(self, source: Path, target: Path) -> None:
+        super().replace(source, target)
+        if target.parent.name == branches.TRASH and self.after_move is not None:
+            act, self.after_move = self.after_move, None
+            act()
+
+
+def store_of(project: Project, branch: str, *keys: str, keeps: bool = False) -> None:
+    """Give a branch a store with these entities; git has the branch only for as long, unless it is to keep it."""
+    git(project.root, "branch", branch)
+    project.view(branch)
+    for key in keys:
+        project.apply(branch=branch, entities=[req(key)])
+    if not keeps:
+        git(project.root, "branch", "-D", branch)
+
+
+def lost(project: Project, **options: bool) -> dict[str, int | None]:
+    return {one.name: one.records for one in branches.collect(project.workspace(), **options).trash}
+
+
+@pytest.mark.parametrize("moment", ["before_lock", "after_move"])
+@pytest.mark.parametrize("how", ["branch", "switch", "worktree", "unborn"])
+def test_a_branch_that_comes_alive_while_gc_runs_keeps_its_store(tmp_path: Path, moment: str, how: str) -> None:
+    fs = Interrupted()
+    project = Project(tmp_path / "project", fs=fs)
+    project.apply(entities=[req("A")])
+    store_of(project, "back", "B")
+    store_of(project, "gone")
+    setattr(
+        fs,
+        moment,
+        {
+            "branch": lambda: git(project.root, "branch", "back"),
+            "switch": lambda: project.switch("back", create=True),
+            "worktree": lambda: add_worktree(project.root, tmp_path / "tree", "back"),
+            "unborn": lambda: git(project.root, "symbolic-ref", "HEAD", "refs/heads/back"),
+        }[how],
+    )
+    done = branches.collect(project.workspace())
+    assert (done.removed, done.kept) == (("gone",), ("back", "main"))
+    assert project.view("back").nodes(["B"])
+    project.close()
+
+
+def test_gc_says_of_each_store_how_many_of_its_records_are_nowhere_else(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    store_of(project, "nothing")
+    store_of(project, "own", "B", "C")
+    store_of(project, "before", "D", "E")
+    project.apply(entities=[req("F")])
+    store_of(project, "behind")
+    assert lost(project, dry_run=True) == {"nothing": 0, "own": 2, "before": 2, "behind": 0}
+    assert lost(project) == {"nothing": 0, "own": 2, "before": 2, "behind": 0}
+
+
+def test_what_another_remaining_branch_has_as_well_is_not_lost(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    store_of(project, "first", "B", "C", keeps=True)
+    git(project.root, "branch", "second")
+    branches.copy_from(project.workspace(), "second", "first")
+    project.apply(branch="second", entities=[req("D")])
+    project.apply(branch="first", entities=[req("E")])
+    git(project.root, "branch", "-D", "first")
+    assert lost(project) == {"first": 1}
+    git(project.root, "branch", "-D", "second")
+    assert lost(project) == {"second": 3}
+
+
+def test_a_history_that_was_pruned_elsewhere_is_not_lost(project: Project) -> None:
+    from kbcore.upkeep.compacting import compact
+
+    for key in ("A", "B", "C"):
+        project.apply(entities=[req(key)])
+    store_of(project, "behind")
+    project.apply(entities=[req("D")])
+    workspace = project.workspace()
+    compact(workspace, "main")
+    compact(workspace, "main", prune_before=4)
+    assert lost(project, dry_run=True) == {"behind": 0}
+
+
+def test_of_a_damaged_store_gc_says_that_it_cannot_tell(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    store_of(project, "broken", "B")
+    next((project.root / ".kb/branches/broken").glob("journal-*.jsonl")).write_bytes(b"")
+    store_of(project, "own", "C")
+    assert lost(project) == {"broken": None, "own": 1}
+
+
+def test_a_store_comes_back_from_the_trash_in_one_step_and_changes_places_with_what_is_there(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    store_of(project, "topic", "OLD")
+    branches.collect(project.workspace())
+    store_of(project, "topic", "NEW", keeps=True)
+    for key, other in (("OLD", "NEW"), ("NEW", "OLD"), ("OLD", "NEW")):
+        done = branches.restore(project.workspace(), "topic")
+        assert (done.branch, done.seq, done.exists_in_git) == ("topic", 2, True)
+        assert branches.TRASH in done.replaced
+        assert project.view("topic").nodes([key])
+        assert not project.view("topic").nodes([other])
+        store = branches.open_branch(project.workspace(), "topic")[0]
+        assert store.notices == []
+
+
+@pytest.mark.parametrize("name", ["feature/login", "CON", "x" * 200, "ünï"])
+def test_any_store_can_be_brought_back_by_its_name(project: Project, name: str) -> None:
+    project.apply(entities=[req("A")])
+    store_of(project, name, "B")
+    assert branches.collect(project.workspace()).removed == (name,)
+    assert not branches.restore(project.workspace(), name).exists_in_git
+    assert project.view(name).nodes(["B"])
+
+
+def test_a_name_that_is_not_in_the_trash_is_refused_with_the_nearest(project: Project) -> None:
+    with pytest.raises(UnknownBranch) as refused:
+        branches.restore(project.workspace(), "topic")
+    assert "empty" in refused.value.hint
+    store_of(project, "topic")
+    branches.collect(project.workspace())
+    with pytest.raises(UnknownBranch) as refused:
+        branches.restore(project.workspace(), "../topik")
+    assert "'topic'" in refused.value.hint
