@@ -76,13 +76,13 @@ def _is_wanted(session: Session) -> bool:
 
 
 def _take_in(session: Session) -> None:
-    from kbcli import wording
+    from kbcli import syncwords, wording
     from kbcore.sync.run import SyncOptions, sync
 
     opened = session.open()
     answer = sync(opened.workspace, opened.branch, session.author, SyncOptions())
     if wording.has_changes(answer.outcome):
-        _say(wording.sync_line(answer))
+        _say(syncwords.sync_line(answer))
     if answer.bad:
         _say(wording.unread(answer.bad))
     for notice in opened.store.notices:
@@ -91,7 +91,7 @@ def _take_in(session: Session) -> None:
 
 def _say(message: str, hint: str = "") -> None:
     """Write one line to standard error; git shows it to the user."""
-    from kbcli.render import visible
+    from kbcore.visible import visible
 
     line = visible(f"kb: {message}" + (f" {hint}" if hint else ""))
     if sys.stderr is not None:

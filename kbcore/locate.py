@@ -7,13 +7,18 @@ import msgspec
 from kbcore.changeset import Changeset
 from kbcore.errors import DerivedFact, Problem
 from kbcore.extract.facts import Facts, StatedEntity
-from kbcore.sync.run import wanted
+from kbcore.sync.pending import wanted
 from kbcore.sync.scan import read_named
 from kbcore.workspace import Workspace
 
 
-def with_lines(workspace: Workspace, changeset: Changeset, refused: DerivedFact) -> DerivedFact:
-    """Return a refusal whose problems name file and line, as far as the files can be read now."""
+def with_lines(workspace: Workspace, changeset: Changeset, refused: DerivedFact, *, branch: str) -> DerivedFact:
+    """Return a refusal whose problems name file and line, as far as the branch's files can be read now.
+
+    A branch that is not checked out has no files here: its refusals name the file alone.
+    """
+    if not workspace.repo.has_worktree or workspace.head().branch != branch:
+        return refused
     ids = {item.path: item.id for item in changeset.entities} | {
         item.path: item.id for item in changeset.entity_deletes
     }

@@ -18,6 +18,9 @@ from kbcore.model import CLIENT, NoteOnFile
 VOCABULARY: Final = 1
 """Raised when an operation changes its meaning; older numbers are upcast on read."""
 
+SYNC: Final = "sync"
+"""The source of the records that a sync writes: what is theirs was not anybody's own decision."""
+
 
 class _Op(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op"):
     """What all operations share: the way they are written."""

@@ -14,6 +14,7 @@ import msgspec
 from kbcore.ids import link_id
 from kbcore.model import CLIENT, STAMPS, Link, Node, SourceFile, Statement
 from kbcore.record import DropNode, ForgetSource, Operation, PutNode, ReadSource, StateLink, WithdrawLink
+from kbcore.schema import LINK
 from kbcore.values import is_same
 
 E = TypeVar("E")
@@ -68,6 +69,13 @@ class State:
             return True
         link = self.links.get(end)
         return link is not None and link.stands
+
+    def type_of(self, end: str) -> str:
+        """Return the type of what an id names: an entity's own, ``link`` for an edge that stands, "" for nothing."""
+        node = self.nodes.get(end)
+        if node:
+            return node.type
+        return LINK if self.exists(end) else ""
 
     def links_of(self, end: str) -> list[Link]:
         """Return the links that have this id as an end, in a stable order."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import stat
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -9,8 +12,10 @@ import typer
 from kbcli.options import session_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kbcli.context import Session
-    from kbcore.branches import Choice
+    from kbcore.storage.fs import Fs
     from kbcore.store import BranchStore
     from kbcore.view.view import View
     from kbcore.workspace import Workspace
@@ -28,70 +33,67 @@ def run(ctx: typer.Context) -> None:
 
     session = session_of(ctx)
     session.is_read_only = True
-    workspace = session.workspace
-    choice = branches.choose(workspace, session.named_branch)
-    store = workspace.store(choice.branch) if workspace.directory_of(choice.branch).is_dir() else None
-    if store:
-        session.watch(store)
+    choice = branches.choose(session.workspace, session.named_branch)
     with session.output.waiting("Looking at files"):
-        found = _found(workspace, choice, store)
+        found = _found(session, choice.branch)
     if session.output.is_json:
         session.output.document(found)
     else:
         _tell(session, found)
 
 
-def _found(workspace: Workspace, choice: Choice, store: BranchStore | None) -> dict[str, Any]:
-    head_state = workspace.head()
+def _found(session: Session, branch: str) -> dict[str, Any]:
+    from kbcore import branches
+
+    workspace, checked_out = session.workspace, session.workspace.head()
+    store = _watched(session, branch) if workspace.has_store(branch) else None
+    # A branch without a store is compared with what its first use would copy.
+    origin = None if store else branches.find_origin(workspace, branch)
+    compared = _watched(session, origin.branch) if origin else store
     head = store.head() if store else None
-    return {
-        "branch": choice.branch,
+    seen = {
+        "branch": branch,
         "seq": head.seq if head else None,
         "head": {"seq": head.seq, "hash": head.hash, "at": head.head.at} if head else None,
-        "checked_out": {"branch": head_state.branch, "kind": head_state.kind, "commit": head_state.commit},
+        "checked_out": {"branch": checked_out.branch, "kind": checked_out.kind, "commit": checked_out.commit},
         "default_branch": workspace.default_branch,
-        "files": _files(workspace, store, is_current=choice.branch == head_state.branch),
-        "unresolved": store.read(_unresolved) if store else [],
-        "store": _size(workspace, choice.branch, store),
+        "copy_of": origin.branch if origin else None,
     }
+    has_files = branch == checked_out.branch and workspace.repo.has_worktree
+    compare = partial(_compared, session, has_files=has_files)
+    return {**seen, **(compared.read(compare) if compared else compare(None)), "store": _size(workspace, branch, store)}
 
 
-def _files(workspace: Workspace, store: BranchStore | None, *, is_current: bool) -> dict[str, Any]:
-    """Return how the files differ from what the store last took in; only for the branch that is checked out."""
-    from kbcore.sync import scan as scanning
-    from kbcore.sync.run import wanted
+def _watched(session: Session, branch: str) -> BranchStore:
+    """Return the store that a branch has, its notices told."""
+    store = session.workspace.store(branch)
+    session.watch(store)
+    return store
+
+
+def _compared(session: Session, view: View | None, *, has_files: bool) -> dict[str, Any]:
+    """Return how the files differ from what a state has taken in of them, and the links that it leaves open."""
+    from kbcore.sync.answer import stale_sources, unresolved_links
+    from kbcore.sync.pending import look, place_of
     from kbcore.sync.stamps import path_of, read_stamps
     from kbcore.workspace import CACHE
 
-    taken_in = store.read(_taken_in) if store else {}
-    bad = sorted(path for path, (_, _, is_ok) in taken_in.items() if not is_ok)
-    if not is_current or not workspace.repo.has_worktree:
-        return {"scanned": None, "changed": [], "removed": [], "bad": bad}
-    root, machine = workspace.repo.worktree, workspace.machine
-    stamps = read_stamps(machine.fs, path_of(workspace.kb_dir / CACHE, root))
-    known = {path: (digest, mark) for path, (digest, mark, _) in taken_in.items()}
-    scan = scanning.scan(root, wanted(workspace), scanning.Known(stamps, known, machine.clock.epoch_ns()))
-    changed = [path for path, found in scan.files.items() if known.get(path) != (found.hash, found.wanted.mark)]
-    return {
-        "scanned": len(scan.files),
-        "changed": sorted(changed),
-        "removed": sorted(known.keys() - scan.files.keys()),
-        "bad": bad,
-    }
-
-
-def _taken_in(view: View) -> dict[str, tuple[str, str, bool]]:
-    return {
-        path: (digest, mark, ok)
-        for path, digest, mark, ok in view.rows("select path, hash, extractor, is_ok from source")
-    }
-
-
-def _unresolved(view: View) -> list[dict[str, str]]:
-    from kbcore.sync.run import unresolved_links
-
+    files: dict[str, Any] = {"scanned": None, "changed": [], "removed": []}
+    blind: list[str] = []
+    if has_files:
+        workspace, machine = session.workspace, session.machine
+        place = place_of(workspace)
+        stamps = read_stamps(machine.fs, path_of(workspace.kb_dir / CACHE, place.root))
+        pending = look(view, place, stamps, machine.clock.epoch_ns())
+        changed = sorted(found.path for found in pending.changed)
+        files = {"scanned": pending.scanned, "changed": changed, "removed": list(pending.gone)}
+        blind = sorted(pending.scan.blind)
     names = ("from", "target", "source")
-    return [dict(zip(names, link, strict=True)) for link in unresolved_links(view)]
+    links = unresolved_links(view) if view else ()
+    return {
+        "files": {**files, "bad": list(stale_sources(view)) if view else [], "not_listed": blind},
+        "unresolved": [dict(zip(names, link, strict=True)) for link in links],
+    }
 
 
 def _size(workspace: Workspace, branch: str, store: BranchStore | None) -> dict[str, Any] | None:
@@ -101,47 +103,60 @@ def _size(workspace: Workspace, branch: str, store: BranchStore | None) -> dict[
 
     if store is None:
         return None
-    stats: dict[str, Any] = msgspec.to_builtins(verify.stats(workspace.machine.fs, store.directory, store.head()))
-    cache = workspace.cache_of(branch)
-    sizes = [path.stat().st_size for path in cache.iterdir() if path.is_file()] if cache.is_dir() else []
-    return {**stats, "cache_bytes": sum(sizes)}
+    fs = workspace.machine.fs
+    stats: dict[str, Any] = msgspec.to_builtins(verify.stats(fs, store.directory, store.head()))
+    return {**stats, "cache_bytes": _cached_bytes(fs, workspace.cache_of(branch))}
+
+
+def _cached_bytes(fs: Fs, cache: Path) -> int:
+    from kbcore.storage import files
+
+    total = 0
+    with files.explained(cache, "list", reading=True):
+        for name in fs.listdir(cache) if files.is_directory(fs, cache) else ():
+            # Another process may replace what it has cached at this moment.
+            with contextlib.suppress(FileNotFoundError):
+                found = fs.lstat(cache / name)
+                total += found.st_size if stat.S_ISREG(found.st_mode) else 0
+    return total
 
 
 def _tell(session: Session, found: dict[str, Any]) -> None:
-    from kbcli.render import visible
+    """Show the status. All of it was asked for, so ``--quiet`` leaves out only what to do next."""
     from kbcli.wording import counted, size
+    from kbcore.visible import visible
 
     output = session.output
-    state = found["checked_out"]
+    state, stored, files = found["checked_out"], found["store"], found["files"]
     note = "" if found["branch"] == state["branch"] and state["kind"] == "branch" else f" ({state['kind']})"
     if found["branch"] != state["branch"]:
         note = f" ({state['branch']} is checked out)"
-    output.say(visible(f"On branch {found['branch']}{note}"))
-    if found["store"] is None:
-        output.say(visible(f"No store yet: the first use copies that of {found['default_branch']}."))
-    else:
-        stored = found["store"]
+    lines = [f"On branch {found['branch']}{note}"]
+    if stored:
         journal = f"{counted(stored['records'], 'record')}, {size(stored['journal_bytes'])}"
-        output.say(visible(f"Head: seq {found['seq']} of {found['head']['at']} ({journal})"))
-    files = found["files"]
-    listed = (("changed", files["changed"]), ("removed", files["removed"]), ("not read whole", files["bad"]))
-    for what, paths in listed:
-        _tell_list(session, f"Files {what}:", paths)
+        lines.append(f"Head: seq {found['seq']} of {found['head']['at']} ({journal})")
+    elif found["copy_of"]:
+        lines.append(
+            f"No store yet: the first use copies that of {found['copy_of']}, and the files are compared with it."
+        )
+    else:
+        lines.append("No store yet: `kb sync` makes an empty one and takes in the files.")
+    lines += _listed("Files changed:", files["changed"])
+    lines += _listed("Files removed:", files["removed"])
+    lines += _listed("Files not read whole:", files["bad"])
+    lines += _listed("Folders that cannot be listed:", files["not_listed"])
     links = [f"{link['from']} -> {link['target']} (stated in {link['source']})" for link in found["unresolved"]]
-    _tell_list(session, "Unresolved links:", links)
-    if files["changed"] or files["removed"]:
+    lines += _listed("Unresolved links:", links)
+    is_pending = bool(files["changed"] or files["removed"])
+    if files["scanned"] is not None and not is_pending:
+        lines.append(f"In step with {counted(files['scanned'], 'file')}.")
+    output.data("".join(visible(line) + "\n" for line in lines))
+    if is_pending:
         output.say("Next: `kb sync`")
-    elif files["scanned"] is not None:
-        output.say(f"In step with {counted(files['scanned'], 'file')}.")
 
 
-def _tell_list(session: Session, title: str, items: list[str]) -> None:
-    from kbcli.render import visible
-
+def _listed(title: str, items: list[str]) -> list[str]:
     if not items:
-        return
-    session.output.say(title)
-    for item in items[:_SHOWN]:
-        session.output.say(visible(f"  {item}"))
-    if len(items) > _SHOWN:
-        session.output.say(f"  … and {len(items) - _SHOWN} more; --json lists all")
+        return []
+    rest = [f"  … and {len(items) - _SHOWN} more; --json lists all"] if len(items) > _SHOWN else []
+    return [title, *(f"  {item}" for item in items[:_SHOWN]), *rest]

@@ -10,8 +10,7 @@ from kbcli.options import session_of
 
 if TYPE_CHECKING:
     from kbcli.context import Session
-    from kbcore.sync.run import SyncAnswer
-    from kbcore.workspace import Workspace
+    from kbcore.sync.answer import SyncAnswer
 
 
 def run(
@@ -30,12 +29,13 @@ def run(
     no record. A file that cannot be read is reported; what was known from it is kept.
     """
     from kbcli import exits
-    from kbcore.sync.run import SyncOptions, normal_paths, sync
+    from kbcore.sync.paths import normal_paths
+    from kbcore.sync.run import SyncOptions, check_worktree, sync
 
     session = session_of(ctx)
     workspace = session.workspace
-    _check_worktree(session, workspace)
-    options = SyncOptions(normal_paths(paths or [], session.inside), dry_run, rebuild)
+    check_worktree(workspace, session.named_branch)
+    options = SyncOptions(normal_paths(paths or [], session.start, workspace.repo.worktree), dry_run, rebuild)
     opened = session.open()
     with session.output.waiting("Reading files"):
         answer = sync(workspace, opened.branch, session.author, options)
@@ -46,38 +46,26 @@ def run(
     return exits.UNREADABLE if strict and answer.bad else exits.DONE
 
 
-def _check_worktree(session: Session, workspace: Workspace) -> None:
-    """Refuse to write one branch's files into another branch's store.
-
-    Raises: ``InvalidQuery``.
-    """
-    from kbcore.errors import InvalidQuery
-
-    current, named = workspace.head().branch, session.named_branch
-    if named and named != current:
-        raise InvalidQuery(
-            f"The files here are those of {current}, so they cannot be taken in for {named}.",
-            hint=f"Check out {named}, or run it in a worktree of {named}, without --branch and KB_BRANCH.",
-        )
-    if not workspace.repo.has_worktree:
-        raise InvalidQuery("A bare repository has no files to take in.", hint="Run it in a worktree.")
-
-
 def _tell(session: Session, answer: SyncAnswer, *, named: list[str]) -> None:
-    from kbcli import wording
-    from kbcli.render import visible
+    from kbcli import syncwords, wording
+    from kbcore.visible import visible
 
-    output, outcome = session.output, answer.outcome
-    output.say(wording.sync_line(answer))
+    output = session.output
+    output.say(syncwords.sync_line(answer))
     for path, problem in answer.problems:
-        line = wording.problem_line(path, problem.line, problem.message, problem.hint)
-        output.note(line) if problem.severity == "note" else output.warn(line)
-    for warning in outcome.warnings:
+        if problem.severity != "note":
+            output.warn(wording.problem_line(path, problem.line, problem.message, problem.hint))
+    for note in answer.notes:
+        output.note(syncwords.note_line(note))
+    for warning in answer.outcome.warnings:
         output.warn(visible(warning))
     for from_id, target, source in answer.unresolved:
         output.note(visible(f"unresolved: {from_id} -> {target} (stated in {source})"))
     if answer.bad:
         output.note(f"{wording.unread(answer.bad)} What was known is kept.")
+    elsewhere = syncwords.elsewhere_line(answer.problems_elsewhere, answer.unresolved_elsewhere)
+    if elsewhere:
+        output.note(elsewhere)
     if not answer.scanned and not answer.removed:
         place = f"below {', '.join(named)} is" if named else "is"
         hint = "docs/requirements, docs/tests, … as .kb/config.json lists them"

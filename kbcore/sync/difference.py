@@ -6,13 +6,13 @@ nothing away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from kbcore.extract.facts import FileProblem
-from kbcore.model import NoteOnFile, SourceFile
+from kbcore.model import CLIENT, Node, NoteOnFile, SourceFile
 from kbcore.needs import Needs
 from kbcore.record import ForgetSource, Operation, ReadSource
 from kbcore.schema import Schema
@@ -54,14 +54,16 @@ def difference(
     stamp: Stamp,
     *,
     ids_of_path: Mapping[str, Sequence[str]],
+    former: Mapping[str, Node],
 ) -> Difference:
     """Return the operations that bring the state to what the files say; the state is changed accordingly.
 
-    ``ids_of_path`` maps the path of a document that is not read now to the ids that it defines.
+    ``ids_of_path`` maps the path of a document that is not read now to the ids that it defines; ``former`` are
+    entities that went with their files in an earlier sync, by id.
     """
     ordered = sorted(readings, key=lambda one: one.path)
     absent = frozenset(gone)
-    entities = plan_entities(ordered, absent, state, schema)
+    entities = plan_entities(ordered, absent, state, schema, former)
     known = {**ids_of_path, **entities.accepted}
     links = plan_links(ordered, absent, Surroundings(state, schema, entities, known))
     found = [(reading.path, problem) for reading in ordered for problem in reading.facts.problems]
@@ -70,6 +72,27 @@ def difference(
     ops = [*entities.ops, *links.ops, *sources]
     changes = apply(state, stamp, ops)
     return Difference(tuple(ops), changes, tuple(problems), tuple(entities.warnings))
+
+
+def unfit_elsewhere(found: Difference, state: State, schema: Schema, read: Collection[str]) -> set[str]:
+    """Return the files, not read now, that state an edge which no longer fits the types of its ends.
+
+    An end came as another type than they wait for, or changed its type. Read again, they say so, whichever came
+    first. A client's edge stays, and is for the check to report. ``state`` is that after the difference.
+    """
+    turned = [
+        change.key
+        for change in found.changes.nodes
+        if change.after and not (change.before and change.before.type == change.after.type)
+    ]
+    return {
+        statement.src
+        for key in turned
+        for link in state.links_of(key)
+        if link.stands and not schema.fits(link.type, state.type_of(link.from_id), state.type_of(link.to_id))
+        for statement in link.statements
+        if statement.src != CLIENT and statement.src not in read
+    }
 
 
 def _sources(

@@ -45,8 +45,13 @@ class EntityPlan(msgspec.Struct):
     warnings: list[str]
 
 
-def plan_entities(readings: Sequence[Reading], gone: frozenset[str], state: State, schema: Schema) -> EntityPlan:
-    """Return the operations that bring the entities of these files to what the files say."""
+def plan_entities(
+    readings: Sequence[Reading], gone: frozenset[str], state: State, schema: Schema, former: Mapping[str, Node]
+) -> EntityPlan:
+    """Return the operations that bring the entities of these files to what the files say.
+
+    ``former`` holds entities that went with their files: what clients stated of them comes back with the id.
+    """
     plan = EntityPlan([], {}, {}, {one.path for one in readings if not one.facts.is_complete}, [], [])
     claims = _claims(readings, gone, state)
     lost = _lost(readings, gone, state, claims)
@@ -64,10 +69,10 @@ def plan_entities(readings: Sequence[Reading], gone: frozenset[str], state: Stat
                     (reading.path, FileProblem(entity.line, "repeated_id", message, "Give each its own id."))
                 )
             else:
-                case = _Case(plan, reading, entity, state.nodes.get(entity.id))
+                case = _Case(plan, reading, entity, state.nodes.get(entity.id), former.get(entity.id))
                 if _plan_entity(case, schema, lost.get(entity.id, frozenset())):
                     accepted.append(entity.id)
-    _drop(plan, state, claims, lost)
+    _drop(plan, state, schema, claims, lost)
     return plan
 
 
@@ -106,13 +111,16 @@ def _lost(
 
 
 class _Case:
-    """One entity of one file, and the node that stands under its id."""
+    """One entity of one file, and the node that stands under its id, or stood there before its file went."""
 
-    def __init__(self, plan: EntityPlan, reading: Reading, entity: StatedEntity, node: Node | None) -> None:
+    def __init__(
+        self, plan: EntityPlan, reading: Reading, entity: StatedEntity, node: Node | None, former: Node | None
+    ) -> None:
         self.plan = plan
         self.path = reading.path
         self.entity = entity
         self.node = node
+        self.former = former
         self.told = {problem.code for problem in reading.facts.problems}
 
     def wrong(self, name: str, code: str, message: str, hint: str) -> None:
@@ -141,28 +149,40 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     owners = node.owners if node else {}
     mine = {name for name, owner in owners.items() if owner == path or owner in lost}
     present = wanted.keys() | (known.keys() if path in case.plan.partial else known.keys() - mine)
-    default = _default(case, definition, present)
+    regained = _regained(case, definition, wanted)
+    default = _default(case, definition, present | regained.keys())
     if default is None:
         return False
+    given = {**regained, **default}
     if path in case.plan.partial:
         _take_over(case, lost, wanted)
-    unset = () if path in case.plan.partial else tuple(sorted(mine - wanted.keys() - default.keys()))
+    unset = () if path in case.plan.partial else tuple(sorted(mine - wanted.keys() - given.keys()))
     values = {
         name: value
         for name, value in wanted.items()
         if name not in known or not is_same(known[name], value) or owners.get(name) != path
     }
-    for name, value in values.items():
-        if name in known and name not in owners and not is_same(known[name], value):
-            case.plan.warnings.append(f"{path} now states `{name}` of {entity.id}, which was {known[name]!r}.")
+    _tell(case, values, regained)
     base = node.version if node else 0
     if values or unset:
         case.plan.ops.append(PutNode(id=entity.id, base=base, set=values, unset=unset, src=path))
-    if default:
-        case.plan.ops.append(PutNode(id=entity.id, base=base, set=default))
+    if given:
+        case.plan.ops.append(PutNode(id=entity.id, base=base, set=given))
     if node is None or node.type != entity.type:
         case.plan.types[entity.id] = entity.type
     return True
+
+
+def _tell(case: _Case, values: Mapping[str, Any], regained: Mapping[str, Any]) -> None:
+    """Warn of what the file takes over from clients, and of what clients had stated and stands again."""
+    known, owners = _shown(case.node), case.node.owners if case.node else {}
+    for name, value in values.items():
+        if name in known and name not in owners and not is_same(known[name], value):
+            message = f"{case.path} now states `{name}` of {case.entity.id}, which was {known[name]!r}."
+            case.plan.warnings.append(message)
+    if regained:
+        message = f"{case.entity.id} is back, with what clients had stated of it: {', '.join(regained)}."
+        case.plan.warnings.append(message)
 
 
 def _check_status(case: _Case, definition: EntityType, status: str | None) -> None:
@@ -212,6 +232,24 @@ def _default(case: _Case, definition: EntityType, present: AbstractSet[str]) -> 
     return default
 
 
+def _by_clients(node: Node, definition: EntityType | None) -> dict[str, Any]:
+    """Return the fields of an entity that clients stated, in order; a default status is nobody's statement."""
+    default = definition.status_default if definition else None
+    return {
+        name: value
+        for name, value in sorted(node.fields.items())
+        if name not in node.owners and not (name == "status" and value == default)
+    }
+
+
+def _regained(case: _Case, definition: EntityType, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what clients had stated of an entity that comes back as the type that it was, and its file does not."""
+    former = case.former
+    if case.node or not former or former.type != definition.name:
+        return {}
+    return {name: value for name, value in _by_clients(former, definition).items() if name not in wanted}
+
+
 def _shown(node: Node | None) -> dict[str, Any]:
     if node is None:
         return {}
@@ -219,7 +257,9 @@ def _shown(node: Node | None) -> dict[str, Any]:
     return {**node.fields, **owned_stamps}
 
 
-def _drop(plan: EntityPlan, state: State, claims: Mapping[str, str], lost: Mapping[str, frozenset[str]]) -> None:
+def _drop(
+    plan: EntityPlan, state: State, schema: Schema, claims: Mapping[str, str], lost: Mapping[str, frozenset[str]]
+) -> None:
     """Remove entities whose file is gone or states them no more, unless another file has taken them over."""
     for key, owners in lost.items():
         if not owners or key in claims:
@@ -228,6 +268,10 @@ def _drop(plan: EntityPlan, state: State, claims: Mapping[str, str], lost: Mappi
         if node.path in owners and node.path not in plan.partial:
             plan.ops.append(DropNode(id=key, base=node.version))
             plan.types[key] = None
+            kept = _by_clients(node, schema.entities.get(node.type))
+            if kept:
+                message = f"{key} went with {node.path}, and what clients stated of it: {', '.join(kept)}."
+                plan.warnings.append(f"{message} It comes back with the id; until then the history has it.")
         elif node.path not in owners:
             unset = tuple(sorted(name for name, owner in node.owners.items() if owner in owners))
             plan.ops.append(PutNode(id=key, base=node.version, unset=unset))

@@ -1,24 +1,24 @@
 """Find the files that extractors want, and the hash of each, reading only what may have changed.
 
-A stamp stands for a hash as long as size, mtime and inode are the same. Stamps of files that were changed within
-the last two seconds are not kept: a second change in the same tick of the clock would go unseen.
+A stamp stands for a hash as long as size, inode and the times of the last changes are the same. Stamps of files that
+were changed within the last two seconds are not kept: a second change in the same tick of the clock would go unseen.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from kbcore import limits
 from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
 from kbcore.extract.globs import compiled
 from kbcore.extract.registry import run
+from kbcore.sync.content import Unfit, check, read
+from kbcore.sync.paths import shown
 
 _RACY_NS: Final = 2_000_000_000
 _SKIPPED_FOLDERS: Final = frozenset({".git", ".kb"})
@@ -35,12 +35,21 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class FileStamp(msgspec.Struct, frozen=True, array_like=True):
-    """What a file looked like from outside when its content had this SHA-256."""
+    """What a file looked like from outside when its content had this SHA-256.
+
+    The time of the last change of the inode cannot be set back, as that of the content can.
+    """
 
     size: int
     mtime_ns: int
+    ctime_ns: int
     inode: int
     hash: str
+
+    def holds(self, about: os.stat_result) -> bool:
+        """Tell whether the file still looks as it did."""
+        seen = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino)
+        return seen == (self.size, self.mtime_ns, self.ctime_ns, self.inode)
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -114,15 +123,13 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known) -> Scan:
         matchers = [(want, compiled(glob), entity_type) for want, glob, entity_type in rules]
         depth = max((_depth(glob) for _, glob, _ in rules), default=0)
         for path, entry in _walk(result, root, folder, depth):
-            shown = _shown(path)
-            if shown in result.files:
+            name = shown(path)
+            if name in result.files:
                 continue
             for want, pattern, entity_type in matchers:
                 if pattern.fullmatch(path):
-                    blank = Found(shown, want, entity_type, "")
-                    result.files[shown] = (
-                        _found(result, root, blank, entry, known) if shown == path else _misnamed(blank)
-                    )
+                    blank = Found(name, want, entity_type, "")
+                    result.files[name] = _found(result, root, blank, entry, known) if name == path else _misnamed(blank)
                     break
     return result
 
@@ -146,11 +153,6 @@ def _depth(glob: str) -> int:
     return glob.count("/") - (fixed.count("/") + 1 if fixed else 0)
 
 
-def _shown(path: str) -> str:
-    """Return a path as text: bytes of a name that are no UTF-8 are written out as escapes."""
-    return path.encode("utf-8", "backslashreplace").decode()
-
-
 def _walk(result: Scan, root: Path, folder: str, depth: int) -> Iterable[tuple[str, os.DirEntry[str]]]:
     """Yield the files below a folder, in order of path. Links to folders are not followed."""
     try:
@@ -160,7 +162,7 @@ def _walk(result: Scan, root: Path, folder: str, depth: int) -> Iterable[tuple[s
         return
     except OSError as error:
         message = f"The folder cannot be listed: {error.strerror}. What was known of its files is kept."
-        result.blind[_shown(folder)] = FileProblem(0, "unreadable", message, "Give yourself permission to read it.")
+        result.blind[shown(folder)] = FileProblem(0, "unreadable", message, "Give yourself permission to read it.")
         return
     for entry in listed:
         path = f"{folder}/{entry.name}" if folder else entry.name
@@ -169,7 +171,7 @@ def _walk(result: Scan, root: Path, folder: str, depth: int) -> Iterable[tuple[s
                 yield from _walk(result, root, path, depth - 1)
         elif entry.is_symlink() and entry.is_dir():
             message = "It is a link to a folder, which is not followed."
-            result.notes[_shown(path)] = FileProblem(
+            result.notes[shown(path)] = FileProblem(
                 0, "passed_over", message, "Name the folder itself in .kb/config.json.", "note"
             )
         else:
@@ -177,7 +179,7 @@ def _walk(result: Scan, root: Path, folder: str, depth: int) -> Iterable[tuple[s
 
 
 def _misnamed(blank: Found) -> Found:
-    return _with_facts(blank, "", _unreadable(f"The name {blank.path!r} is not UTF-8.", "Rename the file."))
+    return _unread(blank, Unfit("The name of the file is not UTF-8.", "Rename the file."))
 
 
 def _found(result: Scan, root: Path, blank: Found, entry: os.DirEntry[str], known: Known) -> Found:
@@ -185,50 +187,33 @@ def _found(result: Scan, root: Path, blank: Found, entry: os.DirEntry[str], know
     path = blank.path
     try:
         about = entry.stat(follow_symlinks=True)
-        fault = _fault(entry, about, root)
-        if fault:
-            return _with_facts(blank, "", _unreadable(*fault))
+        check(entry.path, about, root, is_direct=not entry.is_symlink())
         stamp = known.stamps.get(path)
-        if stamp and (stamp.size, stamp.mtime_ns, stamp.inode) == (about.st_size, about.st_mtime_ns, about.st_ino):
+        if stamp and stamp.holds(about):
             result.stamps[path] = stamp
             return msgspec.structs.replace(blank, hash=stamp.hash)
-        with open(entry.path, "rb") as file:  # noqa: PTH123 - making a Path takes longer than reading most files
-            data = file.read()
-    except FileNotFoundError:
-        message = "It is a link to nothing, or went away while it was read."
-        return _with_facts(blank, "", _unreadable(message, "Remove the link, or sync again."))
-    except OSError as error:
-        message = f"It cannot be read: {error.strerror}."
-        return _with_facts(blank, "", _unreadable(message, "Give yourself permission to read it."))
+        data, about = read(entry.path)
+    except (OSError, Unfit) as error:
+        return _unread(blank, error)
     result.read += 1
     digest = hashlib.sha256(data).hexdigest()
-    if len(data) == about.st_size and about.st_mtime_ns < known.now_ns - _RACY_NS:
-        result.stamps[path] = FileStamp(about.st_size, about.st_mtime_ns, about.st_ino, digest)
+    if len(data) == about.st_size and max(about.st_mtime_ns, about.st_ctime_ns) < known.now_ns - _RACY_NS:
+        result.stamps[path] = FileStamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, digest)
     if known.taken_in.get(path) == (digest, blank.wanted.mark):
         return msgspec.structs.replace(blank, hash=digest)
     return _with_facts(blank, digest, _extract(blank, data))
-
-
-def _fault(entry: os.DirEntry[str], about: os.stat_result, root: Path) -> tuple[str, str] | None:
-    """Return why an entry must not be read, and the remedy."""
-    if entry.is_symlink() and not Path(os.path.realpath(entry.path)).is_relative_to(root):
-        return "It is a link that leads out of the repository.", "Put the file itself here."
-    if not stat.S_ISREG(about.st_mode):
-        return "It is no regular file.", "Remove it, or choose other paths in .kb/config.json."
-    if about.st_size > limits.MAX_SOURCE_FILE_BYTES:
-        message = f"It has {about.st_size} bytes; the limit is {limits.MAX_SOURCE_FILE_BYTES}."
-        return message, "Split the document."
-    return None
 
 
 def read_facts(root: Path, found: Found) -> Found:
     """Return a found file with what it states, read now unless it was read before."""
     if found.facts is not None:
         return found
+    place = os.path.join(root, found.path)  # noqa: PTH118 - as `os.scandir` names it
     try:
-        data = (root / found.path).read_bytes()
-    except OSError as error:
-        return _with_facts(found, "", _unreadable(f"It cannot be read: {error.strerror}.", "Sync again."))
+        check(place, os.stat(place), root, is_direct=False)  # noqa: PTH116
+        data, _ = read(place)
+    except (OSError, Unfit) as error:
+        return _unread(found, error)
     return _with_facts(found, hashlib.sha256(data).hexdigest(), _extract(found, data))
 
 
@@ -249,5 +234,13 @@ def _with_facts(found: Found, digest: str, facts: Facts) -> Found:
     return msgspec.structs.replace(found, hash=digest, facts=facts)
 
 
-def _unreadable(message: str, hint: str) -> Facts:
-    return Facts(problems=(FileProblem(0, "unreadable", message, hint),), is_complete=False)
+def _unread(found: Found, error: OSError | Unfit) -> Found:
+    """Return a file of which nothing can be taken in, with the reason as its problem."""
+    if isinstance(error, Unfit):
+        message, hint = error.args
+    elif isinstance(error, FileNotFoundError):
+        message, hint = "It is a link to nothing, or went away while it was read.", "Remove the link, or sync again."
+    else:
+        message, hint = f"It cannot be read: {error.strerror}.", "Give yourself permission to read it."
+    problem = FileProblem(0, "unreadable", message, hint)
+    return _with_facts(found, "", Facts(problems=(problem,), is_complete=False))

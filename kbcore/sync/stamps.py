@@ -1,10 +1,16 @@
-"""The scan stamps of one worktree, kept in ``.kb/cache``. Losing them costs a read of every file, nothing else."""
+"""The scan stamps of one worktree, kept in ``.kb/cache``. Losing them costs a read of every file, nothing else.
+
+So nothing is synced, and a file that another version wrote, or that is damaged, counts as none.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -14,8 +20,20 @@ from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.sync.scan import FileStamp
 
-_decode = msgspec.json.Decoder(dict[str, FileStamp]).decode
-_MAX_BYTES = 256 * limits.MIB
+_FORMAT: Final = 2
+"""Raised whenever a stamp means something else."""
+
+_MAX_BYTES: Final = 256 * limits.MIB
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """A file of stamps: each by the path of the file that it stands for."""
+
+    format: int
+    stamps: dict[str, FileStamp]
+
+
+_decode = msgspec.json.Decoder(_Kept).decode
 
 
 def path_of(cache: Path, worktree: Path) -> Path:
@@ -27,17 +45,25 @@ def read_stamps(fs: Fs, path: Path) -> dict[str, FileStamp]:
     """Return the stamps; none when there are none that can be used."""
     try:
         data = files.read_file(fs, path, _MAX_BYTES)
-        return _decode(data) if data else {}
+        kept = _decode(data) if data else _Kept(_FORMAT, {})
     except (KBError, msgspec.DecodeError):
         return {}
+    return kept.stamps if kept.format == _FORMAT else {}
 
 
 def write_stamps(fs: Fs, path: Path, stamps: Mapping[str, FileStamp]) -> bool:
-    """Keep the stamps for the next scan; returns whether the cache could be written."""
+    """Keep the stamps for the next scan; returns whether the cache could be written.
+
+    Syncs that run at the same time each write a file of their own, and the last one to rename it stays.
+    """
+    fresh = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         if not files.is_directory(fs, path.parent):
             fs.mkdir(path.parent)
-        files.publish_file(fs, path, msgspec.json.encode(stamps))
+        with files.opened(fs, fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as fd:
+            files.write_all(fs, fd, msgspec.json.encode(_Kept(_FORMAT, dict(stamps))))
+        fs.replace(fresh, path)
     except (OSError, KBError):
+        files.remove_quietly(fs, fresh)
         return False
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def test_unchanged_files_write_no_record(kb, synced):
 
 def test_a_changed_and_a_removed_file_are_told(kb, synced):
     write(synced, {"docs/requirements/login.md": LOGIN.replace("open", "done"), "docs/tests/login.md": None})
-    assert kb("sync").out == "main at seq 2: 1 updated, 1 deleted; edges: 1 deleted from 2 of 2 files.\n"
+    assert kb("sync").out == "main at seq 2: 1 updated, 1 deleted; edges: 1 deleted from 1 of 2 files and 1 removed.\n"
 
 
 def test_a_dry_run_says_what_would_change_and_leaves_the_store_as_it_is(kb, synced):
@@ -63,6 +64,50 @@ def test_a_path_outside_of_the_repository_is_refused(kb, synced, tmp_path):
     ran = kb("sync", tmp_path, "--json")
     assert ran.status == 2
     assert ran.error["details"][0]["path"] == "$.paths[0]"
+
+
+def test_a_path_above_the_repository_is_refused_by_name(kb, synced):
+    ran = kb("sync", "../..", cwd=synced / "docs")
+    assert (ran.status, ran.out) == (2, "")
+    assert "../.. is not inside the repository" in ran.err
+
+
+def test_a_path_at_which_there_is_nothing_is_refused_by_name(kb, synced):
+    ran = kb("sync", "docs", "nosuchpath", "--json")
+    assert ran.status == 2
+    assert ran.error["details"][0]["path"] == "$.paths[1]"
+    assert "nosuchpath" in ran.error["message"]
+    write(synced, {"docs/tests/login.md": None})
+    assert kb("sync", "docs/tests/login.md").out.endswith("1 deleted; edges: 1 deleted from 1 removed file.\n")
+
+
+def test_problems_beside_the_named_paths_are_counted(kb, synced):
+    write(synced, {"docs/requirements/bad.md": BAD, "docs/tests/b.md": "---\nid: T-2\nlinks: [REQ-77]\n---\n# B\n"})
+    kb("sync")
+    ran = kb("sync", "docs/tests")
+    assert "bad.md" not in ran.err
+    assert "T-2 -> REQ-77" in ran.err
+    assert "Elsewhere: 2 problems; `kb sync` without paths lists them." in ran.err
+    assert "Elsewhere: 1 unresolved link" in kb("sync", "docs/requirements", "--strict").err
+    assert kb("sync", "docs/tests", "--strict").status == 0
+
+
+def test_what_is_said_of_many_files_alike_is_one_line_with_the_number(kb, ready):
+    write(ready, {f"docs/tests/{number}.md": f"---\nid: T-{number}\n---\n# T\n" for number in range(3)})
+    ran = kb("sync")
+    assert ran.err.count("No status is stated") == 1
+    assert "3 notes (default_status) such as docs/tests/0.md:2: No status is stated" in ran.err
+    write(ready, {"docs/tests/9.md": "---\nid: T-9\n---\n# T\n"})
+    assert kb("sync").err.startswith("docs/tests/9.md:2: No status is stated")
+
+
+def test_a_file_that_could_not_be_read_does_not_count_as_taken_in(kb, synced):
+    write(synced, {"docs/requirements/login.md": BAD})
+    ran = kb("sync")
+    assert ran.out == "main at seq 2: no entity or edge changed, from 1 of 3 files, 1 of them not read whole.\n"
+    assert "What was known is kept." in ran.err
+    write(synced, {"docs/requirements/login.md": BAD + "more", "docs/requirements/logout.md": LOGIN + "more"})
+    assert "from 2 of 3 files, 2 of them not read whole" in kb("sync").out
 
 
 def test_a_bad_file_is_reported_with_place_and_remedy_and_the_others_are_taken_in(kb, ready):
@@ -145,6 +190,7 @@ def test_status_shows_the_branch_and_what_a_sync_would_find(kb, synced):
         "changed": ["docs/requirements/login.md", "docs/requirements/new.md"],
         "removed": ["docs/tests/login.md"],
         "bad": [],
+        "not_listed": [],
     }
     assert found["store"]["records"] == 1
     text = kb("status").out
@@ -179,6 +225,55 @@ def test_status_writes_nothing_at_all(kb, synced, has_cache):
     assert kb("status", "--json").json["store"] is None
     assert "(feature is checked out)" in kb("status", "--branch", "main").out
     assert everything(synced) == before
+
+
+def test_status_of_a_branch_without_a_store_compares_with_what_it_will_copy(kb, synced):
+    git(synced, "switch", "-q", "-c", "feature")
+    found = kb("status", "--json").json
+    assert (found["store"], found["copy_of"], found["files"]["changed"]) == (None, "main", [])
+    write(synced, {"docs/requirements/login.md": LOGIN.replace("open", "done"), "docs/tests/login.md": None})
+    text = kb("status").out
+    assert "No store yet: the first use copies that of main" in text
+    assert "Files changed:\n  docs/requirements/login.md\nFiles removed:\n  docs/tests/login.md\n" in text
+    assert not (synced / ".kb/branches/feature").exists()
+
+
+def test_status_where_there_is_nothing_to_copy_says_so(kb, synced):
+    shutil.rmtree(synced / ".kb/branches/main")
+    found = kb("status", "--json").json
+    assert (found["copy_of"], len(found["files"]["changed"])) == (None, 3)
+    assert "No store yet: `kb sync` makes an empty one and takes in the files.\n" in kb("status").out
+
+
+def test_status_does_not_count_a_file_that_waits_for_another_as_changed(kb, synced):
+    write(synced, {"docs/requirements/twin.md": LOGIN})
+    assert "already stated" in kb("sync").err
+    found = kb("status", "--json").json["files"]
+    assert (found["changed"], found["bad"]) == ([], ["docs/requirements/twin.md"])
+    assert kb("status").out.endswith("In step with 4 files.\n")
+    assert kb("sync", "--json").json["files"]["changed"] == 0
+
+
+def test_status_keeps_what_lies_below_a_folder_that_it_cannot_list(kb, synced, monkeypatch):
+    scandir = os.scandir
+
+    def refusing(path):
+        # Permissions would do, if root did not pass them by.
+        if os.fspath(path).endswith("docs/tests"):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    found = kb("status", "--json").json["files"]
+    assert (found["removed"], found["not_listed"]) == ([], ["docs/tests"])
+
+
+def test_quiet_status_says_what_was_asked_for(kb, synced):
+    write(synced, {"docs/requirements/login.md": LOGIN.replace("open", "done")})
+    text = kb("status", "-q").out
+    assert "On branch main\n" in text
+    assert "docs/requirements/login.md" in text
+    assert "Next:" not in text
 
 
 def test_status_of_a_branch_that_is_not_checked_out_says_nothing_of_files(kb, synced):

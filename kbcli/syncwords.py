@@ -1,0 +1,50 @@
+"""What a sync did, in words. Pure.
+
+Every line says no more than was done: a file that could not be read is not among those taken in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbcli.wording import changes_of, counted, problem_line
+from kbcore.visible import visible
+
+if TYPE_CHECKING:
+    from kbcore.sync.answer import CountedNote, SyncAnswer
+
+
+def sync_line(answer: SyncAnswer) -> str:
+    """Return what a sync did or would do."""
+    outcome = answer.outcome
+    where = f"{outcome.branch} at seq {outcome.seq}"
+    changes = changes_of(outcome)
+    if not changes and not answer.changed and not answer.removed:
+        return visible(f"{where}: up to date with {counted(answer.scanned, 'file')}.")
+    done = f"{changes or 'no entity or edge changed,'} {_from(answer)}"
+    return visible(f"{'Would change ' if outcome.dry_run and changes else ''}{where}: {done}.")
+
+
+def _from(answer: SyncAnswer) -> str:
+    """Return which files the changes come from."""
+    files = counted(answer.scanned, "file")
+    if not answer.changed:
+        return f"from {counted(answer.removed, 'removed file')}" if answer.removed else f"from {files}"
+    removed = f" and {answer.removed} removed" if answer.removed else ""
+    unread = f", {answer.unread} of them not read whole" if answer.unread else ""
+    return f"from {answer.changed} of {files}{removed}{unread}"
+
+
+def note_line(note: CountedNote) -> str:
+    """Return what is to be said of one file, or of many alike with one of them as the example."""
+    line = problem_line(note.path, note.line, note.message, note.hint)
+    return line if note.count == 1 else f"{note.count:,} notes ({note.code}) such as {line}"
+
+
+def elsewhere_line(problems: int, unresolved: int) -> str:
+    """Return what there is beside the named paths, or nothing."""
+    found = [
+        *([counted(problems, "problem")] if problems else []),
+        *([counted(unresolved, "unresolved link")] if unresolved else []),
+    ]
+    return f"Elsewhere: {' and '.join(found)}; `kb sync` without paths lists them." if found else ""

@@ -1,0 +1,125 @@
+"""What git has checked out in a worktree while its files are read, and whether that stayed so.
+
+git takes ``index.lock``, writes the files, renames the lock to ``index``, and only then moves HEAD. Files that are
+found in between belong to a branch that HEAD does not name yet, so nothing read then may be committed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kbcore.errors import BranchMoved
+from kbcore.git import HeadState
+from kbcore.workspace import Workspace
+
+WAIT_S: Final = 2.0
+"""How long git is waited for."""
+
+_STEP_S: Final = 0.02
+_FOLLOW_NS: Final = 20_000_000
+"""So long after the index was written HEAD may still have to follow it."""
+
+_LOCKS: Final = ("index.lock", "HEAD.lock")
+_HEADS: Final = ("HEAD", "reftable/tables.list")
+_RUN_BY_GIT: Final = "GIT_INDEX_FILE"
+"""git sets it for the hooks that it runs while it holds the index itself, such as pre-commit."""
+
+Mark = tuple[int, int, int]
+
+
+class Checkout(msgspec.Struct, frozen=True):
+    """What HEAD of a worktree stood for when a scan began, and what its files and the index looked like then."""
+
+    workspace: Workspace
+    head: HeadState
+    head_marks: tuple[Mark | None, ...]
+    index_mark: Mark | None
+
+    def guard(self) -> None:
+        """Refuse to commit what was read, unless git has left HEAD alone all the while.
+
+        Raises: ``BranchMoved``.
+        """
+        lock = _lock(self.workspace)
+        if lock:
+            raise _busy(lock)
+        if _mark(self.workspace.repo.git_dir / "index") != self.index_mark:
+            self.workspace.machine.clock.sleep(_follow_s(self.workspace))
+        now = self.workspace.head()
+        if now.branch != self.head.branch:
+            raise moved(self.head.branch, now.branch)
+        if now != self.head or _head_marks(self.workspace) != self.head_marks:
+            raise BranchMoved(
+                f"git changed what is checked out of {now.branch} while its files were read. Nothing was written.",
+                hint="Send the request again.",
+            )
+
+
+def settled(workspace: Workspace) -> Checkout:
+    """Return what is checked out, once git is not in the middle of changing it.
+
+    Raises: ``BranchMoved`` when git does not get done.
+    """
+    clock = workspace.machine.clock
+    end_s = clock.monotonic_s() + WAIT_S
+    while True:
+        lock = _lock(workspace)
+        wait_s = _STEP_S if lock else _follow_s(workspace)
+        if not wait_s or (clock.monotonic_s() >= end_s and not lock):
+            break
+        if clock.monotonic_s() >= end_s:
+            raise _busy(lock)
+        clock.sleep(wait_s)
+    # The index comes before HEAD: what changes in between is then seen by the guard.
+    index_mark = _mark(workspace.repo.git_dir / "index")
+    head_marks = _head_marks(workspace)
+    return Checkout(workspace, workspace.head(), head_marks, index_mark)
+
+
+def moved(old: str, new: str) -> BranchMoved:
+    """Return the error for a HEAD that names another branch than before."""
+    message = f"HEAD moved from {old} to {new} while the request ran. Nothing was written."
+    return BranchMoved(message, data={"old": old, "new": new})
+
+
+def _busy(lock: str) -> BranchMoved:
+    name = Path(lock).name
+    return BranchMoved(
+        f"git is changing the files of this worktree ({name} exists). Nothing was written.",
+        hint=f"Wait until git is done, then run it again; if no git runs here, remove {lock}.",
+    )
+
+
+def _lock(workspace: Workspace) -> str:
+    """Return the path of the lock that git holds on the worktree; "" when none, or when git itself runs us."""
+    if workspace.machine.env.get(_RUN_BY_GIT):
+        return ""
+    paths = (workspace.repo.git_dir / name for name in _LOCKS)
+    return next((str(path) for path in paths if _mark(path)), "")
+
+
+def _follow_s(workspace: Workspace) -> float:
+    """Return how long to wait for HEAD to follow an index that was written a moment ago, in seconds."""
+    index = _mark(workspace.repo.git_dir / "index")
+    if index is None:
+        return 0.0
+    written_ns = index[0]
+    age_ns = workspace.machine.clock.epoch_ns() - written_ns
+    has_followed = any(mark is not None and mark[0] > written_ns for mark in _head_marks(workspace))
+    return (_FOLLOW_NS - age_ns) / 1e9 if 0 <= age_ns < _FOLLOW_NS and not has_followed else 0.0
+
+
+def _head_marks(workspace: Workspace) -> tuple[Mark | None, ...]:
+    return tuple(_mark(workspace.repo.git_dir / name) for name in _HEADS)
+
+
+def _mark(path: Path) -> Mark | None:
+    """Return what changes whenever git writes a file anew; None when it is not there."""
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size

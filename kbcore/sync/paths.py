@@ -1,0 +1,63 @@
+"""The paths that a sync is limited to: what a user names, and what lies below it. Pure but for following links."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from kbcore.errors import InvalidQuery, Problem
+
+
+def normal_paths(paths: Sequence[str], start: Path, root: Path) -> tuple[str, ...]:
+    """Return the paths that a user named in the folder ``start``, relative to the worktree ``root``; "" is the root.
+
+    A path that is a link stays that link: it is the name that extractors know.
+
+    Raises: ``InvalidQuery`` for a path outside the repository.
+    """
+    named, problems = [], []
+    for number, path in enumerate(paths):
+        inside = _inside(start / path, root)
+        if inside is None:
+            problems.append(Problem(f"$.paths[{number}]", "outside", f"{path} is not inside the repository."))
+        else:
+            named.append(inside)
+    if problems:
+        raise InvalidQuery(problems[0].message, hint=f"Name files and folders below {root}.", details=problems)
+    return tuple(named)
+
+
+def _inside(path: Path, root: Path) -> str | None:
+    real = Path(os.path.realpath(path))
+    as_named = Path(os.path.realpath(path.parent)) / path.name if path.name not in {"", ".."} else real
+    for candidate in (as_named, real):
+        if candidate.is_relative_to(root):
+            found = shown(candidate.relative_to(root).as_posix())
+            return "" if found == "." else found
+    return None
+
+
+def shown(path: str) -> str:
+    """Return a path as text: bytes of a name that are no UTF-8 are written out as escapes."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+def is_named(path: str, named: Sequence[str]) -> bool:
+    """Tell whether a path is among those named, or below one; without any, all are."""
+    return not named or any(one in {"", path} or path.startswith(one + "/") for one in named)
+
+
+def check_known(named: Sequence[str], root: Path, known: Collection[str]) -> None:
+    """Refuse a named path at which there is nothing, and of which the state knows nothing either.
+
+    Raises: ``InvalidQuery``.
+    """
+    problems = [
+        Problem(f"$.paths[{number}]", "not_found", f"There is no file or folder {one}, and none is known.")
+        for number, one in enumerate(named)
+        if not os.path.lexists(root / one) and not any(is_named(path, [one]) for path in known)
+    ]
+    if problems:
+        hint = "Paths are relative to the folder that the command runs in; a removed file is named as it was."
+        raise InvalidQuery(problems[0].message, hint=hint, details=problems)

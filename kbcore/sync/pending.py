@@ -1,0 +1,82 @@
+"""How the files of a worktree differ from what a branch's state has taken in of them: sync and status ask this alike.
+
+A file has changed when its content is not what was taken in, or when another extractor or other settings read it now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.extract import registry
+from kbcore.extract.settings import EDGE_NAMES
+from kbcore.sync import scan as scanning
+from kbcore.sync.difference import RECONSIDERED
+from kbcore.sync.paths import check_known, is_named
+from kbcore.sync.scan import FileStamp, Found, Known, Scan, Wanted
+from kbcore.view.view import View
+from kbcore.workspace import Workspace
+
+_OPEN: Final = " or ".join(f"contains(problems::varchar, '\"{code}\"')" for code in sorted(RECONSIDERED))
+_TAKEN_IN: Final = f"select path, hash, extractor, {_OPEN} from source"  # noqa: S608 - the codes are constants
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where to look: the top of a worktree, what extractors want there, and the paths that it is limited to."""
+
+    root: Path
+    wants: tuple[Wanted, ...]
+    named: tuple[str, ...] = ()
+    rebuild: bool = False
+    """Look at every file again, changed or not."""
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """What a sync has to look at, among the named paths, at the seq of the state.
+
+    ``again`` are files that did not change and may yet mean something else now, because of other files.
+    """
+
+    seq: int
+    scan: Scan
+    scanned: int
+    changed: tuple[Found, ...]
+    again: tuple[Found, ...]
+    gone: tuple[str, ...]
+
+
+def place_of(workspace: Workspace, named: tuple[str, ...] = (), *, rebuild: bool = False) -> Place:
+    """Return where a sync of this worktree looks. Raises ``InvalidConfig``."""
+    return Place(workspace.repo.worktree, wanted(workspace), named, rebuild)
+
+
+def wanted(workspace: Workspace) -> tuple[Wanted, ...]:
+    """Return the extractors in force with their settings. Raises ``InvalidConfig``."""
+    extra: dict[str, Any] = {EDGE_NAMES: sorted(workspace.schema.edges)}
+    loaded = registry.load(workspace.config.switched_off).values()
+    meaning = msgspec.json.encode(workspace.schema, order="deterministic")
+    return tuple(scanning.wanted(loaded, workspace.config.extractors, extra, meaning))
+
+
+def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_ns: int) -> Pending:
+    """Scan the files, and return how they differ from what the state of this view has taken in (None: nothing).
+
+    ``now_ns`` is the time in nanoseconds since 1970. A file whose content the state does not know is read.
+
+    Raises: ``InvalidQuery`` for a named path at which there is nothing and of which nothing is known.
+    """
+    rows = view.rows(_TAKEN_IN) if view else []
+    taken_in = {path: (digest, mark) for path, digest, mark, _ in rows}
+    check_known(place.named, place.root, taken_in)
+    known = Known({}, {}, now_ns) if place.rebuild else Known(stamps, taken_in, now_ns)
+    scan = scanning.scan(place.root, place.wants, known)
+    ours = [found for path, found in scan.files.items() if is_named(path, place.named)]
+    changed = tuple(one for one in ours if taken_in.get(one.path) != (one.hash, one.wanted.mark))
+    waiting = scan.files.keys() if place.rebuild else {path for path, _, _, is_open in rows if is_open}
+    again = tuple(one for one in ours if one.path in waiting and taken_in.get(one.path) == (one.hash, one.wanted.mark))
+    missing = (path for path in taken_in if path not in scan.files and is_named(path, place.named))
+    gone = tuple(sorted(path for path in missing if not scan.is_blind_to(path)))
+    return Pending(view.seq if view else 0, scan, len(ours), changed, again, gone)

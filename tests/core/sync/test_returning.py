@@ -1,0 +1,67 @@
+"""What clients stated of an entity outlives the absence of its file, and types decide whichever file came first."""
+
+from __future__ import annotations
+
+from tests.support.project import Project, document, req
+
+REQS = "docs/requirements"
+
+
+def test_what_clients_stated_goes_with_the_file_by_name_and_comes_back_with_the_id(project: Project) -> None:
+    project.sync({f"{REQS}/1.md": req("REQ-1")})
+    project.apply(entities=[{"id": "REQ-1", "owner": "bob", "attributes": {"note": "mine"}}])
+    left = project.sync({f"{REQS}/1.md": None})
+    assert any("REQ-1" in one and "attributes.note, owner" in one for one in left.outcome.warnings)
+    back = project.sync({f"{REQS}/one.md": req("REQ-1", owner="ann")})
+    fields = project.node("REQ-1").fields
+    assert (fields["attributes.note"], fields["owner"]) == ("mine", "ann")
+    assert "attributes.note" not in project.node("REQ-1").owners
+    assert any("REQ-1 is back" in one and "attributes.note" in one for one in back.outcome.warnings)
+    assert project.sync().outcome.applied is False
+
+
+def test_a_status_that_a_client_gave_comes_back_and_a_default_one_is_not_worth_a_word(project: Project) -> None:
+    bare = {"title": "T"}
+    project.sync({f"{REQS}/1.md": document("REQ-1", **bare), f"{REQS}/2.md": document("REQ-2", **bare)})
+    project.apply(entities=[{"id": "REQ-1", "status": "open"}])
+    left = project.sync({f"{REQS}/1.md": None, f"{REQS}/2.md": None})
+    assert [one for one in left.outcome.warnings if "REQ-2" in one] == []
+    project.sync({f"{REQS}/1.md": document("REQ-1", **bare), f"{REQS}/2.md": document("REQ-2", **bare)})
+    assert (project.node("REQ-1").fields["status"], project.node("REQ-2").fields["status"]) == ("open", "draft")
+
+
+def test_what_clients_stated_stays_away_when_the_id_comes_back_as_another_type_or_was_deleted(
+    project: Project,
+) -> None:
+    project.sync({f"{REQS}/1.md": req("REQ-1")})
+    project.apply(entities=[{"id": "REQ-1", "owner": "bob"}])
+    project.sync({f"{REQS}/1.md": None})
+    project.sync({"docs/adr/1.md": req("REQ-1")})
+    assert "owner" not in project.node("REQ-1").fields
+    own = {"id": "REQ-2", "type": "req", "title": "T", "status": "open", "owner": "bob"}
+    project.apply(entities=[own])
+    project.delete(entities=[{"id": "REQ-2"}])
+    project.sync({f"{REQS}/2.md": req("REQ-2")})
+    assert "owner" not in project.node("REQ-2").fields
+
+
+def test_a_typed_link_that_waits_for_an_id_is_refused_when_the_id_comes_as_a_type_that_does_not_fit(
+    project: Project,
+) -> None:
+    waiting = req("REQ-1", links="[{type: verified_by, target: X-1}]")
+    project.sync({f"{REQS}/1.md": waiting})
+    answer = project.sync({"docs/adr/x.md": req("X-1")})
+    assert [(path, one.code) for path, one in answer.problems] == [(f"{REQS}/1.md", "endpoint_type")]
+    assert project.edges("REQ-1") == set()
+    assert project.sync(rebuild=True).outcome.applied is False
+    project.sync({"docs/adr/x.md": None, "docs/tests/x.md": req("X-1")})
+    assert project.edges("REQ-1") == {("REQ-1", "verified_by", "X-1", True)}
+
+
+def test_an_end_that_turns_into_another_type_has_the_file_that_states_the_edge_read_again(project: Project) -> None:
+    link = req("REQ-1", links="[{type: verified_by, target: X-1}]")
+    project.sync({f"{REQS}/1.md": link, "docs/tests/x.md": req("X-1")})
+    answer = project.sync({"docs/tests/x.md": req("X-1", type="adr")})
+    assert [one.code for _, one in answer.problems] == ["endpoint_type"]
+    assert project.edges("REQ-1") == set()
+    assert project.sync(rebuild=True).outcome.applied is False
