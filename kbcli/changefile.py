@@ -30,6 +30,8 @@ def read(name: str, folder: Path) -> Any:
     except UnicodeDecodeError as error:
         message = f"{shown} is not UTF-8 at byte {error.start}. Nothing was written."
         raise InvalidChangeset(message, hint="Save it as UTF-8.") from error
+    if not text.strip():
+        raise InvalidChangeset(f"{shown} is empty. Nothing was written.", hint="A changeset has `entities` or `edges`.")
     ending = Path(name).suffix.lower()
     is_json = ending == ".json" or (ending not in {".yaml", ".yml"} and text.lstrip()[:1] in {"{", "["})
     return _json(text, shown) if is_json else _yaml(text, shown)
@@ -70,6 +72,7 @@ def _refuse(shown: str, problems: list[FileProblem]) -> None:
         Problem("$", fault.code, fault.message, fault.hint, f"{shown}:{fault.line}")
         for fault in problems[: limits.MAX_PROBLEMS]
     ]
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    message = f"{details[0].source}: {details[0].message}{more}. Nothing was written."
-    raise InvalidChangeset(message, hint=details[0].hint, details=details)
+    first = details[0]
+    what = f"{first.source}: {first.message}" if len(problems) == 1 else f"{shown} has {len(problems)} problems"
+    hint = first.hint if len(problems) == 1 else ""
+    raise InvalidChangeset(f"{what}. Nothing was written.", hint=hint, details=details)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kbcli.render import Output, Style, json_text, visible
+from kbcli.render import Output, Style
 from kbcli.wording import counted
 from kbcore.model import OBJECT_FIELDS
+from kbcore.visible import json_text, visible
 
 Json = Mapping[str, Any]
 

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kbcli.render import Output, visible, visible_lines
+from kbcli.render import Output
 from kbcore import __version__
 from kbcore.errors import KBError, Problem
+from kbcore.visible import visible, visible_lines
 
 if TYPE_CHECKING:
     from kbcore.upkeep.findings import Finding
@@ -30,6 +31,10 @@ OUTPUT_FAILED: Final = 74
 INTERRUPTED: Final = 130
 READER_GONE: Final = 141
 """What a shell shows for a program that SIGPIPE ended."""
+
+USAGE_CODE: Final = "usage"
+BUG_CODE: Final = "internal_error"
+"""Codes of the two failures that no error class stands for."""
 
 BUGS: Final = "bugs"
 """The folder of reports, in the cache."""
@@ -61,23 +66,42 @@ def tell(output: Output, error: KBError) -> int:
         output.document({"error": error.as_json()})
         return error.exit_status
     output.error(visible_lines(error.message))
+    remedy = _remedy(error)
     for problem in error.details:
-        output.error_detail(_detail(problem))
-    if error.hint:
-        output.error_detail(f"hint: {visible_lines(error.hint)}")
+        line = _detail(problem, error.message, remedy)
+        if line:
+            output.error_detail(visible(line))
+    if remedy:
+        output.error_detail(f"hint: {visible_lines(remedy)}")
     return error.exit_status
 
 
-def _detail(problem: Problem) -> str:
-    """Return one problem as a line; the place stands first, as compilers write it."""
-    hint = f" ({problem.hint})" if problem.hint else ""
-    return visible(f"  {problem.source or problem.path}: {problem.message}{hint}")
+def _remedy(error: KBError) -> str:
+    """Return the remedy to end with: that of the only problem goes before the one for all errors of its class."""
+    is_general = error.hint in {"", error.default_hint}
+    return (error.details[0].hint if len(error.details) == 1 and is_general else "") or error.hint
+
+
+def _detail(problem: Problem, message: str, remedy: str) -> str:
+    """Return one problem as a line, the place first, as compilers write it; of what was told only what is missing."""
+    place = problem.source or problem.path
+    hint = f" ({problem.hint})" if problem.hint not in {"", remedy} else ""
+    if problem.message.rstrip(".") not in message:
+        return f"  {place}: {problem.message}{hint}"
+    return f"  at {place}{hint}" if hint or (place not in message and place != "$") else ""
 
 
 def tell_usage(output: Output, message: str, hint: str) -> int:
     """Report a command line that cannot be understood."""
     if output.is_json:
-        body = {"code": "usage", "message": message, "hint": hint, "retryable": False, "applied": "no", "details": []}
+        body = {
+            "code": USAGE_CODE,
+            "message": message,
+            "hint": hint,
+            "retryable": False,
+            "applied": "no",
+            "details": [],
+        }
         output.document({"error": body})
     else:
         output.error(visible_lines(message))
@@ -93,7 +117,7 @@ def tell_bug(output: Output, error: BaseException, arguments: Sequence[str], cac
     message = f"KB failed in a way that it should not ({kind}). {where}"
     if output.is_json:
         body: Mapping[str, Any] = {
-            "code": "internal_error",
+            "code": BUG_CODE,
             "message": message,
             "hint": _BUG_HINT,
             "retryable": False,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbcli.render import visible
 from kbcore.limits import KIB
+from kbcore.visible import visible
 
 if TYPE_CHECKING:
     from kbcli.hooks import HookResult
     from kbcore.answers import EdgeCounts, Outcome
-    from kbcore.sync.run import SyncAnswer
 
 _PLURALS = {"entity": "entities", "branch": "branches", "history": "histories"}
 
@@ -25,30 +24,19 @@ def outcome_line(outcome: Outcome) -> str:
     where = f"{outcome.branch} at seq {outcome.seq}"
     if outcome.duplicate:
         return visible(f"{where}: this changeset was applied before, nothing was written again.")
-    changes = _changes(outcome)
+    changes = changes_of(outcome)
     if not changes:
-        return visible(f"{where}: nothing to change.")
+        return visible(f"{where}: {'only what is known of files' if outcome.applied else 'nothing to change'}.")
     return visible(f"{'Would change ' if outcome.dry_run else ''}{where}: {changes}.")
-
-
-def sync_line(answer: SyncAnswer) -> str:
-    """Return what a sync did or would do."""
-    outcome = answer.outcome
-    changes = _changes(outcome)
-    where = f"{outcome.branch} at seq {outcome.seq}"
-    files = counted(answer.scanned, "file")
-    if not changes:
-        return visible(f"{where}: up to date with {files}." if not outcome.applied else f"{where}: {files} taken in.")
-    of = f"from {answer.changed + answer.removed} of {files}" if answer.changed + answer.removed else f"from {files}"
-    return visible(f"{'Would change ' if outcome.dry_run else ''}{where}: {changes} {of}.")
 
 
 def has_changes(outcome: Outcome) -> bool:
     """Tell whether any entity or edge changed, as opposed to what is known of files."""
-    return bool(_changes(outcome))
+    return bool(changes_of(outcome))
 
 
-def _changes(outcome: Outcome) -> str:
+def changes_of(outcome: Outcome) -> str:
+    """Return what changed of entities and edges, or nothing."""
     parts = [
         f"{len(ids)} {verb}"
         for verb, ids in (("created", outcome.created), ("updated", outcome.updated), ("deleted", outcome.deleted))

@@ -1,20 +1,22 @@
 """What a client asks for: entities and edges to write or remove, all or nothing. Shape only, no state.
 
-``parse`` and ``parse_deletion`` turn the JSON of a request into plain values and report every fault of shape at
-once, each with its JSON path.
+``parse`` and ``parse_deletion`` turn the JSON of a request into plain values. What cannot be read is among the problems
+of the changeset, each with its JSON path; what can be read is handed on beside it, so that planning adds what is wrong
+with that, and refuses all of it at once.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any, Final
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidChangeset, LimitExceeded, Problem
-from kbcore.ids import check_id
+from kbcore.ids import check_id, link_id
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS
 from kbcore.reader import Reader, kind_of
 from kbcore.values import field_problem
@@ -24,16 +26,25 @@ _ENTITY_KEYS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS)
 _EDGE_KEYS: Final = ("type", "kind", "from", "to", *EDGE_FIELDS, *OBJECT_FIELDS)
 _KEYS: Final = ("changeset_id", "message", "expected_seq", "dry_run", "entities", "edges")
 _DELETION_KEYS: Final = ("changeset_id", "message", "dry_run", "cascade", "entities", "edges")
+_LISTS: Final = ("entities", "edges")
+_FRAME: Final = ("changeset_id", "dry_run")
+"""Members that say how a request is sent, not what it asks for."""
+_DIGEST_FORM: Final = 1
 
 
 class EntityWrite(msgspec.Struct, frozen=True):
-    """One entity to write. ``values`` replaces fields, ``objects`` replaces attributes or metadata whole."""
+    """One entity to write. ``values`` replaces fields, ``objects`` replaces attributes or metadata whole.
+
+    What could not be read is left out, an id that could not is "", and ``is_whole`` is then false: nobody can tell what
+    an item that is not whole leaves out on purpose.
+    """
 
     path: str
     id: str
     values: dict[str, Any] = {}
     objects: dict[str, dict[str, Any]] = {}
     removed: tuple[str, ...] = ()
+    is_whole: bool = True
 
 
 class EdgeWrite(msgspec.Struct, frozen=True):
@@ -47,10 +58,16 @@ class EdgeWrite(msgspec.Struct, frozen=True):
     values: dict[str, Any] = {}
     objects: dict[str, dict[str, Any]] = {}
     removed: tuple[str, ...] = ()
+    is_whole: bool = True
+
+    @property
+    def id(self) -> str:
+        """Return the id of the edge that is named, "" when what names it could not be read."""
+        return _edge_id(self)
 
 
 class EntityDelete(msgspec.Struct, frozen=True):
-    """One entity to remove, and the version that the client read."""
+    """One entity to remove, and the version that the client read; an id that could not be read is ""."""
 
     path: str
     id: str
@@ -67,9 +84,18 @@ class EdgeDelete(msgspec.Struct, frozen=True):
     kind: str = ""
     expected_version: int | None = None
 
+    @property
+    def id(self) -> str:
+        """Return the id of the edge that is named, "" when what names it could not be read."""
+        return _edge_id(self)
+
 
 class Changeset(msgspec.Struct, frozen=True):
-    """A whole request, valid in shape. ``digest`` is the SHA-256 of its content, without ``dry_run``."""
+    """A whole request, as far as it can be read. Whoever plans it refuses it when there are ``problems``.
+
+    ``unread`` names the lists ("entities", "edges") of which not every item is known by its id, so that what is missing
+    may be meant by one of them. ``digest`` is that of ``digest_of``, "" where there are problems.
+    """
 
     changeset_id: str = ""
     message: str = ""
@@ -81,148 +107,191 @@ class Changeset(msgspec.Struct, frozen=True):
     entity_deletes: tuple[EntityDelete, ...] = ()
     edge_deletes: tuple[EdgeDelete, ...] = ()
     digest: str = ""
+    problems: tuple[Problem, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+AnyItem = EntityWrite | EdgeWrite | EntityDelete | EdgeDelete
+Item = TypeVar("Item", EntityWrite, EdgeWrite, EntityDelete, EdgeDelete)
 
 
 def parse(request: Any) -> Changeset:
-    """Return the changeset that a JSON request asks for.
+    """Return the changeset that a JSON request asks for, with every fault of shape among its problems.
 
-    Raises: ``InvalidChangeset`` with every fault of shape; ``LimitExceeded`` when it names too much.
+    Raises: ``InvalidChangeset`` when the request is no object; ``LimitExceeded`` when it names too much.
     """
     reader = Reader()
     whole = _whole(reader, request, _KEYS)
-    entities = []
-    for path, item in reader.items(whole, "entities"):
-        reader.keys(path, item, _ENTITY_KEYS)
-        key = reader.id(path, item, "id")
-        values, objects, removed = reader.fields(path, item, tuple(CORE_FIELDS), field_problem)
-        entities.append(EntityWrite(path, key, values, objects, removed))
-    edges = []
-    for path, item in reader.items(whole, "edges"):
-        reader.keys(path, item, _EDGE_KEYS)
-        ends = _ends(reader, path, item)
-        values, objects, removed = reader.fields(path, item, EDGE_FIELDS, field_problem)
-        edges.append(EdgeWrite(path, *ends, values, objects, removed))
+    entities = [_entity(reader, path, item) for path, item in reader.items(whole, "entities")]
+    edges = [_edge(reader, path, item) for path, item in reader.items(whole, "edges")]
+    _check_count(len(entities) + len(edges), limits.MAX_CHANGESET_ITEMS, "in one changeset")
     if not entities and not edges and not reader.problems:
         reader.wrong("$", "empty", "The changeset names nothing.", "Give `entities`, `edges` or both.")
-    _no_twice(reader, entities, edges)
-    return _finish(
-        reader,
-        whole,
-        Changeset(
-            entities=tuple(entities),
-            edges=tuple(edges),
-            expected_seq=reader.number("$", whole, "expected_seq"),
-        ),
+    changeset = Changeset(
+        entities=_once(reader, entities),
+        edges=_once(reader, edges),
+        expected_seq=reader.number("$", whole, "expected_seq"),
+        unread=_unread(whole, _KEYS, entities, edges),
     )
+    return _finish(reader, whole, changeset, "upsert")
 
 
 def parse_deletion(request: Any, *, needs_version: bool = False) -> Changeset:
-    """Return the changeset that a JSON request to delete asks for.
+    """Return the changeset that a JSON request to delete asks for, with every fault of shape among its problems.
 
-    With ``needs_version`` every item must name the version that the client read.
+    With ``needs_version`` every entity must come with the version that the client read.
 
-    Raises: ``InvalidChangeset`` with every fault of shape; ``LimitExceeded`` beyond the limit of one call.
+    Raises: ``InvalidChangeset`` when the request is no object; ``LimitExceeded`` beyond the limit of one call.
     """
     reader = Reader()
     whole = _whole(reader, request, _DELETION_KEYS)
-    entities = []
-    for path, item in reader.items(whole, "entities"):
-        reader.keys(path, item, ("id", "expected_version"))
-        version = reader.number(path, item, "expected_version")
-        if needs_version and version is None:
-            reader.wrong(
-                f"{path}.expected_version",
-                "missing_field",
-                "`expected_version` is missing.",
-                "Read the entity first and send the `version` that the answer shows.",
-            )
-        entities.append(EntityDelete(path, reader.id(path, item, "id"), version))
-    edges = []
-    for path, item in reader.items(whole, "edges"):
-        reader.keys(path, item, ("type", "kind", "from", "to", "expected_version"))
-        edges.append(EdgeDelete(path, *_ends(reader, path, item), reader.number(path, item, "expected_version")))
+    entities = [
+        _entity_delete(reader, path, item, needs_version=needs_version)
+        for path, item in reader.items(whole, "entities")
+    ]
+    edges = [_edge_delete(reader, path, item) for path, item in reader.items(whole, "edges")]
+    _check_count(len(entities) + len(edges), limits.MAX_DELETE_IDS, "in one delete")
     if not entities and not edges and not reader.problems:
         reader.wrong("$", "empty", "Nothing is named.", "Give `entities`, `edges` or both.")
-    if len(entities) + len(edges) > limits.MAX_DELETE_IDS:
-        raise LimitExceeded(
-            f"{len(entities) + len(edges)} items in one delete; the limit is {limits.MAX_DELETE_IDS}. "
-            "Nothing was deleted."
-        )
-    _no_twice(reader, entities, edges)
     changeset = Changeset(
-        entity_deletes=tuple(entities), edge_deletes=tuple(edges), cascade=reader.flag("$", whole, "cascade")
+        entity_deletes=_once(reader, entities),
+        edge_deletes=_once(reader, edges),
+        cascade=reader.flag("$", whole, "cascade"),
+        unread=_unread(whole, _DELETION_KEYS, entities, edges),
     )
-    return _finish(reader, whole, changeset)
+    if changeset.unread or not isinstance(whole.get("cascade", False), bool):
+        # What still points at an entity may be meant to go too: to say that it does is for the next time.
+        changeset = msgspec.structs.replace(changeset, cascade=True)
+    return _finish(reader, whole, changeset, "delete")
+
+
+def digest_of(asked: str, members: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what a client asks for: by it a request that is sent again is known, for ever.
+
+    It is taken of JSON in UTF-8, keys in the order of code points, without spaces: ``["kb-request",1,ASKED,MEMBERS]``.
+    ASKED is the kind of request, such as ``upsert``; MEMBERS are those that the client sent, without ``changeset_id``
+    and ``dry_run`` and without those that say nothing (null, false, "" or an empty list). Nothing of how KB keeps a
+    request enters. Another form gets another number; the old one is then still known.
+    """
+    content = {
+        name: value
+        for name, value in members.items()
+        if name not in _FRAME and not (value is None or value is False or value in ("", []))
+    }
+    whole = ["kb-request", _DIGEST_FORM, asked, content]
+    text = json.dumps(whole, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _whole(reader: Reader, request: Any, allowed: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(request, dict):
-        raise InvalidChangeset(
-            f"A changeset must be an object, not {kind_of(request)}.",
-            details=[Problem("$", "wrong_type", "Must be an object.", f"Its members: {', '.join(allowed)}.")],
-        )
+        message = f"A changeset must be an object, not {kind_of(request)}."
+        hint = f"Its members: {', '.join(allowed)}."
+        raise InvalidChangeset(message, hint=hint, details=[Problem("$", "wrong_type", message, hint)])
     reader.keys("$", request, allowed)
     return request
 
 
+def _entity(reader: Reader, path: str, item: Mapping[str, Any]) -> EntityWrite:
+    before = len(reader.problems)
+    reader.keys(path, item, _ENTITY_KEYS)
+    key = _id(reader, path, item, "id")
+    values, objects, removed = reader.fields(path, item, tuple(CORE_FIELDS), field_problem)
+    return EntityWrite(path, key, values, objects, removed, is_whole=len(reader.problems) == before)
+
+
+def _edge(reader: Reader, path: str, item: Mapping[str, Any]) -> EdgeWrite:
+    before = len(reader.problems)
+    reader.keys(path, item, _EDGE_KEYS)
+    ends = _ends(reader, path, item)
+    values, objects, removed = reader.fields(path, item, EDGE_FIELDS, field_problem)
+    return EdgeWrite(path, *ends, values, objects, removed, is_whole=len(reader.problems) == before)
+
+
+def _entity_delete(reader: Reader, path: str, item: Mapping[str, Any], *, needs_version: bool) -> EntityDelete:
+    reader.keys(path, item, ("id", "expected_version"))
+    version = reader.number(path, item, "expected_version")
+    if needs_version and item.get("expected_version") is None:
+        hint = "Read the entity first and send the `version` that the answer shows."
+        reader.wrong(f"{path}.expected_version", "missing_field", "`expected_version` is missing.", hint)
+    return EntityDelete(path, _id(reader, path, item, "id"), version)
+
+
+def _edge_delete(reader: Reader, path: str, item: Mapping[str, Any]) -> EdgeDelete:
+    reader.keys(path, item, ("type", "kind", "from", "to", "expected_version"))
+    ends = _ends(reader, path, item)
+    return EdgeDelete(path, *ends, reader.number(path, item, "expected_version"))
+
+
+def _id(reader: Reader, path: str, item: Mapping[str, Any], key: str, *, may_be_link: bool = False) -> str:
+    """Return a required id, "" when it cannot be one."""
+    if item.get(key) == "":
+        reader.wrong(f"{path}.{key}", "missing_field", f"`{key}` is empty.", "An id has at least one character.")
+        return ""
+    before = len(reader.problems)
+    value = reader.id(path, item, key, may_be_link=may_be_link)
+    return value if len(reader.problems) == before else ""
+
+
 def _ends(reader: Reader, path: str, item: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """Return type, ends and kind of an edge, each "" when it cannot be read; without its kind no type is known."""
+    before = len(reader.problems)
     kind = reader.text(path, item, "kind")
-    fault = check_id(kind) if kind else None
+    fault = check_id(kind) if kind and len(reader.problems) == before else None
     if fault or len(kind) > limits.MAX_NAME_CHARS:
         message = f"`kind` {fault or 'is too long'}."
         reader.wrong(f"{path}.kind", "bad_name", message, f"Use at most {limits.MAX_NAME_CHARS} characters.")
     name = reader.text(path, item, "type", is_required=True)
-    from_id = reader.id(path, item, "from", may_be_link=True)
-    return name, from_id, reader.id(path, item, "to", may_be_link=True), kind
+    if len(reader.problems) > before:
+        name = kind = ""
+    from_id = _id(reader, path, item, "from", may_be_link=True)
+    return name, from_id, _id(reader, path, item, "to", may_be_link=True), kind
 
 
-def _no_twice(
-    reader: Reader,
-    entities: list[EntityWrite] | list[EntityDelete],
-    edges: list[EdgeWrite] | list[EdgeDelete],
-) -> None:
-    """Refuse one element named twice: which of the two would hold is nobody's guess."""
-    seen: dict[tuple[str, ...], str] = {}
-    for entity in entities:
-        first = seen.setdefault((entity.id,), entity.path)
-        if first != entity.path and entity.id:
-            reader.wrong(entity.path, "duplicate", f"{entity.id!r} is named twice; first at {first}.", "Merge the two.")
-    for edge in edges:
-        first = seen.setdefault((edge.type, edge.kind, edge.from_id, edge.to_id), edge.path)
-        if first != edge.path:
-            reader.wrong(edge.path, "duplicate", f"The same edge stands at {first}.", "Merge the two.")
+def _edge_id(edge: EdgeWrite | EdgeDelete) -> str:
+    is_named = edge.type and edge.from_id and edge.to_id
+    return link_id(edge.type, edge.kind, edge.from_id, edge.to_id) if is_named else ""
 
 
-def _finish(reader: Reader, whole: Mapping[str, Any], changeset: Changeset) -> Changeset:
+def _once(reader: Reader, items: Iterable[Item]) -> tuple[Item, ...]:
+    """Return the items without those that name an element again: which of the two would hold is nobody's guess."""
+    seen: dict[str, Item] = {}
+    for item in items:
+        first = seen.setdefault(item.id or item.path, item)
+        if first is not item:
+            reader.wrong(item.path, "duplicate", f"{first.path} names the same.", "Merge the two.")
+    return tuple(seen.values())
+
+
+def _unread(whole: Mapping[str, Any], allowed: tuple[str, ...], *items: Iterable[AnyItem]) -> tuple[str, ...]:
+    """Return the lists of which not every item is known by its id; a misspelt member may be any list."""
+    if not whole.keys() <= set(allowed):
+        return _LISTS
+    known = {name: sum(bool(item.id) for item in part) for name, part in zip(_LISTS, items, strict=True)}
+    return tuple(name for name in _LISTS if not _has_length(whole.get(name), known[name]))
+
+
+def _has_length(value: Any, length: int) -> bool:
+    return length == 0 if value is None else isinstance(value, list) and len(value) == length
+
+
+def _check_count(number: int, most: int, where: str) -> None:
+    if number > most:
+        raise LimitExceeded(f"{number} items {where}; the limit is {most}. Nothing was written.")
+
+
+def _finish(reader: Reader, whole: Mapping[str, Any], changeset: Changeset, asked: str) -> Changeset:
     changeset_id = reader.text("$", whole, "changeset_id")
     fault = check_id(changeset_id) if changeset_id else None
     if fault or len(changeset_id) > limits.MAX_CHANGESET_ID_CHARS:
-        reader.wrong(
-            "$.changeset_id",
-            "bad_id",
-            f"`changeset_id` {fault or 'is too long'}.",
-            f"Use at most {limits.MAX_CHANGESET_ID_CHARS} characters, such as a UUID.",
-        )
-    changeset = msgspec.structs.replace(
+        message = f"`changeset_id` {fault or 'is too long'}."
+        hint = f"Use at most {limits.MAX_CHANGESET_ID_CHARS} characters, such as a UUID."
+        reader.wrong("$.changeset_id", "bad_id", message, hint)
+    framed = msgspec.structs.replace(
         changeset,
         changeset_id=changeset_id,
         message=reader.text("$", whole, "message"),
         dry_run=reader.flag("$", whole, "dry_run"),
+        problems=tuple(reader.problems),
     )
-    if reader.problems:
-        shown = reader.problems[: limits.MAX_PROBLEMS]
-        raise InvalidChangeset(_count(len(reader.problems)), details=shown)
-    named = len(changeset.entities) + len(changeset.edges)
-    if named > limits.MAX_CHANGESET_ITEMS:
-        raise LimitExceeded(f"The changeset names {named} elements; the limit is {limits.MAX_CHANGESET_ITEMS}.")
-    return msgspec.structs.replace(changeset, digest=_digest(changeset))
-
-
-def _count(number: int) -> str:
-    return f"The changeset has {number} problem{'' if number == 1 else 's'}; nothing was written."
-
-
-def _digest(changeset: Changeset) -> str:
-    """Return the SHA-256 of what is asked for, whatever order the client wrote its keys in."""
-    content = msgspec.structs.replace(changeset, dry_run=False, changeset_id="", digest="")
-    return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()
+    return framed if reader.problems else msgspec.structs.replace(framed, digest=digest_of(asked, whole))

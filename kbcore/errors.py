@@ -100,7 +100,7 @@ class InvalidChangeset(Rejected, code="invalid_changeset", exit_status=10):
 class IntegrityViolation(Rejected, code="integrity_violation", exit_status=11):
     """The state after the changeset would break a reference or an endpoint type."""
 
-    default_hint = "Write the missing ends in the same changeset, or leave the edge out."
+    default_hint = "Write what is missing in the same changeset, choose types that fit, or free what is pointed at."
 
 
 class StaleBase(Rejected, code="stale_base", exit_status=12):
@@ -124,7 +124,7 @@ class LimitExceeded(Rejected, code="limit_exceeded", exit_status=14):
 class DerivedFact(Rejected, code="derived_fact", exit_status=15):
     """The fact is stated by a file; the file is what to edit."""
 
-    default_hint = "Edit the named file and run `kb sync`."
+    default_hint = "Edit the named file and sync."
 
 
 class BranchMoved(Rejected, code="branch_moved", exit_status=16):
@@ -137,7 +137,7 @@ class BranchMoved(Rejected, code="branch_moved", exit_status=16):
 class RevertConflict(Rejected, code="revert_conflict", exit_status=17):
     """A later record changed what the revert would undo."""
 
-    default_hint = "Revert the later records first, or use --force to take the old values all the same."
+    default_hint = "Revert the later records first, or force the old values to be taken all the same."
 
 
 class Unavailable(KBError):
@@ -255,19 +255,28 @@ class InvalidConfig(Misuse, code="invalid_config", exit_status=63):
 class NotFound(Misuse, code="not_found", exit_status=64):
     """The named entity, edge, record or rule does not exist."""
 
-    default_hint = "`kb query` lists what there is."
+    default_hint = "Look for it by a word of its title, or list what there is."
 
 
 class InvalidQuery(Misuse, code="invalid_query", exit_status=2):
     """An argument of a query or a command cannot be used."""
 
-    default_hint = "See `kb COMMAND --help`."
+    default_hint = "Mend every listed argument and ask again."
 
 
 class HistoryPruned(Misuse, code="history_pruned", exit_status=66):
     """The asked part of the history was pruned on purpose."""
 
     default_hint = "Ask for a later seq; the record of the pruning says what history ended."
+
+    @classmethod
+    def before(cls, first: int, what: str) -> HistoryPruned:
+        """Return the error for a question about what lies before the first record that was kept."""
+        return cls(
+            f"Records before seq {first} were pruned; {what} is out of reach.",
+            hint=f"Ask for record {first} or later, or for how everything stood at seq {first - 1} or later.",
+            data={"history_from": first - 1, "pruned_before": first},
+        )
 
 
 class GitUnusable(Misuse, code="git_unusable", exit_status=67):

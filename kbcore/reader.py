@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -120,7 +121,9 @@ class Reader:
 
 
 def kind_of(value: Any) -> str:
-    """Return the JSON name of a value's kind."""
+    """Return the JSON name of a value's kind; of a number that is no whole one, what it is instead."""
+    if isinstance(value, float) and not value.is_integer():
+        return "a fraction" if math.isfinite(value) else "NaN or infinity"
     names = {
         bool: "true or false",
         int: "a number",

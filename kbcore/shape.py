@@ -14,9 +14,11 @@ import msgspec
 
 from kbcore import limits, strictjson
 from kbcore.errors import InvalidConfig, Problem
+from kbcore.extract import conflicts
 from kbcore.extract.facts import FileProblem
 from kbcore.extract.tree import Tree
 from kbcore.suggest import did_you_mean
+from kbcore.visible import in_quotes
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONFLICT: Final = re.compile(r"^(?:<<<<<<<|>>>>>>>)(?: |$)", re.MULTILINE)
@@ -143,7 +145,7 @@ def refuse(problems: list[Problem]) -> None:
 
 def shown(value: Any) -> str:
     """Return a value for a message: short, and on one line whatever it holds."""
-    text = repr(value)
+    text = in_quotes(value) if isinstance(value, str) else repr(value)
     return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…"
 
 
@@ -165,8 +167,7 @@ def _plain(text: str, file: str, problems: list[Problem]) -> str | None:
         fault = (odd, "wrong_encoding", "A byte here is not UTF-8.", "Save the file as UTF-8.")
     elif conflict:
         message = "A git merge stopped here: the file holds both sides of a conflict."
-        hint = "Keep what you want of the two sides, remove the lines <<<<<<<, ======= and >>>>>>>, and save it."
-        fault = (conflict.start(), "merge_conflict", message, hint)
+        fault = (conflict.start(), conflicts.CODE, message, conflicts.REMEDY)
     if fault is None:
         return text
     at, code, message, hint = fault

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kbcore.visible import in_quotes
+
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the known name that is most like the word, or the empty text when none is alike."""
@@ -21,5 +23,5 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     names = list(known)
     near = nearest(word, names)
     if near:
-        return f"Did you mean {near!r}?"
+        return f"Did you mean {in_quotes(near)}?"
     return f"Known: {', '.join(sorted(names)[:40])}." if names else ""

@@ -5,19 +5,24 @@ The state handed in holds what ``reads`` lists; nothing is written here.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from kbcore.bare import resolve
-from kbcore.changeset import Changeset, EdgeDelete, EdgeWrite, EntityDelete
+from kbcore.changeset import Changeset, EdgeDelete, EdgeWrite, EntityDelete, EntityWrite
 from kbcore.ids import is_link_id
 from kbcore.model import Link, Node
 from kbcore.needs import Needs
 from kbcore.planning.deletions import plan_edge_deletion, plan_entity_deletions
-from kbcore.planning.edges import check_ends, check_retyped, plan_edge
+from kbcore.planning.edges import check_standing, check_written, plan_edge
 from kbcore.planning.entities import plan_entity
-from kbcore.planning.findings import Findings, Surroundings, edge_key, edge_words
+from kbcore.planning.findings import Findings, Surroundings, edge_words
 from kbcore.record import Operation
 from kbcore.state import Changes, State, apply
+
+_UNKNOWN: Final = frozenset({""})
+"""What names an item of a changeset that could not be read."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -38,9 +43,9 @@ def reads(changeset: Changeset) -> Needs:
     deleted = {item.id for item in changeset.entity_deletes}
     retyped = {item.id for item in changeset.entities if "type" in item.values}
     return Needs(
-        nodes=frozenset(written | deleted | ends),
-        links=frozenset({edge_key(edge) for edge in edges} | {end for end in ends if is_link_id(end)}),
-        touching=frozenset(deleted | retyped | {edge_key(edge) for edge in changeset.edge_deletes}),
+        nodes=frozenset(written | deleted | ends) - _UNKNOWN,
+        links=frozenset({edge.id for edge in edges} | {end for end in ends if is_link_id(end)}) - _UNKNOWN,
+        touching=frozenset(deleted | retyped | {edge.id for edge in changeset.edge_deletes}) - _UNKNOWN,
         sources=frozenset(),
     )
 
@@ -48,9 +53,10 @@ def reads(changeset: Changeset) -> Needs:
 def plan(changeset: Changeset, state: State, around: Surroundings) -> Plan:
     """Return the operations that carry the changeset out; the state is changed to what it will be.
 
-    Raises: ``InvalidChangeset``, ``StaleBase``, ``DerivedFact`` or ``IntegrityViolation``, with every problem.
+    Raises: ``InvalidChangeset``, ``NotFound``, ``StaleBase``, ``DerivedFact`` or ``IntegrityViolation``, with every
+    problem: those of shape, which the changeset comes with, and those of meaning.
     """
-    found = Findings(state, around)
+    found = Findings(state, around, changeset)
     _check_stale(found, changeset)
     for entity in changeset.entities:
         plan_entity(found, entity)
@@ -69,7 +75,7 @@ def plan(changeset: Changeset, state: State, around: Surroundings) -> Plan:
         ops=tuple(ops),
         changes=changes,
         unchanged=tuple(item.id for item in changeset.entities if item.id not in changed),
-        edges_unchanged=sum(edge_key(edge) not in changed_links for edge in changeset.edges),
+        edges_unchanged=sum(edge.id not in changed_links for edge in changeset.edges),
         warnings=tuple(found.warnings),
     )
 
@@ -77,7 +83,11 @@ def plan(changeset: Changeset, state: State, around: Surroundings) -> Plan:
 def _check_stale(found: Findings, changeset: Changeset) -> None:
     """Note everything that the changeset names and that changed after the client read it."""
     nodes, links, seq = found.state.nodes, found.state.links, changeset.expected_seq
-    if seq is not None:
+    head = found.around.stamp.seq - 1
+    if seq is not None and seq > head:
+        message = f"There is no seq {seq} yet; the head is {head}."
+        found.wrong("$.expected_seq", "out_of_range", message, "Send the seq of the answer that was read.")
+    elif seq is not None:
         for entity in changeset.entities:
             node = nodes.get(entity.id)
             version = node.version if node else found.around.gone.get(entity.id, 0)
@@ -85,13 +95,13 @@ def _check_stale(found: Findings, changeset: Changeset) -> None:
                 what = "changed" if node else "was removed"
                 _stale(found, entity.path, f"{entity.id} {what} at seq {version}, after {seq}.")
         for edge in changeset.edges:
-            link = links.get(edge_key(edge))
+            link = links.get(edge.id)
             if link and link.version > seq:
                 _stale(found, edge.path, f"{edge_words(edge)} changed at seq {link.version}, after {seq}.")
     for item in changeset.entity_deletes:
         _check_version(found, item, nodes.get(item.id), item.id)
     for one in changeset.edge_deletes:
-        _check_version(found, one, links.get(edge_key(one)), edge_words(one))
+        _check_version(found, one, links.get(one.id), edge_words(one))
 
 
 def _check_version(found: Findings, item: EntityDelete | EdgeDelete, now: Node | Link | None, words: str) -> None:
@@ -105,10 +115,6 @@ def _stale(found: Findings, path: str, message: str) -> None:
 
 def _check_after(found: Findings, changeset: Changeset, changes: Changes) -> None:
     """Note what can only be seen in the state after the whole changeset."""
-    refused = frozenset(item.id for item in changeset.entities if item.id not in found.state.nodes)
-    for edge in changeset.edges:
-        check_ends(found, edge, refused)
-    paths = {item.id: item.path for item in changeset.entities}
-    for change in changes.nodes:
-        if change.before and change.after and change.before.type != change.after.type:
-            check_retyped(found, change.key, change.after.type, paths.get(change.key, "$"))
+    check_written(found, changeset.edges)
+    items: list[EntityWrite | EdgeWrite] = [*changeset.entities, *changeset.edges]
+    check_standing(found, changes, {item.id: item.path for item in items if item.id})

@@ -23,22 +23,26 @@ def carry_out(
 ) -> Outcome:
     """Commit a client's changeset to a branch.
 
-    With ``follows_head`` the branch came from HEAD, and a move of HEAD meanwhile refuses the changeset.
+    With ``follows_head`` the branch came from HEAD, and a move of HEAD meanwhile refuses the changeset. One that has
+    problems already is only planned, to find the others: it takes no lock, and its id is not looked up.
 
     Raises: everything that ``validate.plan`` and ``BranchStore.commit`` raise; ``BranchMoved``.
     """
-    request = Request(
-        changeset_id=changeset.changeset_id,
-        digest=changeset.digest,
-        message=changeset.message,
-        dry_run=changeset.dry_run,
-    )
+    request = Request(dry_run=True)
+    if not changeset.problems:
+        request = Request(
+            changeset_id=changeset.changeset_id,
+            digest=changeset.digest,
+            message=changeset.message,
+            dry_run=changeset.dry_run,
+            lock_wait_s=workspace.config.lock_wait_s,
+        )
     store = workspace.store(branch)
     guard = workspace.guard(branch) if follows_head else None
     try:
         return store.commit(author, request, planner(changeset, workspace.schema), guard=guard, branch=branch)
     except DerivedFact as refused:
-        raise with_lines(workspace, changeset, refused) from refused
+        raise with_lines(workspace, changeset, refused, branch=branch) from refused
 
 
 def planner(changeset: Changeset, schema: Schema) -> Callable[[View, Stamp], Draft]:
@@ -46,7 +50,7 @@ def planner(changeset: Changeset, schema: Schema) -> Callable[[View, Stamp], Dra
 
     def plan(view: View, stamp: Stamp) -> Draft:
         state = view.gather(validate.reads(changeset))
-        missing = [item.id for item in changeset.entities if item.id not in state.nodes]
+        missing = [item.id for item in changeset.entities if item.id and item.id not in state.nodes]
         around = Surroundings(
             schema=schema,
             stamp=stamp,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,6 +12,9 @@ from kbcli.options import session_of
 if TYPE_CHECKING:
     from kbcli.context import Session
     from kbcore.answers import Outcome
+    from kbcore.changeset import Changeset
+    from kbcore.model import Link, Node
+    from kbcore.view.view import View
 
 _SHOWN = 20
 
@@ -45,15 +48,19 @@ def run(
         raise InvalidQuery("Nothing is named.", hint="Name ids, or edges with --edge FROM TYPE TO.")
     opened = session.open()
 
-    def carry_out(*, is_dry: bool) -> Outcome:
-        wanted = changeset.parse_deletion({**request, "dry_run": is_dry})
+    def carry_out(asked: dict[str, Any], *, is_dry: bool) -> Outcome:
+        wanted = changeset.parse_deletion({**asked, "dry_run": is_dry})
         follows_head = opened.choice.follows_head
         return writes.carry_out(opened.workspace, opened.branch, session.author, wanted, follows_head=follows_head)
 
-    if session.output.is_interactive and not (yes or dry_run) and not _confirmed(session, carry_out(is_dry=True)):
-        session.output.note("Nothing was removed.")
-        return exits.INTERRUPTED
-    session.tell_outcome(carry_out(is_dry=dry_run))
+    if session.output.is_interactive and not (yes or dry_run):
+        wanted = changeset.parse_deletion(request)
+        going = opened.store.read(lambda view: _going(view, wanted))
+        request = _versioned(request, wanted, going)
+        if not _confirmed(session, going, carry_out(request, is_dry=True)):
+            session.output.note("Nothing was removed.")
+            return exits.INTERRUPTED
+    session.tell_outcome(carry_out(request, is_dry=dry_run))
     return exits.DONE
 
 
@@ -65,15 +72,47 @@ def _request(ids: Sequence[str], edges: Sequence[Sequence[str]], *, cascade: boo
     return {"entities": [{"id": one} for one in ids], "edges": named, "cascade": cascade}
 
 
-def _confirmed(session: Session, planned: Outcome) -> bool:
-    """Ask at the terminal whether to go on with what was planned."""
-    from kbcli.render import visible
+class _Going(NamedTuple):
+    """What a deletion would take away, as it is now: entities, and edges with those that hang on them."""
+
+    nodes: list[Node]
+    links: list[Link]
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """Return the version of each, by id."""
+        return {node.id: node.version for node in self.nodes} | {link.id: link.version for link in self.links}
+
+
+def _going(view: View, wanted: Changeset) -> _Going:
+    keys = [item.id for item in wanted.entity_deletes if item.id]
+    named = [item.id for item in wanted.edge_deletes if item.id]
+    links = {link.id: link for link in (*view.links(named), *view.touching(keys))}
+    return _Going(view.nodes(keys), [link for link in links.values() if link.stands or link.id in named])
+
+
+def _versioned(request: dict[str, Any], wanted: Changeset, going: _Going) -> dict[str, Any]:
+    """Return the request with the versions that are shown: what changes meanwhile is not removed."""
+    ids = {item.path: item.id for item in wanted.entity_deletes} | {item.path: item.id for item in wanted.edge_deletes}
+    versions = {path: going.versions.get(key) for path, key in ids.items()}
+    return request | {
+        name: [item | {"expected_version": versions.get(f"$.{name}[{at}]")} for at, item in enumerate(request[name])]
+        for name in ("entities", "edges")
+    }
+
+
+def _confirmed(session: Session, going: _Going, planned: Outcome) -> bool:
+    """Show what goes, and ask at the terminal whether to go on with what was planned."""
     from kbcli.wording import counted
+    from kbcore.planning.findings import edge_words
+    from kbcore.visible import visible
 
     output = session.output
-    for key in planned.deleted[:_SHOWN]:
-        output.error_detail(visible(f"  {key}"))
-    if len(planned.deleted) > _SHOWN:
-        output.error_detail(f"  … and {len(planned.deleted) - _SHOWN} more")
+    lines = [f"{one.id} ({one.type}) {one.fields.get('title', '')}, version {one.version}" for one in going.nodes]
+    lines += [f"{edge_words(link)}, version {link.version}" for link in going.links]
+    for line in lines[:_SHOWN]:
+        output.error_detail(visible(f"  {line}"))
+    if len(lines) > _SHOWN:
+        output.error_detail(f"  … and {len(lines) - _SHOWN} more")
     parts = [counted(len(planned.deleted), "entity"), counted(planned.edges.deleted, "edge")]
     return typer.confirm(f"Remove {' and '.join(parts)} from {visible(planned.branch)}?", err=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -10,7 +11,9 @@ from kbcli.options import session_of
 
 if TYPE_CHECKING:
     from kbcli.context import Opened
+    from kbcore.errors import Problem
     from kbcore.query import Page, Query
+    from kbcore.view.view import View
 
 Texts = list[str] | None
 Type = Annotated[str | None, typer.Argument(metavar="TYPE", help="An entity type, or `edge` for edges themselves.")]
@@ -61,16 +64,18 @@ def run(
 
     Entities are in the order of ids, or with --text of how well they fit.
     """
-    from kbcore.query import Query, parse_pattern, parse_where
+    from kbcore.query import NO_PAIR, NO_PATTERN, Query, parse_each, parse_pattern, parse_where
 
+    words = {"type": type_, "status": status, "text": text, "from": from_, "at": at, "sort": sort, "cursor": cursor}
+    problems = _empty(words)
     wanted = Query(
         type=type_ or "",
         ids=tuple(id_ or ()),
         tags=tuple(tag or ()),
         status=status or "",
-        where=tuple(parse_where(pair) for pair in where or ()),
-        has=tuple(parse_pattern(pattern) for pattern in has or ()),
-        lacks=tuple(parse_pattern(pattern) for pattern in lacks or ()),
+        where=parse_each("where", where or (), parse_where, NO_PAIR, problems),
+        has=parse_each("has", has or (), parse_pattern, NO_PATTERN, problems),
+        lacks=parse_each("lacks", lacks or (), parse_pattern, NO_PATTERN, problems),
         text=text or "",
         from_id=from_ or "",
         follow=tuple(name.strip() for names in follow or () for name in names.split(",")),
@@ -81,13 +86,20 @@ def run(
         limit=limit,
         cursor=cursor or "",
     )
-    _answer(ctx, wanted, at, format_)
+    _answer(ctx, wanted, at, format_, problems)
 
 
-def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str) -> None:
+def _empty(words: Mapping[str, str | None]) -> list[Problem]:
+    """Return a problem for each argument that is given and empty: it would filter nothing, which nobody means."""
+    from kbcore.errors import Problem
+
+    hint = "Leave it out, or give it a value."
+    return [Problem(f"$.{name}", "empty", f"The {name} is empty.", hint) for name, word in words.items() if word == ""]
+
+
+def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str, problems: list[Problem]) -> None:
     from kbcli import pages
     from kbcore.errors import InvalidQuery
-    from kbcore.query import check
 
     session = session_of(ctx)
     if session.output.is_json and format_ not in {"table", "json"}:
@@ -96,26 +108,30 @@ def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str) -> 
         hint = f"`kb query edge --format {format_}` shows edges."
         raise InvalidQuery(f"--format {format_} has no place for the edges of entities.", hint=hint)
     session.output.is_json = session.output.is_json or format_ == "json"
-    opened = session.open()
-    page = _page(opened, check(wanted, opened.workspace.schema), at)
+    opened = session.open_to_read()
+    page = _page(opened, wanted, at, problems)
     if session.output.is_json:
         session.output.document(pages.document(page, opened.branch, with_edges=wanted.edges))
     else:
-        pages.tell(session, page, wanted, format_)
+        pages.tell(session, page, wanted, format_, at=at)
 
 
-def _page(opened: Opened, wanted: Query, at: str | None) -> Page:
+def _page(opened: Opened, wanted: Query, at: str | None, problems: list[Problem]) -> Page:
+    """Return the page. Raises: ``InvalidQuery`` with every problem, those that are known already among them."""
     import msgspec
 
-    from kbcore.query import page
+    from kbcore.query import Known, check, moment_problem, page_of
 
-    def answer(view: Any, seq: int | None) -> Page:
-        asked = msgspec.structs.replace(wanted, at=seq)
-        history_from = view.basis.history_from
-        return page(asked, view.rows, view.seq, scope=opened.branch, history_from=history_from, nodes=view.nodes)
+    wrong = moment_problem(at) if at else None
+    found = [*problems, *([wrong] if wrong else [])]
+    schema = opened.workspace.schema
 
-    if at is None:
+    def answer(view: View, seq: int | None) -> Page:
+        asked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found)
+        return page_of(view, msgspec.structs.replace(asked, at=seq), opened.branch)
+
+    if not at or wrong:
         return opened.store.read(lambda view: answer(view, None))
     from kbcore.history.moment import read_at
 
-    return read_at(opened.store, at, answer)
+    return read_at(opened.store, at, answer, now=opened.workspace.machine.clock.now())

@@ -6,23 +6,26 @@ from collections.abc import Sequence
 
 from kbcore.changeset import EdgeDelete, EntityDelete
 from kbcore.model import CLIENT, Link
-from kbcore.planning.findings import Findings, edge_key, edge_words
+from kbcore.planning.findings import Findings, edge_words
 from kbcore.record import DropNode, WithdrawLink
+from kbcore.visible import in_quotes
 
 _SHOWN = 10
 
 
 def plan_edge_deletion(found: Findings, item: EdgeDelete, *, cascade: bool) -> None:
     """Add the withdrawal of a client's edge, or the problems that stand against it."""
-    link = found.state.links.get(edge_key(item))
+    if not item.id:
+        return
+    link = found.state.links.get(item.id)
     words = edge_words(item)
     if link is None:
-        found.wrong(item.path, "not_found", f"There is no edge {words}.", "`kb query edge` lists the edges.")
+        found.wrong(item.path, "not_found", f"There is no edge {words}.", _nearest(found, item))
         return
     files = _files(link)
     if len(files) == len(link.statements):
         message = f"The edge {words} is stated by {', '.join(files)}."
-        found.wrong(item.path, "derived_fact", message, f"Remove it from {files[0]} and run `kb sync`.", files[0])
+        found.wrong(item.path, "derived_fact", message, f"Remove it from {files[0]} and sync.", files[0])
         return
     if files:
         found.warnings.append(f"{words} still stands: {', '.join(files)} states it as well.")
@@ -36,19 +39,29 @@ def plan_entity_deletions(found: Findings, items: Sequence[EntityDelete], *, cas
     leaving = {item.id for item in items}
     for item in items:
         node = found.state.nodes.get(item.id)
+        if not item.id:
+            continue
         if node is None:
-            message = f"There is no entity {item.id!r}; nothing was deleted."
-            found.wrong(f"{item.path}.id", "not_found", message, found.hint_for_id(item.id).strip())
+            hint = found.hint_for_id(item.id).strip()
+            found.wrong(f"{item.path}.id", "not_found", f"There is no entity {in_quotes(item.id)}.", hint)
             continue
         stated = sorted(set(node.owners.values()))
         if stated:
             message = f"{item.id} is stated by {', '.join(stated)}."
-            hint = f"Delete it in {stated[0]} and run `kb sync`."
+            hint = f"Delete it in {stated[0]} and sync."
             found.wrong(item.path, "derived_fact", message, hint, stated[0])
             continue
         _release(found, item.path, item.id, item.id, cascade=cascade, leaving=leaving)
         found.ops.append(DropNode(id=item.id, base=node.version))
         found.types[item.id] = None
+
+
+def _nearest(found: Findings, item: EdgeDelete) -> str:
+    """Return a hint for an edge that is not there: an end that is not there either, or where to look."""
+    for end in (item.from_id, item.to_id):
+        if not found.state.exists(end):
+            return f"There is no {in_quotes(end)} either. {found.hint_for_id(end)}".strip()
+    return f"Look at the edges of {item.from_id}."
 
 
 def _release(found: Findings, path: str, key: str, words: str, *, cascade: bool, leaving: set[str]) -> None:

@@ -1,24 +1,27 @@
-"""Plan the edges that a client writes, and check their ends in the state after the whole changeset."""
+"""Plan the edges that a client writes, and check the ends of all that comes to stand, after the whole changeset."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kbcore.changeset import EdgeWrite
+from kbcore.ids import is_link_id
 from kbcore.model import CLIENT, OBJECT_FIELDS, Link
-from kbcore.planning.findings import Findings, edge_key, edge_words, replaced
+from kbcore.planning.findings import Findings, edge_words, replaced
 from kbcore.record import StateLink
 from kbcore.schema import LINK
+from kbcore.state import Changes
 from kbcore.suggest import did_you_mean
 from kbcore.values import is_same, normal_time
+from kbcore.visible import in_quotes
 
 
 def plan_edge(found: Findings, item: EdgeWrite) -> None:
     """Add the operation that states one edge, or the problems that stand against it."""
-    if not _is_defined(found, item):
+    if not _is_defined(found, item) or not item.id:
         return
-    old = found.state.links.get(edge_key(item))
+    old = found.state.links.get(item.id)
     fields, owners = (old.fields, old.owners) if old else ({}, {})
     wanted, unset = _wanted(item, fields, owners)
     shown = _shown(old)
@@ -40,12 +43,14 @@ def plan_edge(found: Findings, item: EdgeWrite) -> None:
 
 
 def _is_defined(found: Findings, item: EdgeWrite) -> bool:
+    if not item.type:
+        return False
     definition = found.schema.edges.get(item.type)
     if definition is None:
         hint = did_you_mean(item.type, found.schema.edges)
-        found.wrong(f"{item.path}.type", "unknown_edge", f"There is no edge type {item.type!r}.", hint)
+        found.wrong(f"{item.path}.type", "unknown_edge", f"There is no edge type {in_quotes(item.type)}.", hint)
         return False
-    if definition.needs_kind and not item.kind:
+    if definition.needs_kind and not item.kind and item.is_whole:
         hint = 'Say how the two relate, e.g. "kind": "see_also".'
         found.wrong(f"{item.path}.kind", "missing_field", f"`{item.type}` needs a `kind`.", hint)
     elif item.kind and not definition.needs_kind:
@@ -72,36 +77,81 @@ def _shown(old: Link | None) -> dict[str, Any]:
     return {**old.fields, **stamps}
 
 
-def check_ends(found: Findings, item: EdgeWrite, refused: frozenset[str]) -> None:
-    """Note what is wrong with the ends of an edge, in the state after the changeset.
+def check_written(found: Findings, items: Iterable[EdgeWrite]) -> None:
+    """Note what is wrong with the ends of the edges that a changeset names, in the state after it."""
+    edges = list(items)
+    found.doubtful |= {item.id for item in edges if item.id and not found.state.exists(item.id)}
+    for item in edges:
+        for side, end in (("from", item.from_id), ("to", item.to_id)):
+            if end and not found.state.exists(end) and not found.is_doubtful(end):
+                what = "edge" if is_link_id(end) else "entity"
+                hint = found.hint_for_id(end) + "Or create it in the same changeset."
+                found.wrong(f"{item.path}.{side}", "unknown_entity", f"There is no {what} {in_quotes(end)}.", hint)
+        _check_fit(found, item)
 
-    ``refused`` are entities of the changeset that are at fault themselves: that is said once.
-    """
-    ends = {"from": item.from_id, "to": item.to_id}
-    types = {side: end_type(found, end) for side, end in ends.items()}
-    for side, end in ends.items():
-        if types[side] is None and end not in refused:
-            hint = found.hint_for_id(end) + "Or create it in the same changeset, under `entities`."
-            found.wrong(f"{item.path}.{side}", "unknown_entity", f"There is no entity {end!r}.", hint)
+
+def _check_fit(found: Findings, item: EdgeWrite) -> None:
     definition = found.schema.edges.get(item.type)
-    from_type, to_type = types["from"], types["to"]
+    from_type, to_type = _end_type(found, item.from_id), _end_type(found, item.to_id)
     if definition and from_type and to_type and not found.schema.fits(item.type, from_type, to_type):
-        wants = f"{' or '.join(definition.from_types)} to {' or '.join(definition.to_types)}"
-        message = f"`{item.type}` leads from {wants}, not from {from_type} to {to_type}."
+        message = f"{_leads(found, item.type)}, not from {from_type} to {to_type}."
         found.wrong(item.path, "endpoint_type", message, _fitting(found, from_type, to_type))
 
 
-def check_retyped(found: Findings, key: str, new_type: str, path: str) -> None:
-    """Note the standing edges that an entity's new type does not fit."""
-    for link in found.state.links_of(key):
-        ends = (end_type(found, link.from_id) or "", end_type(found, link.to_id) or "")
-        if link.stands and not found.schema.fits(link.type, *ends):
-            message = f"{key} cannot become a {new_type}: {edge_words(link)} would not fit."
-            found.wrong(f"{path}.type", "endpoint_type", message, "Delete that edge first.")
+def check_standing(found: Findings, changes: Changes, paths: Mapping[str, str]) -> None:
+    """Note the edges that stand after the changeset and do not fit, because their ends came to be or got another type.
+
+    ``paths`` has the place of each element that the changeset names; the edges among these are left to
+    ``check_written``.
+    """
+    turned = [
+        change.key
+        for change in changes.nodes
+        if change.after and not (change.before and change.before.type == change.after.type)
+    ]
+    links = {link.id: link for key in turned for link in found.state.links_of(key)}
+    links |= {one.key: one.after for one in changes.links if one.after and not (one.before and one.before.stands)}
+    for link in links.values():
+        ends = _end_type(found, link.from_id), _end_type(found, link.to_id)
+        if link.id in paths or not link.stands or not all(ends) or found.schema.fits(link.type, *map(str, ends)):
+            continue
+        key = _cause(found, link, paths)
+        files = [statement.src for statement in link.statements if statement.src != CLIENT]
+        stated = f" (stated by {', '.join(files)})" if files else ""
+        message = (
+            f"{edge_words(link)}{stated} would stand and does not fit: "
+            f"{_leads(found, link.type)}, not from {ends[0]} to {ends[1]}."
+        )
+        remedy = f"mend the link in {files[0]} and sync" if files else "delete that edge"
+        is_entity = key in found.state.nodes
+        hint = f"Give {key} another type, or {remedy} first." if is_entity else f"{remedy.capitalize()} first."
+        path = f"{paths[key]}.type" if is_entity else paths.get(key, "$")
+        found.wrong(path, "endpoint_type", message, hint, files[0] if files else "")
 
 
-def end_type(found: Findings, end: str) -> str | None:
-    """Return the type of what an id names in the state as it is now, or None when it names nothing."""
+def _cause(found: Findings, link: Link, paths: Mapping[str, str]) -> str:
+    """Return the id of what the changeset names and this edge stands on, perhaps by way of other edges."""
+    for end in (link.from_id, link.to_id):
+        if end in paths:
+            return end
+        below = found.state.links.get(end)
+        key = _cause(found, below, paths) if below else ""
+        if key:
+            return key
+    return ""
+
+
+def _leads(found: Findings, edge_type: str) -> str:
+    definition = found.schema.edges.get(edge_type)
+    if definition is None:
+        return f"`{edge_type}` is no edge of the schema"
+    return f"`{edge_type}` leads from {' or '.join(definition.from_types)} to {' or '.join(definition.to_types)}"
+
+
+def _end_type(found: Findings, end: str) -> str | None:
+    """Return the type of what an id names in the state as it is now, or None when it names nothing or is in doubt."""
+    if end in found.doubtful:
+        return None
     node = found.state.nodes.get(end)
     if node:
         return node.type

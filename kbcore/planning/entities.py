@@ -12,38 +12,44 @@ from kbcore.record import PutNode
 from kbcore.schema import EntityType, attribute_problem
 from kbcore.suggest import did_you_mean
 from kbcore.values import is_same, normal_time
+from kbcore.visible import in_quotes
 
 
 def plan_entity(found: Findings, item: EntityWrite) -> None:
     """Add the operation that writes one entity, or the problems that stand against it."""
     old = found.state.nodes.get(item.id)
     definition = _definition(found, item, old)
-    if definition is None:
-        return
     fields, owners = (old.fields, old.owners) if old else ({}, {})
     wanted, unset = _wanted(item, fields, owners)
-    _check_required(found, item, definition, {**fields, **wanted}, unset)
-    _check_attributes(found, item, definition, wanted)
-    _check_status(found, item, definition, wanted)
     shown = _shown(old)
     values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
+    if definition is None:
+        found.doubtful.add(item.id)
+        values.pop("type", None)
+    else:
+        _check_required(found, item, definition, {**fields, **wanted}, unset)
+        _check_attributes(found, item, definition, wanted)
+        _check_status(found, item, definition, wanted)
     found.check_owned(item.path, item.id, owners, [*values, *unset])
-    if values or unset:
+    if definition and item.id and (values or unset):
         if "type" in values:
             found.types[item.id] = definition.name
         found.ops.append(PutNode(id=item.id, base=old.version if old else 0, set=values, unset=tuple(unset)))
 
 
 def _definition(found: Findings, item: EntityWrite, old: Node | None) -> EntityType | None:
-    name = item.values.get("type", old.type if old else None)
+    """Return the type after the changeset, None when it is not known: that is a problem, or comes from one."""
+    name = item.values.get("type", old.type if old and item.is_whole else None)
+    if name is None and not item.is_whole:
+        return None
     if name is None:
-        hint = f"{item.id!r} is new: say what it is. {did_you_mean('', found.schema.entities)}"
-        found.wrong(f"{item.path}.type", "missing_field", f"`type` of {item.id!r} is missing.", hint)
+        hint = f"{in_quotes(item.id)} is new: say what it is. {did_you_mean('', found.schema.entities)}"
+        found.wrong(f"{item.path}.type", "missing_field", f"`type` of {in_quotes(item.id)} is missing.", hint)
         return None
     definition = found.schema.entities.get(name)
     if definition is None:
         hint = did_you_mean(name, found.schema.entities)
-        found.wrong(f"{item.path}.type", "unknown_type", f"There is no entity type {name!r}.", hint)
+        found.wrong(f"{item.path}.type", "unknown_type", f"There is no entity type {in_quotes(name)}.", hint)
     return definition
 
 
@@ -78,18 +84,18 @@ def _check_required(
     needed = definition.required_fields
     for name in ("type", *needed):
         if name in item.removed or name in unset:
-            message = f"`{name}` of {item.id!r} is required and cannot be removed."
+            message = f"`{name}` of {in_quotes(item.id)} is required and cannot be removed."
             found.wrong(f"{item.path}.{name}", "required_field", message, "Give it another value.")
-        elif name not in fields:
+        elif name not in fields and item.is_whole:
             hint = f"Add `{name}`; a {definition.name} needs {', '.join(needed)}."
-            found.wrong(f"{item.path}.{name}", "missing_field", f"`{name}` of {item.id!r} is missing.", hint)
+            found.wrong(f"{item.path}.{name}", "missing_field", f"`{name}` of {in_quotes(item.id)} is missing.", hint)
 
 
 def _check_status(found: Findings, item: EntityWrite, definition: EntityType, wanted: Mapping[str, Any]) -> None:
     status = wanted.get("status")
     if status is not None and definition.statuses and status not in definition.statuses:
         hint = f"Use one of: {', '.join(definition.statuses)}."
-        message = f"{status!r} is no status of a {definition.name}."
+        message = f"{in_quotes(status)} is no status of a {definition.name}."
         found.wrong(f"{item.path}.status", "unknown_status", message, hint)
 
 
@@ -98,5 +104,5 @@ def _check_attributes(found: Findings, item: EntityWrite, definition: EntityType
         field = f"attributes.{name}"
         fault = attribute_problem(attribute, wanted[field]) if field in wanted else ""
         if fault:
-            message = f"`{field}` of {item.id!r} {fault}."
+            message = f"`{field}` of {in_quotes(item.id)} {fault}."
             found.wrong(f"{item.path}.{field}", "wrong_type", message, attribute.description)

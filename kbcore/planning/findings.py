@@ -1,25 +1,34 @@
-"""What planning gathers on its way: operations, warnings, and problems, which together refuse the changeset."""
+"""What planning gathers on its way: operations, warnings, and problems, which together refuse the changeset.
+
+Each thing that is wrong is said once: what only follows from another problem is none.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from kbcore import limits
-from kbcore.changeset import EdgeDelete, EdgeWrite
-from kbcore.errors import DerivedFact, IntegrityViolation, InvalidChangeset, KBError, Problem, StaleBase
-from kbcore.ids import link_id
+from kbcore.changeset import Changeset
+from kbcore.errors import DerivedFact, IntegrityViolation, InvalidChangeset, KBError, NotFound, Problem, StaleBase
+from kbcore.ids import is_link_id
 from kbcore.record import Operation
 from kbcore.schema import Schema
 from kbcore.state import Stamp, State
+from kbcore.visible import in_quotes
 
 _MAX_HINTS: Final = 20
 """Each nearest id costs a look at all of them."""
-_STALE: Final = frozenset({"stale"})
-_DERIVED: Final = frozenset({"derived_fact"})
-_INTEGRITY: Final = frozenset({"unknown_entity", "endpoint_type", "in_use"})
+_REFUSALS: Final[tuple[tuple[frozenset[str], type[KBError], str], ...]] = (
+    (frozenset({"not_found"}), NotFound, "names what is not there"),
+    (frozenset({"stale"}), StaleBase, "names what changed after it was read"),
+    (frozenset({"derived_fact"}), DerivedFact, "names what a file states"),
+    (frozenset({"unknown_entity", "endpoint_type", "in_use"}), IntegrityViolation, "would break a reference"),
+)
+"""Codes of problems, the error that they make and its words; first what a client has to mend first. Any other code
+makes the changeset invalid."""
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -36,13 +45,19 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 class Findings:
-    """The plan of one changeset while it grows. ``types`` holds the type after it of entities that come, go or turn."""
+    """The plan of one changeset while it grows.
 
-    def __init__(self, state: State, around: Surroundings) -> None:
+    ``types`` holds the type after it of entities that come, go or turn; ``doubtful`` are the ids of entities and edges
+    that are at fault themselves, so that nobody knows what they would be.
+    """
+
+    def __init__(self, state: State, around: Surroundings, changeset: Changeset) -> None:
         self.state = state
         self.around = around
         self.schema = around.schema
-        self.problems: list[Problem] = []
+        self.problems: list[Problem] = list(changeset.problems)
+        self.doubtful: set[str] = set()
+        self._unread = changeset.unread
         self.warnings: list[str] = []
         self.ops: list[Operation] = []
         self.types: dict[str, str | None] = {}
@@ -58,7 +73,7 @@ class Findings:
         for name in names:
             if name in owners:
                 message = f"`{name}` of {key} is stated by {owners[name]}."
-                hint = f"Edit {owners[name]} and run `kb sync`; fields that it does not state are free."
+                hint = f"Edit {owners[name]} and sync; fields that it does not state are free."
                 self.wrong(f"{path}.{name}", "derived_fact", message, hint, owners[name])
 
     def hint_for_id(self, word: str) -> str:
@@ -67,42 +82,57 @@ class Findings:
             return ""
         self._hints_left -= 1
         near = self.around.suggest(word)
-        return f"Did you mean {near!r}? " if near else ""
+        return f"Did you mean {in_quotes(near)}? " if near else ""
+
+    def is_doubtful(self, key: str) -> bool:
+        """Tell whether an id may be meant by an item that is at fault itself."""
+        return key in self.doubtful or ("edges" if is_link_id(key) else "entities") in self._unread
 
     def refuse(self) -> None:
         """Raise the error that fits the problems, if there are any; all of them are in its details.
 
-        Raises: ``InvalidChangeset``, ``StaleBase``, ``DerivedFact`` or ``IntegrityViolation``.
+        Raises: ``InvalidChangeset``, ``NotFound``, ``StaleBase``, ``DerivedFact`` or ``IntegrityViolation``.
         """
         if not self.problems:
             return
-        codes = {problem.code for problem in self.problems}
-        error, what = _error_for(codes)
-        first, others = self.problems[0], len(self.problems) - 1
-        more = f" (and {others} more)" if others else ""
-        message = f"The changeset {what}: {first.message}{more} Nothing was written."
-        raise error(message, details=self.problems[: limits.MAX_PROBLEMS])
+        error, what = _error_for({problem.code for problem in self.problems})
+        hints = {problem.hint for problem in self.problems}
+        found = self.problems[0].message if len(self.problems) == 1 else f"{len(self.problems)} problems."
+        raise error(
+            f"The changeset {what}: {found} Nothing was written.",
+            hint=hints.pop() if len(hints) == 1 else "",
+            details=self.problems[: limits.MAX_PROBLEMS],
+        )
 
 
 def _error_for(codes: set[str]) -> tuple[type[KBError], str]:
-    """Return the class for a mixture of problems, the one first that a client has to mend first."""
-    if codes - _STALE - _DERIVED - _INTEGRITY:
-        return InvalidChangeset, "cannot be taken as it is"
-    if codes & _STALE:
-        return StaleBase, "names what changed after it was read"
-    if codes & _DERIVED:
-        return DerivedFact, "names what a file states"
-    return IntegrityViolation, "would break a reference"
+    """Return the class for a mixture of problems, and its words."""
+    if codes <= frozenset[str]().union(*(known for known, _, _ in _REFUSALS)):
+        for known, error, what in _REFUSALS:
+            if codes & known:
+                return error, what
+    return InvalidChangeset, "cannot be taken as it is"
 
 
-def edge_key(edge: EdgeWrite | EdgeDelete) -> str:
-    """Return the id of the link that an item of a changeset names."""
-    return link_id(edge.type, edge.kind, edge.from_id, edge.to_id)
+class Ends(Protocol):
+    """What has the ends and the type of an edge, whether it stands or is asked for."""
+
+    @property
+    def from_id(self) -> str:
+        """Return where it comes from."""
+
+    @property
+    def to_id(self) -> str:
+        """Return where it leads to."""
+
+    @property
+    def type(self) -> str:
+        """Return its type, "" for a bare link."""
 
 
-def edge_words(edge: Any) -> str:
+def edge_words(edge: Ends) -> str:
     """Return an edge as a person reads it."""
-    return f"{edge.from_id} {edge.type} {edge.to_id}"
+    return f"{edge.from_id} {edge.type or 'links to'} {edge.to_id}"
 
 
 def replaced(

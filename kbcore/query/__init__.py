@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from kbcore.query.filters import NO_PAIR, NO_PATTERN, moment_problem, parse_each, parse_pattern, parse_where
 from kbcore.query.keys import project
-from kbcore.query.paging import Page, Rows, page
-from kbcore.query.request import DEFAULT_LIMIT, Pattern, Query, check, parse_pattern, parse_where
+from kbcore.query.known import Known, Rows
+from kbcore.query.paging import Page, page, page_of, stale_ids
+from kbcore.query.request import DEFAULT_LIMIT, Pattern, Query, check, refuse
 from kbcore.query.sql import Compiled, compile  # noqa: A004 - the verb, as in ``re.compile``
 
 __all__ = [
     "DEFAULT_LIMIT",
+    "NO_PAIR",
+    "NO_PATTERN",
     "Compiled",
+    "Known",
     "Page",
     "Pattern",
     "Query",
     "Rows",
     "check",
     "compile",
+    "moment_problem",
     "page",
+    "page_of",
+    "parse_each",
     "parse_pattern",
     "parse_where",
     "project",
+    "refuse",
+    "stale_ids",
 ]

@@ -16,7 +16,7 @@ from kbcore.model import CORE_FIELDS, OBJECT_FIELDS
 EDGE: Final = "edge"
 """The TYPE of a query that asks for edges themselves."""
 
-KeyKind = Literal["text", "list", "number", "flag", "stated_by", "member"]
+KeyKind = Literal["text", "list", "number", "flag", "time", "stated_by", "member"]
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -32,28 +32,35 @@ def _texts(*names: str) -> dict[str, Key]:
 
 
 _TAGS: Final = Key("list", "tags")
+_STATED_BY: Final = Key("stated_by", "source")
 ENTITY_KEYS: Final[Mapping[str, Key]] = {
     **_texts("id", "type", "name", "title", "status", "owner", "priority", "severity", "source", "path"),
-    **_texts("created_at", "updated_at", "text_ref"),
+    "text_ref": Key("text", "text_ref"),
+    "created_at": Key("time", "created_at"),
+    "updated_at": Key("time", "updated_at"),
+    "version": Key("number", "version"),
     "tag": _TAGS,
     "tags": _TAGS,
     "links": Key("list", "links"),
 }
 EDGE_KEYS: Final[Mapping[str, Key]] = {
-    **_texts("type", "kind", "created_by", "created_at", "id"),
+    **_texts("type", "kind", "created_by", "id"),
     "from": Key("text", "from_id"),
     "to": Key("text", "to_id"),
-    "source": Key("stated_by", "source"),
+    "source": _STATED_BY,
+    "sources": _STATED_BY,
     "stands": Key("flag", "stands"),
     "confidence": Key("number", "confidence"),
+    "created_at": Key("time", "created_at"),
+    "version": Key("number", "version"),
 }
 
-_ENTITY_FIELDS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version")
+_ENTITY_FIELDS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version", "stale")
 _EDGE_FIELDS: Final = (
     *("type", "from", "to", "kind", "confidence", "created_at", "created_by", "source", "sources"),
     *(*OBJECT_FIELDS, "version", "unresolved"),
 )
-_ALWAYS: Final = {"id", "type", "from", "to", "kind", "unresolved"}
+_ALWAYS: Final = {"id", "type", "from", "to", "kind", "unresolved", "stale"}
 
 
 def key_of(name: str, *, is_edge: bool) -> Key | None:

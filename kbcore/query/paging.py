@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -11,20 +11,50 @@ from kbcore import cursor as cursors
 from kbcore.errors import HistoryPruned, InvalidQuery, NotFound
 from kbcore.model import Link, Node
 from kbcore.query import sql
+from kbcore.query.known import Rows
 from kbcore.query.request import Query
-from kbcore.view.tables import link_of, node_of
+from kbcore.view.tables import files_of, link_of, node_of
+from kbcore.visible import in_quotes
 
-Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
-"""Answers one statement: SQL and its parameters."""
 Nodes = Callable[[Sequence[str]], list[Node]]
 """Returns the entities with these ids at the head; a look-up by ids alone then needs no statement."""
+
+
+class Stamped(Protocol):
+    """What a view stands on."""
+
+    @property
+    def history_from(self) -> int:
+        """Return the seq before which the history was pruned."""
+
+
+class Viewed(Protocol):
+    """What a page is answered from: a view, at one seq."""
+
+    @property
+    def seq(self) -> int:
+        """Return the seq that is answered for."""
+
+    @property
+    def basis(self) -> Stamped:
+        """Return what it stands on."""
+
+    def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Answer one statement."""
+
+    def nodes(self, ids: Sequence[str]) -> list[Node]:
+        """Return the entities with these ids."""
+
+    def unread(self, paths: Iterable[str]) -> set[str]:
+        """Return those of these files that could not be read whole."""
 
 
 class Page(msgspec.Struct, frozen=True):
     """A part of an answer. ``total`` counts the whole answer; ``next_cursor`` is "" on the last page.
 
     ``edges`` are what was asked for (type ``edge``), or all standing edges that touch ``entities``. ``seq``
-    is what the page speaks of.
+    is what the page speaks of. ``stale`` are the ids of those entities that a file states which could not be read
+    whole: what is known of them may be older than the file.
     """
 
     seq: int
@@ -32,6 +62,23 @@ class Page(msgspec.Struct, frozen=True):
     edges: list[Link]
     total: int
     next_cursor: str
+    stale: frozenset[str] = frozenset()
+
+
+def page_of(view: Viewed, query: Query, scope: str) -> Page:
+    """Return the page that a checked query asks for, from a view; ``scope`` and errors as for ``page``."""
+    found = page(query, view.rows, view.seq, scope=scope, history_from=view.basis.history_from, nodes=view.nodes)
+    return msgspec.structs.replace(found, stale=stale_ids(view, found.entities, found.seq))
+
+
+def stale_ids(view: Viewed, entities: Collection[Node], seq: int) -> frozenset[str]:
+    """Return the ids of those entities, as of a seq, that a file states which could not be read whole."""
+    paths = {path for node in entities for path in files_of(node)}
+    if not paths:
+        return frozenset()
+    is_now = seq == view.seq
+    unread = view.unread(paths) if is_now else {path for (path,) in view.rows(*sql.unread(sorted(paths), seq))}
+    return frozenset(node.id for node in entities if unread and unread & files_of(node))
 
 
 def page(
@@ -99,10 +146,10 @@ def _check_seq(at: int, seq: int, history_from: int, *, is_cursor: bool) -> None
             raise InvalidQuery(message, hint="Ask for the first page again, without a cursor.")
         raise InvalidQuery(f"There is no seq {at} yet; the head is {seq}.", hint=f"Ask for a seq up to {seq}.")
     if at < history_from:
-        raise HistoryPruned(f"The state at seq {at} was pruned; history begins at seq {history_from}.")
+        raise HistoryPruned.before(history_from + 1, f"seq {at}")
 
 
 def _check_start(query: Query, rows: Rows, at: int) -> None:
     if not rows(*sql.exists(query.from_id, query.at)):
-        message = f"There is no {query.from_id!r} at seq {at}, so nothing can be reached from it."
-        raise NotFound(message, hint=f"`kb query --text {query.from_id!r}` looks for it.")
+        message = f"There is no {in_quotes(query.from_id)} at seq {at}, so nothing can be reached from it."
+        raise NotFound(message, hint="Look for it by a word of its title.")

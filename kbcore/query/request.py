@@ -1,24 +1,31 @@
-"""What a query asks for, as plain data: parsed from text, checked against the schema. Pure.
+"""What a query asks for, as plain data, checked against the schema and against what the data has.
 
 A checked query holds only names that exist, values that can be bound, and numbers within the limits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
-from kbcore.query.keys import EDGE, field_names, field_of, key_names, key_of
+from kbcore.model import OBJECT_FIELDS
+from kbcore.query.keys import EDGE, Key, KeyKind, field_names, field_of, key_names, key_of
+from kbcore.query.known import Known
+from kbcore.query.meaning import number_of, span_of
 from kbcore.schema import Schema
 from kbcore.suggest import did_you_mean
 from kbcore.values import text_problem
+from kbcore.visible import in_quotes
 
 DEFAULT_LIMIT: Final = 50
 """Rows of a page when nobody says how many."""
+
+_EXAMPLES: Final[Mapping[KeyKind, str]] = {"flag": "false", "number": "0.5", "time": "2026-01-31"}
+"""Values of keys that do not take every text."""
 
 
 class Pattern(msgspec.Struct, frozen=True):
@@ -69,54 +76,60 @@ class Query(msgspec.Struct, frozen=True):
         return self.type == EDGE
 
 
-def parse_pattern(text: str) -> Pattern:
-    """Return the pattern that ``verified_by``, ``depends_on:REQ-1`` or ``^implements:SYM-9`` stands for.
-
-    Raises: ``InvalidQuery`` when the edge or, behind a colon, the id is missing.
-    """
-    body = text.removeprefix("^")
-    edge, colon, end = body.partition(":")
-    if not edge or (colon and not end):
-        hint = "Write EDGE, EDGE:ID or ^EDGE:ID, for example `verified_by` or `^implements:SYM-9`."
-        raise InvalidQuery(f"{text!r} names no {'id' if edge else 'edge'}.", hint=hint)
-    return Pattern(edge, end, inverse=body != text)
-
-
-def parse_where(text: str) -> tuple[str, str]:
-    """Return key and value of ``status=open``; the value may hold further ``=`` and may be empty.
-
-    Raises: ``InvalidQuery`` when there is no key or no ``=``.
-    """
-    key, sign, value = text.partition("=")
-    if not key or not sign:
-        hint = "For example `owner=ann` or `attributes.kind=unit`."
-        raise InvalidQuery(f"{text!r} is no KEY=VALUE.", hint=hint)
-    return key, value
-
-
-def check(query: Query, schema: Schema) -> Query:
+def check(query: Query, schema: Schema, known: Known | None = None, problems: Sequence[Problem] = ()) -> Query:
     """Return the query with every field name in full, ready to be compiled.
+
+    With ``known`` a name that neither the schema nor the data has is refused; an empty branch refuses none.
+    ``problems`` were found before, when the texts of filters were taken apart: what stands in their place in the query
+    is not looked at.
 
     Raises: ``InvalidQuery`` with every problem in its details.
     """
-    problems = [
+    places = {problem.path for problem in problems}
+    found = [
         *_text_problems(query),
         *_number_problems(query),
         *_type_problems(query, schema),
         *_edge_name_problems(query, schema),
-        *_key_problems(query),
-        *(_combination_problems(query)),
+        *_key_problems(query, _Names(query, schema, known)),
+        *_combination_problems(query),
     ]
-    if problems:
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        first = problems[0]
-        raise InvalidQuery(f"{first.message}{more}", hint=first.hint, details=problems[: limits.MAX_PROBLEMS])
+    refuse([*problems, *(problem for problem in found if problem.path not in places)])
     fields = (field_of(name, is_edge=query.is_edge) for name in query.fields)
     return msgspec.structs.replace(
         query,
         ids=tuple(dict.fromkeys(query.ids)),
         fields=tuple(dict.fromkeys(name for name in fields if name)),
     )
+
+
+def refuse(problems: Sequence[Problem]) -> None:
+    """Raise what is wrong with a query, if anything is. Raises: ``InvalidQuery``."""
+    if len(problems) == 1:
+        raise InvalidQuery(problems[0].message, hint=problems[0].hint, details=problems)
+    if problems:
+        raise InvalidQuery(f"The query has {len(problems)} problems.", details=problems[: limits.MAX_PROBLEMS])
+
+
+class _Names:
+    """The names of attributes and metadata that a query may use."""
+
+    def __init__(self, query: Query, schema: Schema, known: Known | None) -> None:
+        self._is_edge = query.is_edge
+        self._known = known
+        self._declared = {f"attributes.{name}" for one in schema.entities.values() for name in one.attributes}
+
+    def has(self, field: str) -> bool:
+        """Tell whether the schema or the data has a field, by its full name; what nobody can tell counts as yes."""
+        if self._known is None or field in OBJECT_FIELDS or (field in self._declared and not self._is_edge):
+            return True
+        return self._known.has(field) or self._known.is_empty()
+
+    def nearest(self, name: str, others: Iterable[str]) -> str:
+        """Return a hint with the name that is most like a mistyped one."""
+        there = {*self._declared, *(self._known.names() if self._known else ())}
+        bare = () if self._is_edge else (field.removeprefix("attributes.") for field in there)
+        return did_you_mean(name, [*others, *(there if "." in name else bare)])
 
 
 def _texts(query: Query) -> Iterable[tuple[str, str]]:
@@ -139,6 +152,10 @@ def _text_problems(query: Query) -> Iterable[Problem]:
         fault = text_problem(text)
         if fault:
             yield Problem(path, "bad_text", f"An argument {fault.message}.", fault.hint)
+    for name, what in (("ids", "id"), ("tags", "tag")):
+        for at, text in enumerate(getattr(query, name)):
+            if not text:
+                yield Problem(f"$.{name}[{at}]", "empty", f"The {what} is empty.", "Leave it out, or give it a value.")
 
 
 def _number_problems(query: Query) -> Iterable[Problem]:
@@ -146,10 +163,10 @@ def _number_problems(query: Query) -> Iterable[Problem]:
     for name, least, most in bounds:
         value = getattr(query, name)
         if not least <= value <= most:
-            message = f"The {name} must be from {least} to {most}, not {value}."
-            yield Problem(
-                f"$.{name}", "out_of_range", message, "Use `next_cursor` for more." if name == "limit" else ""
-            )
+            hint = f"Leave it out for {getattr(Query(), name)}."
+            if name == "limit" and value > most:
+                hint = "Use `next_cursor` for more."
+            yield Problem(f"$.{name}", "out_of_range", f"The {name} must be from {least} to {most}, not {value}.", hint)
     if query.at is not None and query.at < 0:
         yield Problem("$.at", "out_of_range", f"There is no seq {query.at}.", "The first record has seq 1.")
     if len(query.ids) > limits.MAX_QUERY_IDS:
@@ -160,7 +177,7 @@ def _number_problems(query: Query) -> Iterable[Problem]:
 def _type_problems(query: Query, schema: Schema) -> Iterable[Problem]:
     if query.type and not query.is_edge and query.type not in schema.entities:
         hint = did_you_mean(query.type, [*schema.entities, EDGE])
-        yield Problem("$.type", "unknown_type", f"There is no entity type {query.type!r}.", hint)
+        yield Problem("$.type", "unknown_type", f"There is no entity type {in_quotes(query.type)}.", hint)
 
 
 def _edge_name_problems(query: Query, schema: Schema) -> Iterable[Problem]:
@@ -169,39 +186,51 @@ def _edge_name_problems(query: Query, schema: Schema) -> Iterable[Problem]:
         named += [(f"$.{name}[{at}]", pattern.edge) for at, pattern in enumerate(getattr(query, name))]
     for path, edge in named:
         if edge not in schema.edges:
-            yield Problem(path, "unknown_edge", f"There is no edge type {edge!r}.", did_you_mean(edge, schema.edges))
+            yield Problem(
+                path, "unknown_edge", f"There is no edge type {in_quotes(edge)}.", did_you_mean(edge, schema.edges)
+            )
 
 
-def _key_problems(query: Query) -> Iterable[Problem]:
+def _key_problems(query: Query, names: _Names) -> Iterable[Problem]:
     is_edge = query.is_edge
     what = "edges" if is_edge else "entities"
     hints = key_names(is_edge=is_edge)
     for at, (name, value) in enumerate(query.where):
         key, path = key_of(name, is_edge=is_edge), f"$.where[{at}]"
-        if key is None:
-            yield Problem(path, "unknown_key", f"{what.capitalize()} have no {name!r}.", did_you_mean(name, hints))
-        elif key.kind == "flag" and value not in {"true", "false"}:
-            yield Problem(path, "bad_value", f"`{name}` is true or false, not {value!r}.", f"Write `{name}=false`.")
-        elif key.kind == "number" and not _is_number(value):
-            yield Problem(path, "bad_value", f"`{name}` is a number, not {value!r}.", f"For example `{name}=0.5`.")
+        if key is None or not names.has(_field(key)):
+            yield Problem(
+                path, "unknown_key", f"{what.capitalize()} have no {in_quotes(name)}.", names.nearest(name, hints)
+            )
+        elif key.kind in _EXAMPLES:
+            fault = _value_fault(key, value)
+            if fault:
+                hint = f"For example `{name}={_EXAMPLES[key.kind]}`."
+                yield Problem(path, "bad_value", f"`{name}` is {fault}, not {in_quotes(value)}.", hint)
     name = query.sort.removeprefix("-")
     key = key_of(name, is_edge=is_edge)
-    if query.sort and (key is None or key.kind == "list"):
-        message = f"{what.capitalize()} cannot be sorted by {name!r}."
-        yield Problem("$.sort", "unknown_key", message, did_you_mean(name, [hint for hint in hints if hint != name]))
-    for at, field in enumerate(query.fields):
-        if field_of(field, is_edge=is_edge) is None:
-            message = f"{what.capitalize()} have no field {field!r}."
-            hint = did_you_mean(field, field_names(is_edge=is_edge))
+    if query.sort and (key is None or key.kind == "list" or not names.has(_field(key))):
+        message = f"{what.capitalize()} cannot be sorted by {in_quotes(name)}."
+        yield Problem("$.sort", "unknown_key", message, names.nearest(name, [hint for hint in hints if hint != name]))
+    for at, asked in enumerate(query.fields):
+        field = field_of(asked, is_edge=is_edge)
+        if field is None or ("." in field and not names.has(field)):
+            message = f"{what.capitalize()} have no field {in_quotes(asked)}."
+            hint = names.nearest(asked, field_names(is_edge=is_edge))
             yield Problem(f"$.fields[{at}]", "unknown_field", message, hint)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _field(key: Key) -> str:
+    """Return the full name of what a key means."""
+    return f"{key.column}.{key.member}" if key.kind == "member" else OBJECT_FIELDS[0]
+
+
+def _value_fault(key: Key, value: str) -> str:
+    """Return what a value should be and is not, or the empty text."""
+    if key.kind == "flag":
+        return "" if value in {"true", "false"} else "true or false"
+    if key.kind == "time":
+        return "" if span_of(value) else "a time"
+    return "" if number_of(value) else "a number"
 
 
 def _combination_problems(query: Query) -> Iterable[Problem]:

@@ -11,8 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.query.keys import Key, key_of
+from kbcore.query.known import pointer
+from kbcore.query.meaning import number_of, span_of
 from kbcore.query.request import Pattern, Query
-from kbcore.view.tables import LINK, NODE, Columns
+from kbcore.view.tables import LINK, NODE, SOURCE, Columns
 
 _TEXTS: Final = ("id", "name", "title", "status", "owner", "priority", "severity", "text_ref")
 _LISTS: Final = ("tags", "links")
@@ -48,6 +50,7 @@ class _Statement:
         self._at = None if at is None else self.bind(at)
         self.node = self._table("node", NODE)
         self.link = self._table("link", LINK)
+        self.source = self._table("source", SOURCE)
 
     def bind(self, value: Any) -> str:
         """Return the placeholder of a value."""
@@ -97,6 +100,16 @@ def exists(key: str, at: int | None) -> tuple[str, list[Any]]:
     return (
         f"select 1 from {statement.node} n where n.id = {bound} "  # noqa: S608 - fixed names
         f"union all select 1 from {statement.link} e where e.id = {bound}"
+    ), statement.params
+
+
+def unread(paths: Sequence[str], at: int | None) -> tuple[str, list[Any]]:
+    """Return the statement for those of these files that could not be read whole, as of a seq."""
+    statement = _Statement(at)
+    bound = statement.bind(list(paths))
+    return (
+        f"select path from {statement.source} s where not s.is_ok "  # noqa: S608 - fixed names
+        f"and s.path in (select unnest({bound}::varchar[]))"
     ), statement.params
 
 
@@ -171,26 +184,49 @@ def _conditions(statement: _Statement, query: Query) -> list[str]:
 
 
 def _equals(statement: _Statement, key: Key, value: str) -> str:
-    column, bound = f"n.{key.column}", statement.bind(float(value) if key.kind == "number" else value)
-    if key.kind in {"text", "number"}:
+    column = f"n.{key.column}"
+    if key.kind == "member":
+        return _member_equals(statement, column, key.member, value)
+    if key.kind == "number":
+        return f"{column} = {statement.bind(float(value))}"
+    if key.kind == "time":
+        begin, end = span_of(value) or ("", "")
+        return f"({column} >= {statement.bind(begin)} and {column} < {statement.bind(end)})"
+    bound = statement.bind(value)
+    if key.kind == "text":
         return f"{column} = {bound}"
     if key.kind == "list":
         return f"list_contains({column}, {bound})"
     if key.kind == "flag":
         return f"{column} = ({bound} = 'true')"
-    if key.kind == "stated_by":
-        return f"({column} = {bound} or list_contains(n.files, {bound}))"
-    pointer = statement.bind(_pointer(key.member))
+    return f"({column} = {bound} or list_contains(n.files, {bound}))"
+
+
+def _member_equals(statement: _Statement, column: str, member: str, value: str) -> str:
+    """Return the condition that a member of a JSON column, or one of its entries if it is a list, means the value."""
+    at, bound = statement.bind(pointer(member)), statement.bind(value)
+    number = number_of(value)
+    whole = statement.bind(number.whole) if number and number.whole else ""
+    real = statement.bind(number.real) if number else ""
+    is_true = statement.bind(value.lower()) if value.lower() in {"true", "false"} else ""
+
+    def means(text: str, kind: str) -> str:
+        parts = [f"{text} = {bound}"]
+        if whole:
+            parts.append(f"({kind} in ('BIGINT', 'UBIGINT') and {text} = {whole})")
+        if real:
+            parts.append(f"({kind} = 'DOUBLE' and try_cast({text} as double) = {real})")
+        if is_true:
+            parts.append(f"({kind} = 'BOOLEAN' and {text} = {is_true})")
+        return f"({' or '.join(parts)})"
+
+    found = f"json_extract({column}, {at})"
+    entries = f"list_zip(json_extract_string({found}, '$[*]'), json_type({found}, '$[*]'))"
     return (
-        f"case json_type({column}, {pointer}) when 'ARRAY' then "
-        f"list_contains(json_extract_string(json_extract({column}, {pointer}), '$[*]'), {bound}) "
-        f"else json_extract_string({column}, {pointer}) = {bound} end"
+        f"case json_type({column}, {at}) when 'ARRAY' then "
+        f"list_contains([{means('entry[1]', 'entry[2]')} for entry in {entries}], true) "
+        f"else {means(f'json_extract_string({column}, {at})', f'json_type({column}, {at})')} end"
     )
-
-
-def _pointer(member: str) -> str:
-    """Return the JSON pointer of a member, RFC 6901."""
-    return "/" + member.replace("~", "~0").replace("/", "~1")
 
 
 def _has(statement: _Statement, pattern: Pattern) -> str:
@@ -246,9 +282,9 @@ def _sortable(statement: _Statement, key: Key) -> list[str]:
     """Return the expressions that order by a key: members of JSON as numbers first, then as text."""
     if key.kind != "member":
         return [f"n.{key.column}"]
-    column, pointer = f"n.{key.column}", statement.bind(_pointer(key.member))
-    text = f"json_extract_string({column}, {pointer})"
-    is_number = f"json_type({column}, {pointer}) in ('UBIGINT', 'BIGINT', 'DOUBLE')"
+    column, at = f"n.{key.column}", statement.bind(pointer(key.member))
+    text = f"json_extract_string({column}, {at})"
+    is_number = f"json_type({column}, {at}) in ('UBIGINT', 'BIGINT', 'DOUBLE')"
     return [f"case when {is_number} then try_cast({text} as double) end", text]
 
 

@@ -122,10 +122,42 @@ def test_all_faults_of_a_query_are_told_at_once_with_the_nearest_names(kb, synce
     error = kb("query", "rec", "--sort", "tags", "--lacks", "verified_bye", "--json").error
     assert error["code"] == "invalid_query"
     assert [problem["path"] for problem in error["details"]] == ["$.type", "$.lacks[0]", "$.sort"]
-    assert "req" in error["hint"]
+    words = ["--where", "title", "--has", ":x", "--at", "someday", "--status", "", "--limit", "0", "--sort", "statu"]
+    error = kb("query", *words, "--json").error
+    paths = ["$.at", "$.has[0]", "$.limit", "$.sort", "$.status", "$.where[0]"]
+    assert sorted(problem["path"] for problem in error["details"]) == paths
     assert kb("query", "--has", ":x").status == 2
     assert kb("query", "--where", "title").status == 2
     assert kb("query", "--at", "someday").status == 2
+    assert kb("query", "rec").err == ("error: There is no entity type 'rec'.\n  at $.type\nhint: Did you mean 'req'?\n")
+
+
+@pytest.mark.parametrize(
+    "words", [[""], ["--status", ""], ["--id", ""], ["--from", ""], ["--at", ""], ["--cursor", ""]]
+)
+def test_an_empty_argument_is_refused_instead_of_filtering_nothing(kb, synced, words):
+    ran = kb("query", *words)
+    assert ran.status == 2
+    assert "is empty" in ran.err
+
+
+def test_names_that_nothing_has_are_refused_with_the_nearest(kb, synced):
+    for words in (["--where", "titel=x"], ["--sort", "-titel"]):
+        ran = kb("query", *words)
+        assert ran.status == 2
+        assert "Did you mean 'title'?" in ran.err
+    assert kb("query", "--where", "line=3").status == 0
+
+
+def test_what_a_file_stated_that_cannot_be_read_any_more_is_marked(kb, synced):
+    write(synced, {"docs/requirements/login.md": LOGIN.replace("title: ", "title: [")})
+    assert kb("sync").status == 0
+    stale = {entity["id"]: entity.get("stale") for entity in kb("query", "req", "--json").json["entities"]}
+    assert stale == {"REQ-1": True, "REQ-2": None}
+    assert "REQ-1  req   open (stale)  Log in" in kb("query", "req").out
+    assert "| REQ-1 | req | open (stale) | Log in |" in kb("query", "req", "--format", "markdown").out
+    rows = list(csv.DictReader(io.StringIO(kb("query", "req", "--format", "csv").out)))
+    assert [row["stale"] for row in rows] == ["true", ""]
 
 
 def test_an_empty_answer_is_told_on_standard_error(kb, synced, root):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -92,6 +93,25 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_line(kb, synced, name, t
     assert kb("query", "--json").json["seq"] == 1
 
 
+def test_an_empty_changeset_is_called_so(kb, synced):
+    write(synced, {"c.yaml": "\n"})
+    for name, shown in (("-", "standard input"), ("c.yaml", "c.yaml")):
+        ran = kb("apply", name)
+        assert ran.status == 10
+        assert f"{shown} is empty." in ran.err
+
+
+def test_what_is_wrong_is_told_once(kb, synced):
+    for text in ('{"entities": [{"id": "A", "type": "reqs", "title": "T", "status": "x"}]}', '{"entities": [1 2]}'):
+        told = kb("apply", "-", stdin=text)
+        words = told.json if told.out else told.err
+        assert told.err.count("reqs") + told.err.count("comma is missing") == 1, words
+    both = kb(
+        "apply", "-", stdin='{"entities": [{"id": "A", "type": "reqs"}, {"id": "A", "type": "tset", "owner": 1}]}'
+    )
+    assert both.err.count("reqs") == both.err.count("`owner`") == 1
+
+
 @pytest.mark.parametrize("text", ["", "null", "[]", "3", "text", "- a\n", "entities: x", "{}"])
 def test_what_is_no_changeset_is_refused(kb, synced, text):
     assert kb("apply", "-", stdin=text).status == 10
@@ -174,8 +194,15 @@ def test_an_entity_that_others_point_at_needs_cascade(kb, synced):
 
 
 def test_deleting_what_is_not_there_or_nothing_is_refused(kb, synced):
-    assert kb("delete", "GONE").status == 10
+    ran = kb("delete", "REQ1")
+    assert ran.status == 64
+    assert ran.err.splitlines() == [
+        "error: The changeset names what is not there: There is no entity 'REQ1'. Nothing was written.",
+        "  at $.entities[0].id",
+        "hint: Did you mean 'REQ-1'?",
+    ]
     assert kb("delete").status == 2
+    assert "`id` is empty" in kb("delete", "").err
     assert kb("delete", *(f"X-{number}" for number in range(101))).status == 14
 
 
@@ -184,10 +211,22 @@ class Terminal(io.StringIO):
         return True
 
 
-def at_a_terminal(user, answer: str, *words: str) -> tuple[int, str]:
+class SlowPerson(Terminal):
+    """Somebody who types an answer only after something else has happened."""
+
+    def __init__(self, answer: str, meanwhile: Callable[[], object]) -> None:
+        super().__init__(answer)
+        self.meanwhile = meanwhile
+
+    def readline(self, *size: int) -> str:
+        self.meanwhile()
+        return super().readline(*size)
+
+
+def at_a_terminal(user, answer: str | Terminal, *words: str) -> tuple[int, str]:
     """Run ``kb`` as if a person sat there who types an answer."""
     screen = Terminal()
-    user.setattr("sys.stdin", Terminal(answer))
+    user.setattr("sys.stdin", Terminal(answer) if isinstance(answer, str) else answer)
     user.setattr("sys.stderr", screen)
     return app.main(list(words)), screen.getvalue()
 
@@ -204,6 +243,25 @@ def test_a_terminal_is_asked_before_anything_goes(kb, synced, user):
     assert status == 0
     assert kb("query", "--id", "A", "--json").json["total"] == 0
     assert at_a_terminal(user, "", "delete", "--yes", "B") == (0, "")
+
+
+def test_a_terminal_is_shown_what_goes_and_only_that_goes(kb, synced, user):
+    add_more(kb)
+
+    def change() -> None:
+        request = {"entities": [{"id": "A", "title": "Other"}]}
+        user.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(request).encode())))
+        assert app.main(["apply", "-", "--quiet"]) == 0
+
+    status, screen = at_a_terminal(user, SlowPerson("y\n", change), "delete", "A")
+    assert "  A (req) A, version 2\n" in screen
+    assert "  A depends_on B, version 2\n" in screen
+    assert status == 12
+    assert "A is at version 3, not 2" in screen
+    assert kb("query", "--id", "A", "--json").json["total"] == 1
+    status, screen = at_a_terminal(user, "n\n", "delete", "--edge", "A", "depends_on", "B")
+    assert "  A depends_on B, version 2\nRemove 0 entities and 1 edge from main?" in screen
+    assert at_a_terminal(user, "y\n", "delete", "GONE")[0] == 64
 
 
 def test_a_changeset_beyond_the_limit_is_refused(kb, synced):

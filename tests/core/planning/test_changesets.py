@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import pytest
 
-from kbcore.changeset import parse, parse_deletion
+from kbcore.changeset import Changeset, digest_of, parse, parse_deletion
 from kbcore.errors import (
     ChangesetIdReused,
+    DerivedFact,
     IntegrityViolation,
     InvalidChangeset,
     KBError,
     LimitExceeded,
+    NotFound,
     StaleBase,
 )
-from tests.support.project import Project
+from tests.support.project import Project, document
 
 
 def req(key: str, **fields: Any) -> dict[str, Any]:
@@ -26,8 +29,10 @@ def edge(name: str, from_id: str, to_id: str, **fields: Any) -> dict[str, Any]:
     return {"type": name, "from": from_id, "to": to_id, **fields}
 
 
-def faults(error: KBError) -> set[tuple[str, str]]:
-    return {(problem.path, problem.code) for problem in error.details}
+def faults(found: KBError | Changeset) -> set[tuple[str, str]]:
+    problems = found.problems if isinstance(found, Changeset) else found.details
+    assert len({problem.path for problem in problems}) == len(problems)
+    return {(problem.path, problem.code) for problem in problems}
 
 
 def test_every_fault_of_shape_is_reported_at_once() -> None:
@@ -38,9 +43,8 @@ def test_every_fault_of_shape_is_reported_at_once() -> None:
         "dry_run": "yes",
         "more": 1,
     }
-    with pytest.raises(InvalidChangeset) as refused:
-        parse(request)
-    assert faults(refused.value) == {
+    parsed = parse(request)
+    assert faults(parsed) == {
         ("$.more", "unknown_field"),
         ("$.entities[0].id", "wrong_type"),
         ("$.entities[0].titel", "unknown_field"),
@@ -53,8 +57,103 @@ def test_every_fault_of_shape_is_reported_at_once() -> None:
         ("$.expected_seq", "wrong_type"),
         ("$.dry_run", "wrong_type"),
     }
-    hints = {problem.path: problem.hint for problem in refused.value.details}
+    hints = {problem.path: problem.hint for problem in parsed.problems}
     assert "'title'" in hints["$.entities[0].titel"]
+
+
+def test_faults_of_shape_and_of_meaning_are_reported_together(project: Project) -> None:
+    project.sync({"docs/requirements/1.md": document("REQ-1", title="T", status="open")})
+    project.apply(entities=[req("REQ-2")])
+    project.apply(entities=[{"id": "REQ-2", "status": "done"}])
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(
+            expected_seq=2,
+            message=7,
+            entities=[
+                {"id": "REQ-1", "title": "Mine", "owner": 3},
+                {"id": "REQ-2", "owner": "bob"},
+                {"id": "REQ-3", "type": "reqs", "tags": "x"},
+                req("REQ-4", titel="x"),
+            ],
+            edges=[
+                edge("depends_on", "REQ-4", "NOPE", confidence=2),
+                edge("depend_on", "REQ-4", "REQ-2"),
+                edge("verified_by", "REQ-1", "REQ-4"),
+            ],
+        )
+    assert faults(refused.value) == {
+        ("$.message", "wrong_type"),
+        ("$.entities[0].title", "derived_fact"),
+        ("$.entities[0].owner", "wrong_type"),
+        ("$.entities[1]", "stale"),
+        ("$.entities[2].type", "unknown_type"),
+        ("$.entities[2].tags", "wrong_type"),
+        ("$.entities[3].titel", "unknown_field"),
+        ("$.edges[0].confidence", "wrong_type"),
+        ("$.edges[0].to", "unknown_entity"),
+        ("$.edges[1].type", "unknown_edge"),
+    }
+    assert (project.seq(), project.node("REQ-4")) == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("entities", "only"),
+    [
+        ([req("B", title=5)], "$.entities[0].title"),
+        ([{"id": "B", "tpye": "test", "title": "T", "status": "x"}], "$.entities[0].tpye"),
+        ([req("B", type=5)], "$.entities[0].type"),
+        ([req("B", type="odd")], "$.entities[0].type"),
+        ([req("")], "$.entities[0].id"),
+        ([{**req("B"), "id": 3}], "$.entities[0].id"),
+        (["B"], "$.entities[0]"),
+        ({"id": "B"}, "$.entities"),
+        ([req("B"), req("B")], "$.entities[1]"),
+        ([{"id": "A", "typ": "test"}, req("B")], "$.entities[0].typ"),
+    ],
+)
+def test_what_refers_to_an_item_with_a_fault_is_not_reported_as_well(
+    project: Project, entities: Any, only: str
+) -> None:
+    project.apply(entities=[req("A"), req("C")], edges=[edge("depends_on", "A", "C")])
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(entities=entities, edges=[edge("depends_on", "A", "B")])
+    assert [problem.path for problem in refused.value.details] == [only]
+
+
+def test_a_misspelt_list_does_not_make_everything_else_unknown(project: Project) -> None:
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(entitys=[req("A"), req("B")], edges=[edge("depends_on", "A", "B")])
+    assert faults(refused.value) == {("$.entitys", "unknown_field")}
+
+
+def test_an_edge_about_an_edge_that_is_refused_is_not_reported_as_well(project: Project) -> None:
+    project.write({".kb/schema/links.yaml": "edges:\n  doubts: {from: [req], to: [link], description: d}\n"})
+    about = parse({"edges": [edge("depends_on", "A", "NOPE")]}).edges[0].id
+    with pytest.raises(IntegrityViolation) as refused:
+        project.apply(entities=[req("A")], edges=[edge("doubts", "A", about), edge("depends_on", "A", "NOPE")])
+    assert faults(refused.value) == {("$.edges[1].to", "unknown_entity")}
+
+
+def test_faults_of_a_deletion_are_reported_together(project: Project) -> None:
+    project.apply(entities=[req("A"), req("B"), req("C")], edges=[edge("depends_on", "A", "B")])
+    items = [{"id": "B"}, {"id": "C", "expected_version": "x"}, {"id": "GONE"}]
+    with pytest.raises(InvalidChangeset) as refused:
+        project.delete(entities=items)
+    assert faults(refused.value) == {
+        ("$.entities[0]", "in_use"),
+        ("$.entities[1].expected_version", "wrong_type"),
+        ("$.entities[2].id", "not_found"),
+    }
+    for more in ({"casade": True}, {"cascade": "yes"}, {"edges": [{"from": "A", "to": "B"}]}):
+        with pytest.raises(InvalidChangeset) as refused:
+            project.delete(entities=[{"id": "B"}], **more)
+        assert len(refused.value.details) == 1
+
+
+def test_a_request_with_faults_is_refused_before_its_id_is_looked_up(project: Project) -> None:
+    project.apply(changeset_id="c-1", entities=[req("A")])
+    with pytest.raises(InvalidChangeset):
+        project.apply(changeset_id="c-1", entities=[req("A", owner=1)])
 
 
 @pytest.mark.parametrize(
@@ -69,9 +168,7 @@ def test_every_fault_of_shape_is_reported_at_once() -> None:
     ],
 )
 def test_a_title_that_cannot_be_kept_is_refused(value: Any, code: str) -> None:
-    with pytest.raises(InvalidChangeset) as refused:
-        parse({"entities": [req("A", title=value)]})
-    assert faults(refused.value) == {("$.entities[0].title", code)}
+    assert faults(parse({"entities": [req("A", title=value)]})) == {("$.entities[0].title", code)}
 
 
 def test_deep_and_endless_values_are_refused() -> None:
@@ -84,15 +181,15 @@ def test_deep_and_endless_values_are_refused() -> None:
         (2**70, "bad_number"),
         ("x" * 70_000, "too_long"),
     ]:
-        with pytest.raises(InvalidChangeset) as refused:
-            parse({"entities": [req("A", attributes={"a": value})]})
-        assert faults(refused.value) == {("$.entities[0].attributes", code)}
+        parsed = parse({"entities": [req("A", attributes={"a": value})]})
+        assert faults(parsed) == {("$.entities[0].attributes", code)}
 
 
 def test_one_element_named_twice_is_refused() -> None:
-    with pytest.raises(InvalidChangeset) as refused:
-        parse({"entities": [req("A"), req("A")], "edges": [edge("depends_on", "A", "B"), edge("depends_on", "A", "B")]})
-    assert faults(refused.value) == {("$.entities[1]", "duplicate"), ("$.edges[1]", "duplicate")}
+    parsed = parse(
+        {"entities": [req("A"), req("A")], "edges": [edge("depends_on", "A", "B"), edge("depends_on", "A", "B")]}
+    )
+    assert faults(parsed) == {("$.entities[1]", "duplicate"), ("$.edges[1]", "duplicate")}
 
 
 def test_an_upsert_replaces_what_it_names_and_keeps_the_rest(project: Project) -> None:
@@ -209,6 +306,14 @@ def test_expected_seq_refuses_only_what_the_changeset_names(project: Project) ->
         project.apply(expected_seq=3, entities=[req("B")])
 
 
+def test_an_expected_seq_beyond_the_head_is_refused_and_the_head_named(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    with pytest.raises(InvalidChangeset, match="There is no seq 2 yet; the head is 1") as refused:
+        project.apply(expected_seq=2, entities=[req("B")])
+    assert faults(refused.value) == {("$.expected_seq", "out_of_range")}
+    assert project.apply(expected_seq=1, entities=[req("B")]).applied
+
+
 def test_the_same_changeset_id_takes_effect_once(project: Project) -> None:
     request: dict[str, Any] = {"changeset_id": "c-1", "entities": [req("A"), req("B")]}
     first = project.apply(**request)
@@ -222,10 +327,38 @@ def test_the_same_changeset_id_takes_effect_once(project: Project) -> None:
         project.apply(changeset_id="c-1", entities=[req("C")])
 
 
-def test_the_order_of_keys_does_not_make_another_changeset(project: Project) -> None:
+def test_neither_the_order_of_keys_nor_what_says_nothing_makes_another_changeset() -> None:
+    digest = parse({"entities": [{"id": "A", "title": "t"}]}).digest
+    assert parse({"edges": [], "message": "", "entities": [{"title": "t", "id": "A"}]}).digest == digest
+    assert parse({"changeset_id": "x", "dry_run": True, "entities": [{"id": "A", "title": "t"}]}).digest == digest
+    assert parse({"expected_seq": 0, "entities": [{"id": "A", "title": "t"}]}).digest != digest
+    assert parse({"entities": [{"id": "A", "title": "u"}]}).digest != digest
+    same = {"edges": [edge("depends_on", "A", "B")]}
+    assert parse(same).digest != parse_deletion(same).digest
+
+
+def test_the_digest_of_a_request_is_the_same_in_every_version_of_kb() -> None:
+    """What is frozen here stands in journals: when this test fails, the code is wrong."""
+    request = {
+        "changeset_id": "c-1",
+        "dry_run": False,
+        "expected_seq": 12,
+        "message": "why \u00e9 \U0001f600",
+        "entities": [{"id": "A", "type": "req", "owner": None, "attributes": {"n": 1, "share": 0.25, "b": [True]}}],
+        "edges": [edge("depends_on", "A", "B", confidence=1e-7)],
+    }
+    text = (
+        '["kb-request",1,"upsert",{"edges":[{"confidence":1e-07,"from":"A","to":"B","type":"depends_on"}],"entities":'
+        '[{"attributes":{"b":[true],"n":1,"share":0.25},"id":"A","owner":null,"type":"req"}],"expected_seq":12,'
+        '"message":"why \u00e9 \U0001f600"}]'
+    )
+    assert parse(request).digest == hashlib.sha256(text.encode()).hexdigest()
+    assert parse(request).digest == "d706515d35146dd20ead2688c0c7349a3bd6fa6d011c071a34948e83ac62f745"
+    deletion = {"entities": [{"id": "A", "expected_version": 3}], "cascade": True}
+    assert parse_deletion(deletion).digest == "ec3e8d91ec862f15d8f63c422f782019c4c74c9e72dd10d4b4b486c1973bee74"
     assert (
-        parse({"entities": [{"id": "A", "title": "t"}]}).digest
-        == parse({"entities": [{"title": "t", "id": "A"}]}).digest
+        digest_of("revert", {"seqs": [3, 2], "force": False, "message": ""})
+        == "ba80a53f8475b367dd859de3053a574b67efbd8e1084cb9e05e2f78bb6eaf512"
     )
 
 
@@ -243,6 +376,7 @@ def test_delete_is_refused_while_others_point_at_it_unless_cascade(project: Proj
     with pytest.raises(IntegrityViolation, match="A depends_on B") as refused:
         project.delete(entities=[{"id": "B"}])
     assert faults(refused.value) == {("$.entities[0]", "in_use")}
+    assert refused.value.hint == "Remove these edges first, or delete with `cascade`."
     assert project.delete(entities=[{"id": "A"}]).edges.deleted == 1
     outcome = project.delete(entities=[{"id": "T"}], cascade=True)
     assert (outcome.deleted, outcome.edges.deleted) == (("T",), 1)
@@ -264,7 +398,7 @@ def test_a_delete_honours_the_version_that_was_read(project: Project) -> None:
 
 def test_a_delete_of_something_unknown_names_the_nearest(project: Project) -> None:
     project.apply(entities=[req("REQ-1")])
-    with pytest.raises(InvalidChangeset) as refused:
+    with pytest.raises(NotFound) as refused:
         project.delete(entities=[{"id": "req-1"}], edges=[edge("depends_on", "REQ-1", "REQ-2")])
     assert faults(refused.value) == {("$.entities[0].id", "not_found"), ("$.edges[0]", "not_found")}
     assert "'REQ-1'" in next(problem.hint for problem in refused.value.details if "entities" in problem.path)
@@ -275,14 +409,13 @@ def test_limits_are_kept() -> None:
         parse_deletion({"entities": [{"id": str(number)} for number in range(101)]})
     with pytest.raises(LimitExceeded):
         parse({"entities": [{"id": str(number), "title": "t"} for number in range(10_001)]})
-    with pytest.raises(InvalidChangeset):
-        parse({"entities": [req("x" * 201)]})
+    assert faults(parse({"entities": [req("x" * 201)]})) == {("$.entities[0].id", "bad_id")}
 
 
 def test_the_versions_are_required_where_the_caller_says_so() -> None:
-    with pytest.raises(InvalidChangeset) as refused:
-        parse_deletion({"entities": [{"id": "A"}]}, needs_version=True)
-    assert faults(refused.value) == {("$.entities[0].expected_version", "missing_field")}
+    assert faults(parse_deletion({"entities": [{"id": "A"}]}, needs_version=True)) == {
+        ("$.entities[0].expected_version", "missing_field")
+    }
 
 
 def test_times_are_kept_in_utc_and_stamps_may_be_given(project: Project) -> None:
@@ -314,3 +447,53 @@ def test_an_entity_changes_its_type_only_while_its_edges_fit(project: Project) -
     with pytest.raises(IntegrityViolation):
         project.apply(entities=[{"id": "A", "type": "test"}])
     assert project.apply(entities=[{"id": "C", "type": "test"}]).updated == ("C",)
+
+
+def test_a_client_cannot_bring_about_an_edge_that_a_file_states_and_that_does_not_fit(project: Project) -> None:
+    project.sync(
+        {
+            "docs/requirements/1.md": document(
+                "REQ-1", title="T", status="open", links="[{type: verified_by, target: X}]"
+            )
+        }
+    )
+    with pytest.raises(IntegrityViolation, match="REQ-1 verified_by X") as refused:
+        project.apply(entities=[{"id": "X", "type": "req", "title": "T", "status": "open"}])
+    assert faults(refused.value) == {("$.entities[0].type", "endpoint_type")}
+    problem = refused.value.details[0]
+    assert problem.source == "docs/requirements/1.md"
+    assert "docs/requirements/1.md" in problem.message
+    assert "docs/requirements/1.md" in problem.hint
+    assert project.apply(entities=[{"id": "X", "type": "test", "title": "T", "status": "active"}]).edges.updated == 1
+    with pytest.raises(IntegrityViolation) as refused:
+        project.apply(entities=[{"id": "X", "type": "req"}])
+    assert faults(refused.value) == {("$.entities[0].type", "endpoint_type")}
+
+
+def test_a_client_cannot_bring_about_an_edge_of_another_client_that_does_not_fit(project: Project) -> None:
+    project.sync({"docs/requirements/2.md": document("REQ-2", title="T", status="open")})
+    project.apply(entities=[req("A")], edges=[edge("depends_on", "A", "REQ-2")])
+    project.sync({"docs/requirements/2.md": None})
+    assert project.edges("A") == {("A", "depends_on", "REQ-2", False)}
+    with pytest.raises(IntegrityViolation, match="A depends_on REQ-2 would stand") as refused:
+        project.apply(entities=[{**req("REQ-2"), "type": "test"}])
+    assert "delete that edge" in refused.value.hint
+    assert project.apply(entities=[req("REQ-2")]).edges.updated == 1
+
+
+def test_an_edge_that_the_changeset_names_itself_is_told_once(project: Project) -> None:
+    project.apply(entities=[req("A"), req("B")], edges=[edge("depends_on", "A", "B")])
+    with pytest.raises(IntegrityViolation) as refused:
+        project.apply(entities=[{"id": "B", "type": "test"}], edges=[edge("depends_on", "A", "B", confidence=0.5)])
+    assert faults(refused.value) == {("$.edges[0]", "endpoint_type")}
+
+
+def test_one_problem_gives_the_error_its_words_and_several_are_counted(project: Project) -> None:
+    project.sync({"docs/requirements/1.md": document("REQ-1", title="T", status="open")})
+    with pytest.raises(DerivedFact) as refused:
+        project.apply(entities=[{"id": "REQ-1", "title": "Mine"}])
+    assert refused.value.details[0].message in refused.value.message
+    assert refused.value.hint == refused.value.details[0].hint
+    with pytest.raises(InvalidChangeset, match=r"as it is: 2 problems\. Nothing was written") as several:
+        project.apply(entities=[req("A", type="reqs"), req("B", type="tset")])
+    assert not {problem.message for problem in several.value.details} & {several.value.message}

@@ -1,0 +1,67 @@
+"""The texts in which filters are typed: each one taken apart, and everything that is wrong with them gathered. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+from kbcore.errors import InvalidQuery, Problem
+from kbcore.query.request import Pattern
+from kbcore.values import normal_time
+from kbcore.visible import in_quotes
+
+T = TypeVar("T")
+
+NO_PATTERN: Final = Pattern("")
+NO_PAIR: Final = ("", "")
+"""What stands in a query for a filter that could not be read."""
+
+_MAX_DIGITS: Final = 18
+
+
+def parse_pattern(text: str) -> Pattern:
+    """Return the pattern that ``verified_by``, ``depends_on:REQ-1`` or ``^implements:SYM-9`` stands for.
+
+    Raises: ``InvalidQuery`` when the edge or, behind a colon, the id is missing.
+    """
+    body = text.removeprefix("^")
+    edge, colon, end = body.partition(":")
+    if not edge or (colon and not end):
+        hint = "Write EDGE, EDGE:ID or ^EDGE:ID, for example `verified_by` or `^implements:SYM-9`."
+        raise InvalidQuery(f"{in_quotes(text)} names no {'id' if edge else 'edge'}.", hint=hint)
+    return Pattern(edge, end, inverse=body != text)
+
+
+def parse_where(text: str) -> tuple[str, str]:
+    """Return key and value of ``status=open``; the value may hold further ``=`` and may be empty.
+
+    Raises: ``InvalidQuery`` when there is no key or no ``=``.
+    """
+    key, sign, value = text.partition("=")
+    if not key or not sign:
+        hint = "For example `owner=ann` or `attributes.kind=unit`."
+        raise InvalidQuery(f"{in_quotes(text)} is no KEY=VALUE.", hint=hint)
+    return key, value
+
+
+def parse_each(
+    name: str, texts: Iterable[str], parse: Callable[[str], T], unread: T, problems: list[Problem]
+) -> tuple[T, ...]:
+    """Return what each text of a filter stands for; ``unread`` takes the place of one that is added to the problems."""
+    found = []
+    for at, text in enumerate(texts):
+        try:
+            found.append(parse(text))
+        except InvalidQuery as error:
+            problems.append(Problem(f"$.{name}[{at}]", "bad_value", error.message, error.hint))
+            found.append(unread)
+    return tuple(found)
+
+
+def moment_problem(text: str) -> Problem | None:
+    """Return what is wrong with a text that should be a seq or a time, or None."""
+    word = text.strip()
+    if (word.isascii() and word.isdecimal() and len(word) <= _MAX_DIGITS) or normal_time(word):
+        return None
+    hint = "Give a seq, or a time such as 2026-01-31 or 2026-01-31T12:00:00Z."
+    return Problem("$.at", "bad_value", f"{in_quotes(text)} is neither a seq nor a time.", hint)

@@ -1,0 +1,62 @@
+"""How a failure is told: each thing once, with its place and its remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kbcli import exits
+from kbcli.render import Output
+from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
+ONE = Problem("$.entities[0].type", "unknown_type", "There is no entity type 'rec'.", "Did you mean 'req'?")
+TWO = Problem("$.entities[1].id", "bad_id", "`id` is empty.", "Name it.")
+FILE = Problem("$.entities[0].title", "derived_fact", "`title` is stated by a.md:3.", "Edit a.md.", "a.md:3")
+
+
+@pytest.mark.parametrize(
+    ("error", "lines"),
+    [
+        (NotFound("Gone."), ["error: Gone.", f"hint: {NotFound.default_hint}"]),
+        (NotFound("Gone.", hint="Look."), ["error: Gone.", "hint: Look."]),
+        (
+            InvalidChangeset(f"It cannot be taken: {ONE.message}", details=[ONE]),
+            [f"error: It cannot be taken: {ONE.message}", "  at $.entities[0].type", "hint: Did you mean 'req'?"],
+        ),
+        (
+            DerivedFact(f"A file states it: {FILE.message}", details=[FILE]),
+            [f"error: A file states it: {FILE.message}", "hint: Edit a.md."],
+        ),
+        (
+            InvalidChangeset("2 problems.", details=[ONE, TWO]),
+            [
+                "error: 2 problems.",
+                "  $.entities[0].type: There is no entity type 'rec'. (Did you mean 'req'?)",
+                "  $.entities[1].id: `id` is empty. (Name it.)",
+                f"hint: {InvalidChangeset.default_hint}",
+            ],
+        ),
+        (
+            InvalidChangeset(f"{ONE.message} (and 1 more)", hint=ONE.hint, details=[ONE, TWO]),
+            [
+                f"error: {ONE.message} (and 1 more)",
+                "  at $.entities[0].type",
+                "  $.entities[1].id: `id` is empty. (Name it.)",
+                "hint: Did you mean 'req'?",
+            ],
+        ),
+    ],
+)
+def test_each_problem_and_each_remedy_is_told_once(
+    capfd: pytest.CaptureFixture[str], error: KBError, lines: list[str]
+) -> None:
+    assert exits.tell(Output({}), error) == error.exit_status
+    assert capfd.readouterr().err.splitlines() == lines
+
+
+def test_the_page_on_errors_has_every_code_that_the_command_line_answers_with() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for code in [*exits.statuses(), exits.USAGE_CODE, exits.BUG_CODE]:
+        assert f"| `{code}` |" in page
