@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kbcli import tables
-from kbcli.render import json_text, visible
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, edge_json, entity_json
+from kbcore.visible import json_text, visible
 
 if TYPE_CHECKING:
     from kbcli.context import Session
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _ENTITY_HEAD: Final = ("ID", "TYPE", "STATUS", "TITLE")
 _EDGE_HEAD: Final = ("FROM", "EDGE", "TO", "CONFIDENCE", "SOURCE")
-_ENTITY_COLUMNS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version")
+_ENTITY_COLUMNS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version", "stale")
 _EDGE_COLUMNS: Final = (
     *("type", "from", "to", "kind", "confidence", *OBJECT_FIELDS),
     *("created_at", "created_by", "source", "sources", "version"),
@@ -35,7 +35,7 @@ def document(page: Page, branch: str, *, with_edges: bool) -> dict[str, Any]:
 
 
 def _entities(page: Page, *, with_edges: bool) -> list[dict[str, Any]]:
-    shown = [entity_json(node) for node in page.entities]
+    shown = [entity_json(node) | ({"stale": True} if node.id in page.stale else {}) for node in page.entities]
     if with_edges:
         own: dict[str, list[dict[str, Any]]] = {entity["id"]: [] for entity in shown}
         for link in page.edges:
@@ -47,8 +47,8 @@ def _entities(page: Page, *, with_edges: bool) -> list[dict[str, Any]]:
     return shown
 
 
-def tell(session: Session, page: Page, asked: Query, format_: str) -> None:
-    """Write a page for people, or in the format of another program."""
+def tell(session: Session, page: Page, asked: Query, format_: str, *, at: str | None = None) -> None:
+    """Write a page for people, or in the format of another program; ``at`` is the seq or time asked for."""
     output = session.output
     output.is_paged = format_ == "table"
     items = [edge_json(link) for link in page.edges] if asked.is_edge else _entities(page, with_edges=asked.edges)
@@ -64,18 +64,25 @@ def tell(session: Session, page: Page, asked: Query, format_: str) -> None:
         if page.edges and not asked.is_edge:
             rows = _table([edge_json(link) for link in page.edges], is_edge=True)
             output.data("\n" + _lines(tables.aligned(*rows, output.width)))
-    _tell_rest(session, page, len(items), asked)
+    _tell_rest(session, page, len(items), _nothing(page, asked, at))
 
 
-def _tell_rest(session: Session, page: Page, shown: int, asked: Query) -> None:
+def _nothing(page: Page, asked: Query, at: str | None) -> str:
+    """Return why a page without rows is empty."""
+    if page.seq:
+        return f"No {'edge' if asked.is_edge else 'entity'} matches."
+    if at is None:
+        return "The branch holds nothing yet; `kb sync` takes in documents."
+    what = "That time" if at.strip() != "0" else "Seq 0"
+    return f"{what} is before the first record; nothing stood then."
+
+
+def _tell_rest(session: Session, page: Page, shown: int, nothing: str) -> None:
     output = session.output
     if not shown and page.total:
         output.note("The answer ends here.")
     elif not shown:
-        what = "edge" if asked.is_edge else "entity"
-        output.note(
-            f"No {what} matches." if page.seq else "The branch holds nothing yet; `kb sync` takes in documents."
-        )
+        output.note(nothing)
     elif page.next_cursor:
         output.note(f"{shown} of {page.total}; for more: --limit {page.total}, or --cursor {visible(page.next_cursor)}")
 
@@ -86,12 +93,18 @@ def _table(items: Sequence[dict[str, Any]], *, is_edge: bool) -> tuple[tuple[str
     tags = any(item.get("tags") for item in items)
     rows = [
         (
-            *(item["id"], item["type"], item.get("status", ""), item.get("title", "")),
+            *(item["id"], item["type"], _status(item), item.get("title", "")),
             *((", ".join(item.get("tags", ())),) if tags else ()),
         )
         for item in items
     ]
     return (*_ENTITY_HEAD, "TAGS") if tags else _ENTITY_HEAD, rows
+
+
+def _status(item: dict[str, Any]) -> str:
+    """Return the status of an entity, marked where its file could not be read whole."""
+    mark = "(stale)" if item.get("stale") else ""
+    return f"{item.get('status', '')} {mark}".strip()
 
 
 def edge_row(edge: dict[str, Any]) -> tuple[str, ...]:

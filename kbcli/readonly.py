@@ -30,6 +30,7 @@ class ReadOnlyFs:
         self.pread = fs.pread
         self.fstat = fs.fstat
         self.lstat = fs.lstat
+        self.refusal_to_write = fs.refusal_to_write
         self.listdir = fs.listdir
         self._open = fs.open
 

@@ -7,7 +7,8 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kbcli.render import shortened, visible, visible_lines, width_of
+from kbcli.render import shortened, width_of
+from kbcore.visible import visible, visible_lines
 
 _GAP: Final = "  "
 _LEAST_CHARS: Final = 12

@@ -247,9 +247,9 @@ PARTS: Final = (
             Command("", "git add docs"),
             Command("", 'git commit --quiet -m "Agree on the delivery window"'),
             Command(
-                "The link to SCN-007 was kept all the time; now it becomes an edge.",
+                "The edge to SCN-007 waited for its end all the time; now it stands.",
                 "kb sync",
-                ("feature/delivery-window at seq 3", "edges: 1 created"),
+                ("feature/delivery-window at seq 3", "edges: 1 updated"),
             ),
             Command(
                 "What differs between the two branches?",

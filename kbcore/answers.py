@@ -13,7 +13,11 @@ from kbcore.view.view import View
 
 
 class EdgeCounts(msgspec.Struct, frozen=True):
-    """How many edges a changeset made, changed, left as they were, and removed."""
+    """How many edges a changeset made, changed, left as they were, and removed.
+
+    An edge counts as soon as somebody states it, also while it waits for an end; to come to stand, or to lose an
+    end, is to be changed.
+    """
 
     created: int = 0
     updated: int = 0
@@ -22,7 +26,7 @@ class EdgeCounts(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The answer to a changeset. ``seq`` is the head after it; ``recovery`` says what was mended on the way."""
+    """The answer to a changeset. ``seq`` is the head after it; ``warnings`` also say what was mended on the way."""
 
     branch: str
     seq: int
@@ -62,36 +66,25 @@ def sorted_out(changes: Changes) -> tuple[tuple[str, ...], tuple[str, ...], tupl
 
 
 def counted(links: Sequence[Change[Link]], unchanged: int = 0) -> EdgeCounts:
-    """Return the counts of edges that came, changed and went; a link that does not stand is no edge yet."""
-    turns = [(_stands(change.before), _stands(change.after)) for change in links]
-    return EdgeCounts(
-        created=turns.count((False, True)),
-        updated=turns.count((True, True)),
-        unchanged=unchanged,
-        deleted=turns.count((True, False)),
-    )
-
-
-def _stands(link: Link | None) -> bool:
-    return link is not None and link.stands
+    """Return the counts of edges that came, changed and went."""
+    created = sum(change.before is None for change in links)
+    deleted = sum(change.after is None for change in links)
+    return EdgeCounts(created, len(links) - created - deleted, unchanged, deleted)
 
 
 def changed_at(view: View, seq: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], EdgeCounts]:
     """Return what the record at a seq made, changed and removed, out of the view's history."""
-    entities = _turned_at(view, "node", "true", seq)
-    edges = _turned_at(view, "link", "stands", seq)
-    return *entities, EdgeCounts(len(edges[0]), len(edges[1]), 0, len(edges[2]))
+    created, updated, deleted = (len(ids) for ids in _turned_at(view, "link", seq))
+    return *_turned_at(view, "node", seq), EdgeCounts(created, updated, 0, deleted)
 
 
-def _turned_at(
-    view: View, table: str, condition: str, seq: int
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the ids of elements that came, changed and went at a seq, as far as they meet a condition."""
+def _turned_at(view: View, table: str, seq: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the ids of elements that came, changed and went at a seq."""
     rows = view.rows(
-        f"select coalesce(old.id, new.id), old.id is not null, new.id is not null from "  # noqa: S608
-        f"(select id from {table}_history where ended = ? and {condition}) old full join "
-        f"(select id from {table} where version = ? and {condition} union all "
-        f"select id from {table}_history where version = ? and {condition}) new on old.id = new.id order by 1",
+        f"select coalesce(old.id, new.id), old.id is not null, new.id is not null from "  # noqa: S608 - constants
+        f"(select id from {table}_history where ended = ?) old full join "
+        f"(select id from {table} where version = ? union all "
+        f"select id from {table}_history where version = ?) new on old.id = new.id order by 1",
         [seq, seq, seq],
     )
     return (

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from kbcore.store import BranchStore
     from kbcore.view.view import View
 
-_MAX_DIGITS = 18
-"""No seq is longer; a longer number is refused as such."""
-
 
 def run(
     ctx: typer.Context,
@@ -28,8 +25,8 @@ def run(
     from kbcli.changes import tell_difference
 
     session = session_of(ctx)
-    opened = session.open()
-    found = _found(opened.store, a, b)
+    opened = session.open_to_read()
+    found = _found(opened.store, a, b, session.machine.clock.now())
     if session.output.is_json:
         session.output.document({"branch": opened.branch, **found})
         return
@@ -38,19 +35,15 @@ def run(
         session.output.note(f"Nothing differs between seq {found['from']} and seq {found['to']}.")
 
 
-def _found(store: BranchStore, a: str, b: str | None) -> dict[str, Any]:
+def _found(store: BranchStore, a: str, b: str | None, now: str) -> dict[str, Any]:
     """Return the difference; between two seqs also when the journal is damaged behind both."""
     from kbcore.history.compare import diff
-    from kbcore.history.moment import read_at, seq_at
+    from kbcore.history.moment import is_seq, read_at, seq_at
 
     def read(view: View) -> dict[str, Any]:
-        return diff(view, seq_at(view, a), view.seq if b is None else seq_at(view, b))
+        return diff(view, seq_at(view, a, now=now), view.seq if b is None else seq_at(view, b, now=now))
 
-    if b is None or not (_is_seq(a) and _is_seq(b)):
+    if b is None or not (is_seq(a) and is_seq(b)):
         # The head is wanted, or a time, which may mean any record up to the head.
         return store.read(read)
     return read_at(store, max(a, b, key=int), lambda view, _: read(view))
-
-
-def _is_seq(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS

@@ -9,6 +9,7 @@ import typer
 from kbcli.options import session_of
 
 if TYPE_CHECKING:
+    from kbcli.render import Output
     from kbcore.view.view import View
 
 
@@ -22,7 +23,7 @@ def run(
     ] = "",
     source: Annotated[
         str,
-        typer.Option("--source", metavar="S", help="Only what came through it: cli, mcp, …", show_default=False),
+        typer.Option("--source", metavar="S", help="Only what came through it: cli, sync, mcp, …", show_default=False),
     ] = "",
     since: Annotated[
         str, typer.Option("--since", metavar="T", help="Only what was written since then.", show_default=False)
@@ -31,28 +32,40 @@ def run(
     """Show what changed, newest first: when, who, through what, and why."""
     from kbcore.errors import InvalidQuery
     from kbcore.history.log import log
+    from kbcore.history.reach import first_record, is_pruned
 
     session = session_of(ctx)
     if limit < 1:
-        raise InvalidQuery("The limit must be 1 or more.")
-    opened = session.open()
+        raise InvalidQuery("The limit must be 1 or more.", hint="Leave --limit out for the last 50 records.")
+    if id_ == "":
+        raise InvalidQuery("The id is empty.", hint="Leave it out for the records of the whole branch.")
+    opened = session.open_to_read()
 
-    def read(view: View) -> list[dict[str, Any]]:
-        return log(view, id=id_ or "", limit=limit + 1, actor=actor, source=source, since=since)
+    def read(view: View) -> tuple[list[dict[str, Any]], int]:
+        found = log(view, id=id_ or "", limit=limit + 1, actor=actor, source=source, since=since)
+        return found, first_record(view) if is_pruned(view) else 0
 
-    found = opened.store.read(read)
+    found, pruned_before = opened.store.read(read)
     records, has_more = found[:limit], len(found) > limit
     if session.output.is_json:
-        session.output.document({"branch": opened.branch, "records": records})
+        pruned = {"pruned_before": pruned_before} if pruned_before else {}
+        session.output.document({"branch": opened.branch, "records": records, **pruned})
         return
+    is_narrowed = bool(id_ or actor or source or since)
+    output = session.output
+    _list(output, records)
+    if not records and (is_narrowed or not pruned_before):
+        output.note("No record matches." if is_narrowed else "Nothing was written yet.")
+    if has_more:
+        output.note(f"There are more; --limit {limit * 10} shows them.")
+    elif pruned_before:
+        output.note(f"Records before seq {pruned_before} were pruned.")
+
+
+def _list(output: Output, records: list[dict[str, Any]]) -> None:
     from kbcli.changes import record_rows
     from kbcli.tables import aligned
 
-    output = session.output
     output.is_paged = True
     if records:
         output.data("\n".join(aligned(*record_rows(records), output.width)) + "\n")
-    else:
-        output.note("No record matches." if id_ or actor or source or since else "Nothing was written yet.")
-    if has_more:
-        output.note(f"There are more; --limit {limit * 10} shows them.")

@@ -26,7 +26,7 @@ def run(
 ) -> None:
     """Show one entity with its edges and history, or one record with what it changed, before and after."""
     session = session_of(ctx)
-    opened = session.open()
+    opened = session.open_to_read()
     found = _read(opened.store, subject)
     found = {"branch": opened.branch, **found}
     if session.output.is_json:
@@ -41,34 +41,36 @@ def _read(store: BranchStore, subject: str) -> dict[str, Any]:
     """Return what is asked for; a record also when the journal is damaged behind it."""
     from kbcore.errors import Damaged
     from kbcore.history.log import record_json
-    from kbcore.history.moment import read_at
+    from kbcore.history.moment import is_seq, read_at
 
     try:
         return store.read(lambda view: _found(store, view, subject))
     except Damaged:
-        if not (subject.isascii() and subject.isdecimal()):
+        if not is_seq(subject):
             raise
         return read_at(store, subject, lambda view, seq: record_json(store, view, seq))
 
 
 def _found(store: BranchStore, view: View, subject: str) -> dict[str, Any]:
-    from kbcore.errors import NotFound
-    from kbcore.history.log import log, record_json
+    from kbcore.history.log import log, missing, record_json
+    from kbcore.history.moment import is_seq
+    from kbcore.history.reach import first_record, is_pruned
     from kbcore.model import edge_json, entity_json
+    from kbcore.view.tables import files_of
 
     nodes = view.nodes([subject])
-    if not nodes and subject.isascii() and subject.isdecimal():
+    if not nodes and is_seq(subject):
         return record_json(store, view, int(subject))
-    history = log(view, id=subject)
     if not nodes:
-        last = next(iter(history), {"seq": 0})["seq"]
-        raise NotFound(f"{subject!r} is gone since seq {last}.", hint=f"`kb show {last}` shows what happened.")
+        raise missing(view, subject)
     edges = sorted(view.touching([subject]), key=_place)
+    unread = [source.path for source in view.sources(sorted(files_of(nodes[0]))) if not source.is_ok]
     return {
         "seq": view.seq,
-        "entity": entity_json(nodes[0]),
+        "entity": entity_json(nodes[0]) | ({"stale": True, "stale_files": unread} if unread else {}),
         "edges": [edge_json(link) for link in edges],
-        "history": history,
+        "history": log(view, id=subject),
+        **({"pruned_before": first_record(view)} if is_pruned(view) else {}),
     }
 
 
@@ -79,28 +81,33 @@ def _place(link: Link) -> tuple[bool, str, str, str, str]:
 def _tell_entity(session: Session, found: dict[str, Any]) -> None:
     from kbcli.changes import element_lines, record_rows
     from kbcli.pages import edge_row
-    from kbcli.render import visible
     from kbcli.tables import aligned
+    from kbcore.visible import visible
 
     output = session.output
     output.is_paged = True
     entity = found["entity"]
     title = visible(f"{entity['id']} ({entity['type']}) {entity.get('title', '')}")
     lines = [output.styled(title, "bold")]
-    lines += [visible(f"  {line}") for line in element_lines(entity, also=("created_at", "updated_at", "version"))]
+    shown = {name: value for name, value in entity.items() if name not in {"stale", "stale_files"}}
+    lines += [visible(f"  {line}") for line in element_lines(shown, also=("created_at", "updated_at", "version"))]
+    lines += [visible(f"  kept from the last good reading of {path}") for path in entity.get("stale_files", ())]
     if found["edges"]:
         rows = [(*edge_row(edge), "unresolved" if edge.get("unresolved") else "") for edge in found["edges"]]
         lines += ["", *aligned(("FROM", "EDGE", "TO", "CONFIDENCE", "SOURCE", ""), rows, output.width)]
-    history = found["history"]
-    lines += ["", *aligned(*record_rows(history[:_RECORDS]), output.width)]
+    history, pruned_before = found["history"], found.get("pruned_before")
+    if history:
+        lines += ["", *aligned(*record_rows(history[:_RECORDS]), output.width)]
     if len(history) > _RECORDS:
-        lines.append(f"… and {len(history) - _RECORDS} more; `kb log ID` lists them")
+        lines.append(visible(f"… and {len(history) - _RECORDS} more; `kb log {entity['id']}` lists them"))
+    elif pruned_before:
+        lines += [*([] if history else [""]), f"Records before seq {pruned_before} were pruned."]
     output.data("\n".join(lines) + "\n")
 
 
 def _tell_record(session: Session, record: dict[str, Any]) -> None:
     from kbcli.changes import short_time, summary, tell_change
-    from kbcli.render import visible
+    from kbcore.visible import visible
 
     output = session.output
     output.is_paged = True

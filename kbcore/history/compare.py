@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kbcore.history import shown
+from kbcore.history.reach import check_state
 from kbcore.model import Link, Node
 from kbcore.state import Change
-from kbcore.view.past import changes_between, check_reach, state_at
+from kbcore.view.past import changes_between, state_at
 from kbcore.view.view import View
 
 E = TypeVar("E", Node, Link)
@@ -22,7 +23,7 @@ def diff(view: View, a: int, b: int) -> dict[str, Any]:
 
     Raises: ``HistoryPruned``.
     """
-    check_reach(view, min(a, b))
+    check_state(view, min(a, b))
     changes = changes_between(view, min(a, b), max(a, b))
     nodes, links = list(changes.nodes), list(changes.links)
     if a > b:

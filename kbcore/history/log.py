@@ -1,6 +1,6 @@
 """The audit trail: which records there are, and what one record changed, before and after.
 
-Answered from the view's history; only the lines of pruned records are out of reach, and that is said.
+Answered from the view's history; only pruned records are out of reach, and every answer without them says so.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from typing import Any
 
 from kbcore.errors import InvalidQuery, NotFound
 from kbcore.history import shown
+from kbcore.history.reach import check_record, first_record, is_pruned
 from kbcore.ids import is_link_id
+from kbcore.planning.findings import edge_words
 from kbcore.store import BranchStore
 from kbcore.values import normal_time
-from kbcore.view.past import changes_at, pruned, seqs_of
+from kbcore.view.past import changes_at, seqs_of
 from kbcore.view.view import View
 from kbcore.writes import nearest_id
 
@@ -69,10 +71,29 @@ def log(
 def _seqs(view: View, key: str) -> list[int]:
     seqs = seqs_of(view, key)
     if not seqs:
-        near = "" if is_link_id(key) else nearest_id(view, key)
-        hint = f"Did you mean {near!r}?" if near else ""
-        raise NotFound(f"No entity {key!r} was ever in this branch.", hint=hint)
+        raise missing(view, key)
     return seqs
+
+
+def missing(view: View, key: str) -> NotFound:
+    """Return the error for an id that names no entity now: it is gone, an edge, awaited by an edge, or unknown."""
+    gone = view.rows("select max(ended) from node_history where id = ?", [key])[0][0]
+    if gone is not None:
+        return NotFound(f"{key!r} is gone since seq {gone}.", hint=f"`kb show {gone}` shows what happened.")
+    records = f"`kb log {key}` shows the records that speak of it."
+    if is_link_id(key) and view.links([key]):
+        return NotFound(f"{key!r} is an edge, not an entity.", hint=records)
+    waiting = sorted(edge_words(link) for link in view.touching([key]))
+    if waiting:
+        more = f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else ""
+        return NotFound(f"There is no entity {key!r}; an edge waits for it: {waiting[0]}{more}.", hint=records)
+    near = "" if is_link_id(key) else nearest_id(view, key)
+    hint = f"Did you mean {near!r}?" if near else ""
+    if is_pruned(view):
+        first = first_record(view)
+        message = f"No entity {key!r} was in this branch since seq {first}; records before seq {first} were pruned."
+        return NotFound(message, hint=hint)
+    return NotFound(f"No entity {key!r} was ever in this branch.", hint=hint)
 
 
 def _time(text: str) -> str:
@@ -117,14 +138,3 @@ def record_json(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
     if record and record.clock:
         found["clock"] = record.clock
     return found
-
-
-def check_record(view: View, seq: int) -> None:
-    """Refuse a seq that no record has, or whose record was given up.
-
-    Raises: ``NotFound``, ``HistoryPruned``.
-    """
-    if not 1 <= seq <= view.seq:
-        raise NotFound(f"There is no record {seq}.", hint=f"The records are 1 to {view.seq}; see `kb log`.")
-    if seq <= view.basis.history_from:
-        raise pruned(seq, view.basis.history_from + 1)

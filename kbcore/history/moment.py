@@ -9,52 +9,65 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from kbcore.errors import Damaged, InvalidQuery
+from kbcore.history.reach import check_state, first_record, is_pruned, pruned
 from kbcore.store import BranchStore
 from kbcore.values import normal_time
-from kbcore.view.past import check_reach
 from kbcore.view.view import View
 
 T = TypeVar("T")
 
 _MAX_DIGITS = 18
+"""No seq is longer."""
+
+_EXAMPLES = "2026-01-31 or 2026-01-31T12:00:00Z"
 
 
-def seq_at(view: View, text: str) -> int:
+def seq_at(view: View, text: str, *, now: str = "") -> int:
     """Return the seq that a seq or a time means: the last record written at or before that time.
 
-    Raises: ``InvalidQuery`` for a text that is neither, or a seq beyond the head; ``HistoryPruned``.
+    ``now`` is the time by the clock: with it, a time that is yet to come is refused.
+
+    Raises: ``InvalidQuery`` for a text that is neither, or what lies beyond the head; ``HistoryPruned``.
     """
     word = text.strip()
-    if _is_number(word):
-        seq = int(word)
-        if seq > view.seq:
-            raise InvalidQuery(f"There is no record {seq} yet.", hint=f"The head is at seq {view.seq}.")
-        check_reach(view, seq)
-        return seq
+    if is_seq(word):
+        if int(word) > view.seq:
+            raise InvalidQuery(f"There is no record {word} yet.", hint=f"The head is at seq {view.seq}.")
+        check_state(view, int(word))
+        return int(word)
     time = normal_time(word)
     if time is None:
-        hint = f"Give a seq from 0 to {view.seq}, or a time such as 2026-01-31 or 2026-01-31T12:00:00Z."
+        hint = f"Give a seq from {first_record(view) - 1} to {view.seq}, or a time such as {_EXAMPLES}."
         raise InvalidQuery(f"{text!r} is neither a seq nor a time.", hint=hint)
+    if now and time > max(now, view.basis.at):
+        hint = f"The head is at seq {view.seq}; give that for how everything stands now."
+        raise InvalidQuery(f"{text!r} is yet to come.", hint=hint)
+    return _last_by(view, time, text)
+
+
+def _last_by(view: View, time: str, text: str) -> int:
+    """Return the last record written by a time, 0 for none. Raises: ``HistoryPruned``."""
     found = view.rows("select max(seq) from record where written_at <= ?", [time])[0][0]
-    seq = 0 if found is None else int(found)
-    check_reach(view, seq)
-    return seq
+    if found is None and is_pruned(view):
+        raise pruned(view, f"what stood at {text.strip()}")
+    return int(found or 0)
 
 
-def read_at(store: BranchStore, text: str, use: Callable[[View, int], T]) -> T:
+def read_at(store: BranchStore, text: str, use: Callable[[View, int], T], *, now: str = "") -> T:
     """Return ``use(view, seq)`` for the seq that a text means, also when a later part of the journal is damaged.
 
     Raises: as ``seq_at``; the journal's own error when the damage lies before that seq.
     """
     try:
-        return store.read(lambda view: use(view, seq_at(view, text)))
+        return store.read(lambda view: use(view, seq_at(view, text, now=now)))
     except Damaged as error:
         word, good = text.strip(), error.data.get("good_seq", 0)
-        if not _is_number(word) or not 0 <= int(word) <= good:
+        if not is_seq(word) or not 0 <= int(word) <= good:
             raise
         with store.view_until(int(word)) as view:
             return use(view, int(word))
 
 
-def _is_number(word: str) -> bool:
+def is_seq(word: str) -> bool:
+    """Tell whether a word can be a seq."""
     return word.isascii() and word.isdecimal() and len(word) <= _MAX_DIGITS

@@ -1,12 +1,11 @@
-"""The elements as an undo wants them, the operations that lead there, and what the graph would lose by it.
+"""The elements as an undo wants them, the operations that lead there, and the refusal with all that is against it.
 
-An edge that stands, or stood when it was undone to, is never left without an end in silence.
+An edge is never broken in silence, and nothing that was broken before stands against an undo.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -14,19 +13,22 @@ import msgspec
 from kbcore import inverse, limits
 from kbcore.bare import resolve
 from kbcore.errors import Problem, RevertConflict
+from kbcore.history.broken import Broken, broken_by
 from kbcore.history.shown import edge_name
 from kbcore.history.undone import Conflict, files_of
-from kbcore.ids import is_link_id, link_id
+from kbcore.ids import link_id
 from kbcore.inverse import SAYS
 from kbcore.model import Link, Node, SourceFile
 from kbcore.needs import Needs, needs
+from kbcore.planning.findings import edge_words
 from kbcore.record import Operation, StateLink, WithdrawLink
-from kbcore.schema import LINK, Schema
+from kbcore.schema import Schema
 from kbcore.state import Changes, Stamp, State, apply
 from kbcore.view.view import View
 
 _SHOWN_CHARS = 60
 _SHOWN_FILES = 10
+_SHOWN_SEQS = 10
 
 
 class Wanted(msgspec.Struct):
@@ -66,36 +68,22 @@ class Wanted(msgspec.Struct):
         return edge_words(link) if link else key
 
 
-class Broken(msgspec.Struct, frozen=True):
-    """An edge that would no longer stand, and why."""
-
-    link: Link
-    why: str
-
-
-def edge_words(link: Link) -> str:
-    """Return an edge as a person reads it."""
-    return f"{link.from_id} {link.type or 'links to'} {link.to_id}"
-
-
 def operations(
     view: View, found: Wanted, stamp: Stamp, schema: Schema, since: int
 ) -> tuple[tuple[Operation, ...], State, list[Broken]]:
-    """Return the operations, the state to fold them into, and the edges that would no longer stand.
+    """Return the operations, the state to fold them into, and the edges that they would break.
 
     Bare links whose ends come, go or turn are given the edge that they then mean, as in every other changeset.
-    ``since`` is the first record that is undone: what did not fit before it may come back.
+    ``since`` is the first record that is undone: what was broken before it may come back.
     """
     ops = found.operations()
     keys = frozenset(found.nodes), frozenset(found.links)
     state = view.gather(needs(ops) | Needs(keys[0], keys[1], keys[0] | keys[1], frozenset()))
     after = State(state.nodes.values(), state.links.values(), state.sources.values())
     changes = apply(after, stamp, ops)
-    turned = _turned(changes)
-    bare = [_on(state, op) for op in resolve(after, turned, schema)]
+    bare = [_on(state, op) for op in resolve(after, _turned(changes), schema)]
     apply(after, stamp, bare)
-    broken = [*_unresolved(found, state, after), *_misfits(state, after, schema, turned.keys(), since)]
-    return (*ops, *bare), state, broken
+    return (*ops, *bare), state, broken_by(view, state, after, schema, since - 1)
 
 
 def _turned(changes: Changes) -> dict[str, str | None]:
@@ -115,59 +103,31 @@ def _on(state: State, op: Operation) -> Operation:
     return msgspec.structs.replace(op, base=old.version if old else 0)
 
 
-def _unresolved(found: Wanted, before: State, after: State) -> Iterator[Broken]:
-    """Yield the edges that stand, or stood when they were undone to, and would lack an end."""
-    for link in after.links.values():
-        _, wanted = found.links.get(link.id, (None, None))
-        meant = wanted or before.links.get(link.id)
-        if meant and meant.stands and not link.stands:
-            missing = [end for end in (link.from_id, link.to_id) if not after.exists(end)]
-            yield Broken(meant, f"{' and '.join(missing)} would not exist")
-
-
-def _misfits(before: State, after: State, schema: Schema, turned: AbstractSet[str], since: int) -> Iterator[Broken]:
-    """Yield the edges, newer than what is undone, that would not fit the types that come back."""
-    for link in after.links.values():
-        ends = (link.from_id, link.to_id)
-        if not link.stands or turned.isdisjoint(ends):
-            continue
-        others = [before.nodes[end].version for end in ends if end in before.nodes and end not in turned]
-        is_newer = max(link.version, *others, 0) > since
-        types = _types(after, link)
-        if is_newer and not schema.fits(link.type, *types) and schema.fits(link.type, *_types(before, link)):
-            yield Broken(link, f"`{link.type}` does not lead from {types[0]} to {types[1]}")
-
-
-def _types(state: State, link: Link) -> tuple[str, str]:
-    def type_of(end: str) -> str:
-        node = state.nodes.get(end)
-        return node.type if node else LINK if is_link_id(end) else ""
-
-    return type_of(link.from_id), type_of(link.to_id)
-
-
 def refuse(seqs: Sequence[int], found: Wanted, broken: Sequence[Broken]) -> None:
     """Refuse the undo if anything stands against it. Raises: ``RevertConflict`` with all of it."""
-    problems = [_problem(found, conflict) for conflict in found.conflicts]
-    problems += [
-        Problem(
-            edge_words(one.link),
-            "broken_edge",
-            f"The edge {edge_words(one.link)}, last changed by record {one.link.version}, would be broken: {one.why}.",
-            "Remove the edge first, or use --force to leave it as it is.",
-            one.link.statements[0].src,
-        )
-        for one in broken
-    ]
+    problems = [*(_problem(found, one) for one in found.conflicts), *map(_broken_problem, broken)]
     if not problems:
         return
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    records = ", ".join(map(str, seqs))
+    others = len(problems) - 1
+    more = f" {others} more {'problem is' if others == 1 else 'problems are'} listed." if others else ""
+    what = f"Record {seqs[0]}" if len(seqs) == 1 else f"Records {', '.join(map(str, sorted(seqs)))}"
     raise RevertConflict(
-        f"What {records} did cannot be undone: {problems[0].message}{more} Nothing was written.",
+        f"{what} cannot be undone: {problems[0].message}{more} Nothing was written.",
+        hint=_remedy(seqs, found.conflicts, broken),
         details=problems[: limits.MAX_PROBLEMS],
         data={"conflicts": [_conflict_json(found, one) for one in found.conflicts[: limits.MAX_PROBLEMS]]},
     )
+
+
+def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], broken: Sequence[Broken]) -> str:
+    """Return what to do about all of it at once, so that no advice fails on the next problem."""
+    if not conflicts:
+        return "Remove the edge first, or use --force to leave it as it is."
+    later = {one.seq for one in conflicts}
+    together = sorted({*seqs, *later}, reverse=True)
+    named = f"`kb revert {' '.join(map(str, together))}`" if len(together) <= _SHOWN_SEQS else "Reverting them all"
+    edges = " Edges that would be broken are to be removed first, or --force leaves them." if broken else ""
+    return f"{named} undoes the later changes as well; --force takes the old values over them.{edges}"
 
 
 def _problem(found: Wanted, conflict: Conflict) -> Problem:
@@ -178,8 +138,16 @@ def _problem(found: Wanted, conflict: Conflict) -> Problem:
         "deleted": f"Record {seq} removed {words}.",
         "updated": f"Record {seq} changed {field} from {_short(conflict.before)} to {_short(conflict.after)}.",
     }[conflict.change]
-    hint = f"Revert record {seq} first, or use --force to take the old values all the same."
+    hint = f"Revert record {seq} as well, or use --force to take the old values all the same."
     return Problem(f"{words}.{conflict.field}".rstrip("."), "later_change", message, hint, conflict.source)
+
+
+def _broken_problem(one: Broken) -> Problem:
+    words = edge_words(one.link)
+    changed = f", last changed by record {one.seq}," if one.seq else ""
+    message = f"The edge {words}{changed} would be broken: {one.why}."
+    hint = "Remove the edge first, or use --force to leave it as it is."
+    return Problem(words, "broken_edge", message, hint, one.link.statements[0].src)
 
 
 def _conflict_json(found: Wanted, conflict: Conflict) -> dict[str, Any]:

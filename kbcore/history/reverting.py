@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kbcore import inverse
+from kbcore.history.moves import followed, renamed
 from kbcore.history.planned import Wanted
 from kbcore.history.undone import Conflict, Undone, undone_link, undone_node
 from kbcore.model import Link, Node, SourceFile
@@ -61,8 +62,11 @@ def _undone(
     wanted: dict[str, E | None] = {key: now.get(key) for key in keys}
     for seq, part in changes.items():
         for change in part:
-            since = [one for one in later.get(change.key, ()) if one.seq > seq and one.seq not in changes]
-            undone = undo(change, wanted[change.key], since)
+            names, since = followed(
+                [one for one in later.get(change.key, ()) if one.seq > seq and one.seq not in changes]
+            )
+            told = Change(change.key, renamed(change.before, names), renamed(change.after, names))
+            undone = undo(told, wanted[change.key], since)
             wanted[change.key] = undone.wanted
             conflicts |= {(one.seq, one.key, one.field): one for one in undone.conflicts}
     return {key: (now.get(key), wanted[key]) for key in keys}

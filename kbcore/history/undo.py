@@ -5,22 +5,23 @@ Nothing is erased: the inverse is planned from the view's history and committed 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from kbcore import limits
 from kbcore.answers import Outcome
+from kbcore.changeset import digest_of
 from kbcore.errors import InvalidQuery, NotFound
-from kbcore.history.log import check_record
 from kbcore.history.planned import Wanted, operations, refuse, sentences
+from kbcore.history.reach import check_record, check_state, first_record
 from kbcore.history.reverting import reverted
 from kbcore.needs import needs
 from kbcore.schema import Schema
 from kbcore.state import Stamp, apply
 from kbcore.store import Author, Draft, Planner, Request
-from kbcore.view.past import changes_between, check_reach
+from kbcore.view.past import changes_between
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
 
@@ -51,10 +52,11 @@ def revert(
     ordered = sorted(set(seqs), reverse=True)
     if not ordered:
         raise InvalidQuery("No record is named.", hint="Name the seq of each record to revert; see `kb log`.")
-    asked = ["revert", ordered, options.force]
+    members = {"seqs": ordered, "force": options.force}
     message = options.message or f"revert {', '.join(map(str, ordered))}"
     plan = revert_planner(ordered, workspace.schema, force=options.force)
-    return _commit(workspace, branch, author, _request(asked, message, options), plan, follows_head=follows_head)
+    request = _request("revert", members, message, options)
+    return _commit(workspace, branch, author, request, plan, follows_head=follows_head)
 
 
 def rollback(
@@ -71,15 +73,14 @@ def rollback(
     Raises: ``NotFound`` for a seq that is not there yet; ``HistoryPruned``; what ``BranchStore.commit`` raises.
     """
     message = options.message or f"rollback to {to_seq}"
-    request = _request(["rollback", to_seq], message, options)
+    request = _request("rollback", {"to": to_seq}, message, options)
     return _commit(workspace, branch, author, request, rollback_planner(to_seq), follows_head=follows_head)
 
 
-def _request(asked: Sequence[object], message: str, options: UndoOptions) -> Request:
-    content = msgspec.json.encode([*asked, options.message])
+def _request(asked: str, members: Mapping[str, Any], message: str, options: UndoOptions) -> Request:
     return Request(
         changeset_id=options.changeset_id,
-        digest=hashlib.sha256(content).hexdigest(),
+        digest=digest_of(asked, {**members, "message": options.message}),
         message=message,
         dry_run=options.dry_run,
         limit_bytes=limits.MAX_RECORD_BYTES,
@@ -90,6 +91,7 @@ def _commit(
     workspace: Workspace, branch: str, author: Author, request: Request, plan: Planner, *, follows_head: bool
 ) -> Outcome:
     guard = workspace.guard(branch) if follows_head else None
+    request = msgspec.structs.replace(request, lock_wait_s=workspace.config.lock_wait_s)
     return workspace.store(branch).commit(author, request, plan, guard=guard, branch=branch)
 
 
@@ -113,8 +115,9 @@ def rollback_planner(to_seq: int) -> Planner:
 
     def plan(view: View, stamp: Stamp) -> Draft:
         if not 0 <= to_seq <= view.seq:
-            raise NotFound(f"There is no seq {to_seq} to go back to.", hint=f"Give a seq from 0 to {view.seq}.")
-        check_reach(view, to_seq)
+            hint = f"Give a seq from {first_record(view) - 1} to {view.seq}."
+            raise NotFound(f"There is no seq {to_seq} to go back to.", hint=hint)
+        check_state(view, to_seq)
         changes = changes_between(view, to_seq, view.seq)
         found = Wanted(
             nodes={change.key: (change.after, change.before) for change in changes.nodes},

@@ -1,7 +1,7 @@
 """What undoing one change comes to, unit by unit, and which later changes stand against it. Pure.
 
-Only what the record changed is put back, and only where it differs from what stood before; what others changed
-since is theirs, and is a conflict where it is the same unit.
+Only what the record changed is put back, the value and who states it each by itself; what others changed since is
+theirs, and is a conflict where it is the same value. A change of nothing but who states it is none.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ def undone_node(
     ``later`` are the changes since by records that are not undone with it. With ``force`` the old values are taken
     all the same; an entity that was removed since comes back as it was before the change.
     """
-    before, units = inverse.node_units(change.before), inverse.node_units(now)
+    before, after, units = map(inverse.node_units, (change.before, change.after, now))
     if change.before is None:
         return Undone(None, _against(later, inverse.node_units, None) if now else ())
-    names = _differing(before, inverse.node_units(change.after))
+    names = _differing(before, after)
     if now is None:
         is_back = change.after is None or force
         removals = _against(later, inverse.node_units, None) if change.after is not None and names else ()
         return Undone(change.before if is_back and (names or change.after is None) else None, removals)
-    todo = {name for name in names if differs(units.get(name), before.get(name))}
-    conflicts = _against(later, inverse.node_units, todo)
     if not names and change.after is not None:
         return Undone(_restamped(change, now))
-    return Undone(inverse.node_from(now, _put_back(units, before, todo)), conflicts)
+    wanted = _put_back(units, before, after, names)
+    conflicts = _against(later, inverse.node_units, _otherwise(units, wanted))
+    return Undone(inverse.node_from(now, wanted), conflicts)
 
 
 def _restamped(change: Change[Node], now: Node) -> Node:
@@ -90,11 +90,12 @@ def undone_link(
         is_gone = change.after is not None and change.before is not None and bool(names)
         removals = _against(later, inverse.link_units, None) if is_gone else ()
         return Undone(change.before if change.after is None or (is_gone and force) else None, removals)
-    todo = {name for name in names if differs(units.get(name), before.get(name))}
+    put_back = _put_back(units, before, after, names)
+    todo = _otherwise(units, put_back)
     withdrawn = {name.removeprefix(SAYS) for name in todo if name.startswith(SAYS) and name not in before}
     lost = {name for name, unit in units.items() if not name.startswith(SAYS) and unit[1] in withdrawn} - _MADE
     conflicts = _against(later, inverse.link_units, todo | lost)
-    wanted = inverse.link_from(now, _put_back(units, before, todo))
+    wanted = inverse.link_from(now, put_back)
     if change.before and change.after and change.before.stands != change.after.stands:
         # The record gave it an end, or took one away.
         wanted = msgspec.structs.replace(wanted, stands=change.before.stands)
@@ -105,13 +106,32 @@ def _differing(one: Units, other: Units) -> set[str]:
     return {name for name in one.keys() | other.keys() if differs(one.get(name), other.get(name))}
 
 
-def _put_back(units: Units, before: Units, names: Iterable[str]) -> Units:
+def _otherwise(one: Units, other: Units) -> set[str]:
+    """Return the units that differ in more than who states a field."""
+
+    def said(unit: Any) -> Any:
+        return unit[:1] if isinstance(unit, tuple) else unit
+
+    return {name for name in one.keys() | other.keys() if differs(said(one.get(name)), said(other.get(name)))}
+
+
+def _put_back(units: Units, before: Units, after: Units, names: Iterable[str]) -> Units:
+    """Return the units as they stand with what the record changed of these as it was before."""
     merged = dict(units)
     for name in names:
+        unit = _unit_back(units.get(name), before.get(name), after.get(name))
         merged.pop(name, None)
-        if name in before:
-            merged[name] = before[name]
+        if unit is not None:
+            merged[name] = unit
     return merged
+
+
+def _unit_back(now: Any, before: Any, after: Any) -> Any:
+    if not (isinstance(before, tuple) and isinstance(after, tuple)):
+        return before
+    if differs(before[0], after[0]):
+        return before if now is None else (before[0], now[1] if before[1] == after[1] else before[1])
+    return None if now is None else (now[0], before[1])
 
 
 def _against(
@@ -121,7 +141,7 @@ def _against(
     found: list[Conflict] = []
     for one in later:
         before, after = units_of(one.before), units_of(one.after)
-        touched = _differing(before, after)
+        touched = _otherwise(before, after)
         if names is not None:
             touched &= names
         change = word(one.before, one.after)

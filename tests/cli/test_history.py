@@ -48,7 +48,8 @@ def test_the_log_is_newest_first_in_the_fixed_shape(kb, told):
         (["--limit", "1"], [3]),
         (["--actor", "tester"], [3, 2, 1]),
         (["--actor", "nobody"], []),
-        (["--source", "cli"], [3, 2, 1]),
+        (["--source", "cli"], [2]),
+        (["--source", "sync"], [3, 1]),
         (["--source", "mcp"], []),
         (["--since", "2001-01-01"], [3, 2, 1]),
         (["--since", "2999-01-01"], []),
@@ -189,13 +190,90 @@ def test_what_a_damage_may_concern_is_refused(kb, told, words):
     assert kb(*words).status == 40
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("query", "--at", "1"), ("query", "--at", "2001-01-01"), ("show", "1"), ("diff", "1", "3"), ("diff", "2", "1")],
-)
-def test_history_that_was_given_up_is_refused(kb, told, words):
+@pytest.fixture
+def pruned(kb, told):
+    """Four records, of which 1 to 3 are pruned."""
     assert kb("compact").status == 0
     assert kb("apply", "-", stdin='{"entities": [{"id": "SCN-1", "status": "done"}]}').status == 0
     assert kb("compact", "--prune-before", "4").out.endswith("Gave up the history before seq 4.\n")
-    assert kb(*words).status == 66
+    return told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("query", "--at", "1"),
+        ("query", "--at", "2001-01-01"),
+        ("show", "1"),
+        ("diff", "1", "3"),
+        ("diff", "2", "1"),
+        ("revert", "3"),
+        ("rollback", "--to", "0"),
+    ],
+)
+def test_history_that_was_given_up_is_refused_in_the_same_words(kb, pruned, words):
+    ran = kb(*words)
+    assert ran.status == 66
+    assert "Records before seq 4 were pruned; " in ran.err
     assert kb("query", "--at", "3").status == 0
+
+
+def test_what_was_given_up_is_told_where_the_rest_is_listed(kb, pruned):
+    note = "Records before seq 4 were pruned.\n"
+    assert kb("log").err == kb("log", "--actor", "tester").err == kb("log", "SCN-1").err == note
+    assert kb("log", "REQ-1").err == f"No record matches.\n{note}"
+    assert kb("show", "REQ-1").out.endswith(f"\n\n{note}")
+    assert kb("show", "SCN-1").out.endswith(f"1 updated\n{note}")
+    for words in (("log",), ("show", "REQ-1")):
+        assert kb(*words, "--json").json["pruned_before"] == 4
+    assert kb("log", "GONE").status == kb("show", "GONE").status == 64
+
+
+def test_what_lies_before_the_first_record_is_not_told_of_the_whole_branch(kb, told):
+    assert kb("query", "--at", "0").err == "Seq 0 is before the first record; nothing stood then.\n"
+    assert kb("query", "--at", "2001-01-01").err == "That time is before the first record; nothing stood then.\n"
+    assert kb("query", "--at", "2999-01-01").status == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message", "hint"),
+    [
+        (("show", "nope"), 64, "No entity 'nope' was ever in this branch.", "list what there is"),
+        (("show", "REQ-7"), 64, "No entity 'REQ-7' was ever in this branch.", "Did you mean 'REQ-1'?"),
+        (("show", "0"), 64, "There is no record 0.", "The records are 1 to 3; see `kb log`."),
+        (("show", "99999"), 64, "There is no record 99999.", "The records are 1 to 3"),
+        (("show", ""), 64, "No entity '' was ever in this branch.", "list what there is"),
+        (("log", "REQ-7"), 64, "No entity 'REQ-7' was ever in this branch.", "Did you mean 'REQ-1'?"),
+        (("log", ""), 2, "The id is empty.", "Leave it out"),
+        (("log", "--limit", "0"), 2, "The limit must be 1 or more.", "Leave --limit out"),
+        (("log", "--since", "soon"), 2, "'soon' is no time.", "2026-01-31"),
+        (("diff", "5", "3"), 2, "There is no record 5 yet.", "The head is at seq 3."),
+        (("diff", "9" * 30), 2, "is neither a seq nor a time.", "Give a seq from 0 to 3"),
+        (("diff", "2999-01-01"), 2, "'2999-01-01' is yet to come.", "The head is at seq 3"),
+        (("revert", "0"), 64, "There is no record 0.", "The records are 1 to 3"),
+        (("rollback", "--to", "9"), 64, "There is no seq 9 to go back to.", "Give a seq from 0 to 3."),
+    ],
+)
+def test_wrong_input_is_answered_with_one_line_and_what_to_do(kb, told, words, status, message, hint):
+    ran = kb(*words)
+    assert (ran.status, ran.out) == (status, "")
+    line, remedy = ran.err.splitlines()
+    assert line.startswith("error: ")
+    assert message in line
+    assert remedy.startswith("hint: ")
+    assert hint in remedy
+
+
+def test_facts_that_a_bad_file_kept_are_told_on_the_page_of_the_entity(kb, told):
+    write(told, {"docs/requirements/login.md": LOGIN.replace("title: Log in", "title: [Log in")})
+    kb("sync")
+    assert "\n  kept from the last good reading of docs/requirements/login.md\n" in kb("show", "REQ-1").out
+    assert kb("show", "REQ-1", "--json").json["entity"]["stale"] is True
+    assert "kept from" not in kb("show", "REQ-2").out
+    assert "stale" not in kb("show", "REQ-2", "--json").json["entity"]
+
+
+def test_an_entity_with_a_long_history_names_the_command_that_lists_the_rest(kb, told):
+    for number in range(21):
+        kb("apply", "-", stdin=json.dumps({"entities": [{"id": "SCN-1", "title": str(number)}]}))
+    assert "… and 2 more; `kb log SCN-1` lists them\n" in kb("show", "SCN-1").out

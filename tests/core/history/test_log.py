@@ -8,7 +8,7 @@ import pytest
 
 from kbcore import branches
 from kbcore.errors import InvalidQuery, NotFound
-from kbcore.history.log import log, record_json
+from kbcore.history.log import log, missing, record_json
 from kbcore.ids import link_id
 from kbcore.store import Author
 from tests.support.project import Project, req
@@ -70,6 +70,18 @@ def test_the_log_of_an_id_that_never_was_names_the_nearest(told: Project) -> Non
     with pytest.raises(NotFound, match="REQ-10") as missing:
         log(told.view(), id="REQ-10")
     assert "REQ-100" in missing.value.hint
+
+
+def test_an_id_that_names_no_entity_now_is_told_for_what_it_is(told: Project) -> None:
+    assert missing(told.view(), "B").message == "'B' is gone since seq 4."
+    assert "kb show 4" in missing(told.view(), "B").hint
+    told.sync({"docs/requirements/d.md": req("D", depends_on="E")})
+    waiting = missing(told.view(), "E")
+    assert waiting.message == "There is no entity 'E'; an edge waits for it: D depends_on E."
+    assert "`kb log E`" in waiting.hint
+    assert seqs(told, id="E") == [6]
+    edge_id = link_id("depends_on", "", "D", "E")
+    assert missing(told.view(), edge_id).message == f"{edge_id!r} is an edge, not an entity."
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,18 @@ def test_a_time_means_the_last_record_written_by_then_even_when_the_clock_went_b
     assert seq_at(view, times[3]) == seq_at(view, times[2]) == seq_at(view, "2999-01-01") == 5
 
 
-@pytest.mark.parametrize("text", ["", "-1", "now", "1.5", "2026-13-01", "٣"])
+def test_a_time_that_is_yet_to_come_is_refused_unless_a_record_is_of_it(made: Stored) -> None:
+    view = made.view()
+    now, last = view.rows("select max(written_at) from record where seq = 2")[0][0], view.basis.at
+    assert seq_at(view, last, now=now) == seq_at(view, last, now=last) == 5
+    with pytest.raises(InvalidQuery, match="'2999-01-01' is yet to come") as refused:
+        seq_at(view, "2999-01-01", now=now)
+    assert "seq 5" in refused.value.hint
+    with pytest.raises(InvalidQuery, match="yet to come"):
+        read_at(made.store, "2999-01-01", lambda _, at: at, now=now)
+
+
+@pytest.mark.parametrize("text", ["", "-1", "now", "1.5", "2026-13-01", "٣", "9" * 5000])
 def test_what_is_neither_a_seq_nor_a_time_is_refused_with_an_example(made: Stored, text: str) -> None:
     with pytest.raises(InvalidQuery) as refused:
         seq_at(made.view(), text)

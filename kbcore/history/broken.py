@@ -1,0 +1,86 @@
+"""What the graph would lose by an undo: edges left without an end, or between types that they do not fit.
+
+Only what the undo itself brings counts: an edge that was just as broken before the undone records, or is now, is
+nobody's news.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+
+from kbcore.ids import is_link_id
+from kbcore.model import Link, Node
+from kbcore.schema import LINK, Schema
+from kbcore.state import State
+from kbcore.view.past import LINKS, NODES, Table, later_changes
+from kbcore.view.view import View
+
+E = TypeVar("E", Node, Link)
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """An edge that would not stand, or not fit its ends, and why; ``seq`` last changed it (0: it is not there now)."""
+
+    link: Link
+    why: str
+    seq: int
+
+
+def broken_by(view: View, now: State, after: State, schema: Schema, base_seq: int) -> list[Broken]:
+    """Return the edges that an undo would break.
+
+    ``now`` and ``after`` hold what it touches, before and after it; ``base_seq`` is the last seq before everything
+    that is undone.
+    """
+    suspects = {
+        key: link
+        for key, link in after.links.items()
+        if (fault := _fault(after, key, schema)) and fault != _fault(now, key, schema)
+    }
+    if not suspects:
+        return []
+    ends = {end for link in suspects.values() for end in (link.from_id, link.to_id)}
+    then = State(_stood(view, NODES, ends, base_seq), _stood(view, LINKS, suspects.keys() | ends, base_seq))
+    return [
+        Broken(link, _why(after, link), now.links[key].version if key in now.links else 0)
+        for key, link in suspects.items()
+        if _fault(after, key, schema) != _fault(then, key, schema)
+    ]
+
+
+def _fault(state: State, key: str, schema: Schema) -> str:
+    """Return what is wrong with a link in a state, as a word to compare: "" for nothing, and for no such link."""
+    link = state.links.get(key)
+    if link is None:
+        return ""
+    if not link.stands:
+        return "unresolved"
+    types = _types(state, link)
+    return "" if schema.fits(link.type, *types) else " ".join(("misfit", *types))
+
+
+def _why(state: State, link: Link) -> str:
+    missing = [end for end in (link.from_id, link.to_id) if not state.exists(end)]
+    if missing:
+        return f"{' and '.join(missing)} would not exist"
+    types = _types(state, link)
+    return f"`{link.type}` does not lead from {types[0]} to {types[1]}"
+
+
+def _types(state: State, link: Link) -> tuple[str, str]:
+    def type_of(end: str) -> str:
+        node = state.nodes.get(end)
+        return node.type if node else LINK if is_link_id(end) else ""
+
+    return type_of(link.from_id), type_of(link.to_id)
+
+
+def _stood(view: View, table: Table[E], keys: Iterable[str], seq: int) -> list[E]:
+    """Return these elements as they stood at a seq, as far as they did."""
+    wanted = sorted(keys)
+    later = later_changes(view, table, wanted, seq)
+    stood: list[E] = table.current(view, [key for key in wanted if key not in later])
+    return stood + [changes[0].before for changes in later.values() if changes[0].before is not None]
