@@ -12,7 +12,8 @@ import typer
 from typer.core import TyperArgument, TyperOption
 
 from kbcli.context import Session
-from kbcore.suggest import did_you_mean
+from kbcore.suggest import nearest
+from kbcore.visible import in_quotes
 
 Parameter = TyperOption | TyperArgument
 
@@ -142,10 +143,10 @@ class _Plain:
             return self._number(value, param, ctx)
         for word in [value] if isinstance(value, str) else value if isinstance(value, tuple) else ():
             if self._choices and word not in self._choices:
-                hint = did_you_mean(str(word), self._choices)
-                raise typer.BadParameter(
-                    f"{word!r} is none of {', '.join(self._choices)}. {hint}", ctx=ctx, param=param
-                )
+                near = nearest(str(word), self._choices)
+                hint = f" Did you mean {near!r}?" if near else ""
+                message = f"{in_quotes(str(word))} is none of {', '.join(self._choices)}.{hint}"
+                raise typer.BadParameter(message, ctx=ctx, param=param)
         if isinstance(value, tuple | list) and self._is_list_of_numbers(param):
             return tuple(self._number(word, param, ctx) for word in value)
         return value
@@ -157,5 +158,5 @@ class _Plain:
     def _number(word: Any, param: Parameter, ctx: Any) -> int:
         text = str(word)
         if not text.removeprefix("-").isdecimal() or len(text) > _MAX_DIGITS:
-            raise typer.BadParameter(f"{text!r} is not a whole number.", ctx=ctx, param=param)
+            raise typer.BadParameter(f"{in_quotes(text)} is not a whole number.", ctx=ctx, param=param)
         return int(text)

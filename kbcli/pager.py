@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shlex
 import shutil
+import subprocess
 from collections.abc import Mapping
 from typing import Final
 
-_DEFAULTS: Final = 'LESS="${LESS-FRX}" LV="${LV--c}"; export LESS LV; '
-"""What git sets for a pager: colours pass, and a short text is shown without waiting for a key."""
+_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
+"""What git sets for a pager, where the reader does not: colours pass, and a short text is shown without waiting for a
+key."""
 
 
 def show(text: str, env: Mapping[str, str]) -> bool:
     """Show text in the pager and return True; return False when the reader wants none, or there is none."""
     program = next((env[name] for name in ("GIT_PAGER", "PAGER") if name in env), "less").strip()
-    if program in {"", "cat"} or not _exists(program):
+    if program in {"", "cat"} or not _exists(program, env):
         return False
-    # A reader who has seen enough breaks the pipe.
     # By way of the shell, as git runs it: PAGER may hold options and pipes.
-    with contextlib.suppress(BrokenPipeError), os.popen(_DEFAULTS + program, "w") as pipe:  # noqa: S605 - the user's own
-        pipe.write(text)
+    with subprocess.Popen(["sh", "-c", program], stdin=subprocess.PIPE, env={**_DEFAULTS, **env}) as pager:  # noqa: S607 - found on PATH, as git finds it
+        pager.communicate(text.encode("utf-8", "backslashreplace"))  # a reader who has seen enough may break the pipe
     return True
 
 
-def _exists(program: str) -> bool:
+def _exists(program: str, env: Mapping[str, str]) -> bool:
     try:
         words = shlex.split(program)
     except ValueError:
         return True
-    return bool(words) and ("=" in words[0] or shutil.which(words[0]) is not None)
+    return bool(words) and ("=" in words[0] or shutil.which(words[0], path=env.get("PATH")) is not None)

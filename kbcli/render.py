@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
-import re
 import select
 import shutil
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TextIO
+
+from kbcore.visible import json_text
 
 Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
 
@@ -27,15 +27,6 @@ _CODES: Final[Mapping[Style, str]] = {
     "yellow": "33",
     "cyan": "36",
 }
-_UNSAFE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U000e0000-\U000e007f]"
-)
-"""Control characters, ANSI's among them; marks of text direction; what is not seen; half of a surrogate pair. Joiners
-stay: Persian and emoji are written with them."""
-
-_UNSAFE_IN_JSON: Final = re.compile(_UNSAFE.pattern.replace("\x00-\x1f", "", 1))
-_NAMED: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _FLUSH_CHARS: Final = 64 * 1024
 _WAIT_S: Final = 1.0
 
@@ -46,36 +37,6 @@ class OutputClosed(Exception):
 
 class OutputFailed(Exception):
     """Standard output takes no more, for the reason in the message."""
-
-
-def visible(text: str) -> str:
-    r"""Return text on one line that a terminal only shows: an escape character becomes ``\x1b``."""
-    return _UNSAFE.sub(_escaped, text)
-
-
-def visible_lines(text: str) -> str:
-    """Return text as ``visible`` does, its line breaks and tabs left as they are."""
-    return _UNSAFE.sub(lambda found: found[0] if found[0] in "\n\t" else _escaped(found), text)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    character = found[0]
-    if character in _NAMED:
-        return _NAMED[character]
-    return character.encode("unicode-escape").decode("ascii")
-
-
-def json_text(value: Any, indent: int | None = None) -> str:
-    """Return a value as JSON in which unsafe characters are escaped; valid UTF-8 whatever it holds."""
-    separators = (",", ":") if indent is None else (",", ": ")
-    text = json.dumps(value, ensure_ascii=False, separators=separators, indent=indent, allow_nan=False)
-    return _UNSAFE_IN_JSON.sub(_json_escaped, text)
-
-
-def _json_escaped(found: re.Match[str]) -> str:
-    if found[0] == "\n":  # only layout: within a string it is escaped already
-        return "\n"
-    return json.dumps(found[0])[1:-1]
 
 
 def width_of(text: str) -> int:

@@ -10,6 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from kbcli.options import GLOBAL, global_options, is_global, make_plain
 from kbcore import __version__
+from kbcore.visible import in_quotes
 
 
 class Listed(NamedTuple):
@@ -112,7 +113,9 @@ class Root(Group):
             from kbcore.suggest import nearest
 
             near = nearest(args[0], self.list_commands(ctx))
-            ctx.fail(f"There is no command {args[0]!r}." + (f" Did you mean {near!r}?" if near else ""))
+            ctx.fail(
+                f"There is no command {in_quotes(args[0])}." + (f" Did you mean {in_quotes(near)}?" if near else "")
+            )
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

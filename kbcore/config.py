@@ -1,19 +1,22 @@
 """The settings of a project, ``.kb/config.json``: read from its text, complete with KB's defaults. Pure.
 
-Every key is optional; a key, a type or a value that KB does not know is refused, all of them at once.
+Every key is optional; a key, a name or a value that KB does not know is refused, all of them at once. What is KB's own
+is known here; for other names, and only then, the project's own files and packages are asked.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Literal, cast
 
 import msgspec
 
 from kbcore import limits
-from kbcore.errors import Problem
+from kbcore.errors import InvalidConfig, Problem
+from kbcore.extract import settings as extractor_settings
 from kbcore.ids import check_branch_name
+from kbcore.schema import CORE, Schema
 from kbcore.shape import Spot, read_json, refuse
 from kbcore.suggest import did_you_mean
 
@@ -56,28 +59,127 @@ _LINE_CHARS: Final = 80
 _KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
 
 
-def parse_config(text: str, path: str, rules: Collection[str] = (), extractors: Collection[str] = ()) -> Config:
-    """Return the settings in a text that was read from ``path``, as messages shall name it.
+class Known(msgspec.Struct, frozen=True):
+    """Where to ask for names that are not KB's own; each is called only when the settings hold such a name.
 
-    Where ``rules`` or ``extractors`` are given, names that are not among them are refused.
+    Each may raise ``InvalidConfig``: then its problems are told with those of the settings.
+    """
+
+    rules: Callable[[], Collection[str]]
+    """The rules of the project."""
+    extractors: Callable[[], Collection[str]]
+    """All extractors, those of other packages included."""
+    entity_types: Callable[[], Collection[str]]
+    """All entity types of the schema in force."""
+
+
+def known_to(texts_of_rules: Callable[[], Mapping[str, str]], schema: Callable[[], Schema]) -> Known:
+    """Return where to ask in a project: its rules files, by path, its installed packages, and its schema."""
+
+    def rules() -> list[str]:
+        from kbcore.rules import load_rules  # noqa: PLC0415 - only settings that name such a rule pay for it
+
+        return [rule.id for rule in load_rules(texts_of_rules())]
+
+    def extractors() -> Collection[str]:
+        from kbcore.extract import registry  # noqa: PLC0415 - only settings that name such an extractor pay for it
+
+        return registry.names()
+
+    return Known(rules, extractors, lambda: schema().entities)
+
+
+class _Doubt(msgspec.Struct, frozen=True):
+    """A name that is not KB's own, and its place."""
+
+    what: Literal["rule", "extractor", "entity type"]
+    name: str
+    spot: Spot
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What a text says: the settings, what is wrong with them, and the names that ``settle`` has to ask for."""
+
+    config: Config
+    problems: tuple[Problem, ...] = ()
+    doubts: tuple[_Doubt, ...] = ()
+
+
+def parse_config(text: str, path: str) -> Config:
+    """Return the settings in a text, whatever names of rules, extractors and types that are not KB's own it holds.
+
+    Raises:
+        InvalidConfig: as ``settle``.
+    """
+    return settle(read_config(text, path))
+
+
+def read_config(text: str, path: str) -> Reading:
+    """Return what a text says that was read from ``path``, as messages shall name it. The same text reads the same."""
+    problems: list[Problem] = []
+    doubts: list[_Doubt] = []
+    root = read_json(text, path, problems)
+    found = root.known_members(_KEYS, "setting") if root else {}
+    extractors = _extractors(found.get("extractors"), doubts)
+    config = Config(
+        default_branch=_branch(found.get("defaultBranch")),
+        extractors={name: members for name, members in extractors.items() if members is not None},
+        switched_off=tuple(sorted(name for name, members in extractors.items() if members is None)),
+        rules=_rules(found.get("rules"), doubts),
+        lock_wait_s=_seconds(found.get("lockWaitSeconds"), DEFAULT.lock_wait_s, MAX_LOCK_WAIT_S),
+        kip=_kip(found.get("kip")),
+    )
+    return Reading(config, tuple(problems), tuple(doubts))
+
+
+def settle(reading: Reading, known: Known | None = None) -> Config:
+    """Return the settings, once nothing is wrong with them; without ``known``, names in doubt pass.
 
     Raises:
         InvalidConfig: with every problem, each with file, line and JSON path.
     """
-    problems: list[Problem] = []
-    root = read_json(text, path, problems)
-    found = root.known_members(_KEYS, "setting") if root else {}
-    settings = _extractors(found.get("extractors"), extractors)
-    config = Config(
-        default_branch=_branch(found.get("defaultBranch")),
-        extractors={name: members for name, members in settings.items() if members is not None},
-        switched_off=tuple(sorted(name for name, members in settings.items() if members is None)),
-        rules=_rules(found.get("rules"), rules),
-        lock_wait_s=_seconds(found.get("lockWaitSeconds"), DEFAULT.lock_wait_s, MAX_LOCK_WAIT_S),
-        kip=_kip(found.get("kip")),
-    )
+    problems = list(reading.problems)
+    if known is not None and reading.doubts:
+        _settle_doubts(reading.doubts, known, problems)
     refuse(problems)
-    return config
+    return reading.config
+
+
+def _settle_doubts(doubts: Collection[_Doubt], known: Known, problems: list[Problem]) -> None:
+    asked = {
+        "rule": ("unknown_rule", known.rules),
+        "extractor": ("unknown_extractor", known.extractors),
+        "entity type": ("unknown_type", known.entity_types),
+    }
+    for what, (code, ask) in asked.items():
+        named = [doubt for doubt in doubts if doubt.what == what]
+        try:
+            names = {*_own_names(what), *ask()} if named else set()
+        except InvalidConfig as error:
+            problems += error.details or [Problem("$", error.code, error.message, error.hint, named[0].spot.source)]
+            continue
+        for doubt in named:
+            if doubt.name not in names:
+                spot = msgspec.structs.replace(doubt.spot, problems=problems)
+                spot.unknown(code, what, doubt.name, names)
+
+
+def _own_names(what: str) -> Collection[str]:
+    """Return the names that are KB's own."""
+    if what == "rule":
+        from kbcore.rules import NAMES  # noqa: PLC0415 - only settings that name rules pay for them
+
+        return NAMES
+    return extractor_settings.BUILT_IN if what == "extractor" else CORE.entities
+
+
+def default_branch_fault(name: str) -> str | None:
+    """Return why git makes no branch of this name, or None when it may."""
+    if name.startswith("-"):
+        return "git takes a name that starts with '-' for an option"
+    if name in {"HEAD", "@"}:
+        return f"git has another meaning for {name!r}"
+    return check_branch_name(name)
 
 
 def default_config_text(default_branch: str | None = None) -> str:
@@ -126,7 +228,7 @@ def _branch(spot: Spot | None) -> str | None:
     if not isinstance(spot.value, str):
         spot.must_be("the name of a branch, or null", "With null, origin's HEAD decides, else `main`.")
         return None
-    reason = check_branch_name(spot.value)
+    reason = default_branch_fault(spot.value)
     if reason:
         spot.wrong(
             "bad_branch",
@@ -136,27 +238,30 @@ def _branch(spot: Spot | None) -> str | None:
     return spot.value
 
 
-def _extractors(spot: Spot | None, known: Collection[str]) -> dict[str, dict[str, Any] | None]:
+def _extractors(spot: Spot | None, doubts: list[_Doubt]) -> dict[str, dict[str, Any] | None]:
     """Return what is said to each extractor; None to one that is switched off."""
     found: dict[str, dict[str, Any] | None] = {}
     for name, settings in spot.members().items() if spot else ():
-        if known and name not in known:
-            settings.unknown("unknown_extractor", "extractor", name, known)
-        elif settings.value is False:
+        is_own = name in extractor_settings.BUILT_IN
+        if not is_own:
+            doubts.append(_Doubt("extractor", name, settings))
+        if settings.value is False:
             found[name] = None
         elif not isinstance(settings.value, dict):
             settings.must_be("an object with its settings, or false to switch it off")
         else:
-            found[name] = {key: member.value for key, member in settings.members().items()}
+            found[name] = settings.value
+            types = extractor_settings.check(name, settings) if is_own else []
+            doubts += [_Doubt("entity type", one, place) for one, place in types if one not in CORE.entities]
     return found
 
 
-def _rules(spot: Spot | None, known: Collection[str]) -> dict[str, RuleLevel]:
+def _rules(spot: Spot | None, doubts: list[_Doubt]) -> dict[str, RuleLevel]:
     found: dict[str, RuleLevel] = {}
     for name, level in spot.members().items() if spot else ():
-        if known and name not in known:
-            level.unknown("unknown_rule", "rule", name, known)
-        elif level.value not in RULE_LEVELS:
+        if name not in _own_names("rule"):
+            doubts.append(_Doubt("rule", name, level))
+        if level.value not in RULE_LEVELS:
             hint = did_you_mean(level.value, RULE_LEVELS) if isinstance(level.value, str) else ""
             level.must_be("error, warning or off", hint or 'Write it in quotes, e.g. "warning".')
         else:

@@ -14,13 +14,13 @@ import msgspec
 
 from kbcore import branches, git, limits
 from kbcore.branches import Ensured
-from kbcore.config import default_config_text, parse_config
-from kbcore.errors import InvalidConfig, InvalidQuery
+from kbcore.config import default_branch_fault, default_config_text, parse_config
+from kbcore.errors import InvalidConfig, InvalidQuery, ReadOnlyStore, StorageError
 from kbcore.git import Repository
-from kbcore.ids import check_branch_name
 from kbcore.schema_files import CORE_FILE
 from kbcore.schema_text import core_schema_text
 from kbcore.storage import files
+from kbcore.visible import in_quotes
 from kbcore.workspace import BRANCHES, CACHE, CONFIG, KB, RULES, SCHEMA, Machine, StorePool, Workspace
 
 IGNORE: Final = ".gitignore"
@@ -90,12 +90,11 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
     Raises: ``InvalidQuery`` for a name that cannot be a branch, or that an existing configuration contradicts;
     ``InvalidConfig``; ``StorageError`` and its kin when something cannot be written.
     """
-    reason = check_branch_name(default_branch) if default_branch is not None else None
-    if reason:
-        raise InvalidQuery(f"{default_branch!r} cannot be the default branch: {reason}.")
+    if default_branch is not None and (reason := default_branch_fault(default_branch)):
+        raise InvalidQuery(f"{in_quotes(default_branch)} cannot be the default branch: {reason}.")
     workspace = Workspace(repo, machine, pool)
     layout = _Layout(machine, repo.kb_root)
-    layout.folder(workspace.kb_dir)
+    _make_own_folder(layout, workspace.kb_dir)
     settings = workspace.settings_dir
     _write_config(layout, workspace, default_branch)
     for folder in (settings / SCHEMA, settings / RULES):
@@ -109,6 +108,20 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
     ensured = branches.ensure(fresh, fresh.default_branch)
     made = layout.made
     return Laid(fresh, tuple(made["created"]), tuple(made["updated"]), tuple(made["kept"]), ensured)
+
+
+def _make_own_folder(layout: _Layout, kb_dir: Path) -> None:
+    """Make the folder that everything else is in; where that fails, there is no KB yet that a hint could speak of."""
+    try:
+        layout.folder(kb_dir)
+    except ReadOnlyStore as error:
+        hint = f"Run `kb init` as a user who may write in {kb_dir.parent}; nothing was made."
+        raise ReadOnlyStore(error.message, hint=hint) from error
+    except StorageError as error:
+        if error.hint != StorageError.default_hint:
+            raise
+        hint = f"KB keeps everything in a folder {kb_dir.name}: move away what has this name."
+        raise StorageError(error.message, hint=hint) from error
 
 
 def _write_config(layout: _Layout, workspace: Workspace, default_branch: str | None) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 from kbcore import limits
 from kbcore.extract.facts import FileProblem
 from kbcore.extract.tree import Tree, duplicate_key
+from kbcore.visible import in_quotes
 
 _SPACE: Final = re.compile(r"[ \t\n]*")
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/|#[^\n]*", re.DOTALL)
@@ -212,7 +213,9 @@ class _Reader:
         else:
             self.stop(f"{self.text[self.at]!a} begins no key", 'Keys stand in double quotes: {"key": 1}.')
         if self.next() != ":":
-            self.stop(f"there is no `:` after the key {key[:_MAX_DIGITS]!r}", "Write `:` between key and value.")
+            self.stop(
+                f"there is no `:` after the key {in_quotes(key[:_MAX_DIGITS])}", "Write `:` between key and value."
+            )
         self.at += 1
         self.next()
         return key

@@ -1,27 +1,26 @@
-"""The house rules that a machine can hold: who may import what, and how large a module may grow."""
+"""The house rules that a machine can hold: who may import and open what, and how large things may grow."""
 
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("kbcore", "kbcli", "kbmcp")
-MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-
-
-def place(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
-
-
-CORE = [path for path in MODULES if place(path).startswith("kbcore/") and place(path) != "kbcore/clock.py"]
 MAX_LINES = 300
+MAX_FUNCTION_LINES = 50
+MAX_PARAMETERS = 5
 
 # The tiers of kbcore, lowest first: a module imports its own tier and those before it.
 _TIERS = """
-errors ids limits clock collector suggest model values record schema changeset reader
+errors ids limits clock collector suggest visible model values record schema changeset reader
 
 state needs bare planning validate query cursor rules extract inverse canonical strictjson shape
 view.tables view.fold view.tail
@@ -31,34 +30,91 @@ storage view viewcache replay git config schema_files schema_members schema_text
 answers branchview checks store workspace branches writes sync history upkeep init watch locate
 """
 TIERS = [names.split() for names in _TIERS.split("\n\n")]
-# A module that only these may import, wherever in the tree.
+
+# Every foreign package, and every module of Python's own that reaches beyond the process, with the places that may
+# import it; an empty place is everywhere.
 CONFINED: dict[str, tuple[str, ...]] = {
+    "msgspec": ("",),
     "duckdb": ("kbcore/view/",),
+    "yaml": ("kbcore/extract/", "kbcore/shape.py", "kbcli/yamlchanges.py"),
+    "gherkin": ("kbcore/extract/gherkin.py",),
     "watchfiles": ("kbcore/watch.py",),
     "pydantic": ("kbmcp/wire.py",),
-    "subprocess": ("kbcore/git/commands.py", "kbcli/commands/demo.py"),
-    "time": ("kbcore/clock.py",),
     "mcp": ("kbmcp/",),
     "mcp_types": ("kbmcp/",),
+    "anyio": ("kbmcp/",),
     "typer": ("kbcli/",),
-    "rich": ("kbcli/",),
+    "subprocess": ("kbcore/git/commands.py", "kbcli/commands/demo.py", "kbcli/pager.py"),
+    "importlib": ("kbcli/tree.py", "kbcli/commands/demo.py", "kbcore/extract/registry.py"),
+    "urllib": ("kbcore/extract/links.py",),
+    "time": ("kbcore/clock.py",),
+    "fcntl": ("kbcore/storage/fs.py",),
+    "shutil": ("kbcore/git/commands.py", "kbcli/"),
+    "tempfile": ("kbcore/view/database.py", "kbcli/exits.py", "kbcli/commands/demo.py"),
+    **dict.fromkeys(("socket", "pty", "ctypes", "multiprocessing", "http", "ftplib", "smtplib"), ()),
 }
+# What starts another program, past `subprocess`.
+STARTING = re.compile(r"os\.(?:popen|system|startfile|fork\w*|spawn\w+|exec\w+|posix_spawn\w*)")
+# What opens, lists or changes files. Whatever a store holds is reached through an `Fs`, whose names are the receivers.
+_TOUCHING = """
+open fdopen read_text read_bytes write_text write_bytes unlink remove mkdir makedirs rmdir removedirs rename renames
+touch truncate iterdir glob rglob walk fwalk scandir listdir symlink_to hardlink_to symlink link chmod
+"""
+TOUCHING = frozenset(_TOUCHING.split())
+FS_NAMES = frozenset({"fs", "_fs", "files"})
+OPENERS = {
+    "kbcore/storage/fs.py": "it is the file system layer",
+    "kbcore/git/": "git's own files",
+    "kbcore/sync/": "the documents of the worktree",
+    "kbcore/workspace.py": "the settings of the project",
+    "kbcore/upkeep/mounts.py": "the mount table of the machine",
+    "kbcli/hooks/files.py": "git's hooks",
+    "kbcli/changefile.py": "the file that a command is asked to read",
+    "kbcli/exits.py": "reports of bugs",
+    "kbcli/diagnosis.py": "reports of bugs",
+    "kbcli/app.py": "the null device",
+    "kbmcp/server.py": "the null device",
+    "kbcli/commands/demo.py": "the example project",
+}
+# Receivers whose methods have such a name and touch no file.
+OTHER_RECEIVERS = frozenset({"self._cache", "service", "pipes", "session", "scan"})
+READING_SURROUNDINGS = ("os.environ", "os.getenv", "sys.argv", "datetime.now", "datetime.utcnow", "date.today")
 
 
-def imports_of(path: Path) -> set[str]:
-    """Return the full names of every module that a file imports, wherever the import stands."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+class Module(NamedTuple):
+    """One module: its place below the root, its dotted name, its text and its tree."""
+
+    place: str
+    name: str
+    text: str
+    tree: ast.Module
+
+    @property
+    def nodes(self) -> Iterator[ast.AST]:
+        return ast.walk(self.tree)
+
+
+def _read(path: Path) -> Module:
+    place = path.relative_to(ROOT).as_posix()
+    text = path.read_text(encoding="utf-8")
+    return Module(place, place.removesuffix(".py").replace("/", ".").removesuffix(".__init__"), text, ast.parse(text))
+
+
+MODULES = [_read(path) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+IN_CORE = [module for module in MODULES if module.name.split(".")[0] == "kbcore"]
+
+
+def imports_of(module: Module) -> Iterator[tuple[int, str]]:
+    """Yield line and full name of every import, wherever it stands."""
+    for node in module.nodes:
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            found.add(node.module)
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return found
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.lineno, f"{'.' * node.level}{node.module or ''}.{alias.name}") for alias in node.names)
 
 
 def tier_of(name: str) -> int | None:
-    """Return the tier of a dotted module name of kbcore; None for the package itself."""
+    """Return the tier of a dotted name in kbcore."""
     parts = name.split(".")[1:]
     for room in (".".join(parts[:2]), ".".join(parts[:1])):
         for number, names in enumerate(TIERS):
@@ -67,63 +123,196 @@ def tier_of(name: str) -> int | None:
     return None
 
 
-def core_rooms() -> set[str]:
-    return {
-        path.stem if path.suffix == ".py" else path.name
-        for path in (ROOT / "kbcore").iterdir()
-        if (path.suffix == ".py" and path.stem != "__init__") or (path / "__init__.py").is_file()
-    }
+def calls_of(module: Module) -> Iterator[tuple[int, str]]:
+    """Yield line and name of everything that is called by name, such as ``path.open`` or ``print``."""
+    for node in module.nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            yield node.lineno, ast.unparse(node.func)
 
 
-def test_every_room_of_the_core_has_a_tier() -> None:
-    assert core_rooms() <= {name for names in TIERS for name in names}
+def foreign_imports(module: Module) -> Iterator[str]:
+    for line, name in imports_of(module):
+        package = name.split(".")[0]
+        places = CONFINED.get(package)
+        if name.startswith("."):
+            yield f"{line} imports {name} without its full name"
+        elif places is None and package not in {*PACKAGES, *sys.stdlib_module_names}:
+            yield f"{line} imports {name}: give {package} its places in this file"
+        elif places is not None and not module.place.startswith(places or ("nowhere",)):
+            yield f"{line} imports {name}, which belongs to {', '.join(places) or 'no place'}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=place)
-def test_imports_go_one_way(path: Path) -> None:
-    name = place(path).removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-    if not name.startswith("kbcore."):
-        return
-    own = tier_of(name)
-    assert own is not None, f"give {name} a tier in this file"
-    for imported in imports_of(path):
-        if not imported.startswith("kbcore."):
+def imports_upwards(module: Module) -> Iterator[str]:
+    own = tier_of(module.name)
+    forbidden = {"kbcore": ("kbcli", "kbmcp"), "kbmcp": ("kbcli",), "kbcli": ()}[module.name.split(".")[0]]
+    if module.name.startswith("kbcore.") and own is None:
+        yield f"1 has no tier: give {module.name} one in this file"
+    for line, name in imports_of(module):
+        if name.split(".")[0] in forbidden:
+            yield f"{line} imports {name} of a front end"
+        if not name.startswith("kbcore.") or name == "kbcore.__version__":
             continue
-        other = tier_of(imported)
-        assert other is None or other <= own, f"{name} (tier {own}) imports {imported} (tier {other})"
+        other = tier_of(name)
+        if other is None:
+            yield f"{line} imports {name}, which has no tier"
+        elif own is not None and other > own:
+            yield f"{line} (tier {own}) imports {name} (tier {other})"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=place)
-def test_the_core_knows_no_front_end(path: Path) -> None:
-    forbidden = {"kbcore": ("kbcli", "kbmcp"), "kbmcp": ("kbcli",), "kbcli": ()}[place(path).split("/")[0]]
-    assert not {name for name in imports_of(path) if name.split(".")[0] in forbidden}
+def starts_programs(module: Module) -> Iterator[str]:
+    for node in module.nodes:
+        if isinstance(node, ast.Attribute) and STARTING.fullmatch(ast.unparse(node)):
+            yield f"{node.lineno} uses {ast.unparse(node)}"
+    for line, name in imports_of(module):
+        if STARTING.fullmatch(name):
+            yield f"{line} imports {name}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=place)
-def test_confined_modules_stay_in_their_rooms(path: Path) -> None:
-    for imported in imports_of(path):
-        rooms = CONFINED.get(imported.split(".")[0])
-        if rooms is not None:
-            assert place(path).startswith(rooms), f"{place(path)} imports {imported}"
+def touches_files(module: Module) -> Iterator[str]:
+    if module.place.startswith(tuple(OPENERS)):
+        return
+    for line, called in calls_of(module):
+        receiver, _, method = called.rpartition(".")
+        is_own = not receiver and method != "open"
+        if method not in TOUCHING or is_own or receiver.split(".")[-1] in FS_NAMES or receiver in OTHER_RECEIVERS:
+            continue
+        yield f"{line} calls {called}: only {', '.join(OPENERS)} do that past `Fs`"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=place)
-def test_modules_stay_small(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+def grows_too_large(module: Module) -> Iterator[str]:
+    lines = module.text.count("\n")
+    if lines > MAX_LINES:
+        yield f"{lines} has more than {MAX_LINES} lines"
+    for node in module.nodes:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        length = (node.end_lineno or node.lineno) - node.lineno + 1
+        if length > MAX_FUNCTION_LINES:
+            yield f"{node.lineno} {node.name} has {length} lines"
+        places = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
+        count = len(places) - (places[:1] in (["self"], ["cls"]))
+        if count > MAX_PARAMETERS and not module.place.startswith(("kbcli/commands/", "kbcli/options.py")):
+            yield f"{node.lineno} {node.name} takes {count} parameters by place"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=place)
-def test_names_say_what_they_hold(path: Path) -> None:
-    assert path.stem not in {"utils", "helpers", "manager", "handler", "processor", "misc", "common"}
+def swallows_bugs(module: Module) -> Iterator[str]:
+    broad = {"", "Exception", "BaseException"}
+    for node in module.nodes:
+        if isinstance(node, ast.ExceptHandler):
+            caught = ast.unparse(node.type) if node.type else ""
+            is_idle = all(isinstance(one, ast.Pass | ast.Continue | ast.Break) for one in node.body)
+            if caught in broad and is_idle:
+                yield f"{node.lineno} swallows whatever is raised"
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
+            suppressed = broad & {ast.unparse(one) for one in node.args}
+            yield from (f"{node.lineno} suppresses {name}" for name in suppressed)
 
 
-@pytest.mark.parametrize("path", CORE, ids=place)
-def test_the_core_prints_nothing_and_reads_no_environment(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id != "print", f"{place(path)}:{node.lineno}"
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            name = f"{node.value.id}.{node.attr}"
-            assert name not in {"os.environ", "os.getenv", "sys.argv", "datetime.now", "date.today"}, (
-                f"{place(path)}:{node.lineno} uses {name}"
-            )
+def lacks_words(module: Module) -> Iterator[str]:
+    if not ast.get_docstring(module.tree):
+        yield "1 has no docstring"
+    for node in [module.tree, *(one for one in module.tree.body if isinstance(one, ast.ClassDef))]:
+        for one in node.body:
+            is_named = isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            if is_named and not one.name.startswith("_") and not _is_private(node) and not ast.get_docstring(one):
+                yield f"{one.lineno} {one.name} has no docstring"
+
+
+def _is_private(node: ast.AST) -> bool:
+    return isinstance(node, ast.ClassDef) and node.name.startswith("_")
+
+
+def speaks_for_itself(module: Module) -> Iterator[str]:
+    if module.place.startswith("kbcore/"):
+        yield from (f"{line} prints" for line, called in calls_of(module) if called == "print")
+
+
+def reads_surroundings(module: Module) -> Iterator[str]:
+    if not module.place.startswith("kbcore/") or module.place == "kbcore/clock.py":
+        return
+    for node in module.nodes:
+        if isinstance(node, ast.Attribute) and ast.unparse(node).endswith(READING_SURROUNDINGS):
+            yield f"{node.lineno} reads {ast.unparse(node)}"
+
+
+def is_misnamed(module: Module) -> Iterator[str]:
+    if module.name.split(".")[-1] in {"utils", "helpers", "manager", "handler", "processor", "misc", "common"}:
+        yield "1 says nothing by its name"
+
+
+RULES: list[Callable[[Module], Iterator[str]]] = [
+    imports_upwards, foreign_imports, starts_programs, touches_files, grows_too_large, swallows_bugs, lacks_words,
+    speaks_for_itself, reads_surroundings, is_misnamed,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_no_module_breaks_a_house_rule(rule: Callable[[Module], Iterator[str]]) -> None:
+    assert [f"{module.place}:{fault}" for module in MODULES for fault in rule(module)] == []
+
+
+BREACHES = {
+    imports_upwards: [("import kbcli.app", "kbcore/x.py"), ("from kbcore import store", "kbcore/state.py")],
+    foreign_imports: [
+        ("import requests", "kbcli/x.py"), ("import duckdb", "kbcore/store.py"), ("import yaml", "kbcore/state.py"),
+        ("from . import x", "kbcli/x.py"), ("import subprocess", "kbmcp/x.py"), ("import socket", "kbcore/git/x.py"),
+    ],
+    starts_programs: [
+        ("os.popen('x')", "kbcli/x.py"), ("from os import system", "kbcli/x.py"), ("os.execv", "kbmcp/x.py"),
+    ],
+    touches_files: [
+        ("open('x')", "kbcore/store.py"), ("path.read_text()", "kbcore/view/x.py"), ("os.open('x', 0)", "kbmcp/x.py"),
+        ("(folder / 'x').unlink()", "kbcli/x.py"), ("os.scandir('x')", "kbcore/storage/head.py"),
+    ],
+    grows_too_large: [
+        ("\n" * 301, "kbcore/x.py"), ("def f():\n" + " x\n" * 50, "kbcore/x.py"),
+        ("def f(self, a, b, c, d, e, f): ...", "kbcore/x.py"),
+    ],
+    swallows_bugs: [
+        ("try: x\nexcept Exception: pass", "kbcli/x.py"), ("try: x\nexcept: pass", "kbcli/x.py"),
+        ("with contextlib.suppress(Exception): x", "kbcli/x.py"),
+    ],
+    lacks_words: [("x = 1", "kbcore/x.py"), ("'''A.'''\ndef f(): ...", "kbcore/x.py")],
+    speaks_for_itself: [("print('x')", "kbcore/x.py")],
+    reads_surroundings: [("os.environ['X']", "kbcore/x.py"), ("datetime.datetime.now()", "kbcore/x.py")],
+    is_misnamed: [("", "kbcore/utils.py")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "place"),
+    [(rule, *breach) for rule, breaches in BREACHES.items() for breach in breaches],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_breach_is_seen(rule: Callable[[Module], Iterator[str]], text: str, place: str) -> None:
+    name = place.removesuffix(".py").replace("/", ".")
+    assert list(rule(Module(place, name, text, ast.parse(text))))
+
+
+def test_every_rule_is_shown_to_see_a_breach() -> None:
+    assert set(BREACHES) == set(RULES)
+
+
+def test_every_tier_and_place_is_that_of_something() -> None:
+    rooms = {name for module in IN_CORE for name in (module.name[7:], module.name[7:].partition(".")[0])}
+    assert {name for names in TIERS for name in names} - rooms <= {"watch"}
+    places = {place for named in (*CONFINED.values(), OPENERS) for place in named}
+    assert {place for place in places if not any(one.place.startswith(place) for one in MODULES)} <= {"kbcore/watch.py"}
+
+
+def tracked() -> list[Path]:
+    """Return the files that git keeps here; those of the packages where this is no repository."""
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    names = done.stdout.split("\0") if done.returncode == 0 else [module.place for module in MODULES]
+    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+
+
+def test_no_tracked_file_names_this_machine_or_a_package_index() -> None:
+    here = "|".join(re.escape(str(path)) for path in {ROOT, Path(sys.prefix), Path.home()} if len(path.parts) > 2)
+    machine = re.compile(rf"(?<![\w.])/(?:home|Users)/(?!you\b)\w|{here or '(?!)'}")
+    index = re.compile(r"--(?:extra-)?index-url|\bindex[-_]url\b|://[\w.-]*(?:pypi|pythonhosted|artifactory|nexus)")
+    found = []
+    for path in tracked():
+        text = path.read_bytes().decode("utf-8", "replace")
+        found += [f"{path.relative_to(ROOT)}: {one[0]}" for one in (*machine.finditer(text), *index.finditer(text))]
+    assert [one for one in found if not one.startswith("tests/test_architecture.py")] == []

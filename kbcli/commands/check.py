@@ -35,7 +35,7 @@ def run(
 
     session = session_of(ctx)
     session.output.is_json = session.output.is_json or format_ == "json"
-    opened = session.open()
+    opened = session.open_to_read()
     with session.output.waiting("Checking"):
         seq, report = opened.store.read(lambda view: (view.seq, run_checks(opened.workspace, view, only=rule or [])))
     if session.output.is_json:
@@ -47,8 +47,8 @@ def run(
 
 
 def _tell(session: Session, where: str, report: Report) -> None:
-    from kbcli.render import visible
     from kbcli.wording import counted, problem_line
+    from kbcore.visible import visible
 
     output = session.output
     output.is_paged = True
@@ -60,8 +60,10 @@ def _tell(session: Session, where: str, report: Report) -> None:
     for run_ in report.rules:
         if run_.status == "not_run":
             output.warn(visible(f"the rule {run_.id} could not run: {run_.reason}"))
-    ran = sum(run_.status == "ran" for run_ in report.rules)
+    runs = [run_.status for run_ in report.rules]
+    how = f"{counted(runs.count('ran'), 'rule')} ran"
+    how += f", {runs.count('not_run')} could not run" if "not_run" in runs else ""
     errors = sum(one.severity == "error" for one in report.violations)
     warnings = len(report.violations) - errors
     found = [counted(errors, "error")] * bool(errors) + [counted(warnings, "warning")] * bool(warnings)
-    output.say(visible(f"{where}: {', '.join(found) or 'no violations'} ({counted(ran, 'rule')} ran)"))
+    output.say(visible(f"{where}: {', '.join(found) or 'no violations'} ({how})"))

@@ -23,8 +23,9 @@ import typer
 
 from kbcli import tour
 from kbcli.options import session_of
-from kbcli.render import Output, visible, visible_lines
+from kbcli.render import Output
 from kbcore.errors import GitUnusable, InvalidQuery
+from kbcore.visible import visible, visible_lines
 
 if TYPE_CHECKING:
     from kbmcp import client

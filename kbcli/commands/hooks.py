@@ -58,8 +58,8 @@ def _place(ctx: typer.Context, hooks_path: str | None) -> tuple[Session, Reposit
 def _tell(session: Session, results: Sequence[HookResult]) -> None:
     import msgspec
 
-    from kbcli.render import visible_lines
     from kbcli.wording import hook_line
+    from kbcore.visible import visible_lines
 
     output = session.output
     if output.is_json:

@@ -72,12 +72,14 @@ def _answer(session: Session, laid: Laid, results: list[HookResult]) -> None:
 
 
 def _tell(session: Session, laid: Laid, results: list[HookResult]) -> None:
-    from kbcli.render import visible, visible_lines
     from kbcli.wording import hook_line
+    from kbcore.visible import visible, visible_lines
+    from kbcore.workspace import KB
 
     output, workspace = session.output, laid.workspace
-    is_new = laid.ensured.is_new or bool(laid.created)
-    output.say(visible(f"{'Set up' if is_new else 'Already set up:'} KB in {workspace.kb_dir}"))
+    is_new = f"{KB}/" in laid.created
+    changed = "Mended" if laid.created else "Updated" if laid.updated or laid.ensured.is_new else "Already set up:"
+    output.say(visible(f"{'Set up' if is_new else changed} KB in {workspace.kb_dir}"))
     for verb, paths in (("created", laid.created), ("updated", laid.updated)):
         for path in paths:
             output.say(visible(f"  {verb} {path}"))
@@ -86,5 +88,7 @@ def _tell(session: Session, laid: Laid, results: list[HookResult]) -> None:
         output.say(hook_line(result))
         if result.remedy:
             output.note(visible_lines(result.remedy))
-    if is_new:
+    if is_new and workspace.repo.has_worktree:
         output.say("Next: `kb sync` takes in the documents; `git add .kb` keeps the settings with the project.")
+    elif is_new:
+        output.say("Next: `kb sync` takes in the documents of a worktree, run there; this repository is bare.")

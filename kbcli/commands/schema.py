@@ -23,6 +23,7 @@ def run(
     from kbcore.errors import NotFound
     from kbcore.schema_text import edge_json, entity_json, schema_json
     from kbcore.suggest import did_you_mean
+    from kbcore.visible import in_quotes
 
     session = session_of(ctx)
     schema = session.workspace.schema
@@ -39,7 +40,7 @@ def run(
         one = {"name": type_, "what": "edge", **edge_json(schema.edges[type_])}
     else:
         hint = did_you_mean(type_, [*schema.entities, *schema.edges])
-        raise NotFound(f"There is no type {type_!r}, neither of entities nor of edges.", hint=hint)
+        raise NotFound(f"There is no type {in_quotes(type_)}, neither of entities nor of edges.", hint=hint)
     if session.output.is_json:
         session.output.document(one)
     else:
@@ -63,7 +64,7 @@ def _tell_all(session: Session, whole: dict[str, Any]) -> None:
 
 
 def _tell_one(session: Session, one: dict[str, Any]) -> None:
-    from kbcli.render import visible
+    from kbcore.visible import visible
 
     lines = [f"{one['name']} ({one['what']}, defined by {one['origin']})", f"  {one['description']}"]
     if one["what"] == "edge":

@@ -15,6 +15,7 @@ from kbcore.extract.facts import FileProblem, Severity, StatedEntity
 from kbcore.extract.links import LinkReader, Manner, targets_in
 from kbcore.extract.tree import Tree
 from kbcore.values import field_problem, normal_time, value_problem
+from kbcore.visible import in_quotes
 
 CORE_EDGES: Final = frozenset(edge.name for edge in schema.CORE_EDGES)
 """The names of edges, as long as nobody gives the names of the schema in force (``edgeNames``)."""
@@ -120,7 +121,7 @@ class Sheet:
         moment = normal_time(value)
         if moment is None:
             hint = "Write RFC 3339, for example 2026-01-31 or 2026-01-31T12:00:00Z."
-            self.fault(line, "bad_time", f"`{key}` is no time: {value[:40]!r}", hint)
+            self.fault(line, "bad_time", f"`{key}` is no time: {in_quotes(value[:40])}", hint)
         else:
             self.put(key, moment, line)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import InvalidConfig
-from kbcore.extract import settings
+from kbcore.extract import conflicts, settings
 from kbcore.extract.decoding import decode
 from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, StatedEntity, StatedLink, at_most
 
@@ -38,9 +38,8 @@ class GherkinExtractor:
     version = 1
 
     def path_rules(self, settings_: Mapping[str, Any]) -> Sequence[PathRule]:
-        """Return the globs of the feature files. Raises ``InvalidConfig`` for settings that cannot be used."""
-        settings.check_keys(NAME, settings_, {"paths": list})
-        globs = settings.globs_of(NAME, "paths", settings_.get("paths", []))
+        """Return the globs of the feature files. Raises ``InvalidConfig`` when there are some, and no parser."""
+        globs = settings.globs_of(settings_.get(settings.PATHS, ()))
         if globs:
             _parser()
         return [PathRule(glob, DEFAULT_TYPE) for glob in globs]
@@ -50,6 +49,9 @@ class GherkinExtractor:
         decoded = decode(source.data)
         if decoded.text is None:
             return decoded.refused()
+        _, torn = conflicts.without_conflicts(decoded.text)
+        if torn:
+            return Facts(problems=at_most((*decoded.problems, *torn)), is_complete=False)
         parsed, problems = _parse(decoded.text)
         problems = (*decoded.problems, *problems)
         if parsed is None:

@@ -13,6 +13,7 @@ from kbcore import limits
 from kbcore.extract.decoding import place
 from kbcore.extract.facts import FileProblem
 from kbcore.extract.tree import Tree, duplicate_key, is_small
+from kbcore.visible import in_quotes
 
 CODE: Final = "invalid_json"
 
@@ -144,7 +145,7 @@ class _Reader:
         if not key:
             self.fail("a key is missing here", 'Write `"key": value`.')
         elif self.peek() != ":":
-            self.fail(f"`:` is missing behind the key {key[:40]!r}", 'Write `"key": value`.')
+            self.fail(f"`:` is missing behind the key {in_quotes(key[:40])}", 'Write `"key": value`.')
         else:
             self.at += 1
             value = self.value(depth + 1)

@@ -18,6 +18,7 @@ from kbcore.extract.facts import FileProblem, StatedLink
 from kbcore.extract.tree import Tree
 from kbcore.ids import check_id
 from kbcore.values import field_problem, value_problem
+from kbcore.visible import in_quotes
 
 RELATES_TO: Final = "relates_to"
 DEFAULT_KIND: Final = "link"
@@ -95,7 +96,7 @@ class LinkReader:
         """Take in one link to one target, as typed."""
         target = parse_target(word, self.path)
         if target.fault:
-            self._fault(line, f"{word[:80]!r} is no target of a link: {target.fault}", "Mend the target.")
+            self._fault(line, f"{in_quotes(word[:80])} is no target of a link: {target.fault}", "Mend the target.")
             return
         if target.is_url:
             self._url(target.text, line, manner)
@@ -132,7 +133,7 @@ class LinkReader:
         if isinstance(ends, str) and _URL.fullmatch(ends):
             self.add(ends, line)
         elif len(key) > limits.MAX_NAME_CHARS:
-            self._fault(line, f"{key[:40]!r}… is no name of an edge: it is too long", "Shorten it.")
+            self._fault(line, f"{in_quotes(key[:40])}… is no name of an edge: it is too long", "Shorten it.")
         else:
             self.read(ends, line, self.edge(key) or key)
 

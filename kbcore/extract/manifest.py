@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kbcore import limits
-from kbcore.extract import jsontext, salvage, settings
+from kbcore.extract import conflicts, jsontext, salvage, settings
 from kbcore.extract.decoding import decode
 from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, StatedEntity, StatedLink, at_most
 from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
 from kbcore.extract.tree import Tree
 from kbcore.ids import check_id
 from kbcore.suggest import nearest
+from kbcore.visible import in_quotes
 
 NAME: Final = "manifest"
 DEFAULT_PATHS: Final = tuple(
@@ -32,15 +33,11 @@ class ManifestExtractor:
     """Reads manifests of symbols at the configured paths."""
 
     name = NAME
-    version = 1
+    version = 2
 
     def path_rules(self, settings_: Mapping[str, Any]) -> Sequence[PathRule]:
-        """Return the globs of the manifests. Raises ``InvalidConfig`` for settings that cannot be used."""
-        settings.check_keys(NAME, settings_, {"paths": list})
-        paths = settings_.get("paths")
-        return [
-            PathRule(glob) for glob in (DEFAULT_PATHS if paths is None else settings.globs_of(NAME, "paths", paths))
-        ]
+        """Return the globs of the manifests."""
+        return [PathRule(glob) for glob in settings.globs_of(settings_.get(settings.PATHS, DEFAULT_PATHS))]
 
     def extract(self, source: Source, settings_: Mapping[str, Any]) -> Facts:
         """Return the symbols that a manifest states, with their links."""
@@ -48,9 +45,12 @@ class ManifestExtractor:
         if decoded.text is None:
             return decoded.refused()
         is_json = source.path.lower().endswith(".json")
-        tree = jsontext.read(decoded.text) if is_json else salvage.read(decoded.text, 1)
+        text, torn = conflicts.without_conflicts(decoded.text)
+        if torn and (is_json or not text.strip()):
+            return Facts(problems=at_most((*decoded.problems, *torn)), is_complete=False)
+        tree = jsontext.read(text) if is_json else salvage.read(text, 1)
         reader = _Manifest(source, tree, settings_)
-        reader.problems.extend((*decoded.problems, *tree.problems))
+        reader.problems.extend((*decoded.problems, *torn, *tree.problems))
         reader.read()
         return Facts(
             tuple(reader.entities.values()),
@@ -115,23 +115,25 @@ class _Manifest:
         symbol_id = item.get("id")
         if not isinstance(symbol_id, str) or not symbol_id:
             title = item.get("title") or item.get("name")
-            named = f" ({title[:60]!r})" if isinstance(title, str) else ""
+            named = f" ({in_quotes(title[:60])})" if isinstance(title, str) else ""
             code = "missing_id" if symbol_id is None or symbol_id == "" else "wrong_shape"
             self._fault(line, code, f"the symbol in line {line}{named} has no id that is text", "Add `id: …` to it.")
             return
         id_line = self.tree.line(item, "id")
         fault = check_id(symbol_id)
         if fault:
-            self._fault(id_line, "bad_id", f"the id {symbol_id[:60]!r} cannot be used: {fault}", "Choose another id.")
+            self._fault(
+                id_line, "bad_id", f"the id {in_quotes(symbol_id[:60])} cannot be used: {fault}", "Choose another id."
+            )
             return
         if symbol_id in self.entities:
             first = self.entities[symbol_id].line
-            message = f"the id {symbol_id!r} stands twice: in line {first} and in line {id_line}"
+            message = f"the id {in_quotes(symbol_id)} stands twice: in line {first} and in line {id_line}"
             self._fault(id_line, "repeated_id", message, "Keep one of the two; the first one counts.")
             return
         symbol_type = item.get("type") or DEFAULT_TYPE
         if not isinstance(symbol_type, str) or len(symbol_type) > limits.MAX_NAME_CHARS:
-            message = f"`type` of the symbol {symbol_id!r} must be the name of one type"
+            message = f"`type` of the symbol {in_quotes(symbol_id)} must be the name of one type"
             self._fault(self.tree.line(item, "type"), "wrong_shape", message, "For example `type: component`.")
             return
         sheet = Sheet(self.source.path, symbol_id, self.tree, self.edge_names)

@@ -13,13 +13,13 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
-from kbcore.errors import InvalidConfig
-from kbcore.extract import frontmatter, globs, prose, salvage, settings
+from kbcore.extract import conflicts, frontmatter, globs, prose, salvage, settings
 from kbcore.extract.decoding import decode
 from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, at_most
 from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
 from kbcore.extract.tree import Tree, mapping
 from kbcore.ids import check_id
+from kbcore.visible import in_quotes
 
 NAME: Final = "markdown"
 DEFAULT_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -31,15 +31,9 @@ DEFAULT_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
     "event": ("docs/events/**/*.md",),
 }
 
-_KEYS: Final[Mapping[str, type]] = {
-    "paths": dict,
-    "idFromFilename": bool,
-    "titleFromHeading": bool,
-    "ignore": list,
-    "keys": dict,
-}
 _SKIPPED: Final = re.compile(r"(?:readme|_?index|_?(?:(?:adr|0+)[-_])?template)\.(?:md|markdown)", re.IGNORECASE)
 _ID_KEY: Final = re.compile(r"^[\"']?id\b", re.MULTILINE | re.IGNORECASE)
+_ECHOES: Final = frozenset({"missing_id", "missing_type", "missing_title", "unclosed_front_matter"})
 _SUPERSEDING: Final = ("upersede", "upercede")
 _STATUS_HEADINGS: Final = ("# Status", "# status", "\nStatus\n", "\nstatus\n")
 _LINKS_HEADINGS: Final = ("# Links", "# links", "\nLinks\n", "\nlinks\n")
@@ -69,42 +63,42 @@ class MarkdownExtractor:
     """Reads Markdown documents in the configured folders."""
 
     name = NAME
-    version = 1
+    version = 2
 
     def path_rules(self, settings_: Mapping[str, Any]) -> Sequence[PathRule]:
-        """Return the globs of each type. Raises ``InvalidConfig`` for settings that cannot be used."""
-        settings.check_keys(NAME, settings_, _KEYS)
-        settings.globs_of(NAME, "ignore", settings_.get("ignore", []))
-        for old, new in settings_.get("keys", {}).items():
-            settings.check_name(NAME, f"keys.{old}", new)
-        paths = settings_.get("paths", DEFAULT_PATHS)
-        rules: list[PathRule] = []
-        for entity_type, listed in paths.items():
-            settings.check_name(NAME, "paths", entity_type)
-            found = listed if isinstance(listed, tuple) else settings.globs_of(NAME, f"paths.{entity_type}", listed)
-            rules.extend(PathRule(glob, entity_type) for glob in found)
-        if len({rule.glob for rule in rules}) < len(rules):
-            twice = next(rule.glob for at, rule in enumerate(rules) if rule.glob in {r.glob for r in rules[:at]})
-            message = f"`extractors.{NAME}.paths` in .kb/config.json gives {twice!r} more than once"
-            raise InvalidConfig(message, hint="Give each glob one type.")
-        return rules
+        """Return the globs of each type."""
+        paths = settings_.get(settings.PATHS, DEFAULT_PATHS)
+        return [
+            PathRule(glob, entity_type) for entity_type, listed in paths.items() for glob in settings.globs_of(listed)
+        ]
 
     def extract(self, source: Source, settings_: Mapping[str, Any]) -> Facts:
         """Return the entity that a document states, with its links; a file that states none says why."""
-        ignored = settings_.get("ignore")
+        ignored = settings.globs_of(settings_.get("ignore", ()))
         if ignored and globs.matches(source.path, ignored):
             return _passed_over("the settings ignore it", "It matches `ignore` of the markdown extractor.")
         decoded = decode(source.data)
         if decoded.text is None:
             return decoded.refused()
-        document = frontmatter.split(decoded.text)
+        text, torn = conflicts.without_conflicts(decoded.text)
+        document = frontmatter.split(text)
         front = document.front
         tree = mapping({}, {}) if front is None else salvage.read_mapping(front, frontmatter.FIRST_LINE)
         fold_keys(tree, tree.root)
         if settings_.get("keys"):
             _rename(tree, settings_["keys"])
-        problems = [*decoded.problems, *document.problems, *tree.problems]
-        return _facts(_Draft(source, settings_, document, tree, problems))
+        if torn:
+            above = document.body.split("\n")[: max(0, torn[0].line - document.body_line)]
+            document = msgspec.structs.replace(document, body="\n".join(above), is_whole=False)
+        problems = [*decoded.problems, *torn, *document.problems, *tree.problems]
+        facts = _facts(_Draft(source, settings_, document, tree, problems))
+        return _without_echoes(facts) if torn else facts
+
+
+def _without_echoes(facts: Facts) -> Facts:
+    """Return facts without the problems that a conflict brings with it: what is missing may stand in its sides."""
+    problems = tuple(problem for problem in facts.problems if problem.code not in _ECHOES)
+    return msgspec.structs.replace(facts, problems=problems, is_complete=False)
 
 
 def _facts(draft: _Draft) -> Facts:
@@ -154,7 +148,7 @@ def _identity(draft: _Draft) -> tuple[str, int]:
     if isinstance(value, str) and value:
         fault = check_id(value)
         if fault:
-            draft.fault(line, "bad_id", f"the id {value[:60]!r} cannot be used: {fault}", "Choose another id.")
+            draft.fault(line, "bad_id", f"the id {in_quotes(value[:60])} cannot be used: {fault}", "Choose another id.")
         return ("" if fault else value), line
     if value:
         draft.fault(line, "wrong_shape", "`id` must be text", "Write one id: `id: REQ-1`.")
@@ -165,13 +159,13 @@ def _identity(draft: _Draft) -> tuple[str, int]:
         if fault is None:
             hint = "Add a line `id: …` to the front matter to keep the id when the file is renamed."
             draft.problems.append(
-                FileProblem(0, "id_from_file_name", f"the id {stem!r} is the file name", hint, "note")
+                FileProblem(0, "id_from_file_name", f"the id {in_quotes(stem)} is the file name", hint, "note")
             )
             return stem, 1
     where = "its front matter" if draft.document.front is not None else "front matter at its beginning"
     hint = (
         f"Add a line `id: …` to {where}, or set `extractors.markdown.idFromFilename` to true in"
-        f" .kb/config.json (the id would be {stem[:60]!r})."
+        f" .kb/config.json (the id would be {in_quotes(stem[:60])})."
     )
     draft.fault(1, "missing_id", "the document states no id", hint)
     return "", 1

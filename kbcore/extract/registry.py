@@ -12,6 +12,7 @@ from typing import Any, Final
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import gherkin, manifest, markdown
 from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
+from kbcore.visible import in_quotes
 
 GROUP: Final = "kb.extractors"
 BUILT_IN: Final[Mapping[str, Extractor]] = {
@@ -46,7 +47,7 @@ def load(disabled: Iterable[str] = ()) -> dict[str, Extractor]:
         seen.add(point.name)
         if extractor is None:
             origin = f"{_distribution(point)}: {point.value}"
-            message = f"the extractor {point.name!r} ({origin}) cannot be used: {fault}"
+            message = f"the extractor {in_quotes(point.name)} ({origin}) cannot be used: {fault}"
             problems.append(Problem(f"extractors.{point.name}", "broken_extractor", message, _HINT))
         else:
             loaded[point.name] = extractor
@@ -92,11 +93,11 @@ def _import(point: EntryPoint) -> tuple[Extractor | None, str]:
     if not all(callable(getattr(found, member, None)) for member in ("path_rules", "extract")):
         return None, "it lacks `path_rules` or `extract`"
     if found.name != point.name:
-        return None, f"it calls itself {found.name!r}"
+        return None, f"it calls itself {in_quotes(found.name)}"
     return found, ""
 
 
 def _failed(name: str, reason: str) -> Facts:
-    message = f"the extractor {name!r} failed: {reason[:500]}"
+    message = f"the extractor {in_quotes(name)} failed: {reason[:500]}"
     hint = "Report it to the author of the extractor; the facts known from the file are kept."
     return Facts(problems=(FileProblem(0, "extractor_failed", message, hint),), is_complete=False)

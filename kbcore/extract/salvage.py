@@ -1,22 +1,24 @@
 """What can still be read of a YAML text that is not valid: piece by piece, each fault with its own line.
 
 A top-level key and what is indented below it is one piece; so is an item of a block list. A piece that is no
-YAML but one plain line keeps its text as typed (``assignee: @name``, ``title: a: b``); one whose structure is
-broken is left out.
+YAML but one plain line keeps its text as typed (``assignee: @name``, ``title: a: b``). Where keys are indented that
+should not be, or by tabs, each counts on its own line. What is broken otherwise is left out.
 """
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 import yaml
 
-from kbcore.extract import yamlfaults, yamltext
+from kbcore.extract import conflicts, yamlfaults, yamltext
 from kbcore.extract.facts import FileProblem
 from kbcore.extract.tree import Tree, duplicate_key, mapping
+from kbcore.visible import in_quotes
 
 _ODD_BREAKS: Final = re.compile("[\x85\u2028\u2029]")
 _CONTINUES: Final = re.compile(r"[ \t#\]},]|-(?:[ \t]|$)|$")
@@ -28,6 +30,8 @@ _ITEM: Final = re.compile(r"([ \t]*)-(?:[ \t]|$)")
 _LIST_START: Final = re.compile(r"(?:[ \t]*(?:#.*)?\n)*[ \t]*-(?:[ \t]|$)", re.MULTILINE)
 _LIST_NAME: Final = "items"
 _COMMENT: Final = re.compile(r"(?<![ \t])[ \t]+#.*$")
+_TAB_INDENT: Final = re.compile(r"^ *\t[ \t]*", re.MULTILINE)
+_TAB_WIDTH: Final = 2
 _CLOSERS: Final = {"[": "]", "{": "}", '"': '"', "'": "'"}
 
 
@@ -44,7 +48,7 @@ def read(text: str, first_line: int) -> Tree:
         tree.root = tree.root[_LIST_NAME]
         tree.problems = tree.problems or [fault]
         return tree
-    return _in_pieces(text, first_line, fault)
+    return _dedented(text, first_line, fault)
 
 
 def read_mapping(text: str, first_line: int) -> Tree:
@@ -74,14 +78,29 @@ def _odd_breaks(text: str, first_line: int) -> Tree:
     return tree
 
 
-def _in_pieces(text: str, first_line: int, fault: FileProblem | None) -> Tree:
+def _dedented(text: str, first_line: int, fault: FileProblem | None, anchors: yamltext.Anchors | None = None) -> Tree:
+    """Read a mapping key by key, as ``_in_pieces`` does, whatever all of its lines are indented by."""
+    plain = textwrap.dedent(text)
+    tree = _in_pieces(plain, first_line, fault, anchors)
+    width = _indent_of(text) - _indent_of(plain)
+    tree.problems = [problem if problem is fault else _shifted(problem, width) for problem in tree.problems]
+    return tree
+
+
+def _indent_of(text: str) -> int:
+    """Return by how many characters the first line is indented that is not blank."""
+    line = next((line for line in text.split("\n") if line.strip()), "")
+    return len(line) - len(line.lstrip())
+
+
+def _in_pieces(text: str, first_line: int, fault: FileProblem | None, anchors: yamltext.Anchors | None = None) -> Tree:
     """Read a mapping key by key. ``fault`` is what is wrong with the whole, told when no piece shows it."""
     values: dict[str, Any] = {}
     lines: dict[str, int] = {}
     result = Tree(values, {}, [])
-    anchors = yamltext.Anchors()
+    known = anchors or yamltext.Anchors()
     for line, piece in _pieces(text, first_line):
-        tree = _piece(piece, line, anchors)
+        tree = _piece(piece, line, known)
         result.problems.extend(tree.problems)
         result.places.update(tree.places)
         result.lossy |= tree.lossy if tree.root else {id(values)}
@@ -121,16 +140,61 @@ def _piece(piece: str, line: int, anchors: yamltext.Anchors) -> Tree:
         fault = FileProblem(line, yamlfaults.CODE, message, "Give it a key.")
     except yaml.YAMLError as error:
         fault = yamlfaults.explain(error, piece, line)
-    heading = _LIST_KEY.fullmatch(piece.partition("\n")[0])
+    first = piece.partition("\n")[0]
+    if conflicts.is_left_over(first):
+        message = "a line of a merge conflict was left here"
+        fault = FileProblem(line, conflicts.CODE, message, "Remove it, and look at the lines around it.")
+    heading = _LIST_KEY.fullmatch(first)
     if heading:
         tree = _read_list(piece, line, heading[2].rstrip(), anchors)
         if tree.root[heading[2].rstrip()]:
             return tree
+    reindented = _without_tabs(piece, line, anchors, fault) or _first_line_apart(piece, line, anchors, fault)
+    if reindented:
+        return reindented
     found = _PLAIN_LINE.fullmatch(piece.strip("\n"))
     text = _as_typed(found[2]) if found else ""
     values = {found[1].rstrip(): text} if found and text else {}
     problem = _kept(fault, text) if text else fault
     return Tree(values, {id(values): dict.fromkeys(values, line)}, [problem], is_complete=False)
+
+
+def _without_tabs(piece: str, line: int, anchors: yamltext.Anchors, fault: FileProblem) -> Tree | None:
+    """Return what a piece says when its tabs indent as far as two spaces, or None when it still says nothing."""
+    spaced = _TAB_INDENT.sub(lambda found: found[0].expandtabs(_TAB_WIDTH), piece)
+    if spaced == piece:
+        return None
+    try:
+        tree = yamltext.read(spaced, line, anchors)
+    except yaml.YAMLError:
+        return None
+    tree.problems.insert(0, fault)
+    tree.is_complete = False
+    return tree if isinstance(tree.root, dict) else None
+
+
+def _first_line_apart(piece: str, line: int, anchors: yamltext.Anchors, fault: FileProblem) -> Tree | None:
+    """Return a key with its value and, beside it, the keys that are indented below it although it has one.
+
+    None when the value may go on below: it does not where tabs indent, or where it is a single word.
+    """
+    first, _, below = piece.partition("\n")
+    if not below.strip() or not _PLAIN_LINE.fullmatch(first.lstrip()):
+        return None
+    tree = _piece(first.lstrip() + "\n", line, anchors)
+    value = next(iter(tree.root.values()), None)
+    if not isinstance(value, str) or not (_TAB_INDENT.match(below) or " " not in value):
+        return None
+    rest = _dedented(below, line + 1, None, anchors)
+    tree.problems = [fault, *tree.problems, *(problem for problem in rest.problems if problem.line != fault.line)]
+    tree.places.update(rest.places)
+    tree.lossy |= rest.lossy
+    lines = tree.places[id(tree.root)]
+    for key, member in rest.root.items():
+        tree.root.setdefault(key, member)
+        lines.setdefault(key, rest.line(rest.root, key))
+    tree.is_complete = False
+    return tree
 
 
 def _as_typed(text: str) -> str:
@@ -142,7 +206,7 @@ def _as_typed(text: str) -> str:
 
 
 def _kept(fault: FileProblem, text: str) -> FileProblem:
-    return msgspec.structs.replace(fault, hint=f"{fault.hint} The text was kept as typed: {text[:60]!r}.")
+    return msgspec.structs.replace(fault, hint=f"{fault.hint} The text was kept as typed: {in_quotes(text[:60])}.")
 
 
 def _read_list(text: str, first_line: int, key: str, anchors: yamltext.Anchors) -> Tree:

@@ -1,60 +1,111 @@
-"""The settings of an extractor: names and shapes, checked once before files are read."""
+"""The settings of KB's own extractors: which keys there are, and what each of them may hold. Pure.
+
+Whatever is wrong is kept with its file and line, so that all of it is told before a file is read; the extractors rely
+on settings that passed here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kbcore import limits
-from kbcore.errors import InvalidConfig
 from kbcore.extract.globs import glob_fault
-from kbcore.suggest import did_you_mean
+from kbcore.shape import Spot, shown
 
 EDGE_NAMES: Final = "edgeNames"
 """The names of the edges in force: not written by users, but added by the caller from the schema."""
 
+PATHS: Final = "paths"
+"""The key that says which files an extractor reads."""
 
-def check_keys(name: str, settings: Mapping[str, Any], known: Mapping[str, type]) -> None:
-    """Refuse unknown keys and values of the wrong type. ``known`` maps each key to its type.
+_GLOBS_HINT: Final = 'For example ["docs/adr/**/*.md"].'
+_NAME_HINT: Final = f"A name has 1 to {limits.MAX_NAME_CHARS} characters."
 
-    Raises:
-        InvalidConfig: names the key and what it should be.
+
+def check(name: str, settings: Spot) -> list[tuple[str, Spot]]:
+    """Keep every problem of the settings of one of KB's own extractors.
+
+    Returns the entity types that they name, each with its place: whether there are such types is the schema's to say.
     """
-    for key, value in settings.items():
-        if key == EDGE_NAMES:
-            continue
-        expected = known.get(key)
-        place = f"`extractors.{name}.{key}` in .kb/config.json"
-        if expected is None:
-            raise InvalidConfig(f"{place} is no setting", hint=did_you_mean(key, known))
-        if not isinstance(value, expected):
-            words = {bool: "true or false", list: "a list of text", dict: "an object"}
-            raise InvalidConfig(f"{place} must be {words[expected]}")
+    known = BUILT_IN[name]
+    types: list[tuple[str, Spot]] = []
+    for key, spot in settings.known_members(known, f"setting of {name}").items():
+        types += known[key](spot)
+    return types
 
 
-def globs_of(name: str, key: str, value: Any) -> tuple[str, ...]:
-    """Return a list of globs, or the one that stands alone.
+def globs_of(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
+    """Return the globs of a setting, which may be one that stands alone."""
+    return (value,) if isinstance(value, str) else tuple(value)
 
-    Raises:
-        InvalidConfig: names the glob that cannot be used.
-    """
-    globs = [value] if isinstance(value, str) else value
-    place = f"`extractors.{name}.{key}` in .kb/config.json"
-    if not isinstance(globs, list):
-        raise InvalidConfig(f"{place} must be a list of globs", hint='For example ["docs/adr/**/*.md"].')
-    for glob in globs:
-        fault = glob_fault(glob)
+
+def _check_flag(spot: Spot) -> list[tuple[str, Spot]]:
+    if not isinstance(spot.value, bool):
+        spot.must_be("true or false", "Write `true` or `false`, without quotes.")
+    return []
+
+
+def _check_globs(spot: Spot) -> list[tuple[str, Spot]]:
+    _globs(spot)
+    return []
+
+
+def _check_paths_of_types(spot: Spot) -> list[tuple[str, Spot]]:
+    """Check an object of globs by entity type; a glob that stands twice would give its files two types."""
+    types = []
+    seen: dict[str, str] = {}
+    for name, listed in spot.members().items():
+        if _is_name(name, listed):
+            types.append((name, listed))
+        for glob, place in _globs(listed):
+            if glob in seen:
+                message = f"The glob {shown(glob)} stands at {seen[glob]} already."
+                place.wrong("repeated_glob", message, "Give each glob one type.")
+            seen.setdefault(glob, place.source)
+    return types
+
+
+def _check_names(spot: Spot) -> list[tuple[str, Spot]]:
+    """Check an object of other names for keys of front matter."""
+    for key, member in spot.members().items():
+        if _is_name(key, member):
+            _is_name(member.value, member)
+    return []
+
+
+def _globs(spot: Spot) -> list[tuple[str, Spot]]:
+    """Return the globs of a list, or the one that stands alone, that can be used, each with its place."""
+    if not isinstance(spot.value, str | list):
+        spot.must_be("a list of globs", _GLOBS_HINT)
+        return []
+    found = []
+    for place in [spot] if isinstance(spot.value, str) else spot.items():
+        fault = glob_fault(place.value)
         if fault:
-            raise InvalidConfig(f"{place} holds a glob that cannot be used, {glob!r}: {fault}")
-    return tuple(globs)
+            place.wrong("bad_glob", f"{shown(place.value)} cannot be used as a glob: {fault}.", _GLOBS_HINT)
+        else:
+            found.append((place.value, place))
+    return found
 
 
-def check_name(name: str, key: str, text: Any) -> None:
-    """Refuse what cannot be the name of a type, a field or an attribute.
+def _is_name(text: Any, spot: Spot) -> bool:
+    """Tell whether this can name a type, a field or an attribute; what cannot is a problem."""
+    is_name = isinstance(text, str) and bool(text.strip()) and len(text) <= limits.MAX_NAME_CHARS
+    if not is_name:
+        spot.wrong("bad_name", f"{shown(text)} is no name.", _NAME_HINT)
+    return is_name
 
-    Raises:
-        InvalidConfig: names the place.
-    """
-    if not isinstance(text, str) or not text.strip() or len(text) > limits.MAX_NAME_CHARS:
-        place = f"`extractors.{name}.{key}` in .kb/config.json"
-        raise InvalidConfig(f"{place} holds {text!r}, which is no name")
+
+BUILT_IN: Final[Mapping[str, Mapping[str, Callable[[Spot], list[tuple[str, Spot]]]]]] = {
+    "markdown": {
+        PATHS: _check_paths_of_types,
+        "idFromFilename": _check_flag,
+        "titleFromHeading": _check_flag,
+        "ignore": _check_globs,
+        "keys": _check_names,
+    },
+    "manifest": {PATHS: _check_globs},
+    "gherkin": {PATHS: _check_globs},
+}
+"""KB's own extractors, in the order in which they are asked, and their keys."""

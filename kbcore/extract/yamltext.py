@@ -24,6 +24,7 @@ from yaml.events import (
 from kbcore import limits
 from kbcore.extract.facts import FileProblem
 from kbcore.extract.tree import Tree, duplicate_key, is_small
+from kbcore.visible import in_quotes
 
 MERGE_KEY: Final = "<<"
 _HARMLESS_TAGS: Final = frozenset({"!", *(f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map"))})
@@ -93,7 +94,7 @@ class _Reader:
         if kind is AliasEvent:
             return self.alias(event)
         if event.tag is not None and event.tag not in _HARMLESS_TAGS:
-            raise refusal(f"the tag {event.tag!r} is not read", event.start_mark)
+            raise refusal(f"the tag {in_quotes(event.tag)} is not read", event.start_mark)
         before = self.nodes
         if kind is ScalarEvent:
             self.nodes += 1

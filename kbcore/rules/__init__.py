@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kbcore.rules.project import load_rules, sql_rule
+from kbcore.rules.project import load_rules
 from kbcore.rules.registry import NAMES, RULES, Level, Report, RuleRun, Violation, check
 from kbcore.rules.rule import Finding, Rule, RuleContext, Severity
 
@@ -19,5 +19,4 @@ __all__ = [
     "Violation",
     "check",
     "load_rules",
-    "sql_rule",
 ]

@@ -8,20 +8,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from kbcore import limits
-from kbcore.errors import InvalidQuery, Problem
+from kbcore.errors import InvalidQuery, KBError, Problem, ViewDamaged
 from kbcore.rules.rule import Finding, Rows, Rule, RuleContext, Severity
 from kbcore.shape import Spot, read_yaml, refuse, shown
 from kbcore.suggest import did_you_mean
+from kbcore.visible import in_quotes
 
 TABLES: Final = ("node", "link", "source", "record", "node_history", "link_history", "source_history")
 """What a rule may read."""
 
 _FUNCTIONS: Final = frozenset({"unnest", "range", "generate_series", "json_each", "json_tree"})
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+_LITERAL: Final = re.compile(r":[ \t]+\|[-+\d]*[ \t]*(?:#.*)?$")
+"""The end of a line below which a text stands line by line."""
+_NUMBER: Final = re.compile(r"\d+")
+_KIND_OF_ERROR: Final = re.compile(r"^(?:[A-Z]\w*(?: [A-Z]\w*)*|INTERNAL) Error: ")
+_MAX_COLUMNS: Final = 10
 _KEYS: Final = ("id", "severity", "description", "sql")
 _SEVERITIES: Final[Mapping[str, Severity]] = {"error": "error", "warning": "warning"}
 
@@ -41,7 +49,7 @@ def load_rules(files: Mapping[str, str]) -> list[Rule]:
             continue
         listed = root.known_members(("rules",), "part of a rules file").get("rules")
         for spot in listed.items() if listed else ():
-            rule = _rule(spot)
+            rule = _rule(spot, files[path].splitlines())
             if rule and any(rule.id == other.id for other in rules):
                 spot.wrong("defined_twice", f"There are two rules {rule.id!r}.", "Give one of them another id.")
             elif rule:
@@ -50,7 +58,7 @@ def load_rules(files: Mapping[str, str]) -> list[Rule]:
     return rules
 
 
-def _rule(spot: Spot) -> Rule | None:
+def _rule(spot: Spot, lines: Sequence[str]) -> Rule | None:
     found = spot.known_members(_KEYS, "key of a rule")
     texts = {key: _text(member) for key, member in found.items()}
     for key, example in (("id", "id: no-empty-title"), ("sql", "sql: select id, 'has no owner' from …")):
@@ -65,7 +73,10 @@ def _rule(spot: Spot) -> Rule | None:
     if not name or not texts.get("sql") or level not in _SEVERITIES:
         return None
     description = texts.get("description") or f"Defined in {spot.file}."
-    return sql_rule(name, _SEVERITIES[level], description, texts["sql"])
+    at = found["sql"].line
+    is_literal = _LITERAL.search(lines[at - 1]) is not None
+    place = SqlPlace(spot.file, at + 1 if is_literal else at, is_literal)
+    return sql_rule(name, _SEVERITIES[level], description, texts["sql"], place)
 
 
 def _text(spot: Spot) -> str:
@@ -75,40 +86,100 @@ def _text(spot: Spot) -> str:
     return spot.value
 
 
-def sql_rule(name: str, severity: Severity, description: str, sql: str) -> Rule:
+class SqlPlace(msgspec.Struct, frozen=True):
+    """Where the SQL of a rule stands: its file and first line; ``has_lines`` when its lines are those of the file."""
+
+    file: str
+    line: int
+    has_lines: bool
+
+    def at(self, line: int) -> str:
+        """Return file and line for a line of the SQL, which counts from 1."""
+        return f"{self.file}:{self.line + line - 1 if self.has_lines else self.line}"
+
+
+def sql_rule(name: str, severity: Severity, description: str, sql: str, place: SqlPlace) -> Rule:
     """Return a rule whose findings are the rows of a SELECT: the columns ``id`` and ``message``, others ignored."""
 
     def run(context: RuleContext) -> list[Finding]:
-        _check_sql(context.rows, sql)
-        rows = context.rows(
-            "select r.id::varchar, r.message::varchar, coalesce(n.path, '') "  # noqa: S608 - looked at just above
-            f"from (\n{sql.rstrip().rstrip(';')}\n) r left join node n on n.id = r.id::varchar",
-            [],
+        asked = f"(\n{sql.rstrip().rstrip(';')}\n) r"
+        _check_sql(context.rows, sql, place)
+        columns = _answer(context.rows, f"describe select * from {asked}", place)  # noqa: S608 - looked at just above
+        _check_columns([row[0] for row in columns], place)
+        rows = _answer(
+            context.rows,
+            f"select r.id::varchar, r.message::varchar, coalesce(n.path, '') from {asked} "  # noqa: S608 - looked at above
+            "left join node n on n.id = r.id::varchar",
+            place,
         )
         return [Finding(id_ or "", message or description, description, path) for id_, message, path in rows]
 
     return Rule(name, severity, description, run)
 
 
-def _check_sql(rows: Rows, sql: str) -> None:
+def _answer(rows: Rows, sql: str, place: SqlPlace) -> list[tuple[Any, ...]]:
+    """Answer a statement that holds the rule's SQL from its second line on.
+
+    Raises ``InvalidQuery`` in words of the rule's file for whatever the database refuses.
+    """
+    try:
+        return rows(sql, [])
+    except (KBError, ViewDamaged):
+        raise
+    except Exception as error:
+        said, _, shown = str(error).partition("\n\nLINE ")
+        line = _NUMBER.match(shown)
+        raise _refused(place, int(line[0]) - 1 if line else 1, said) from error
+
+
+def _refused(place: SqlPlace, line: int, said: str) -> InvalidQuery:
+    """Return the refusal of a line of the SQL, with what the database says and nothing of how it says it."""
+    sentences = [part for part in said.strip().split("\n") if not part.startswith(("\t", "LINE "))]
+    words = _KIND_OF_ERROR.sub("", " ".join(" ".join(sentences).split()), count=1)
+    return InvalidQuery(f"{place.at(line)}: the SQL cannot be used. DuckDB says: {words or 'nothing'}")
+
+
+def _check_columns(names: Sequence[str], place: SqlPlace) -> None:
+    """Raise ``InvalidQuery`` when the SQL does not give the columns that a finding is made of."""
+    missing = [name for name in ("id", "message") if name not in map(str.lower, names)]
+    if missing:
+        wanted = " and ".join(f"`{name}`" for name in missing)
+        given = ", ".join(names[:_MAX_COLUMNS])
+        example = "for example `select id, title || ' has no owner' as message from node`"
+        raise InvalidQuery(f"{place.at(1)}: the SQL gives no column {wanted}, but {given}; {example}")
+
+
+def _check_sql(rows: Rows, sql: str, place: SqlPlace) -> None:
     """Raise ``InvalidQuery`` for SQL that is not one SELECT over the tables of the view."""
     tree = json.loads(rows("select json_serialize_sql($1::varchar)", [sql])[0][0])
     if tree["error"]:
-        raise InvalidQuery(f"the SQL cannot be used: {tree['error_message']}")
+        before = sql.encode()[: int(tree.get("position") or 0)]
+        raise _refused(place, before.count(b"\n") + 1, tree["error_message"])
     if len(tree["statements"]) != 1:
-        raise InvalidQuery(f"the SQL must be one SELECT, not {len(tree['statements'])} statements")
+        raise InvalidQuery(f"{place.at(1)}: the SQL must be one SELECT, not {len(tree['statements'])} statements")
     parts = list(_parts(tree))
     named = {entry["key"].lower() for part in parts for entry in (part.get("cte_map") or {}).get("map", ())}
     # a name with a dot could stand for a file elsewhere in the statement
     known = {*TABLES, *filter(str.isidentifier, named)}
     for part in parts:
-        if part.get("type") == "BASE_TABLE":
-            if part["table_name"].lower() not in known or part["schema_name"] not in {"", "recurring"}:
-                raise InvalidQuery(f"the SQL reads {part['table_name']!r}; a rule may read {', '.join(TABLES)}")
-        elif part.get("type") == "TABLE_FUNCTION":
-            function = part["function"]["function_name"]
-            if function.lower() not in _FUNCTIONS:
-                raise InvalidQuery(f"the SQL uses {function}(), which a rule may not")
+        fault = _fault(part, known)
+        if fault:
+            at = part.get("query_location", 0)
+            line = sql.encode()[:at].count(b"\n") + 1 if at < len(sql) else 1
+            raise InvalidQuery(f"{place.at(line)}: {fault}")
+
+
+def _fault(part: Mapping[str, Any], known: Collection[str]) -> str:
+    """Return what a part of a statement reads that a rule may not, or the empty text."""
+    if part.get("type") == "BASE_TABLE":
+        if part["table_name"].lower() not in known or part["schema_name"] not in {"", "recurring"}:
+            near = did_you_mean(part["table_name"], TABLES)
+            return f"the SQL reads {in_quotes(part['table_name'])}, which a rule may not. {near}"
+    elif part.get("type") == "TABLE_FUNCTION":
+        function = part["function"]["function_name"]
+        if function.lower() not in _FUNCTIONS:
+            return f"the SQL uses {function}(), which a rule may not"
+    return ""
 
 
 def _parts(tree: Any) -> Iterator[dict[str, Any]]:

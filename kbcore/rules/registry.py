@@ -5,12 +5,12 @@ A rule that could not run is reported as not run and never counts as passed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
 
-from kbcore.errors import InvalidConfig, NotFound, ViewDamaged
+from kbcore.errors import InvalidConfig, KBError, NotFound, Problem, ViewDamaged
 from kbcore.rules import (
     acyclic,
     endpoint_types,
@@ -25,6 +25,7 @@ from kbcore.rules import (
 )
 from kbcore.rules.rule import Finding, Rule, RuleContext, Severity
 from kbcore.suggest import did_you_mean
+from kbcore.visible import in_quotes
 
 RULES: Final = (
     required_fields.RULE,
@@ -88,21 +89,13 @@ def check(
 ) -> Report:
     """Run the rules and return everything they found, errors first, then in the order of rules and ids.
 
-    ``levels`` holds what the project changes. ``only`` names the rules to run, even those that are off; none
-    means all. ``project`` are rules of the project's own.
+    ``levels`` holds what the configuration changes; that there are such rules was seen when it was read. ``only``
+    names the rules to run, even those that are off; none means all. ``project`` are rules of the project's own.
 
-    Raises: ``NotFound`` for an unknown rule in ``only``; ``InvalidConfig`` for one in ``levels``, or for two rules
-    of one name.
+    Raises: ``NotFound`` with every unknown rule in ``only``; ``InvalidConfig`` for two rules of one name.
     """
     rules = _named([*RULES, *project])
-    for name in only:
-        if name not in rules:
-            raise NotFound(f"There is no rule {name!r}.", hint=did_you_mean(name, rules))
-    for name in levels:
-        if name not in rules:
-            raise InvalidConfig(
-                f"The configuration names a rule {name!r}, and there is none.", hint=did_you_mean(name, rules)
-            )
+    _check_names(only, rules)
     violations: list[Violation] = []
     runs = []
     for name, rule in rules.items():
@@ -121,6 +114,16 @@ def check(
     return Report(is_ok, violations, runs)
 
 
+def _check_names(only: Sequence[str], rules: Collection[str]) -> None:
+    problems = [
+        Problem(f"$.rules[{at}]", "unknown_rule", f"There is no rule {in_quotes(name)}.", did_you_mean(name, rules))
+        for at, name in enumerate(only)
+        if name not in rules
+    ]
+    if problems:
+        raise NotFound(problems[0].message, hint=problems[0].hint, details=problems if len(problems) > 1 else ())
+
+
 def _named(rules: Iterable[Rule]) -> dict[str, Rule]:
     named: dict[str, Rule] = {}
     for rule in rules:
@@ -136,6 +139,8 @@ def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Fin
         found = rule.run(context)
     except ViewDamaged:
         raise
+    except KBError as error:
+        return [], RuleRun(rule.id, severity, "not_run", error.message)
     except Exception as error:  # noqa: BLE001 - whatever stops one rule is reported as such, and fails the command
         words = " ".join(str(error).split()) or "no reason given"
         return [], RuleRun(rule.id, severity, "not_run", f"{type(error).__name__}: {words}")

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
 from kbcore.rules.statuses import OUTDATED, TENTATIVE, has_status
+from kbcore.visible import in_quotes
 
 _SQL: Final = f"""
 with successor as (
@@ -28,7 +29,7 @@ def _run(context: RuleContext) -> list[Finding]:
 def _finding(*row: Any) -> Finding:
     symbol, decision, files, status, path, successor = row
     source = first_file(files)
-    why = f"is superseded by {successor}" if successor else f"has the status {status!r}"
+    why = f"is superseded by {successor}" if successor else f"has the status {in_quotes(status)}"
     away = edge_remedy((symbol, "constrained_by", decision), source)
     instead = f"Link {symbol} to {successor} instead" if successor else f"Link {symbol} to the decision that holds now"
     where = f" If {decision} still holds, correct that in {path or decision}."

@@ -6,6 +6,7 @@ from typing import Final
 
 from kbcore.rules.rule import Finding, Rule, RuleContext, first_file
 from kbcore.suggest import did_you_mean
+from kbcore.visible import in_quotes
 
 
 def _run(context: RuleContext) -> list[Finding]:
@@ -18,11 +19,16 @@ def _run(context: RuleContext) -> list[Finding]:
     hints = {("entities", name): _hint("entities", name, list(schema.entities)) for name in {row[1] for row in nodes}}
     hints |= {("edges", name): _hint("edges", name, list(schema.edges)) for name in {row[1] for row in links}}
     found = [
-        Finding(id_, f"{id_} has the type {type_!r}, which the schema does not know.", hints["entities", type_], path)
+        Finding(
+            id_,
+            f"{id_} has the type {in_quotes(type_)}, which the schema does not know.",
+            hints["entities", type_],
+            path,
+        )
         for id_, type_, path in nodes
     ]
     for from_id, type_, to_id, files in links:
-        message = f"{from_id} {type_} {to_id}: the schema does not know the edge type {type_!r}."
+        message = f"{from_id} {type_} {to_id}: the schema does not know the edge type {in_quotes(type_)}."
         found.append(Finding(from_id, message, hints["edges", type_], first_file(files), frozenset({to_id})))
     return found
 

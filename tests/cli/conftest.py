@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -15,18 +17,37 @@ from tests.support.repos import make_repository
 @pytest.fixture
 def user(monkeypatch):
     """The environment of a user of whom nothing is known but a name."""
-    wanted = environment()
-    for name in os.environ:
-        monkeypatch.delenv(name)
-    for name, value in wanted.items():
-        monkeypatch.setenv(name, value)
+    _be_a_user(monkeypatch)
     return monkeypatch
 
 
+def _be_a_user(patch: pytest.MonkeyPatch) -> None:
+    wanted = environment()
+    for name in os.environ:
+        patch.delenv(name)
+    for name, value in wanted.items():
+        patch.setenv(name, value)
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory) -> Path:
+    """Repositories made once, of which tests get copies: plain, with KB set up, and with documents taken in."""
+    folder = tmp_path_factory.mktemp("models")
+    plain = make_repository(folder / "plain")
+    with pytest.MonkeyPatch.context() as patch:
+        _be_a_user(patch)
+        for name, words in (("ready", ("init", "--no-hooks")), ("synced", ("sync",))):
+            made = shutil.copytree(folder / "ready" if name == "synced" else plain, folder / name, symlinks=True)
+            write(made, DOCUMENTS if name == "synced" else {})
+            with contextlib.chdir(made), contextlib.redirect_stdout(io.StringIO()):
+                assert app.main(words) == 0
+    return folder
+
+
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(models, tmp_path: Path) -> Path:
     """A repository on main with one commit."""
-    return make_repository(tmp_path / "repo")
+    return shutil.copytree(models / "plain", tmp_path / "repo", symlinks=True)
 
 
 @pytest.fixture
@@ -45,16 +66,12 @@ def kb(user, capfd, root):
 
 
 @pytest.fixture
-def ready(kb, root) -> Path:
+def ready(models, root) -> Path:
     """The repository with KB set up, without hooks."""
-    assert kb("init", "--no-hooks").status == 0
-    return root
+    return shutil.copytree(models / "ready", root, symlinks=True, dirs_exist_ok=True)
 
 
 @pytest.fixture
-def synced(kb, ready) -> Path:
+def synced(models, ready) -> Path:
     """The repository with two requirements and a test taken in."""
-    write(ready, DOCUMENTS)
-    done = kb("sync")
-    assert done.status == 0, done
-    return ready
+    return shutil.copytree(models / "synced", ready, symlinks=True, dirs_exist_ok=True)

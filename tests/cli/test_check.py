@@ -61,6 +61,46 @@ def test_rules_of_the_project_run_too_and_warnings_fail_when_asked(kb, synced):
     ]
 
 
+def test_the_last_line_counts_in_the_singular_and_the_plural(kb, synced):
+    write(synced, UNRESOLVED | ONLY_WARNINGS)
+    kb("sync")
+    assert kb("check").out.splitlines()[-1] == "main at seq 2: 1 error, 2 warnings (11 rules ran)"
+    one = kb("check", "--rule", "no-web", "--format", "text").out.splitlines()[-1]
+    assert one == "main at seq 2: 1 warning (1 rule ran)"
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--fail-on=warnin", "error, warning, never. Did you mean 'warning'?"),
+        ("--format=xml", "is none of text, json."),
+    ],
+)
+def test_an_unknown_choice_is_refused_with_those_that_there_are(kb, root, option, said):
+    ran = kb("check", option)
+    assert ran.status == 2
+    assert said in ran.err.splitlines()[0]
+
+
+NAMES_IN_DOUBT = """{
+"extractors": {"markdwn": {}, "markdown": {"pats": {}, "paths": {"rq": ["docs/*.md"]}}},
+"rules": {"cylces": "error"}
+}"""
+
+
+def test_settings_that_name_what_there_is_not_are_refused_by_every_command(kb, ready):
+    write(ready, {".kb/config.json": NAMES_IN_DOUBT})
+    for words in (["check"], ["query", "--id", "REQ-1"], ["sync"], ["status"], ["schema"], ["log"]):
+        ran = kb(*words, "--json")
+        assert ran.status == 63, words
+        assert [(one["source"], one["path"]) for one in ran.error["details"]] == [
+            (".kb/config.json:2", "$.extractors.markdown.pats"),
+            (".kb/config.json:2", "$.extractors.markdwn"),
+            (".kb/config.json:2", "$.extractors.markdown.paths.rq"),
+            (".kb/config.json:3", "$.rules.cylces"),
+        ]
+
+
 def test_the_configuration_changes_levels(kb, synced):
     write(synced, ONLY_WARNINGS | {".kb/config.json": '{"rules": {"no-web": "error"}}'})
     assert kb("check").status == 1
@@ -72,14 +112,18 @@ def test_a_rule_that_cannot_run_fails_whatever_counts(kb, synced):
     write(synced, {".kb/rules/own.yaml": "rules:\n- id: broken\n  sql: select nothing from nowhere\n"})
     ran = kb("check", "--fail-on", "never")
     assert ran.status == 1
-    assert "broken" in ran.err
+    assert "the rule broken could not run: .kb/rules/own.yaml:3: the SQL reads 'nowhere'" in ran.err
+    assert ran.out.splitlines()[-1] == "main at seq 1: no violations (10 rules ran, 1 could not run)"
     answer = kb("check", "--json").json
     assert answer["ok"] is False
     assert [rule["status"] for rule in answer["rules"] if rule["id"] == "broken"] == ["not_run"]
 
 
 def test_unknown_rules_and_broken_rules_files_are_refused(kb, synced):
-    assert kb("check", "--rule", "acyclick").status == 64
+    ran = kb("check", "--rule", "acyclick", "--rule", "orphan")
+    assert ran.status == 64
+    assert "Did you mean 'acyclic'?" in ran.err
+    assert "Did you mean 'orphans'?" in ran.err
     write(synced, {".kb/rules/own.yaml": "rules:\n- id: Bad Name\n  sql: select 1\n"})
     ran = kb("check")
     assert ran.status == 63

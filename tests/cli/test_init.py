@@ -44,6 +44,16 @@ def test_a_second_init_changes_nothing(kb, root):
     assert "Already set up" in kb("init").out
 
 
+def test_the_first_line_says_whether_it_was_set_up_mended_or_updated(kb, root):
+    assert kb("init").out.startswith("Set up KB in")
+    (root / ".kb/rules").rmdir()
+    mended = kb("init").out
+    assert mended.startswith("Mended KB in")
+    assert "Next:" not in mended
+    git(root, "branch", "develop")
+    assert kb("init", "--default-branch", "develop").out.startswith("Updated KB in")
+
+
 def test_what_is_missing_is_made_again_and_what_the_project_wrote_stays(kb, root):
     kb("init", "--no-hooks")
     kb_dir = root / ".kb"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import io
-import json
 import os
 import threading
 import time
@@ -19,62 +18,11 @@ from kbcli.render import (
     Output,
     OutputClosed,
     OutputFailed,
-    json_text,
     shortened,
-    visible,
-    visible_lines,
     width_of,
     write_all,
 )
-
-ANY_TEXT = st.text(st.characters(exclude_categories=[]))
-ANY_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | ANY_TEXT,
-    lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner),
-)
-UNSAFE = ["\x1b", "\x07", "\x9b", "\x7f", "\r", "\u202e", "\u2066", "\u200f", "\u2028", "\ufeff", "\U000e0041"]
-
-
-@pytest.mark.parametrize("character", UNSAFE)
-def test_what_acts_on_a_terminal_is_shown_as_an_escape(character):
-    assert character not in visible(f"a{character}b")
-    assert visible(f"a{character}b").startswith("a\\")
-    assert character not in json_text({"a": character})
-    assert json.loads(json_text({"a": character})) == {"a": character}
-
-
-def test_an_escape_character_is_shown_by_its_code():
-    assert visible("\x1b[31mred\x1b[0m") == r"\x1b[31mred\x1b[0m"
-    assert visible("one\ntwo\t3") == r"one\ntwo\t3"
-    assert visible_lines("one\ntwo\t3\r") == "one\ntwo\t3\\r"
-
-
-def test_letters_of_all_scripts_and_emoji_stay():
-    text = "Zoë 東京 می‌خواهم 👩‍💻 naïve"
-    assert visible(text) == text
-    assert text in json_text([text])
-
-
-@given(ANY_TEXT)
-def test_visible_text_is_one_line_that_every_terminal_takes(text):
-    shown = visible(text)
-    assert shown.splitlines() in ([shown], [])
-    assert not any(character in shown for character in UNSAFE)
-    shown.encode()
-
-
-@given(ANY_JSON)
-def test_json_says_what_the_value_says_in_utf_8_and_safe_characters(value):
-    for indent in (None, 2):
-        text = json_text(value, indent)
-        text.encode()
-        assert json.loads(text) == value
-        assert not any(character in text for character in UNSAFE)
-
-
-def test_json_never_holds_what_is_no_number():
-    with pytest.raises(ValueError, match="Out of range"):
-        json_text(float("nan"))
+from kbcore.visible import visible
 
 
 @given(st.text(max_size=30), st.integers(1, 20))

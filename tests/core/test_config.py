@@ -10,10 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore import limits
-from kbcore.config import DEFAULT, Config, KipLimits, default_config_text, parse_config
+from kbcore.config import (
+    DEFAULT,
+    Config,
+    KipLimits,
+    Known,
+    default_config_text,
+    known_to,
+    parse_config,
+    read_config,
+    settle,
+)
 from kbcore.errors import InvalidConfig, Problem
-from kbcore.extract import registry
+from kbcore.extract import registry, settings
 from kbcore.extract.facts import Source
+from kbcore.schema_files import load_schema
 
 PATH = ".kb/config.json"
 EVERYTHING = """\
@@ -31,15 +42,19 @@ EVERYTHING = """\
 """
 
 
-def faults(text: str, **known: list[str]) -> list[Problem]:
+NOTHING_MORE = Known(rules=tuple, extractors=tuple, entity_types=tuple)
+"""A project that adds nothing to KB's own rules, extractors and types."""
+
+
+def faults(text: str, known: Known | None = None) -> list[Problem]:
     with pytest.raises(InvalidConfig) as caught:
-        parse_config(text, PATH, **known)
+        settle(read_config(text, PATH), known)
     assert caught.value.message.startswith(f"{PATH}:")
     return list(caught.value.details)
 
 
-def only_fault(text: str, **known: list[str]) -> Problem:
-    (problem,) = faults(text, **known)
+def only_fault(text: str, known: Known | None = None) -> Problem:
+    (problem,) = faults(text, known)
     return problem
 
 
@@ -68,7 +83,7 @@ def test_a_byte_order_mark_and_windows_line_breaks_do_no_harm(change):
 
 
 def test_the_file_that_init_writes_says_what_holds_without_it():
-    written = parse_config(default_config_text(), PATH, extractors=[*registry.BUILT_IN])
+    written = settle(read_config(default_config_text(), PATH), NOTHING_MORE)
     assert (written.default_branch, written.rules) == (None, {})
     assert (written.lock_wait_s, written.kip) == (DEFAULT.lock_wait_s, DEFAULT.kip)
     document = b"---\nid: REQ-1\n---\n# A title\n"
@@ -94,17 +109,17 @@ def test_all_problems_are_told_at_once_in_the_order_of_lines():
 {
   "defaultBranch": "a..b",
   "extractor": {},
-  "rules": {"cycles": "eror", "cycles": "off"},
+  "rules": {"acyclic": "eror", "acyclic": "off"},
   "lockWaitSeconds": "10", // a comment
   "kip": {"rowLimit": 0, "rows": 1,},
 }
 """
-    found = faults(text, rules=["cycles"])
+    found = faults(text, NOTHING_MORE)
     assert [(problem.source, problem.path, problem.code) for problem in found] == [
         (f"{PATH}:2", "$.defaultBranch", "bad_branch"),
         (f"{PATH}:3", "$.extractor", "unknown_key"),
         (f"{PATH}:4", "$", "duplicate_key"),
-        (f"{PATH}:4", "$.rules.cycles", "wrong_type"),
+        (f"{PATH}:4", "$.rules.acyclic", "wrong_type"),
         (f"{PATH}:5", "$", "invalid_json"),
         (f"{PATH}:5", "$.lockWaitSeconds", "wrong_type"),
         (f"{PATH}:6", "$", "invalid_json"),
@@ -165,18 +180,110 @@ def test_a_wrong_type_names_the_place_and_what_was_expected(text, path, expected
     assert problem.source == f"{PATH}:1"
 
 
-def test_names_of_rules_are_checked_only_where_the_rules_are_known():
-    text = '{"rules": {"orfans": "off"}}'
-    assert parse_config(text, PATH).rules == {"orfans": "off"}
-    problem = only_fault(text, rules=["orphans", "cycles"])
-    assert problem.message == "There is no rule 'orfans'."
-    assert problem.hint == "Did you mean 'orphans'?"
+NAMES_IN_DOUBT = """\
+{
+  "extractors": {
+    "markdwon": {"x": 1},
+    "todo": {"paths": {"x": 1}},
+    "scip": false,
+    "markdown": {"paths": {"rq": ["docs/*.md"], "fact": ["facts/*.md"]}}
+  },
+  "rules": {"orfans": "off", "no-owner": "error"}
+}
+"""
 
 
-def test_names_of_extractors_are_checked_only_where_the_extractors_are_known():
-    text = '{"extractors": {"markdwon": false}}'
-    assert parse_config(text, PATH).switched_off == ("markdwon",)
-    assert only_fault(text, extractors=["markdown"]).hint == "Did you mean 'markdown'?"
+def test_names_that_nobody_knows_are_told_at_once_each_with_its_line_and_the_nearest_name():
+    known = Known(rules=lambda: ["no-owner"], extractors=lambda: ["todo", "scip"], entity_types=lambda: ["fact"])
+    found = faults(NAMES_IN_DOUBT, known)
+    assert [(problem.source, problem.path, problem.code, problem.hint) for problem in found] == [
+        (f"{PATH}:3", "$.extractors.markdwon", "unknown_extractor", "Did you mean 'markdown'?"),
+        (f"{PATH}:6", "$.extractors.markdown.paths.rq", "unknown_type", "Did you mean 'req'?"),
+        (f"{PATH}:8", "$.rules.orfans", "unknown_rule", "Did you mean 'orphans'?"),
+    ]
+    assert found[2].message == "There is no rule 'orfans'."
+
+
+def test_names_that_the_project_knows_pass():
+    known = Known(
+        rules=lambda: ["no-owner", "orfans"],
+        extractors=lambda: ["todo", "scip", "markdwon"],
+        entity_types=lambda: ["fact", "rq"],
+    )
+    config = settle(read_config(NAMES_IN_DOUBT, PATH), known)
+    assert config.rules == {"orfans": "off", "no-owner": "error"}
+    assert config.switched_off == ("scip",)
+    assert config == parse_config(NAMES_IN_DOUBT, PATH)
+
+
+def test_nobody_is_asked_for_the_names_that_are_kbs_own():
+    def never():
+        raise AssertionError("asked")
+
+    text = json.dumps({**json.loads(default_config_text()), "rules": {"orphans": "off"}})
+    assert settle(read_config(text, PATH), Known(never, never, never)).rules == {"orphans": "off"}
+
+
+def test_faults_of_the_files_that_were_asked_are_told_together_with_those_of_the_settings():
+    rules = {".kb/rules/a.yaml": "rules: [{id: no-owner}]"}
+    schema = {".kb/schema/a.yaml": "entities: {fact: {atributes: {}}}"}
+    found = faults(NAMES_IN_DOUBT, known_to(lambda: rules, lambda: load_schema(schema)))
+    assert [(problem.source, problem.code) for problem in found] == [
+        (f"{PATH}:3", "unknown_extractor"),
+        (f"{PATH}:4", "unknown_extractor"),
+        (f"{PATH}:5", "unknown_extractor"),
+        (".kb/rules/a.yaml:1", "missing_field"),
+        (".kb/schema/a.yaml:1", "unknown_key"),
+    ]
+
+
+def test_a_project_is_asked_for_its_rules_and_types():
+    rules = {".kb/rules/a.yaml": "rules: [{id: no-owner, sql: select 1}]"}
+    schema = {".kb/schema/a.yaml": "entities: {fact: {description: A fact.}}"}
+    text = '{"rules": {"no-owner": "off"}, "extractors": {"markdown": {"paths": {"fact": "facts/*.md"}}}}'
+    config = settle(read_config(text, PATH), known_to(lambda: rules, lambda: load_schema(schema)))
+    assert config.rules == {"no-owner": "off"}
+
+
+def test_the_extractors_that_settings_know_are_those_that_there_are():
+    assert tuple(settings.BUILT_IN) == tuple(registry.BUILT_IN)
+    assert settings.BUILT_IN["markdown"].keys() >= set(parse_config(default_config_text(), PATH).extractors["markdown"])
+
+
+@pytest.mark.parametrize(
+    ("said", "path", "code", "words"),
+    [
+        ('{"pats": {}}', ".pats", "unknown_key", "There is no setting of markdown 'pats'. Did you mean 'paths'?"),
+        ('{"paths": []}', ".paths", "wrong_type", "must be an object"),
+        ('{"paths": {"req": [3]}}', ".paths.req[0]", "bad_glob", "it must be text"),
+        ('{"paths": {"req": {"a": 1}}}', ".paths.req", "wrong_type", "a list of globs, not an object"),
+        ('{"paths": {"req": ["a/*", "../x"]}}', ".paths.req[1]", "bad_glob", "must not leave the repository"),
+        ('{"paths": {"": ["x/*.md"]}}', '.paths[""]', "bad_name", "no name"),
+        ('{"paths": {"req": "x/*", "adr": ["x/*"]}}', ".paths.adr[0]", "repeated_glob", "Give each glob one type."),
+        ('{"idFromFilename": "yes"}', ".idFromFilename", "wrong_type", "must be true or false, not 'yes'"),
+        ('{"ignore": ["/x"]}', ".ignore[0]", "bad_glob", "relative to the root"),
+        ('{"ignore": null}', ".ignore", "wrong_type", "must be a list of globs, and it is empty"),
+        ('{"keys": {"labels": 3}}', ".keys.labels", "bad_name", "3 is no name"),
+    ],
+)
+def test_settings_of_an_extractor_that_cannot_be_used_are_told_with_their_place(said, path, code, words):
+    problem = only_fault('{"extractors": {\n"markdown": ' + said + "}}")
+    assert (problem.path, problem.code) == (f"$.extractors.markdown{path}", code)
+    assert problem.source == f"{PATH}:2"
+    assert words in f"{problem.message} {problem.hint}"
+
+
+@pytest.mark.parametrize("name", ["manifest", "gherkin"])
+def test_paths_without_types_are_a_list_of_globs(name):
+    assert only_fault(f'{{"extractors": {{"{name}": {{"paths": {{}}}}}}}}').code == "wrong_type"
+    assert only_fault(f'{{"extractors": {{"{name}": {{"paths": ["/x"]}}}}}}').code == "bad_glob"
+    config = parse_config(f'{{"extractors": {{"{name}": {{"paths": "x.yaml"}}}}}}', PATH)
+    assert config.extractors == {name: {"paths": "x.yaml"}}
+
+
+@pytest.mark.parametrize("name", ["-x", "HEAD", "@", "a..b", "", "a b", "x.lock"])
+def test_a_default_branch_that_git_would_not_make_is_refused(name):
+    assert only_fault(json.dumps({"defaultBranch": name})).code == "bad_branch"
 
 
 def test_a_merge_conflict_is_called_by_its_name_and_nothing_else_is_said():
@@ -224,7 +331,7 @@ def test_hostile_files_are_refused_with_one_problem(text, code):
 )
 def test_a_large_file_is_refused_in_a_moment(text):
     started = time.process_time()
-    assert len(faults(text, rules=[f"r{n}" for n in range(300)], extractors=["a"])) <= limits.MAX_PROBLEMS
+    assert len(faults(text, NOTHING_MORE)) <= limits.MAX_PROBLEMS
     assert time.process_time() - started < 5
 
 

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from kbcore.errors import InvalidConfig
 from kbcore.extract.facts import Source
 from kbcore.extract.gherkin import EXTRACTOR
 from tests.support.project import Project
@@ -123,8 +122,3 @@ def test_a_missing_package_is_named_with_the_remedy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "kb-memory[gherkin]" in done.stdout
-
-
-def test_settings_that_cannot_be_used_are_refused():
-    with pytest.raises(InvalidConfig):
-        EXTRACTOR.path_rules({"paths": ["../x.feature"]})

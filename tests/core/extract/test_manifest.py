@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore import limits
-from kbcore.errors import InvalidConfig
 from kbcore.extract.facts import Source
 from kbcore.extract.manifest import EXTRACTOR
 
@@ -220,12 +219,6 @@ def test_manifests_are_looked_for_at_the_root_and_in_docs():
     }
     assert [rule.glob for rule in EXTRACTOR.path_rules({"paths": ["a/*.yaml"]})] == ["a/*.yaml"]
     assert EXTRACTOR.path_rules({"paths": []}) == []
-
-
-@pytest.mark.parametrize("settings", [{"path": []}, {"paths": "x"}, {"paths": [1]}, {"paths": ["/x"]}])
-def test_settings_that_cannot_be_used_are_refused(settings):
-    with pytest.raises(InvalidConfig, match=r"extractors\.manifest\.path"):
-        EXTRACTOR.path_rules(settings)
 
 
 @given(st.lists(st.sampled_from(YAML.splitlines()), max_size=20), st.sampled_from(["s.yaml", "s.json"]))

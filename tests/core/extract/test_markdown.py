@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore import limits
-from kbcore.errors import InvalidConfig
 from kbcore.extract.facts import Source
 from kbcore.extract.markdown import EXTRACTOR
 
@@ -437,29 +436,6 @@ def test_paths_in_the_settings_take_the_place_of_the_defaults():
         ("req", "more/**/*.md"),
         ("fact", "facts/*.md"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("settings", "word"),
-    [
-        ({"path": {}}, "paths"),
-        ({"paths": []}, "object"),
-        ({"paths": {"req": [3]}}, "text"),
-        ({"paths": {"req": {"a": 1}}}, "list of globs"),
-        ({"paths": {"req": ["../x/*.md"]}}, "leave"),
-        ({"paths": {"": ["x/*.md"]}}, "name"),
-        ({"paths": {"req": ["x/*.md"], "adr": ["x/*.md"]}}, "more than once"),
-        ({"idFromFilename": "yes"}, "true or false"),
-        ({"ignore": ["/x"]}, "relative"),
-        ({"keys": {"labels": 3}}, "name"),
-    ],
-)
-def test_settings_that_cannot_be_used_are_refused_by_name(settings, word):
-    with pytest.raises(InvalidConfig) as caught:
-        EXTRACTOR.path_rules(settings)
-
-    assert word in f"{caught.value.message} {caught.value.hint}"
-    assert "extractors.markdown." in caught.value.message
 
 
 @given(

@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from kbcore.extract import manifest, markdown
+from kbcore.extract import conflicts, jsontext, manifest, markdown, settings, yamlfaults
 from kbcore.extract.facts import Source
 
 ROOT = Path(__file__).parents[3]
@@ -20,7 +20,7 @@ def block(language, start):
 def codes_in_source():
     """Return the texts that stand where a problem is made, and look like a code."""
     makers = {"FileProblem", "fault", "_fault"}
-    found = {"invalid_yaml", "invalid_json"}
+    found = {yamlfaults.CODE, jsontext.CODE, conflicts.CODE}
     for path in (ROOT / "kbcore" / "extract").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
@@ -40,7 +40,7 @@ def test_every_code_is_in_the_table():
 
 def test_every_setting_is_on_the_page():
     assert set(re.findall(r"^\| `(\w+)` \|.*\|.*\|$", PAGE.split("### What the keys mean")[0], re.MULTILINE)) == set(
-        markdown._KEYS
+        settings.BUILT_IN["markdown"]
     )
 
 

@@ -1,5 +1,6 @@
 """What can be read of YAML that is not valid, and what is said about the rest."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,11 @@ LINES = st.sampled_from(
         "  - k: v",
         "    w: 'z",
         "\tt: x",
+        "\t",
+        "  u: v",
+        "<<<<<<< a",
+        "=======",
+        ">>>>>>> b",
         "- item",
         "# comment",
         "",
@@ -172,6 +178,43 @@ def test_an_odd_line_break_alone_is_a_warning():
 def test_a_text_that_is_no_mapping_is_a_problem():
     assert read("- a\n- b\n") == ({}, [(1, 0, "wrong_shape")])
     assert read("just text\n", 4) == ({}, [(4, 0, "wrong_shape")])
+
+
+@pytest.mark.parametrize(
+    ("text", "root", "place"),
+    [
+        ("id: A\n\ttitle: x\ns: y\n", {"id": "A", "title": "x", "s": "y"}, (2, 1)),
+        ("\tid: A\n\ttitle: x\n", {"id": "A", "title": "x"}, (1, 1)),
+        ("title: Two words\n\tid: A\n", {"title": "Two words", "id": "A"}, (2, 1)),
+        ("id: A\n\t\ntitle: x\n", {"id": "A", "title": "x"}, (2, 1)),
+        ("  id: A\n\t  title: x\n", {"id": "A", "title": "x"}, (2, 1)),
+        ("id: A\nmap:\n\tk: v\n\tw:\n\t\tx: y\n", {"id": "A", "map": {"k": "v", "w": {"x": "y"}}}, (3, 1)),
+        ("  id: A\n  title: a: b\n", {"id": "A", "title": "a: b"}, (2, 11)),
+        ("id: A\n  title: x\n", {"id": "A", "title": "x"}, (2, 8)),
+    ],
+)
+def test_keys_that_are_indented_wrongly_are_read_and_the_place_is_named(text, root, place):
+    tree = salvage.read_mapping(text, 1)
+
+    assert tree.root == root
+    assert [(problem.line, problem.column) for problem in tree.problems] == [place]
+    assert not tree.is_complete
+    assert all(text.split("\n")[tree.line(tree.root, key) - 1].strip().startswith(key) for key in root)
+
+
+def test_a_text_that_may_go_on_in_the_next_line_is_not_cut():
+    root, problems = read("id: A\ntitle: some long words\n  and more: of them\n")
+
+    assert root == {"id": "A"}
+    assert [line for line, _, _ in problems] == [3]
+
+
+@pytest.mark.parametrize("sign", ["<<<<<<< HEAD", "=======", ">>>>>>> feature/x"])
+def test_a_line_that_a_merge_left_is_called_by_its_name(sign):
+    root, problems = read(f"id: A\n{sign}\ntitle: x\n")
+
+    assert root == {"id": "A", "title": "x"}
+    assert problems == [(2, 0, "merge_conflict")]
 
 
 @given(st.lists(LINES, max_size=12), st.integers(1, 9))

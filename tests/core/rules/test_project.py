@@ -6,7 +6,8 @@ import pytest
 
 from kbcore import rules
 from kbcore.errors import InvalidConfig
-from kbcore.rules import RuleContext, load_rules, sql_rule
+from kbcore.rules import RuleContext, load_rules
+from kbcore.rules.project import SqlPlace, sql_rule
 from kbcore.schema import CORE
 from tests.support.graph import graph_of, link, node
 
@@ -23,10 +24,13 @@ rules:
 """
 
 
+PLACE = SqlPlace(".kb/rules/a.yaml", 4, has_lines=True)
+
+
 def outcome(sql, graph=None):
     graph = graph or graph_of([node("A", path="docs/a.md")])
     report = rules.check(
-        RuleContext(graph.rows, CORE), {}, only=["mine"], project=[sql_rule("mine", "error", "d", sql)]
+        RuleContext(graph.rows, CORE), {}, only=["mine"], project=[sql_rule("mine", "error", "d", sql, PLACE)]
     )
     return report.rules[0], report.violations
 
@@ -105,8 +109,9 @@ def test_a_select_over_the_view_can_run(sql):
         ("select 1; select 2", "2 statements"),
         ("drop table node", "SELECT"),
         ("select 1 as id) r; drop table node; select (1", "syntax error"),
-        ("select id from node", "message"),
-        ("select id, message from nodes", "'nodes'"),
+        ("select id from node", "no column `message`, but id"),
+        ("select 1 as ident", "no column `id` and `message`, but ident"),
+        ("select id, message from nodes", "'nodes', which a rule may not. Did you mean 'node'?"),
         ("select id, message from read_text('/etc/passwd')", "read_text()"),
         ("select 'a' as id, (select content from read_text('/etc/passwd')) as message", "read_text()"),
         ("from '/etc/passwd.csv'", "passwd"),
@@ -130,3 +135,38 @@ def test_an_id_that_is_no_entity_is_reported_without_a_file():
     run, [found] = outcome("select 7 as id, 'seven' as message")
     assert run.status == "ran"
     assert (found.id, found.source) == ("7", "")
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        (
+            "select id,\n  titel as message\nfrom node",
+            '.kb/rules/a.yaml:5: the SQL cannot be used. DuckDB says: Referenced column "titel" not found',
+        ),
+        ("select id,\nfrom where node", ".kb/rules/a.yaml:5: the SQL cannot be used. DuckDB says: syntax error"),
+        ("select id, '' as message\nfrom nodes", ".kb/rules/a.yaml:5: the SQL reads 'nodes'"),
+        (
+            "select id, 'a' + 1 as message from node",
+            ".kb/rules/a.yaml:4: the SQL cannot be used. DuckDB says: Could not choose a best candidate function",
+        ),
+        (
+            "select id, cast(id as int) as message from node",
+            ".kb/rules/a.yaml:4: the SQL cannot be used. DuckDB says: Could not convert string",
+        ),
+    ],
+)
+def test_what_the_database_refuses_is_told_by_file_and_line_without_its_internals(sql, reason):
+    run, _ = outcome(sql)
+    assert run.reason.startswith(reason)
+    assert not any(word in run.reason for word in ("LINE", "^", "Exception", "Error:", "r.id", "\n", "\t"))
+
+
+@pytest.mark.parametrize(
+    ("stated", "line"),
+    [("sql: |\n      select id,\n      x", 5), ("sql: |-  # why\n      select id,\n      x", 5), ("sql: select x", 3)],
+)
+def test_a_line_of_the_sql_is_a_line_of_the_file_where_it_stands_so(stated, line):
+    [rule] = load_rules({"a.yaml": f"rules:\n  - id: mine\n    {stated} from node\n"})
+    report = rules.check(RuleContext(graph_of().rows, CORE), {}, only=["mine"], project=[rule])
+    assert report.rules[0].reason.startswith(f"a.yaml:{line}: ")

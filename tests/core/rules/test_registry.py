@@ -94,9 +94,15 @@ def test_an_unknown_rule_is_refused_with_the_nearest_one(graph):
     with pytest.raises(NotFound, match="'orphan'") as caught:
         run(graph, only=["orphan"])
     assert caught.value.hint == "Did you mean 'orphans'?"
-    with pytest.raises(InvalidConfig, match="'must-coverege'") as refused:
-        run(graph, {"must-coverege": "off"})
-    assert refused.value.hint == "Did you mean 'must-coverage'?"
+
+
+def test_all_unknown_rules_are_told_at_once(graph):
+    with pytest.raises(NotFound) as caught:
+        run(graph, only=["orphan", "orphans", "acylic"])
+    assert [(one.path, one.message, one.hint) for one in caught.value.details] == [
+        ("$.rules[0]", "There is no rule 'orphan'.", "Did you mean 'orphans'?"),
+        ("$.rules[2]", "There is no rule 'acylic'.", "Did you mean 'acyclic'?"),
+    ]
 
 
 def test_a_rule_that_could_not_run_says_why_and_fails_the_command():

@@ -1,0 +1,53 @@
+"""Stored text made visible: which characters never leave KB as they are, and what stands in their place. Pure.
+
+Escaping is idempotent, so text that was made visible where it was quoted is not escaped again where it is written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+_UNSAFE_BEYOND_JSON: Final = (
+    "\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff"
+)
+"""What may act on a terminal or hide from a reader although JSON takes it as it is: control characters, marks of text
+direction, what is not seen, half of a surrogate pair, tag characters. Joiners (U+200C, U+200D) stay: Persian and emoji
+are written with them."""
+
+_UNSAFE: Final = re.compile(f"[\x00-\x1f{_UNSAFE_BEYOND_JSON}]")
+_UNSAFE_IN_JSON: Final = re.compile(f"[{_UNSAFE_BEYOND_JSON}]")
+_NAMED: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def visible(text: str) -> str:
+    r"""Return text on one line that a terminal only shows: an escape character becomes ``\x1b``."""
+    return _UNSAFE.sub(_escaped, text)
+
+
+def visible_lines(text: str) -> str:
+    """Return text as ``visible`` does, its line breaks and tabs left as they are."""
+    return _UNSAFE.sub(lambda found: found[0] if found[0] in "\n\t" else _escaped(found), text)
+
+
+def in_quotes(text: str) -> str:
+    """Return text as messages name it: visible, in quotes; a backslash of its own stays single."""
+    mark = '"' if "'" in text and '"' not in text else "'"
+    return f"{mark}{visible(text)}{mark}"
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON, compact or in lines, with unsafe characters as escapes; valid UTF-8 whatever it holds."""
+    separators = (",", ":") if indent is None else (",", ": ")
+    return escaped_json(json.dumps(value, ensure_ascii=False, separators=separators, indent=indent, allow_nan=False))
+
+
+def escaped_json(text: str) -> str:
+    """Return a JSON text with unsafe characters as escapes; its meaning stays the same."""
+    return _UNSAFE_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return _NAMED.get(found[0]) or found[0].encode("unicode-escape").decode("ascii")
