@@ -5,15 +5,15 @@ History never changes, so a page goes on where the one before ended, whatever is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kbcore import cursor as cursors
-from kbcore import limits
-from kbcore.errors import InvalidQuery, Problem
+from kbcore.errors import Problem
 from kbmcp.calls import Call
+from kbmcp.explaining import refused_arguments
 from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, leading, length_of
-from kbmcp.wire import HistoryArguments
+from kbmcp.wire import HistoryArguments, limit_problems
 from kbmcp.writing import answer_of
 
 if TYPE_CHECKING:
@@ -24,27 +24,40 @@ Place = Callable[[list[Any]], Payload]
 _NOTE_CHARS: Final = 700
 
 
-def history(call: Call, asked: HistoryArguments) -> Payload:
+def history(call: Call, asked: HistoryArguments, problems: Sequence[Problem]) -> Payload:
     """Return what the action asks for.
 
-    Raises: ``InvalidQuery`` for arguments that do not fit the action; ``NotFound``; ``HistoryPruned``; what reverting
-    raises.
+    Raises: ``InvalidQuery`` for arguments that do not fit the action, with those that are known to be wrong already;
+    ``NotFound``; ``HistoryPruned``; what reverting raises.
     """
-    if not 1 <= asked.limit <= limits.MAX_PAGE_ROWS:
-        raise InvalidQuery(f"The limit must be from 1 to {limits.MAX_PAGE_ROWS}, not {asked.limit}.")
+    known = {problem.path for problem in problems}
+    found = [*problems, *(problem for problem in _misfits(asked) if problem.path not in known)]
+    if found:
+        raise refused_arguments(found)
     if asked.action == "log":
         return call.store.read(lambda view: _log(call, asked, view))
-    if asked.seq is None:
-        hint = f"{{kb_history}} with action log finds it, then action {asked.action} takes it as `seq`."
-        problem = Problem("$.seq", "missing_argument", "`seq` is missing.", hint)
-        raise InvalidQuery(
-            f"The action {asked.action} needs `seq`, the number of a record.", hint=hint, details=[problem]
-        )
+    seq = asked.seq or 0
     if asked.action == "show":
-        return _reading(call, [asked.seq], lambda view: _show(call, asked, view))
+        return _reading(call, [seq], lambda view: _show(call, asked, view))
     if asked.action == "diff":
-        return _reading(call, [asked.seq, asked.to], lambda view: _diff(call, asked, view))
+        return _reading(call, [seq, asked.to], lambda view: _diff(call, asked, view))
     return _revert(call, asked)
+
+
+def _misfits(asked: HistoryArguments) -> Iterator[Problem]:
+    """Yield what does not fit the action: an argument that would be passed over would give a wrong answer."""
+    yield from limit_problems(asked.limit)
+    action = asked.action
+    if asked.seq is None and action != "log":
+        hint = f"`kb log` finds it, then action {action} takes it as `seq`."
+        yield Problem("$.seq", "missing_argument", f"The action {action} needs `seq`, the number of a record.", hint)
+    for name, only in (("id", "log"), ("to", "diff")):
+        if getattr(asked, name) not in {"", None} and action != only:
+            hint = f"Only the action {only} takes it. Leave it out."
+            yield Problem(f"$.{name}", "not_for_action", f"`{name}` does not apply to the action {action}.", hint)
+    if asked.seq is not None and action == "log":
+        hint = "Action show takes it; log lists the records before it with `cursor` and `limit`."
+        yield Problem("$.seq", "not_for_action", "`seq` does not apply to the action log.", hint)
 
 
 def _reading(call: Call, seqs: Sequence[int | None], use: Callable[[View], Payload]) -> Payload:
@@ -94,15 +107,16 @@ class _Page:
 
 def _log(call: Call, asked: HistoryArguments, view: View) -> Payload:
     from kbcore.history.log import log
+    from kbcore.history.reach import first_record, is_pruned
     from kbcore.view.past import seqs_of
 
-    page, first = _Page(call, asked, view.seq), view.basis.history_from
-    seqs: Sequence[int] = range(page.head, first, -1)
+    page, first = _Page(call, asked, view.seq), first_record(view)
+    seqs: Sequence[int] = range(page.head, first - 1, -1)
     if asked.id:
-        seqs = sorted((seq for seq in seqs_of(view, asked.id) if first < seq <= page.head), reverse=True)
+        seqs = sorted((seq for seq in seqs_of(view, asked.id) if first <= seq <= page.head), reverse=True)
     before_seq = seqs[page.start] + 1 if page.start < len(seqs) else 1
     records = log(view, id=asked.id, limit=asked.limit, before_seq=before_seq)
-    shown: Payload = {"branch": call.branch, "seq": page.head}
+    shown: Payload = {"branch": call.branch, "seq": page.head} | ({"pruned_before": first} if is_pruned(view) else {})
     return page.answer(shown, records, len(seqs), lambda kept: {"records": kept})
 
 
@@ -142,4 +156,4 @@ def _revert(call: Call, asked: HistoryArguments) -> Payload:
     outcome = revert(
         call.workspace, call.branch, call.author, [asked.seq or 0], options, follows_head=call.follows_head
     )
-    return answer_of(outcome)
+    return answer_of(call, outcome)

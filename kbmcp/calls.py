@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import msgspec
 from anyio import from_thread
 
 from kbcore import __version__
-from kbcore.errors import BranchMoved, UnknownBranch
+from kbcore.errors import BranchMoved, KBError, UnknownBranch
 from kbmcp.replies import visible
+from kbmcp.turns import Turns
 
 if TYPE_CHECKING:
+    from kbcore.branches import Ensured
     from kbcore.schema import Schema
     from kbcore.store import Author, BranchStore
     from kbcore.workspace import Machine, StorePool, Workspace
@@ -53,6 +56,8 @@ class Call(msgspec.Struct, frozen=True):
     follows_head: bool
     author: Author
     notice: str
+    is_dotted: bool
+    """How this server lists its tools: what is told to the client names them so."""
 
 
 class Service:
@@ -61,60 +66,20 @@ class Service:
     def __init__(self, options: Options) -> None:
         self.options = options
         self._gate = threading.Lock()
-        self._turns: dict[Path, threading.Lock] = {}
-        self._machine: Machine | None = None
-        self._pool: StorePool | None = None
-        self._told: dict[Path, int] = {}
+        """Held for a moment at a time, never while a file is copied, a journal read or a program run."""
+        self._turns = Turns()
+        self._shared: tuple[Machine, StorePool] | None = None
+        self._told: WeakKeyDictionary[BranchStore, int] = WeakKeyDictionary()
 
     @contextmanager
     def open(self, client: Client, expect_branch: str = "") -> Iterator[Call]:
         """Give the call's surroundings, and the branch's store to this call alone.
 
         Runs in a worker thread; a call that was cancelled while it waited for its turn ends here, before it has
-        changed anything.
+        changed anything. The first use of a branch, which copies a store, holds up that branch and no other.
 
         Raises: ``BranchMoved`` when the branch is not the expected one, and what opening a branch raises.
         """
-        with self._gate:
-            call = self._open(client, expect_branch)
-            turn = self._turns.setdefault(call.store.directory, threading.Lock())
-        with turn:
-            from_thread.check_cancelled()
-            yield call
-
-    def news(self, call: Call) -> str:
-        """Return what is to be said beside the answer of a call, and was not said before.
-
-        That is how the branch got its store, and what reading it came upon, such as a loss of records.
-        """
-        with self._gate:
-            notices = call.store.notices
-            first = self._told.get(call.store.directory, 0)
-            self._told[call.store.directory] = len(notices)
-            return " ".join([call.notice, *notices[first:]]).strip()
-
-    def schema(self) -> Schema:
-        """Return the schema in force. Raises: as opening a workspace, and ``InvalidConfig``."""
-        with self._gate:
-            return self._workspace().schema
-
-    def close(self) -> None:
-        """Let go of every view."""
-        with self._gate:
-            if self._pool is not None:
-                self._pool.close()
-
-    def _workspace(self) -> Workspace:
-        from kbcore.clock import SystemClock
-        from kbcore.storage.fs import RealFs
-        from kbcore.workspace import Machine, StorePool, open_workspace
-
-        if self._machine is None or self._pool is None:
-            self._machine = Machine(RealFs(), SystemClock(), self.options.env)
-            self._pool = StorePool()
-        return open_workspace(self.options.start, self._machine, self._pool)
-
-    def _open(self, client: Client, expect_branch: str) -> Call:
         from kbcore import branches
 
         workspace = self._workspace()
@@ -124,30 +89,88 @@ class Service:
                 f"The branch is {choice.branch}, not {expect_branch} as expected. Nothing was written.",
                 data={"old": expect_branch, "new": choice.branch},
             )
-        branch, notice = self._settled(workspace, choice.branch)
-        return Call(workspace, workspace.store(branch), branch, choice.follows_head, author(client), notice)
+        branch, notice = self._served(workspace, choice.branch)
+        with self._turns.taken(workspace.directory_of(branch)):
+            from_thread.check_cancelled()
+            if not self.options.is_read_only:
+                notice = _first_use(branches.ensure(workspace, branch))
+            yield Call(
+                workspace=workspace,
+                store=workspace.store(branch),
+                branch=branch,
+                follows_head=choice.follows_head,
+                author=author(client),
+                notice=notice,
+                is_dotted=self.options.is_dotted,
+            )
 
-    def _settled(self, workspace: Workspace, branch: str) -> tuple[str, str]:
-        """Return the branch to work on, now that it has a store, and what is to be said about that."""
+    def place(self) -> dict[str, Any]:
+        """Return the branch that a call now speaks of, and its seq, as far as they can be known."""
         from kbcore import branches
 
-        if not self.options.is_read_only:
-            ensured = branches.ensure(workspace, branch)
-            if ensured.is_new and ensured.copied_from:
-                return (
-                    branch,
-                    f"This is the first use of {branch}: its store is a copy of that of {ensured.copied_from}.",
-                )
-            return branch, ensured.notice
-        default = workspace.default_branch
-        if workspace.directory_of(branch).is_dir():
+        found: dict[str, Any] = {}
+        with suppress(KBError):
+            workspace = self._workspace()
+            found["branch"], _ = self._served(workspace, branches.choose(workspace, self.options.branch).branch)
+            found["seq"] = workspace.store(found["branch"]).head().seq
+        return found
+
+    def news(self, call: Call) -> str:
+        """Return what is to be said beside the answer of a call, and was not said before.
+
+        That is how the branch got its store, and what reading it came upon, such as a loss of records.
+        """
+        with self._gate:
+            notices = call.store.notices
+            first = self._told.get(call.store, 0)
+            self._told[call.store] = len(notices)
+            return " ".join([call.notice, *notices[first:]]).strip()
+
+    def schema(self) -> Schema:
+        """Return the schema in force. Raises: as opening a workspace, and ``InvalidConfig``."""
+        return self._workspace().schema
+
+    def close(self) -> None:
+        """Let go of every view."""
+        with self._gate:
+            if self._shared is not None:
+                self._shared[1].close()
+
+    def _workspace(self) -> Workspace:
+        from kbcore.clock import SystemClock
+        from kbcore.storage.fs import RealFs
+        from kbcore.workspace import Machine, StorePool, open_workspace
+
+        with self._gate:
+            if self._shared is None:
+                self._shared = Machine(RealFs(), SystemClock(), self.options.env), StorePool()
+            machine, pool = self._shared
+        return open_workspace(self.options.start, machine, pool)
+
+    def _served(self, workspace: Workspace, branch: str) -> tuple[str, str]:
+        """Return the branch to work on, and what is to be said about that: who only reads makes no store.
+
+        Raises: ``UnknownBranch`` when there is nothing to read.
+        """
+        from kbcore import branches
+
+        if not self.options.is_read_only or workspace.has_store(branch):
             return branch, ""
-        if not workspace.directory_of(default).is_dir():
-            raise UnknownBranch(f"{branch} has no store yet, and this server only reads.", hint="Run `kb sync` there.")
+        origin = branches.find_origin(workspace, branch)
+        if origin is None:
+            hint = "Run `kb sync` on that branch, or start the server without --read-only."
+            raise UnknownBranch(f"{branch} has no store yet, and this server only reads.", hint=hint)
         return (
-            default,
-            f"{branch} has no store yet, and this server only reads: this is {default}, which it comes from.",
+            origin.branch,
+            f"{branch} has no store yet, and this server only reads: this is {origin.branch}, which it comes from.",
         )
+
+
+def _first_use(ensured: Ensured) -> str:
+    """Return what is to be said of a branch that has just got its store."""
+    if ensured.is_new and ensured.copied_from and not ensured.notice:
+        return f"This is the first use of {ensured.branch}: its store is a copy of that of {ensured.copied_from}."
+    return ensured.notice
 
 
 def author(client: Client) -> Author:

@@ -6,16 +6,18 @@ change between two pages. A rule that could not run is named on every page.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from kbcore import cursor as cursors
-from kbcore import limits
-from kbcore.errors import InvalidQuery
+from kbcore.errors import Problem
 from kbmcp.calls import Call
+from kbmcp.explaining import refused_arguments
+from kbmcp.hints import in_tool_words
 from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, leading, length_of
-from kbmcp.wire import CheckArguments
+from kbmcp.wire import CheckArguments, limit_problems
 
 if TYPE_CHECKING:
     from kbcore.rules.registry import Report, Violation
@@ -26,13 +28,15 @@ Key = tuple[str, int, str, str, str]
 _NOTE_CHARS: Final = 600
 
 
-def check(call: Call, asked: CheckArguments) -> Payload:
+def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Payload:
     """Return a page of what breaks the rules.
 
-    Raises: ``NotFound`` for an unknown rule; ``InvalidConfig``; ``InvalidQuery`` for a cursor that does not fit.
+    Raises: ``InvalidQuery`` for arguments that are wrong, with those that are known already, or a cursor that does not
+    fit; ``NotFound`` for an unknown rule; ``InvalidConfig``.
     """
-    if not 1 <= asked.limit <= limits.MAX_PAGE_ROWS:
-        raise InvalidQuery(f"The limit must be from 1 to {limits.MAX_PAGE_ROWS}, not {asked.limit}.")
+    found = [*problems, *limit_problems(asked.limit)]
+    if found:
+        raise refused_arguments(found)
     return call.store.read(lambda view: _page(call, asked, view))
 
 
@@ -57,7 +61,7 @@ def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
         "next_cursor": None,
     }
     shown = cut_deep(shown, PAGE_CHARS // 2)
-    rows: list[Any] = [msgspec.to_builtins(one) for _, one in left[: asked.limit]]
+    rows: list[Any] = [_shown(call, one) for _, one in left[: asked.limit]]
     room = PAGE_CHARS - length_of(shown) - _NOTE_CHARS
     shown["violations"] = rows[: leading(rows, room)] or [cut_deep(one, room) for one in rows[:1]]
     count = len(shown["violations"])
@@ -69,6 +73,12 @@ def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
             "repeat the call with this next_cursor as `cursor`."
         )
     return shown
+
+
+def _shown(call: Call, one: Violation) -> Payload:
+    """Return a violation as JSON, its remedy in the words of the tools."""
+    found: Payload = msgspec.to_builtins(one)
+    return found | {"hint": in_tool_words(one.hint, is_dotted=call.is_dotted)}
 
 
 _decoder = msgspec.json.Decoder(Key)

@@ -1,18 +1,35 @@
-"""The remedy of each error in the words of the tools: which call comes next, where the core names a command."""
+"""What a client of the tools can do next: the remedy of each error, and the core's remedies in the words of the tools.
+
+The core words its remedies for the command line. Here a command that is also a tool becomes the tool, and what only the
+command line does becomes something to ask the user for, so that every hint can be followed. Names in quotation marks
+are data and stay as they are.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from typing import Final
 
 from kbcore.errors import KBError
+from kbmcp.spelling import in_words, spelled
 
-_COMMANDS: Final = re.compile(r"`kb (?:query|show|log|check|revert|apply|delete|branch|diff|COMMAND)\b|--force|--help")
-"""Commands that a client of the tools would not run."""
+_TOOL_OF: Final = {
+    "query": "{kb_query}",
+    "show": "{kb_query} with `ids`",
+    "log": "{kb_history} with action log",
+    "diff": "{kb_history} with action diff",
+    "revert": "{kb_history} with action revert",
+    "check": "{kb_check}",
+    "apply": "{kb_upsert}",
+    "delete": "{kb_delete}",
+}
+"""What stands for a command. A command that is not here has no tool: the user is asked to run it."""
 
 _NEXT: Final = {
-    "invalid_changeset": "Mend every problem in `details`, then call {kb_TOOL} again with the whole request.",
-    "invalid_query": "Mend the arguments in `details`, then call {kb_TOOL} again.",
+    "invalid_changeset": "Mend every problem, then call {kb_TOOL} again with the whole request.",
+    "invalid_query": "Mend the arguments, then call {kb_TOOL} again.",
     "integrity_violation": "Write the missing ends in the same {kb_upsert}, or leave it out; {kb_query} finds ids.",
     "stale_base": "Read what is listed again with {kb_query} and `ids`, then send the request anew.",
     "derived_fact": "Edit the named file and run `kb sync`, or leave those fields out and call {kb_TOOL} again.",
@@ -25,14 +42,89 @@ _NEXT: Final = {
     "not_a_repository": "Start the server inside a git repository, or with -C PATH.",
     "not_initialised": "Run `kb init` in the repository, then call {kb_TOOL} again.",
 }
+"""The remedy by code, where it is not the core's own."""
+_BY_CODE: Final = frozenset({"stale_base", "revert_conflict"})
+"""Codes whose remedy says all that the core's own says, and with which call."""
+_AND_THEN: Final = frozenset({"not_found"})
+"""Codes whose remedy comes after the core's own, which knows no call."""
+
+_SHELL_WORD: Final = r"(?:'(?:[^']|'\"'\"')*'|[\w@%+=:,./-]+?)"
+_REMOVE_EDGE: Final = (
+    rf"(?P<remove>[Rr]emove it): `?kb delete --edge (?P<edge>{_SHELL_WORD} \S+ {_SHELL_WORD})`?(?P<stop>\.?)$"
+)
+_QUOTED: Final = r"(?<!\w)(?P<quoted>'[^']*'|\"[^\"]*\")(?!\w)"
+_COMMAND: Final = r"(?P<run>\b(?:[Rr]un|[Ss]ee) |(?<=: ))?`kb (?P<command>[a-z]+)(?P<rest>[^`]*)`"
+_PLACE: Final = r"\{kb_(?P<tool>[a-z]+)\}"
+_FORCE: Final = r"[,;]?(?: or)?(?: use)? --force\b(?P<force>[^.;]*)"
+_AT: Final = r"(?P<at>--at)(?= )"
+_SYNC: Final = r"(?P<sync>\band) sync\b"
+_BRANCH: Final = r"(?P<branch>name one with --branch)\b"
+_WORDS: Final = re.compile(f"{_REMOVE_EDGE}|{_QUOTED}|{_COMMAND}|{_PLACE}|{_FORCE}|{_AT}|{_SYNC}|{_BRANCH}")
+
+
+def in_tool_words(text: str, *, is_dotted: bool) -> str:
+    """Return a remedy for a client of the tools: tools for commands, and the user for what has no tool.
+
+    ``{kb_query}`` stands for the tool in the listed spelling.
+    """
+    return _WORDS.sub(lambda found: _said(found, is_dotted=is_dotted), text)
+
+
+def _said(found: re.Match[str], *, is_dotted: bool) -> str:
+    if found["quoted"]:
+        return found[0]
+    if found["tool"]:
+        return spelled(f"kb.{found['tool']}", is_dotted=is_dotted)
+    if found["edge"]:
+        tool = spelled("kb.delete", is_dotted=is_dotted)
+        return f"{found['remove']} with {tool} and `edges` {_edges(found['edge'])}{found['stop']}"
+    if found["command"]:
+        words = _command(found)
+    elif found["sync"]:
+        words = "and ask the user to run `kb sync`"
+    elif found["branch"]:
+        words = "have the server started with --branch NAME"
+    elif found["at"]:
+        words = "`at`"
+    else:
+        words = ", or write the old values with {kb_upsert}" if "old values" in found["force"] else ""
+    return in_words(words, is_dotted=is_dotted)
+
+
+def _edges(words: str) -> str:
+    """Return the argument that names the edge of ``--edge FROM TYPE TO``."""
+    from_id, name, to_id = shlex.split(words)
+    return json.dumps([{"type": name, "from": from_id, "to": to_id}], ensure_ascii=False)
+
+
+def _command(found: re.Match[str]) -> str:
+    run, command, rest = found["run"], found["command"], found["rest"]
+    tool = _TOOL_OF.get(command)
+    if tool is None:
+        ask = "Ask the user to run " if run and run[0].isupper() else "ask the user to run "
+        return f"{'' if run is None else ask}`kb {command}{rest}`"
+    if command == "show" and rest.strip().isdecimal():
+        tool = f"{{kb_history}} with action show and `seq`{rest}"
+    if command == "query":
+        tool += ' with type "edge"' if rest.startswith(" edge") else " with `text`" if "--text" in rest else ""
+    lead = {"Run ": "Call ", "run ": "call "}.get(run or "", run or "")
+    return f"{lead}{tool}"
 
 
 def hint_for(error: KBError, key: str) -> str:
-    """Return the remedy for a client that called the tool with this key.
+    """Return the remedy for a client that called the tool with this key, in the words of ``in_tool_words``.
 
-    A hint of its own is kept, unless it names a command where there is a tool. ``{kb_…}`` stands for a tool's name.
+    A remedy of this very error goes before the one for all errors of its code; what only repeats one of several
+    problems is none.
     """
-    if error.hint and error.hint != error.default_hint and not _COMMANDS.search(error.hint):
-        return error.hint
-    found = _NEXT.get(error.code, error.default_hint or error.hint)
+    own = error.hint if error.hint != error.default_hint else ""
+    if len(error.details) == 1:
+        own = error.details[0].hint or own
+    elif own in {problem.hint for problem in error.details}:
+        own = ""
+    following = _NEXT.get(error.code, error.default_hint)
+    if error.code in _AND_THEN and key != "kb.check":
+        found = f"{own} {following}".strip()
+    else:
+        found = following if error.code in _BY_CODE else own or following
     return found.replace("{kb_TOOL}", "{" + key.replace(".", "_") + "}")

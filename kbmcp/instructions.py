@@ -12,7 +12,7 @@ branch follows git HEAD.
 How to work:
 1. {kb_query} before you write, so that you use ids that exist. Lists come in pages: repeat the call with next_cursor.
 2. {kb_upsert} writes entities and edges together, all or nothing; dry_run shows what would change. Facts that a file \
-states are refused with its name: edit the file and run `kb sync`.
+states are refused with its name: edit the file, then ask the user to run `kb sync`.
 3. {kb_delete} needs the version of each entity, so read it first.
 4. {kb_check} after writing: it lists broken rules and unresolved links.
 5. {kb_history} shows who changed what, and reverts a record: your own mistakes too.

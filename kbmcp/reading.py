@@ -7,7 +7,7 @@ is asked for again with fewer rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -26,47 +26,57 @@ _ROOM: Final = PAGE_CHARS - 800
 """What rows may take; the rest is for what stands around them."""
 _CUTS_CHARS: Final = 2000
 """What the list of cuts may take."""
+_UNREAD: Final = "?"
+"""Stands for the start of a walk that cannot be read: what needs one is not wrong for that."""
 
 
-def query(call: Call, asked: QueryArguments) -> Payload:
+def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Payload:
     """Return a page of entities or edges, or a part of one value.
 
-    Raises: ``InvalidQuery`` with every problem; ``NotFound`` for the start of a walk; ``HistoryPruned``.
+    Raises: ``InvalidQuery`` with every problem, those that are known already among them; ``NotFound`` for the start of
+    a walk; ``HistoryPruned``.
     """
-    from kbcore import query as queries
+    from kbcore.history.moment import read_at
+    from kbcore.query import Known, check, moment_problem
 
     part = read_part_cursor(asked.cursor)
-    wanted = queries.check(request_of(asked, is_part=part is not None), call.workspace.schema)
+    found = [*problems]
+    wanted = _query_of(asked, found, is_part=part is not None)
+    at = None if asked.at is None else str(asked.at)
+    if part is not None:
+        at = str(part[0])
+    elif at is not None and (wrong := moment_problem(at)):
+        found.append(wrong)
+        at = None
+    schema = call.workspace.schema
 
     def answer(view: View, seq: int | None) -> Payload:
-        pages = _Pages(call, view, msgspec.structs.replace(wanted, at=seq))
+        checked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found)
+        pages = _Pages(call, view, msgspec.structs.replace(checked, at=seq))
         return pages.part(part[1]) if part else pages.fitting()
 
-    at = asked.at if part is None else part[0]
-    if at is None:
-        return call.store.read(lambda view: answer(view, None))
-    from kbcore.history.moment import read_at
-
-    return read_at(call.store, str(at), answer)
+    try:
+        return call.store.read(lambda view: answer(view, None)) if at is None else read_at(call.store, at, answer)
+    except InvalidQuery as error:
+        raise _by_key(error, asked.where) from error
 
 
-def request_of(asked: QueryArguments, *, is_part: bool = False) -> Query:
-    """Return the query that the arguments describe, ``at`` left out.
+def _query_of(asked: QueryArguments, problems: list[Problem], *, is_part: bool) -> Query:
+    """Return the query that the arguments describe, ``at`` left out; what cannot be read is added to the problems."""
+    from kbcore.query import NO_PAIR, NO_PATTERN, Query, parse_each, parse_pattern
 
-    Raises: ``InvalidQuery``.
-    """
-    from kbcore.query import Query, parse_pattern
-
+    where: Iterable[Any] = asked.where.items() if isinstance(asked.where, dict) else asked.where
+    is_start_wrong = any(problem.path == "$.from" for problem in problems)
     return Query(
         type=asked.type,
         ids=tuple(asked.ids),
         tags=tuple(asked.tags),
         status=asked.status,
-        where=_where(asked.where),
-        has=tuple(parse_pattern(text) for text in asked.has),
-        lacks=tuple(parse_pattern(text) for text in asked.lacks),
+        where=parse_each("where", where, _pair, NO_PAIR, problems),
+        has=parse_each("has", asked.has, parse_pattern, NO_PATTERN, problems),
+        lacks=parse_each("lacks", asked.lacks, parse_pattern, NO_PATTERN, problems),
         text=asked.text,
-        from_id=asked.from_,
+        from_id=_UNREAD if is_start_wrong else asked.from_,
         follow=tuple(asked.follow),
         depth=asked.depth,
         reverse=asked.reverse,
@@ -78,26 +88,24 @@ def request_of(asked: QueryArguments, *, is_part: bool = False) -> Query:
     )
 
 
-def _where(given: list[Any] | dict[str, Any]) -> tuple[tuple[str, str], ...]:
+def _pair(item: Any) -> tuple[str, str]:
+    """Return key and value of a comparison: a text, or a member of an object. Raises: ``InvalidQuery``."""
     from kbcore.query import parse_where
 
-    pairs: list[tuple[str, str]] = []
-    problems: list[Problem] = []
-    items = given.items() if isinstance(given, dict) else enumerate(given)
-    for key, value in items:
-        if isinstance(key, str) and isinstance(value, str | int | float):
-            pairs.append((key, value if isinstance(value, str) else json.dumps(value)))
-        elif isinstance(key, int) and isinstance(value, str):
-            pairs.append(parse_where(value))
-        else:
-            place = f"$.where.{key}" if isinstance(key, str) else f"$.where[{key}]"
-            hint = 'For example ["priority=must"] or {"priority": "must"}.'
-            problems.append(
-                Problem(place, "wrong_type", "`where` compares with text, a number or a truth value.", hint)
-            )
-    if problems:
-        raise InvalidQuery(problems[0].message, hint=problems[0].hint, details=problems)
-    return tuple(pairs)
+    if isinstance(item, str):
+        return parse_where(item)
+    if isinstance(item, tuple) and isinstance(item[1], str | int | float):
+        key, value = item
+        return key, value if isinstance(value, str) else json.dumps(value)
+    hint = 'For example ["priority=must"] or {"priority": "must"}.'
+    raise InvalidQuery("`where` compares with text, a number or a truth value.", hint=hint)
+
+
+def _by_key(error: InvalidQuery, where: list[Any] | dict[str, Any]) -> InvalidQuery:
+    """Return the error with the comparisons of an object named by their keys."""
+    names = {f"$.where[{at}]": f"$.where.{key}" for at, key in enumerate(where)} if isinstance(where, dict) else {}
+    details = [msgspec.structs.replace(one, path=names.get(one.path, one.path)) for one in error.details]
+    return InvalidQuery(error.message, hint=error.hint, details=details, data=error.data)
 
 
 def _with_edges(entities: list[Payload], edges: list[Payload]) -> list[Payload]:
@@ -128,8 +136,8 @@ class _Pages:
             if count < asked:
                 page = self._page(count)
                 shown = self._shown(page)
-        if length_of(shown) > _ROOM:
-            shown = self._cut(shown, page.seq)
+            if count == asked or length_of(shown) > _ROOM:
+                shown = self._cut(shown, page.seq)
         return self._noted(shown, asked)
 
     def part(self, offset: int) -> Payload:
@@ -140,12 +148,9 @@ class _Pages:
         return self._part(self._shown(page), page.seq, offset)
 
     def _page(self, limit: int) -> Page:
-        from kbcore.query import page
+        from kbcore.query import page_of
 
-        wanted = msgspec.structs.replace(self._wanted, limit=limit)
-        history_from = self._view.basis.history_from
-        view = self._view
-        return page(wanted, view.rows, view.seq, scope=self._call.branch, history_from=history_from, nodes=view.nodes)
+        return page_of(self._view, msgspec.structs.replace(self._wanted, limit=limit), self._call.branch)
 
     def _shown(self, page: Page) -> Payload:
         from kbcore.model import edge_json, entity_json
@@ -153,7 +158,10 @@ class _Pages:
 
         fields, is_edge = self._wanted.fields, self._wanted.is_edge
         edges = [edge_json(link) for link in page.edges]
-        entities = [project(entity_json(node), fields) for node in page.entities]
+        entities = [
+            project(entity_json(node), fields) | ({"stale": True} if node.id in page.stale else {})
+            for node in page.entities
+        ]
         return {
             "branch": self._call.branch,
             "seq": page.seq,

@@ -7,25 +7,17 @@ text shows them and a parser still gives back what is stored.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import mcp_types as types
 
-from kbcore.errors import KBError
+from kbcore.visible import escaped_json, json_text
 
 PAGE_CHARS: Final = 20_000
 """What the text of an answer may hold; clients cut or refuse much longer ones."""
-ERROR_CHARS: Final = 9_000
-"""The same for an error: some clients cut those earlier."""
 _MIN_SHOWN_CHARS: Final = 200
 
-_UNSAFE: Final = re.compile(
-    "[\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
-)
-"""Controls, marks of direction, what is invisible, and the tag characters: never sent as they are. The joiners that
-scripts and emoji need (U+200C, U+200D) are no part of it."""
 _STEPS: Final = ((4000, 200, 32), (1000, 50, 8), (300, 20, 6), (100, 5, 5), (40, 2, 4))
 """How long a text and a list may stay, and how deep a value, tried in this order."""
 _MEMBERS: Final = 20
@@ -34,19 +26,9 @@ _MEMBERS: Final = 20
 Payload = dict[str, Any]
 
 
-def escaped(text: str) -> str:
-    """Return a JSON text with every unsafe character as an escape; its meaning stays the same."""
-    return _UNSAFE.sub(_escape, text)
-
-
-def _escape(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
-
-
 def text_of(payload: Any) -> str:
     """Return a JSON value as the compact text that is sent."""
-    return escaped(json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+    return json_text(payload)
 
 
 def length_of(payload: Any) -> int:
@@ -57,7 +39,7 @@ def length_of(payload: Any) -> int:
 def visible(text: str, most: int) -> str:
     """Return foreign text for a place where no control may stand: escaped, on one line, and cut."""
     plain = json.dumps(text[: most + 1], ensure_ascii=False)[1:-1].replace('\\"', '"')
-    shown = escaped(plain).strip()
+    shown = escaped_json(plain).strip()
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
@@ -67,27 +49,13 @@ def success(payload: Payload) -> types.CallToolResult:
 
 
 def failure(payload: Payload) -> types.CallToolResult:
-    """Return the result of a call that could not do it; ``payload`` comes from ``explain``."""
+    """Return the result of a call that could not do it; ``payload`` comes from ``explaining``."""
     return _result(payload, is_error=True)
 
 
 def _result(payload: Payload, *, is_error: bool) -> types.CallToolResult:
     block = types.TextContent(type="text", text=text_of(payload))
     return types.CallToolResult(content=[block], structured_content=payload, is_error=is_error)
-
-
-def explain(error: KBError, hint: str, around: Mapping[str, Any], *, writes: bool) -> Payload:
-    """Return the JSON of an error: what was wrong, what was not changed, and which call to make next.
-
-    ``around`` is what else is known of the call, its branch above all. Details that are too many are counted.
-    """
-    body = error.as_json()
-    body["hint"] = hint
-    if writes and error.applied == "no" and "nothing was" not in f"{body['message']} {hint}".lower():
-        body["message"] = f"{body['message'].rstrip('.')}. Nothing was written."
-    payload = fit({"error": body, **around}, [("details", body)], ERROR_CHARS)
-    shown: Payload = cut_deep(payload, ERROR_CHARS)
-    return shown
 
 
 def fit(payload: Payload, lists: Sequence[tuple[str, Payload]], most: int = PAGE_CHARS) -> Payload:

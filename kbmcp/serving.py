@@ -32,8 +32,9 @@ from kbmcp.wire import Names
 
 __all__ = ["Options", "serve", "server_for"]
 
-_CALLS_AT_ONCE: Final = 4
-"""Threads for calls; on one branch they take turns all the same."""
+_CALLS_AT_ONCE: Final = 16
+"""Threads for calls. On one branch they take turns, so that most of them only wait; those for another branch need not
+wait behind them."""
 
 
 class Live(msgspec.Struct, frozen=True):

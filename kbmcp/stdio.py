@@ -10,6 +10,8 @@ import asyncio
 import concurrent.futures
 import json
 import os
+import select
+import stat
 import sys
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
@@ -22,7 +24,7 @@ import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from kbmcp.replies import escaped
+from kbcore.visible import escaped_json
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -40,6 +42,8 @@ class Pipes:
     def __init__(self, reads_fd: int, writes_fd: int) -> None:
         self._reads_fd = reads_fd
         self._writes_fd = writes_fd
+        is_pipe = stat.S_ISFIFO(os.fstat(writes_fd).st_mode)
+        self._at_once_bytes = getattr(select, "PIPE_BUF", 0) if is_pipe else 0
         self._waiting: set[str] = set()
         self._settled = anyio.Event()
         self._listening = anyio.CancelScope()
@@ -110,16 +114,27 @@ class Pipes:
                 await self._put(item.message)
 
     async def _put(self, message: types.JSONRPCMessage) -> None:
-        text = escaped(message.model_dump_json(by_alias=True, exclude_unset=True)) + "\n"
+        text = escaped_json(message.model_dump_json(by_alias=True, exclude_unset=True)) + "\n"
         try:
             async with self._turn:
-                await anyio.to_thread.run_sync(self._hand_over, text.encode(), abandon_on_cancel=True)
+                data = text.encode()
+                if self._takes_at_once(len(data)):
+                    self._hand_over(data)
+                else:
+                    await anyio.to_thread.run_sync(self._hand_over, data, abandon_on_cancel=True)
         except OSError as error:  # the client is gone: nobody waits for anything any more
             _note(f"the client no longer reads: {error.strerror}")
             self._waiting.clear()
             self.stop()
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
             self._settle(message.id)
+
+    def _takes_at_once(self, length_bytes: int) -> bool:
+        """Tell whether so many bytes can be written without any wait, so that no thread is needed for it.
+
+        A pipe that is ready takes ``PIPE_BUF`` bytes, as POSIX says of poll and write; nobody else writes to this one.
+        """
+        return length_bytes <= self._at_once_bytes and bool(select.select((), (self._writes_fd,), (), 0)[1])
 
     def _hand_over(self, data: bytes) -> None:
         self.is_writing = True

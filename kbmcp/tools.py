@@ -19,6 +19,7 @@ from kbcore.limits import MIB
 from kbcore.suggest import nearest
 from kbmcp import auditing, checking, hints, reading, replies, wire, writing
 from kbmcp.calls import Call, Client, Service
+from kbmcp.explaining import explain, refused_arguments
 from kbmcp.replies import Payload
 from kbmcp.spelling import in_words, spelled
 
@@ -26,27 +27,30 @@ MAX_ARGUMENT_BYTES: Final = 4 * MIB
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """One tool. ``read`` takes the arguments apart before anything is opened; ``run`` gets what it returns."""
+    """One tool.
+
+    ``read`` takes the arguments apart before anything is opened. ``run`` gets what it returns: what is asked, without
+    the arguments that are wrong, and what is wrong with those; it adds what it finds itself, and refuses the call.
+    """
 
     key: str
     description: str
     model: type[Any]
-    read: Callable[[Mapping[str, Any]], Any]
-    run: Callable[[Call, Any], Payload]
+    read: Callable[[Mapping[str, Any]], tuple[Any, list[Problem]]]
+    run: Callable[[Call, Any, list[Problem]], Payload]
     writes: Literal["never", "sometimes", "always"] = "never"
     writing: tuple[str, ...] = ()
     """What of its arguments, and of their values, only writing needs; not offered where the server only reads."""
 
 
-def _reader(model: type[wire.M]) -> Callable[[Mapping[str, Any]], wire.M]:
-    """Return what reads the arguments of a tool that changes nothing."""
+def _reader(model: type[wire.M]) -> Callable[[Mapping[str, Any]], tuple[wire.M, list[Problem]]]:
+    """Return what reads the arguments of a tool that takes no changeset."""
 
-    def read(arguments: Mapping[str, Any]) -> wire.M:
+    def read(arguments: Mapping[str, Any]) -> tuple[wire.M, list[Problem]]:
         found, problems = wire.read(model, arguments)
         if found is None:
-            more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-            raise InvalidQuery(f"{problems[0].message}{more}", hint=problems[0].hint, details=problems)
-        return found
+            raise refused_arguments(problems)
+        return found, problems
 
     return read
 
@@ -140,16 +144,16 @@ def answer(service: Service, tool: Tool, arguments: Mapping[str, Any], client: C
     writes = tool.writes == "always"
     try:
         _check_size(arguments)
-        asked = tool.read(arguments)
+        asked, problems = tool.read(arguments)
         writes = writes or getattr(asked, "action", "") in tool.writing
         _check_offered(service, writes=writes)
         with service.open(client, getattr(asked, "expect_branch", "")) as call:
             around["branch"] = call.branch
             try:
-                payload = tool.run(call, asked)
+                payload = tool.run(call, asked, problems)
                 news = service.news(call)
             except KBError:
-                around |= _noted({}, service.news(call))
+                around |= _noted({}, service.news(call), is_dotted=call.is_dotted)
                 with suppress(KBError):  # the store may be what is damaged
                     around["seq"] = call.store.head().seq
                 raise
@@ -157,27 +161,25 @@ def answer(service: Service, tool: Tool, arguments: Mapping[str, Any], client: C
                 call.store.close()  # whatever state its view is in, the next call begins with a fresh one
                 raise
     except KBError as error:
-        hint = in_words(hints.hint_for(error, tool.key), is_dotted=service.options.is_dotted)
-        return replies.failure(replies.explain(error, hint, around, writes=writes))
+        around = around or service.place()
+        hint = hints.hint_for(error, tool.key)
+        return replies.failure(explain(error, hint, around, writes=writes, is_dotted=service.options.is_dotted))
     except Exception as error:  # noqa: BLE001 - a bug: told to the client as such, and in full on standard error
         traceback.print_exc(file=sys.stderr)
         return replies.failure(_bug(error) | around)
-    payload = _noted(payload, news)
-    if "note" in payload:
-        payload["note"] = in_words(payload["note"], is_dotted=service.options.is_dotted)
-    return replies.success(payload)
+    return replies.success(_noted(payload, news, is_dotted=service.options.is_dotted))
 
 
-def _noted(payload: Payload, news: str) -> Payload:
+def _noted(payload: Payload, news: str, *, is_dotted: bool) -> Payload:
     """Return the payload with the news before what it notes itself."""
     note = f"{news} {payload.get('note', '')}".strip()
-    return payload | {"note": note} if note else payload
+    return payload | {"note": hints.in_tool_words(note, is_dotted=is_dotted)} if note else payload
 
 
 def _check_offered(service: Service, *, writes: bool) -> None:
     if writes and service.options.is_read_only:
         problem = Problem("$.action", "not_offered", "This server runs with --read-only.", "Use log, show or diff.")
-        raise InvalidQuery(problem.message, hint=problem.hint, details=[problem])
+        raise refused_arguments([problem])
 
 
 def _check_size(arguments: Mapping[str, Any]) -> None:

@@ -1,17 +1,18 @@
 """The arguments of the tools: their models, what is wrong with arguments that do not fit, and the published schemas.
 
-Nothing is coerced and nothing unknown is ignored. What a changeset holds inside is checked by the core, which reports
-all of it at once; here its shape is only described.
+Nothing is coerced and nothing unknown is ignored. A changeset is read by the core, which reports all that is wrong with
+it at once; here its shape is only described.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from kbcore import limits
 from kbcore.errors import Problem
 from kbcore.reader import kind_of
 from kbcore.suggest import nearest
@@ -88,7 +89,7 @@ class _EdgeShape(_Model):
 
 
 class UpsertArguments(_Model):
-    """What ``kb_upsert`` takes; items are loose here and strict in ``kbcore.changeset``."""
+    """What ``kb_upsert`` takes, as it is published. The changeset in it is read by ``kbcore.changeset`` alone."""
 
     entities: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EntityShape"})] = []
     edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeShape"})] = []
@@ -112,7 +113,7 @@ class _EdgeKey(_Model):
 
 
 class DeleteArguments(_Model):
-    """What ``kb_delete`` takes; items as in ``UpsertArguments``."""
+    """What ``kb_delete`` takes; its changeset as in ``UpsertArguments``."""
 
     entities: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EntityKey"})] = []
     edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeKey"})] = []
@@ -161,9 +162,14 @@ _EXPECTED: Final = {
 
 
 def read(model: type[M], given: Mapping[str, Any]) -> tuple[M | None, list[Problem]]:
-    """Return the arguments, or None with everything that is wrong with them. A null stands for an absent argument."""
+    """Return the arguments, and everything that is wrong with them. A null stands for an absent argument.
+
+    What is wrong is left out of the arguments, so that the rest can be looked at as well; None where they make no
+    sense without it.
+    """
+    present = {name: value for name, value in given.items() if value is not None}
     try:
-        return model.model_validate({name: value for name, value in given.items() if value is not None}), []
+        return model.model_validate(present), []
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=True, include_input=False)
     problems: dict[str, Problem] = {}
@@ -175,7 +181,20 @@ def read(model: type[M], given: Mapping[str, Any]) -> tuple[M | None, list[Probl
             kinds = f"{before.message.split(', not ')[0]} or {_EXPECTED[fault['type']]}"
             problem = msgspec.structs.replace(before, message=f"{kinds}, not {kind_of(value)}.")
         problems[path] = problem
-    return None, list(problems.values())
+    wrong = {fault["loc"][0] for fault in faults}
+    try:
+        return model.model_validate({name: present[name] for name in present if name not in wrong}), [
+            *problems.values()
+        ]
+    except ValidationError:
+        return None, [*problems.values()]
+
+
+def limit_problems(limit: int) -> Iterator[Problem]:
+    """Yield what is wrong with the rows of a page that are asked for."""
+    if not 1 <= limit <= limits.MAX_PAGE_ROWS:
+        message = f"The limit must be from 1 to {limits.MAX_PAGE_ROWS}, not {limit}."
+        yield Problem("$.limit", "out_of_range", message, "Use `next_cursor` for more." if limit > 0 else "")
 
 
 def names_of(model: type[BaseModel]) -> list[str]:

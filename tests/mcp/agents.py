@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import mcp_types as types
+from anyio import to_thread
 from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
 
+from kbmcp.calls import Client as ClientName
+from kbmcp.calls import Options, Service
+from kbmcp.tools import Tool, answer, find
 from tests.support.repos import git_env
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -234,3 +238,30 @@ def locked(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
+
+
+class Direct:
+    """Calls of the tools in this process, each in a worker thread as the server makes them: for what needs no wire."""
+
+    def __init__(self, service: Service, portal: Any) -> None:
+        self.service = service
+        self._portal = portal
+
+    def answer(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """Call a tool and return the document of its answer, an error too."""
+        tool = find(self.service, name)
+        assert isinstance(tool, Tool), tool
+        given = {key.removesuffix("_"): value for key, value in arguments.items()}
+        result = self._portal.call(to_thread.run_sync, answer, self.service, tool, given, ClientName("direct", "1"))
+        return json.loads(text_of(result))
+
+
+@contextmanager
+def direct(root: Path, *, branch: str | None = None, is_read_only: bool = False) -> Iterator[Direct]:
+    """Give the tools of a repository."""
+    service = Service(Options(root, branch=branch, is_read_only=is_read_only, env=git_env()))
+    with start_blocking_portal() as portal:
+        try:
+            yield Direct(service, portal)
+        finally:
+            service.close()

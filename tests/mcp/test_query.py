@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mcp.agents import MODES, Agent, agent, answer_of, pages_of, text_of
-from tests.support.project import Project
+from tests.mcp.agents import MODES, Agent, agent, answer_of, direct, pages_of, text_of
+from tests.support.project import Project, req
 
 COUNT = 240
 
@@ -145,6 +145,14 @@ def test_where_takes_text_and_objects(kb):
     assert kb.refused("kb_query", where=[1])["details"][0]["path"] == "$.where[0]"
     assert kb.refused("kb_query", where={"owner": None})["details"][0]["path"] == "$.where.owner"
     assert kb.refused("kb_query", where=["owner"])["code"] == "invalid_query"
+
+
+def test_an_entity_whose_file_could_not_be_read_is_marked(project):
+    project.sync({"docs/requirements/a.md": req("FILE-1"), "docs/requirements/b.md": req("FILE-2")})
+    project.sync({"docs/requirements/a.md": "---\nid: [\n---\n"})
+    with direct(project.root) as tools:
+        found = tools.answer("kb_query", fields=["title"])["entities"]
+    assert {one["id"]: one.get("stale") for one in found} == {"FILE-1": True, "FILE-2": None}
 
 
 def test_the_past_is_answered_by_seq_and_by_time(shared, kb):

@@ -1,0 +1,50 @@
+"""The JSON of a refused or failed call: what was wrong, what was not changed, and which call to make next.
+
+One problem is told once: its words are those of the whole error, and ``details`` keeps only its place and its code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kbcore import limits
+from kbcore.errors import InvalidQuery, KBError, Problem
+from kbmcp.hints import in_tool_words
+from kbmcp.replies import Payload, cut_deep, fit
+
+ERROR_CHARS: Final = 9_000
+"""What the text of an error may hold; some clients cut errors earlier than answers."""
+
+
+def refused_arguments(problems: Sequence[Problem]) -> InvalidQuery:
+    """Return the error for the arguments of a call that only reads, with everything that is wrong with them."""
+    first, count = problems[0], len(problems)
+    message = first.message if count == 1 else f"The arguments have {count} problems."
+    return InvalidQuery(message, details=problems[: limits.MAX_PROBLEMS])
+
+
+def explain(error: KBError, hint: str, around: Mapping[str, Any], *, writes: bool, is_dotted: bool) -> Payload:
+    """Return the JSON of an error.
+
+    ``hint`` is the remedy, in the words of the core, and ``around`` what else is known of the call, its branch and seq
+    above all. Details that are too many are counted.
+    """
+    body = error.as_json()
+    body["hint"] = in_tool_words(hint, is_dotted=is_dotted)
+    for problem in body["details"]:
+        problem["hint"] = in_tool_words(problem["hint"], is_dotted=is_dotted)
+    if len(body["details"]) == 1:
+        only = body["details"][0]
+        body["message"] = _told_once(body["message"], only.pop("message"))
+        del only["hint"]
+    if writes and error.applied == "no" and "nothing was" not in f"{body['message']} {hint}".lower():
+        body["message"] = f"{body['message'].rstrip('.')}. Nothing was written."
+    payload = fit({"error": body, **around}, [("details", body)], ERROR_CHARS)
+    shown: Payload = cut_deep(payload, ERROR_CHARS)
+    return shown
+
+
+def _told_once(whole: str, problem: str) -> str:
+    """Return the message of an error with one problem: the error's own where that holds the problem's."""
+    return whole if problem.rstrip(".") in whole else problem

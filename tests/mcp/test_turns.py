@@ -1,0 +1,74 @@
+"""Calls on one branch take turns; calls on different branches do not wait for each other."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from kbmcp.turns import Turns
+from tests.mcp.agents import direct
+
+
+@contextmanager
+def slow_first_use(project):
+    """Keep every branch from getting its store, as the copy of a huge one would."""
+    fd = os.open(project.root / ".kb" / "branches" / ".lock", os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def test_the_first_use_of_a_branch_holds_up_that_branch_alone(project):
+    project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
+    feature = project.workspace().directory_of("feature")
+    with direct(project.root) as tools, ThreadPoolExecutor(3) as pool:
+        with slow_first_use(project):
+            project.switch("feature", create=True)
+            waiting = [pool.submit(tools.answer, "kb_query") for _ in range(2)]
+            while not (turn := tools.service._turns._turns.get(feature)) or turn.calls < 2:
+                time.sleep(0.01)
+            project.switch("main")
+            assert pool.submit(tools.answer, "kb_query").result(2.0)["branch"] == "main"
+            assert pool.submit(tools.answer, "kb_upsert", limt=1).result(2.0)["branch"] == "main"
+            assert not any(task.done() for task in waiting)
+        answers = [task.result() for task in waiting]
+        assert [(one["branch"], one["total"]) for one in answers] == [("feature", 1)] * 2
+        assert sorted("first use of feature" in one.get("note", "") for one in answers) == [False, True]
+        assert tools.service._turns._turns == {}
+
+
+def test_two_at_one_branch_take_turns_and_two_at_different_ones_do_not(tmp_path):
+    turns, there, inside = Turns(), threading.Event(), threading.Event()
+
+    def stay():
+        with turns.taken(tmp_path / "one"):
+            there.set()
+            inside.wait(10.0)
+
+    def come(name):
+        with turns.taken(tmp_path / name):
+            return inside.is_set()
+
+    with ThreadPoolExecutor(3) as pool:
+        stays = pool.submit(stay)
+        assert there.wait(10.0)
+        waits = pool.submit(come, "one")
+        assert pool.submit(come, "two").result(10.0) is False
+        assert not waits.done()
+        inside.set()
+        assert waits.result(10.0) is True
+        stays.result(10.0)
+
+
+def test_a_branch_that_nobody_is_at_is_forgotten(tmp_path):
+    turns = Turns()
+    for number in range(20):
+        with turns.taken(tmp_path / str(number)):
+            assert len(turns._turns) == 1
+    assert turns._turns == {}
