@@ -42,9 +42,9 @@ def main(root: str) -> None:
     from kbcore.workspace import Machine, StorePool, open_workspace
 
     workspace = open_workspace(Path(root), Machine(RealFs(), SystemClock(), os.environ), StorePool())
-    with workspace.store("main").view() as view:
-        if view.seq != workspace.store("main").head().seq:
-            raise SystemExit("the view is not at the head")
+    store = workspace.store("main")
+    if store.read(lambda view: view.seq) != store.head().seq:
+        raise SystemExit("the view is not at the head")
 
 
 if __name__ == "__main__":

@@ -51,8 +51,7 @@ def fill(root: Path, count: int) -> None:
     make_repository(root, branch=BRANCH)
     lay_out(git.find_repository(root), machine(), StorePool(), BRANCH)
     grow(root, count)
-    with workspace_of(root).store(BRANCH).view():
-        pass
+    workspace_of(root).store(BRANCH).read(lambda view: view.seq)
 
 
 def grow(root: Path, count: int) -> None:

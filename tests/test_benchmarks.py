@@ -13,6 +13,7 @@ from benchmarks.table import HEADINGS, Row, markdown
 from kbcore.storage import verify
 from tests.support.project import Project
 from tests.support.repos import git_env
+from tests.support.stores import view_of
 
 
 def series(*walls_s: float, cpu_s: float | None = None) -> Series:
@@ -129,7 +130,7 @@ def test_a_store_of_many_records_is_a_sound_one(tmp_path):
     stores.compact(root)
     stores.grow(root, 5)
     workspace = stores.workspace_of(root)
-    with workspace.store(stores.BRANCH).view() as view:
+    with view_of(workspace.store(stores.BRANCH)) as view:
         assert view.seq == 55
         assert view.rows("select count(*) from node") == [(55,)]
         assert view.rows("select count(*) from link where stands") == [(54,)]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from kbcore.storage import journal
 from kbcore.storage.fs import RealFs
@@ -12,6 +15,14 @@ from tests.support.project import Project, req
 from tests.support.repos import git_env
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """A project whose file system does each thing in one step, as other processes may rely on."""
+    made = Project(tmp_path / "a project", fs=RealFs())
+    yield made
+    made.close()
 
 
 def start(project: Project, what: str, name: str, count: int) -> subprocess.Popen[str]:

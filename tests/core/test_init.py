@@ -7,7 +7,7 @@ import pytest
 from kbcli.readonly import ReadOnlyFs
 from kbcore.clock import SystemClock
 from kbcore.config import default_config_text
-from kbcore.errors import InvalidConfig, ReadOnlyStore
+from kbcore.errors import InvalidConfig, InvalidQuery, ReadOnlyStore, StorageError
 from kbcore.git import find_repository
 from kbcore.init import lay_out
 from kbcore.schema_text import core_schema_text
@@ -39,8 +39,24 @@ def test_the_layout_is_the_same_every_time_and_can_be_opened(root):
 
 
 def test_where_nothing_can_be_written_it_says_so_and_leaves_nothing(root):
-    with pytest.raises(ReadOnlyStore):
+    with pytest.raises(ReadOnlyStore) as caught:
         laid(root, ReadOnlyFs(RealFs()))
+    assert str(root) in caught.value.hint
+    assert "queries" not in caught.value.hint
+    assert not (root / ".kb").exists()
+
+
+def test_what_stands_in_the_way_of_the_folder_is_named_with_the_remedy(root):
+    (root / ".kb").write_text("a file")
+    with pytest.raises(StorageError, match="not a directory") as caught:
+        laid(root)
+    assert "move away" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["-x", "HEAD", "a..b"])
+def test_a_default_branch_that_git_would_not_make_is_refused_before_anything_is_made(root, name):
+    with pytest.raises(InvalidQuery, match="cannot be the default branch"):
+        laid(root, default_branch=name)
     assert not (root / ".kb").exists()
 
 

@@ -18,7 +18,10 @@ class Crash(BaseException):
 
 
 class NoSyncFs(RealFs):
-    """The operating system without its syncs, for tests that commit a lot."""
+    """The operating system without its syncs, for tests that commit a lot in one process.
+
+    Its rename is two steps, which another process may come between.
+    """
 
     def fsync(self, fd: int) -> None:
         """Do nothing."""

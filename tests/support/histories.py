@@ -33,6 +33,7 @@ FACTOR = int(os.environ.get("KB_TEST_FACTOR", "1"))
 """How many times as many examples as usual the laws are tried on."""
 
 LINEAGE = "f" * 64
+STORE_ID = "e" * 32
 IDS = ("A", "B", "é c")
 FILES = ("", "docs/a.md", "docs/b's.md")
 EDGES = (
@@ -182,9 +183,9 @@ def _version(state: State, op: Operation) -> int:
 def basis_at(entries: Sequence[Entry], seq: int) -> Basis:
     """Return what a view stands on that has taken in the first ``seq`` entries."""
     if seq == 0:
-        return Basis(LINEAGE, 0, LINEAGE, "", "journal-0000000001.jsonl", 0)
+        return Basis(STORE_ID, LINEAGE, 0, LINEAGE, "", "journal-0000000001.jsonl", 0)
     last = entries[seq - 1]
-    return Basis(LINEAGE, seq, last.sum, last.record.at, last.file, last.offset_bytes + last.length_bytes)
+    return Basis(STORE_ID, LINEAGE, seq, last.sum, last.record.at, last.file, last.offset_bytes + last.length_bytes)
 
 
 def content(state: State, *, with_files: bool = True) -> list[bytes]:

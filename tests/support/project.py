@@ -17,6 +17,7 @@ from kbcore.view.view import View
 from kbcore.workspace import Machine, StorePool, Workspace, open_workspace
 from tests.support.faultfs import NoSyncFs
 from tests.support.repos import git, git_env, make_repository
+from tests.support.stores import view_of
 
 AUTHOR = Author("tester", "cli", "kb/test")
 
@@ -68,7 +69,7 @@ class Project:
 
     def view(self, branch: str | None = None) -> View:
         store, _, _ = branches.open_branch(self.workspace(), branch)
-        return store.view()
+        return view_of(store)
 
     def node(self, key: str) -> Node | None:
         return next(iter(self.view().nodes([key])), None)

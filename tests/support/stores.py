@@ -60,7 +60,7 @@ class Stored:
 
     def opened(self) -> BranchStore:
         """Return the store as a process sees it that has just begun."""
-        return BranchStore(self.fs, self.clock, self.directory, ViewCache(self.fs, self.cache_dir), lock_wait_s=0)
+        return BranchStore(self.fs, self.clock, self.directory, ViewCache(self.fs, self.cache_dir))
 
     def reopen(self) -> BranchStore:
         """Forget everything that is only in memory."""
@@ -70,17 +70,22 @@ class Stored:
 
     def commit(self, ops: Sequence[Operation], **request: Any) -> Outcome:
         """Commit operations as they are; their ``base`` is filled in."""
-        return self.store.commit(AUTHOR, Request(**request), planner(ops), branch="main")
+        return self.store.commit(AUTHOR, Request(**{"lock_wait_s": 0, **request}), planner(ops), branch="main")
 
     def put(self, key: str, **request: Any) -> Outcome:
         """Commit one entity of that id and title."""
         return self.commit([PutNode(id=key, base=0, set={"type": "req", "title": key})], **request)
 
     def view(self) -> View:
-        return self.store.view()
+        return view_of(self.store)
 
     def close(self) -> None:
         self.store.close()
+
+
+def view_of(store: BranchStore) -> View:
+    """Return a view of the store's head, to ask more than one thing of it; the next reading may move or replace it."""
+    return store.read(lambda view: view)
 
 
 def planner(ops: Sequence[Operation]) -> Planner:

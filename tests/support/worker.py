@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from kbcore.errors import BranchMoved, LockTimeout
+from kbcore.storage.fs import RealFs
 from tests.support.project import Project, req
 
 
@@ -30,7 +31,7 @@ def sync(project: Project, name: str, count: int) -> int:
 
 def main() -> int:
     root, what, name, count = sys.argv[1:]
-    project = Project(Path(root), is_new=False)
+    project = Project(Path(root), fs=RealFs(), is_new=False)
     try:
         return {"apply": apply, "sync": sync}[what](project, name, int(count))
     except (LockTimeout, BranchMoved) as refused:
