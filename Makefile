@@ -1,6 +1,6 @@
 # `make` lists what there is. Everything runs in .venv, which is set up on first use.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench docs clean
+.PHONY: help setup demo test check fault soak bench docs clean
 SHELL := /bin/sh
 
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
@@ -25,6 +25,12 @@ demo: $(READY) ## set up and run the main job on an example project
 
 test: $(READY) ## set up and pass every test
 	@$(BIN)/python -m pytest -q -n auto $(ARGS)
+
+fault: $(READY) ## hurt the store in every way that is known, for ten minutes at most
+	@KB_FAULT=merge $(BIN)/python -m pytest -q -n auto tests/fault $(ARGS)
+
+soak: $(READY) ## hurt it again and again, in other ways each time: make soak MINUTES=60
+	@$(BIN)/python -m tests.support.soak $(or $(MINUTES),60)
 
 check: $(READY) ## format, lint and types
 	@$(BIN)/ruff format --check .

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.scale import SCALE, SEED
+from tests.support.tally import Rows, add, keep, table
 
 
 class Tally:
@@ -44,23 +45,17 @@ def tally(request: pytest.FixtureRequest) -> Iterator[Tally]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the table."""
-    rows: dict[str, list[int]] = {}
+    """Print the table; a worker of xdist has only a part of it."""
+    if hasattr(terminalreporter.config, "workerinput"):
+        return
+    rows: Rows = {}
     for reports in terminalreporter.stats.values():
         for report in reports:
-            if getattr(report, "when", "") != "teardown":
-                continue
-            for key, value in report.user_properties:
-                if key == "fault":
-                    row = rows.setdefault(value[0], [0, 0, 0])
-                    for at, number in enumerate((1, *value[1:])):
-                        row[at] += number
-    if not rows:
-        return
-    terminalreporter.section(f"faults ({SCALE}, seed {SEED})")
-    terminalreporter.write_line(f"{'test':<8}{'cases':>8}{'points':>12}{'violations':>12}")
-    for name in sorted(rows, key=lambda one: (len(one.rstrip("m")), one)):
-        cases, points, violations = rows[name]
-        terminalreporter.write_line(f"{name:<8}{cases:>8}{points:>12,}{violations:>12}")
-    total = [sum(row[at] for row in rows.values()) for at in range(3)]
-    terminalreporter.write_line(f"{'all':<8}{total[0]:>8}{total[1]:>12,}{total[2]:>12}")
+            if getattr(report, "when", "") == "teardown":
+                for key, value in report.user_properties:
+                    if key == "fault":
+                        add(rows, value[0], 1, *value[1:])
+    if rows:
+        keep(rows)
+        terminalreporter.section(f"faults ({SCALE}, seed {SEED})")
+        terminalreporter.write_line("\n".join(table(rows)))
