@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
+from kbcore.folding import apply
 from kbcore.model import CLIENT, STAMPS, Link, Node, SourceFile, Statement
 from kbcore.record import DropNode, ForgetSource, Operation, PutNode, ReadSource, StateLink, WithdrawLink
-from kbcore.state import Stamp, State, apply
+from kbcore.state import Stamp, State
 from kbcore.values import is_same
 
 Units = dict[str, Any]

@@ -1,24 +1,20 @@
-"""Fold operations into state. Pure: the same operations on the same state always give the same state.
+"""The elements at one seq as a working set, and what a record changed of them. Plain data.
 
-A ``State`` is a working set. For a full replay it starts empty and holds everything; for one changeset it is
-loaded with the elements that ``needs`` names, and gives the same answer.
+For a full replay a ``State`` starts empty and holds everything; for one changeset it is loaded with the elements that
+``needs`` names. ``folding.apply`` alone changes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Iterable
+from typing import Generic, TypeVar
 
 import msgspec
 
-from kbcore.ids import link_id
-from kbcore.model import CLIENT, STAMPS, Link, Node, SourceFile, Statement
-from kbcore.record import DropNode, ForgetSource, Operation, PutNode, ReadSource, StateLink, WithdrawLink
+from kbcore.model import Link, Node, SourceFile
 from kbcore.schema import LINK
-from kbcore.values import is_same
 
 E = TypeVar("E")
-_LINK_STAMPS: Final[tuple[str, ...]] = ("created_at", "created_by", "source")
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -51,7 +47,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 class State:
-    """The elements at one seq, by key, and which links touch an id. Changed only by ``apply``."""
+    """The elements at one seq, by key, and which links have an id as an end. Changed only by ``apply``."""
 
     def __init__(
         self, nodes: Iterable[Node] = (), links: Iterable[Link] = (), sources: Iterable[SourceFile] = ()
@@ -59,9 +55,12 @@ class State:
         self.nodes: dict[str, Node] = {node.id: node for node in nodes}
         self.links: dict[str, Link] = {}
         self.sources: dict[str, SourceFile] = {source.path: source for source in sources}
-        self.touching: dict[str, dict[str, None]] = {}
+        self._at_end: dict[str, dict[str, None]] | None = None
+        """The links at each end. Made when it is first asked for: a replay that only adds needs none."""
+        self._waiting: dict[str, dict[str, None]] = {}
+        """Those of them that do not stand."""
         for link in links:
-            self._index(link)
+            self.put_link(link)
 
     def exists(self, end: str) -> bool:
         """Tell whether an id names a node, or a link that stands."""
@@ -79,213 +78,49 @@ class State:
 
     def links_of(self, end: str) -> list[Link]:
         """Return the links that have this id as an end, in a stable order."""
-        return [self.links[key] for key in self.touching.get(end, ())]
+        if self._at_end is None:
+            self._at_end = {}
+            for link in self.links.values():
+                _note_ends(self._at_end, link)
+        return [self.links[key] for key in self._at_end.get(end, ())]
 
-    def _index(self, link: Link) -> None:
+    def waiting_for(self, end: str) -> Iterable[str]:
+        """Return the keys of the links that have this id as an end and do not stand."""
+        return self._waiting.get(end, ())
+
+    def put_link(self, link: Link) -> None:
+        """Set a link. For ``apply`` alone."""
+        old = self.links.get(link.id)
         self.links[link.id] = link
-        self.touching.setdefault(link.from_id, {})[link.id] = None
-        self.touching.setdefault(link.to_id, {})[link.id] = None
+        if old is None and self._at_end is not None:
+            _note_ends(self._at_end, link)
+        if not link.stands:
+            _note_ends(self._waiting, link)
+        elif old is not None and not old.stands:
+            _forget_ends(self._waiting, link)
 
-    def _unindex(self, link: Link) -> None:
+    def drop_link(self, link: Link) -> None:
+        """Remove a link. For ``apply`` alone."""
         del self.links[link.id]
-        for end in {link.from_id, link.to_id}:
-            self.touching[end].pop(link.id, None)
+        if self._at_end is not None:
+            _forget_ends(self._at_end, link)
+        if not link.stands:
+            _forget_ends(self._waiting, link)
 
 
-class _Before:
-    """The first value of each element that a record touches: what makes the list of changes."""
-
-    def __init__(self) -> None:
-        self.nodes: dict[str, Node | None] = {}
-        self.links: dict[str, Link | None] = {}
-        self.sources: dict[str, SourceFile | None] = {}
-
-
-def apply(state: State, stamp: Stamp, ops: Iterable[Operation]) -> Changes:
-    """Fold the operations of one record into the state and return what changed.
-
-    An operation that sets what already stands changes nothing, and bumps no version.
-    """
-    before = _Before()
-    for op in ops:
-        if isinstance(op, PutNode):
-            _put(state, stamp, op, before)
-        elif isinstance(op, StateLink):
-            _state_link(state, stamp, op, before)
-        elif isinstance(op, DropNode):
-            if op.id in state.nodes:
-                before.nodes.setdefault(op.id, state.nodes.pop(op.id))
-        elif isinstance(op, WithdrawLink):
-            _withdraw_link(state, stamp, op, before)
+def _note_ends(at_end: dict[str, dict[str, None]], link: Link) -> None:
+    for end in (link.from_id, link.to_id):
+        known = at_end.get(end)
+        if known is None:
+            at_end[end] = {link.id: None}
         else:
-            _note_source(state, stamp, op, before)
-    _settle(state, stamp, before)
-    return _changes(state, before)
+            known[link.id] = None
 
 
-def _merge(
-    op: PutNode | StateLink, fields: Mapping[str, Any], owners: Mapping[str, str]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return fields and owners after the operation's values were set and removed."""
-    merged, owned = {**fields, **op.set}, dict(owners)
-    if op.src != CLIENT:
-        owned |= dict.fromkeys(op.set, op.src)
-    elif owned:
-        for name in op.set:
-            owned.pop(name, None)
-    for name in op.unset:
-        merged.pop(name, None)
-        owned.pop(name, None)
-    return merged, owned
-
-
-def _is_same(op: PutNode | StateLink, fields: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Tell whether the fields are the old ones, as they are written: 1 is neither true nor 1.0."""
-    return fields == old and all(is_same(old[name], op.set[name]) for name in op.set if name in old)
-
-
-def _holds(element: Node | Link | None, stated: Mapping[str, Any]) -> bool:
-    """Tell whether an element carries these stamps already."""
-    return all(getattr(element, name) == value for name, value in stated.items())
-
-
-def _put(state: State, stamp: Stamp, op: PutNode, before: _Before) -> None:
-    old = state.nodes.get(op.id)
-    before.nodes.setdefault(op.id, old)
-    fields, owners = _merge(op, old.fields if old else {}, old.owners if old else {})
-    if fields.get("name") == op.id:
-        # An entity is called by its id unless somebody says otherwise; saying so is saying nothing.
-        del fields["name"]
-        owners.pop("name", None)
-    stated = {name: fields.pop(name) for name in STAMPS if name in fields}
-    if old is not None and owners == old.owners and _is_same(op, fields, old.fields) and _holds(old, stated):
-        return
-    kept = {name: getattr(old, name) for name in ("updated_at", "source") if old is not None and name in owners}
-    state.nodes[op.id] = Node(
-        id=op.id,
-        fields=fields,
-        owners=owners,
-        created_at=stated.get("created_at") or (old.created_at if old else stamp.at),
-        updated_at=stated.get("updated_at") or kept.get("updated_at") or stamp.at,
-        source=stated.get("source") or kept.get("source") or op.src or (old.source if old else stamp.source),
-        created_seq=old.created_seq if old else stamp.seq,
-        version=stamp.seq,
-    )
-
-
-def _state_link(state: State, stamp: Stamp, op: StateLink, before: _Before) -> None:
-    if "confidence" in op.set:
-        # 1 and 1.0 are one confidence, whoever wrote it.
-        op = msgspec.structs.replace(op, set={**op.set, "confidence": float(op.set["confidence"])})
-    key = link_id(op.type, op.kind, op.from_id, op.to_id)
-    old = state.links.get(key)
-    before.links.setdefault(key, old)
-    fields, owners = _merge(op, old.fields if old else {}, old.owners if old else {})
-    stated: dict[str, Any] = {name: fields.pop(name) for name in _LINK_STAMPS if name in fields}
-    mine = next((s for s in old.statements if s.src == op.src), None) if old else None
-    via = "" if op.src else stated.pop("source", mine.via if mine else stamp.source)
-    statements: tuple[Statement, ...] = (Statement(op.src, op.said, via),)
-    if old:
-        statements = tuple(sorted((*(s for s in old.statements if s is not mine), *statements)))
-    if (
-        old is not None
-        and (owners, statements) == (old.owners, old.statements)
-        and _is_same(op, fields, old.fields)
-        and _holds(old, stated)
-    ):
-        return
-    state._index(  # noqa: SLF001 - the fold is the only writer of a state, and lives beside it
-        Link(
-            id=key,
-            type=op.type,
-            kind=op.kind,
-            from_id=op.from_id,
-            to_id=op.to_id,
-            fields=fields,
-            owners=owners,
-            statements=statements,
-            # For a new link a guess, nearly always right; settling looks again when all of the record is folded.
-            stands=old.stands if old else _stands(state, op.type, op.from_id, op.to_id),
-            created_at=stated.get("created_at") or (old.created_at if old else stamp.at),
-            created_by=stated.get("created_by") or (old.created_by if old else stamp.actor),
-            created_seq=old.created_seq if old else stamp.seq,
-            version=stamp.seq,
-        )
-    )
-
-
-def _withdraw_link(state: State, stamp: Stamp, op: WithdrawLink, before: _Before) -> None:
-    key = link_id(op.type, op.kind, op.from_id, op.to_id)
-    old = state.links.get(key)
-    if old is None or all(statement.src != op.src for statement in old.statements):
-        return
-    before.links.setdefault(key, old)
-    statements = tuple(statement for statement in old.statements if statement.src != op.src)
-    if not statements:
-        state._unindex(old)  # noqa: SLF001 - as above
-        return
-    gone = {name for name, owner in old.owners.items() if owner == op.src and op.src != CLIENT}
-    if op.src == CLIENT:
-        gone = {name for name in old.fields if name not in old.owners}
-    state.links[key] = msgspec.structs.replace(
-        old,
-        fields={name: value for name, value in old.fields.items() if name not in gone},
-        owners={name: owner for name, owner in old.owners.items() if name not in gone},
-        statements=statements,
-        version=stamp.seq,
-    )
-
-
-def _note_source(state: State, stamp: Stamp, op: ReadSource | ForgetSource, before: _Before) -> None:
-    old = state.sources.get(op.path)
-    before.sources.setdefault(op.path, old)
-    if isinstance(op, ForgetSource):
-        state.sources.pop(op.path, None)
-        return
-    new = SourceFile(op.path, op.hash, op.extractor, op.is_ok, op.problems, stamp.seq)
-    if old is None or msgspec.structs.replace(new, version=old.version) != old:
-        state.sources[op.path] = new
-
-
-def _settle(state: State, stamp: Stamp, before: _Before) -> None:
-    """Decide anew which links stand: those that changed, and those whose end came, went, stood or fell."""
-    moved = [key for key, old in before.nodes.items() if (old is None) != (key not in state.nodes)]
-    pending = dict.fromkeys(before.links)
-    for key, old in before.links.items():
-        now = state.links.get(key)
-        if (old is not None and old.stands) != (now is not None and now.stands):
-            moved.append(key)
-    for end in moved:
-        pending.update(state.touching.get(end, {}))
-    while pending:
-        key = next(iter(pending))
-        del pending[key]
-        link = state.links.get(key)
-        if link is None:
-            continue
-        stands = _stands(state, link.type, link.from_id, link.to_id)
-        if stands != link.stands:
-            before.links.setdefault(key, link)
-            state.links[key] = msgspec.structs.replace(link, stands=stands, version=stamp.seq)
-            pending.update(state.touching.get(key, {}))
-
-
-def _stands(state: State, edge_type: str, from_id: str, to_id: str) -> bool:
-    """Tell whether a link stands: its type is known, and both its ends exist."""
-    return bool(edge_type) and state.exists(from_id) and state.exists(to_id)
-
-
-def _changes(state: State, before: _Before) -> Changes:
-    """Return what differs from before. An element that came and went within the record is no change."""
-
-    def differing(old: Mapping[str, E | None], now: Mapping[str, E]) -> tuple[Change[E], ...]:
-        if not old:
-            return ()
-        found = [(key, was, now.get(key)) for key, was in old.items()]
-        return tuple([Change(key, was, is_now) for key, was, is_now in found if was is not is_now])
-
-    return Changes(
-        differing(before.nodes, state.nodes),
-        differing(before.links, state.links),
-        differing(before.sources, state.sources),
-    )
+def _forget_ends(at_end: dict[str, dict[str, None]], link: Link) -> None:
+    for end in (link.from_id, link.to_id):
+        known = at_end.get(end)
+        if known is not None:
+            known.pop(link.id, None)
+            if not known:
+                del at_end[end]

@@ -11,6 +11,7 @@ import msgspec
 
 from kbcore.bare import resolve
 from kbcore.changeset import Changeset, EdgeDelete, EdgeWrite, EntityDelete, EntityWrite
+from kbcore.folding import apply
 from kbcore.ids import is_link_id
 from kbcore.model import Link, Node
 from kbcore.needs import Needs
@@ -19,7 +20,7 @@ from kbcore.planning.edges import check_standing, check_written, plan_edge
 from kbcore.planning.entities import plan_entity
 from kbcore.planning.findings import Findings, Surroundings, edge_words
 from kbcore.record import Operation
-from kbcore.state import Changes, State, apply
+from kbcore.state import Changes, State
 
 _UNKNOWN: Final = frozenset({""})
 """What names an item of a changeset that could not be read."""

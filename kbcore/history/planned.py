@@ -13,6 +13,7 @@ import msgspec
 from kbcore import inverse, limits
 from kbcore.bare import resolve
 from kbcore.errors import Problem, RevertConflict
+from kbcore.folding import apply
 from kbcore.history.broken import Broken, broken_by
 from kbcore.history.shown import edge_name
 from kbcore.history.undone import Conflict, files_of
@@ -23,7 +24,7 @@ from kbcore.needs import Needs, needs
 from kbcore.planning.findings import edge_words
 from kbcore.record import Operation, StateLink, WithdrawLink
 from kbcore.schema import Schema
-from kbcore.state import Changes, Stamp, State, apply
+from kbcore.state import Changes, Stamp, State
 from kbcore.view.view import View
 
 _SHOWN_CHARS = 60

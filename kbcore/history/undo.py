@@ -14,12 +14,13 @@ from kbcore import limits
 from kbcore.answers import Outcome
 from kbcore.changeset import digest_of
 from kbcore.errors import InvalidQuery, NotFound
+from kbcore.folding import apply
 from kbcore.history.planned import Wanted, operations, refuse, sentences
 from kbcore.history.reach import check_record, check_state, first_record
 from kbcore.history.reverting import reverted
 from kbcore.needs import needs
 from kbcore.schema import Schema
-from kbcore.state import Stamp, apply
+from kbcore.state import Stamp
 from kbcore.store import Author, Draft, Planner, Request
 from kbcore.view.past import changes_between
 from kbcore.view.view import View

@@ -12,11 +12,12 @@ from typing import Final
 import msgspec
 
 from kbcore.extract.facts import FileProblem
+from kbcore.folding import apply
 from kbcore.model import CLIENT, Node, NoteOnFile, SourceFile
 from kbcore.needs import Needs
 from kbcore.record import ForgetSource, Operation, ReadSource
 from kbcore.schema import Schema
-from kbcore.state import Changes, Stamp, State, apply
+from kbcore.state import Changes, Stamp, State
 from kbcore.sync.entities import DUPLICATE, EntityPlan, Reading, plan_entities
 from kbcore.sync.links import MISFIT, UNRESOLVED_PATH, Surroundings, plan_links
 

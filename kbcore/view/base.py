@@ -8,6 +8,7 @@ from kbcore import collector
 from kbcore.errors import ViewDamaged
 from kbcore.view import database
 from kbcore.view.basis import Basis, write_stamp
+from kbcore.view.behind import Behind
 from kbcore.view.database import quoted
 from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, Start, fold, pruned_rows
 from kbcore.view.tables import ELEMENTS, RECORD, VIEW_FORMAT
@@ -58,16 +59,18 @@ def build(target: str, temp_dir: str, start: Start, entries: Iterable[Entry], ba
 def _load_all(connection: database.Connection, start: Start, entries: Iterable[Entry]) -> None:
     state = start.state
     database.load(connection, "base.record", RECORD, pruned_rows(start))
-    batch = Batch()
-    for entry in entries:
-        batch.add_past(entry, fold(state, entry))
-        if len(batch.records) >= CHUNK_RECORDS:
-            _load_past(connection, batch)
-            batch = Batch()
-    _load_past(connection, batch)
-    for table, elements in (("node", state.nodes), ("link", state.links), ("source", state.sources)):
-        rows = (ROW_OF[table](elements[key]) for key in sorted(elements))
-        database.load(connection, f"base.{table}", ELEMENTS[table][1], rows)
+    with Behind() as behind:
+        batch = Batch()
+        for entry in entries:
+            batch.add_past(entry, fold(state, entry))
+            if len(batch.records) >= CHUNK_RECORDS:
+                behind.do(_load_past, connection, batch)
+                batch = Batch()
+        behind.do(_load_past, connection, batch)
+        for table, elements in (("node", state.nodes), ("link", state.links), ("source", state.sources)):
+            rows = (ROW_OF[table](elements[key]) for key in sorted(elements))
+            for chunk in database.chunks(rows):
+                behind.do(database.load, connection, f"base.{table}", ELEMENTS[table][1], chunk)
 
 
 def _load_past(connection: database.Connection, batch: Batch) -> None:

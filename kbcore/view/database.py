@@ -194,7 +194,7 @@ def load(connection: Connection, table: str, columns: Columns, rows: Iterable[Ro
     by way of JSON text in a parameter.
     """
     into = f"insert into {table} ({', '.join(columns)})"
-    for chunk in _chunks(rows):
+    for chunk in chunks(rows):
         if len(chunk) <= _FEW_ROWS:
             row_of = f"({', '.join('?' * len(columns))})"
             values = [row[name] for row in chunk for name in columns]
@@ -236,7 +236,8 @@ def _json_kind(kind: str) -> str:
     return '"VARCHAR"' if kind == "JSON" else f'"{kind}"'
 
 
-def _chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Yield rows in lists of the length that ``load`` takes at once."""
     source = iter(rows)
     while chunk := list(islice(source, _CHUNK_ROWS)):
         yield chunk

@@ -8,8 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.canonical import Known
+from kbcore.folding import apply
 from kbcore.record import Record
-from kbcore.state import Change, Changes, Stamp, State, apply
+from kbcore.state import Change, Changes, Stamp, State
 from kbcore.view.tables import RECORD, link_row, node_row, source_row
 
 CHUNK_RECORDS: Final = 10_000

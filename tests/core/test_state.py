@@ -7,9 +7,10 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbcore.folding import apply
 from kbcore.ids import link_id
 from kbcore.record import DropNode, PutNode, StateLink, WithdrawLink
-from kbcore.state import Stamp, State, apply
+from kbcore.state import Stamp, State
 from kbcore.view.fold import fold
 from tests.support.histories import based, entries_of, laws, lines_of, records, standing, states_of
 

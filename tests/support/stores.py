@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from kbcore.answers import Outcome
+from kbcore.folding import apply
 from kbcore.needs import needs
 from kbcore.record import Operation, PutNode
-from kbcore.state import Stamp, apply
+from kbcore.state import Stamp
 from kbcore.storage import branchdir
 from kbcore.storage.fs import Fs
 from kbcore.store import Author, BranchStore, Draft, Planner, Request

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore import inverse
+from kbcore.folding import apply
 from kbcore.model import Link, Node, Statement
 from kbcore.record import Operation, PutNode, WithdrawLink
-from kbcore.state import Stamp, State, apply
+from kbcore.state import Stamp, State
 from tests.support.histories import content, entries_of, laws, records, states_of
 
 LAWS = laws(100)

@@ -8,8 +8,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbcore.folding import apply
 from kbcore.needs import needs
-from kbcore.state import Stamp, State, apply
+from kbcore.state import Stamp, State
 from kbcore.view import base
 from kbcore.view.fold import Entry, Start
 from kbcore.view.past import LINKS, NODES, SOURCES, changes_between, later_changes, state_at
