@@ -9,6 +9,7 @@ stood at seq S exactly when ``version <= S`` and ``ended > S`` (or it stands sti
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -125,16 +126,29 @@ def files_of(element: Node | Link) -> set[str]:
     return {statement.src for statement in element.statements if statement.src}
 
 
-def _object_text(fields: Mapping[str, Any], prefix: str) -> str:
-    """Return the members of ``attributes.`` or ``metadata.`` as JSON text, keys sorted."""
-    start = len(prefix)
-    members = {key[start:]: value for key, value in fields.items() if key.startswith(prefix)}
-    return _text(members) if members else _EMPTY
+def _object_texts(fields: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the members of ``attributes`` and of ``metadata`` as JSON text, keys sorted."""
+    members: dict[str, dict[str, Any]] = {}
+    for key, value in fields.items():
+        prefix, dot, name = key.partition(".")
+        if dot:
+            members.setdefault(prefix, {})[name] = value
+    if not members:
+        return _EMPTY, _EMPTY
+    attributes, metadata = members.get("attributes"), members.get("metadata")
+    return _text(attributes) if attributes else _EMPTY, _text(metadata) if metadata else _EMPTY
+
+
+@lru_cache(maxsize=1024)
+def _statement_cells(statements: tuple[Statement, ...]) -> tuple[str, tuple[str, ...]]:
+    """Return statements as JSON text, and the files among them; the same few sources state most edges of a store."""
+    return _text(statements), tuple(sorted({one.src for one in statements if one.src}))
 
 
 def node_row(node: Node) -> dict[str, Any]:
     """Return the row of a node; JSON columns are JSON text."""
     get, owners = node.fields.get, node.owners
+    attributes, metadata = _object_texts(node.fields)
     return {
         "id": node.id,
         "type": get("type"),
@@ -150,8 +164,8 @@ def node_row(node: Node) -> dict[str, Any]:
         "severity": get("severity"),
         "links": get("links"),
         "text_ref": get("text_ref"),
-        "attributes": _object_text(node.fields, "attributes."),
-        "metadata": _object_text(node.fields, "metadata."),
+        "attributes": attributes,
+        "metadata": metadata,
         "owners": _text(owners) if owners else _EMPTY,
         "path": node.path,
         "files": sorted(files_of(node)) if owners else [],
@@ -183,6 +197,8 @@ def node_of(row: Sequence[Any]) -> Node:
 
 def link_row(link: Link) -> dict[str, Any]:
     """Return the row of a link; JSON columns are JSON text."""
+    attributes, metadata = _object_texts(link.fields)
+    statements, files = _statement_cells(link.statements)
     return {
         "id": link.id,
         "type": link.type,
@@ -191,14 +207,14 @@ def link_row(link: Link) -> dict[str, Any]:
         "to_id": link.to_id,
         "stands": link.stands,
         "confidence": link.fields.get("confidence"),
-        "attributes": _object_text(link.fields, "attributes."),
-        "metadata": _object_text(link.fields, "metadata."),
+        "attributes": attributes,
+        "metadata": metadata,
         "created_at": link.created_at,
         "created_by": link.created_by,
         "source": link.statements[0].source,
-        "statements": _text(link.statements),
+        "statements": statements,
         "owners": _text(link.owners) if link.owners else _EMPTY,
-        "files": sorted(files_of(link)),
+        "files": files,
         "created_seq": link.created_seq,
         "version": link.version,
     }
