@@ -24,6 +24,8 @@ RuleLevel = Literal["error", "warning", "off"]
 
 RULE_LEVELS: Final[tuple[RuleLevel, ...]] = ("error", "warning", "off")
 MAX_LOCK_WAIT_S: Final = 3600.0
+MIN_RULE_TIME_S: Final = 0.1
+MAX_RULE_TIME_S: Final = 3600.0
 MAX_KIP_ROWS: Final = 1_000_000
 MAX_KIP_TIME_S: Final = 3600.0
 
@@ -47,6 +49,8 @@ class Config(msgspec.Struct, frozen=True):
     extractors: dict[str, dict[str, Any]] = {}
     switched_off: tuple[str, ...] = ()
     rules: dict[str, RuleLevel] = {}
+    rule_time_s: float = limits.RULE_TIME_S
+    """How long the SQL of one rule of the project's own may run."""
     lock_wait_s: float = limits.LOCK_WAIT_S
     kip: KipLimits = KipLimits()
 
@@ -54,7 +58,7 @@ class Config(msgspec.Struct, frozen=True):
 DEFAULT: Final = Config()
 """The settings of a project that has no file, or an empty one."""
 
-_KEYS: Final = ("defaultBranch", "extractors", "rules", "lockWaitSeconds", "kip")
+_KEYS: Final = ("defaultBranch", "extractors", "rules", "ruleTimeLimitSeconds", "lockWaitSeconds", "kip")
 _LINE_CHARS: Final = 80
 _KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
 
@@ -126,6 +130,9 @@ def read_config(text: str, path: str) -> Reading:
         extractors={name: members for name, members in extractors.items() if members is not None},
         switched_off=tuple(sorted(name for name, members in extractors.items() if members is None)),
         rules=_rules(found.get("rules"), doubts),
+        rule_time_s=_seconds(
+            found.get("ruleTimeLimitSeconds"), DEFAULT.rule_time_s, MAX_RULE_TIME_S, minimum=MIN_RULE_TIME_S
+        ),
         lock_wait_s=_seconds(found.get("lockWaitSeconds"), DEFAULT.lock_wait_s, MAX_LOCK_WAIT_S),
         kip=_kip(found.get("kip")),
     )
@@ -197,6 +204,7 @@ def default_config_text(default_branch: str | None = None) -> str:
         "defaultBranch": default_branch,
         "extractors": extractors,
         "rules": DEFAULT.rules,
+        "ruleTimeLimitSeconds": _short(DEFAULT.rule_time_s),
         "lockWaitSeconds": _short(DEFAULT.lock_wait_s),
         "kip": kip,
     }
@@ -279,11 +287,11 @@ def _kip(spot: Spot | None) -> KipLimits:
     return KipLimits(rows.value if rows else DEFAULT.kip.rows, time)
 
 
-def _seconds(spot: Spot | None, default: float, maximum: float) -> float:
+def _seconds(spot: Spot | None, default: float, maximum: float, *, minimum: float = 0) -> float:
     if spot is None:
         return default
     value = spot.value
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= maximum:
-        spot.must_be(f"a number of seconds from 0 to {maximum:g}", "Write a number without quotes.")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value <= maximum:
+        spot.must_be(f"a number of seconds from {minimum:g} to {maximum:g}", "Write a number without quotes.")
         return default
     return float(value)

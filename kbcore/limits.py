@@ -39,4 +39,9 @@ MAX_CONFIG_BYTES: Final = 1 * MIB
 MAX_HEAD_BYTES: Final = 4 * MIB
 MAX_PROBLEMS: Final = 200
 """Problems reported in one answer; the rest is counted."""
+MAX_RULE_FINDINGS: Final = 10_000
+"""Rows that the SQL of one rule of the project's own may give."""
+MAX_RULE_MESSAGE_CHARS: Final = 2000
+MAX_RULE_MEMORY_BYTES: Final = 1024 * MIB
+RULE_TIME_S: Final = 10.0
 LOCK_WAIT_S: Final = 10.0

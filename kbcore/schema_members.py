@@ -81,13 +81,13 @@ def required(spot: Spot, attributes: Collection[str]) -> tuple[str, ...]:
     """Return the fields that an entity of the type must have, those that every entity has among them."""
     for item in spot.items():
         name = item.value
-        if name in attributes:
+        if not isinstance(name, str):
+            item.must_be("the name of a field")
+        elif name in attributes:
             hint = f"Write `required: true` below the attribute {shown(name)}."
             item.wrong("unknown_field", f"{shown(name)} is an attribute, not a field.", hint)
-        elif isinstance(name, str) and name not in _REQUIRABLE:
+        elif name not in _REQUIRABLE:
             item.unknown("unknown_field", "field", name, _REQUIRABLE)
-        elif name is None or not isinstance(name, str):
-            item.must_be("the name of a field")
     named = [name for name in spot.value if name in _REQUIRABLE] if isinstance(spot.value, list) else []
     return tuple(dict.fromkeys((*ALWAYS_REQUIRED, *named)))
 

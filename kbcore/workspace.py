@@ -23,6 +23,7 @@ from kbcore.schema_files import load_schema
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.store import BranchStore
+from kbcore.sync import content
 from kbcore.viewcache import ViewCache
 
 KB: Final = ".kb"
@@ -97,10 +98,14 @@ class Workspace:
         own = self.repo.worktree / KB
         return own if (own / CONFIG).is_file() else self.kb_dir
 
+    def renewed(self) -> Workspace:
+        """Return this workspace with settings and schema as they are now, for whoever has waited in between."""
+        return Workspace(self.repo, self.machine, self.pool)
+
     @cached_property
     def config(self) -> Config:
         """The configuration in force. Raises ``InvalidConfig`` with every problem of it."""
-        text = _read_text(self.settings_dir / CONFIG)
+        text = _read_text(self.settings_dir / CONFIG, self.settings_dir.parent)
         if text is None:
             return DEFAULT
         return settle(_reading_of(text), known_to(lambda: self.texts_in(RULES), lambda: self.schema))
@@ -114,7 +119,7 @@ class Workspace:
         """Return the YAML files of a settings folder, by the path that messages name. Raises ``InvalidConfig``."""
         directory = self.settings_dir / folder
         paths = sorted(path for path in directory.iterdir() if path.suffix in _YAML) if directory.is_dir() else []
-        return {f"{KB}/{folder}/{path.name}": _read_text(path) or "" for path in paths}
+        return {f"{KB}/{folder}/{path.name}": _read_text(path, self.settings_dir.parent) or "" for path in paths}
 
     @cached_property
     def default_branch(self) -> str:
@@ -201,14 +206,22 @@ def _schema_of(texts: tuple[tuple[str, str], ...]) -> Schema:
     return load_schema(dict(texts))
 
 
-def _read_text(path: Path) -> str | None:
-    """Return a settings file as text, None when it is absent. Raises ``InvalidConfig`` when it cannot be read."""
+def _read_text(path: Path, root: Path) -> str | None:
+    """Return a settings file as text, None when it is absent. Raises ``InvalidConfig`` when it cannot be read.
+
+    A repository is not always the user's own: no link leads out of ``root``, and nothing waits for a pipe.
+    """
     try:
-        if path.stat().st_size > limits.MAX_CONFIG_BYTES:
+        about = path.stat()
+        content.check(str(path), about, root, is_direct=False)
+        if about.st_size > limits.MAX_CONFIG_BYTES:
             raise InvalidConfig(f"{path.name} is larger than {limits.MAX_CONFIG_BYTES} bytes.")
-        return path.read_bytes().decode()
+        return content.read(str(path))[0].decode()
     except FileNotFoundError:
         return None
+    except content.Unfit as error:
+        what, remedy = error.args
+        raise InvalidConfig(f"{path.name} cannot be read: {what[0].lower()}{what[1:]}", hint=remedy) from error
     except UnicodeDecodeError as error:
         raise InvalidConfig(f"{path.name} is not UTF-8 at byte {error.start}.", hint="Save it as UTF-8.") from error
     except OSError as error:

@@ -14,7 +14,7 @@ from kbcore import limits, schema
 from kbcore.extract.facts import FileProblem, Severity, StatedEntity
 from kbcore.extract.links import LinkReader, Manner, targets_in
 from kbcore.extract.tree import Tree
-from kbcore.values import field_problem, normal_time, value_problem
+from kbcore.values import field_problem, meaning_problem, normal_time, value_problem
 from kbcore.visible import in_quotes
 
 CORE_EDGES: Final = frozenset(edge.name for edge in schema.CORE_EDGES)
@@ -110,6 +110,8 @@ class Sheet:
         fault = None if self.tree.is_small else field_problem(key, value)
         if fault:
             self.fault(line, fault.code, f"`{key}` {fault.message}", fault.hint)
+        elif doubt := meaning_problem(key, value):
+            self.fault(line, doubt.code, f"`{key}` {doubt.message}; it is left out", doubt.hint, "warning")
         else:
             self.put(key, value, line)
 

@@ -18,6 +18,9 @@ from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, StatedEnt
 NAME: Final = "gherkin"
 PACKAGE: Final = "gherkin-official"
 DEFAULT_TYPE: Final = "scenario"
+MAX_LINES: Final = 50_000
+"""More would keep the parser busy for many seconds."""
+
 _HINT: Final = "Mend the line; the scenarios known from the file are kept until then."
 
 
@@ -52,6 +55,12 @@ class GherkinExtractor:
         _, torn = conflicts.without_conflicts(decoded.text)
         if torn:
             return Facts(problems=at_most((*decoded.problems, *torn)), is_complete=False)
+        length = decoded.text.count("\n")
+        if length > MAX_LINES:
+            message, hint = f"the file has {length} lines; the limit is {MAX_LINES}", "Split the file."
+            return Facts(
+                problems=at_most((*decoded.problems, FileProblem(1, "too_long", message, hint))), is_complete=False
+            )
         parsed, problems = _parse(decoded.text)
         problems = (*decoded.problems, *problems)
         if parsed is None:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+_BRACES = re.compile(r"\{[^{}]*,[^{}]*\}")
+
 
 def matches(path: str, globs: Iterable[str]) -> bool:
     """Tell whether any of the globs means this path."""
@@ -26,6 +28,8 @@ def glob_fault(glob: object) -> str:
         return "it must be relative to the root of the repository"
     if ".." in glob.split("/"):
         return "it must not leave the repository ('..')"
+    if _BRACES.search(glob):
+        return "braces are no alternatives here; list a glob for each"
     return ""
 
 
@@ -70,5 +74,5 @@ def _part(part: str) -> str:
 def _members(members: str) -> str:
     """Escape what has a meaning in an expression, but not ``a-z``; a range the wrong way round is text."""
     escaped = re.sub(r"([\\\]\[^&~|])", r"\\\1", members)
-    ranges = re.findall(r"(.)-(.)", members)
+    ranges = re.findall(r"(.)-(.)", members, re.DOTALL)
     return escaped.replace("-", "\\-") if any(low > high for low, high in ranges) else escaped

@@ -17,7 +17,7 @@ from kbcore import limits
 from kbcore.extract.facts import FileProblem, StatedLink
 from kbcore.extract.tree import Tree
 from kbcore.ids import check_id
-from kbcore.values import field_problem, value_problem
+from kbcore.values import field_problem, is_url, value_problem
 from kbcore.visible import in_quotes
 
 RELATES_TO: Final = "relates_to"
@@ -113,6 +113,9 @@ class LinkReader:
         if manner.edge is not None:
             message = f"an edge ({manner.edge}) cannot lead to a URL: {url[:80]}"
             self._fault(line, message, "Put URLs under `links`, without a type.")
+        elif not is_url(url):
+            message = f"{in_quotes(url[:80])} is no URL that may be followed; it is left out"
+            self.problems.append(FileProblem(line, "bad_url", message, "Remove it.", "warning"))
         elif url not in self.urls:
             self.urls.append(url)
 

@@ -113,7 +113,7 @@ def superseding(lines: Iterable[Line]) -> list[Line]:
     ]
 
 
-def visible_lines(body: str, first_line: int) -> Iterator[tuple[int, str]]:
+def prose_lines(body: str, first_line: int) -> Iterator[tuple[int, str]]:
     """Yield the lines of a body with their numbers, without code fences and HTML comments."""
     fence, in_comment = "", False
     for number, raw in enumerate(io.StringIO(body), first_line):
@@ -151,7 +151,7 @@ def _blocks(body: str, first_line: int) -> Iterator[tuple[int, str, int]]:
     """Yield headings (level, text, line) and other lines (0, text, line), in order."""
     held: tuple[int, str] | None = None
     was_text = False
-    for number, line in visible_lines(body, first_line):
+    for number, line in prose_lines(body, first_line):
         atx = _ATX.match(line)
         underline = _UNDERLINE.match(line) if held and not was_text else None
         if underline and held:

@@ -32,6 +32,8 @@ _LIST_NAME: Final = "items"
 _COMMENT: Final = re.compile(r"(?<![ \t])[ \t]+#.*$")
 _TAB_INDENT: Final = re.compile(r"^ *\t[ \t]*", re.MULTILINE)
 _TAB_WIDTH: Final = 2
+_MAX_DEPTH: Final = 8
+"""Pieces within pieces. Each is read once more for every piece around it."""
 _CLOSERS: Final = {"[": "]", "{": "}", '"': '"', "'": "'"}
 
 
@@ -132,6 +134,19 @@ def _pieces(text: str, first_line: int) -> Iterator[tuple[int, str]]:
 
 
 def _piece(piece: str, line: int, anchors: yamltext.Anchors) -> Tree:
+    """Return what a piece says, as long as it does not stand in too many others that are broken as well."""
+    if anchors.depth == _MAX_DEPTH:
+        message = f"not valid YAML: more than {_MAX_DEPTH} lines around this one are broken as well"
+        fault = FileProblem(line, yamlfaults.CODE, message, "Mend those first.")
+        return Tree({}, {}, [fault], is_complete=False)
+    anchors.depth += 1
+    try:
+        return _read_piece(piece, line, anchors)
+    finally:
+        anchors.depth -= 1
+
+
+def _read_piece(piece: str, line: int, anchors: yamltext.Anchors) -> Tree:
     try:
         tree = yamltext.read(piece, line, anchors)
         if isinstance(tree.root, dict):

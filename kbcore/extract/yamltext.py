@@ -31,10 +31,14 @@ _HARMLESS_TAGS: Final = frozenset({"!", *(f"tag:yaml.org,2002:{name}" for name i
 
 
 class Anchors(msgspec.Struct):
-    """The anchored values of a text, each with its number of nodes, and all nodes so far."""
+    """What the pieces of a text share: its anchored values, each with its number of nodes, and all nodes so far.
+
+    ``depth`` counts the pieces within pieces that are being read.
+    """
 
     values: dict[str, tuple[Any, int]] = {}
     nodes: int = 0
+    depth: int = 0
 
 
 def read(text: str, first_line: int = 1, anchors: Anchors | None = None) -> Tree:

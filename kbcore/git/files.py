@@ -48,6 +48,15 @@ def read_small(path: Path, *, limit_bytes: int = _MAX_POINTER_BYTES) -> bytes | 
     return content
 
 
+def _read_whole(path: Path) -> bytes:
+    """Return the content of a regular file of any length; nothing when there is none. Raises: as ``find_lines``."""
+    with _opened(path) as descriptor:
+        if descriptor is None:
+            return b""
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+
+
 def find_lines(path: Path, pattern: re.Pattern[bytes]) -> list[re.Match[bytes]]:
     """Return what a pattern finds in the lines of a regular file of any length; nothing where there is no such file.
 
@@ -126,12 +135,7 @@ def read_commit(common_dir: Path, ref: bytes, *, depth: int = 0) -> str | None:
             branch_of_ref(target, common_dir / os.fsdecode(ref))
             return read_commit(common_dir, target, depth=depth + 1)
         return None
-    try:
-        packed = (common_dir / "packed-refs").read_bytes()
-    except _ABSENT:
-        return None
-    except OSError as error:
-        raise GitUnusable(f"cannot read {common_dir / 'packed-refs'}: {error.strerror}") from error
+    packed = _read_whole(common_dir / "packed-refs")
     end = packed.find(b" " + ref + b"\n")
     if end < 0:
         return None

@@ -52,8 +52,12 @@ def find_repository(start: Path, *, git_dir: Path | None = None, work_tree: Path
         GitUnusable: a file of the git directory cannot be read.
     """
     here = Path(os.path.realpath(start))
-    if not here.exists():
-        raise NotARepository(f"{start} does not exist")
+    try:
+        here.stat()
+    except FileNotFoundError as error:
+        raise NotARepository(f"{start} does not exist") from error
+    except OSError as error:
+        raise NotARepository(f"{start} cannot be looked at: {error.strerror}") from error
     if git_dir is not None:
         return _of_git_dir(here, here / git_dir, work_tree)
     for folder in (here, *here.parents):

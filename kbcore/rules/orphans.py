@@ -5,25 +5,33 @@ from __future__ import annotations
 from typing import Final
 
 from kbcore.rules.rule import Finding, Rule, RuleContext
+from kbcore.schema import Schema
 
 _SQL: Final = """
-select n.id, n.type, n.path from node n
+select n.id, n.type, n.path, coalesce(s.extractor, '') from node n left join source s on s.path = n.path
 where n.id not in (select from_id from link where stands union all select to_id from link where stands)
 """
 
 
 def _run(context: RuleContext) -> list[Finding]:
     return [
-        Finding(id_, f"The {type_} {id_} is linked to nothing.", _hint(context, type_, path), path)
-        for id_, type_, path in context.rows(_SQL, [])
+        Finding(id_, f"The {type_} {id_} is linked to nothing.", _hint(context.schema, type_, path, extractor), path)
+        for id_, type_, path, extractor in context.rows(_SQL, [])
     ]
 
 
-def _hint(context: RuleContext, type_: str, path: str) -> str:
-    fitting = [name for name, edge in context.schema.edges.items() if type_ in (*edge.from_types, *edge.to_types)]
+def _hint(schema: Schema, type_: str, path: str, extractor: str) -> str:
+    """Return how a link of an entity is stated: in the words of its file, where a file defines it."""
+    otherwise = "or remove it if nobody needs it."
+    if extractor.startswith("gherkin/"):
+        return f"State what it belongs to with a tag above it in {path}, `@links:ID`, {otherwise}"
+    leading = [name for name, edge in schema.edges.items() if type_ in edge.from_types]
+    if path:
+        typed = f" or below the edge that leads there ({', '.join(leading)})" if leading else ""
+        return f"State what it belongs to below `links:` in {path}, by its id alone{typed}, {otherwise}"
+    fitting = [name for name, edge in schema.edges.items() if type_ in (*edge.from_types, *edge.to_types)]
     edges = f" ({', '.join(fitting)})" if fitting else ""
-    where = f"below `links:` in {path}" if path else "with `kb apply`"
-    return f"State what it belongs to{edges}, {where}, or remove it if nobody needs it."
+    return f"State what it belongs to by an edge from it or to it{edges} with `kb apply`, {otherwise}"
 
 
 RULE: Final = Rule(

@@ -1,7 +1,7 @@
 """The project's own rules, ``.kb/rules/*.yaml``: read from texts, and run as SQL that can only read the view.
 
 A repository is not always the user's own, so its SQL is looked at before it runs: one SELECT, over the tables of the
-view, with no function that reaches files or settings.
+view, with no function that reaches files or settings. It then runs in a sandbox, which would give it none of these.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from kbcore import limits
-from kbcore.errors import InvalidQuery, KBError, Problem, ViewDamaged
-from kbcore.rules.rule import Finding, Rows, Rule, RuleContext, Severity
+from kbcore.errors import InvalidQuery, Problem
+from kbcore.rules.rule import Confined, Finding, Rule, RuleContext, Severity, SqlRefused
 from kbcore.shape import Spot, read_yaml, refuse, shown
 from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
@@ -30,6 +31,8 @@ _LITERAL: Final = re.compile(r":[ \t]+\|[-+\d]*[ \t]*(?:#.*)?$")
 _NUMBER: Final = re.compile(r"\d+")
 _KIND_OF_ERROR: Final = re.compile(r"^(?:[A-Z]\w*(?: [A-Z]\w*)*|INTERNAL) Error: ")
 _MAX_COLUMNS: Final = 10
+_MAX_WORDS_CHARS: Final = 500
+_ENDS: Final = frozenset(".?!…`")
 _KEYS: Final = ("id", "severity", "description", "sql")
 _SEVERITIES: Final[Mapping[str, Severity]] = {"error": "error", "warning": "warning"}
 
@@ -102,41 +105,51 @@ def sql_rule(name: str, severity: Severity, description: str, sql: str, place: S
     """Return a rule whose findings are the rows of a SELECT: the columns ``id`` and ``message``, others ignored."""
 
     def run(context: RuleContext) -> list[Finding]:
+        if context.sandbox is None:
+            raise _error(place, 1, "there is no place where the SQL of a project may run")
         asked = f"(\n{sql.rstrip().rstrip(';')}\n) r"
-        _check_sql(context.rows, sql, place)
-        columns = _answer(context.rows, f"describe select * from {asked}", place)  # noqa: S608 - looked at just above
+        answer = partial(_answer, context.sandbox, place, _check_sql(context.sandbox, sql, place))
+        columns = answer(f"describe select * from {asked}")  # noqa: S608 - looked at just above
         _check_columns([row[0] for row in columns], place)
-        rows = _answer(
-            context.rows,
-            f"select r.id::varchar, r.message::varchar, coalesce(n.path, '') from {asked} "  # noqa: S608 - looked at above
-            "left join node n on n.id = r.id::varchar",
-            place,
+        found = answer(
+            f"select r.id::varchar, left(r.message::varchar, {limits.MAX_RULE_MESSAGE_CHARS}) from {asked} "  # noqa: S608 - looked at above
+            f"limit {limits.MAX_RULE_FINDINGS + 1}"
         )
-        return [Finding(id_ or "", message or description, description, path) for id_, message, path in rows]
+        if len(found) > limits.MAX_RULE_FINDINGS:
+            raise _error(place, 1, f"the SQL gives more than {limits.MAX_RULE_FINDINGS} rows; ask for less")
+        ids = list({id_ for id_, _ in found if id_})
+        paths = dict[str, str](
+            context.rows("select id, path from node where id in (select unnest(?::varchar[]))", [ids])
+        )
+        return [Finding(id_ or "", said or description, description, paths.get(id_) or "") for id_, said in found]
 
     return Rule(name, severity, description, run)
 
 
-def _answer(rows: Rows, sql: str, place: SqlPlace) -> list[tuple[Any, ...]]:
+def _answer(sandbox: Confined, place: SqlPlace, tables: Collection[str], sql: str) -> list[tuple[Any, ...]]:
     """Answer a statement that holds the rule's SQL from its second line on.
 
     Raises ``InvalidQuery`` in words of the rule's file for whatever the database refuses.
     """
     try:
-        return rows(sql, [])
-    except (KBError, ViewDamaged):
-        raise
-    except Exception as error:
+        return sandbox.rows(sql, tables=tables)
+    except SqlRefused as error:
         said, _, shown = str(error).partition("\n\nLINE ")
         line = _NUMBER.match(shown)
-        raise _refused(place, int(line[0]) - 1 if line else 1, said) from error
+        raise _refused(place, int(line[0]) - 1 if line else 1, said, error) from error
 
 
-def _refused(place: SqlPlace, line: int, said: str) -> InvalidQuery:
+def _refused(place: SqlPlace, line: int, said: str, error: SqlRefused | None = None) -> InvalidQuery:
     """Return the refusal of a line of the SQL, with what the database says and nothing of how it says it."""
+    if error and error.is_limit:
+        return _error(place, 1, f"the SQL was ended: {said}")
     sentences = [part for part in said.strip().split("\n") if not part.startswith(("\t", "LINE "))]
     words = _KIND_OF_ERROR.sub("", " ".join(" ".join(sentences).split()), count=1)
-    return InvalidQuery(f"{place.at(line)}: the SQL cannot be used. DuckDB says: {words or 'nothing'}")
+    return _error(place, line, f"the SQL cannot be used. DuckDB says: {words[:_MAX_WORDS_CHARS] or 'nothing'}")
+
+
+def _error(place: SqlPlace, line: int, what: str) -> InvalidQuery:
+    return InvalidQuery(f"{place.at(line)}: {what}{'' if what[-1:] in _ENDS else '.'}")
 
 
 def _check_columns(names: Sequence[str], place: SqlPlace) -> None:
@@ -144,19 +157,24 @@ def _check_columns(names: Sequence[str], place: SqlPlace) -> None:
     missing = [name for name in ("id", "message") if name not in map(str.lower, names)]
     if missing:
         wanted = " and ".join(f"`{name}`" for name in missing)
-        given = ", ".join(names[:_MAX_COLUMNS])
+        given = ", ".join(map(in_quotes, names[:_MAX_COLUMNS]))
         example = "for example `select id, title || ' has no owner' as message from node`"
-        raise InvalidQuery(f"{place.at(1)}: the SQL gives no column {wanted}, but {given}; {example}")
+        raise _error(place, 1, f"the SQL gives no column {wanted}, but {given}; {example}")
 
 
-def _check_sql(rows: Rows, sql: str, place: SqlPlace) -> None:
-    """Raise ``InvalidQuery`` for SQL that is not one SELECT over the tables of the view."""
-    tree = json.loads(rows("select json_serialize_sql($1::varchar)", [sql])[0][0])
+def _check_sql(sandbox: Confined, sql: str, place: SqlPlace) -> set[str]:
+    """Return the tables of the view that the SQL reads; raise ``InvalidQuery`` unless it is one SELECT over them."""
+    if len(sql) > limits.MAX_TEXT_BYTES:
+        raise _error(place, 1, f"the SQL is longer than {limits.MAX_TEXT_BYTES} characters")
+    try:
+        tree = json.loads(sandbox.rows("select json_serialize_sql($1::varchar)", [sql])[0][0])
+    except SqlRefused as error:
+        raise _refused(place, 1, str(error), error) from error
     if tree["error"]:
         before = sql.encode()[: int(tree.get("position") or 0)]
         raise _refused(place, before.count(b"\n") + 1, tree["error_message"])
     if len(tree["statements"]) != 1:
-        raise InvalidQuery(f"{place.at(1)}: the SQL must be one SELECT, not {len(tree['statements'])} statements")
+        raise _error(place, 1, f"the SQL must be one SELECT, not {len(tree['statements'])} statements")
     parts = list(_parts(tree))
     named = {entry["key"].lower() for part in parts for entry in (part.get("cte_map") or {}).get("map", ())}
     # a name with a dot could stand for a file elsewhere in the statement
@@ -165,8 +183,8 @@ def _check_sql(rows: Rows, sql: str, place: SqlPlace) -> None:
         fault = _fault(part, known)
         if fault:
             at = part.get("query_location", 0)
-            line = sql.encode()[:at].count(b"\n") + 1 if at < len(sql) else 1
-            raise InvalidQuery(f"{place.at(line)}: {fault}")
+            raise _error(place, sql.encode()[:at].count(b"\n") + 1 if at < len(sql) else 1, fault)
+    return {part["table_name"].lower() for part in parts if part.get("type") == "BASE_TABLE"}.intersection(TABLES)
 
 
 def _fault(part: Mapping[str, Any], known: Collection[str]) -> str:

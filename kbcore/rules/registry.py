@@ -17,13 +17,14 @@ from kbcore.rules import (
     must_coverage,
     orphans,
     required_fields,
+    secret,
     similar_ids,
     stale_decision,
     unknown_type,
     unreadable_source,
     unresolved_reference,
 )
-from kbcore.rules.rule import Finding, Rule, RuleContext, Severity
+from kbcore.rules.rule import Finding, Rule, RuleContext, Severity, in_order
 from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
 
@@ -38,6 +39,7 @@ RULES: Final = (
     stale_decision.RULE,
     similar_ids.RULE,
     unreadable_source.RULE,
+    secret.RULE,
 )
 NAMES: Final = tuple(rule.id for rule in RULES)
 """The names of KB's own rules, as the configuration may use them."""
@@ -147,5 +149,5 @@ def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Fin
     if context.ids is not None:
         wanted = context.ids
         found = [one for one in found if one.id in wanted or one.concerns & wanted]
-    found.sort(key=lambda one: (one.id, one.message, one.source, one.hint))
+    found.sort(key=lambda one: (one.id, in_order(one.message), one.source, one.hint))
     return found, RuleRun(rule.id, severity, "ran")

@@ -6,8 +6,9 @@ the graph is: nothing is asked entity by entity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -17,13 +18,39 @@ Severity = Literal["error", "warning"]
 Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 """Answers one statement over the tables of the view: SQL and its parameters."""
 
+_DIGITS: Final = re.compile(r"\d+")
+_WIDEST: Final = 20
+
+
+class Confined(Protocol):
+    """Where SQL runs that is not KB's own: it reaches the tables that are named, and nothing else."""
+
+    def rows(self, sql: str, params: Sequence[Any] = (), *, tables: Iterable[str] = ()) -> list[tuple[Any, ...]]:
+        """Answer one statement over these tables of the view. Raises: ``SqlRefused``."""
+
+
+class SqlRefused(Exception):
+    """What the database says against a statement.
+
+    ``is_limit`` when it takes more than it may, ``is_memory`` when that is memory.
+    """
+
+    def __init__(self, said: str, *, is_limit: bool = False, is_memory: bool = False) -> None:
+        super().__init__(said)
+        self.is_limit = is_limit
+        self.is_memory = is_memory
+
 
 class RuleContext(msgspec.Struct, frozen=True):
-    """What rules look at. With ``ids``, only what concerns one of these is reported."""
+    """What rules look at. With ``ids``, only what concerns one of these is reported.
+
+    Rules of the project's own run in ``sandbox``, or not at all.
+    """
 
     rows: Rows
     schema: Schema
     ids: frozenset[str] | None = None
+    sandbox: Confined | None = None
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -51,6 +78,11 @@ class Rule(msgspec.Struct, frozen=True):
 def first_file(files: Sequence[str] | None) -> str:
     """Return the first of the files that state an edge, "" when only a client does."""
     return min(files) if files else ""
+
+
+def in_order(text: str) -> str:
+    """Return what sorts a text by the values of the numbers in it, so that line 6 comes before line 13."""
+    return _DIGITS.sub(lambda found: found[0].zfill(_WIDEST), text)
 
 
 def edge_remedy(edge: tuple[str, str, str], source: str) -> str:

@@ -18,8 +18,9 @@ def _run(context: RuleContext) -> list[Finding]:
     for path, problems in context.rows("select path, problems from source where not is_ok", []):
         notes = [note for note in _notes.decode(problems) if note.severity == "error"]
         for note in notes:
-            line = f", line {note.line}" if note.line else ""
-            hint = f"{note.hint} {_STALE}".lstrip()
+            line = f":{note.line}" if note.line else ""
+            # What says itself what becomes of it does not keep what was known.
+            hint = note.hint if "until then" in note.hint.lower() else f"{note.hint} {_STALE}".lstrip()
             found.append(Finding(path, f"{path}{line}: {note.message}", hint, path))
         if not notes:
             hint = f"Run `kb sync` to see why. {_STALE}"

@@ -12,8 +12,9 @@ import os
 from pathlib import Path
 from typing import Final, Protocol
 
-_ALWAYS: Final = os.O_CLOEXEC | os.O_NOFOLLOW
-"""Store files are never inherited by a child and never reached through a symbolic link."""
+_ALWAYS: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""Store files are never inherited by a child and never reached through a symbolic link; what is a pipe in the place of
+one is not waited for."""
 
 _NO_FULL_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY, errno.ENODEV})
 """What F_FULLFSYNC answers on file systems and devices that do not have it."""

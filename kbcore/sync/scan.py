@@ -18,7 +18,7 @@ from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
 from kbcore.extract.globs import compiled
 from kbcore.extract.registry import run
 from kbcore.sync.content import Unfit, check, read
-from kbcore.sync.paths import shown
+from kbcore.sync.paths import path_text
 
 _RACY_NS: Final = 2_000_000_000
 _SKIPPED_FOLDERS: Final = frozenset({".git", ".kb"})
@@ -120,10 +120,16 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known) -> Scan:
         for glob, entity_type in want.globs:
             folders.setdefault(_fixed_part(glob), []).append((want, glob, entity_type))
     for folder, rules in sorted(folders.items()):
+        if folder and not Path(os.path.realpath(root / folder)).is_relative_to(root):
+            message = "It leads out of the repository, which is not followed."
+            result.notes[path_text(folder)] = FileProblem(
+                0, "passed_over", message, "Put the folder itself there.", "note"
+            )
+            continue
         matchers = [(want, compiled(glob), entity_type) for want, glob, entity_type in rules]
         depth = max((_depth(glob) for _, glob, _ in rules), default=0)
         for path, entry in _walk(result, root, folder, depth):
-            name = shown(path)
+            name = path_text(path)
             if name in result.files:
                 continue
             for want, pattern, entity_type in matchers:
@@ -162,20 +168,27 @@ def _walk(result: Scan, root: Path, folder: str, depth: int) -> Iterable[tuple[s
         return
     except OSError as error:
         message = f"The folder cannot be listed: {error.strerror}. What was known of its files is kept."
-        result.blind[shown(folder)] = FileProblem(0, "unreadable", message, "Give yourself permission to read it.")
+        result.blind[path_text(folder)] = FileProblem(0, "unreadable", message, "Give yourself permission to read it.")
         return
     for entry in listed:
         path = f"{folder}/{entry.name}" if folder else entry.name
         if entry.is_dir(follow_symlinks=False):
             if depth > 0 and entry.name not in _SKIPPED_FOLDERS:
                 yield from _walk(result, root, path, depth - 1)
-        elif entry.is_symlink() and entry.is_dir():
+        elif entry.is_symlink() and _leads_to_folder(entry):
             message = "It is a link to a folder, which is not followed."
-            result.notes[shown(path)] = FileProblem(
+            result.notes[path_text(path)] = FileProblem(
                 0, "passed_over", message, "Name the folder itself in .kb/config.json.", "note"
             )
         else:
             yield path, entry
+
+
+def _leads_to_folder(link: os.DirEntry[str]) -> bool:
+    try:
+        return link.is_dir()
+    except OSError:  # it leads to itself, or to where nobody may look: reading it says so
+        return False
 
 
 def _misnamed(blank: Found) -> Found:

@@ -50,6 +50,7 @@ _OF_FILES: Final = (
     duckdb.FatalException,
     duckdb.SerializationException,
     duckdb.TransactionException,
+    duckdb.OutOfMemoryException,
 )
 
 
@@ -67,9 +68,14 @@ def explained() -> Iterator[None]:
 
 @contextlib.contextmanager
 def explained_all() -> Iterator[None]:
-    """Turn every error of DuckDB into ``ViewDamaged``: for opening a file of which nothing is known yet."""
+    """Turn every error of DuckDB into ``ViewDamaged``: for opening a file of which nothing is known yet.
+
+    Who interrupts a statement says nothing of the file.
+    """
     try:
         yield
+    except duckdb.InterruptException:
+        raise
     except duckdb.Error as error:
         raise ViewDamaged(str(error)) from error
 
@@ -241,6 +247,11 @@ def chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
     source = iter(rows)
     while chunk := list(islice(source, _CHUNK_ROWS)):
         yield chunk
+
+
+def scratch_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a new folder that nobody else may look into; whoever asked for it cleans it up."""
+    return tempfile.TemporaryDirectory(prefix="kb-", ignore_cleanup_errors=True)
 
 
 def among(keys: Sequence[str]) -> tuple[str, list[Any]]:

@@ -1,4 +1,7 @@
-"""What a new base is filled with: all that a view shows, or, where nothing stood before, what came first."""
+"""What a new base is filled with: all that a view shows, or, where nothing stood before, what came first.
+
+And what is lent of it: one table in a file of its own.
+"""
 
 from __future__ import annotations
 
@@ -26,3 +29,12 @@ def from_batch(connection: database.Connection, into: str, batch: Batch) -> None
         history = database.history_columns(columns)
         database.load(connection, f"{into}.{name}_history", history, batch.ended[name])
     database.load(connection, f"{into}.record", RECORD, batch.records)
+
+
+def one_table(connection: database.Connection, table: str, path: str) -> None:
+    """Copy a table that queries read into a new database file, under its own name."""
+    connection.execute(f"attach '{database.quoted(path)}' as lent")
+    try:
+        connection.execute(f"create table lent.{table} as from {table}")
+    finally:
+        connection.execute("detach lent")

@@ -85,6 +85,12 @@ class View:
             self._show()
             return self._connection.execute(sql, list(params)).fetchall()
 
+    def lend(self, table: str, path: str) -> None:
+        """Copy a table of ``tables.py`` into a new database file, under its own name."""
+        with self._lock, database.explained():
+            self._show()
+            filling.one_table(self._connection, table, path)
+
     def nodes(self, ids: Sequence[str]) -> list[Node]:
         """Return the nodes with these ids, as far as they exist."""
         found, rest = self._tail.split("node", ids)
@@ -161,8 +167,12 @@ class View:
     def gather(self, wanted: Needs) -> State:
         """Return the working set that folding or planning needs: what is named, and what hangs on it."""
         sources = self.sources(sorted(wanted.sources))
+        asked_for = wanted.nodes | wanted.typed.keys()
+        nodes = self.nodes(sorted(asked_for))
+        types = {node.id: node.type for node in nodes}
+        turned = {key for key, name in wanted.typed.items() if types.get(key) != name}
         links: dict[str, Link] = {}
-        named, frontier, asked = wanted.links, wanted.touching, set[str]()
+        named, frontier, asked = wanted.links, wanted.touching | turned, set[str]()
         while named or frontier:
             found = self._links(sorted(named), sorted(frontier))
             asked |= frontier
@@ -170,7 +180,7 @@ class View:
             reached = {link.id for link in found if link.from_id in frontier or link.to_id in frontier}
             named, frontier = frozenset(), frozenset(reached - asked)
         ends = {end for link in links.values() for end in (link.from_id, link.to_id)}
-        nodes = self.nodes(sorted(wanted.nodes | ends))
+        nodes += self.nodes(sorted(ends - asked_for))
         about = sorted(end for end in ends if end.startswith("link:") and end not in links)
         links |= {link.id: link for link in self.links(about)}
         return State(nodes, links.values(), sources)
@@ -217,7 +227,8 @@ class View:
             return
         with database.transaction(self._connection):
             if not self._has_overlay:
-                database.create_overlay(self._connection)
+                with database.explained_all():  # or here
+                    database.create_overlay(self._connection)
             for table in ELEMENTS:
                 self._load_elements(table, batch)
             database.load(self._connection, "record_tail", RECORD, batch.records)

@@ -152,6 +152,8 @@ def test_the_message_names_the_first_problem_and_counts_the_others():
         ('{"rules": "off"}', "$.rules", "must be an object, not 'off'."),
         ('{"rules": {"x": true}}', "$.rules.x", "must be error, warning or off, not true or false."),
         ('{"rules": {"x": null}}', "$.rules.x", "must be error, warning or off, and it is empty."),
+        ('{"ruleTimeLimitSeconds": 0}', "$.ruleTimeLimitSeconds", "from 0.1 to 3600, not 0."),
+        ('{"ruleTimeLimitSeconds": "1"}', "$.ruleTimeLimitSeconds", "from 0.1 to 3600, not '1'."),
         ('{"lockWaitSeconds": true}', "$.lockWaitSeconds", "from 0 to 3600, not true or false."),
         ('{"lockWaitSeconds": -1}', "$.lockWaitSeconds", "from 0 to 3600, not -1."),
         ('{"lockWaitSeconds": 3601}', "$.lockWaitSeconds", "from 0 to 3600, not 3601."),

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from kbcore.extract.facts import Source
-from kbcore.extract.gherkin import EXTRACTOR
+from kbcore.extract.gherkin import EXTRACTOR, MAX_LINES
 from tests.support.project import Project
 
 FEATURE = """@billing
@@ -122,3 +122,9 @@ def test_a_missing_package_is_named_with_the_remedy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "kb-memory[gherkin]" in done.stdout
+
+
+def test_a_file_of_too_many_lines_is_not_parsed():
+    facts = EXTRACTOR.extract(Source("a.feature", b"Feature: x\n" + b"\n" * MAX_LINES, None), {})
+    assert [(one.code, one.line) for one in facts.problems] == [("too_long", 1)]
+    assert not facts.is_complete

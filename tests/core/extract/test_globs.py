@@ -72,3 +72,14 @@ def test_every_text_is_a_glob_that_answers(glob, path):
 @given(st.text(alphabet="abc./_-+() ", min_size=1, max_size=20).filter(lambda text: not text.startswith("./")))
 def test_a_path_without_signs_means_itself(path):
     assert matches(path, [path])
+
+
+def test_braces_that_list_alternatives_are_refused_and_others_are_text():
+    assert "list a glob for each" in glob_fault("docs/{a,b}/*.md")
+    assert glob_fault("docs/{a}/*.md") == ""
+    assert matches("docs/{a}/x.md", ["docs/{a}/*.md"])
+
+
+@pytest.mark.parametrize("glob", ["[a-\n]", "[z-a]", "[\n-a]*", "x[--\n]"])
+def test_a_set_with_a_line_break_or_a_range_the_wrong_way_round_is_text(glob):
+    assert not matches("docs/a.md", [glob])

@@ -464,3 +464,14 @@ def test_front_matter_that_is_a_list_is_a_problem_even_where_the_file_name_gives
     assert [code for _, code in faults(facts)] == ["wrong_shape", "id_from_file_name"]
     assert facts.entities[0].fields["title"] == "T"
     assert not facts.is_complete
+
+
+def test_a_text_ref_and_a_url_that_lead_astray_are_left_out_with_a_warning_and_the_rest_is_kept():
+    facts = extract(front("text_ref: ../x.md", "links: ['javascript://x/%0aalert(1)', 'https://example.org']"))
+    assert facts.is_complete
+    assert {(one.severity, one.code, one.line) for one in facts.problems} == {
+        ("warning", "bad_path", 4),
+        ("warning", "bad_url", 5),
+    }
+    (found,) = facts.entities
+    assert (found.fields["text_ref"], found.fields["links"]) == (PATH, ["https://example.org"])

@@ -230,3 +230,9 @@ def test_whatever_stands_there_is_read_or_reported(lines, first_line):
         assert problem.hint
     for key in tree.root:
         assert first_line <= tree.line(tree.root, key) < first_line + len(lines)
+
+
+@pytest.mark.parametrize("step", ["{indent}a{n}: x\n", "{indent}- a{n}: @x\n", "{indent}a{n}: @x\n"])
+def test_a_staircase_of_broken_lines_is_read_a_few_steps_down(step):
+    text = "@x: y\n" + "".join(step.format(indent=" " * n, n=n) for n in range(2000))
+    assert salvage.read_mapping(text, 1).problems

@@ -287,3 +287,12 @@ def test_a_real_reftable_repository_is_read_where_git_knows_the_format(tmp_path)
     assert head(linked, git_env(), cache).branch == "feature/x"
     git(linked, "switch", "--quiet", "--detach")
     assert head(linked, git_env(), cache).branch == f"detached:{commit}"
+
+
+def test_a_pipe_in_the_place_of_packed_refs_is_refused_and_not_waited_for(tmp_path):
+    root = make_repository(tmp_path / "r")
+    git(root, "pack-refs", "--all")
+    (root / ".git/packed-refs").unlink()
+    os.mkfifo(root / ".git/packed-refs")
+    with pytest.raises(GitUnusable, match="not a regular file"):
+        read_head(find_repository(root), git_env())

@@ -181,3 +181,10 @@ def test_a_huge_pointer_file_is_refused_rather_than_read(tmp_path):
     (tmp_path / ".git").write_text("gitdir: " + "x" * 200_000)
     with pytest.raises(GitUnusable, match="larger"):
         find_repository(tmp_path)
+
+
+def test_a_place_that_cannot_be_looked_at_is_refused_in_words(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    for start in (tmp_path / ("x" * 300), tmp_path / "loop" / "x", tmp_path / "none"):
+        with pytest.raises(NotARepository, match=r"cannot be looked at|does not exist"):
+            find_repository(start)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import pytest
 
 from kbcore import rules
@@ -9,6 +11,7 @@ from kbcore.errors import InvalidConfig
 from kbcore.rules import RuleContext, load_rules
 from kbcore.rules.project import SqlPlace, sql_rule
 from kbcore.schema import CORE
+from kbcore.view.sandbox import Sandbox
 from tests.support.graph import graph_of, link, node
 
 GOOD = """\
@@ -27,11 +30,28 @@ rules:
 PLACE = SqlPlace(".kb/rules/a.yaml", 4, has_lines=True)
 
 
-def outcome(sql, graph=None):
-    graph = graph or graph_of([node("A", path="docs/a.md")])
-    report = rules.check(
-        RuleContext(graph.rows, CORE), {}, only=["mine"], project=[sql_rule("mine", "error", "d", sql, PLACE)]
-    )
+@contextmanager
+def context_of(graph):
+    """Give what rules look at, with a place for SQL of the project's own."""
+
+    def lend(table, path):
+        graph.connection.execute(f"attach '{path}' as lent")
+        graph.connection.execute(f"create table lent.{table} as from {table}")
+        graph.connection.execute("detach lent")
+
+    with Sandbox(lend, 10) as sandbox:
+        yield RuleContext(graph.rows, CORE, None, sandbox)
+
+
+@pytest.fixture(scope="module")
+def context():
+    """What rules look at, for all tests whose graph is one document."""
+    with context_of(graph_of([node("A", path="docs/a.md")])) as found:
+        yield found
+
+
+def outcome(sql, context):
+    report = rules.check(context, {}, only=["mine"], project=[sql_rule("mine", "error", "d", sql, PLACE)])
     return report.rules[0], report.violations
 
 
@@ -45,7 +65,8 @@ def test_the_rules_of_a_file_run_beside_those_of_kb():
     loaded = load_rules({".kb/rules/a.yaml": GOOD})
     assert [(rule.id, rule.severity) for rule in loaded] == [("req-has-owner", "warning"), ("second", "error")]
     graph = graph_of([node("A", path="docs/a.md"), node("B", owner="ann")], [link("A", "depends_on", "B")])
-    report = rules.check(RuleContext(graph.rows, CORE), {}, project=loaded)
+    with context_of(graph) as context:
+        report = rules.check(context, {}, project=loaded)
     [found] = report.violations
     assert (found.rule, found.severity, found.id) == ("req-has-owner", "warning", "A")
     assert (found.message, found.source) == ("A has no owner", "docs/a.md")
@@ -96,8 +117,8 @@ def test_one_name_in_two_files_is_refused():
         "select id, 'm' as message from node where (select count(*) from node_history) = 0",
     ],
 )
-def test_a_select_over_the_view_can_run(sql):
-    run, found = outcome(sql)
+def test_a_select_over_the_view_can_run(sql, context):
+    run, found = outcome(sql, context)
     assert (run.status, [one.id for one in found]) == ("ran", ["A"])
 
 
@@ -109,8 +130,8 @@ def test_a_select_over_the_view_can_run(sql):
         ("select 1; select 2", "2 statements"),
         ("drop table node", "SELECT"),
         ("select 1 as id) r; drop table node; select (1", "syntax error"),
-        ("select id from node", "no column `message`, but id"),
-        ("select 1 as ident", "no column `id` and `message`, but ident"),
+        ("select id from node", "no column `message`, but 'id'"),
+        ("select 1 as ident", "no column `id` and `message`, but 'ident'"),
         ("select id, message from nodes", "'nodes', which a rule may not. Did you mean 'node'?"),
         ("select id, message from read_text('/etc/passwd')", "read_text()"),
         ("select 'a' as id, (select content from read_text('/etc/passwd')) as message", "read_text()"),
@@ -122,17 +143,16 @@ def test_a_select_over_the_view_can_run(sql):
         ("select id, error('stop') as message from node", "stop"),
     ],
 )
-def test_other_sql_is_reported_as_not_run_and_does_nothing(sql, said):
-    graph = graph_of([node("A")])
-    run, found = outcome(sql, graph)
+def test_other_sql_is_reported_as_not_run_and_does_nothing(sql, said, context):
+    run, found = outcome(sql, context)
     assert run.status == "not_run"
     assert said in run.reason
     assert found == []
-    assert graph.rows("select count(*) from node") == [(1,)]
+    assert context.rows("select count(*) from node", []) == [(1,)]
 
 
-def test_an_id_that_is_no_entity_is_reported_without_a_file():
-    run, [found] = outcome("select 7 as id, 'seven' as message")
+def test_an_id_that_is_no_entity_is_reported_without_a_file(context):
+    run, [found] = outcome("select 7 as id, 'seven' as message", context)
     assert run.status == "ran"
     assert (found.id, found.source) == ("7", "")
 
@@ -156,8 +176,8 @@ def test_an_id_that_is_no_entity_is_reported_without_a_file():
         ),
     ],
 )
-def test_what_the_database_refuses_is_told_by_file_and_line_without_its_internals(sql, reason):
-    run, _ = outcome(sql)
+def test_what_the_database_refuses_is_told_by_file_and_line_without_its_internals(sql, reason, context):
+    run, _ = outcome(sql, context)
     assert run.reason.startswith(reason)
     assert not any(word in run.reason for word in ("LINE", "^", "Exception", "Error:", "r.id", "\n", "\t"))
 
@@ -166,7 +186,7 @@ def test_what_the_database_refuses_is_told_by_file_and_line_without_its_internal
     ("stated", "line"),
     [("sql: |\n      select id,\n      x", 5), ("sql: |-  # why\n      select id,\n      x", 5), ("sql: select x", 3)],
 )
-def test_a_line_of_the_sql_is_a_line_of_the_file_where_it_stands_so(stated, line):
+def test_a_line_of_the_sql_is_a_line_of_the_file_where_it_stands_so(stated, line, context):
     [rule] = load_rules({"a.yaml": f"rules:\n  - id: mine\n    {stated} from node\n"})
-    report = rules.check(RuleContext(graph_of().rows, CORE), {}, only=["mine"], project=[rule])
+    report = rules.check(context, {}, only=["mine"], project=[rule])
     assert report.rules[0].reason.startswith(f"a.yaml:{line}: ")

@@ -118,7 +118,10 @@ def test_a_table_that_is_missing_stops_only_the_rules_that_read_it():
     graph = graph_of()
     graph.connection.execute("drop table source")
     report = run(graph)
-    assert [name for name, status in status_of(report).items() if status == "not_run"] == ["unreadable-source"]
+    assert [name for name, status in status_of(report).items() if status == "not_run"] == [
+        "orphans",
+        "unreadable-source",
+    ]
 
 
 def test_a_rule_that_is_off_is_not_run():
@@ -153,3 +156,9 @@ def test_a_check_of_many_entities_asks_few_questions():
     graph = graph_of(many, [link("N0", "implements", f"X{at}", stands=False) for at in range(300)])
     assert len(run(graph).violations) > 900
     assert len(graph.asked) < 20
+
+
+def test_findings_come_in_the_order_of_the_numbers_in_their_messages():
+    texts = ["a.md:13: Late.", "a.md:6: Early."]
+    rule = Rule("mine", "error", "", lambda _: [Finding("A", text) for text in texts])
+    assert [one.message for one in run(graph_of(), only=["mine"], project=[rule]).violations] == texts[::-1]

@@ -23,12 +23,22 @@ def test_each_error_of_a_file_is_a_violation_with_its_line_and_remedy():
         NoteOnFile(0, "encoding", "It is not UTF-8."),
         NoteOnFile(9, "default_status", "No status.", severity="note"),
     ]
-    line, whole = violations(graph_of(files=[source("docs/r.md", *notes)]), RULE)
+    whole, line = violations(graph_of(files=[source("docs/r.md", *notes)]), RULE)
     assert (line.id, line.severity, line.source) == ("docs/r.md", "error", "docs/r.md")
-    assert line.message == "docs/r.md, line 3: A quote is missing."
+    assert line.message == "docs/r.md:3: A quote is missing."
     assert line.hint.startswith("Close it. Until then")
     assert whole.message == "docs/r.md: It is not UTF-8."
     assert whole.hint.startswith("Until then")
+
+
+def test_faults_come_in_the_order_of_lines_and_say_once_what_becomes_of_them():
+    notes = [
+        NoteOnFile(13, "a", "Late.", "Mend it; until then it is left out."),
+        NoteOnFile(6, "a", "Early.", "Mend it."),
+    ]
+    early, late = violations(graph_of(files=[source("docs/r.md", *notes)]), RULE)
+    assert (early.message, late.message) == ("docs/r.md:6: Early.", "docs/r.md:13: Late.")
+    assert early.hint.lower().count("until then") == late.hint.lower().count("until then") == 1
 
 
 def test_a_file_without_a_reason_is_reported_all_the_same():

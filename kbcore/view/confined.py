@@ -1,0 +1,90 @@
+"""A program of its own that answers the SQL of somebody else's rules: ``sandbox`` starts it, without the rest of KB.
+
+Invariant: before it reads the first statement it has given up every file outside of one folder, every change of a
+setting, and time and memory beyond its limits; what it cannot keep to, the system ends.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from typing import Any, BinaryIO
+
+_SPILL_BYTES = 1024**3
+_THREADS = 2
+
+
+def main(asked: BinaryIO, answers: BinaryIO) -> None:
+    """Read the settings from the first line, then answer one statement a line until there are no more.
+
+    A line is JSON: ``{"packages", "folder", "time_s", "memory_bytes"}``, then ``[sql, params]`` each; an answer is
+    ``{"rows"}``, or ``{"kind", "said"}`` for what DuckDB refuses.
+    """
+    settings = json.loads(asked.readline())
+    sys.path.append(settings["packages"])
+    connection = _confined(settings["folder"], settings["time_s"])
+    _limit(settings["memory_bytes"])
+    _say(answers, {"rows": []})
+    for line in asked:
+        _limit_cpu(settings["time_s"])
+        _say(answers, _answer(connection, *json.loads(line)))
+
+
+def _confined(folder: str, time_s: float) -> Any:
+    """Return a database that reads files in one folder alone, and whose settings stay as they are."""
+    import duckdb  # noqa: PLC0415 - where it lies is told on standard input
+
+    config: dict[str, Any] = {
+        "threads": _THREADS,
+        "temp_directory": f"{folder}/spill",
+        "max_temp_directory_size": f"{_SPILL_BYTES} bytes",
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        "allow_persistent_secrets": False,
+    }
+    connection = duckdb.connect(":memory:", config=config)
+    quoted = folder.replace("'", "''")
+    for statement in (
+        f"set allowed_directories = ['{quoted}/']",
+        "set enable_external_access = false",
+        f"set max_execution_time = {max(1, round(time_s * 1000))}",
+        "set lock_configuration = true",
+    ):
+        connection.execute(statement)
+    return connection
+
+
+def _limit(memory_bytes: int) -> None:
+    """Have the system refuse memory beyond what is taken now and this, and core files."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - no more imports than it needs
+            taken_bytes = int(file.read().split()[0]) * resource.getpagesize()
+    except FileNotFoundError:
+        return  # no such system: the database's own limit is left
+    resource.setrlimit(resource.RLIMIT_AS, (taken_bytes + memory_bytes, taken_bytes + memory_bytes))
+
+
+def _limit_cpu(time_s: float) -> None:
+    """Have the system end a statement that goes on although nobody waits for it any more."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most_s = int(used.ru_utime + used.ru_stime + _THREADS * time_s) + 2
+    resource.setrlimit(resource.RLIMIT_CPU, (most_s, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def _answer(connection: Any, sql: str, params: list[Any]) -> dict[str, Any]:
+    try:
+        return {"rows": connection.execute(sql, params).fetchall()}
+    except Exception as error:  # noqa: BLE001 - whatever a statement brings about is the answer to it
+        return {"kind": type(error).__name__, "said": str(error)}
+
+
+def _say(answers: BinaryIO, answer: dict[str, Any]) -> None:
+    answers.write(json.dumps(answer, default=str).encode() + b"\n")
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,164 @@
+"""Where the SQL of a project's own rules runs: in a process of its own, over copies of the tables that it names.
+
+A repository is not always the user's own. Its SQL has no way to KB's database and files, and what does not keep to its
+limits of time and memory is ended from outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+import duckdb
+
+from kbcore import limits
+from kbcore.rules.rule import SqlRefused
+from kbcore.view.database import quoted, scratch_folder
+
+Lend = Callable[[str, str], None]
+"""Copies a table, by its name, into a new database file."""
+
+_PROGRAM: Final = str(Path(__file__).with_name("confined.py"))
+_START_S: Final = 60.0
+_OF_MEMORY: Final = frozenset({"OutOfMemoryException", "MemoryError", "FatalException", "InternalException"})
+"""What DuckDB raises when it gets no memory, or lost its footing because of that."""
+
+_GRACE_S: Final = 0.25
+"""How long after its time a statement is ended that did not end itself."""
+
+
+class Sandbox:
+    """One database without a way out. It is started by the first statement, and again when one had to be ended."""
+
+    def __init__(self, lend: Lend, time_s: float) -> None:
+        self._lend = lend
+        self._time_s = time_s
+        self._folder: Any = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lent: set[str] = set()
+
+    def __enter__(self) -> Self:
+        """Return the sandbox itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End what was started and remove what was lent."""
+        self._end()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def rows(self, sql: str, params: Sequence[Any] = (), *, tables: Iterable[str] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a statement over these tables, each value as JSON has it.
+
+        Raises: ``SqlRefused`` when the database refuses it, or when it takes more time or memory than it may.
+        """
+        is_fresh = self._process is None
+        try:
+            return self._rows(sql, params, tables)
+        except SqlRefused as error:
+            if not error.is_limit:
+                raise
+            self._end()
+            if is_fresh or not error.is_memory:
+                raise
+        # What went before may have left it too little memory: that is not to be held against this statement.
+        return self._rows(sql, params, tables)
+
+    def _rows(self, sql: str, params: Sequence[Any], tables: Iterable[str]) -> list[tuple[Any, ...]]:
+        for table in sorted(set(tables) - self._lent):
+            path = Path(self._started(), f"{table}.duckdb")
+            if not path.exists():
+                self._lend(table, str(path))
+            self._ask(f"attach '{quoted(str(path))}' as lent_{table} (read_only)", ())
+            self._ask(f"create view {table} as from lent_{table}.{table}", ())
+            self._lent.add(table)
+        return self._ask(sql, params)
+
+    def _started(self) -> str:
+        """Start the process unless it runs, and return its folder."""
+        if self._folder is None:
+            self._folder = scratch_folder()
+        folder: str = self._folder.name
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", _PROGRAM],
+                cwd=folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            settings = {
+                "packages": str(Path(duckdb.__file__).parents[1]),
+                "folder": folder,
+                "time_s": self._time_s,
+                "memory_bytes": limits.MAX_RULE_MEMORY_BYTES,
+            }
+            try:
+                self._talk(self._process, settings, _START_S)
+            except SqlRefused as error:
+                raise SqlRefused("the program that would run it does not start", is_limit=True) from error
+        return folder
+
+    def _ask(self, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+        self._started()
+        assert self._process is not None  # noqa: S101 - for the type checker: it was just started
+        answer = self._talk(self._process, [sql, list(params)], self._time_s + _GRACE_S)
+        if "rows" in answer:
+            return [tuple(row) for row in answer["rows"]]
+        if answer["kind"] == "InterruptException":
+            raise self._too_slow()
+        if answer["kind"] in _OF_MEMORY:
+            raise _too_large()
+        raise SqlRefused(answer["said"])
+
+    def _talk(self, process: subprocess.Popen[bytes], message: Any, wait_s: float) -> dict[str, Any]:
+        """Send one line and return the answer; a process that gives none is ended."""
+        is_late = threading.Event()
+
+        def end() -> None:
+            is_late.set()
+            process.kill()
+
+        alarm = threading.Timer(wait_s, end)
+        alarm.start()
+        try:
+            process.stdin.write(json.dumps(message).encode() + b"\n")  # type: ignore[union-attr] # it is a pipe
+            process.stdin.flush()  # type: ignore[union-attr]
+            line = process.stdout.readline()  # type: ignore[union-attr]
+        except BrokenPipeError:
+            line = b""
+        finally:
+            alarm.cancel()
+        if line.endswith(b"\n"):
+            answer: dict[str, Any] = json.loads(line)
+            return answer
+        self._end()
+        raise self._too_slow() if is_late.is_set() else _too_large("or is nested too deeply")
+
+    def _too_slow(self) -> SqlRefused:
+        return SqlRefused(
+            f"it did not end within {self._time_s:g} s; `ruleTimeLimitSeconds` in .kb/config.json is the limit",
+            is_limit=True,
+        )
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        self._lent.clear()
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        with contextlib.suppress(BrokenPipeError):  # what it did not take any more is of no use to anybody
+            process.stdin.close()  # type: ignore[union-attr] # it is a pipe
+        process.stdout.close()  # type: ignore[union-attr]
+
+
+def _too_large(other: str = "") -> SqlRefused:
+    most = limits.MAX_RULE_MEMORY_BYTES // limits.MIB
+    return SqlRefused(f"it takes more than {most} MiB of memory {other}".strip(), is_limit=True, is_memory=True)
