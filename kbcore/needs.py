@@ -5,7 +5,7 @@ Invariant: folding into what was loaded so gives the same as folding into the wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -17,13 +17,15 @@ class Needs(msgspec.Struct, frozen=True):
     """What must be loaded before operations can be folded.
 
     ``nodes``, ``links`` and ``sources`` are keys; ``touching`` are the ids whose links, and links about these,
-    may stand or fall. The ends of every link that is loaded must be loaded too.
+    may stand or fall. ``typed`` are nodes of which that is so only if they are not of the type given. The ends of every
+    link that is loaded must be loaded too.
     """
 
     nodes: frozenset[str]
     links: frozenset[str]
     touching: frozenset[str]
     sources: frozenset[str]
+    typed: Mapping[str, str] = {}
 
     def __or__(self, other: Needs) -> Needs:
         """Return what both need."""
@@ -32,6 +34,7 @@ class Needs(msgspec.Struct, frozen=True):
             self.links | other.links,
             self.touching | other.touching,
             self.sources | other.sources,
+            {**self.typed, **other.typed},
         )
 
 

@@ -19,6 +19,7 @@ from kbcore.planning.deletions import plan_edge_deletion, plan_entity_deletions
 from kbcore.planning.edges import check_standing, check_written, plan_edge
 from kbcore.planning.entities import plan_entity
 from kbcore.planning.findings import Findings, Surroundings, edge_words
+from kbcore.planning.secrets import check_secrets
 from kbcore.record import Operation
 from kbcore.state import Changes, State
 
@@ -42,12 +43,17 @@ def reads(changeset: Changeset) -> Needs:
     ends = {end for edge in edges for end in (edge.from_id, edge.to_id)}
     written = {item.id for item in changeset.entities}
     deleted = {item.id for item in changeset.entity_deletes}
-    retyped = {item.id for item in changeset.entities if "type" in item.values}
+    typed = {item.id: item.values["type"] for item in changeset.entities if "type" in item.values}
+    stated = [
+        *(item.values.get("source") for item in changeset.entities),
+        *(item.values.get("source") for item in changeset.edges),
+    ]
     return Needs(
         nodes=frozenset(written | deleted | ends) - _UNKNOWN,
         links=frozenset({edge.id for edge in edges} | {end for end in ends if is_link_id(end)}) - _UNKNOWN,
-        touching=frozenset(deleted | retyped | {edge.id for edge in changeset.edge_deletes}) - _UNKNOWN,
-        sources=frozenset(),
+        touching=frozenset(deleted | {edge.id for edge in changeset.edge_deletes}) - _UNKNOWN,
+        sources=frozenset(source for source in stated if source),
+        typed={key: name for key, name in typed.items() if key},
     )
 
 
@@ -69,6 +75,7 @@ def plan(changeset: Changeset, state: State, around: Surroundings) -> Plan:
     ops = [*found.ops, *resolve(state, found.types, around.schema)]
     changes = apply(state, around.stamp, ops)
     _check_after(found, changeset, changes)
+    check_secrets(found, changeset)
     found.refuse()
     changed = {change.key for change in changes.nodes}
     changed_links = {change.key for change in changes.links}
@@ -97,8 +104,10 @@ def _check_stale(found: Findings, changeset: Changeset) -> None:
                 _stale(found, entity.path, f"{entity.id} {what} at seq {version}, after {seq}.")
         for edge in changeset.edges:
             link = links.get(edge.id)
-            if link and link.version > seq:
-                _stale(found, edge.path, f"{edge_words(edge)} changed at seq {link.version}, after {seq}.")
+            version = link.version if link else found.around.gone.get(edge.id, 0)
+            if version > seq:
+                what = "changed" if link else "was removed"
+                _stale(found, edge.path, f"{edge_words(edge)} {what} at seq {version}, after {seq}.")
     for item in changeset.entity_deletes:
         _check_version(found, item, nodes.get(item.id), item.id)
     for one in changeset.edge_deletes:

@@ -8,11 +8,11 @@ from typing import Any
 from kbcore import validate
 from kbcore.answers import Outcome
 from kbcore.changeset import Changeset
-from kbcore.errors import DerivedFact
-from kbcore.locate import with_lines
+from kbcore.errors import Rejected
+from kbcore.locate import DERIVED, with_lines
 from kbcore.planning.findings import Surroundings
-from kbcore.schema import Schema
-from kbcore.state import Stamp
+from kbcore.planning.secrets import CODE as SECRET
+from kbcore.state import Stamp, State
 from kbcore.store import Author, Draft, Request
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
@@ -40,22 +40,25 @@ def carry_out(
     store = workspace.store(branch)
     guard = workspace.guard(branch) if follows_head else None
     try:
-        return store.commit(author, request, planner(changeset, workspace.schema), guard=guard, branch=branch)
-    except DerivedFact as refused:
+        return store.commit(author, request, planner(changeset, workspace), guard=guard, branch=branch)
+    except Rejected as refused:
+        if all(problem.code != DERIVED for problem in refused.details):
+            raise
         raise with_lines(workspace, changeset, refused, branch=branch) from refused
 
 
-def planner(changeset: Changeset, schema: Schema) -> Callable[[View, Stamp], Draft]:
-    """Return the function that plans a changeset on a view."""
+def planner(changeset: Changeset, workspace: Workspace) -> Callable[[View, Stamp], Draft]:
+    """Return the function that plans a changeset on a view, by the schema and the settings of a workspace."""
+    schema, level = workspace.schema, workspace.config.rules.get(SECRET, "warning")
 
     def plan(view: View, stamp: Stamp) -> Draft:
         state = view.gather(validate.reads(changeset))
-        missing = [item.id for item in changeset.entities if item.id and item.id not in state.nodes]
         around = Surroundings(
             schema=schema,
             stamp=stamp,
-            gone=last_removals(view, missing) if changeset.expected_seq is not None else {},
+            gone=_removed(view, changeset, state) if changeset.expected_seq is not None else {},
             suggest=lambda word: nearest_id(view, word),
+            secrets=level,
         )
         planned = validate.plan(changeset, state, around)
         return Draft(
@@ -69,14 +72,19 @@ def planner(changeset: Changeset, schema: Schema) -> Callable[[View, Stamp], Dra
     return plan
 
 
-def last_removals(view: View, ids: Sequence[str]) -> dict[str, int]:
-    """Return, for ids that do not exist now, the seq that removed them."""
+def _removed(view: View, changeset: Changeset, state: State) -> dict[str, int]:
+    """Return, for what the changeset names and what does not exist now, the seq that removed it."""
+    nodes = [item.id for item in changeset.entities if item.id and item.id not in state.nodes]
+    links = [item.id for item in changeset.edges if item.id and item.id not in state.links]
+    return {**last_removals(view, "node", nodes), **last_removals(view, "link", links)}
+
+
+def last_removals(view: View, table: str, ids: Sequence[str]) -> dict[str, int]:
+    """Return, for ids of nodes or links that do not exist now, the seq that removed them."""
     if not ids:
         return {}
-    rows: list[tuple[Any, ...]] = view.rows(
-        "select id, max(ended) from node_history where id in (select unnest(?::varchar[])) group by id",
-        [list(ids)],
-    )
+    sql = f"select id, max(ended) from {table}_history where id in (select unnest(?::varchar[])) group by id"  # noqa: S608
+    rows: list[tuple[Any, ...]] = view.rows(sql, [list(ids)])
     return dict(rows)
 
 

@@ -8,6 +8,7 @@ from kbcore.changeset import EdgeDelete, EntityDelete
 from kbcore.model import CLIENT, Link
 from kbcore.planning.findings import Findings, edge_words
 from kbcore.record import DropNode, WithdrawLink
+from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
 
 _SHOWN = 10
@@ -57,7 +58,9 @@ def plan_entity_deletions(found: Findings, items: Sequence[EntityDelete], *, cas
 
 
 def _nearest(found: Findings, item: EdgeDelete) -> str:
-    """Return a hint for an edge that is not there: an end that is not there either, or where to look."""
+    """Return a hint for an edge that is not there: a type or an end that is not there either, or where to look."""
+    if item.type not in found.schema.edges:
+        return f"There is no edge type {in_quotes(item.type)} either. {did_you_mean(item.type, found.schema.edges)}"
     for end in (item.from_id, item.to_id):
         if not found.state.exists(end):
             return f"There is no {in_quotes(end)} either. {found.hint_for_id(end)}".strip()

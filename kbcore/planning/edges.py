@@ -27,6 +27,7 @@ def plan_edge(found: Findings, item: EdgeWrite) -> None:
     shown = _shown(old)
     values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
     found.check_owned(item.path, edge_words(item), owners, [*values, *unset])
+    found.check_source(item.path, values)
     is_stated = old is not None and any(statement.src == CLIENT for statement in old.statements)
     if values or unset or not is_stated:
         found.ops.append(
@@ -124,7 +125,8 @@ def check_standing(found: Findings, changes: Changes, paths: Mapping[str, str]) 
         )
         remedy = f"mend the link in {files[0]} and sync" if files else "delete that edge"
         is_entity = key in found.state.nodes
-        hint = f"Give {key} another type, or {remedy} first." if is_entity else f"{remedy.capitalize()} first."
+        first = f"{remedy[0].upper()}{remedy[1:]} first."
+        hint = f"Give {key} another type, or {remedy} first." if is_entity else first
         path = f"{paths[key]}.type" if is_entity else paths.get(key, "$")
         found.wrong(path, "endpoint_type", message, hint, files[0] if files else "")
 

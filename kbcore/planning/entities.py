@@ -31,6 +31,7 @@ def plan_entity(found: Findings, item: EntityWrite) -> None:
         _check_attributes(found, item, definition, wanted)
         _check_status(found, item, definition, wanted)
     found.check_owned(item.path, item.id, owners, [*values, *unset])
+    found.check_source(item.path, values)
     if definition and item.id and (values or unset):
         if "type" in values:
             found.types[item.id] = definition.name

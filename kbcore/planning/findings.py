@@ -6,7 +6,7 @@ Each thing that is wrong is said once: what only follows from another problem is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -35,13 +35,15 @@ class Surroundings(msgspec.Struct, frozen=True):
     """What a plan needs to know beside the state.
 
     ``gone`` maps an id that the changeset names and that no longer exists to the seq that removed it;
-    ``suggest`` returns the nearest known entity id to a mistyped one, or "".
+    ``suggest`` returns the nearest known entity id to a mistyped one, or ""; ``secrets`` is the level of the project's
+    rule ``secret``.
     """
 
     schema: Schema
     stamp: Stamp
     gone: Mapping[str, int]
     suggest: Callable[[str], str]
+    secrets: Literal["error", "warning", "off"] = "warning"
 
 
 class Findings:
@@ -75,6 +77,13 @@ class Findings:
                 message = f"`{name}` of {key} is stated by {owners[name]}."
                 hint = f"Edit {owners[name]} and sync; fields that it does not state are free."
                 self.wrong(f"{path}.{name}", "derived_fact", message, hint, owners[name])
+
+    def check_source(self, path: str, values: Mapping[str, Any]) -> None:
+        """Note a problem when a client gives a file that KB reads as the source of what it states itself."""
+        source = values.get("source")
+        if source in self.state.sources:
+            message = f"`source` cannot be {source}: what a file states, the file states itself."
+            self.wrong(f"{path}.source", "foreign_source", message, "Leave `source` out, or name your own program.")
 
     def hint_for_id(self, word: str) -> str:
         """Return a hint with the nearest known id, or the empty text."""

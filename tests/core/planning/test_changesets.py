@@ -18,6 +18,8 @@ from kbcore.errors import (
     NotFound,
     StaleBase,
 )
+from kbcore.reader import kind_of
+from kbcore.validate import reads
 from tests.support.project import Project, document
 
 
@@ -497,3 +499,101 @@ def test_one_problem_gives_the_error_its_words_and_several_are_counted(project: 
     with pytest.raises(InvalidChangeset, match=r"as it is: 2 problems\. Nothing was written") as several:
         project.apply(entities=[req("A", type="reqs"), req("B", type="tset")])
     assert not {problem.message for problem in several.value.details} & {several.value.message}
+
+
+def test_an_edge_that_was_removed_after_it_was_read_is_not_made_anew_unseen(project: Project) -> None:
+    project.apply(entities=[req("A"), req("B")], edges=[edge("depends_on", "A", "B")])
+    project.delete(edges=[{"type": "depends_on", "from": "A", "to": "B"}])
+    with pytest.raises(StaleBase, match="A depends_on B was removed at seq 2, after 1"):
+        project.apply(edges=[edge("depends_on", "A", "B")], expected_seq=1)
+    assert project.apply(edges=[edge("depends_on", "A", "B")], expected_seq=2).edges.created == 1
+
+
+def test_naming_the_type_that_a_hub_has_does_not_read_its_edges(project: Project) -> None:
+    spokes = [req(f"S-{number}") for number in range(30)]
+    edges = [edge("depends_on", one["id"], "HUB") for one in spokes]
+    project.apply(entities=[req("HUB"), *spokes], edges=edges)
+    same = parse({"entities": [{"id": "HUB", "type": "req", "owner": "bob"}]})
+    assert project.view().gather(reads(same)).links == {}
+    other = parse({"entities": [{"id": "HUB", "type": "test"}]})
+    assert len(project.view().gather(reads(other)).links) == 30
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code"),
+    [
+        ("tags", ["a", " "], "empty"),
+        ("tags", ["a", "b", "a"], "duplicate"),
+        ("links", ["https://example.org/a", "javascript:alert(1)"], "bad_url"),
+        ("links", ["JavaScript://x/%0aalert(1)"], "bad_url"),
+        ("links", ["docs/a.md"], "bad_url"),
+        ("text_ref", "/etc/passwd", "bad_path"),
+        ("text_ref", "C:\\docs\\a.md", "bad_path"),
+        ("text_ref", "docs/../../a.md#x", "bad_path"),
+    ],
+)
+def test_a_value_that_cannot_mean_what_it_says_is_refused(field: str, value: Any, code: str) -> None:
+    assert faults(parse({"entities": [req("A", **{field: value})]})) == {(f"$.entities[0].{field}", code)}
+
+
+def test_urls_of_the_web_of_mail_and_of_programs_are_links_and_a_path_inside_is_a_text_ref() -> None:
+    links = [
+        "https://example.org/a",
+        "HTTP://example.org",
+        "mailto:ann@example.org",
+        "ftp://example.org/a",
+        "ssh://git@x/y",
+    ]
+    assert not parse({"entities": [req("A", links=links, tags=["a", "b"], text_ref="docs/a..b.md#../x")]}).problems
+
+
+def test_a_number_with_a_point_is_told_from_a_whole_one() -> None:
+    assert [kind_of(number) for number in (2, 2.5, 2.0)] == [
+        "a number",
+        "a fraction",
+        "a number with a point or an exponent",
+    ]
+
+
+def test_an_empty_changeset_id_is_refused() -> None:
+    assert faults(parse({"changeset_id": "", "entities": [req("A")]})) == {("$.changeset_id", "bad_id")}
+
+
+def test_an_unknown_member_that_is_no_list_hides_no_end_that_is_not_there(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(zzz=1, edges=[edge("depends_on", "A", "B")])
+    assert faults(refused.value) == {("$.zzz", "unknown_field"), ("$.edges[0].to", "unknown_entity")}
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(entitys=[req("B")], edges=[edge("depends_on", "A", "B")])
+    assert faults(refused.value) == {("$.entitys", "unknown_field")}
+
+
+def test_a_fact_of_a_file_is_named_with_its_line_beside_other_faults(project: Project) -> None:
+    project.sync({"docs/requirements/a.md": document("A", title="T", status="open")})
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(entities=[{"id": "A", "status": "x", "zzz": 1}])
+    (stated,) = (problem for problem in refused.value.details if problem.code == "derived_fact")
+    assert stated.source == "docs/requirements/a.md:4"
+
+
+def test_an_edge_type_that_does_not_exist_is_named_when_such_an_edge_is_to_go(project: Project) -> None:
+    project.apply(entities=[req("A"), req("B")])
+    with pytest.raises(NotFound) as refused:
+        project.delete(edges=[edge("depend_on", "A", "C")])
+    assert refused.value.details[0].hint == "There is no edge type 'depend_on' either. Did you mean 'depends_on'?"
+
+
+def test_a_client_cannot_name_a_file_as_the_source_of_what_it_states_itself(project: Project) -> None:
+    project.sync({"docs/requirements/1.md": document("REQ-1", title="T", status="open")})
+    file = "docs/requirements/1.md"
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(
+            entities=[req("A", source=file), req("B", source="import of 2025")],
+            edges=[edge("depends_on", "A", "B", source=file)],
+        )
+    assert faults(refused.value) == {
+        ("$.entities[0].source", "foreign_source"),
+        ("$.edges[0].source", "foreign_source"),
+    }
+    assert project.apply(entities=[{"id": "REQ-1", "source": file, "owner": "ann"}]).updated == ("REQ-1",)
