@@ -84,10 +84,11 @@ class BranchView:
         What was answered stands, whatever becomes of the cache: a view that cannot be read any more is let go.
         """
         with self._turn:
-            if self._view is None or not self._cache.is_due(self._view):
+            if self._view is None:
                 return
             try:
-                self._cache.publish(self._view)
+                if self._cache.is_due(self._view):
+                    self._cache.publish(self._view)
             except ViewDamaged:
                 self._drop()
             except BaseException:
@@ -130,7 +131,7 @@ class BranchView:
         ahead of the head of this moment knows of records that were lost.
         """
         for is_published in (False, True):
-            view = self._cache.open() if is_published else self._view
+            view = self._cache.opened() if is_published else self._view
             if view is None:
                 continue
             if is_ahead(view.basis, head):

@@ -47,18 +47,26 @@ class ViewCache:
         self.notices: list[str] = []
         """What a person should hear of: a cache that contradicts the journal."""
 
-    def open(self) -> View | None:
+    def opened(self) -> View | None:
         """Return a view on the published base, None where there is none."""
         try:
             if files.read_size(self._fs, self.path) is None:
                 return None
-            return base.open_base(str(self.path), self._temp_dir())
+            return open_view(self._fs, self.path)
         except ViewDamaged:
             self.discard()
             return None
         except StorageError:
             # Whatever lies there is no view.
             return None
+
+    def basis(self) -> Basis | None:
+        """Return what the published view stands on, None where there is none."""
+        view = self.opened()
+        if view is None:
+            return None
+        with view:
+            return view.basis
 
     def begin_with(self, other: ViewCache) -> None:
         """Take over the published view of another branch, as a second name of the same file.
@@ -152,7 +160,7 @@ class ViewCache:
             files.remove_quietly(self._fs, path.with_name(name))
 
     def _temp_dir(self) -> str:
-        return str(self.directory / "spill")
+        return _spill_beside(self.path)
 
     def _new_file(self) -> Path | None:
         """Return the name of a new file in the cache, or None when the cache cannot be written."""
@@ -169,13 +177,33 @@ class ViewCache:
         return target
 
 
+def open_view(fs: Fs, path: Path) -> View:
+    """Return a view on a published base.
+
+    KB leaves no log beside a base. Where there is one, another program wrote to the base, and DuckDB would take its
+    rows in as if they had been published.
+
+    Raises: ``ViewDamaged`` when it is not a base that this program can use; ``StorageError`` when something else lies
+    there.
+    """
+    log = path.with_name(f"{path.name}.wal")
+    if files.read_size(fs, log) is not None:
+        raise ViewDamaged(f"{log} lies beside it: another program wrote to it")
+    return base.open_base(str(path), _spill_beside(path))
+
+
+def _spill_beside(path: Path) -> str:
+    return str(path.parent / "spill")
+
+
 def is_usable(basis: Basis, head: Head) -> bool:
     """Tell whether a view that stands on this can become a view of this head by taking in what came after.
 
     The view of another store will do for the part of the history that the copy began with; whether it saw that very
     history, taking in the next record tells.
     """
-    if basis.lineage != head.lineage or basis.history_from != replay.history_from(head):
+    is_of_history = basis.lineage == head.lineage and basis.history_from == replay.history_from(head)
+    if not is_of_history or basis.file not in head.files:
         return False
     if basis.store_id == head.store_id:
         return not is_ahead(basis, head)

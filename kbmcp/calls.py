@@ -58,6 +58,7 @@ class Call(msgspec.Struct, frozen=True):
     notice: str
     is_dotted: bool
     """How this server lists its tools: what is told to the client names them so."""
+    is_read_only: bool = False
 
 
 class Service:
@@ -69,6 +70,8 @@ class Service:
         """Held for a moment at a time, never while a file is copied, a journal read or a program run."""
         self._turns = Turns()
         self._shared: tuple[Machine, StorePool] | None = None
+        self._last: Path | None = None
+        """The store of the call before: what git has left beside a store is looked for when calls come to it anew."""
         self._told: WeakKeyDictionary[BranchStore, int] = WeakKeyDictionary()
 
     @contextmanager
@@ -76,7 +79,8 @@ class Service:
         """Give the call's surroundings, and the branch's store to this call alone.
 
         Runs in a worker thread; a call that was cancelled while it waited for its turn ends here, before it has
-        changed anything. The first use of a branch, which copies a store, holds up that branch and no other.
+        changed anything. The first use of a branch, which copies a store, holds up that branch and no other. Settings
+        and schema are those in force when the turn has come.
 
         Raises: ``BranchMoved`` when the branch is not the expected one, and what opening a branch raises.
         """
@@ -92,8 +96,10 @@ class Service:
         branch, notice = self._served(workspace, choice.branch)
         with self._turns.taken(workspace.directory_of(branch)):
             from_thread.check_cancelled()
+            workspace = workspace.renewed()
             if not self.options.is_read_only:
-                notice = _first_use(branches.ensure(workspace, branch))
+                notice = _first_use(branches.ensure(workspace, branch, follows_head=choice.follows_head))
+            notice = notice or self._left_over(workspace, branch)
             yield Call(
                 workspace=workspace,
                 store=workspace.store(branch),
@@ -102,7 +108,17 @@ class Service:
                 author=author(client),
                 notice=notice,
                 is_dotted=self.options.is_dotted,
+                is_read_only=self.options.is_read_only,
             )
+
+    def _left_over(self, workspace: Workspace, branch: str) -> str:
+        """Return what git has left beside the store of a branch, asked when calls come to it from another."""
+        from kbcore import branches
+
+        with self._gate:
+            directory = workspace.directory_of(branch)
+            is_new, self._last = directory != self._last, directory
+        return branches.left_over(workspace, branch) if is_new else ""
 
     def place(self) -> dict[str, Any]:
         """Return the branch that a call now speaks of, and its seq, as far as they can be known."""
@@ -162,7 +178,8 @@ class Service:
             raise UnknownBranch(f"{branch} has no store yet, and this server only reads.", hint=hint)
         return (
             origin.branch,
-            f"{branch} has no store yet, and this server only reads: this is {origin.branch}, which it comes from.",
+            f"{branch} has no store yet, and this server only reads: this is {origin.branch}, which it comes from. "
+            f"{branches.remembered(workspace, branch)}".rstrip(),
         )
 
 

@@ -54,7 +54,7 @@ def ensure(
         typer.Option("--from", metavar="BRANCH", help="Copy the store of this branch, which may be in the trash."),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="With --from: move a store that is there to the trash first.")
+        bool, typer.Option("--replace", help="With --from: a store that is there goes to the trash.")
     ] = False,
 ) -> None:
     """Make the store of a branch, if it has none: a copy of the default branch's.
@@ -71,12 +71,12 @@ def ensure(
     workspace = session.workspace
     if replace and source is None:
         raise InvalidQuery("--replace needs --from.", hint="Say with --from whose store is to be copied.")
-    choice = branches.choose(workspace, session.named_branch if name is None else name)
+    named = session.named_branch if name is None else name
     if source is None:
-        done = branches.ensure(workspace, choice.branch)
+        _, _, done = branches.open_branch(workspace, named)
     else:
-        done = branches.copy_from(workspace, choice.branch, source, replaces=replace)
-    seq = workspace.store(choice.branch).head().seq
+        done = branches.copy_from(workspace, branches.choose(workspace, named).branch, source, replaces=replace)
+    seq = workspace.store(done.branch).head().seq
     if session.output.is_json:
         session.output.document({**msgspec.to_builtins(done), "seq": seq})
         return

@@ -34,7 +34,19 @@ def run(
         output.say(visible(f"{'would remove' if dry_run else 'removed'} {one.name}"))
         if one.records != 0:
             holds = "a damaged journal" if one.records is None else counted(one.records, "record")
-            where = f"kept in {one.place}; `kb branch restore {one.name}` brings it back" if one.place else ""
-            output.warn(visible(f"{one.name} holds {holds} that no other store has{f'; {where}' if where else ''}."))
+            said = [f"{one.name} holds {holds} that no other store has"]
+            if one.place:
+                said.append(f"kept in {one.place}; `kb branch restore {one.name}` brings it back")
+            output.warn(visible(f"{'; '.join(said)}.{_taken(one.name, one.renamed_to)}"))
     kept = f"{counted(len(done.kept), 'store')} kept."
     output.say(kept if done.removed else f"Nothing to remove; {kept}")
+
+
+def _taken(name: str, by: str) -> str:
+    """Say of a store whose branch was renamed over another one how that one gets it."""
+    if not by:
+        return ""
+    return (
+        f" git renamed {name} to {by}, which had a store already; "
+        f"`kb branch ensure {by} --from {name} --replace` takes this one instead."
+    )

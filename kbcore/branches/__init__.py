@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from kbcore.branches.choosing import Choice, choose
 from kbcore.branches.making import Ensured, copy_from, ensure, open_branch, open_to_read
-from kbcore.branches.origins import Origin, find_origin
+from kbcore.branches.moves import TRASH
+from kbcore.branches.origins import Origin, find_origin, left_over
 from kbcore.branches.stores import BranchInfo, listing, living, stores
-from kbcore.branches.trash import TRASH, Collected, Restored, Trashed, collect, restore
+from kbcore.branches.trash import Collected, Restored, Trashed, collect, remembered, restore
 
 __all__ = [
     "TRASH",
@@ -26,10 +27,12 @@ __all__ = [
     "copy_from",
     "ensure",
     "find_origin",
+    "left_over",
     "listing",
     "living",
     "open_branch",
     "open_to_read",
+    "remembered",
     "restore",
     "stores",
 ]

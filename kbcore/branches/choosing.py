@@ -36,6 +36,20 @@ def choose(workspace: Workspace, named: str | None) -> Choice:
     return Choice(named, follows_head=False)
 
 
+def insist(workspace: Workspace, branch: str, *, follows_head: bool) -> None:
+    """Refuse a branch that was chosen, and that git has renamed or deleted while the request waited.
+
+    Raises: ``BranchMoved`` when HEAD named it, and names another one now; else ``UnknownBranch``.
+    """
+    if ids.is_detached_name(branch) or branch in {workspace.head().branch, workspace.default_branch}:
+        return
+    if git.is_in_use(workspace.repo, workspace.machine.env, branch):
+        return
+    if follows_head:
+        workspace.guard(branch)()
+    raise unknown(workspace, branch, f"There is no branch {in_quotes(branch)} any more, neither in git nor as a store.")
+
+
 def unknown(workspace: Workspace, name: str, message: str) -> UnknownBranch:
     """Return the error about a name, with the nearest one that would do."""
     known = {store for store, _ in stores(workspace)} | git.local_branches(workspace.repo, workspace.machine.env)

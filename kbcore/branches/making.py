@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from kbcore.branches import trash
-from kbcore.branches.choosing import Choice, choose, unknown
-from kbcore.branches.origins import find_origin
+from kbcore.branches import lost, moves, settling, trash
+from kbcore.branches.choosing import Choice, choose, insist, unknown
+from kbcore.branches.origins import Origin, find_origin, left_over
 from kbcore.branches.stores import discard_cache, repository_lock, store_lock, stores
 from kbcore.errors import InvalidQuery, Unavailable
 from kbcore.storage import branchdir
@@ -31,35 +31,50 @@ class Ensured(msgspec.Struct, frozen=True):
     notice: str = ""
 
 
-def ensure(workspace: Workspace, branch: str) -> Ensured:
+def ensure(workspace: Workspace, branch: str, *, follows_head: bool = False) -> Ensured:
     """Make sure that a branch has a store; a new one is a copy, history included, of what ``find_origin`` names.
 
-    Raises: ``LockTimeout``, ``ReadOnlyStore``, ``StorageFull`` and what reading the store that is copied raises.
+    With ``follows_head`` the branch was read from HEAD. No store is made for one that git has renamed or deleted since.
+
+    Raises: ``BranchMoved`` or ``UnknownBranch`` in that case; ``LockTimeout``, ``ReadOnlyStore``, ``StorageFull`` and
+    what reading the store that is copied raises.
     """
     if workspace.has_store(branch):
         return Ensured(branch, is_new=False)
     with repository_lock(workspace):
         if workspace.has_store(branch):
             return Ensured(branch, is_new=False)
-        origin = find_origin(workspace, branch)
-        if origin is None:
-            return _empty(workspace, branch)
-        source = workspace.directory_of(origin.branch)
-        if origin.is_former:
-            # Who is committing under the former name either ends before the copy is made, or is refused after it.
-            with store_lock(workspace, source):
-                _copy(workspace, source, branch, view_of=origin.branch)
-                trash.move_in(workspace, source)
-            discard_cache(workspace, origin.branch)
-        else:
+        seen = lost.seen_of(workspace, branch)
+        made = _made(workspace, branch, follows_head=follows_head)
+    if not seen:
+        return made
+    return msgspec.structs.replace(made, notice=f"{lost.sentence(branch, seen)} {made.notice}".rstrip())
+
+
+def _made(workspace: Workspace, branch: str, *, follows_head: bool) -> Ensured:
+    """Make the store of a branch that has none. The caller holds the repository lock."""
+    origin = _origin(workspace, branch, follows_head=follows_head)
+    if origin is None:
+        return _empty(workspace, branch)
+    source = workspace.directory_of(origin.branch)
+    if origin.is_former:
+        # Who is committing under the former name either ends before the copy is made, or is refused after it.
+        with store_lock(workspace, source):
             _copy(workspace, source, branch, view_of=origin.branch)
-    return Ensured(branch, is_new=True, copied_from=origin.branch, notice=origin.notice)
+            moves.throw_away(workspace, source)
+        discard_cache(workspace, origin.branch)
+        notice = origin.notice
+    else:
+        _copy(workspace, source, branch, view_of=origin.branch)
+        said = " ".join(filter(None, [origin.notice, trash.remembered(workspace, branch)]))
+        notice = said and f"{branch} has a store now, copied from {origin.branch}. {said}"
+    return Ensured(branch, is_new=True, copied_from=origin.branch, notice=notice)
 
 
 def copy_from(workspace: Workspace, branch: str, source: str, *, replaces: bool = False) -> Ensured:
     """Make the store of a branch a copy of a named one: of another branch's, or of the last one in the trash.
 
-    With ``replaces`` a store that the branch has already goes to the trash first.
+    With ``replaces`` a store that the branch has already goes to the trash, once the copy is whole.
 
     Raises: ``InvalidQuery`` when it has one and is to keep it; ``UnknownBranch`` for a source that there is not; as
     ``ensure``.
@@ -71,22 +86,12 @@ def copy_from(workspace: Workspace, branch: str, source: str, *, replaces: bool 
         directory = workspace.directory_of(source) if is_in_use else trash.find(workspace, source)
         if directory is None:
             raise unknown(workspace, source, f"{in_quotes(source)} has no store, neither in use nor in the trash.")
-        view_of, target = source if is_in_use else "", workspace.directory_of(branch)
-        if not workspace.has_store(branch):
-            _copy(workspace, directory, branch, view_of=view_of)
-        elif replaces:
-            with store_lock(workspace, target):
-                aside = trash.move_in(workspace, target)
-                try:
-                    _copy(workspace, directory, branch, view_of=view_of)
-                except BaseException:
-                    trash.move_back(workspace, aside, target)
-                    raise
-        else:
+        if workspace.has_store(branch) and not replaces:
             raise InvalidQuery(
                 f"{branch} has a store already.",
-                hint="With --replace, that store goes to the trash first; `kb branch restore` brings it back.",
+                hint="With --replace, that store goes to the trash; `kb branch restore` brings it back.",
             )
+        _copy(workspace, directory, branch, view_of=source if is_in_use else "")
     return Ensured(branch, is_new=True, copied_from=source)
 
 
@@ -96,8 +101,7 @@ def open_branch(workspace: Workspace, named: str | None) -> tuple[BranchStore, C
     Raises: as ``choose`` and ``ensure``.
     """
     choice = choose(workspace, named)
-    ensured = ensure(workspace, choice.branch)
-    return workspace.store(choice.branch), choice, ensured
+    return workspace.store(choice.branch), choice, _used(workspace, choice)
 
 
 def open_to_read(workspace: Workspace, named: str | None) -> tuple[BranchStore, Choice, Ensured]:
@@ -110,27 +114,63 @@ def open_to_read(workspace: Workspace, named: str | None) -> tuple[BranchStore, 
     """
     choice = choose(workspace, named)
     try:
-        ensured = ensure(workspace, choice.branch)
+        ensured = _used(workspace, choice)
     except Unavailable as refused:
         origin = find_origin(workspace, choice.branch)
         if origin is None:
             raise
         notice = (
             f"{choice.branch} has no store yet and cannot get one ({refused.message}): "
-            f"this is {origin.branch}, from which it will be copied."
-        )
+            f"this is {origin.branch}, from which it will be copied. {trash.remembered(workspace, choice.branch)}"
+        ).rstrip()
         ensured = Ensured(choice.branch, is_new=False, notice=notice)
         choice = Choice(origin.branch, follows_head=False)
     return workspace.store(choice.branch), choice, ensured
 
 
+def _origin(workspace: Workspace, branch: str, *, follows_head: bool) -> Origin | None:
+    """Return what the store of a branch is made from, once git is not about to call it otherwise.
+
+    Raises: ``BranchMoved`` or ``UnknownBranch`` when there is no such branch any more.
+    """
+
+    def ask() -> Origin | None:
+        insist(workspace, branch, follows_head=follows_head)
+        return find_origin(workspace, branch)
+
+    def is_doubtful(origin: Origin | None) -> bool:
+        is_own = origin is not None and origin.is_former
+        return not is_own and settling.may_be_former(workspace, branch)
+
+    return settling.settled(workspace, ask, is_doubtful)[0]
+
+
+def _used(workspace: Workspace, choice: Choice) -> Ensured:
+    """Make sure of the store of a branch that is about to be used, and say what git has left beside it."""
+    ensured = ensure(workspace, choice.branch, follows_head=choice.follows_head)
+    if ensured.is_new:
+        return ensured
+    return msgspec.structs.replace(ensured, notice=left_over(workspace, choice.branch))
+
+
 def _copy(workspace: Workspace, source: Path, branch: str, *, view_of: str) -> None:
-    """Copy a store's directory, and let the new branch begin with the view of the branch ``view_of``, if any."""
-    fs = workspace.machine.fs
+    """Copy a store's directory, and let the branch begin with the view of the branch ``view_of``, if any.
+
+    What the branch has already is moved away only when the copy is whole.
+    """
+    fs, target = workspace.machine.fs, workspace.directory_of(branch)
     discard_cache(workspace, branch)
     if view_of:
         ViewCache(fs, workspace.cache_of(branch)).begin_with(ViewCache(fs, workspace.cache_of(view_of)))
-    branchdir.copy(fs, source, workspace.directory_of(branch), branch=branch)
+    if not workspace.has_store(branch):
+        branchdir.copy(fs, source, target, branch=branch)
+        return
+    place = branchdir.place_beside(target)
+    branchdir.copy(fs, source, place, branch=branch)
+    try:
+        trash.replace(workspace, place, target)
+    finally:
+        branchdir.clear_unfinished(fs, target.parent)
 
 
 def _empty(workspace: Workspace, branch: str) -> Ensured:
@@ -144,4 +184,5 @@ def _empty(workspace: Workspace, branch: str) -> Ensured:
             f" There are stores of other branches ({', '.join(others[:3])}); if one of them was renamed: "
             f"`kb branch ensure {branch} --from NAME --replace`."
         )
+    notice = " ".join(filter(None, [notice, trash.remembered(workspace, branch)]))
     return Ensured(branch, is_new=True, notice=notice)

@@ -9,6 +9,8 @@ import msgspec
 
 from kbcore import git
 from kbcore.branches.stores import former, in_git
+from kbcore.errors import Damaged, Incompatible
+from kbcore.storage import journal
 from kbcore.workspace import Workspace
 
 
@@ -31,7 +33,8 @@ def find_origin(workspace: Workspace, branch: str) -> Origin | None:
     notice = ""
     old = former(workspace, branch)
     if old:
-        if old not in in_git(workspace):
+        # Only a ref makes it a branch again: a HEAD that still names it is about to follow the rename.
+        if old not in git.local_branches(workspace.repo, workspace.machine.env):
             said = f"git renamed {old} to {branch}: its store, history included, goes by that name now."
             return Origin(old, is_former=True, notice=said)
         notice = (
@@ -40,6 +43,47 @@ def find_origin(workspace: Workspace, branch: str) -> Origin | None:
         )
     source = _default_store(workspace, branch)
     return Origin(source, notice=notice) if source else None
+
+
+def renamed_over(workspace: Workspace, branch: str) -> list[str]:
+    """Return the former names of a branch under which a store was left, because the branch had one already.
+
+    That is what ``git branch -M`` over a branch with a store makes. Empty once the branch has taken over the store of
+    a former name. One look at the reflog, as a rule.
+
+    Raises: ``GitUnusable`` when the reflog cannot be read.
+    """
+    repo, env = workspace.repo, workspace.machine.env
+    names = git.former_names(repo, env, branch)
+    left = [
+        name
+        for name in names
+        if name not in {branch, workspace.default_branch}
+        and workspace.has_store(name)
+        and not git.is_in_use(repo, env, name)
+    ]
+    if not left or not workspace.has_store(branch):
+        return []
+    try:
+        origin = journal.read_head(workspace.machine.fs, workspace.directory_of(branch)).origin
+    except (Damaged, Incompatible):  # whoever reads or writes the branch says so
+        return []
+    return [] if origin is not None and origin.branch in names else left
+
+
+def left_over(workspace: Workspace, branch: str) -> str:
+    """Return what to say to who uses a branch that another was renamed to, its store left behind; empty as a rule.
+
+    Raises: as ``renamed_over``.
+    """
+    left = renamed_over(workspace, branch)
+    if not left:
+        return ""
+    old = left[0]
+    return (
+        f"git renamed {old} to {branch}, which had a store already: that of {old} is still there, and this is not it. "
+        f"`kb branch ensure {branch} --from {old} --replace` takes it instead; `kb gc` moves it to the trash."
+    )
 
 
 def _default_store(workspace: Workspace, branch: str) -> str:

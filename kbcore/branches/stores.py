@@ -14,13 +14,17 @@ from typing import Any
 import msgspec
 
 from kbcore import git, ids
-from kbcore.errors import Damaged, Incompatible, KBError, UnknownBranch
+from kbcore.branches import moves, settling
+from kbcore.errors import Damaged, GitUnusable, Incompatible, KBError, UnknownBranch
 from kbcore.storage import files, journal, layout, lock
 from kbcore.workspace import BRANCHES, REPOSITORY_LOCK, Workspace
 
 
 class BranchInfo(msgspec.Struct, frozen=True):
-    """A branch store as ``kb branch list`` shows it; ``error`` is the code of what keeps it from being read."""
+    """A branch store as ``kb branch list`` shows it; ``error`` is the code of what keeps it from being read.
+
+    ``exists_in_git`` is as ``in_git`` says: a branch that is checked out or being rebased exists.
+    """
 
     name: str
     seq: int | None
@@ -56,11 +60,10 @@ def _name_in_head(workspace: Workspace, directory: Path) -> str:
 
 def listing(workspace: Workspace) -> list[BranchInfo]:
     """Return every branch that has a store."""
-    current = workspace.head().branch
-    in_git = git.local_branches(workspace.repo, workspace.machine.env)
+    current, known = workspace.head().branch, in_git(workspace)
     found = []
     for name, directory in stores(workspace):
-        is_current, exists = name == current, name in in_git
+        is_current, exists = name == current, name in known
         try:
             head = journal.read_head(workspace.machine.fs, directory)
         except KBError as error:
@@ -86,10 +89,17 @@ def living(workspace: Workspace) -> set[str]:
     Those are what git has, the default branch, and the former name of a branch that was renamed and has not been
     used since: its store is still under that name.
 
-    Raises: ``GitUnusable`` when git cannot list them all.
+    Raises: ``GitUnusable`` when git cannot list them all, or keeps renaming them.
     """
-    names = in_git(workspace) | {workspace.default_branch, workspace.head().branch}
-    return names | {old for name in names for old in [former(workspace, name)] if old}
+
+    def ask() -> set[str]:
+        names = in_git(workspace) | {workspace.default_branch, workspace.head().branch}
+        return names | {old for name in names for old in [former(workspace, name)] if old}
+
+    names, is_reliable = settling.listed(workspace, ask)
+    if not is_reliable:
+        raise GitUnusable("git keeps renaming branches.", hint="Run it again when git is done.")
+    return names
 
 
 def former(workspace: Workspace, branch: str) -> str:
@@ -103,15 +113,21 @@ def former(workspace: Workspace, branch: str) -> str:
     return next((name for name in names if name != branch and workspace.has_store(name)), "")
 
 
-def repository_lock(workspace: Workspace) -> AbstractContextManager[None]:
-    """Return the lock of the repository, not yet taken; a fresh clone has only the tracked half of ``.kb``."""
+@contextlib.contextmanager
+def repository_lock(workspace: Workspace) -> Iterator[None]:
+    """Hold the lock of the repository: every store is in its place then, whatever ended before.
+
+    A fresh clone has only the tracked half of ``.kb``; the rest is made.
+    """
     machine = workspace.machine
     for folder in (workspace.kb_dir, workspace.kb_dir / BRANCHES):
         if not files.is_directory(machine.fs, folder):
             with files.explained(folder, "make"):
                 machine.fs.mkdir(folder)
     path = workspace.kb_dir / BRANCHES / REPOSITORY_LOCK
-    return lock.held(machine.fs, machine.clock, path, wait_s=workspace.config.lock_wait_s, command="kb branch")
+    with lock.held(machine.fs, machine.clock, path, wait_s=workspace.config.lock_wait_s, command="kb branch"):
+        moves.settle(workspace)
+        yield
 
 
 def store_lock(workspace: Workspace, directory: Path) -> AbstractContextManager[None]:

@@ -16,7 +16,9 @@ from typing import Final
 import msgspec
 
 from kbcore import git, ids
-from kbcore.branches.stores import discard_cache, living, repository_lock, store_lock, stores
+from kbcore.branches import moves
+from kbcore.branches.origins import renamed_over
+from kbcore.branches.stores import discard_cache, in_git, living, repository_lock, store_lock, stores
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, UnknownBranch
 from kbcore.storage import branchdir, files, journal
 from kbcore.storage.fs import Fs
@@ -24,9 +26,6 @@ from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
 from kbcore.workspace import BRANCHES, Workspace
 
-TRASH: Final = ".trash"
-_MARK: Final = "~"
-"""Between the name of a directory and the time that it came to the trash."""
 _UNREADABLE: Final = (Damaged, Incompatible, UnknownBranch, HistoryPruned)
 
 
@@ -34,11 +33,13 @@ class Trashed(msgspec.Struct, frozen=True):
     """A store that ``collect`` moved, or would move: ``records`` counts those that no remaining store has.
 
     None when that cannot be told, because the store is damaged. ``place`` is where it lies, empty on a dry run.
+    ``renamed_to`` is the branch that git made of this one, if that had a store of its own and did not take this one.
     """
 
     name: str
     records: int | None
     place: str = ""
+    renamed_to: str = ""
 
 
 class Collected(msgspec.Struct, frozen=True):
@@ -75,12 +76,14 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
         gone = [one for one in there if one[0] not in needed and workspace.directory_of(one[0]) == one[1]]
         kept = {name: directory for name, directory in there if (name, directory) not in gone}
         trashed = []
+        # git is asked for renames only when that has to be said of something.
+        takers = {old: new for new in sorted(in_git(workspace)) for old in renamed_over(workspace, new)} if gone else {}
         for name, directory in gone:
             found = (_weigh if dry_run else _remove)(workspace, name, directory, kept.values())
             if found is None:
                 kept[name] = directory
             else:
-                trashed.append(found)
+                trashed.append(msgspec.structs.replace(found, renamed_to=takers.get(name, "")))
     removed = tuple(one.name for one in trashed)
     return Collected(removed, tuple(sorted(kept)), dry_run, tuple(trashed))
 
@@ -90,59 +93,54 @@ def restore(workspace: Workspace, branch: str) -> Restored:
 
     Raises: ``UnknownBranch`` when the trash has none of that name; what reading its head raises.
     """
-    fs, directory = workspace.machine.fs, workspace.directory_of(branch)
+    directory = workspace.directory_of(branch)
     with repository_lock(workspace):
         place = find(workspace, branch)
         if place is None:
-            known = sorted({ids.decode_branch(entry.rpartition(_MARK)[0]) or entry for entry in _entries(workspace)})
+            known = sorted({ids.decode_branch(name) or name for name, _ in moves.trashed(workspace)})
             hint = did_you_mean(branch, known) or "The trash is empty."
             raise UnknownBranch(f"The trash holds no store of {in_quotes(branch)}.", hint=hint)
-        seq = journal.read_head(fs, place).seq
-        replaced = ""
-        if workspace.has_store(branch):
-            with store_lock(workspace, directory):
-                replaced = str(move_in(workspace, directory))
-        move_back(workspace, place, directory)
+        seq = journal.read_head(workspace.machine.fs, place).seq
+        replaced = replace(workspace, place, directory)
         discard_cache(workspace, branch)
-    return Restored(branch, seq, git.is_in_use(workspace.repo, workspace.machine.env, branch), replaced)
+    is_alive = git.is_in_use(workspace.repo, workspace.machine.env, branch)
+    return Restored(branch, seq, is_alive, str(replaced) if replaced else "")
+
+
+def replace(workspace: Workspace, new: Path, directory: Path) -> Path | None:
+    """Put a whole store in the place of another, if there is one; return where that is in the trash now.
+
+    The caller holds the repository lock. Raises: ``LockTimeout`` while the other is written to; as
+    ``moves.put_in_place``.
+    """
+    is_there = files.is_directory(workspace.machine.fs, directory)
+    with store_lock(workspace, directory) if is_there else contextlib.nullcontext():
+        return moves.put_in_place(workspace, new, directory)
 
 
 def find(workspace: Workspace, branch: str) -> Path | None:
     """Return where the store of a branch lies that came to the trash last, None when there is none."""
-    wanted = ids.encode_branch(branch)
-    names = [entry for entry in _entries(workspace) if entry.rpartition(_MARK)[0] == wanted]
-    return workspace.kb_dir / BRANCHES / TRASH / max(names) if names else None
+    name = ids.encode_branch(branch)
+    times = [when for its_name, when in moves.trashed(workspace) if its_name == name]
+    return moves.place_in_trash(workspace, name, max(times)) if times else None
 
 
-def _entries(workspace: Workspace) -> list[str]:
-    fs, folder = workspace.machine.fs, workspace.kb_dir / BRANCHES / TRASH
-    if not files.is_directory(fs, folder):
-        return []
-    with files.explained(folder, "list", reading=True):
-        return fs.listdir(folder)
+def remembered(workspace: Workspace, branch: str) -> str:
+    """Return what to say of earlier stores of a branch that has none: where they are, and how one comes back.
 
-
-def move_in(workspace: Workspace, directory: Path) -> Path:
-    """Rename a store out of the way and return where it is now. The caller holds its lock."""
-    fs, trash = workspace.machine.fs, directory.parent / TRASH
-    when = workspace.machine.clock.now().replace(":", "").replace("-", "")
-    target = trash / f"{directory.name}{_MARK}{when}"
-    with files.explained(directory, "move"):
-        if not files.is_directory(fs, trash):
-            fs.mkdir(trash)
-        fs.replace(directory, target)
-        fs.fsync_dir(trash)
-        fs.fsync_dir(directory.parent)
-    return target
-
-
-def move_back(workspace: Workspace, place: Path, directory: Path) -> None:
-    """Give a store in the trash its old name again, which must be free. The caller holds the repository lock."""
-    fs = workspace.machine.fs
-    with files.explained(place, "move"):
-        fs.replace(place, directory)
-        fs.fsync_dir(directory.parent)
-        fs.fsync_dir(place.parent)
+    Empty when there are none, which is the rule.
+    """
+    directory = workspace.directory_of(branch)
+    if moves.is_aside(workspace, directory):
+        return f"The store of {branch} was being replaced; the next command that may write in .kb puts it back."
+    when = max((when for name, when in moves.trashed(workspace) if name == directory.name), default="")
+    if not when:
+        return ""
+    day, time = f"{when[:4]}-{when[4:6]}-{when[6:8]}", f"{when[9:11]}:{when[11:13]}:{when[13:15]}"
+    return (
+        f"The trash holds a store of {branch}, moved there on {day} at {time} UTC; "
+        f"`kb branch restore {branch}` brings it back."
+    )
 
 
 def _remove(workspace: Workspace, name: str, directory: Path, others: Iterable[Path]) -> Trashed | None:
@@ -155,10 +153,11 @@ def _remove(workspace: Workspace, name: str, directory: Path, others: Iterable[P
         if git.is_in_use(repo, env, name):
             return None
         found = _weigh(workspace, name, directory, others)
-        place = move_in(workspace, directory)
+        moves.set_aside(workspace, directory)
         if git.is_in_use(repo, env, name):
-            move_back(workspace, place, directory)
+            moves.bring_back(workspace, directory)
             return None
+        place = moves.throw_away(workspace, moves.aside_of(directory))
     discard_cache(workspace, name)
     return msgspec.structs.replace(found, place=str(place))
 

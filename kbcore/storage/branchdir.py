@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from kbcore.clock import Clock
-from kbcore.errors import CommitUncertain, StorageError
+from kbcore.errors import CommitUncertain, KBError, StorageError
 from kbcore.storage import damage, files, head, layout, places, scan, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Origin, Segment, SnapshotRef, Tip
@@ -40,7 +40,7 @@ def create(fs: Fs, directory: Path, clock: Clock, *, branch: str, lineage: str =
     Raises:
         StorageError: there is a store already, or a call failed; nothing exists then.
         StorageFull, ReadOnlyStore: nothing exists.
-        CommitUncertain: the store is there, but may not survive a power failure.
+        CommitUncertain: the store may be there, and may not survive a power failure.
     """
     chain = lineage or head.new_lineage()
     first = Segment(layout.segment_name(1), 1, chain)
@@ -78,7 +78,7 @@ def copy(fs: Fs, source: Path, target: Path, *, branch: str) -> Head:
         UnknownBranch, HeadDamaged, FormatTooNew: the source has no usable head.
         JournalCorrupt, JournalTruncated, SnapshotCorrupt: the source is damaged; nothing was copied.
         StorageFull, ReadOnlyStore, StorageError: nothing was copied; also when the target exists.
-        CommitUncertain: the copy is there, but may not survive a power failure.
+        CommitUncertain: the copy may be there, and may not survive a power failure.
     """
     return scan.reading(fs, source, lambda of: _copy(fs, source, of, target, branch))
 
@@ -108,8 +108,6 @@ def _copy(fs: Fs, source: Path, of: Head, target: Path, branch: str) -> Head:
         for ref in of.snapshots:
             _share(fs, source, place, of, ref)
         active = of.head.file
-        if files.read_size(fs, source / active) is None:
-            raise scan.vanished(fs, source, active)
         scan.check_length(fs, source, of)
         files.copy_range(fs, source / active, place / active, 0, of.head.length)
         _finish(fs, place, new)
@@ -156,7 +154,7 @@ def _finish(fs: Fs, place: Path, new: Head) -> None:
 @contextlib.contextmanager
 def _building(fs: Fs, target: Path) -> Iterator[Path]:
     """Yield a directory to fill; it becomes ``target`` when the block ends well, and is removed otherwise."""
-    parent, place = target.parent, _place_beside(target)
+    parent, place = target.parent, place_beside(target)
     if not files.is_directory(fs, parent):
         raise StorageError(f"cannot make {target}: there is no directory {parent}")
     with files.explained(place, "make"):
@@ -165,12 +163,7 @@ def _building(fs: Fs, target: Path) -> Iterator[Path]:
         yield place
         with files.explained(place, "sync"):
             fs.fsync_dir(place)
-        try:
-            fs.replace(place, target)
-        except OSError as error:
-            if error.errno in _EXISTS:
-                raise StorageError(f"{target} exists already") from error
-            raise files.explain(error, target, "make") from error
+        _move_in(fs, place, target)
     except BaseException:
         with contextlib.suppress(OSError):
             files.remove_tree(fs, place)
@@ -178,12 +171,31 @@ def _building(fs: Fs, target: Path) -> Iterator[Path]:
     try:
         fs.fsync_dir(parent)
     except OSError as error:
-        raise CommitUncertain(
-            f"{target} is in place, but may not survive a power failure: {os.strerror(error.errno or 0)}",
-            hint="Look at the system log; running the command again is safe.",
-            data={"file": str(target)},
-        ) from error
+        reason = files.explain(error, parent, "sync").message
+        raise _uncertain(target, f"{target} is in place, but may not survive a power failure: {reason}") from error
 
 
-def _place_beside(target: Path) -> Path:
+def _move_in(fs: Fs, place: Path, target: Path) -> None:
+    """Rename a finished directory. After a failure look: over a network the answer may be lost, and not the rename."""
+    try:
+        fs.replace(place, target)
+    except OSError as error:
+        if error.errno in _EXISTS:
+            raise StorageError(f"{target} exists already") from error
+        failure = files.explain(error, target, "make")
+        try:
+            is_made = files.read_size(fs, target / layout.HEAD) is not None and not files.is_directory(fs, place)
+        except KBError:
+            raise _uncertain(target, failure.message) from error
+        if not is_made:
+            raise failure from error
+
+
+def _uncertain(target: Path, message: str) -> CommitUncertain:
+    hint = "Look at the system log; running the command again is safe."
+    return CommitUncertain(message, hint=hint, data={"file": str(target)})
+
+
+def place_beside(target: Path) -> Path:
+    """Return a free place to build a branch directory in; ``clear_unfinished`` clears what is left there."""
     return target.parent / f"{layout.BUILDING_PREFIX}{secrets.token_hex(8)}"

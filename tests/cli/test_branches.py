@@ -47,7 +47,8 @@ def test_gc_removes_what_exists_nowhere_any_more(kb, synced):
     git(synced, "branch", "-q", "-D", "gone")
     assert kb("gc", "--dry-run").out == "would remove gone\n1 store kept.\n"
     dry = {"removed": ["gone"], "kept": ["main"], "dry_run": True}
-    assert kb("gc", "--dry-run", "--json").json == dry | {"trash": [{"name": "gone", "records": 0, "place": ""}]}
+    trash = [{"name": "gone", "records": 0, "place": "", "renamed_to": ""}]
+    assert kb("gc", "--dry-run", "--json").json == dry | {"trash": trash}
     done = kb("gc", "--json").json
     assert (done["removed"], done["kept"], done["dry_run"]) == (["gone"], ["main"], False)
     assert done["trash"][0]["place"].startswith(str(synced / ".kb/branches/.trash/gone~"))
@@ -89,6 +90,19 @@ def test_a_renamed_branch_takes_its_store_along_and_says_so(kb, synced):
     ran = kb("query")
     assert "git renamed old to new" in ran.err
     assert [one["name"] for one in kb("branch", "list", "--json").json["branches"]] == ["main", "new"]
+
+
+def test_a_store_left_behind_by_a_forced_rename_is_named_on_use_and_by_gc(kb, synced):
+    commit_files(synced, {"x": "1"})
+    git(synced, "switch", "-q", "-c", "feat")
+    write(synced, {"change.json": '{"entities": [{"id": "X", "type": "req", "title": "X", "status": "open"}]}'})
+    assert kb("apply", "change.json").status == 0
+    git(synced, "branch", "-M", "feat", "main")
+    assert "note: git renamed feat to main, which had a store already" in kb("query").err
+    assert "`kb branch ensure main --from feat --replace` takes this one instead." in kb("gc").err
+    assert kb("query").err == ""
+    assert kb("branch", "ensure", "main", "--from", "feat", "--replace").status == 0
+    assert kb("show", "X").status == 0
 
 
 def test_a_branch_without_a_name_is_refused(kb, synced):
@@ -151,3 +165,10 @@ def test_hooks_are_installed_looked_at_and_removed(kb, ready):
     assert [hook["action"] for hook in kb("hooks", "uninstall", "--json").json["hooks"]] == ["deleted", "deleted"]
     answer = kb("hooks", "install", "--hooks-path", "hooks", "--json", cwd=ready).json
     assert answer["hooks"][0]["path"] == str(ready / "hooks/post-checkout")
+
+
+def test_a_new_entity_is_told_alike_between_branches_and_between_seqs(kb, synced):
+    git(synced, "branch", "topic")
+    kb("branch", "ensure", "topic")
+    kb("apply", "-", "--branch", "topic", stdin='{"entities":[{"id":"A","type":"req","title":"T","status":"open"}]}')
+    assert kb("branch", "diff", "main", "topic").out == kb("diff", "1", "2", "--branch", "topic").out

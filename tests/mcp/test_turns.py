@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from kbmcp.turns import Turns
 from tests.mcp.agents import direct
+from tests.support.repos import git
 
 
 @contextmanager
@@ -72,3 +73,45 @@ def test_a_branch_that_nobody_is_at_is_forgotten(tmp_path):
         with turns.taken(tmp_path / str(number)):
             assert len(turns._turns) == 1
     assert turns._turns == {}
+
+
+def waiting_for(tools, directory):
+    """Wait until a call waits for its turn behind whoever has it."""
+    while tools.service._turns._turns[directory].calls < 2:
+        time.sleep(0.01)
+
+
+def test_a_call_that_waited_for_its_turn_goes_by_the_settings_of_then(project):
+    project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
+    directory = project.workspace().directory_of("main")
+    with direct(project.root) as tools, ThreadPoolExecutor(1) as pool:
+        with tools.service._turns.taken(directory):
+            waits = pool.submit(tools.answer, "kb_check")
+            waiting_for(tools, directory)
+            project.write({".kb/config.json": '{"rules": {"orphans": "off"}}'})
+        answer = waits.result(10.0)
+        assert answer["rules"] == tools.answer("kb_check")["rules"]
+
+
+def test_a_first_use_that_waited_while_its_branch_was_renamed_is_refused_and_leaves_no_store(project):
+    project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
+    project.switch("old", create=True)
+    directory = project.workspace().directory_of("old")
+    with direct(project.root) as tools, ThreadPoolExecutor(1) as pool:
+        with tools.service._turns.taken(directory):
+            waits = pool.submit(tools.answer, "kb_query")
+            waiting_for(tools, directory)
+            git(project.root, "branch", "-m", "old", "new")
+            project.apply(entities=[{"id": "B", "type": "req", "title": "B", "status": "open"}])
+        assert waits.result(10.0)["error"]["code"] == "branch_moved"
+    assert not directory.exists()
+
+
+def test_a_store_that_a_forced_rename_left_behind_is_told_once(project):
+    project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
+    project.switch("feat", create=True)
+    with direct(project.root) as tools:
+        tools.answer("kb_query")
+        git(project.root, "branch", "-M", "feat", "main")
+        assert "git renamed feat to main" in tools.answer("kb_query")["note"]
+        assert "note" not in tools.answer("kb_query")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +13,10 @@ from kbcore import branches
 from kbcore.errors import BranchMoved, InvalidQuery, KBError, UnknownBranch
 from kbcore.record import PutNode
 from kbcore.store import Request
+from kbcore.workspace import REPOSITORY_LOCK
+from tests.support.faultfs import NoSyncFs
 from tests.support.project import AUTHOR, Project
-from tests.support.repos import commit_files, git
+from tests.support.repos import commit_files, git, start_conflicting_rebase
 from tests.support.stores import planner
 
 
@@ -183,3 +187,89 @@ def test_a_commit_that_comes_after_the_rename_finds_the_branch_moved_and_writes_
     assert topic.node("LATE") is None
     with pytest.raises(BranchMoved):
         store.commit(AUTHOR, Request(), plan, guard=guard, branch="topic")
+
+
+class Waiting(NoSyncFs):
+    """Runs something once, when the lock of the repository is about to be taken."""
+
+    act: Callable[[], object] | None = None
+
+    def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
+        if path.name == REPOSITORY_LOCK and self.act is not None:
+            act, self.act = self.act, None
+            act()
+        return super().open(path, flags, mode)
+
+
+@pytest.mark.parametrize("named", [None, "old"])
+def test_a_first_use_that_waited_while_its_branch_was_renamed_makes_no_store_of_the_old_name(
+    project: Project, named: str | None
+) -> None:
+    project.apply(entities=[req("A")])
+    project.switch("old", create=True)
+    fs = Waiting()
+    late = Project(project.root, fs=fs, is_new=False)
+
+    def rename() -> None:
+        git(project.root, "branch", "-m", "old", "new")
+        assert first_use(project).branch == "new"
+
+    fs.act = rename
+    with pytest.raises(UnknownBranch if named else BranchMoved) as refused:
+        branches.open_branch(late.workspace(), named)
+    assert "old" in refused.value.message
+    assert [name for name, _ in branches.stores(project.workspace())] == ["main", "new"]
+    late.close()
+
+
+def test_a_branch_that_was_deleted_while_its_first_use_waited_gets_no_store(project: Project) -> None:
+    fs = Waiting()
+    late = Project(project.root, fs=fs, is_new=False)
+    git(project.root, "branch", "short")
+    fs.act = lambda: git(project.root, "branch", "-D", "short")
+    with pytest.raises(UnknownBranch, match="any more"):
+        branches.open_branch(late.workspace(), "short")
+    git(project.root, "switch", "-q", "--detach")
+    assert branches.open_branch(late.workspace(), None)[2].is_new
+    late.close()
+
+
+def test_a_store_that_a_forced_rename_left_behind_is_told_on_use_until_somebody_decides(topic: Project) -> None:
+    git(topic.root, "branch", "-M", "topic", "main")
+    for _ in range(2):
+        notice = first_use(topic).notice
+        assert "git renamed topic to main, which had a store already" in notice
+        assert "`kb branch ensure main --from topic --replace`" in notice
+    dry = branches.collect(topic.workspace(), dry_run=True)
+    assert [(one.name, one.records, one.renamed_to) for one in dry.trash] == [("topic", 1, "main")]
+    branches.copy_from(topic.workspace(), "main", "topic", replaces=True)
+    assert topic.node("MINE")
+    assert first_use(topic).notice == ""
+    done = branches.collect(topic.workspace())
+    assert [(one.name, one.records, one.renamed_to) for one in done.trash] == [("topic", 0, "")]
+
+
+def test_a_former_name_that_is_in_use_again_is_no_store_left_behind(topic: Project) -> None:
+    git(topic.root, "branch", "-M", "topic", "main")
+    git(topic.root, "branch", "topic")
+    assert first_use(topic).notice == ""
+
+
+def test_a_former_name_whose_store_went_along_is_no_store_left_behind(topic: Project) -> None:
+    git(topic.root, "branch", "-m", "topic", "new")
+    first_use(topic)
+    git(topic.root, "branch", "topic")
+    first_use(topic, "topic")
+    git(topic.root, "branch", "-D", "topic")
+    assert first_use(topic).notice == ""
+
+
+def test_a_branch_that_git_is_rebasing_is_listed_as_one_of_git(tmp_path: Path) -> None:
+    project = Project(tmp_path / "rebase")
+    start_conflicting_rebase(project.root, branch="topic")
+    project.apply(entities=[req("A")])
+    git(project.root, "update-ref", "-d", "refs/heads/topic")
+    listed = {one.name: (one.current, one.exists_in_git) for one in branches.listing(project.workspace())}
+    assert listed["topic"] == (True, True)
+    assert branches.collect(project.workspace(), dry_run=True).removed == ()
+    project.close()

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from kbcore import branches
+from kbcore.branches.moves import ASIDE
+from kbcore.clock import SystemClock
 from kbcore.errors import UnknownBranch
 from tests.support.faultfs import NoSyncFs
 from tests.support.project import Project
@@ -19,7 +21,7 @@ def req(key: str) -> dict[str, str]:
 
 
 class Interrupted(NoSyncFs):
-    """Runs something once, just before the lock of a store is opened or right after a store was moved to the trash."""
+    """Runs something once, just before the lock of a store is opened or right after a store was set aside."""
 
     def __init__(self) -> None:
         self.before_lock: Callable[[], object] | None = None
@@ -33,7 +35,7 @@ class Interrupted(NoSyncFs):
 
     def replace(self, source: Path, target: Path) -> None:
         super().replace(source, target)
-        if target.parent.name == branches.TRASH and self.after_move is not None:
+        if target.name.startswith(ASIDE) and self.after_move is not None:
             act, self.after_move = self.after_move, None
             act()
 
@@ -134,6 +136,39 @@ def test_a_store_comes_back_from_the_trash_in_one_step_and_changes_places_with_w
         assert not project.view("topic").nodes([other])
         store = branches.open_branch(project.workspace(), "topic")[0]
         assert store.notices == []
+
+
+class SetClock(SystemClock):
+    """A clock that stands at a time of its own."""
+
+    def __init__(self, time: str) -> None:
+        self.time = time
+
+    def now(self) -> str:
+        return self.time
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ("2026-12-31T23:59:59.999999Z", "2026-11-01T00:00:00.000000Z", "2025-01-01T00:00:00.000000Z"),
+        ("2026-11-01T00:00:00.000000Z", "2026-11-01T00:00:00.000000Z", "2026-11-01T00:00:00.000001Z"),
+    ],
+    ids=["set back", "standing still"],
+)
+def test_the_store_that_came_to_the_trash_last_is_found_whatever_the_clock_said(
+    project: Project, times: tuple[str, ...]
+) -> None:
+    project.apply(entities=[req("A")])
+    git(project.root, "branch", "topic")
+    for number, time in enumerate(times):
+        project.apply(branch="topic", entities=[req(f"K{number}")])
+        project.machine.clock = SetClock(time)
+        branches.copy_from(project.workspace(), "topic", "main", replaces=True)
+        project.machine.clock = SystemClock()
+    project.write({".kb/branches/.trash/topic~kept by hand/head.json": "{}"})
+    branches.restore(project.workspace(), "topic")
+    assert [node.id for node in project.view("topic").nodes(["K0", "K1", "K2"])] == ["K2"]
 
 
 @pytest.mark.parametrize("name", ["feature/login", "CON", "x" * 200, "ünï"])

@@ -1,0 +1,54 @@
+"""A branch that is alive again while gc removes its store: the store is where readers look for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kbcore import branches
+from tests.support.faultfs import NoSyncFs
+from tests.support.project import Project
+from tests.support.repos import git
+
+
+class Alive(NoSyncFs):
+    """Makes a branch in git just before the lock of its store is opened, or once that was moved; keeps the renames."""
+
+    def __init__(self, moment: str) -> None:
+        self.moment = moment
+        self.repository: Path | None = None
+        self.renamed: list[str] = []
+
+    def come_alive(self, moment: str) -> None:
+        if self.repository and moment == self.moment:
+            git(self.repository, "branch", "back")
+            self.repository = None
+
+    def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
+        if path.name == "lock" and path.parent.name == "back":
+            self.come_alive("before")
+        return super().open(path, flags, mode)
+
+    def replace(self, source: Path, target: Path) -> None:
+        super().replace(source, target)
+        self.renamed.append(source.name)
+        if source.name == "back":
+            self.come_alive("after")
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_store_whose_branch_is_alive_again_is_not_moved_or_comes_back_at_once(tmp_path: Path, moment: str) -> None:
+    fs = Alive(moment)
+    project = Project(tmp_path / "project", fs=fs)
+    project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
+    git(project.root, "branch", "back")
+    project.view("back")
+    git(project.root, "branch", "-D", "back")
+    fs.repository = project.root
+    fs.renamed.clear()
+    done = branches.collect(project.workspace())
+    project.close()
+    assert (done.removed, done.kept) == ((), ("back", "main"))
+    assert ("back" in fs.renamed) == (moment == "after")
+    assert (project.root / ".kb/branches/back/head.json").exists()
