@@ -44,6 +44,7 @@ def run(ctx: typer.Context) -> None:
 
 def _found(session: Session, branch: str) -> dict[str, Any]:
     from kbcore import branches
+    from kbcore.branches import lost
 
     workspace, checked_out = session.workspace, session.workspace.head()
     store = _watched(session, branch) if workspace.has_store(branch) else None
@@ -58,6 +59,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         "checked_out": {"branch": checked_out.branch, "kind": checked_out.kind, "commit": checked_out.commit},
         "default_branch": workspace.default_branch,
         "copy_of": origin.branch if origin else None,
+        "lost_at": (lost.seen_of(workspace, branch) or None) if store is None else None,
     }
     has_files = branch == checked_out.branch and workspace.repo.has_worktree
     compare = partial(_compared, session, has_files=has_files)
@@ -124,6 +126,7 @@ def _cached_bytes(fs: Fs, cache: Path) -> int:
 def _tell(session: Session, found: dict[str, Any]) -> None:
     """Show the status. All of it was asked for, so ``--quiet`` leaves out only what to do next."""
     from kbcli.wording import counted, size
+    from kbcore.branches import lost
     from kbcore.visible import visible
 
     output = session.output
@@ -135,6 +138,8 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     if stored:
         journal = f"{counted(stored['records'], 'record')}, {size(stored['journal_bytes'])}"
         lines.append(f"Head: seq {found['seq']} of {found['head']['at']} ({journal})")
+    elif found["lost_at"]:
+        lines.append(lost.sentence(found["branch"], found["lost_at"]))
     elif found["copy_of"]:
         lines.append(
             f"No store yet: the first use copies that of {found['copy_of']}, and the files are compared with it."

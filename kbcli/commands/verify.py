@@ -50,10 +50,16 @@ def _tell(session: Session, proof: Verified) -> None:
             output.warn(line)
         else:
             output.note(f"{finding.severity}: {line}")
-    records = counted(proof.records, "record")
+    output.say(visible(_summary(proof, counted(proof.records, "record"))))
+
+
+def _summary(proof: Verified, records: str) -> str:
+    """Return in one sentence what the proof came to."""
+    if proof.seq is None:
+        return f"{proof.branch}: nothing could be proven without its head."
     if proof.is_sound:
-        output.say(visible(f"{proof.branch} at seq {proof.seq}: sound ({records} checked)."))
-    elif proof.good_seq == proof.seq:
-        output.say(visible(f"{proof.branch} at seq {proof.seq}: every record is good ({records} checked); see above."))
-    else:
-        output.say(visible(f"{proof.branch}: damaged; good up to seq {proof.good_seq} ({records} checked)."))
+        return f"{proof.branch} at seq {proof.seq}: sound ({records} checked)."
+    if proof.good_seq == proof.seq:
+        return f"{proof.branch} at seq {proof.seq}: not sound, but every record is good ({records} checked)."
+    good = f"good up to seq {proof.good_seq}" if proof.good_seq else "no state is proven"
+    return f"{proof.branch}: damaged; {good} ({records} checked)."

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from kbcore.errors import Damaged, InvalidQuery
-from kbcore.history.reach import check_state, first_record, is_pruned, pruned
+from kbcore.errors import Damaged, HistoryPruned, InvalidQuery
+from kbcore.history.reach import first_record, is_pruned
 from kbcore.store import BranchStore
 from kbcore.values import normal_time
+from kbcore.view.past import check_reach
 from kbcore.view.view import View
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ def seq_at(view: View, text: str, *, now: str = "") -> int:
     if is_seq(word):
         if int(word) > view.seq:
             raise InvalidQuery(f"There is no record {word} yet.", hint=f"The head is at seq {view.seq}.")
-        check_state(view, int(word))
+        check_reach(view, int(word))
         return int(word)
     time = normal_time(word)
     if time is None:
@@ -49,7 +50,7 @@ def _last_by(view: View, time: str, text: str) -> int:
     """Return the last record written by a time, 0 for none. Raises: ``HistoryPruned``."""
     found = view.rows("select max(seq) from record where written_at <= ?", [time])[0][0]
     if found is None and is_pruned(view):
-        raise pruned(view, f"what stood at {text.strip()}")
+        raise HistoryPruned.before(first_record(view), f"what stood at {text.strip()}")
     return int(found or 0)
 
 
@@ -61,8 +62,9 @@ def read_at(store: BranchStore, text: str, use: Callable[[View, int], T], *, now
     try:
         return store.read(lambda view: use(view, seq_at(view, text, now=now)))
     except Damaged as error:
-        word, good = text.strip(), error.data.get("good_seq", 0)
-        if not is_seq(word) or not 0 <= int(word) <= good:
+        word = text.strip()
+        # the error for lost bytes comes before the rest is read, and does not know how far that is good
+        if not is_seq(word) or int(word) > error.data.get("good_seq", int(word)):
             raise
         with store.view_until(int(word)) as view:
             return use(view, int(word))

@@ -6,21 +6,28 @@ Invariant: the message names the place, the hint cause and remedy, ``data`` the 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from kbcore.errors import FormatTooNew, JournalCorrupt, JournalTruncated, KBError
+from kbcore.storage.frame import Flaw
 from kbcore.storage.head import Head, Segment
 from kbcore.storage.places import Broken, Position
+
+_UNDO: Final = (
+    "If you know what changed the file, undo exactly that, else restore it from a backup: `kb verify` proves either."
+)
+_LEFT: Final = "What lies before it, if anything, is readable with --at N."
 
 
 def corrupt(directory: Path, segment: Segment, broken: Broken) -> KBError:
     """Return the error for a bad record within acknowledged bytes."""
-    if broken.flaw.too_new:
-        return FormatTooNew(f"{directory / segment.file}: {broken.flaw.what}")
     path, line, good = directory / segment.file, broken.at.seq - segment.first_seq + 2, broken.at.seq
+    if broken.flaw.too_new:
+        return too_new(path, line, broken.at.offset, broken.flaw)
     rest = f"Records up to seq {good} are good and readable with --at {good}." if good else "No record is readable."
     return JournalCorrupt(
         f"{path}, line {line}, byte {broken.at.offset}: {broken.flaw.sentence()}",
-        hint=f"{broken.flaw.cause} {rest} {JournalCorrupt.default_hint}".strip(),
+        hint=f"{broken.flaw.cause} {rest} {_UNDO} {JournalCorrupt.default_hint}".strip(),
         data={
             "file": str(path),
             "line": line,
@@ -32,13 +39,19 @@ def corrupt(directory: Path, segment: Segment, broken: Broken) -> KBError:
     )
 
 
+def too_new(path: Path, line: int, offset: int, flaw: Flaw) -> FormatTooNew:
+    """Return the error for a record of a newer KB."""
+    place = {"file": str(path), "line": line, "offset": offset}
+    return FormatTooNew(f"{path}, line {line}, byte {offset}: {flaw.what}", data=place)
+
+
 def truncated(directory: Path, segment: Segment, expected: int, actual: int) -> JournalTruncated:
     """Return the error for a segment that is shorter than was acknowledged."""
     path = directory / segment.file
     cause = "The last newline is missing: an editor removed it. " if actual == expected - 1 else ""
     return JournalTruncated(
         f"{path} has {actual} bytes, and {expected} were acknowledged",
-        hint=f"{cause}Restore the file from a backup. {JournalTruncated.default_hint}",
+        hint=f"{cause}{_LEFT} {_UNDO} {JournalTruncated.default_hint}",
         data={"file": str(path), "offset": actual, "expected": expected, "actual": actual},
     )
 
@@ -48,7 +61,8 @@ def grown(directory: Path, segment: Segment, expected: int, actual: int) -> Jour
     path = directory / segment.file
     return JournalCorrupt(
         f"{path} was sealed with {expected} bytes and has {actual}",
-        hint="Something wrote to a sealed journal file. " + JournalCorrupt.default_hint,
+        hint=f"Something wrote to a sealed journal file. Keep a copy of it and cut it back to {expected} bytes, or "
+        f"restore it from a backup: `kb verify` proves either. {JournalCorrupt.default_hint}",
         data={"file": str(path), "offset": expected, "expected": expected, "actual": actual},
     )
 
@@ -58,9 +72,16 @@ def mixed(directory: Path, to: Head, place: Position) -> JournalCorrupt:
     path = directory / place.file
     return JournalCorrupt(
         f"{path}: the records are valid and end with {place.seq}, but the head file does not name this end",
-        hint="Files from different times or stores were mixed, as by a partial restore or a sync tool. "
-        + JournalCorrupt.default_hint,
-        data={"file": str(path), "offset": place.offset, "expected": to.hash, "actual": place.hash},
+        hint="Files from different times or stores were mixed, as by a partial restore or a sync tool. Put head.json "
+        "and the journal back from one and the same time: `kb verify` proves it. " + JournalCorrupt.default_hint,
+        data={
+            "file": str(path),
+            "offset": place.offset,
+            "expected": to.hash,
+            "actual": place.hash,
+            # which of them were acknowledged here, the head alone could say
+            "good_seq": 0,
+        },
     )
 
 
@@ -68,6 +89,6 @@ def missing(directory: Path, file: str) -> JournalTruncated:
     """Return the error for a file that the head names and that is lost."""
     return JournalTruncated(
         f"{directory / file} is missing, and the head names it",
-        hint=f"Restore the file from a backup. {JournalTruncated.default_hint}",
+        hint=f"Restore it from a backup: `kb verify` proves it. {_LEFT} {JournalTruncated.default_hint}",
         data={"file": str(directory / file)},
     )

@@ -46,9 +46,7 @@ class Flaw(msgspec.Struct, frozen=True):
     """The line is a frame of a newer format, not damage."""
 
     def sentence(self) -> str:
-        """Return what is wrong, with both sides where there are two."""
-        if not self.expected:
-            return self.what
+        """Return what is wrong, with both sides."""
         return f"{self.what} (expected {self.expected}, found {self.actual})"
 
 
@@ -67,6 +65,9 @@ class _Versioned(msgspec.Struct, frozen=True):
 class _Timed(msgspec.Struct, frozen=True):
     at: str = ""
 
+
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
+"""What a line raises that is no JSON of the right shape, no UTF-8, or nested without end."""
 
 _decode = msgspec.json.Decoder(_Envelope).decode
 _encode = msgspec.json.Encoder().encode
@@ -117,7 +118,7 @@ def decode(line: bytes, seq: int, prev: str) -> Frame | Flaw:
             and _encode(found) + b"\n" == line
         ):
             return Frame(FORMAT, seq, prev, found.sum, rec)
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except _UNREADABLE as error:
         return _not_a_frame(line, error)
     return _not_this_frame(line, found, seq, prev)
 
@@ -129,7 +130,7 @@ def peek(line: bytes) -> Frame | None:
     """
     try:
         found = _decode(line)
-    except (msgspec.DecodeError, UnicodeError):
+    except _UNREADABLE:
         return None
     sound = decode(line, found.seq, found.prev)
     return None if isinstance(sound, Flaw) else sound
@@ -139,7 +140,7 @@ def time_of(rec: bytes) -> str:
     """Return the payload's top-level ``at``, the one field that storage looks at; empty if there is none."""
     try:
         return msgspec.json.decode(rec, type=_Timed).at
-    except msgspec.DecodeError:
+    except _UNREADABLE:
         return ""
 
 
@@ -188,7 +189,7 @@ def _newer(version: int) -> Flaw:
 def _version_of(line: bytes) -> int:
     try:
         return msgspec.json.decode(line, type=_Versioned).v
-    except (msgspec.DecodeError, UnicodeError):
+    except _UNREADABLE:
         return 0
 
 

@@ -178,7 +178,7 @@ def decode(data: bytes, path: Path) -> Head:
             needs = f"feature {', '.join(unknown)}" if unknown else f"format {preamble.format}"
             raise FormatTooNew(f"{path} needs a newer KB: {needs}", data={"file": str(path)})
         head = _decode(body + b"}")
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         _damaged(path, f"it is not a head file of format {FORMAT}: {error}")
     contradiction = _contradiction(head)
     if contradiction:
@@ -190,7 +190,7 @@ def decode_unproven(data: bytes) -> Head | None:
     """Read what a damaged head file seems to say, checksum or not; only for a repair that says so."""
     try:
         return _decode(data[:-CHECK_BYTES] + b"}")
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 
 

@@ -27,7 +27,7 @@ from kbcore.errors import (
 from kbcore.limits import LOCK_WAIT_S
 from kbcore.storage import files, frame, head, layout, lock, recovery
 from kbcore.storage.fs import Fs
-from kbcore.storage.head import Head, Tip
+from kbcore.storage.head import Head, SnapshotRef, Tip
 from kbcore.storage.places import Position
 from kbcore.storage.recovery import Report
 from kbcore.storage.scan import check_length, read_one, reading, scan
@@ -51,12 +51,13 @@ class Writer:
         self.recovery = recovered
         """What was rolled forward or put in quarantine before this writer could begin."""
 
-    def append(self, rec: bytes, at: str) -> Head:
+    def append(self, rec: bytes, at: str, *, snapshots: tuple[SnapshotRef, ...] | None = None) -> Head:
         """Commit one record and return the new head; when this returns, the record is durable.
 
         Args:
             rec: the payload, one JSON object on one line.
             at: the record's time, as ``Clock.now`` gives it; not before the head's.
+            snapshots: what the new head names instead of the last head's; they are durable already.
 
         Raises:
             LimitExceeded: the record is too long; nothing was written.
@@ -76,7 +77,8 @@ class Writer:
         self._write(line)
         self._sync()
         new = Tip(framed.seq, framed.sum, tip.file, tip.length + len(line), at)
-        self._publish(msgspec.structs.replace(self.head, head=new))
+        listed = self.head.snapshots if snapshots is None else snapshots
+        self._publish(msgspec.structs.replace(self.head, head=new, snapshots=listed))
         self._is_spent = False
         return self.head
 

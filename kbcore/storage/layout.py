@@ -65,6 +65,5 @@ def tmp_path(path: Path) -> Path:
 
 def _number(pattern: re.Pattern[str], name: str, spell: Callable[[int], str]) -> int | None:
     found = pattern.fullmatch(name)
-    number = int(found[1]) if found else -1
     # Leading zeros only up to ten digits: one number has one name.
-    return number if number >= 0 and spell(number) == name else None
+    return int(found[1]) if found and spell(int(found[1])) == name else None

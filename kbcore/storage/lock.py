@@ -86,7 +86,7 @@ def read_holder(fs: Fs, path: Path) -> Holder | None:
     """Return who last took the lock, or None if the file does not say."""
     try:
         return msgspec.json.decode(files.read_file(fs, path, 2 * _HOLDER_BYTES) or b"", type=Holder)
-    except (msgspec.DecodeError, KBError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KBError):
         return None
 
 

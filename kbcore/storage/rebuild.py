@@ -121,8 +121,8 @@ def _read_segments(
     known: tuple[Head | None, list[tuple[str, SnapshotRef]]],
 ) -> None:
     """Walk every segment in order into ``found``, each record against the one before."""
-    starts = {name: layout.segment_first_seq(name) or 0 for name in names}
-    sizes = {name: files.read_size(fs, directory / name) or 0 for name in names if starts[name]}
+    starts = {name: seq for name in names if (seq := layout.segment_first_seq(name))}
+    sizes = {name: files.read_size(fs, directory / name) for name in starts}
     if not sizes:
         raise HeadDamaged(f"{directory} has no journal file", hint="Restore the store from a backup.")
     with_records = [name for name in sizes if sizes[name]] or [next(iter(sizes))]
@@ -132,7 +132,7 @@ def _read_segments(
     found.tip = Position(first_seq - 1, base, first, 0)
     wanted = {ref.seq for _, ref in known[1]}
     for name, size in sizes.items():
-        if size == 0 and starts[name] != found.tip.seq + 1:
+        if not size and starts[name] != found.tip.seq + 1:
             continue
         if starts[name] != found.tip.seq + 1:
             raise JournalCorrupt(
@@ -176,8 +176,10 @@ def _walk_segment(fs: Fs, directory: Path, found: _Found, wanted: set[int], *, i
         size = fs.fstat(fd).st_size
         for item in scan.walk(fs, fd, found.tip, size):
             if isinstance(item, Broken):
+                bad = fs.pread(fd, min(item.length, frame.MAX_LINE_BYTES), item.at.offset)
                 lines = files.read_lines(fs, fd, item.at.offset + item.length, size, frame.MAX_LINE_BYTES)
-                if item.flaw.too_new or not is_last or any(frame.peek(line) for _, line in lines):
+                is_kept = _was_record(bad) or any(frame.peek(line) or _was_record(line) for _, line in lines)
+                if item.flaw.too_new or not is_last or is_kept:
                     raise damage.corrupt(directory, segment, item)
                 found.doubts.append(
                     f"{size - item.at.offset} bytes at the end of {segment.file} are no record "
@@ -190,6 +192,12 @@ def _walk_segment(fs: Fs, directory: Path, found: _Found, wanted: set[int], *, i
             if item.frame.seq in wanted:
                 found.hashes[item.frame.seq] = item.frame.sum
     return True
+
+
+def _was_record(line: bytes) -> bool:
+    """Tell whether a line is a record whose line end was converted, or that got a byte-order mark: nothing is lost."""
+    plain = line.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\r\n").removesuffix(b"\n") + b"\n"
+    return plain != line and line.endswith(b"\n") and frame.peek(plain) is not None
 
 
 def _choose_snapshots(directory: Path, candidates: list[tuple[str, SnapshotRef]], found: _Found) -> None:
@@ -217,6 +225,11 @@ def _new_head(found: _Found, old: Head | None, branch: str, now: str) -> Head:
     tip, first = found.tip, found.segments[0]
     if old is not None and old.seq > tip.seq:
         found.doubts.append(f"The old head named record {old.seq}: the records from {tip.seq + 1} are lost.")
+    if first.first_seq > 1 and (old is None or old.first_seq < first.first_seq):
+        found.doubts.append(
+            f"The records before {first.first_seq} are not there: a snapshot stands for them, and how things stood "
+            "before it cannot be asked for any more."
+        )
     found.doubts.append(
         f"Whether anything was acknowledged after record {tip.seq} cannot be known: only the head file knew."
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from kbcore.errors import CommitUncertain, FormatTooNew, HeadDamaged, KBError
+from kbcore.errors import CommitUncertain, HeadDamaged, KBError
 from kbcore.storage import damage, files, frame, head, layout, places, quarantine, scan
 from kbcore.storage.frame import Flaw
 from kbcore.storage.fs import Fs
@@ -41,10 +41,10 @@ class Survey(msgspec.Struct, frozen=True):
 
     head: Head
     size: int | None
+    reached: Position
+    """Where the good records end, of those that were acknowledged."""
     damage: Broken | None = None
     """The first bad record that begins before the head."""
-    reached: Position | None = None
-    """Where the acknowledged records end, if all of them are good."""
     whole: tuple[Whole, ...] = ()
     torn: Torn | None = None
 
@@ -95,22 +95,22 @@ def survey(fs: Fs, directory: Path, of: Head) -> Survey:
     """
     path, segment, tip = directory / of.head.file, of.active, of.head
     size = files.read_size(fs, path)
-    if size is None or size < tip.length:
-        return Survey(of, size)
     reached = places.start_of(segment)
+    if size is None:
+        return Survey(of, size, reached)
     whole: list[Whole] = []
     torn: Torn | None = None
     with files.explained(path, "read", reading=True), files.opened(fs, path, os.O_RDONLY) as fd:
         for item in scan.walk(fs, fd, reached, tip.length):
             if isinstance(item, Broken):
-                return Survey(of, size, damage=item)
+                return Survey(of, size, reached, damage=item)
             reached = item.end
         for item in scan.walk(fs, fd, reached, size):
             if isinstance(item, Broken):
                 torn = Torn(item.at.offset, size - item.at.offset, item.flaw)
             else:
                 whole.append(Whole(item.end, frame.time_of(item.frame.rec)))
-    return Survey(of, size, reached=reached, whole=tuple(whole), torn=torn)
+    return Survey(of, size, reached, whole=tuple(whole), torn=torn)
 
 
 def plan(directory: Path, found: Survey) -> Plan:
@@ -124,9 +124,10 @@ def plan(directory: Path, found: Survey) -> Plan:
     elif found.damage is not None:
         refusal = damage.corrupt(directory, of.active, found.damage)
     elif found.reached != places.end_of(of):
-        refusal = damage.mixed(directory, of, found.reached or places.beginning(of))
+        refusal = damage.mixed(directory, of, found.reached)
     elif torn is not None and torn.flaw.too_new:
-        refusal = FormatTooNew(f"{directory / tip.file}: {torn.flaw.what}")
+        line = (found.whole[-1].end.seq if found.whole else of.seq) - of.active.first_seq + 2
+        refusal = damage.too_new(directory / tip.file, line, torn.offset, torn.flaw)
     if refusal is not None:
         return Plan(of, refusal=refusal)
     if not found.whole:

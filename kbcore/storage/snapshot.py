@@ -144,7 +144,7 @@ def inspect(fs: Fs, directory: Path, name: str) -> tuple[str, SnapshotRef]:
         length = fs.fstat(fd).st_size
     try:
         header = msgspec.json.decode(line, type=Header)
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise _corrupt((path, ""), 1, 0, "the header is not a snapshot's", line) from error
     if header.format > FORMAT:
         raise FormatTooNew(f"{path} has format {header.format}, and this KB reads up to {FORMAT}")

@@ -156,15 +156,23 @@ def _check_tail(fs: Fs, directory: Path, of: Head) -> list[Finding]:
     if refusal is not None:
         # Damage was found by the proof of the segment already.
         return [_finding(refusal, path)] if isinstance(refusal, Incompatible) else []
+    return [Finding("note", "beyond_head", str(path), _fate(size - of.head.length, found), offset=of.head.length)]
+
+
+def _fate(length: int, found: recovery.Survey) -> str:
+    """Return what bytes beyond the head are, and what the next write does with them."""
     fate = []
     if found.whole:
         fate.append(f"makes {len(found.whole)} complete record{'s' * (len(found.whole) > 1)} part of history")
     if found.torn is not None:
         fate.append(f"moves {found.torn.length} bytes of an unfinished write to quarantine")
-    message = (
-        f"{size - of.head.length} bytes beyond the head were never acknowledged; the next write {' and '.join(fate)}"
-    )
-    return [Finding("note", "beyond_head", str(path), message, offset=of.head.length)]
+    todo = f"the next write {' and '.join(fate)}"
+    if len(found.whole) > 1:
+        return (
+            f"{length} bytes are beyond the head, which is older than the journal: no crash leaves more than one "
+            f"record there, so somebody or some tool put an old one back, and readers miss what came after; {todo}"
+        )
+    return f"{length} bytes beyond the head were never acknowledged; {todo}"
 
 
 def _check_snapshot(fs: Fs, directory: Path, of: Head, ref: SnapshotRef, hashes: dict[int, str]) -> list[Finding]:

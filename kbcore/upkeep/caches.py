@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from kbcore.errors import ViewDamaged
 from kbcore.storage import files, journal
 from kbcore.upkeep.findings import Finding
-from kbcore.view import base
-from kbcore.viewcache import AHEAD, UNFINISHED, VIEW, is_ahead
+from kbcore.viewcache import AHEAD, UNFINISHED, VIEW, is_ahead, open_view
 from kbcore.workspace import Workspace
 
 
@@ -44,7 +43,7 @@ def _view(workspace: Workspace, branch: str) -> Iterator[Finding]:
     path = workspace.cache_of(branch) / VIEW
     head = journal.read_head(workspace.machine.fs, workspace.directory_of(branch))
     try:
-        with base.open_base(str(path), str(path.parent / "spill")) as cached:
+        with open_view(workspace.machine.fs, path) as cached:
             basis, rows = cached.basis, cached.base_rows()
     except ViewDamaged as error:
         reason = str(error).splitlines()[0]

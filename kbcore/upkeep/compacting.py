@@ -5,15 +5,20 @@ The snapshot is folded from the journal itself, never from the view: what is pru
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import msgspec
 
 from kbcore import canonical, replay
+from kbcore.model import Node
 from kbcore.storage import compaction
 from kbcore.storage.head import Head
+from kbcore.sync.fields import stated_by_clients
+from kbcore.view.past import gone_with_files
 from kbcore.workspace import Workspace
+
+_SHOWN: Final = 10
 
 
 class CompactAnswer(msgspec.Struct, frozen=True):
@@ -53,6 +58,8 @@ def compact(workspace: Workspace, branch: str, *, prune_before: int | None = Non
     """
     fs, clock, directory = workspace.machine.fs, workspace.machine.clock, workspace.directory_of(branch)
 
+    former = {} if prune_before is None else _with_clients_facts(workspace, branch)
+
     def fold(head: Head) -> Iterator[bytes]:
         folded = replay.folded(fs, directory, head)
         return canonical.lines(folded.state, folded.known)
@@ -71,5 +78,24 @@ def compact(workspace: Workspace, branch: str, *, prune_before: int | None = Non
         removed=done.removed,
         stuck=done.stuck,
         unlisted=done.unlisted,
-        warnings=tuple(done.recovery.sentences()),
+        warnings=(*done.recovery.sentences(), *_given_up(workspace, branch, former)),
     )
+
+
+def _with_clients_facts(workspace: Workspace, branch: str) -> dict[str, Node]:
+    """Return the entities that went with their files and would come back with what clients had stated of them."""
+    gone = workspace.store(branch).read(gone_with_files)
+    types = workspace.schema.entities
+    return {key: node for key, node in gone.items() if stated_by_clients(node, types.get(node.type))}
+
+
+def _given_up(workspace: Workspace, branch: str, former: Mapping[str, Node]) -> Iterator[str]:
+    """Say of which of these entities the history is gone, and with it what clients had stated."""
+    left = _with_clients_facts(workspace, branch) if former else {}
+    lost = sorted(former.keys() - left.keys())
+    if lost:
+        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+        yield (
+            f"What clients had stated of {', '.join(lost[:_SHOWN])}{more}, gone with their files earlier, went with "
+            "the history: should the ids come back, it does not."
+        )

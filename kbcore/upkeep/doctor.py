@@ -14,16 +14,27 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import branches, replay
-from kbcore.errors import Damaged, Incompatible, InvalidConfig, KBError, Misuse, ReadOnlyStore, Unavailable
+from kbcore.branches import lost
+from kbcore.branches.moves import ASIDE
+from kbcore.errors import (
+    Damaged,
+    Incompatible,
+    InvalidConfig,
+    KBError,
+    Misuse,
+    ReadOnlyStore,
+    SnapshotCorrupt,
+    Unavailable,
+)
 from kbcore.git.commands import run_git
 from kbcore.init import IGNORE
 from kbcore.limits import MAX_CONFIG_BYTES
 from kbcore.storage import files, layout, verify
 from kbcore.storage.fs import Fs
-from kbcore.storage.head import Head
 from kbcore.storage.verify import Proof, Stats
+from kbcore.upkeep import good
 from kbcore.upkeep.caches import cache_findings
-from kbcore.upkeep.findings import Finding, as_json, gravest_first, is_sound, of_error, of_stored
+from kbcore.upkeep.findings import Finding, as_json, gravest_first, is_sound, of_error, of_proof
 from kbcore.upkeep.mounts import MOUNTS, network_mount
 from kbcore.workspace import BRANCHES, CACHE, CONFIG, KB, Workspace
 
@@ -75,6 +86,7 @@ def diagnose(
         *_guarded("disk", partial(_disk, workspace, mounts)),
         *_guarded("stores", partial(_writable, workspace)),
         *_guarded("stores", partial(_strangers, workspace)),
+        *_guarded("stores", partial(_lost, workspace)),
     ]
     stores: list[StoreHealth] = []
     for name in _names(workspace):
@@ -162,27 +174,33 @@ def _names(workspace: Workspace) -> list[str]:
 def _store(workspace: Workspace, branch: str, stores: list[StoreHealth]) -> Iterator[Finding]:
     fs, directory = workspace.machine.fs, workspace.directory_of(branch)
     proof = verify.prove(fs, directory)
-    yield from (of_stored(one, branch) for one in proof.findings)
+    good_seq = proof.good_seq
+    if proof.head is not None and not proof.is_sound:
+        good_seq = good.good_seq(fs, directory, proof.head)
+    yield from of_proof(proof, directory, branch, good_seq)
     if proof.head is None:
         return
     head, size = proof.head, verify.stats(fs, directory, proof.head)
-    stores.append(StoreHealth(branch, head.seq, proof.good_seq, head.first_seq - 1, size))
+    stores.append(StoreHealth(branch, head.seq, good_seq, head.first_seq - 1, size))
     if proof.is_sound:
         yield Finding("journal", "ok", "sound", f"Every byte up to seq {head.seq} is as it was written.", "", branch)
     else:
-        yield Finding("journal", "note", "good_seq", _what_is_good(fs, directory, head, proof), "", branch)
+        yield Finding("journal", "note", "good_seq", _what_is_good(fs, directory, proof, good_seq), "", branch)
     yield from _refusals(workspace, [directory, directory / layout.LOCK, directory / head.head.file], branch)
 
 
-def _what_is_good(fs: Fs, directory: Path, head: Head, proof: Proof) -> str:
+def _what_is_good(fs: Fs, directory: Path, proof: Proof, seq: int) -> str:
     """Say which records are good, and which state can be asked for: they are not the same behind pruned history."""
-    seq = proof.good_seq
+    head = proof.head
+    if head is None or seq < head.first_seq <= head.seq:
+        return "No record is known to be what was acknowledged."
     try:
         begins = replay.start(fs, directory, head).seq
     except _EXPECTED:
         return f"The records up to seq {seq} are good, but what they build on is not: only a cached view can answer."
     if seq == head.seq:
-        return f"Every record up to seq {seq} is good, and everything can be read."
+        is_read = all(one.severity == "note" or one.code == SnapshotCorrupt.code for one in proof.findings)
+        return f"Every record up to seq {seq} is good{', and everything can be read' * is_read}."
     if seq < begins:
         return f"The records up to seq {seq} are good, but history begins at seq {begins}."
     return f"The records up to seq {seq} are good and readable with --at {seq}."
@@ -213,6 +231,14 @@ def _writable(workspace: Workspace) -> Iterator[Finding]:
         yield msgspec.structs.replace(one, check="cache", severity="warning", code="cache_read_only", message=message)
 
 
+def _lost(workspace: Workspace) -> Iterator[Finding]:
+    """Find the stores of which only a cached view is left."""
+    for branch, seq in lost.lost(workspace):
+        message = f"{branch} has no store, and a cached view had seen it at seq {seq}."
+        remedy = "Restore .kb/branches from a backup; if somebody removed it on purpose, the next use begins anew."
+        yield Finding("stores", "error", "store_lost", message, remedy, branch, str(workspace.cache_of(branch)))
+
+
 def _strangers(workspace: Workspace) -> Iterator[Finding]:
     """Find what lies beside the stores in use: those of branches that are gone, and what crashes left."""
     fs, parent = workspace.machine.fs, workspace.kb_dir / BRANCHES
@@ -220,6 +246,10 @@ def _strangers(workspace: Workspace) -> Iterator[Finding]:
         return
     with files.explained(parent, "list", reading=True):
         entries = sorted(fs.listdir(parent))
+    aside = [name.removeprefix(ASIDE) for name in entries if name.startswith(ASIDE)]
+    if aside:
+        message = f"{len(aside)} stores that made room when their process ended: {', '.join(aside[:3])}."
+        yield Finding("stores", "note", "store_aside", message, "`kb gc` puts them back.", file=str(parent))
     building = [name for name in entries if name.startswith(layout.BUILDING_PREFIX)]
     if building:
         message = f"{len(building)} unfinished stores of processes that ended early: {', '.join(building[:3])}"

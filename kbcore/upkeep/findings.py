@@ -5,13 +5,15 @@ A check that could not run is a finding of its own; silence always means that it
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
 
-from kbcore.errors import Damaged, KBError
-from kbcore.storage import verify
+from kbcore.errors import Damaged, HeadDamaged, JournalCorrupt, JournalTruncated, KBError
+from kbcore.storage import layout, verify
 
 Severity = Literal["ok", "note", "warning", "error", "not_checked"]
 
@@ -21,8 +23,10 @@ SEVERITIES: Final[tuple[Severity, ...]] = ("error", "not_checked", "warning", "n
 _REMEDIES: Final = {
     "beyond_head": "Nothing to do: the next write settles it.",
     "quarantined": "Keep it until you know that nothing is missing; then delete it.",
-    "no_head": "Mend the head first.",
+    "no_head": "What is said of the head comes first.",
 }
+_REFERRALS: Final = (Damaged.default_hint, HeadDamaged.default_hint)
+"""What errors say of `kb doctor`; a diagnosis says instead what that would say."""
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -51,7 +55,7 @@ def of_error(check: str, error: KBError, branch: str = "") -> Finding:
         "error" if isinstance(error, Damaged) else "not_checked",
         error.code,
         error.message,
-        error.hint,
+        without_referral(error.hint),
         branch,
         str(data.get("file", "")),
         int(data.get("line", -1)),
@@ -59,11 +63,77 @@ def of_error(check: str, error: KBError, branch: str = "") -> Finding:
     )
 
 
-def of_stored(found: verify.Finding, branch: str) -> Finding:
-    """Return what proving the files of a store found, with its remedy."""
-    severity: Severity = "error" if found.severity == "damage" else found.severity
-    remedy = found.hint or _REMEDIES.get(found.code, "Look at the file; KB does not touch it.")
-    return Finding("journal", severity, found.code, found.message, remedy, branch, found.file, found.line, found.offset)
+def of_proof(proof: verify.Proof, directory: Path, branch: str, good_seq: int) -> list[Finding]:
+    """Return what proving the files of a store found, each with its remedy; ``good_seq`` as ``good.good_seq`` says."""
+    found = []
+    for one in proof.findings:
+        severity: Severity = "error" if one.severity == "damage" else one.severity
+        remedy = f"{_remedy(one)} {_way_out(one, proof, directory, branch, good_seq)}".strip()
+        found.append(
+            Finding("journal", severity, one.code, one.message, remedy, branch, one.file, one.line, one.offset)
+        )
+    return found
+
+
+def without_referral(hint: str) -> str:
+    """Return a hint without the sentence that leads to `kb doctor`."""
+    for sentence in _REFERRALS:
+        hint = hint.removesuffix(sentence)
+    return hint.strip()
+
+
+def rebuild_command(branch: str) -> str:
+    """Return the command that makes a new head for a branch."""
+    return f"`kb doctor --rebuild-head --branch {shlex.quote(branch)}`"
+
+
+def begin_anew(directory: Path, branch: str, *, has_journal: bool = True) -> str:
+    """Return what is left to do where neither a backup nor a repair helps."""
+    written = "is still to be read in the journal that was moved" if has_journal else "is lost"
+    return (
+        f"Without a backup, move {directory} away and run `kb sync` on {branch}: what files state comes back, and what "
+        f"clients wrote {written}."
+    )
+
+
+def _remedy(found: verify.Finding) -> str:
+    if found.code == "unreferenced":
+        is_own = layout.kind_of(Path(found.file).name) != "strange"
+        return "Leave it; nothing reads it." if is_own else "Look at the file; KB does not touch it."
+    return without_referral(found.hint) or _REMEDIES.get(found.code, "")
+
+
+def _way_out(found: verify.Finding, proof: verify.Proof, directory: Path, branch: str, good_seq: int) -> str:
+    """Return what to do about damage where there is no backup, "" for what has its remedy already."""
+    if found.code == HeadDamaged.code:
+        made = "makes a new head out of the journal, keeps a copy of the store, and says what it cannot prove."
+        return f"Run {rebuild_command(branch)}: it {made}"
+    head = proof.head
+    if found.code not in {JournalCorrupt.code, JournalTruncated.code} or head is None:
+        return ""
+    if _is_missing(found) and Path(found.file).name != head.head.file:
+        where = "where a snapshot holds what it led to, and refuses otherwise; it keeps a copy of the store."
+        return f"Without a backup, {rebuild_command(branch)} makes a new head without it {where}"
+    if not _can_end_earlier(found, proof, good_seq):
+        return begin_anew(directory, branch, has_journal=not _is_missing(found))
+    given_up = f"at seq {good_seq}, and what came after it is given up" if good_seq >= head.first_seq else ""
+    if not given_up:
+        given_up = "for the records that are there, as if they were the right ones"
+    return f"Without a backup, {rebuild_command(branch)} makes a new head {given_up}; it keeps a copy of the store."
+
+
+def _can_end_earlier(found: verify.Finding, proof: verify.Proof, good_seq: int) -> bool:
+    """Tell whether a head can be made that ends before the damage, because nothing good comes after it."""
+    head = proof.head
+    damaged = {one.file for one in proof.findings if one.code in {JournalCorrupt.code, JournalTruncated.code}}
+    if head is None or {Path(file).name for file in damaged} != {head.head.file}:
+        return False
+    is_last = found.line < 0 or good_seq == head.seq - 1
+    return is_last and (good_seq >= head.first_seq or not _is_missing(found))
+
+
+def _is_missing(found: verify.Finding) -> bool:
+    return found.code == JournalTruncated.code and found.offset < 0
 
 
 def gravest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

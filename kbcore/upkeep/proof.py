@@ -15,12 +15,12 @@ from kbcore import canonical, replay
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Unavailable, ViewDamaged
 from kbcore.storage import files, snapshot, verify
 from kbcore.storage.head import Head, SnapshotRef
-from kbcore.upkeep.findings import Finding, Severity, as_json, is_sound, of_error, of_stored
-from kbcore.view import base
+from kbcore.upkeep import good
+from kbcore.upkeep.findings import Finding, Severity, as_json, is_sound, of_error, of_proof
 from kbcore.view.fold import Start, fold
 from kbcore.view.tables import ELEMENTS
 from kbcore.view.view import View
-from kbcore.viewcache import VIEW, is_ahead, is_usable
+from kbcore.viewcache import VIEW, is_ahead, is_usable, open_view
 from kbcore.workspace import Workspace
 
 _TABLES = (*ELEMENTS, *(f"{table}_history" for table in ELEMENTS), "record")
@@ -93,8 +93,10 @@ def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False)
     """
     proof = _Proof(workspace, branch)
     stored = verify.prove(proof.fs, proof.directory)
-    proof.findings += [of_stored(one, branch) for one in stored.findings]
     head, good_seq = stored.head, stored.good_seq
+    if head is not None and not stored.is_sound:
+        good_seq = good.good_seq(proof.fs, proof.directory, head)
+    proof.findings += of_proof(stored, proof.directory, branch, good_seq)
     if head is None:
         for name in ("journal", "replay", "snapshots"):
             proof.not_run(name, "The head file cannot be read.")
@@ -108,7 +110,7 @@ def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False)
         seq=head.seq if head else None,
         good_seq=good_seq,
         history_from=head.first_seq - 1 if head else 0,
-        records=stored.records_checked,
+        records=max(stored.records_checked, good_seq - head.first_seq + 1 if head else 0),
         snapshots=proof.snapshots,
         hash=head.hash if head else "",
         checks=tuple(proof.checks),
@@ -177,7 +179,7 @@ def _compare_snapshot(proof: _Proof, head: Head, ref: SnapshotRef, start: Start)
                 remedy = "Keep the store as it is and report this: the snapshot or the journal is not what KB wrote."
                 proof.found("error", "snapshot_differs", message, remedy, path)
                 return
-    except (Damaged, Unavailable, HistoryPruned) as error:
+    except (Damaged, Incompatible, Unavailable, HistoryPruned) as error:
         proof.failed(error)
         return
     proof.snapshots += 1
@@ -191,7 +193,7 @@ def _check_view(proof: _Proof, head: Head, good_seq: int) -> None:
         return
     remedy = f"Delete {path}; it is built anew when it is needed."
     try:
-        with base.open_base(str(path), str(path.parent / "spill")) as cached:
+        with open_view(proof.fs, path) as cached:
             if is_ahead(cached.basis, head):
                 message = f"The cached view has seen record {cached.seq}, which the journal does not have."
                 proof.found("error", "view_ahead", message, "Records may be lost; see `kb doctor`.", str(path))

@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 
 from kbcore import canonical, record, replay
-from kbcore.errors import KBError, SnapshotCorrupt
+from kbcore.errors import Damaged, KBError, SnapshotCorrupt
 from kbcore.record import Record
 from kbcore.storage import files, journal, quarantine, rebuild, snapshot, verify
-from kbcore.storage.head import Head
+from kbcore.storage.head import Head, SnapshotRef
 from kbcore.storage.journal import Writer
 from kbcore.store import Author
 from kbcore.upkeep import salvage
+from kbcore.upkeep.findings import begin_anew, without_referral
 from kbcore.upkeep.salvage import Facts, Source
 from kbcore.workspace import Workspace
 
@@ -51,7 +52,12 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
     proof = verify.prove(fs, directory)
     if proof.head and not any(one.severity == "damage" and one.code != SnapshotCorrupt.code for one in proof.findings):
         return Repaired(branch, proof.head.seq)
-    made = rebuild.rebuild_head(fs, directory, clock, branch=branch, wait_s=wait_s, command=author.tool)
+    try:
+        made = rebuild.rebuild_head(fs, directory, clock, branch=branch, wait_s=wait_s, command=author.tool)
+    except Damaged as error:
+        remedy = f"{without_referral(error.hint)} A new head does not mend that; nothing was changed."
+        hint = f"{remedy} {begin_anew(directory, branch)}".strip()
+        raise type(error)(error.message, hint=hint, data=error.data) from error
     done, doubts, seq = (
         f"The head was made anew out of the journal, at seq {made.head.seq}.",
         [*made.unproven],
@@ -95,12 +101,11 @@ def rebuild_snapshots(workspace: Workspace, branch: str, author: Author) -> Repa
                 )
         with files.explained(directory, "sync"):
             fs.fsync_dir(directory)
-        # The next append publishes both at once: the head with these snapshots, and the record of the repair.
-        writer.head = whole
         done = [_made(source) for source in sources]
         begins = replay.history_from(whole)
         doubts = [_lost(begins)] if begins > replay.history_from(of) else []
-        seq = _note(workspace, writer, author, [*writer.recovery.sentences(), *done, *doubts, _kept(copy)])
+        sentences = [*writer.recovery.sentences(), *done, *doubts, _kept(copy)]
+        seq = _note(workspace, writer, author, sentences, snapshots=whole.snapshots)
     return Repaired(branch, seq, copy, tuple(done), tuple(doubts))
 
 
@@ -109,9 +114,20 @@ def _folded(workspace: Workspace, branch: str, whole: Head, source: Source) -> F
     return tuple(canonical.lines(folded.state, folded.known))
 
 
-def _note(workspace: Workspace, writer: Writer, author: Author, sentences: list[str]) -> int:
-    """Append the record of a repair, which changes nothing that stands; return its seq."""
-    at = max(workspace.machine.clock.now(), writer.head.head.at)
+def _note(
+    workspace: Workspace,
+    writer: Writer,
+    author: Author,
+    sentences: list[str],
+    *,
+    snapshots: tuple[SnapshotRef, ...] | None = None,
+) -> int:
+    """Append the record of a repair, which changes nothing that stands; return its seq.
+
+    The same step publishes the snapshots that were made anew, if these are given.
+    """
+    now = workspace.machine.clock.now()
+    at = max(now, writer.head.head.at)
     noted = Record(
         schema=record.VOCABULARY,
         changeset_id=secrets.token_hex(16),
@@ -122,9 +138,10 @@ def _note(workspace: Workspace, writer: Writer, author: Author, sentences: list[
         tool=author.tool,
         ops=(),
         message="Repair of the store",
+        clock=now if now < at else "",
         repair=" ".join(sentences),
     )
-    return writer.append(record.encode(noted), at).seq
+    return writer.append(record.encode(noted), at, snapshots=snapshots).seq
 
 
 def _made(source: Source) -> str:

@@ -17,10 +17,9 @@ from kbcore.errors import KBError, SnapshotCorrupt, ViewDamaged
 from kbcore.storage import files, journal, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef, Tip
-from kbcore.view import base
 from kbcore.view.past import state_at
 from kbcore.view.view import View
-from kbcore.viewcache import VIEW
+from kbcore.viewcache import VIEW, open_view
 from kbcore.workspace import Workspace
 
 Facts = Sequence[bytes]
@@ -125,7 +124,7 @@ def _in_view(fs: Fs, path: Path, of: Head, ref: SnapshotRef) -> Facts:
     try:
         if files.read_size(fs, path) is None:
             return ()
-        with base.open_base(str(path), str(path.parent / "spill")) as cached:
+        with open_view(fs, path) as cached:
             if cached.basis.lineage != of.lineage or not cached.basis.history_from <= ref.seq <= cached.seq:
                 return ()
             facts = tuple(canonical.lines(state_at(cached, ref.seq), _known(cached, ref.seq)))

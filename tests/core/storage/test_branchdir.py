@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -144,13 +145,15 @@ def test_a_source_that_is_being_written_gives_one_of_its_heads(tmp_path: Path) -
     assert numbers(tmp_path / "topic") == list(range(1, 9))
 
 
-def test_a_source_that_is_pruned_meanwhile_is_read_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["lstat", "link"])
+@pytest.mark.parametrize("file", ["journal-0000000001.jsonl", "journal-0000000004.jsonl", "snapshot-0000000003.jsonl"])
+def test_a_source_that_is_pruned_meanwhile_is_read_again(tmp_path: Path, moment: str, file: str) -> None:
     source = compacted(tmp_path)
     pruned: list[head.Head] = []
 
     class Pruning(LoggingFs):
         def _run(self, kind, method, args):
-            if kind == "link" and not pruned:
+            if kind == moment and args[0].name == file and not pruned:
                 pruned.append(compaction.compact(NO_SYNC, source, CLOCK, lambda of: [b"3"], prune_before=7).head)
             return super()._run(kind, method, args)
 
@@ -202,11 +205,12 @@ def test_whichever_call_fails_there_is_a_whole_copy_or_none(tmp_path: Path, code
         fs = FailingFs(at, code, when=when, inner=NO_SYNC)
         try:
             copy(source, target, fs)
+            assert target.exists()
         except CommitUncertain:
             assert target.exists()
         except KBError as error:
             assert error.applied == "no"  # noqa: PT017 - a failed close is no failure
-            assert not target.exists() or probe.calls[at][0] == "replace"
+            assert not target.exists()
         fs.close_all()
         if target.exists():
             assert verify.prove(FS, target).findings == ()
@@ -223,9 +227,51 @@ def test_an_unsynced_parent_is_told(tmp_path: Path) -> None:
                 raise OSError(errno.EIO, "x")
             return super()._run(kind, method, args)
 
-    with pytest.raises(CommitUncertain, match="is in place, but may not survive a power failure: Input/output error"):
+    with pytest.raises(
+        CommitUncertain, match=r"in place, but may not survive a power failure: cannot sync .*Input/out"
+    ):
         branchdir.create(Parent(), tmp_path / "main", CLOCK, branch="main")
     assert numbers(tmp_path / "main") == []
+
+
+def test_a_rename_whose_answer_was_lost_is_looked_for(tmp_path: Path) -> None:
+    class Lost(LoggingFs):
+        def _run(self, kind, method, args):
+            result = super()._run(kind, method, args)
+            if kind == "replace":
+                raise FileNotFoundError(errno.ENOENT, "x")
+            return result
+
+    branchdir.create(Lost(), tmp_path / "main", CLOCK, branch="main")
+    assert numbers(tmp_path / "main") == []
+    assert names(tmp_path) == ["main"]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_rename_that_failed_is_not_taken_for_done(tmp_path: Path, is_there: bool) -> None:
+    """Neither when another store has the name, nor when the new one is gone."""
+    if is_there:
+        new_store(tmp_path, 2)
+
+    class Failing(LoggingFs):
+        def _run(self, kind, method, args):
+            if kind == "replace":
+                if not is_there:
+                    shutil.rmtree(args[0])
+                raise OSError(errno.EIO, "x")
+            return super()._run(kind, method, args)
+
+    with pytest.raises(StorageError, match=r"cannot make .*main: Input/output error"):
+        branchdir.create(Failing(), tmp_path / "main", CLOCK, branch="main")
+    assert names(tmp_path) == ["main"] * is_there
+
+
+def test_a_rename_that_cannot_be_looked_for_is_uncertain(tmp_path: Path) -> None:
+    fs = LoggingFs()
+    branchdir.create(fs, tmp_path / "probe", CLOCK, branch="main")
+    at = next(at for at, (kind, _) in enumerate(fs.calls) if kind == "replace")
+    with pytest.raises(CommitUncertain, match=r"cannot make .*: Input/output error"):
+        branchdir.create(FailingFs(at, when="after", lasting=True), tmp_path / "main", CLOCK, branch="main")
 
 
 def test_leftovers_of_a_crash_are_cleared(tmp_path: Path) -> None:
@@ -233,6 +279,8 @@ def test_leftovers_of_a_crash_are_cleared(tmp_path: Path) -> None:
     (left / "deep").mkdir(parents=True)
     (left / "head.json").touch()
     new_store(tmp_path, 1)
+    with pytest.raises(StorageError, match="cannot clear "):
+        branchdir.clear_unfinished(FailingFs(0), tmp_path)
     assert branchdir.clear_unfinished(FS, tmp_path) == [".tmp-0123"]
     assert branchdir.clear_unfinished(FS, tmp_path) == []
     assert names(tmp_path) == ["main"]

@@ -89,6 +89,7 @@ def test_every_bit_flip_of_a_line_is_found() -> None:
         (lambda line: b'{"v":1}\n', "the line is JSON, but not a record"),
         (lambda line: line.replace(b'"n":1', b'"n":2'), "the checksum does not match the record"),
         (lambda line: line.replace(b'"seq":2', b'"seq":3'), "the checksum does not match the record"),
+        (lambda line: line.replace(b'"v":1', b'"v":0'), "the record states a format that its checksum does not"),
         (lambda line: line_of(3), "the record is out of order"),
         (lambda line: line_of(2, "b" * 64), "the record does not follow the one before it"),
     ],

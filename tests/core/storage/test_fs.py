@@ -163,3 +163,28 @@ def test_removing_a_tree_does_not_follow_links(tmp_path: Path) -> None:
     files.remove_tree(FS, tree)
     assert not tree.exists()
     assert (kept / "file").exists()
+
+
+def test_a_directory_sync_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    free = os.dup(0)
+    os.close(free)
+    FS.fsync_dir(tmp_path)
+    with files.opened(FS, tmp_path / "file", os.O_RDWR | os.O_CREAT) as fd:
+        assert fd == free
+
+
+def test_an_interrupted_close_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+
+    def close(fd: int) -> None:
+        closed.append(fd)
+        raise InterruptedError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", close)
+        FS.close(99)
+    assert closed == [99]
+
+
+def test_what_may_be_written_to_is_not_refused(tmp_path: Path) -> None:
+    assert FS.refusal_to_write(tmp_path) == 0

@@ -12,8 +12,9 @@ import pytest
 
 from kbcore.errors import FormatTooNew, HeadDamaged, StorageError, UnknownBranch
 from kbcore.storage import compaction, head
-from kbcore.storage.head import Head, Pruned, SnapshotRef
+from kbcore.storage.head import Head, Pruned, Sealed, SnapshotRef
 from tests.core.storage.making import CLOCK, FS, fill, new_store
+from tests.support.faultfs import LoggingFs
 
 
 @pytest.fixture
@@ -81,6 +82,19 @@ def test_no_head_beside_a_journal_is_damage(tmp_path: Path) -> None:
         head.read(FS, directory)
 
 
+def test_a_store_that_is_renamed_to_its_place_while_it_is_read_is_found(tmp_path: Path) -> None:
+    directory = new_store(tmp_path, 2)
+    directory.rename(tmp_path / "elsewhere")
+
+    class Renaming(LoggingFs):
+        def _run(self, kind, method, args):
+            if kind == "lstat":
+                (tmp_path / "elsewhere").rename(directory)
+            return super()._run(kind, method, args)
+
+    assert head.read(Renaming(), directory).seq == 2
+
+
 def test_no_store_is_no_damage(tmp_path: Path) -> None:
     with pytest.raises(UnknownBranch, match="there is no store in"):
         head.read(FS, tmp_path / "nothing")
@@ -107,6 +121,7 @@ def test_a_newer_format_is_refused_whole(rich: Path, changes: dict, needs: str) 
 def contradictions(of: Head) -> dict[str, Head]:
     replace = msgspec.structs.replace
     first, active = of.segments
+    assert first.sealed
     ref = of.snapshots[0]
     return {
         "no segment": replace(of, segments=()),
@@ -114,11 +129,15 @@ def contradictions(of: Head) -> dict[str, Head]:
         "gap": replace(of, segments=(first, replace(active, first_seq=99))),
         "unsealed middle": replace(of, segments=(replace(first, sealed=None), active)),
         "other base": replace(of, segments=(first, replace(active, base_hash="0" * 64))),
+        "other count": replace(of, segments=(replace(first, sealed=replace(first.sealed, last_seq=4)), active)),
+        "nothing sealed": replace(of, segments=(replace(first, sealed=Sealed(0, 3, first.base_hash)), first, active)),
         "sealed active": replace(of, segments=(first,)),
+        "active and sealed": replace(of, segments=(first, replace(active, sealed=Sealed(1, 7, of.hash)))),
         "beginning": replace(of, pruned=None),
         "pruned elsewhere": replace(of, pruned=Pruned(3, first.base_hash, "")),
         "tip elsewhere": replace(of, head=replace(of.head, file=first.file)),
-        "tip before": replace(of, head=replace(of.head, seq=2)),
+        "tip before": replace(of, snapshots=(), head=replace(of.head, seq=2)),
+        "other hash before any record": replace(of, head=replace(of.head, seq=active.first_seq - 1, length=0)),
         "length without records": replace(of, head=replace(of.head, seq=active.first_seq - 1)),
         "records without length": replace(of, head=replace(of.head, length=0)),
         "snapshot outside": replace(of, snapshots=(replace(ref, file="/etc/passwd"),)),

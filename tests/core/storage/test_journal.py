@@ -83,6 +83,24 @@ def test_the_head_keeps_the_time_of_its_last_record(tmp_path: Path) -> None:
     assert head.read(FS, directory).seq == 1
 
 
+def test_snapshots_are_published_with_a_record_or_not_at_all(tmp_path: Path) -> None:
+    directory = new_store(tmp_path, 2)
+    listed = (head.SnapshotRef("snapshot-0000000001.jsonl", 1, "a" * 64, 1, "b" * 64),)
+    before = head.read(NO_SYNC, directory)
+    at = index_of(calls_of_a_commit(new_store(tmp_path, 2, name="probe")), "write", segment(directory).name)
+    full = FailingFs(at, errno.ENOSPC, when="half")
+    with journal.writing(full, directory, CLOCK) as writer:
+        with pytest.raises(StorageFull):
+            writer.append(payload(3), CLOCK.now(), snapshots=listed)
+        assert writer.head == before
+    assert head.read(NO_SYNC, directory) == before
+    with journal.writing(NO_SYNC, directory, CLOCK) as writer:
+        made = writer.append(payload(3), CLOCK.now(), snapshots=listed)
+        assert (made.seq, made.snapshots) == (3, listed)
+        assert writer.append(payload(4), CLOCK.now()).snapshots == listed
+    assert head.read(NO_SYNC, directory).snapshots == listed
+
+
 def test_a_record_over_the_limit_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = new_store(tmp_path, 2)
     before = contents(directory)
@@ -122,6 +140,24 @@ def test_a_full_disk_in_the_middle_of_a_record_leaves_the_journal_as_it_was(tmp_
     assert caught.value.message == f"cannot append to {path}: No space left on device"
     assert contents(directory) == before
     assert append(directory, 3).seq == 3
+
+
+def test_a_part_of_a_record_that_cannot_be_cut_off_is_still_not_applied(tmp_path: Path) -> None:
+    class Full(LoggingFs):
+        def _run(self, kind, method, args):
+            if kind == "ftruncate":
+                raise OSError(errno.EIO, "x")
+            if kind == "write":
+                method(args[0], bytes(args[1])[:10])
+                raise OSError(errno.ENOSPC, "x")
+            return super()._run(kind, method, args)
+
+    directory = new_store(tmp_path, 2)
+    with pytest.raises(StorageFull):
+        append(directory, 3, fs=Full())
+    assert segment(directory).stat().st_size == head.read(FS, directory).head.length + 10
+    append(directory, 4)
+    assert numbers(directory) == [1, 2, 4]
 
 
 def test_a_write_that_fails_with_every_byte_in_place_is_uncertain(tmp_path: Path) -> None:

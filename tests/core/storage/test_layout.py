@@ -23,6 +23,7 @@ def test_a_number_and_its_file_name_say_the_same(number: int) -> None:
     [
         "journal-1.jsonl",
         "journal-00000000001.jsonl",
+        "journal--000000001.jsonl",
         "journal-0000000001.jsonl.tmp",
         "../journal-0000000001.jsonl",
         "journal-0000000001.jsonl\n",

@@ -219,6 +219,27 @@ def test_a_lock_whose_directory_was_moved_away_is_not_taken(tmp_path: Path) -> N
     assert [kind for kind, _ in fs.calls].count("open") == 2
 
 
+@pytest.mark.parametrize("other", [{"st_dev": 1}, {"st_ino": 1}])
+def test_a_lock_file_that_is_another_one_by_now_is_not_taken(tmp_path: Path, other: dict) -> None:
+    class Elsewhere(LoggingFs):
+        def _run(self, kind, method, args):
+            found = super()._run(kind, method, args)
+            if kind != "lstat":
+                return found
+            places = [getattr(found, name) for name in ("st_mode", "st_ino", "st_dev", "st_nlink", "st_uid", "st_gid")]
+            places[2 if "st_dev" in other else 1] += 1
+            return os.stat_result((*places, 0, 0, 0, 0))
+
+    fs = Elsewhere()
+    with pytest.raises(LockTimeout), lock.held(fs, CLOCK, tmp_path / "lock", wait_s=0.1):
+        pass
+    assert not fs.names, "a descriptor stays open"
+
+
+def test_a_lock_file_that_is_not_there_names_nobody(tmp_path: Path) -> None:
+    assert lock.read_holder(FS, tmp_path / "lock") is None
+
+
 def test_the_lock_file_stays(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with lock.held(FS, CLOCK, path, command="kb" * 99):

@@ -243,9 +243,9 @@ def test_planning_is_a_function_of_what_was_found(tmp_path: Path) -> None:
     def plan(**found) -> recovery.Plan:
         return recovery.plan(tmp_path, Survey(of, **found))
 
-    assert isinstance(plan(size=None).refusal, JournalTruncated)
-    assert isinstance(plan(size=of.head.length - 1).refusal, JournalTruncated)
-    assert isinstance(plan(size=of.head.length + 1, damage=Broken(end, flaw, 1)).refusal, JournalCorrupt)
+    assert isinstance(plan(size=None, reached=end).refusal, JournalTruncated)
+    assert isinstance(plan(size=of.head.length - 1, reached=end).refusal, JournalTruncated)
+    assert isinstance(plan(size=of.head.length + 1, reached=end, damage=Broken(end, flaw, 1)).refusal, JournalCorrupt)
     moved = Position(2, "d" * 64, of.head.file, of.head.length)
     assert isinstance(plan(size=of.head.length + 1, reached=moved).refusal, JournalCorrupt)
     nothing = plan(size=of.head.length, reached=end)

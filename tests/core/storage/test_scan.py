@@ -122,6 +122,16 @@ def test_the_good_part_of_a_short_journal_is_readable(tmp_path: Path) -> None:
         list(journal.scan(FS, directory, of, until=5))
 
 
+def test_nothing_is_read_beyond_the_seq_that_was_asked_for(tmp_path: Path) -> None:
+    directory = three_segments(tmp_path)
+    of = head.read(FS, directory)
+    places_after = [entry.end for entry in journal.scan(FS, directory, of)]
+    for place in places_after:
+        for until in range(1, 10):
+            found = [entry.frame.seq for entry in journal.scan(FS, directory, of, after=place, until=until)]
+            assert found == list(range(place.seq + 1, until + 1))
+
+
 def test_records_of_a_newer_format_stop_the_reading(tmp_path: Path) -> None:
     directory = new_store(tmp_path, 2)
     of = head.read(FS, directory)
@@ -129,7 +139,7 @@ def test_records_of_a_newer_format_stop_the_reading(tmp_path: Path) -> None:
     with segment(directory).open("ab") as file:
         file.write(line)
     newer = msgspec.structs.replace(of.head, seq=3, length=of.head.length + len(line))
-    with pytest.raises(FormatTooNew, match=r"journal-0000000001\.jsonl: the record has format 2"):
+    with pytest.raises(FormatTooNew, match=r"journal-0000000001\.jsonl.*: the record has format 2"):
         list(journal.scan(FS, directory, msgspec.structs.replace(of, head=newer)))
 
 
@@ -170,6 +180,19 @@ def test_a_sealed_segment_that_grew_is_reported(tmp_path: Path) -> None:
         file.write(b"\n")
     with pytest.raises(JournalCorrupt, match=r"journal-0000000005\.jsonl was sealed with \d+ bytes and has \d+"):
         numbers(directory)
+    of = head.read(FS, directory)
+    assert [entry.frame.seq for entry in journal.scan(FS, directory, of, until=7)] == list(range(1, 8))
+
+
+def test_an_end_with_another_number_is_refused(tmp_path: Path) -> None:
+    of = head.read(FS, directory := three_segments(tmp_path))
+    replace = msgspec.structs.replace
+    sealed = of.segments[0].sealed
+    assert sealed
+    wrong_seal = replace(of.segments[0], sealed=replace(sealed, last_seq=3))
+    for wrong in (replace(of, head=replace(of.head, seq=10)), replace(of, segments=(wrong_seal, *of.segments[1:]))):
+        with pytest.raises(JournalCorrupt, match="the head file does not name this end"):
+            list(journal.scan(FS, directory, wrong))
 
 
 def test_a_sealed_segment_that_shrank_is_reported(tmp_path: Path) -> None:
@@ -238,6 +261,15 @@ def test_a_reader_that_stopped_where_history_now_begins_goes_on(tmp_path: Path) 
     compaction.compact(FS, directory, CLOCK, lambda at: [b"1"], prune_before=8)
     of = head.read(FS, directory)
     assert [entry.frame.seq for entry in journal.scan(FS, directory, of, after=place)] == [8, 9]
+
+
+@pytest.mark.parametrize("other", [{"hash": "0" * 64}, {"seq": 6}])
+def test_a_reader_that_stopped_elsewhere_is_told_that_history_was_pruned(tmp_path: Path, other: dict) -> None:
+    directory = three_segments(tmp_path)
+    place = next(entry.end for entry in journal.scan(FS, directory, head.read(FS, directory)) if entry.frame.seq == 7)
+    compaction.compact(FS, directory, CLOCK, lambda at: [b"1"], prune_before=8)
+    with pytest.raises(HistoryPruned):
+        list(journal.scan(FS, directory, head.read(FS, directory), after=msgspec.structs.replace(place, **other)))
 
 
 def test_an_outdated_head_still_gives_its_own_records(tmp_path: Path) -> None:

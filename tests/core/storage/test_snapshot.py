@@ -231,8 +231,9 @@ def test_a_snapshot_that_contradicts_itself_is_found_without_a_head(store) -> No
     path = directory / ref.file
     data = path.read_bytes()
     path.write_bytes(data.replace(b"Login", b"Logon"))
-    with pytest.raises(SnapshotCorrupt, match="line 2"):
+    with pytest.raises(SnapshotCorrupt, match="line 2") as caught:
         snapshot.inspect(FS, directory, ref.file)
+    assert caught.value.hint.endswith(SnapshotCorrupt.default_hint)
     path.write_bytes(b"nothing")
     with pytest.raises(SnapshotCorrupt, match="the header is not a snapshot's"):
         snapshot.inspect(FS, directory, ref.file)
@@ -240,3 +241,20 @@ def test_a_snapshot_that_contradicts_itself_is_found_without_a_head(store) -> No
     with pytest.raises(FormatTooNew):
         snapshot.inspect(FS, directory, ref.file)
     assert isinstance(ref, SnapshotRef)
+
+
+@pytest.mark.parametrize("left", [2, 3])
+def test_a_snapshot_that_is_cut_while_it_is_read_is_refused(store, left: int) -> None:
+    directory, of = store
+    ref = snapshot.write(FS, directory, of, FACTS)
+    lines = (directory / ref.file).read_bytes().splitlines(keepends=True)
+
+    class Cutting(LoggingFs):
+        def _run(self, kind, method, args):
+            result = super()._run(kind, method, args)
+            if [one for one, _ in self.calls].count("fstat") == 2:
+                os.truncate(directory / ref.file, sum(map(len, lines[:left])))
+            return result
+
+    with pytest.raises(SnapshotCorrupt, match="the file ends too early"):
+        snapshot.inspect(Cutting(), directory, ref.file)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kbcore.errors import UnknownBranch
+from kbcore.errors import StorageError, UnknownBranch
 from kbcore.storage import compaction, head, journal, verify
 from tests.core.storage.making import CLOCK, FS, append, contents, fill, new_store, next_line, segment
 from tests.support.faultfs import FailingFs, LoggingFs
@@ -90,6 +90,13 @@ def test_bytes_beyond_the_head_are_a_note(store: Path) -> None:
     )
 
 
+def test_bytes_beyond_an_empty_segment_are_a_note(store: Path) -> None:
+    compaction.compact(FS, store, CLOCK, lambda of: [b"4"])
+    with segment(store).open("ab") as file:
+        file.write(next_line(store))
+    assert found(store) == [("note", "beyond_head", "journal-0000000008.jsonl", -1)]
+
+
 def test_a_head_older_than_the_journal_is_damage(store: Path) -> None:
     (store / "journal-0000000008.jsonl").write_bytes(next_line(store))
     assert ("damage", "head_damaged", "head.json", -1) in found(store)
@@ -138,7 +145,7 @@ def test_a_head_that_names_a_snapshot_of_another_history_is_damage(tmp_path: Pat
 def test_a_record_of_a_newer_kb_beyond_the_head_is_not_called_sound(store: Path) -> None:
     with segment(store).open("ab") as file:
         file.write(b'{"v":2}\n')
-    assert found(store) == [("not_checked", "format_too_new", "journal-0000000006.jsonl", -1)]
+    assert found(store) == [("not_checked", "format_too_new", "journal-0000000006.jsonl", 3)]
 
 
 def test_only_torn_bytes_beyond_the_head_are_a_note(store: Path) -> None:
@@ -179,6 +186,11 @@ def test_the_size_of_a_store_is_known_without_reading_it(store: Path) -> None:
         snapshots=2,
         quarantined=0,
     )
+
+
+def test_a_quarantine_that_cannot_be_listed_is_told(store: Path) -> None:
+    with pytest.raises(StorageError, match=r"cannot list .*quarantine: Input/output error"):
+        verify.stats(FailingFs(0), store, head.read(FS, store))
 
 
 def test_a_store_without_snapshots_is_replayed_from_its_beginning(tmp_path: Path) -> None:
