@@ -12,7 +12,7 @@ import msgspec
 
 from kbcore.answers import Outcome
 from kbcore.extract.facts import FileProblem, Severity
-from kbcore.model import NoteOnFile
+from kbcore.model import NoteOnFile, Statement
 from kbcore.sync.paths import is_named
 from kbcore.view.database import among
 from kbcore.view.tables import SOURCE, source_of
@@ -24,6 +24,7 @@ Located = tuple[str, FileProblem]
 COUNTED: Final = "default_status"
 """The code of notes that JSON counts and does not list: one for every entity of a set that states no status."""
 
+_statements: Final = msgspec.json.Decoder(tuple[Statement, ...])
 _STATES_STATUS: Final = frozenset({"markdown", "manifest"})
 _NO_PLACE: Final = (
     "Where its files have no place for one, set `status` with a changeset, "
@@ -140,13 +141,16 @@ def stale_sources(view: View, paths: Collection[str] | None = None) -> tuple[str
 def unresolved_links(view: View) -> tuple[tuple[str, str, str], ...]:
     """Return the links that wait for an end, as (from, target, source), in order."""
     sql = (
-        "select from_id, to_id, source, from_id in (select id from node) from link where not stands "
-        "order by from_id, to_id, type, source"
+        "select from_id, to_id, source, statements, from_id in (select id from node), to_id in (select id from node) "
+        "from link where not stands order by from_id, to_id, type, source"
     )
-    return tuple(
-        (from_id, to_id, source) if has_from else (to_id, from_id, source)
-        for from_id, to_id, source, has_from in view.rows(sql)
-    )
+    found = []
+    for from_id, to_id, source, statements, has_from, has_to in view.rows(sql):
+        # A bare link may stand the other way round than its document says it.
+        said = {one.said for one in _statements.decode(statements) if one.source == source}
+        is_turned = to_id in said if said - {""} else has_to and not has_from
+        found.append((to_id, from_id, source) if is_turned else (from_id, to_id, source))
+    return tuple(found)
 
 
 def _known_problems(view: View) -> tuple[Located, ...]:

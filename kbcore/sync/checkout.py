@@ -59,7 +59,7 @@ class Checkout(msgspec.Struct, frozen=True):
 
 
 def settled(workspace: Workspace) -> Checkout:
-    """Return what is checked out, once git is not in the middle of changing it.
+    """Return what is checked out, once git is not in the middle of changing it, with the settings that belong to it.
 
     Raises: ``BranchMoved`` when git does not get done.
     """
@@ -76,7 +76,8 @@ def settled(workspace: Workspace) -> Checkout:
     # The index comes before HEAD: what changes in between is then seen by the guard.
     index_mark = _mark(workspace.repo.git_dir / "index")
     head_marks = _head_marks(workspace)
-    return Checkout(workspace, workspace.head(), head_marks, index_mark)
+    # Settings are files of the checkout like any other.
+    return Checkout(workspace.renewed(), workspace.head(), head_marks, index_mark)
 
 
 def moved(old: str, new: str) -> BranchMoved:

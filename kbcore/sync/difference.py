@@ -36,14 +36,15 @@ class Difference(msgspec.Struct, frozen=True):
 
 def reads(readings: Sequence[Reading], gone: Sequence[str], owned: tuple[Sequence[str], Sequence[str]]) -> Needs:
     """Return the keys that the difference reads; ``owned`` are the nodes and links that these files state now."""
-    stated = {entity.id for reading in readings for entity in reading.facts.entities}
+    stated = {entity.id: entity.type for reading in readings for entity in reading.facts.entities}
     targets = {link.target for reading in readings for link in reading.facts.links}
     nodes, links = owned
     return Needs(
         nodes=frozenset({*stated, *targets, *nodes}),
         links=frozenset(links),
-        touching=frozenset({*stated, *nodes}),
+        touching=frozenset(nodes) - stated.keys(),
         sources=frozenset({*(reading.path for reading in readings), *gone}),
+        typed=stated,
     )
 
 

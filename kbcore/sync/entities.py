@@ -15,7 +15,7 @@ from kbcore.record import DropNode, Operation, PutNode
 from kbcore.schema import EntityType, Schema
 from kbcore.state import State
 from kbcore.suggest import did_you_mean
-from kbcore.sync.fields import stated_fields
+from kbcore.sync.fields import stated_by_clients, stated_fields
 from kbcore.values import is_same
 
 DUPLICATE: Final = "duplicate_id"
@@ -149,7 +149,8 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     owners = node.owners if node else {}
     mine = {name for name, owner in owners.items() if owner == path or owner in lost}
     present = wanted.keys() | (known.keys() if path in case.plan.partial else known.keys() - mine)
-    regained = _regained(case, definition, wanted)
+    present -= _outdated_default(case, schema)
+    regained = _regained(case, schema, wanted)
     default = _default(case, definition, present | regained.keys())
     if default is None:
         return False
@@ -232,22 +233,22 @@ def _default(case: _Case, definition: EntityType, present: AbstractSet[str]) -> 
     return default
 
 
-def _by_clients(node: Node, definition: EntityType | None) -> dict[str, Any]:
-    """Return the fields of an entity that clients stated, in order; a default status is nobody's statement."""
-    default = definition.status_default if definition else None
-    return {
-        name: value
-        for name, value in sorted(node.fields.items())
-        if name not in node.owners and not (name == "status" and value == default)
-    }
-
-
-def _regained(case: _Case, definition: EntityType, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what clients had stated of an entity that comes back as the type that it was, and its file does not."""
+def _regained(case: _Case, schema: Schema, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what clients had stated of an entity that comes back, and its file does not state."""
     former = case.former
-    if case.node or not former or former.type != definition.name:
+    if case.node or not former:
         return {}
-    return {name: value for name, value in _by_clients(former, definition).items() if name not in wanted}
+    stated = stated_by_clients(former, schema.entities.get(former.type))
+    return {name: value for name, value in stated.items() if name not in wanted}
+
+
+def _outdated_default(case: _Case, schema: Schema) -> set[str]:
+    """Return the status as one that nobody states, when it is the default of a type that the entity leaves."""
+    node = case.node
+    if node is None or node.type == case.entity.type:
+        return set()
+    by_clients = stated_by_clients(node, schema.entities.get(node.type))
+    return {"status"} - by_clients.keys() - node.owners.keys() - case.entity.fields.keys()
 
 
 def _shown(node: Node | None) -> dict[str, Any]:
@@ -268,7 +269,7 @@ def _drop(
         if node.path in owners and node.path not in plan.partial:
             plan.ops.append(DropNode(id=key, base=node.version))
             plan.types[key] = None
-            kept = _by_clients(node, schema.entities.get(node.type))
+            kept = stated_by_clients(node, schema.entities.get(node.type))
             if kept:
                 message = f"{key} went with {node.path}, and what clients stated of it: {', '.join(kept)}."
                 plan.warnings.append(f"{message} It comes back with the id; until then the history has it.")

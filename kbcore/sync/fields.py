@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kbcore.extract.facts import StatedEntity
-from kbcore.model import CORE_FIELDS
+from kbcore.model import CORE_FIELDS, Node
 from kbcore.schema import Attribute, EntityType, attribute_problem
 from kbcore.values import field_problem, normal_time, value_problem
 
@@ -21,6 +21,19 @@ def stated_fields(entity: StatedEntity, definition: EntityType) -> tuple[dict[st
         else:
             wanted[name] = value
     return wanted, faults
+
+
+def stated_by_clients(node: Node, definition: EntityType | None) -> dict[str, Any]:
+    """Return the fields of an entity that clients stated, in order; a default status is nobody's statement.
+
+    ``definition`` is that of the entity's type, None when there is none any more.
+    """
+    default = definition.status_default if definition else None
+    return {
+        name: value
+        for name, value in sorted(node.fields.items())
+        if name not in node.owners and not (name == "status" and value == default)
+    }
 
 
 def _value(name: str, stated: Any, definition: EntityType) -> tuple[Any, str]:

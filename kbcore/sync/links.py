@@ -20,6 +20,7 @@ from kbcore.values import field_problem, value_problem
 
 UNRESOLVED_PATH: Final = "unresolved_path"
 MISFIT: Final = "endpoint_type"
+_LEFT_OUT: Final = "Until then the link is left out."
 
 
 class Stated(msgspec.Struct, frozen=True):
@@ -110,7 +111,7 @@ def _stated(case: _Case) -> Stated | None:
     target = _target(case)
     fault = check_id(target)
     if fault:
-        case.wrong("bad_id", f"{target!r} cannot be an id: {fault}.", "Name the id of an entity.")
+        case.wrong("bad_id", f"{target!r} cannot be an id: {fault}.", f"Name the id of an entity. {_LEFT_OUT}")
         return None
     fields = _fields(case, target)
     types = (around.type_of(link.subject), around.type_of(target))
@@ -162,7 +163,7 @@ def _typed(
     schema = case.around.schema
     edge = schema.edges.get(name)
     if edge is None:
-        hint = did_you_mean(name, schema.edges) + " A new edge goes into .kb/schema/."
+        hint = did_you_mean(name, schema.edges) + " A new edge goes into .kb/schema/. " + _LEFT_OUT
         case.wrong("unknown_edge", f"There is no edge type {name!r}.", hint)
         return None
     (from_id, from_type), (to_id, to_type) = (case.link.subject, types[0]), (target, types[1])
@@ -171,7 +172,8 @@ def _typed(
     if from_type and to_type and not schema.fits(name, from_type, to_type):
         wants = f"{' or '.join(edge.from_types)} to {' or '.join(edge.to_types)}"
         message = f"`{name}` leads from {wants}, not from {from_type} {from_id} to {to_type} {to_id}."
-        case.wrong(MISFIT, message, "Name another edge, or only the id: KB then takes the edge that fits.")
+        hint = f"Name another edge, or only the id: KB then takes the edge that fits. {_LEFT_OUT}"
+        case.wrong(MISFIT, message, hint)
         return None
     kind = (case.link.kind or "link") if edge.needs_kind else ""
     return Stated((name, kind, from_id, to_id), "", fields)

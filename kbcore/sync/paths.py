@@ -33,12 +33,12 @@ def _inside(path: Path, root: Path) -> str | None:
     as_named = Path(os.path.realpath(path.parent)) / path.name if path.name not in {"", ".."} else real
     for candidate in (as_named, real):
         if candidate.is_relative_to(root):
-            found = shown(candidate.relative_to(root).as_posix())
+            found = path_text(candidate.relative_to(root).as_posix())
             return "" if found == "." else found
     return None
 
 
-def shown(path: str) -> str:
+def path_text(path: str) -> str:
     """Return a path as text: bytes of a name that are no UTF-8 are written out as escapes."""
     return path.encode("utf-8", "backslashreplace").decode()
 

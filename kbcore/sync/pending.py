@@ -5,21 +5,24 @@ A file has changed when its content is not what was taken in, or when another ex
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from kbcore.extract import registry
+from kbcore.extract.facts import FileProblem
+from kbcore.extract.globs import compiled
 from kbcore.extract.settings import EDGE_NAMES
 from kbcore.sync import scan as scanning
 from kbcore.sync.difference import RECONSIDERED
 from kbcore.sync.paths import check_known, is_named
 from kbcore.sync.scan import FileStamp, Found, Known, Scan, Wanted
 from kbcore.view.view import View
-from kbcore.workspace import Workspace
+from kbcore.workspace import CONFIG, KB, Workspace
 
+SETTINGS: Final = f"{KB}/{CONFIG}"
 _OPEN: Final = " or ".join(f"contains(problems::varchar, '\"{code}\"')" for code in sorted(RECONSIDERED))
 _TAKEN_IN: Final = f"select path, hash, extractor, {_OPEN} from source"  # noqa: S608 - the codes are constants
 
@@ -73,6 +76,10 @@ def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_n
     check_known(place.named, place.root, taken_in)
     known = Known({}, {}, now_ns) if place.rebuild else Known(stamps, taken_in, now_ns)
     scan = scanning.scan(place.root, place.wants, known)
+    idle = [] if place.named or not scan.files else _idle_globs(place.wants, scan)
+    if idle:
+        message = f"No file matches {', '.join(idle)}."
+        scan.notes[SETTINGS] = FileProblem(0, "idle_glob", message, "Mend the glob, or take it out.", "note")
     ours = [found for path, found in scan.files.items() if is_named(path, place.named)]
     changed = tuple(one for one in ours if taken_in.get(one.path) != (one.hash, one.wanted.mark))
     waiting = scan.files.keys() if place.rebuild else {path for path, _, _, is_open in rows if is_open}
@@ -80,3 +87,14 @@ def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_n
     missing = (path for path in taken_in if path not in scan.files and is_named(path, place.named))
     gone = tuple(sorted(path for path in missing if not scan.is_blind_to(path)))
     return Pending(view.seq if view else 0, scan, len(ours), changed, again, gone)
+
+
+def _idle_globs(wants: Sequence[Wanted], scan: Scan) -> list[str]:
+    """Return the globs that no file matches, of those that the project itself has set."""
+    idle = []
+    for want in wants:
+        by_itself = {rule.glob for rule in want.extractor.path_rules({EDGE_NAMES: want.settings[EDGE_NAMES]})}
+        for glob, _ in want.globs:
+            if glob not in by_itself and not any(map(compiled(glob).fullmatch, scan.files)):
+                idle.append(glob)
+    return idle

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -145,10 +145,20 @@ class _Attempt:
         former = gone_with_files(view, stated - state.nodes.keys())
         ids = _ids_of_paths(view, self.readings)
         self.last = difference(self.readings, gone, state, schema, stamp, ids_of_path=ids, former=former)
-        unfit = unfit_elsewhere(self.last, state, schema, read)
-        more = [found for path, found in self.pending.scan.files.items() if path in unfit]
+        more = self._as_taken_in(view, unfit_elsewhere(self.last, state, schema, read))
         if more:
             self._compare(view, stamp, (*files, *more))
+
+    def _as_taken_in(self, view: View, paths: Collection[str]) -> list[Found]:
+        """Return those of these files that may be read: named ones, and others as far as they did not change."""
+        known = {one.path: (one.hash, one.extractor) for one in view.sources(sorted(paths))}
+        there = (self.pending.scan.files[path] for path in sorted(paths) if path in self.pending.scan.files)
+        named = self.options.paths
+        return [
+            found
+            for found in there
+            if is_named(found.path, named) or known.get(found.path) == (found.hash, found.wanted.mark)
+        ]
 
     def _reading(self, found: Found) -> Reading:
         whole = self.whole.get(found.path) or read_facts(self.place.root, found)

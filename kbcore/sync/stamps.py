@@ -46,7 +46,7 @@ def read_stamps(fs: Fs, path: Path) -> dict[str, FileStamp]:
     try:
         data = files.read_file(fs, path, _MAX_BYTES)
         kept = _decode(data) if data else _Kept(_FORMAT, {})
-    except (KBError, msgspec.DecodeError):
+    except (KBError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     return kept.stamps if kept.format == _FORMAT else {}
 

@@ -500,3 +500,15 @@ def test_a_changed_lock_wait_counts_for_the_next_write_of_a_store_that_is_open(p
         pytest.raises(LockTimeout, match=r"waited 0\.03 s"),
     ):
         writes[how]()
+
+
+def test_a_commit_is_answered_although_there_is_no_memory_to_publish_the_view(made: Stored) -> None:
+    made.commit([PutNode(id=f"N{number}", base=0, set={"type": "req"}) for number in range(20_000)])
+    made.reopen()
+    view = view_of(made.store)
+    view.rows("set memory_limit = '6MB'")
+    view.rows("set max_temp_directory_size = '1KB'")
+    many = [PutNode(id=f"M{number}", base=0, set={"type": "req", "title": "y"}) for number in range(2500)]
+    assert made.commit(many).applied
+    assert made.store.head().seq == 2
+    assert made.store.read(lambda view: view.rows("select count(*) from node")) == [(22_500,)]

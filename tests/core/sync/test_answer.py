@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from kbcore.extract.facts import FileProblem
-from kbcore.sync.answer import counted_notes, stale_sources
+from kbcore.model import Statement
+from kbcore.sync.answer import counted_notes, stale_sources, unresolved_links
+from tests.support.graph import graph_of, link, node
 from tests.support.project import Project, document, req
 
 REQS = "docs/requirements"
@@ -72,3 +76,12 @@ def test_stale_sources_are_the_files_whose_last_reading_failed(project: Project)
     assert stale_sources(project.view(), ()) == ()
     project.sync({f"{REQS}/2.md": req("REQ-2"), f"{REQS}/1.md": None})
     assert stale_sources(project.view()) == ()
+
+
+def test_an_open_link_leads_from_whoever_says_it_whichever_end_is_missing() -> None:
+    edge = link("REQ-2", "verified_by", "TEST-9", stands=False)
+    for said, told in (("REQ-2", ("REQ-2", "TEST-9")), ("TEST-9", ("TEST-9", "REQ-2")), ("", ("TEST-9", "REQ-2"))):
+        stated = msgspec.structs.replace(edge, statements=(Statement("b.md", said),))
+        assert unresolved_links(graph_of([node("TEST-9", "test")], [stated])) == ((*told, "b.md"),)
+    nobody = msgspec.structs.replace(edge, statements=(Statement("b.md"),))
+    assert unresolved_links(graph_of([], [nobody])) == (("REQ-2", "TEST-9", "b.md"),)

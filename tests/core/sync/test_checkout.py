@@ -181,3 +181,39 @@ def test_a_pre_commit_hook_syncs_while_git_commits(tmp_path: Path) -> None:
     git(project.root, "commit", "--quiet", "-a", "-m", "change", env=environment())
     assert project.node("REQ-1").fields["status"] == "done"
     project.close()
+
+
+MOVED = '{"extractors": {"markdown": {"paths": {"req": ["reqs/*.md"]}}}}'
+
+
+def pull_that_moves_the_documents(beside: Beside) -> None:
+    """Do what a pull does that moves a folder and the setting that names it."""
+    old = beside.root / REQS / "1.md"
+    if old.exists():
+        beside.write({"reqs/1.md": old.read_bytes(), ".kb/config.json": MOVED, f"{REQS}/1.md": None})
+
+
+def test_settings_that_git_brought_while_it_was_waited_for_are_those_that_count(beside: Beside) -> None:
+    (beside.git_dir / "index.lock").touch()
+
+    def git_goes_on() -> None:
+        pull_that_moves_the_documents(beside)
+        (beside.git_dir / "index.lock").unlink(missing_ok=True)
+
+    beside.clock.during = git_goes_on
+    answer = beside.sync()
+    assert (answer.outcome.deleted, answer.outcome.updated) == ((), ("REQ-1",))
+
+
+def test_settings_that_came_with_another_commit_count_when_the_sync_starts_over(beside: Beside) -> None:
+    def git_moves() -> None:
+        pull_that_moves_the_documents(beside)
+        git(beside.root, "commit", "--quiet", "--allow-empty", "-m", "pulled")
+        beside.move_head("main")
+        beside.age("index", 10)
+
+    beside.write({f"{REQS}/2.md": req("REQ-2")})
+    beside.at_commit.happening = git_moves
+    answer = beside.sync()
+    assert answer.outcome.deleted == ()
+    assert beside.node("REQ-1").path == "reqs/1.md"

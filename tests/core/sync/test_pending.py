@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 
 import pytest
@@ -125,3 +126,19 @@ def test_a_named_file_is_read_only_where_a_scan_would_read_it(project: Project) 
         facts = read_named(project.root, wants, f"{REQS}/{name}")
         assert ([one.code for one in facts.problems], facts.entities) == (["unreadable"], ()), name
     assert not read_named(project.root, wants, "elsewhere.md").problems
+
+
+def set_paths(project: Project, *globs: str) -> None:
+    settings = {"extractors": {"markdown": {"paths": {"req": list(globs)}}}}
+    project.write({".kb/config.json": json.dumps(settings)})
+
+
+def test_a_glob_of_the_project_that_no_file_matches_is_noted_when_others_match(project: Project) -> None:
+    files = {f"{REQS}/1.md": req("REQ-1")}
+    assert [one.code for one in project.sync(files).notes] == []
+    set_paths(project, f"{REQS}/**/*.md", "specs/*.md", f"{REQS}/*.md")
+    (note,) = project.sync().notes
+    assert (note.code, note.path, note.message) == ("idle_glob", ".kb/config.json", "No file matches specs/*.md.")
+    assert project.sync(paths=(REQS,)).notes == ()
+    set_paths(project, "specs/*.md")
+    assert project.sync().notes == (), "when nothing matches, that is what is said"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kbcore.upkeep.compacting import compact
 from tests.support.project import Project, document, req
 
 REQS = "docs/requirements"
@@ -30,19 +31,44 @@ def test_a_status_that_a_client_gave_comes_back_and_a_default_one_is_not_worth_a
     assert (project.node("REQ-1").fields["status"], project.node("REQ-2").fields["status"]) == ("open", "draft")
 
 
-def test_what_clients_stated_stays_away_when_the_id_comes_back_as_another_type_or_was_deleted(
-    project: Project,
-) -> None:
+def test_what_clients_stated_comes_back_whatever_the_type_and_not_when_somebody_deleted_it(project: Project) -> None:
     project.sync({f"{REQS}/1.md": req("REQ-1")})
     project.apply(entities=[{"id": "REQ-1", "owner": "bob"}])
     project.sync({f"{REQS}/1.md": None})
     project.sync({"docs/adr/1.md": req("REQ-1")})
-    assert "owner" not in project.node("REQ-1").fields
+    assert project.node("REQ-1").fields["owner"] == "bob"
+    project.sync({"docs/adr/1.md": None, f"{REQS}/1.md": req("REQ-1")})
+    assert project.node("REQ-1").fields["owner"] == "bob"
     own = {"id": "REQ-2", "type": "req", "title": "T", "status": "open", "owner": "bob"}
     project.apply(entities=[own])
     project.delete(entities=[{"id": "REQ-2"}])
     project.sync({f"{REQS}/2.md": req("REQ-2")})
     assert "owner" not in project.node("REQ-2").fields
+
+
+def test_a_default_status_goes_with_the_type_that_it_was_the_default_of(project: Project) -> None:
+    bare = {"title": "T"}
+    project.sync({f"{REQS}/1.md": document("X-1", type="adr", **bare)})
+    assert project.node("X-1").fields["status"] == "proposed"
+    answer = project.sync({f"{REQS}/1.md": document("X-1", type="req", **bare)})
+    assert project.node("X-1").fields["status"] == "draft"
+    assert [one.code for one in answer.notes] == ["default_status"]
+    assert project.sync({f"{REQS}/1.md": None}).outcome.warnings == ()
+    assert project.sync({f"{REQS}/1.md": document("X-1", type="req", **bare)}).outcome.warnings == ()
+    project.apply(entities=[{"id": "X-1", "status": "open"}])
+    project.sync({f"{REQS}/1.md": document("X-1", type="adr", **bare)})
+    assert project.node("X-1").fields["status"] == "open"
+
+
+def test_a_sync_of_named_paths_takes_in_no_edit_of_another_file(project: Project) -> None:
+    link = req("REQ-1", links="[{type: verified_by, target: X-1}]")
+    project.sync({f"{REQS}/1.md": link, "docs/tests/x.md": req("X-1")})
+    project.write({f"{REQS}/1.md": link.replace("Title of", "New title of")})
+    project.sync({"docs/tests/x.md": req("X-1", type="adr")}, paths=("docs/tests/x.md",))
+    assert project.node("REQ-1").fields["title"] == "Title of REQ-1"
+    answer = project.sync()
+    assert [one.code for _, one in answer.problems] == ["endpoint_type"]
+    assert project.edges("REQ-1") == set()
 
 
 def test_a_typed_link_that_waits_for_an_id_is_refused_when_the_id_comes_as_a_type_that_does_not_fit(
@@ -65,3 +91,15 @@ def test_an_end_that_turns_into_another_type_has_the_file_that_states_the_edge_r
     assert [one.code for _, one in answer.problems] == ["endpoint_type"]
     assert project.edges("REQ-1") == set()
     assert project.sync(rebuild=True).outcome.applied is False
+
+
+def test_pruning_says_what_clients_had_stated_of_entities_that_are_gone(project: Project) -> None:
+    project.sync({f"{REQS}/1.md": req("REQ-1"), f"{REQS}/2.md": req("REQ-2")})
+    project.apply(entities=[{"id": "REQ-1", "owner": "bob"}])
+    project.sync({f"{REQS}/1.md": None, f"{REQS}/2.md": None})
+    compact(project.workspace(), "main")
+    project.apply(entities=[{"id": "X", "type": "req", "title": "T", "status": "open"}])
+    answer = compact(project.workspace(), "main", prune_before=4)
+    assert [one for one in answer.warnings if "REQ-1, gone with their files" in one and "REQ-2" not in one]
+    project.sync({f"{REQS}/1.md": req("REQ-1")})
+    assert "owner" not in project.node("REQ-1").fields
