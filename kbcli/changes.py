@@ -67,7 +67,7 @@ def _name(change: Json) -> str:
 
 def _field_lines(change: Json) -> Iterator[str]:
     before, after, fields = change.get("before"), change.get("after"), change.get("fields")
-    if fields is not None:
+    if fields is not None and before and after:
         for name, sides in fields.items():
             old, new = (sides[key] for key in (("from", "to") if "from" in sides else ("before", "after")))
             stated = sides.get("stated_by")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kbcli.render import Output
 from kbcore import __version__
-from kbcore.errors import KBError, Problem
+from kbcore.errors import KBError, Problem, Rejected
 from kbcore.visible import visible, visible_lines
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def tell(output: Output, error: KBError) -> int:
     output.error(visible_lines(error.message))
     remedy = _remedy(error)
     for problem in error.details:
-        line = _detail(problem, error.message, remedy)
+        line = _detail(problem, error.message, remedy, is_request=isinstance(error, Rejected))
         if line:
             output.error_detail(visible(line))
     if remedy:
@@ -82,12 +82,17 @@ def _remedy(error: KBError) -> str:
     return (error.details[0].hint if len(error.details) == 1 and is_general else "") or error.hint
 
 
-def _detail(problem: Problem, message: str, remedy: str) -> str:
-    """Return one problem as a line, the place first, as compilers write it; of what was told only what is missing."""
-    place = problem.source or problem.path
+def _detail(problem: Problem, message: str, remedy: str, *, is_request: bool) -> str:
+    """Return one problem as a line, the place first, as compilers write it; of what was told only what is missing.
+
+    With ``is_request`` the path leads into what was asked for, and the file, if there is one, is another one.
+    """
+    is_inside = is_request and problem.path.startswith("$.")
+    place = f"{problem.source}: {problem.path}" if problem.source and is_inside else problem.source or problem.path
     hint = f" ({problem.hint})" if problem.hint not in {"", remedy} else ""
     if problem.message.rstrip(".") not in message:
         return f"  {place}: {problem.message}{hint}"
+    place = problem.path if is_inside else place
     return f"  at {place}{hint}" if hint or (place not in message and place != "$") else ""
 
 

@@ -5,13 +5,17 @@ Every line says no more than was done: a file that could not be read is not amon
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from kbcli.wording import changes_of, counted, problem_line
 from kbcore.visible import visible
 
 if TYPE_CHECKING:
     from kbcore.sync.answer import CountedNote, SyncAnswer
+
+
+_GLOBS: Final = 12
 
 
 def sync_line(answer: SyncAnswer) -> str:
@@ -48,3 +52,11 @@ def elsewhere_line(problems: int, unresolved: int) -> str:
         *([counted(unresolved, "unresolved link")] if unresolved else []),
     ]
     return f"Elsewhere: {' and '.join(found)}; `kb sync` without paths lists them." if found else ""
+
+
+def globs_line(globs: Sequence[str]) -> str:
+    """Return the globs of the files that the extractors read, as far as one line holds them."""
+    if not globs:
+        return "nowhere, as .kb/config.json says"
+    more = f" and {len(globs) - _GLOBS} more, as .kb/config.json says" if len(globs) > _GLOBS else ""
+    return ", ".join(globs[:_GLOBS]) + more

@@ -27,6 +27,7 @@ from kbcore.extract.tree import duplicate_key
 from kbcore.extract.yamltext import refusal
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_MAX_DIGITS: Final = 40
 _WORDS: Final[dict[str, Any]] = {"": None, "~": None, "null": None, "true": True, "false": False}
 _LISTS: Final = frozenset({"entities", "edges"})
 _TYPED: Final = frozenset(
@@ -147,4 +148,6 @@ def _typed(value: Any) -> Any:
     number = _NUMBER.fullmatch(value)
     if number is None:
         return str(value)
-    return float(value) if number[1] or number[2] else int(value)
+    if number[1] or number[2]:
+        return float(value)
+    return int(value) if len(value) <= _MAX_DIGITS else 10**_MAX_DIGITS  # what is too large is refused as such

@@ -67,7 +67,7 @@ def read(facts: Iterable[bytes]) -> Folded:
     for number, line in enumerate(facts, start=1):
         try:
             fact = _decode(line)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise FormatTooNew(f"Fact {number} of a snapshot is none that this KB knows: {error}.") from error
         if fact.node:
             nodes.append(fact.node)

@@ -19,7 +19,7 @@ from kbcore.errors import InvalidChangeset, LimitExceeded, Problem
 from kbcore.ids import check_id, link_id
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS
 from kbcore.reader import Reader, kind_of
-from kbcore.values import field_problem
+from kbcore.values import ValueFault, field_problem, meaning_problem
 
 EDGE_FIELDS: Final = ("confidence", "created_at", "created_by", "source")
 _ENTITY_KEYS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS)
@@ -159,7 +159,7 @@ def parse_deletion(request: Any, *, needs_version: bool = False) -> Changeset:
         cascade=reader.flag("$", whole, "cascade"),
         unread=_unread(whole, _DELETION_KEYS, entities, edges),
     )
-    if changeset.unread or not isinstance(whole.get("cascade", False), bool):
+    if changeset.unread or whole.keys() - {*_DELETION_KEYS} or not isinstance(whole.get("cascade", False), bool):
         # What still points at an entity may be meant to go too: to say that it does is for the next time.
         changeset = msgspec.structs.replace(changeset, cascade=True)
     return _finish(reader, whole, changeset, "delete")
@@ -196,8 +196,12 @@ def _entity(reader: Reader, path: str, item: Mapping[str, Any]) -> EntityWrite:
     before = len(reader.problems)
     reader.keys(path, item, _ENTITY_KEYS)
     key = _id(reader, path, item, "id")
-    values, objects, removed = reader.fields(path, item, tuple(CORE_FIELDS), field_problem)
+    values, objects, removed = reader.fields(path, item, tuple(CORE_FIELDS), _entity_field_problem)
     return EntityWrite(path, key, values, objects, removed, is_whole=len(reader.problems) == before)
+
+
+def _entity_field_problem(name: str, value: Any) -> ValueFault | None:
+    return field_problem(name, value) or meaning_problem(name, value)
 
 
 def _edge(reader: Reader, path: str, item: Mapping[str, Any]) -> EdgeWrite:
@@ -264,15 +268,12 @@ def _once(reader: Reader, items: Iterable[Item]) -> tuple[Item, ...]:
 
 
 def _unread(whole: Mapping[str, Any], allowed: tuple[str, ...], *items: Iterable[AnyItem]) -> tuple[str, ...]:
-    """Return the lists of which not every item is known by its id; a misspelt member may be any list."""
-    if not whole.keys() <= set(allowed):
+    """Return the lists of which not every item is known by its id; a misspelt member that is a list may be any."""
+    if any(isinstance(whole[name], list | dict) for name in whole.keys() - set(allowed)):
         return _LISTS
     known = {name: sum(bool(item.id) for item in part) for name, part in zip(_LISTS, items, strict=True)}
-    return tuple(name for name in _LISTS if not _has_length(whole.get(name), known[name]))
-
-
-def _has_length(value: Any, length: int) -> bool:
-    return length == 0 if value is None else isinstance(value, list) and len(value) == length
+    lists = {name: [] if whole.get(name) is None else whole[name] for name in _LISTS}
+    return tuple(name for name, found in lists.items() if not isinstance(found, list) or len(found) != known[name])
 
 
 def _check_count(number: int, most: int, where: str) -> None:
@@ -282,10 +283,10 @@ def _check_count(number: int, most: int, where: str) -> None:
 
 def _finish(reader: Reader, whole: Mapping[str, Any], changeset: Changeset, asked: str) -> Changeset:
     changeset_id = reader.text("$", whole, "changeset_id")
-    fault = check_id(changeset_id) if changeset_id else None
+    fault = check_id(changeset_id) if changeset_id else "is empty" if whole.get("changeset_id") == "" else None
     if fault or len(changeset_id) > limits.MAX_CHANGESET_ID_CHARS:
         message = f"`changeset_id` {fault or 'is too long'}."
-        hint = f"Use at most {limits.MAX_CHANGESET_ID_CHARS} characters, such as a UUID."
+        hint = f"Use 1 to {limits.MAX_CHANGESET_ID_CHARS} characters, such as a UUID, or leave it out."
         reader.wrong("$.changeset_id", "bad_id", message, hint)
     framed = msgspec.structs.replace(
         changeset,

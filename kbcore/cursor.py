@@ -32,7 +32,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 _decoder = msgspec.json.Decoder(Cursor)
 
 
-def digest_of(request: Any) -> str:
+def request_mark(request: Any) -> str:
     """Return what stands for a request in its cursors: the same for equal requests, and for no other."""
     return hashlib.sha256(msgspec.json.encode(request, order="deterministic")).hexdigest()[:_DIGEST_HEX]
 

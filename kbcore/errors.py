@@ -255,7 +255,7 @@ class InvalidConfig(Misuse, code="invalid_config", exit_status=63):
 class NotFound(Misuse, code="not_found", exit_status=64):
     """The named entity, edge, record or rule does not exist."""
 
-    default_hint = "Look for it by a word of its title, or list what there is."
+    default_hint = "Look for it by a word of its title, or list what there is with `kb query`."
 
 
 class InvalidQuery(Misuse, code="invalid_query", exit_status=2):

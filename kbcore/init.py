@@ -136,8 +136,9 @@ def _write_config(layout: _Layout, workspace: Workspace, default_branch: str | N
     elif text == default_config_text(stated):
         layout.file(path, default_config_text(default_branch))
     else:
+        says = "sets no `defaultBranch`" if stated is None else f"says `defaultBranch`: {json.dumps(stated)}"
         raise InvalidQuery(
-            f"{KB}/{CONFIG} is your own and says `defaultBranch`: {json.dumps(stated)}.",
+            f"{KB}/{CONFIG} is your own and {says}.",
             hint=f"Set `defaultBranch` to {json.dumps(default_branch)} there, then run `kb init` again.",
         )
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from kbcore.changeset import Changeset
-from kbcore.errors import DerivedFact, Problem
+from kbcore.errors import DerivedFact, Problem, Rejected
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.sync.pending import wanted
 from kbcore.sync.scan import read_named
 from kbcore.workspace import Workspace
 
+DERIVED: Final = DerivedFact.code
+"""The code of a problem with a fact that a file states."""
 
-def with_lines(workspace: Workspace, changeset: Changeset, refused: DerivedFact, *, branch: str) -> DerivedFact:
-    """Return a refusal whose problems name file and line, as far as the branch's files can be read now.
+
+def with_lines(workspace: Workspace, changeset: Changeset, refused: Rejected, *, branch: str) -> Rejected:
+    """Return a refusal whose problems with facts of files name file and line, as far as these can be read now.
 
     A branch that is not checked out has no files here: its refusals name the file alone.
     """
@@ -25,11 +30,12 @@ def with_lines(workspace: Workspace, changeset: Changeset, refused: DerivedFact,
     facts: dict[str, Facts] = {}
     details = []
     for problem in refused.details:
-        if problem.source and problem.source not in facts:
+        is_derived = problem.code == DERIVED
+        if is_derived and problem.source not in facts:
             facts[problem.source] = read_named(workspace.repo.worktree, wanted(workspace), problem.source)
-        details.append(_located(problem, facts.get(problem.source, Facts()), ids))
+        details.append(_located(problem, facts[problem.source], ids) if is_derived else problem)
     message = refused.message.replace(refused.details[0].message, details[0].message) if details else refused.message
-    return DerivedFact(message, hint=refused.hint, details=details, data=refused.data)
+    return type(refused)(message, hint=refused.hint, details=details, data=refused.data)
 
 
 def _located(problem: Problem, facts: Facts, ids: dict[str, str]) -> Problem:

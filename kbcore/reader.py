@@ -122,12 +122,13 @@ class Reader:
 
 def kind_of(value: Any) -> str:
     """Return the JSON name of a value's kind; of a number that is no whole one, what it is instead."""
-    if isinstance(value, float) and not value.is_integer():
-        return "a fraction" if math.isfinite(value) else "NaN or infinity"
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "NaN or infinity"
+        return "a number with a point or an exponent" if value.is_integer() else "a fraction"
     names = {
         bool: "true or false",
         int: "a number",
-        float: "a number",
         str: "text",
         list: "a list",
         dict: "an object",

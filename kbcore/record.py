@@ -129,7 +129,7 @@ def decode(raw: bytes, *, seq: int) -> Record:
         record = _decoder.decode(raw)
     except msgspec.ValidationError as error:
         raise FormatTooNew(f"Record {seq} holds something that this KB does not know: {error}.") from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise JournalCorrupt(f"Record {seq} is not JSON: {error}.") from error
     if record.schema > VOCABULARY:
         raise FormatTooNew(f"Record {seq} uses vocabulary {record.schema}; this KB knows up to {VOCABULARY}.")

@@ -1,4 +1,4 @@
-"""The schema as text: as YAML in the format of ``.kb/schema``, as JSON, and as tables for the documentation.
+"""The schema as text: as YAML in the format of ``.kb/schema``, and as JSON.
 
 The order is always the same: KB's own types as KB lists them, then the project's by name.
 """
@@ -96,30 +96,6 @@ def edge_json(edge: EdgeType) -> dict[str, Any]:
     }
 
 
-def type_table_markdown(schema: Schema) -> str:
-    """Return the entity types as a Markdown table."""
-    rows = [
-        (
-            f"`{entity.name}`",
-            _cell(entity.description),
-            f"`{_cell(entity.status_default)}`",
-            ", ".join(_attribute_words(name, one) for name, one in entity.attributes.items()),
-        )
-        for entity in _ordered(schema.entities, CORE.entities)
-    ]
-    return _table(("type", "meaning", "default status", "attributes"), rows)
-
-
-def edge_table_markdown(schema: Schema) -> str:
-    """Return the edge types as a Markdown table."""
-    rows = []
-    for edge in _ordered(schema.edges, CORE.edges):
-        notes = ["must not form a cycle"] * edge.acyclic + ["needs `kind`"] * edge.needs_kind
-        ends = (", ".join(ends) for ends in (edge.from_types, edge.to_types))
-        rows.append((f"`{edge.name}`", *ends, _cell(edge.description), "; ".join(notes)))
-    return _table(("edge", "from", "to", "meaning", "notes"), rows)
-
-
 def _ordered(found: Mapping[str, _T], core: Iterable[str]) -> list[_T]:
     first = [name for name in core if name in found]
     return [found[name] for name in [*first, *sorted(found.keys() - set(first))]]
@@ -162,19 +138,3 @@ def _scalar(value: str | bool, breaking: str = "") -> str:
         return value
     quoted = json.dumps(value, ensure_ascii=False)
     return "".join(one if one.isprintable() else f"\\U{ord(one):08X}" for one in quoted)
-
-
-def _attribute_words(name: str, attribute: Attribute) -> str:
-    words: list[str] = [attribute.type] if attribute.type != "any" else []
-    words += ["one of " + ", ".join(attribute.values)] if attribute.values else []
-    words += ["required"] if attribute.required else []
-    return f"`{_cell(name)}`" + (f" ({_cell('; '.join(words))})" if words else "")
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())

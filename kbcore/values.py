@@ -12,6 +12,10 @@ from kbcore import limits
 from kbcore.model import CORE_FIELDS
 
 _TIME: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)?)?")
+_URL: Final = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*)://|mailto:)\S+", re.IGNORECASE)
+_SCRIPTS: Final = frozenset({"javascript", "vbscript", "data"})
+"""Schemes whose URLs run or hold what whoever opens them did not ask for."""
+_ROOTED: Final = re.compile(r"[/\\]|[A-Za-z]:[/\\]")
 _LARGEST_EXACT: Final = 2**63 - 1
 _FIRST_YEAR: Final = 1000
 """Earlier years are not written with four digits everywhere."""
@@ -96,6 +100,34 @@ def _list_problem(value: Any) -> ValueFault | None:
     if len(value) > limits.MAX_TAGS:
         return ValueFault("too_long", f"has {len(value)} entries; the limit is {limits.MAX_TAGS}")
     return value_problem(value)
+
+
+def meaning_problem(name: str, value: Any) -> ValueFault | None:
+    """Return why a core field of an entity cannot mean what it says, its value being well formed, or None.
+
+    A client is told so; of a file, what can be kept is kept.
+    """
+    if name == "tags":
+        if not all(tag.strip() for tag in value):
+            return ValueFault("empty", "holds an empty tag", "Leave it out.")
+        twice = (
+            next((tag for at, tag in enumerate(value) if tag in value[:at]), "") if len({*value}) < len(value) else ""
+        )
+        return ValueFault("duplicate", f"holds {twice[:40]!r} twice", "Keep one.") if twice else None
+    if name == "links":
+        wrong = next((url for url in value if not is_url(url)), None)
+        hint = "For example https://example.org/a. An entity is linked by an edge, a document by `text_ref`."
+        return None if wrong is None else ValueFault("bad_url", f"holds what is no URL: {wrong[:80]!r}", hint)
+    if name == "text_ref" and (_ROOTED.match(value) or ".." in re.split(r"[/\\]", value.partition("#")[0])):
+        hint = "Name a file from the top of the repository, such as docs/login.md#errors."
+        return ValueFault("bad_path", f"leads out of the repository: {value[:80]!r}", hint)
+    return None
+
+
+def is_url(text: str) -> bool:
+    """Tell whether a text is a URL that may be followed: one with ``//``, or of mail; never a script."""
+    found = _URL.fullmatch(text)
+    return found is not None and (found[1] or "").lower() not in _SCRIPTS
 
 
 def is_same(old: Any, new: Any) -> bool:

@@ -1,27 +1,32 @@
 """Carries out ``kb_history``: the log, one record, what differs between two seqs, and undoing a record.
 
-History never changes, so a page goes on where the one before ended, whatever is written meanwhile.
+History never changes, so a page goes on where the one before ended, whatever is written meanwhile. No more is read than
+a page shows; the first page counts all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from kbcore import cursor as cursors
 from kbcore.errors import Problem
 from kbmcp.calls import Call
 from kbmcp.explaining import refused_arguments
-from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, leading, length_of
+from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, length_of
 from kbmcp.wire import HistoryArguments, limit_problems
 from kbmcp.writing import answer_of
 
 if TYPE_CHECKING:
     from kbcore.view.view import View
 
-Place = Callable[[list[Any]], Payload]
+Rows = Iterable[tuple[int, str, Any]]
+"""The rows from where a page begins: the place after each, the key that it stands under, and itself."""
 
 _NOTE_CHARS: Final = 700
+_READ_AT_ONCE: Final = 64
+"""Rows: most pages hold fewer, and a list of so many keys is still found by its index."""
 
 
 def history(call: Call, asked: HistoryArguments, problems: Sequence[Problem]) -> Payload:
@@ -78,31 +83,46 @@ def _reading(call: Call, seqs: Sequence[int | None], use: Callable[[View], Paylo
 
 
 class _Page:
-    """Where a page of rows begins, and what of it fits."""
+    """Where a page of rows begins, and what of it fits.
+
+    Its cursor holds how many rows were shown before, and the place to go on: how much was looked at for them.
+    """
 
     def __init__(self, call: Call, asked: HistoryArguments, head: int) -> None:
-        self._digest = cursors.digest_of((call.branch, asked.action, asked.id, asked.seq, asked.to))
-        found = cursors.decode(asked.cursor, self._digest) if asked.cursor else None
-        self.start = int(found.last) if found else 0
-        self.head = found.seq if found else head
+        self._digest = cursors.request_mark((call.branch, asked.action, asked.id, asked.seq, asked.to))
+        self._limit = asked.limit
+        self._found = cursors.decode(asked.cursor, self._digest) if asked.cursor else None
+        shown, _, place = self._found.last.partition(".") if self._found else ("0", "", "0")
+        self.start = int(shown)
+        self.place = int(place or shown)
+        self.head = self._found.seq if self._found else head
         """The head that the first page spoke of; what came later is on no page."""
 
-    def answer(self, shown: Payload, rows: Sequence[Any], total: int, place: Place) -> Payload:
-        """Return the whole answer: what is shown on every page, the rows that fit, and how to go on.
+    def total(self, count: Callable[[], int]) -> int:
+        """Return how many rows all pages have together, counted for the first of them."""
+        return self._found.total if self._found else count()
 
-        ``rows`` are those from where the page begins, and ``place`` says under which keys they stand.
-        """
+    def answer(self, shown: Payload, keys: Sequence[str], rows: Rows, total: int) -> Payload:
+        """Return the whole answer: what every page shows, the rows that fit, under their keys, and how to go on."""
         room = PAGE_CHARS - length_of(shown) - _NOTE_CHARS
-        kept, notes = list(rows[: leading(rows, room)]), []
-        if rows and not kept:
-            kept = [cut_deep(rows[0], room)]
-            notes.append("Long values are cut: {kb_query} with `ids`, `fields` and `at` gives them whole.")
-        following, cursor = self.start + len(kept), None
+        lists: dict[str, list[Any]] = {key: [] for key in keys}
+        notes, taken, following, place = list[str](), 2, self.start, self.place
+        for after, key, row in islice(rows, self._limit):
+            taken += length_of(row) + 1
+            is_first = following == self.start
+            if taken > room and not is_first:
+                break
+            lists[key].append(row if taken <= room else cut_deep(row, room))
+            following, place = following + 1, after
+            if taken > room:
+                notes.append("Long values are cut: {kb_query} with `ids`, `fields` and `at` gives them whole.")
+                break
+        cursor = None
         if following < total:
-            cursor = cursors.encode(cursors.Cursor(self._digest, self.head, total, str(following)))
+            cursor = cursors.encode(cursors.Cursor(self._digest, self.head, total, f"{following}.{place}"))
             notes.append(f"{total - following} of {total} follow: repeat the call with this next_cursor as `cursor`.")
         note = {"note": " ".join(notes)} if notes else {}
-        return {**shown, "total": total, **place(kept), "next_cursor": cursor, **note}
+        return {**shown, "total": total, **lists, "next_cursor": cursor, **note}
 
 
 def _log(call: Call, asked: HistoryArguments, view: View) -> Payload:
@@ -116,37 +136,32 @@ def _log(call: Call, asked: HistoryArguments, view: View) -> Payload:
         seqs = sorted((seq for seq in seqs_of(view, asked.id) if first <= seq <= page.head), reverse=True)
     before_seq = seqs[page.start] + 1 if page.start < len(seqs) else 1
     records = log(view, id=asked.id, limit=asked.limit, before_seq=before_seq)
+    rows = ((after, "records", record) for after, record in enumerate(records, page.start + 1))
     shown: Payload = {"branch": call.branch, "seq": page.head} | ({"pruned_before": first} if is_pruned(view) else {})
-    return page.answer(shown, records, len(seqs), lambda kept: {"records": kept})
+    return page.answer(shown, ["records"], rows, len(seqs))
 
 
 def _show(call: Call, asked: HistoryArguments, view: View) -> Payload:
-    from kbcore.history.log import record_json
+    from kbcore.history.log import count_operations, operations_from, record_facts
 
-    page = _Page(call, asked, view.seq)
-    shown: Payload = {"branch": call.branch, **record_json(call.store, view, asked.seq or 0)}
-    operations = shown.pop("operations")
+    page, seq = _Page(call, asked, view.seq), asked.seq or 0
+    shown: Payload = {"branch": call.branch, **record_facts(call.store, view, seq)}
     shown = cut_deep(shown, PAGE_CHARS // 2)
-    rows = operations[page.start : page.start + asked.limit]
-    return page.answer(shown, rows, len(operations), lambda kept: {"operations": kept})
+    found = operations_from(view, seq, page.place, at_once=min(asked.limit, _READ_AT_ONCE))
+    rows = ((after, "operations", operation) for after, operation in found)
+    return page.answer(shown, ["operations"], rows, page.total(lambda: count_operations(view, seq)))
 
 
 def _diff(call: Call, asked: HistoryArguments, view: View) -> Payload:
-    from kbcore.history.compare import diff
+    from kbcore.history.compare import count_differences, differences_from
     from kbcore.history.moment import seq_at
 
     page = _Page(call, asked, view.seq)
     low = seq_at(view, str(asked.seq))
     high = page.head if asked.to is None else seq_at(view, str(asked.to))
-    found = diff(view, low, high)
-    rows = [*found["entities"], *found["edges"]]
+    rows = differences_from(view, low, high, page.place, at_once=_READ_AT_ONCE)
     shown: Payload = {"branch": call.branch, "seq": page.head, "from": low, "to": high}
-
-    def place(kept: list[Any]) -> Payload:
-        entities = [one for one in kept if "id" in one]
-        return {"entities": entities, "edges": kept[len(entities) :]}
-
-    return page.answer(shown, rows[page.start : page.start + asked.limit], len(rows), place)
+    return page.answer(shown, ["entities", "edges"], rows, page.total(lambda: count_differences(view, low, high)))
 
 
 def _revert(call: Call, asked: HistoryArguments) -> Payload:

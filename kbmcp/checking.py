@@ -32,7 +32,7 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
     """Return a page of what breaks the rules.
 
     Raises: ``InvalidQuery`` for arguments that are wrong, with those that are known already, or a cursor that does not
-    fit; ``NotFound`` for an unknown rule; ``InvalidConfig``.
+    fit; ``NotFound`` for unknown rules or ids; ``InvalidConfig``.
     """
     found = [*problems, *limit_problems(asked.limit)]
     if found:
@@ -43,8 +43,8 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
 def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
     from kbcore.checks import run_checks
 
-    report = run_checks(call.workspace, view, only=asked.rules, ids=frozenset(asked.ids) or None)
-    digest = cursors.digest_of((call.branch, asked.rules, asked.ids))
+    report = run_checks(call.workspace, view, only=asked.rules, ids=asked.ids)
+    digest = cursors.request_mark((call.branch, asked.rules, asked.ids))
     keyed = [(_key(report, one), one) for one in report.violations]
     keyed.sort(key=lambda pair: pair[0])
     left = keyed
@@ -78,12 +78,14 @@ def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
 def _shown(call: Call, one: Violation) -> Payload:
     """Return a violation as JSON, its remedy in the words of the tools."""
     found: Payload = msgspec.to_builtins(one)
-    return found | {"hint": in_tool_words(one.hint, is_dotted=call.is_dotted)}
+    return found | {"hint": in_tool_words(one.hint, is_dotted=call.is_dotted, is_read_only=call.is_read_only)}
 
 
 _decoder = msgspec.json.Decoder(Key)
 
 
 def _key(report: Report, one: Violation) -> Key:
+    from kbcore.rules.rule import in_order
+
     order = [run.id for run in report.rules]
-    return (one.severity, order.index(one.rule), one.id, one.message, one.source)
+    return (one.severity, order.index(one.rule), one.id, in_order(one.message), one.source)

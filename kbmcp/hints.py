@@ -26,6 +26,8 @@ _TOOL_OF: Final = {
     "delete": "{kb_delete}",
 }
 """What stands for a command. A command that is not here has no tool: the user is asked to run it."""
+_WRITING: Final = frozenset({"apply", "delete", "revert"})
+"""Commands whose tools a server that only reads does not offer."""
 
 _NEXT: Final = {
     "invalid_changeset": "Mend every problem, then call {kb_TOOL} again with the whole request.",
@@ -55,31 +57,34 @@ _REMOVE_EDGE: Final = (
 _QUOTED: Final = r"(?<!\w)(?P<quoted>'[^']*'|\"[^\"]*\")(?!\w)"
 _COMMAND: Final = r"(?P<run>\b(?:[Rr]un|[Ss]ee) |(?<=: ))?`kb (?P<command>[a-z]+)(?P<rest>[^`]*)`"
 _PLACE: Final = r"\{kb_(?P<tool>[a-z]+)\}"
-_FORCE: Final = r"[,;]?(?: or)?(?: use)? --force\b(?P<force>[^.;]*)"
-_AT: Final = r"(?P<at>--at)(?= )"
-_SYNC: Final = r"(?P<sync>\band) sync\b"
+_FORCE: Final = r"(?:[,;]?(?: or)? use --force|[,;](?: or)? --force(?= (?:leaves|takes) ))\b(?P<force>[^.;]*)"
+_AT: Final = r"(?<=readable with )(?P<at>--at)(?= )"
+_SYNC: Final = r"(?P<sync>\band) sync(?=(?: first|; fields that it does not state are free)?\.$)"
+"""Only where it ends a remedy: the name of a file, which stands there without quotation marks, may hold such words."""
 _BRANCH: Final = r"(?P<branch>name one with --branch)\b"
 _WORDS: Final = re.compile(f"{_REMOVE_EDGE}|{_QUOTED}|{_COMMAND}|{_PLACE}|{_FORCE}|{_AT}|{_SYNC}|{_BRANCH}")
 
 
-def in_tool_words(text: str, *, is_dotted: bool) -> str:
+def in_tool_words(text: str, *, is_dotted: bool, is_read_only: bool = False) -> str:
     """Return a remedy for a client of the tools: tools for commands, and the user for what has no tool.
 
-    ``{kb_query}`` stands for the tool in the listed spelling.
+    ``{kb_query}`` stands for the tool in the listed spelling. With ``is_read_only`` what writes has no tool.
     """
-    return _WORDS.sub(lambda found: _said(found, is_dotted=is_dotted), text)
+    return _WORDS.sub(lambda found: _said(found, is_dotted=is_dotted, is_read_only=is_read_only), text)
 
 
-def _said(found: re.Match[str], *, is_dotted: bool) -> str:
+def _said(found: re.Match[str], *, is_dotted: bool, is_read_only: bool) -> str:
     if found["quoted"]:
         return found[0]
     if found["tool"]:
         return spelled(f"kb.{found['tool']}", is_dotted=is_dotted)
+    if found["edge"] and is_read_only:
+        return f"{found['remove']}, for which you ask the user to run `kb delete --edge {found['edge']}`{found['stop']}"
     if found["edge"]:
         tool = spelled("kb.delete", is_dotted=is_dotted)
         return f"{found['remove']} with {tool} and `edges` {_edges(found['edge'])}{found['stop']}"
     if found["command"]:
-        words = _command(found)
+        words = _command(found, is_read_only=is_read_only)
     elif found["sync"]:
         words = "and ask the user to run `kb sync`"
     elif found["branch"]:
@@ -97,9 +102,9 @@ def _edges(words: str) -> str:
     return json.dumps([{"type": name, "from": from_id, "to": to_id}], ensure_ascii=False)
 
 
-def _command(found: re.Match[str]) -> str:
+def _command(found: re.Match[str], *, is_read_only: bool) -> str:
     run, command, rest = found["run"], found["command"], found["rest"]
-    tool = _TOOL_OF.get(command)
+    tool = None if is_read_only and command in _WRITING else _TOOL_OF.get(command)
     if tool is None:
         ask = "Ask the user to run " if run and run[0].isupper() else "ask the user to run "
         return f"{'' if run is None else ask}`kb {command}{rest}`"

@@ -10,6 +10,7 @@ import asyncio
 import concurrent.futures
 import json
 import os
+import re
 import select
 import stat
 import sys
@@ -33,6 +34,7 @@ MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
 FINISH_S: Final = 12.0
 """How long requests in hand may take after the last message; longer than a write waits for its lock."""
 _CHUNK_BYTES: Final = 1024 * 1024
+_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 _UNREADABLE: Final = "The request cannot be read: it must be one line of JSON-RPC 2.0, in whole Unicode characters."
 
 
@@ -44,7 +46,8 @@ class Pipes:
         self._writes_fd = writes_fd
         is_pipe = stat.S_ISFIFO(os.fstat(writes_fd).st_mode)
         self._at_once_bytes = getattr(select, "PIPE_BUF", 0) if is_pipe else 0
-        self._waiting: set[str] = set()
+        self._waiting: set[types.RequestId] = set()
+        """Ids as they were sent: the number 1 and the text "1" are two requests."""
         self._settled = anyio.Event()
         self._listening = anyio.CancelScope()
         self._turn = anyio.Lock()
@@ -90,19 +93,15 @@ class Pipes:
             await self._refuse(line)
             return
         if isinstance(message, types.JSONRPCRequest):
-            self._waiting.add(str(message.id))
+            self._waiting.add(message.id)
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._settle((message.params or {}).get("requestId"))
+            self._settle(self._cancelled((message.params or {}).get("requestId")))
         await found.send(SessionMessage(message))
 
     async def _refuse(self, line: bytes) -> None:
         """Answer a request that cannot be read, if it can be told which one it is; other noise is only noted."""
-        try:
-            request = json.loads(line)
-        except (ValueError, RecursionError):
-            request = None
-        key = request.get("id") if isinstance(request, dict) and "method" in request else None
-        if isinstance(key, int | str) and not isinstance(key, bool):
+        key = _key_of(line)
+        if key is not None:
             fault = types.ErrorData(code=types.INVALID_REQUEST, message=_UNREADABLE)
             await self._put(types.JSONRPCError(jsonrpc="2.0", id=key, error=fault))
         elif line.strip():
@@ -144,9 +143,27 @@ class Pipes:
         finally:
             self.is_writing = False
 
-    def _settle(self, key: Any) -> None:
-        self._waiting.discard(str(key))
+    def _cancelled(self, key: Any) -> types.RequestId | None:
+        """Return the id of the request that is cancelled: the dispatcher takes the text "1" for the number 1."""
+        alike = [one for one in self._waiting if str(one) == str(key)]
+        return key if key in alike else next(iter(alike), None)
+
+    def _settle(self, key: types.RequestId | None) -> None:
+        if key is not None:
+            self._waiting.discard(key)
         self._settled.set()
+
+
+def _key_of(line: bytes) -> int | str | None:
+    """Return the id of a request that is none of the protocol's; None when it has none that can be sent back."""
+    try:
+        request = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    key = request.get("id") if isinstance(request, dict) and "method" in request else None
+    if isinstance(key, str):
+        return None if _HALF_PAIR.search(key) else key
+    return key if isinstance(key, int) and not isinstance(key, bool) else None
 
 
 def _note(text: str) -> None:

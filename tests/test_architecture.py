@@ -20,7 +20,7 @@ MAX_PARAMETERS = 5
 
 # The tiers of kbcore, lowest first: a module imports its own tier and those before it.
 _TIERS = """
-errors ids limits clock collector suggest visible model values record schema changeset reader
+errors ids limits clock collector suggest visible model values record schema changeset reader secrets
 
 state folding needs bare planning validate query cursor rules extract inverse canonical strictjson shape
 view.tables view.fold view.tail
@@ -44,7 +44,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
     "mcp_types": ("kbmcp/",),
     "anyio": ("kbmcp/",),
     "typer": ("kbcli/",),
-    "subprocess": ("kbcore/git/commands.py", "kbcli/commands/demo.py", "kbcli/pager.py"),
+    "subprocess": ("kbcore/git/commands.py", "kbcore/view/sandbox.py", "kbcore/view/sandbox.py", "kbcli/commands/demo.py", "kbcli/pager.py"),
     "importlib": ("kbcli/tree.py", "kbcli/commands/demo.py", "kbcore/extract/registry.py"),
     "urllib": ("kbcore/extract/links.py",),
     "time": ("kbcore/clock.py",),
@@ -67,8 +67,10 @@ OPENERS = {
     "kbcore/git/": "git's own files",
     "kbcore/sync/": "the documents of the worktree",
     "kbcore/workspace.py": "the settings of the project",
+    "kbcore/view/confined.py": "the pipe and the scratch files of a sandbox",
     "kbcore/upkeep/mounts.py": "the mount table of the machine",
     "kbcli/hooks/files.py": "git's hooks",
+    "kbcore/view/confined.py": "the size of its own process",
     "kbcli/changefile.py": "the file that a command is asked to read",
     "kbcli/exits.py": "reports of bugs",
     "kbcli/diagnosis.py": "reports of bugs",

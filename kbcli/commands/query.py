@@ -109,7 +109,14 @@ def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str, pro
         raise InvalidQuery(f"--format {format_} has no place for the edges of entities.", hint=hint)
     session.output.is_json = session.output.is_json or format_ == "json"
     opened = session.open_to_read()
-    page = _page(opened, wanted, at, problems)
+    try:
+        page = _page(opened, wanted, at, problems)
+    except InvalidQuery as error:
+        if session.output.is_json:
+            raise
+        from kbcli.optionwords import in_option_words
+
+        raise in_option_words(error) from error
     if session.output.is_json:
         session.output.document(pages.document(page, opened.branch, with_edges=wanted.edges))
     else:

@@ -91,7 +91,8 @@ def _tell_entity(session: Session, found: dict[str, Any]) -> None:
     lines = [output.styled(title, "bold")]
     shown = {name: value for name, value in entity.items() if name not in {"stale", "stale_files"}}
     lines += [visible(f"  {line}") for line in element_lines(shown, also=("created_at", "updated_at", "version"))]
-    lines += [visible(f"  kept from the last good reading of {path}") for path in entity.get("stale_files", ())]
+    unread = entity.get("stale_files", ())
+    lines += [visible(f"  may be older than {path}, which could not be read whole") for path in unread]
     if found["edges"]:
         rows = [(*edge_row(edge), "unresolved" if edge.get("unresolved") else "") for edge in found["edges"]]
         lines += ["", *aligned(("FROM", "EDGE", "TO", "CONFIDENCE", "SOURCE", ""), rows, output.width)]

@@ -48,6 +48,7 @@ def run(
 
 def _tell(session: Session, answer: SyncAnswer, *, named: list[str]) -> None:
     from kbcli import syncwords, wording
+    from kbcore.sync.pending import wanted
     from kbcore.visible import visible
 
     output = session.output
@@ -62,11 +63,11 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str]) -> None:
     for from_id, target, source in answer.unresolved:
         output.note(visible(f"unresolved: {from_id} -> {target} (stated in {source})"))
     if answer.bad:
-        output.note(f"{wording.unread(answer.bad)} What was known is kept.")
+        output.note(f"{wording.unread(answer.bad)} What could not be read stays as it was known.")
     elsewhere = syncwords.elsewhere_line(answer.problems_elsewhere, answer.unresolved_elsewhere)
     if elsewhere:
         output.note(elsewhere)
     if not answer.scanned and not answer.removed:
         place = f"below {', '.join(named)} is" if named else "is"
-        hint = "docs/requirements, docs/tests, … as .kb/config.json lists them"
-        output.note(visible(f"No file {place} where the extractors look: {hint}."))
+        globs = [glob for want in wanted(session.workspace) for glob, _ in want.globs]
+        output.note(visible(f"No file {place} where the extractors look: {syncwords.globs_line(globs)}."))

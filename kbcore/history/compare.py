@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from kbcore.history import shown
-from kbcore.history.reach import check_state
 from kbcore.model import Link, Node
 from kbcore.state import Change
-from kbcore.view.past import changes_between, state_at
+from kbcore.view.past import (
+    LINKS,
+    NODES,
+    Table,
+    changes_between,
+    changes_from,
+    count_changed,
+    kept_changes,
+    state_at,
+)
 from kbcore.view.view import View
 
 E = TypeVar("E", Node, Link)
 Flat = Callable[[E | None], dict[str, Any]]
+
+_TABLES: Final[tuple[Table[Any], ...]] = (NODES, LINKS)
+_SHOWN: Final[Mapping[str, tuple[Flat[Any], Callable[[Change[Any]], dict[str, Any]]]]] = {
+    NODES.name: (shown.node_fields, shown.entity_change),
+    LINKS.name: (shown.link_fields, shown.edge_change),
+}
+"""What an element says, and how its change is shown, by its table."""
 
 
 def diff(view: View, a: int, b: int) -> dict[str, Any]:
@@ -23,18 +38,47 @@ def diff(view: View, a: int, b: int) -> dict[str, Any]:
 
     Raises: ``HistoryPruned``.
     """
-    check_state(view, min(a, b))
     changes = changes_between(view, min(a, b), max(a, b))
-    nodes, links = list(changes.nodes), list(changes.links)
-    if a > b:
-        nodes = [Change(one.key, one.after, one.before) for one in nodes]
-        links = [Change(one.key, one.after, one.before) for one in links]
-    return {
-        "from": a,
-        "to": b,
-        "entities": [shown.entity_change(one) for one in nodes if _is_net(one, shown.node_fields)],
-        "edges": [shown.edge_change(one) for one in _in_order(links) if _is_net(one, shown.link_fields)],
-    }
+    nodes = (_difference(NODES, one, is_back=a > b) for one in changes.nodes)
+    links = (_difference(LINKS, one, is_back=a > b) for one in changes.links)
+    return {"from": a, "to": b, "entities": [one for one in nodes if one], "edges": [one for one in links if one]}
+
+
+def differences_from(
+    view: View, a: int, b: int, place: int, *, at_once: int
+) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Yield what ``diff`` shows from a place on, each with the place after it and with "entities" or "edges".
+
+    A place is how many changes come before, those included that are not shown; ``at_once`` are read at a time.
+
+    Raises: ``HistoryPruned``.
+    """
+    for after, table, change in changes_from(view, _TABLES, min(a, b), max(a, b), place=place, at_once=at_once):
+        found = _difference(table, change, is_back=a > b)
+        if found:
+            yield after, "entities" if table is NODES else "edges", found
+
+
+def count_differences(view: View, a: int, b: int) -> int:
+    """Return how many entities and edges ``diff`` shows; only those that stood at both seqs are read.
+
+    Raises: ``HistoryPruned``.
+    """
+    low, high = min(a, b), max(a, b)
+    total = 0
+    for table in _TABLES:
+        alone, _ = count_changed(view, table, low, high)
+        kept = kept_changes(view, table, low, high)
+        total += alone + sum(_is_net(change, _SHOWN[table.name][0]) for part in kept for change in part)
+    return total
+
+
+def _difference(table: Table[Any], change: Change[Any], *, is_back: bool) -> dict[str, Any] | None:
+    """Return a change as it is shown, told backwards if asked for; None when nothing that is shown differs."""
+    flat, show = _SHOWN[table.name]
+    if is_back:
+        change = Change(change.key, change.after, change.before)
+    return show(change) if _is_net(change, flat) else None
 
 
 def _is_net(change: Change[E], flat: Flat[E]) -> bool:
@@ -47,7 +91,7 @@ def _is_net(change: Change[E], flat: Flat[E]) -> bool:
 def _in_order(links: Sequence[Change[Link]]) -> list[Change[Link]]:
     def place(change: Change[Link]) -> tuple[str, ...]:
         link = change.before or change.after
-        return (link.from_id, link.type, link.to_id, link.kind) if link else ()
+        return LINKS.place(link) if link else ()
 
     return sorted(links, key=place)
 

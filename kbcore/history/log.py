@@ -5,20 +5,29 @@ Answered from the view's history; only pruned records are out of reach, and ever
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from kbcore.errors import InvalidQuery, NotFound
 from kbcore.history import shown
 from kbcore.history.reach import check_record, first_record, is_pruned
 from kbcore.ids import is_link_id
 from kbcore.planning.findings import edge_words
+from kbcore.state import Change
 from kbcore.store import BranchStore
 from kbcore.values import normal_time
-from kbcore.view.past import changes_at, seqs_of
+from kbcore.view.past import LINKS, NODES, SOURCES, Table, changes_at, changes_from, count_changed, seqs_of
 from kbcore.view.view import View
 from kbcore.writes import nearest_id
 
 _COLUMNS = "seq, changeset_id, written_at, actor, source, message, repair, created, updated, deleted, edges"
+_TABLES: Final[tuple[Table[Any], ...]] = (NODES, LINKS, SOURCES)
+_SHOWN: Final[Mapping[str, tuple[str, Callable[[Change[Any]], dict[str, Any]]]]] = {
+    NODES.name: ("entity", shown.entity_change),
+    LINKS.name: ("edge", shown.edge_change),
+    SOURCES.name: ("file", shown.file_change),
+}
+"""What an operation is called, and how it is shown, by the table of the element that it changed."""
 
 
 def log(
@@ -120,21 +129,50 @@ def _record(row: tuple[Any, ...]) -> dict[str, Any]:
 def record_json(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
     """Return one record with its operations, each with the element before and after, and the fields that differ.
 
+    Raises: as ``record_facts``.
+    """
+    facts = record_facts(store, view, seq)
+    changes = changes_at(view, seq)
+    operations = [
+        *(_operation(NODES, change) for change in changes.nodes),
+        *(_operation(LINKS, change) for change in changes.links),
+        *(_operation(SOURCES, change) for change in changes.sources),
+    ]
+    return {**facts, "operations": operations}
+
+
+def record_facts(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
+    """Return one record without its operations.
+
     Raises: ``NotFound`` when there is no such record; ``HistoryPruned`` when its line was given up; what reading
     the journal raises.
     """
     check_record(view, seq)
     row = view.rows(f"select {_COLUMNS}, tool, sum from record where seq = ?", [seq])[0]  # noqa: S608 - constants
-    changes = changes_at(view, seq)
-    operations = [
-        *({"element": "entity", **shown.entity_change(change)} for change in changes.nodes),
-        *({"element": "edge", **shown.edge_change(change)} for change in changes.links),
-        *({"element": "file", **shown.file_change(change)} for change in changes.sources),
-    ]
-    found = {**_record(row[:-2]), "tool": row[-2], "hash": row[-1], "operations": operations}
+    found = {**_record(row[:-2]), "tool": row[-2], "hash": row[-1]}
     record = store.record_at(view, seq)
     if record and record.warnings:
         found["warnings"] = list(record.warnings)
     if record and record.clock:
         found["clock"] = record.clock
     return found
+
+
+def operations_from(view: View, seq: int, place: int, *, at_once: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the operations of a record as ``record_json`` shows them, from a place on, each with the place after it.
+
+    A place is how many come before; ``at_once`` are read at a time. Raises: ``NotFound``, ``HistoryPruned``.
+    """
+    check_record(view, seq)
+    for after, table, change in changes_from(view, _TABLES, seq - 1, seq, place=place, at_once=at_once):
+        yield after, _operation(table, change)
+
+
+def count_operations(view: View, seq: int) -> int:
+    """Return how many operations a record has."""
+    return sum(sum(count_changed(view, table, seq - 1, seq)) for table in _TABLES)
+
+
+def _operation(table: Table[Any], change: Change[Any]) -> dict[str, Any]:
+    name, show = _SHOWN[table.name]
+    return {"element": name, **show(change)}

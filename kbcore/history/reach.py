@@ -1,7 +1,7 @@
-"""How far back a branch can be asked: which records are still there, and which seqs can be read.
+"""Which records of a branch are still there.
 
 Pruning gives up whole records; how everything stood after the last of them is kept, so the records that are left can
-be shown and undone. Every question about history is decided here, in the same words.
+be shown and undone. Which seqs can be read is decided where they are read, in ``view.past``.
 """
 
 from __future__ import annotations
@@ -20,17 +20,6 @@ def is_pruned(view: View) -> bool:
     return view.basis.history_from > 0
 
 
-def pruned(view: View, what: str) -> HistoryPruned:
-    """Return the error for a question about what was given up."""
-    return HistoryPruned.before(first_record(view), what)
-
-
-def check_state(view: View, seq: int) -> None:
-    """Refuse a seq at which nobody knows any more how everything stood. Raises: ``HistoryPruned``."""
-    if seq < first_record(view) - 1:
-        raise pruned(view, f"seq {seq}")
-
-
 def check_record(view: View, seq: int) -> None:
     """Refuse a seq that no record has, or whose record was given up.
 
@@ -40,4 +29,4 @@ def check_record(view: View, seq: int) -> None:
         known = f"The records are {first_record(view)} to {view.seq}; see `kb log`."
         raise NotFound(f"There is no record {seq}.", hint=known if view.seq else "Nothing was written yet.")
     if seq < first_record(view):
-        raise pruned(view, f"record {seq}")
+        raise HistoryPruned.before(first_record(view), f"record {seq}")

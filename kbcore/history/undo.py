@@ -12,11 +12,11 @@ import msgspec
 
 from kbcore import limits
 from kbcore.answers import Outcome
-from kbcore.changeset import digest_of
-from kbcore.errors import InvalidQuery, NotFound
+from kbcore.changeset import digest_of, parse
+from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound
 from kbcore.folding import apply
 from kbcore.history.planned import Wanted, operations, refuse, sentences
-from kbcore.history.reach import check_record, check_state, first_record
+from kbcore.history.reach import check_record, first_record
 from kbcore.history.reverting import reverted
 from kbcore.needs import needs
 from kbcore.schema import Schema
@@ -48,7 +48,7 @@ def revert(
     """Undo, field by field, what these records did, as one new record.
 
     Raises: ``RevertConflict`` when a later record changed the same, or when edges would be left without an end;
-    ``NotFound``, ``HistoryPruned``; what ``BranchStore.commit`` raises.
+    ``InvalidChangeset``, ``NotFound``, ``HistoryPruned``; what ``BranchStore.commit`` raises.
     """
     ordered = sorted(set(seqs), reverse=True)
     if not ordered:
@@ -71,7 +71,8 @@ def rollback(
 ) -> Outcome:
     """Bring everything back to how it stood at a seq, as one new record.
 
-    Raises: ``NotFound`` for a seq that is not there yet; ``HistoryPruned``; what ``BranchStore.commit`` raises.
+    Raises: ``NotFound`` for a seq that is not there yet; ``InvalidChangeset``, ``HistoryPruned``; what
+    ``BranchStore.commit`` raises.
     """
     message = options.message or f"rollback to {to_seq}"
     request = _request("rollback", {"to": to_seq}, message, options)
@@ -79,6 +80,7 @@ def rollback(
 
 
 def _request(asked: str, members: Mapping[str, Any], message: str, options: UndoOptions) -> Request:
+    _check(options)
     return Request(
         changeset_id=options.changeset_id,
         digest=digest_of(asked, {**members, "message": options.message}),
@@ -86,6 +88,16 @@ def _request(asked: str, members: Mapping[str, Any], message: str, options: Undo
         dry_run=options.dry_run,
         limit_bytes=limits.MAX_RECORD_BYTES,
     )
+
+
+def _check(options: UndoOptions) -> None:
+    """Refuse a message or an id that no changeset may have. Raises: ``InvalidChangeset``."""
+    frame = parse({"changeset_id": options.changeset_id or None, "message": options.message})
+    problems = [problem for problem in frame.problems if problem.code != "empty"]  # it names no items, and need not
+    if problems:
+        found = problems[0].message if len(problems) == 1 else f"{len(problems)} problems."
+        hint = problems[0].hint if len(problems) == 1 else ""
+        raise InvalidChangeset(f"The undo is not valid: {found} Nothing was written.", hint=hint, details=problems)
 
 
 def _commit(
@@ -118,7 +130,6 @@ def rollback_planner(to_seq: int) -> Planner:
         if not 0 <= to_seq <= view.seq:
             hint = f"Give a seq from {first_record(view) - 1} to {view.seq}."
             raise NotFound(f"There is no seq {to_seq} to go back to.", hint=hint)
-        check_state(view, to_seq)
         changes = changes_between(view, to_seq, view.seq)
         found = Wanted(
             nodes={change.key: (change.after, change.before) for change in changes.nodes},

@@ -78,8 +78,8 @@ def key_of(name: str, *, is_edge: bool) -> Key | None:
 
 
 def key_names(*, is_edge: bool) -> list[str]:
-    """Return the keys there are, for messages."""
-    known = EDGE_KEYS if is_edge else ENTITY_KEYS
+    """Return the keys there are, for messages; not the id of an edge, which few have ever seen."""
+    known = [name for name in EDGE_KEYS if name != "id"] if is_edge else ENTITY_KEYS
     return [*known, *(f"{prefix}.NAME" for prefix in OBJECT_FIELDS)]
 
 

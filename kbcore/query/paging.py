@@ -136,7 +136,7 @@ def _digest(query: Query, scope: str) -> str:
     bare = msgspec.structs.replace(
         query, cursor=plain.cursor, limit=plain.limit, fields=plain.fields, edges=plain.edges
     )
-    return cursors.digest_of((scope, bare))
+    return cursors.request_mark((scope, bare))
 
 
 def _check_seq(at: int, seq: int, history_from: int, *, is_cursor: bool) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
+from kbcore.ids import is_link_id
 from kbcore.model import OBJECT_FIELDS
 from kbcore.query.keys import EDGE, Key, KeyKind, field_names, field_of, key_names, key_of
 from kbcore.query.known import Known
@@ -129,7 +130,7 @@ class _Names:
         """Return a hint with the name that is most like a mistyped one."""
         there = {*self._declared, *(self._known.names() if self._known else ())}
         bare = () if self._is_edge else (field.removeprefix("attributes.") for field in there)
-        return did_you_mean(name, [*others, *(there if "." in name else bare)])
+        return did_you_mean(name, dict.fromkeys([*others, *(there if "." in name else bare)]))
 
 
 def _texts(query: Query) -> Iterable[tuple[str, str]]:
@@ -240,6 +241,12 @@ def _combination_problems(query: Query) -> Iterable[Problem]:
                 word = name.removesuffix("_id")
                 hint = "Use `where` with `type=`, `from=`, `to=` or `source=`, or ask for entities."
                 yield Problem(f"$.{word}", "not_for_edges", f"`{word}` does not apply to edges.", hint)
+        named = [(f"$.ids[{at}]", key) for at, key in enumerate(query.ids)]
+        named += [(f"$.where[{at}]", value) for at, (name, value) in enumerate(query.where) if name == "id"]
+        for path, key in named:
+            if key and not is_link_id(key):
+                hint = f"Use `where` with `from={key}` or `to={key}` for the edges of an entity."
+                yield Problem(path, "not_for_edges", f"{in_quotes(key)} is no id of an edge.", hint)
     if not query.from_id:
         for name in ("follow", "reverse"):
             if getattr(query, name):

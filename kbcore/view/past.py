@@ -5,7 +5,7 @@ A seq before the first that the history is whole for is refused, never answered 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -22,12 +22,20 @@ E = TypeVar("E", bound=Node | Link | SourceFile)
 
 
 class Table(msgspec.Struct, Generic[E], frozen=True):
-    """A table of elements: its name, its key, its columns as SQL, and how a row becomes an element."""
+    """A table of elements: its name, its key, its columns as SQL, and how a row becomes an element.
+
+    ``order`` names the columns, and the members of an element, that say where it stands among the others.
+    """
 
     name: str
     key: str
     columns: str
+    order: tuple[str, ...]
     element: Callable[[Sequence[Any]], E]
+
+    def place(self, element: E) -> tuple[str, ...]:
+        """Return what an element is sorted by."""
+        return tuple(getattr(element, name) for name in self.order)
 
     def current(self, view: View, keys: Sequence[str]) -> list[E]:
         """Return the elements with these keys, as far as they exist now."""
@@ -38,14 +46,14 @@ class Table(msgspec.Struct, Generic[E], frozen=True):
         return [self.element(row) for row in rows]
 
 
-def _table(name: str, element: Callable[[Sequence[Any]], E]) -> Table[E]:
+def _table(name: str, order: tuple[str, ...], element: Callable[[Sequence[Any]], E]) -> Table[E]:
     key, columns = ELEMENTS[name]
-    return Table(name, key, ", ".join(columns), element)
+    return Table(name, key, ", ".join(columns), order, element)
 
 
-NODES: Table[Node] = _table("node", node_of)
-LINKS: Table[Link] = _table("link", link_of)
-SOURCES: Table[SourceFile] = _table("source", source_of)
+NODES: Table[Node] = _table("node", ("id",), node_of)
+LINKS: Table[Link] = _table("link", ("from_id", "type", "to_id", "kind"), link_of)
+SOURCES: Table[SourceFile] = _table("source", ("path",), source_of)
 
 
 class Later(msgspec.Struct, Generic[E], frozen=True):
@@ -91,6 +99,8 @@ def changes_at(view: View, seq: int) -> Changes:
 def changes_between(view: View, low: int, high: int) -> Changes:
     """Return every element that differs at two seqs in anything, if only in its version; ``low`` is the earlier.
 
+    What came and went in between does not differ. The changes stand in the order of each table.
+
     Raises: ``HistoryPruned``.
     """
     check_reach(view, low)
@@ -99,20 +109,93 @@ def changes_between(view: View, low: int, high: int) -> Changes:
     )
 
 
-def _between(view: View, table: Table[E], low: int, high: int) -> tuple[Change[E], ...]:
-    """Return the changes of one table; what came and went in between is none."""
-    name, columns = table.name, table.columns
-    before = view.rows(
-        f"select {columns} from {name}_history where version <= ? and ended > ? and ended <= ?", [low, low, high]
+def changes_from(
+    view: View, tables: Sequence[Table[Any]], low: int, high: int, *, place: int = 0, at_once: int
+) -> Iterator[tuple[int, Table[Any], Change[Any]]]:
+    """Yield the changes of ``changes_between`` table by table, each with the place after it.
+
+    A place is how many changes come before it; ``at_once`` of them are read at a time.
+
+    Raises: ``HistoryPruned``.
+    """
+    check_reach(view, low)
+    begin = 0
+    for table in tables:
+        end = begin + sum(count_changed(view, table, low, high))
+        while begin <= place < end:
+            keys = _changed_keys(view, table, low, high, (at_once, place - begin))
+            for change in _between(view, table, low, high, keys):
+                place += 1
+                yield place, table, change
+        begin = end
+
+
+def kept_changes(
+    view: View, table: Table[E], low: int, high: int, *, at_once: int = 10_000
+) -> Iterator[tuple[Change[E], ...]]:
+    """Yield, some at a time, the changes of elements that stood at both seqs. Raises: ``HistoryPruned``."""
+    check_reach(view, low)
+    for place in range(0, count_changed(view, table, low, high)[1], at_once):
+        keys = _changed_keys(view, table, low, high, (at_once, place), is_kept=True)
+        yield _between(view, table, low, high, keys)
+
+
+def count_changed(view: View, table: Table[E], low: int, high: int) -> tuple[int, int]:
+    """Return how many elements differ at two seqs: those that stood at one of them only, and those at both."""
+    changed, params = _changed(table, low, high)
+    sql = f"select count(*) filter (sides = 1), count(*) filter (sides = 2) from ({changed})"
+    [(alone, kept)] = view.rows(sql, params)
+    return alone, kept
+
+
+def _changed_keys(
+    view: View, table: Table[E], low: int, high: int, part: tuple[int, int], *, is_kept: bool = False
+) -> list[str]:
+    """Return a part of the keys of the elements that differ at two seqs: how many, and how many come before."""
+    changed, params = _changed(table, low, high)
+    kept = " where sides = 2" if is_kept else ""
+    sql = f"select {table.key} from ({changed}){kept} order by {', '.join(table.order)} limit ? offset ?"
+    return [row[0] for row in view.rows(sql, [*params, *part])]
+
+
+def _changed(table: Table[E], low: int, high: int) -> tuple[str, list[Any]]:
+    """Return SQL for each element that differs at two seqs, and at how many of them it stood; and its parameters."""
+    named = ", ".join(dict.fromkeys((table.key, *table.order)))
+    before, was = _was(table, named, low, high)
+    after, now = _is_now(table, named, low, high)
+    return f"select {named}, count(*) as sides from ({before} union all {after}) group by {named}", [*was, *now]
+
+
+def _between(
+    view: View, table: Table[E], low: int, high: int, keys: Sequence[str] | None = None
+) -> tuple[Change[E], ...]:
+    """Return the changes of one table, of all elements or of those with these keys, in its order."""
+    condition, keyed = among(keys) if keys is not None else ("", [])
+    condition = f" where {table.key} {condition}" if condition else ""
+    elements = []
+    for sql, params in (_was(table, table.columns, low, high), _is_now(table, table.columns, low, high)):
+        rows = view.rows(f"select {table.columns} from ({sql}){condition}", [*params, *keyed])
+        elements.append({row[0]: table.element(row) for row in rows})
+    was, now = elements
+    found = was | now
+    return tuple(
+        Change(key, was.get(key), now.get(key)) for key in sorted(found, key=lambda key: table.place(found[key]))
     )
-    after = view.rows(
-        f"select {columns} from {name} where version > ? and version <= ? union all "
-        f"select {columns} from {name}_history where version > ? and version <= ? and ended > ?",
-        [low, high, low, high, high],
+
+
+def _was(table: Table[E], columns: str, low: int, high: int) -> tuple[str, list[Any]]:
+    """Return SQL for the elements at ``low`` that do not stand so at ``high``, and its parameters."""
+    sql = f"select {columns} from {table.name}_history where version <= ? and ended > ? and ended <= ?"
+    return sql, [low, low, high]
+
+
+def _is_now(table: Table[E], columns: str, low: int, high: int) -> tuple[str, list[Any]]:
+    """Return SQL for the elements at ``high`` that did not stand so at ``low``, and its parameters."""
+    sql = (
+        f"select {columns} from {table.name} where version > ? and version <= ? union all "
+        f"select {columns} from {table.name}_history where version > ? and version <= ? and ended > ?"
     )
-    was = {row[0]: table.element(row) for row in before}
-    now = {row[0]: table.element(row) for row in after}
-    return tuple(Change(key, was.get(key), now.get(key)) for key in sorted(was.keys() | now.keys()))
+    return sql, [low, high, low, high, high]
 
 
 def later_changes(view: View, table: Table[E], keys: Iterable[str], after: int) -> dict[str, list[Later[E]]]:
@@ -143,12 +226,15 @@ def _key(element: Node | Link | SourceFile) -> str:
     return element.path if isinstance(element, SourceFile) else element.id
 
 
-def gone_with_files(view: View, keys: Iterable[str]) -> dict[str, Node]:
-    """Return the entities with these ids that do not exist now because a sync found their file gone, as they were."""
-    wanted = sorted(set(keys))
-    if not wanted or not view.seq:
+def gone_with_files(view: View, keys: Iterable[str] | None = None) -> dict[str, Node]:
+    """Return the entities with these ids that do not exist now because a sync found their file gone, as they were.
+
+    None asks for all such entities. Those that went before the history begins are not known any more.
+    """
+    wanted = sorted(set(keys or ()))
+    if (keys is not None and not wanted) or not view.seq:
         return {}
-    condition, keyed = among(wanted)
+    condition, keyed = among(wanted) if keys is not None else ("is not null", [])
     columns = ", ".join(ELEMENTS["node"][1])
     rows = view.rows(
         f"select {columns} from (select * from node_history where id {condition} "

@@ -27,7 +27,7 @@ FILE = Problem("$.entities[0].title", "derived_fact", "`title` is stated by a.md
         ),
         (
             DerivedFact(f"A file states it: {FILE.message}", details=[FILE]),
-            [f"error: A file states it: {FILE.message}", "hint: Edit a.md."],
+            [f"error: A file states it: {FILE.message}", "  at $.entities[0].title", "hint: Edit a.md."],
         ),
         (
             InvalidChangeset("2 problems.", details=[ONE, TWO]),

@@ -151,3 +151,11 @@ def test_a_bare_repository_gets_a_kb_and_no_hooks(kb, tmp_path):
     git(tmp_path, "init", "-q", "--bare", "--initial-branch=main", bare)
     answer = kb("init", "--json", cwd=bare).json
     assert (answer["kb"], answer["hooks"]) == (str(bare / ".kb"), [])
+
+
+def test_a_configuration_without_a_default_branch_is_not_said_to_name_one(kb, root):
+    kb("init", "--no-hooks")
+    (root / ".kb" / "config.json").write_text("{}")
+    ran = kb("init", "--no-hooks", "--default-branch", "other")
+    assert ran.status == 2
+    assert ".kb/config.json is your own and sets no `defaultBranch`." in ran.err

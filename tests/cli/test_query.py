@@ -129,7 +129,7 @@ def test_all_faults_of_a_query_are_told_at_once_with_the_nearest_names(kb, synce
     assert kb("query", "--has", ":x").status == 2
     assert kb("query", "--where", "title").status == 2
     assert kb("query", "--at", "someday").status == 2
-    assert kb("query", "rec").err == ("error: There is no entity type 'rec'.\n  at $.type\nhint: Did you mean 'req'?\n")
+    assert kb("query", "rec").err == ("error: There is no entity type 'rec'.\n  at TYPE\nhint: Did you mean 'req'?\n")
 
 
 @pytest.mark.parametrize(
@@ -191,3 +191,13 @@ def test_a_query_below_the_top_makes_no_store_there(kb, synced):
     assert ids(kb("query", "--json", cwd=below)) == ["REQ-1", "REQ-2", "TEST-1"]
     assert not (below / ".kb").exists()
     assert not (synced / "docs" / ".kb").exists()
+
+
+def test_a_refused_query_names_the_options_and_in_json_the_arguments(kb, synced):
+    ran = kb("query", "--depth", "3", "--has", "nope")
+    assert "--has: There is no edge type 'nope'." in ran.err
+    assert "--depth: `--depth` needs a place to start. (Name an entity with `--from`.)" in ran.err
+    assert [one["path"] for one in kb("query", "--depth", "3", "--has", "nope", "--json").error["details"]] == [
+        "$.has[0]",
+        "$.depth",
+    ]

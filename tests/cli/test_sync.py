@@ -105,7 +105,7 @@ def test_a_file_that_could_not_be_read_does_not_count_as_taken_in(kb, synced):
     write(synced, {"docs/requirements/login.md": BAD})
     ran = kb("sync")
     assert ran.out == "main at seq 2: no entity or edge changed, from 1 of 3 files, 1 of them not read whole.\n"
-    assert "What was known is kept." in ran.err
+    assert "What could not be read stays as it was known." in ran.err
     write(synced, {"docs/requirements/login.md": BAD + "more", "docs/requirements/logout.md": LOGIN + "more"})
     assert "from 2 of 3 files, 2 of them not read whole" in kb("sync").out
 
@@ -305,3 +305,17 @@ def test_names_that_are_no_text_are_shown_safely(kb, synced):
     assert ran.status == 0
     assert "\x1b" not in ran.out + ran.err
     assert kb("status", "--json").status == 0
+
+
+def test_where_the_extractors_look_is_said_as_it_is_configured(kb, ready):
+    (ready / ".kb" / "config.json").write_text('{"extractors": {"markdown": {"paths": {"req": ["specs/*.md"]}}}}')
+    assert "No file is where the extractors look: specs/*.md, " in kb("sync").err
+
+
+def test_an_edge_that_does_not_fit_is_said_to_be_left_out(kb, synced):
+    wrong = LOGIN.replace("---\n", "---\nimplements: REQ-2\n", 1)
+    write(synced, {"docs/requirements/login.md": wrong})
+    err = kb("sync").err
+    assert "Until then the link is left out." in err
+    assert "What was known is kept" not in err
+    assert "stays as it is" not in kb("check", "--rule", "unreadable-source").out

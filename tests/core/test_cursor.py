@@ -10,7 +10,7 @@ from kbcore import cursor as cursors
 from kbcore.cursor import Cursor
 from kbcore.errors import InvalidQuery
 
-DIGEST = cursors.digest_of({"type": "req"})
+DIGEST = cursors.request_mark({"type": "req"})
 
 
 @given(st.integers(0, 2**62), st.integers(0, 2**62), st.text(st.characters(exclude_categories=["Cs"])))
@@ -46,12 +46,12 @@ def test_a_cut_cursor_is_refused(count):
 
 
 def test_a_cursor_of_another_request_is_refused_with_what_to_do():
-    text = cursors.encode(Cursor(cursors.digest_of({"type": "adr"}), 7, 3, "REQ-1"))
+    text = cursors.encode(Cursor(cursors.request_mark({"type": "adr"}), 7, 3, "REQ-1"))
     with pytest.raises(InvalidQuery, match="another request") as caught:
         cursors.decode(text, DIGEST)
     assert "Repeat the request" in caught.value.hint
 
 
 def test_equal_requests_have_one_digest_whatever_the_order_of_their_members():
-    assert cursors.digest_of({"a": 1, "b": 2}) == cursors.digest_of({"b": 2, "a": 1})
-    assert cursors.digest_of(("x", "")) != cursors.digest_of(("", "x"))
+    assert cursors.request_mark({"a": 1, "b": 2}) == cursors.request_mark({"b": 2, "a": 1})
+    assert cursors.request_mark(("x", "")) != cursors.request_mark(("", "x"))

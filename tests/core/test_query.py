@@ -576,3 +576,20 @@ def test_entities_of_a_file_that_could_not_be_read_whole_are_stale(project):
     project.sync({"docs/requirements/1.md": good})
     assert stale() == frozenset()
     assert stale(at=4) == {"REQ-1"}
+
+
+def test_the_id_of_an_entity_is_no_id_of_an_edge():
+    for asked in ({"ids": ("REQ-1",)}, {"where": (("id", "REQ-1"),)}):
+        found = refusal(type="edge", **asked)
+        assert [problem.code for problem in found.details] == ["not_for_edges"]
+        assert "`from=REQ-1` or `to=REQ-1`" in found.hint
+    edge = link("A", "depends_on", "B")
+    assert [one.id for one in ask(graph_of(links=[edge]), type="edge", ids=(edge.id,)).edges] == [edge.id]
+    assert " id," not in refusal(type="edge", where=(("zz", "1"),)).hint
+
+
+def test_a_key_that_is_also_an_attribute_is_listed_once():
+    graph = graph_of([node("A", attributes={"version": "1"})])
+    with pytest.raises(InvalidQuery) as caught:
+        query.check(Query(where=(("zz", "1"),)), CORE, query.Known(graph.rows, is_edge=False))
+    assert caught.value.hint.count("version") == 1

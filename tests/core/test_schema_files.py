@@ -175,6 +175,7 @@ def test_a_second_definition_names_both_places(one, two, words):
             "number",
         ),
         ("entities: {a: {required: [ownr]}}", "$.entities.a.required[0]", "unknown_field", "'owner'"),
+        ("entities: {a: {attributes: {b: }, required: [{b: c}]}}", "$.entities.a.required[0]", "wrong_type", ""),
         (
             "entities: {a: {required: [b], attributes: {b: }}}",
             "$.entities.a.required[0]",

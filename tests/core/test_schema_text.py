@@ -9,10 +9,8 @@ from kbcore.schema import CORE, CORE_EDGES, CORE_ENTITIES, Attribute, EdgeType, 
 from kbcore.schema_files import load_schema
 from kbcore.schema_text import (
     core_schema_text,
-    edge_table_markdown,
     schema_json,
     schema_yaml,
-    type_table_markdown,
 )
 
 A, B = ".kb/schema/a.yaml", ".kb/schema/b.yaml"
@@ -104,15 +102,3 @@ def test_json_has_every_key_and_the_same_order_whatever_the_files():
     }
     shuffled = Schema(dict(reversed(schema.entities.items())), dict(reversed(schema.edges.items())))
     assert list(schema_json(shuffled)["entities"]) == list(shown["entities"])
-
-
-def test_tables_have_one_row_for_each_type_and_keep_their_shape():
-    text = "entities: {a: {description: 'x | y', attributes: {'p|q': {values: ['1|2']}}}}"
-    schema = load_schema({A: text})
-    rows = type_table_markdown(schema).splitlines()
-    assert len(rows) == 2 + len(CORE.entities) + 1
-    assert rows[-1] == "| `a` | x \\| y | `draft` | `p\\|q` (text; one of 1\\|2) |"
-    assert len(edge_table_markdown(schema).splitlines()) == 2 + len(CORE.edges)
-    assert "| `relates_to` | any | any | Any other relationship; its kind says which. | needs `kind` |" in (
-        edge_table_markdown(schema)
-    )

@@ -12,6 +12,7 @@ from kbcore.schema import CORE
 from kbcore.schema_files import load_schema
 from kbcore.schema_members import ATTRIBUTE_KEYS, ATTRIBUTE_TYPES
 from tests.support.regenerate_docs import DOCS, fenced
+from tests.support.schema_tables import edge_table, type_table
 
 
 def examples(page: str, language: str) -> list[str]:
@@ -44,3 +45,15 @@ def test_the_examples_of_configuration_files_can_be_used():
 
 def test_a_fence_closes_on_its_own_line():
     assert fenced("json", "{}\n\n") == "```json\n{}\n```"
+
+
+def test_tables_have_one_row_for_each_type_and_keep_their_shape():
+    text = "entities: {a: {description: 'x | y', attributes: {'p|q': {values: ['1|2']}}}}"
+    schema = load_schema({"a/project.yaml": text})
+    rows = type_table(schema).splitlines()
+    assert len(rows) == 2 + len(CORE.entities) + 1
+    assert rows[-1] == "| `a` | x \\| y | `draft` | `p\\|q` (text; one of 1\\|2) |"
+    assert len(edge_table(schema).splitlines()) == 2 + len(CORE.edges)
+    assert "| `relates_to` | any | any | Any other relationship; its kind says which. | needs `kind` |" in (
+        edge_table(schema)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mcp.agents import agent, pages_of
+from tests.mcp.agents import agent, direct, pages_of
 from tests.support.project import req
 
 COUNT = 150
@@ -76,3 +76,20 @@ def test_the_rules_of_the_project_run_too(project):
         assert next(rule for rule in answer["rules"] if rule["id"] == "no-x")["status"] == "not_run"
         project.write({".kb/rules/own.yaml": "rules: ["})
         assert found.refused("kb_check")["code"] == "invalid_config"
+
+
+def test_an_id_of_which_nothing_is_known_is_refused_with_the_nearest_one(kb):
+    error = kb.refused("kb_check", ids=["REQ-001", "REQ-0O1", "NOPE"])
+    assert error["code"] == "not_found"
+    assert [(one["path"], one["hint"]) for one in error["details"]] == [
+        ("$.ids[1]", "Did you mean 'REQ-001'?"),
+        ("$.ids[2]", ""),
+    ]
+    assert "kb_query" in error["hint"]
+
+
+def test_a_server_that_only_reads_names_no_tool_that_writes(shared):
+    with direct(shared.root, is_read_only=True) as reader:
+        answer = reader.answer("kb_check", rules=["orphans"], ids=["REQ-001"])
+    assert "`kb apply`" in answer["violations"][0]["hint"]
+    assert "kb_upsert" not in answer["violations"][0]["hint"]

@@ -65,6 +65,13 @@ def test_what_the_core_says_of_its_commands_is_told_in_the_words_of_the_tools():
         ("Run `kb doctor`: it writes nothing.", "Ask the user to run `kb doctor`: it writes nothing."),
         ("Edit a.md and run `kb sync`.", "Edit a.md and ask the user to run `kb sync`."),
         ("Edit a.md and sync.", "Edit a.md and ask the user to run `kb sync`."),
+        ("Edit docs/x and sync.md.", "Edit docs/x and sync.md."),
+        ("Mend x and sync and sync first.", "Mend x and sync and ask the user to run `kb sync` first."),
+        (
+            "Edit docs/x and sync.md and sync; fields that it does not state are free.",
+            "Edit docs/x and sync.md and ask the user to run `kb sync`; fields that it does not state are free.",
+        ),
+        ("Edit docs/a --force b.md or c --at d.md.", "Edit docs/a --force b.md or c --at d.md."),
         ("`kb query edge` lists the edges.", 'kb_query with type "edge" lists the edges.'),
         ("`kb query --text 'A'` looks for it.", "kb_query with `text` looks for it."),
         ("The records are 1 to 3; see `kb log`.", "The records are 1 to 3; see kb_history with action log."),
@@ -205,6 +212,14 @@ def test_a_refusal_outside_of_a_repository_and_before_the_first_use_can_be_follo
         answer = reader.answer("kb_query")
         assert answer["error"]["hint"].startswith("Ask the user to run `kb sync` on that branch")
         assert misleading(answer["error"]["hint"]) == []
+
+
+def test_what_writes_is_for_the_user_where_the_server_only_reads():
+    remedy = "Create B, or remove it: kb delete --edge A depends_on B."
+    assert in_tool_words(remedy, is_dotted=False, is_read_only=True) == (
+        "Create B, or remove it, for which you ask the user to run `kb delete --edge A depends_on B`."
+    )
+    assert in_tool_words("Run `kb apply`.", is_dotted=False, is_read_only=True) == "Ask the user to run `kb apply`."
 
 
 def test_a_revert_that_a_sync_would_take_back_says_whom_to_ask(project):

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tests.mcp.agents import agent, answer_of, pages_of, text_of
+from kbcore.view.view import View
+from tests.mcp.agents import agent, answer_of, direct, pages_of, text_of
 
 COUNT = 45
 
@@ -22,7 +23,9 @@ def stored(shared):
         shared.apply(entities=[entity(f"E-{number:02}", owner="o" * 300)], message=f"number {number}")
     edges = [{"type": "depends_on", "from": f"M-{number:03}", "to": "E-00"} for number in range(1, 200)]
     shared.apply(entities=[entity(f"M-{number:03}") for number in range(200)], edges=edges)
-    shared.apply(entities=[entity("LONG", attributes={"body": "x" * 60_000}, tags=["t" * 40] * 500)])
+    shared.apply(
+        entities=[entity("LONG", attributes={"body": "x" * 60_000}, tags=[f"{number:040}" for number in range(500)])]
+    )
     shared.apply(entities=[{"id": "LONG", "attributes": {"body": "y" * 60_000}}])
 
 
@@ -100,6 +103,27 @@ def test_paging_a_diff_gives_every_element_once(kb):
     assert len(found) == 201
 
 
+@pytest.mark.parametrize("asked", [{"action": "show", "seq": COUNT + 1}, {"action": "diff", "seq": COUNT}])
+def test_a_page_reads_no_more_than_it_shows(asked, shared, monkeypatch):
+    read, rows = [], View.rows
+
+    def counted(*arguments):
+        found = rows(*arguments)
+        read.append(len(found))
+        return found
+
+    with direct(shared.root) as found:
+        first = found.answer("kb_history", **asked, limit=2)
+        assert first["total"] >= 399
+        monkeypatch.setattr(View, "rows", counted)
+        second = found.answer("kb_history", **asked, limit=2, cursor=first["next_cursor"])
+    shown = sum(len(page.get(key, ())) for page in (first, second) for key in ("operations", "entities", "edges"))
+    assert shown > 2
+    assert second["total"] == first["total"]
+    assert second["note"].startswith(f"{first['total'] - shown} of {first['total']} follow")
+    assert 0 < sum(read) < 2 * 64 + 20
+
+
 @pytest.mark.parametrize("action", ["show", "diff", "revert"])
 def test_an_action_that_needs_a_record_says_so(action, kb):
     error = kb.refused("kb_history", action=action)
@@ -117,6 +141,16 @@ def test_an_agent_undoes_its_own_mistake(project):
         assert found.call("kb_history", action="log", limit=1)["records"][0]["message"] == "my mistake"
         again = found.call("kb_history", action="revert", seq=undone["seq"])
         assert again["created"] == ["C"]
+
+
+def test_the_message_of_a_revert_is_checked_as_that_of_a_changeset(project):
+    project.apply(entities=[entity("A")])
+    with agent(project.root) as found:
+        for message, code in (("nul \0", "bad_text"), ("long" * 20_000, "too_long")):
+            error = found.refused("kb_history", action="revert", seq=1, message=message)
+            [problem] = error["details"]
+            assert (error["code"], problem["path"], problem["code"]) == ("invalid_changeset", "$.message", code)
+        assert found.call("kb_query")["seq"] == 1
 
 
 def test_a_revert_that_would_undo_later_work_is_refused(project):

@@ -21,7 +21,14 @@ def stored(shared: Project) -> None:
     tests = [{"id": f"T-{number:03}", "type": "test", "title": "t", "status": "active"} for number in range(400)]
     edges = [{"type": "verified_by", "from": "REQ-000", "to": f"T-{number:03}"} for number in range(400)]
     shared.apply(entities=[*entities, *tests], edges=edges)
-    long = {"id": "LONG", "type": "req", "title": "Long", "status": "open", "owner": "ann", "tags": ["t" * 50] * 900}
+    long = {
+        "id": "LONG",
+        "type": "req",
+        "title": "Long",
+        "status": "open",
+        "owner": "ann",
+        "tags": [f"{number:050}" for number in range(900)],
+    }
     attributes = {"body": "start " + "0123456789" * 6000 + " end", "small": 1, "list": list(range(9000))}
     shared.apply(entities=[{**long, "attributes": attributes}])
 

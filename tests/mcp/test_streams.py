@@ -292,3 +292,14 @@ def test_without_streams_the_server_says_so(project):
     )
     assert ended.returncode == 2
     assert "Traceback" not in ended.stderr
+
+
+def test_a_request_whose_id_is_half_a_character_is_left_out_and_the_server_lives_on(shared):
+    with raw(shared.root) as server:
+        server.greet()
+        server.write(b'{"jsonrpc":"2.0","id":"\\ud800","method":"tools/call","params":{}}\n')
+        server.write(b'{"jsonrpc":"2.0","id":"\\udfff","method":"ping"}\n')
+        server.send("ping", None, 2)
+        assert server.reply(2)["result"] == {}
+        assert server.close() == 0
+        assert "was left out" in server.errors.decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -144,6 +145,58 @@ def records(max_size: int = 8, max_ops: int = 4, *, bare: bool = True) -> st.Sea
     return st.builds(lambda prelude, rest: [*prelude, *rest], st.sampled_from(_preludes), some)
 
 
+def drawn(dice: random.Random, size: int, max_ops: int = 4, *, bare: bool = True) -> list[list[Operation]]:
+    """Return a history of so many records, in the same words as ``records``: many of them cost little."""
+    history = list(dice.choice(_preludes))[:size]
+    while len(history) < size:
+        history.append([_drawn_operation(dice, bare=bare) for _ in range(dice.randint(1, max_ops))])
+    return history
+
+
+def _drawn_operation(dice: random.Random, *, bare: bool) -> Operation:
+    kind = dice.choice(["put", "put", "put", "drop", "link", "link", "link", "unlink", "source", "forget"])
+    src, path = dice.choice(FILES), dice.choice(FILES[1:])
+    if kind == "put":
+        values, removed = _drawn_subset(dice, [*_node_fields])
+        return PutNode(id=dice.choice(IDS), base=0, set=values, unset=removed, src=src)
+    if kind == "drop":
+        return DropNode(id=dice.choice(IDS), base=0)
+    if kind in {"link", "unlink"}:
+        name, why, from_id, to_id = dice.choice(LINKS)
+        edge = {"type": name, "kind": why, "from_id": from_id, "to_id": to_id, "base": 0, "src": src}
+        if kind == "unlink":
+            return WithdrawLink(**edge)
+        values, removed = _drawn_subset(dice, [*_link_fields, *([] if src else _link_stamps)])
+        return StateLink(**edge, set=values, unset=removed, said=dice.choice(["", from_id]) if bare else "")
+    if kind == "forget":
+        return ForgetSource(path=path, base=0)
+    notes = (NoteOnFile(line=dice.randrange(9), code="c", message=dice.choice(["x", "y"])),)
+    digest, is_ok = dice.choice(["1" * 64, "2" * 64]), dice.random() < 0.5
+    return ReadSource(
+        path=path, hash=digest, extractor="markdown", base=0, is_ok=is_ok, problems=notes[: dice.randrange(2)]
+    )
+
+
+def _drawn_subset(dice: random.Random, names: list[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    chosen = dice.sample(names, dice.randint(0, min(4, len(names))))
+    return {name: _drawn_value(dice, name) for name in chosen[1:]}, tuple(chosen[: dice.randrange(2)])
+
+
+def _drawn_value(dice: random.Random, name: str) -> Any:
+    plain = {
+        "type": ["req", "test"],
+        "name": ["x", *IDS],
+        "title": ["", "x", "A"],
+        "tags": [[], ["x"], ["x", "y"]],
+        "confidence": [0, 0.25, 1, 1.0],
+        "created_at": ["2020-01-01T00:00:00.000000Z", "2021-06-01T00:00:00.000000Z"],
+        "created_by": ["ann", "bob"],
+        "source": ["import", "docs/a.md"],
+    }
+    odd: list[Any] = [True, 1, 1.0, -(2**63), "'\"\\\u2028\U0001f600", [], [None, {"a.b": [1]}], {'"': {"k": False}}]
+    return dice.choice(plain.get({"updated_at": "created_at"}.get(name, name), odd))
+
+
 def entries_of(history: Sequence[Sequence[Operation]]) -> list[Entry]:
     """Return the history as journal entries, each operation with the version that it is made on."""
     state, found = State(), []
@@ -152,7 +205,7 @@ def entries_of(history: Sequence[Sequence[Operation]]) -> list[Entry]:
             schema=VOCABULARY,
             changeset_id=f"cs-{seq}",
             digest=f"{seq:064x}",
-            at=f"2026-11-20T09:30:{seq:02}.000000Z",
+            at=f"2026-11-20T09:{30 + seq // 60}:{seq % 60:02}.000000Z",
             actor=f"actor-{seq % 2}",
             source="cli",
             tool="kb/test",

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from kbcore.config import default_config_text
 from kbcore.errors import KBError
 from kbcore.schema import CORE
-from kbcore.schema_text import core_schema_text, edge_table_markdown, type_table_markdown
+from kbcore.schema_text import core_schema_text
 from tests.support.help_pages import help_blocks, help_of
+from tests.support.schema_tables import edge_table, type_table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 COMMAND = "python -m tests.support.regenerate_docs"
@@ -92,8 +93,8 @@ def help_block(command: str) -> str:
 
 
 BLOCKS = (
-    Block("schema.md", "entity types", lambda: type_table_markdown(CORE)),
-    Block("schema.md", "edge types", lambda: edge_table_markdown(CORE)),
+    Block("schema.md", "entity types", lambda: type_table(CORE)),
+    Block("schema.md", "edge types", lambda: edge_table(CORE)),
     Block("schema.md", "core.yaml", lambda: fenced("yaml", core_schema_text())),
     Block("configuration.md", "config.json", lambda: fenced("json", default_config_text())),
     Block("errors.md", "errors", error_table),

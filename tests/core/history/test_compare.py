@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.history.compare import diff, diff_branches, merge_base
+from kbcore.history.compare import count_differences, diff, diff_branches, differences_from, merge_base
 from kbcore.view.past import state_at
 from tests.support.histories import content, laws, records
 from tests.support.project import Project, req
@@ -146,4 +147,25 @@ def test_a_diff_is_empty_exactly_when_the_two_states_say_the_same(history, data)
         if content(one, with_files=False) == content(other, with_files=False):
             assert not found["entities"]
             assert not found["edges"]
+        made.close()
+
+
+@laws(15)
+@given(records(), st.data())
+def test_a_diff_in_parts_is_the_diff_whole_and_is_counted_without_its_parts(history, data) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Stored(Path(folder))
+        for ops in history:
+            made.commit(ops)
+        view = made.view()
+        a, b = data.draw(st.integers(0, view.seq)), data.draw(st.integers(0, view.seq))
+        size, at_once = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+        found: list[tuple[str, Any]] = []
+        place = 0
+        while part := list(itertools.islice(differences_from(view, a, b, place, at_once=at_once), size)):
+            found += [(key, one) for _, key, one in part]
+            place = part[-1][0]
+        whole = diff(view, a, b)
+        assert found == [(key, one) for key in ("entities", "edges") for one in whole[key]]
+        assert count_differences(view, a, b) == len(found)
         made.close()

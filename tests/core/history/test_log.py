@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
 from kbcore import branches
 from kbcore.errors import InvalidQuery, NotFound
-from kbcore.history.log import log, missing, record_json
+from kbcore.history.log import count_operations, log, missing, operations_from, record_json
 from kbcore.ids import link_id
 from kbcore.store import Author
 from tests.support.project import Project, req
@@ -147,6 +148,23 @@ def test_a_record_of_a_sync_shows_files_and_who_states_a_field(project: Project)
     }
     assert (file["element"], file["path"], file["change"]) == ("file", "docs/requirements/a.md", "created")
     assert file["after"]["ok"] is True
+
+
+def test_the_operations_of_a_record_in_parts_are_all_of_them_in_the_same_order(project: Project) -> None:
+    keys = [f"R{number}" for number in range(5)]
+    files = {f"docs/requirements/{key}.md": req(key, depends_on=f"[{', '.join(keys[:3])}]") for key in keys}
+    project.sync(files)
+    whole, view = shown(project, 1)["operations"], project.view()
+    for size, at_once in itertools.product((1, 4, 100), (1, 3, 100)):
+        found, place = list[Any](), 0
+        while part := list(itertools.islice(operations_from(view, 1, place, at_once=at_once), size)):
+            found += [one for _, one in part]
+            place = part[-1][0]
+        assert found == whole
+    assert count_operations(view, 1) == len(whole)
+    edges = [(one["from"], one["to"]) for one in whole if one["element"] == "edge"]
+    assert edges == sorted(edges)
+    assert {one["element"] for one in whole} == {"entity", "edge", "file"}
 
 
 def test_a_record_shows_an_edge_that_lost_its_end(project: Project) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kbcore.errors import HistoryPruned, NotFound
-from kbcore.history.compare import diff
+from kbcore.history.compare import count_differences, diff, differences_from
 from kbcore.history.log import log, missing, record_json
 from kbcore.history.moment import seq_at
 from kbcore.history.reach import first_record, is_pruned
@@ -16,6 +16,7 @@ from kbcore.history.undo import revert_planner, rollback_planner
 from kbcore.schema import CORE
 from kbcore.state import Stamp
 from kbcore.upkeep.compacting import compact
+from kbcore.view.past import state_at
 from kbcore.view.view import View
 from tests.support.project import Project
 
@@ -42,6 +43,9 @@ def pruned(project: Project) -> View:
 ASKED: list[Callable[[View], Any]] = [
     lambda view: seq_at(view, "2"),
     lambda view: seq_at(view, "2001-01-01"),
+    lambda view: state_at(view, 2),
+    lambda view: next(differences_from(view, 5, 2, 0, at_once=1)),
+    lambda view: count_differences(view, 2, 5),
     lambda view: diff(view, 2, 5),
     lambda view: diff(view, 5, 0),
     lambda view: rollback_planner(2)(view, STAMP),

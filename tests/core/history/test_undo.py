@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from kbcore.answers import Outcome
-from kbcore.errors import BranchMoved, ChangesetIdReused, InvalidQuery, NotFound, RevertConflict
+from kbcore.errors import BranchMoved, ChangesetIdReused, InvalidChangeset, InvalidQuery, NotFound, RevertConflict
 from kbcore.history import undo
 from kbcore.history.undo import UndoOptions
 from kbcore.ids import link_id
@@ -107,6 +108,33 @@ def test_several_records_are_reverted_newest_first_in_one_record(project: Projec
     assert node.fields["status"] == "open"
     assert "owner" not in node.fields
     assert outcome.deleted == ("B",)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"message": "half \ud800"}, "bad_text"),
+        ({"message": "nul \0"}, "bad_text"),
+        ({"message": "long" * 20_000}, "too_long"),
+        ({"changeset_id": "half \ud800"}, "bad_id"),
+        ({"changeset_id": "x" * 65}, "bad_id"),
+        ({"changeset_id": " x"}, "bad_id"),
+    ],
+)
+@pytest.mark.parametrize("undoing", [revert, rollback])
+def test_an_undo_takes_no_message_and_no_id_that_a_changeset_would_not(
+    project: Project, undoing: Callable[..., Outcome], options: dict[str, str], code: str
+) -> None:
+    project.apply(entities=[entity("A")])
+    project.apply(entities=[{"id": "A", "status": "done"}])
+    with pytest.raises(InvalidChangeset, match="Nothing was written") as refused:
+        undoing(project, 1, dry_run=True, **options)
+    [name] = options
+    assert {problem.path for problem in refused.value.details} == {f"$.{name}"}
+    assert code in {problem.code for problem in refused.value.details}
+    with pytest.raises(InvalidChangeset):
+        undoing(project, 1, **options)
+    assert project.seq() == 2
 
 
 def test_a_gap_between_reverted_records_is_a_conflict(project: Project) -> None:

@@ -8,56 +8,12 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.folding import apply
-from kbcore.needs import needs
-from kbcore.state import Stamp, State
-from kbcore.view import base
-from kbcore.view.fold import Entry, Start
 from kbcore.view.past import LINKS, NODES, SOURCES, changes_between, later_changes, state_at
-from kbcore.view.view import View
-from tests.support.histories import LINEAGE, basis_at, entries_of, laws, lines_of, records, states_of
-
-
-def built(entries: list[Entry], seq: int) -> View:
-    start = Start(0, LINEAGE, State(), [])
-    return base.build(":memory:", "", start, entries[:seq], basis_at(entries, seq))
-
-
-def adopt(view: View, entries: list[Entry], entry: Entry) -> None:
-    """Take a record in as the process does that has just committed it."""
-    record = entry.record
-    state = view.gather(needs(record.ops))
-    changes = apply(state, Stamp(entry.seq, record.at, record.actor, record.source), record.ops)
-    view.adopt(entry, changes, basis_at(entries, entry.seq))
-
-
-def grown(entries: list[Entry], steps: list[tuple[str, int]], folder: Path) -> View:
-    """Return a view that took the entries in by these steps: (how, how many)."""
-    position = min(steps[0][1], len(entries))
-    view = built(entries, position)
-    for number, (how, size) in enumerate(steps[1:]):
-        part = entries[position : position + size]
-        position += len(part)
-        if how == "adopt":
-            for entry in part:
-                adopt(view, entries, entry)
-        elif part:
-            view.extend(iter(part), basis_at(entries, position))
-        if how == "publish":
-            path = str(folder / f"{number}.duckdb")
-            view.write_base(path)
-            view.rebase(path)
-        if how == "reopen":
-            path = str(folder / f"{number}.duckdb")
-            view.write_base(path)
-            view.close()
-            view = base.open_base(path, "")
-    view.extend(iter(entries[position:]), basis_at(entries, len(entries)))
-    return view
-
+from tests.support.grown import WAYS, built, grown
+from tests.support.histories import entries_of, laws, lines_of, records, states_of
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["extend", "extend", "adopt", "adopt", "publish", "reopen"]), st.integers(0, 3)),
+    st.tuples(st.sampled_from(WAYS), st.integers(0, 3)),
     min_size=1,
     max_size=5,
 )

@@ -13,7 +13,7 @@ from kbcore.view import base
 from kbcore.view.fold import Start
 from kbcore.view.past import state_at
 from kbcore.view.view import View
-from tests.core.view.test_equivalence import adopt
+from tests.support.grown import adopt
 from tests.support.histories import LINEAGE, basis_at, entries_of, lines_of, states_of
 
 

@@ -1,0 +1,125 @@
+"""F4m, the heart: each guard is taken out in turn, and some test misses it; what no test misses is said and why.
+
+The guards are all syncs, renames, locks, checks and refusals of the storage layer, and those elsewhere that a promise
+rests on. ``tests.support.detectors`` finds the tests by itself; nothing here can make a guard seem to be missed.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.support.detectors import Request, caught, wanted
+from tests.support.scale import SCALE, SEED
+
+STORAGE = (
+    "tests/core/storage",
+    "tests/fault/test_bytes.py",
+    "tests/fault/test_failing.py",
+    "tests/fault/test_power.py",
+    "tests/fault/test_dying.py",
+    "tests/fault/test_storage_more.py",
+    "tests/fault/test_damage_told.py",
+)
+ABOVE = (
+    "tests/core/test_store.py",
+    "tests/core/test_store_gone.py",
+    "tests/core/test_viewcache.py",
+    "tests/core/test_replay.py",
+    "tests/core/test_branches.py",
+    "tests/core/branches/test_gc_asks.py",
+    "tests/core/branches/test_renames.py",
+    "tests/core/branches/test_trash.py",
+    "tests/core/branches/test_views.py",
+    "tests/core/planning",
+    "tests/core/sync/test_checkout.py",
+    "tests/core/sync/test_guard.py",
+)
+NO_SYNC_CONTROL = ("tests/fault/test_power.py::test_no_sync_can_be_left_out",)
+"""The control of the syncs takes them out by itself, and longer than all others."""
+
+
+def storage(*modules: str) -> Request:
+    return Request(tuple(f"kbcore.storage.{module}" for module in modules), STORAGE, NO_SYNC_CONTROL)
+
+
+GROUPS = {
+    "lines and heads": storage("frame", "head", "layout", "shapes", "damage", "scan", "verify"),
+    "commits": storage("journal", "recovery", "quarantine", "lock", "files", "fs"),
+    "whole stores": storage("snapshot", "compaction", "branchdir", "rebuild"),
+    "above the storage": Request(
+        (
+            "kbcore.store:BranchStore.commit",
+            "kbcore.store:BranchStore._committed",
+            "kbcore.store:BranchStore._first_answer",
+            "kbcore.store:BranchStore._answered",
+            "kbcore.viewcache:is_usable",
+            "kbcore.viewcache:is_ahead",
+            "kbcore.view.base:_read_stamp",
+            "kbcore.replay:folded",
+            "kbcore.replay:_first_snapshot",
+            "kbcore.validate:plan",
+            "kbcore.validate:_check_stale",
+            "kbcore.validate:_check_version",
+            "kbcore.branches.trash:_remove",
+            "kbcore.sync.checkout:Checkout.guard",
+            "kbcore.workspace:Workspace.guard",
+        ),
+        ABOVE,
+    ),
+}
+
+SPARED = {
+    "kbcore.storage.files.read_lines: no `and at < limit`": (
+        "It saves a read of no bytes at the limit; that read ends the loop just so."
+    ),
+    "kbcore.store.BranchStore._committed: no `or not draft.ops`": (
+        "A plan without operations changes nothing, so the part beside it says the same."
+    ),
+    "kbcore.store.BranchStore._first_answer: never `if not request.changeset_id`": (
+        "It saves a look for the empty id, which no record has."
+    ),
+    "kbcore.branches.trash._remove: no `discard_cache(workspace, name)`": (
+        "It saves room: a view says by itself which store it is of."
+    ),
+}
+"""Guards that may be left out without any difference to what is promised, and why."""
+
+ALWAYS = (
+    "kbcore.storage.frame.decode: no `and found.sum == checksum(FORMAT, seq, prev, rec)`",
+    "kbcore.storage.head.decode: no `_damaged(path, 'its checksum does not match', shapes.cause_of(data) if data els…`",
+    "kbcore.storage.files.publish: a copy for `fs.replace(layout.tmp_path(path), path)`",
+    "kbcore.storage.lock._try: no `fs.flock(fd, LOCK_EXCLUSIVE)`",
+)
+"""What even the slice takes out."""
+
+
+def requests() -> dict[str, Request]:
+    """Return what to take out: all there is, or in a slice a few of the storage layer, some of them by chance."""
+    if SCALE != "slice":
+        return GROUPS
+    group = storage("frame", "head", "files", "lock", "journal", "recovery", "scan", "snapshot", "branchdir")
+    others = [str(one) for one in wanted(group) if str(one) not in {*ALWAYS, *SPARED}]
+    return {"a few": msgspec.structs.replace(group, names=(*ALWAYS, *random.Random(SEED).sample(others, 3)))}
+
+
+@pytest.mark.fault("F4m")
+@pytest.mark.parametrize("group", GROUPS if SCALE != "slice" else ["a few"])
+def test_no_guard_can_be_taken_out(group: str, tmp_path: Path, tally) -> None:
+    request = requests()[group]
+    for name, by in caught(request, tmp_path).items():
+        tally.tried()
+        if not by and name not in SPARED:
+            tally.violated(name, "no test misses it")
+        if by and name in SPARED:
+            tally.violated(name, f"it is listed as spared, and {by} misses it")
+    tally.done(at_least=len(request.names) or 30)
+
+
+def test_what_is_spared_is_still_there() -> None:
+    there = {str(one) for group in GROUPS.values() for one in wanted(group)}
+    assert set(SPARED) <= there
+    assert all(len(reason) > 30 for reason in SPARED.values())

@@ -1,0 +1,397 @@
+"""F3, F12, F17, F19: many processes on one branch, some of which are killed at random times. F13: who holds a lock."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from kbcore.errors import ChangesetIdReused
+from kbcore.storage.fs import RealFs
+from tests.support import aftermath
+from tests.support.crowd import WAIT_S, Crowd, Member, crowded, fast_place, until
+from tests.support.crowd_jobs import TOKEN, pair
+from tests.support.lines import Message
+from tests.support.project import Project
+from tests.support.scale import SEED, tries
+
+SOON_S = 0.1
+"""How long after the death of its holder a lock has a new one, usually; one moment of a busy machine is longer."""
+LATE_S = 2.0
+BATCH = 10
+
+
+@pytest.fixture(scope="module")
+def crowds() -> Iterator[Callable[[], Crowd]]:
+    with crowded() as made:
+        yield made
+
+
+@pytest.fixture
+def crowd(crowds: Callable[[], Crowd]) -> Iterator[Crowd]:
+    one = crowds()
+    yield one
+    one.clear()
+
+
+@pytest.fixture(params=["memory", "disk"][: tries(1, 2)])
+def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Project]:
+    """A project with the token in it, where calls are fast and where a sync takes its time."""
+    with ExitStack() as stack:
+        place = stack.enter_context(fast_place(tmp_path)) if request.param == "memory" else tmp_path
+        made = Project(place / "a project", fs=RealFs())
+        stack.callback(made.close)
+        made.apply(entities=[{"id": TOKEN, "type": "req", "title": "t", "status": "open"}])
+        yield made
+
+
+class Writers:
+    """Members that write pairs; each is given its keys in batches, and after its death the rest of them."""
+
+    def __init__(self, crowd: Crowd, project: Project, count: int) -> None:
+        self.crowd = crowd
+        self.root = str(project.root)
+        self.acked: dict[str, int] = {}
+        self.refused: list[Message] = []
+        self.wrong: list[str] = []
+        self.members = [self._new(number) for number in range(count)]
+        self._open: list[list[str]] = [[] for _ in range(count)]
+
+    def _new(self, number: int) -> Member:
+        return self.crowd.member("crowd_jobs:writing", root=self.root, name=f"w{number}")
+
+    def give(self, number: int, keys: list[str]) -> None:
+        """Ask a writer for more pairs."""
+        self._open[number] += keys
+        self.members[number].send(pairs=keys)
+
+    def listen(self) -> None:
+        """Take in what they have said."""
+        for number, member in enumerate(self.members):
+            self._take(number, member.news())
+
+    def _take(self, number: int, said: list[Message]) -> None:
+        for message in said:
+            if "done" in message:
+                continue
+            key = message["key"]
+            if self._open[number][:1] != [key]:
+                self.wrong.append(f"w{number} answered {key} and was asked for {self._open[number][:1]}")
+            self._open[number].remove(key)
+            if "refused" in message:
+                self.refused.append(message)
+            elif self.acked.setdefault(key, message["seq"]) != message["seq"]:
+                self.wrong.append(f"{key} was acknowledged at {self.acked[key]} and at {message['seq']}")
+
+    def left(self, number: int) -> int:
+        """Return how many keys a writer still has to write."""
+        return len(self._open[number])
+
+    def kill(self, number: int) -> None:
+        """Kill a writer; another takes its place, and sends again what it was not told about."""
+        self._take(number, self.members[number].kill())
+        self.members[number] = self._new(number)
+        self.members[number].send(pairs=self._open[number])
+
+    def finish(self) -> None:
+        """Wait until all is written."""
+        until(lambda: self.listen() or not any(self._open), self.members)
+        for number, member in enumerate(self.members):
+            self._take(number, member.dismissed())
+
+
+def readers(crowd: Crowd, project: Project, count: int, pause_s: float = 0.005) -> list[Member]:
+    root = str(project.root)
+    return [
+        crowd.member("crowd_jobs:reading", root=root, name=f"r{number}", pause_s=pause_s) for number in range(count)
+    ]
+
+
+def judge(tally, point: object, project: Project, acked: dict[str, int], violated: list[str]) -> None:
+    """Hold the store against the promises, and count what was found on the way."""
+    directory = project.root / ".kb/branches/main"
+    for what in (*violated, *aftermath.unsound(directory, acked), *aftermath.differing(project)):
+        tally.violated(point, what)
+
+
+def of_readers(tally, said: list[Message]) -> list[str]:
+    """Count the reads, and return what was wrong with any."""
+    tally.tried(sum(message.get("reads", 0) for message in said))
+    return [f"a reader: {message['violated']}" for message in said if "violated" in message]
+
+
+@pytest.mark.fault("F3")
+def test_processes_that_are_killed_at_random_times_lose_nothing_that_was_acknowledged(
+    crowd: Crowd, project: Project, tally
+) -> None:
+    chosen, kills, count = random.Random(SEED + 3), tries(4, 60, 2500), tries(2, 4)
+    writers, watching = Writers(crowd, project, count), readers(crowd, project, count, pause_s=0.03)
+    given, said = 0, list[Message]()
+    for _ in range(kills):
+        time.sleep(chosen.uniform(0, 0.03))
+        writers.listen()
+        for number in range(count):
+            if writers.left(number) < BATCH:
+                writers.give(number, [f"pair-{number}-{serial}" for serial in range(given, given + BATCH)])
+        given += BATCH
+        number = chosen.randrange(count * 3 // 2)
+        if number < count:
+            writers.kill(number)
+        else:
+            victim = watching.pop(0)
+            said += victim.kill()
+            watching += readers(crowd, project, 1)
+        tally.tried()
+    writers.finish()
+    for member in watching:
+        said += member.dismissed()
+    wrong = writers.wrong + [f"refused: {message}" for message in writers.refused]
+    judge(tally, "the end", project, writers.acked, wrong + of_readers(tally, said))
+    tally.done(at_least=kills)
+
+
+@pytest.mark.fault("F12")
+def test_of_all_who_saw_the_same_state_exactly_one_can_change_it(crowd: Crowd, project: Project, tally) -> None:
+    count, rounds, each = tries(2, 8, 16), tries(1, 3, 40), 5
+    root = str(project.root)
+    writers = [crowd.member("crowd_jobs:writing", root=root, name=f"w{number}") for number in range(count)]
+    watching = readers(crowd, project, count, pause_s=0.1)
+    for turn in range(rounds):
+        for number, member in enumerate(writers):
+            member.send(race=each, pairs=[f"pair-{number}-{turn}-{serial}" for serial in range(each)])
+    answers = [message for member in writers for _ in range(rounds) for message in _answers(member)]
+    for member in writers:
+        member.dismissed()
+    said = [message for member in watching for message in member.dismissed()]
+    raced = [one for one in answers if "base" in one]
+    winners = Counter(one["base"] for one in raced if "seq" in one)
+    losers = [one for one in raced if "refused" in one]
+    wrong = [f"{times} won on {base}" for base, times in winners.items() if times != 1]
+    wrong += [f"refused: {one}" for one in losers if one["refused"] != "stale_base" or one["applied"] != "no"]
+    wrong += [f"nobody won on {one['base']}" for one in losers if one["base"] not in winners]
+    wrong += [f"refused: {one}" for one in answers if "base" not in one and "refused" in one]
+    acked = {one["key"]: one["seq"] for one in answers if "seq" in one and "base" not in one}
+    there = {one.seq: one.rec for one in aftermath.records(project.root / ".kb/branches/main")}
+    wrong += [
+        f"{one['key']} did not win" for one in raced if "seq" in one and one["key"] not in str(there[one["seq"]].ops)
+    ]
+    if len(there) != 1 + len(acked) + len(winners):
+        wrong.append(f"{len(there)} records, {len(acked)} pairs, {len(winners)} winners")
+    tally.tried(len(answers))
+    judge(tally, "the end", project, acked, wrong + of_readers(tally, said))
+    tally.done(at_least=count * rounds * each)
+
+
+def _answers(member: Member) -> Iterator[Message]:
+    while "done" not in (message := member.heard()):
+        yield message
+
+
+@pytest.mark.fault("F13")
+def test_the_lock_of_a_holder_that_died_is_taken_at_once(crowd: Crowd, tmp_path: Path, tally) -> None:
+    path, count = str(tmp_path / "lock"), tries(6, 200)
+    waiter = crowd.member("crowd_jobs:taking", path=path)
+    waits = []
+    for number in range(count):
+        how = ("holds", "starts")[number % 2]
+        holder = crowd.member("crowd_jobs:holding", path=path, how=how)
+        children = holder.heard()["children"]
+        waiter.send(wait_s=10)
+        waiter.heard()
+        time.sleep(0.002 * (number % 10))
+        died_s = time.monotonic()
+        holder.kill()
+        said = waiter.heard()
+        waits.append(said.get("taken_s", float("inf")) - died_s)
+        tally.tried()
+        if not 0 <= waits[-1] <= LATE_S:
+            tally.violated((how, number), f"{said}, {waits[-1]:.3f} s after the death")
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+    if statistics.median(waits) > SOON_S:
+        tally.violated("all", f"the median is {statistics.median(waits):.3f} s")
+    waiter.dismissed()
+    tally.done()
+
+
+@pytest.mark.fault("F13")
+def test_a_stopped_holder_is_named_and_never_robbed(crowd: Crowd, tmp_path: Path, tally) -> None:
+    path, count, wait_s = str(tmp_path / "lock"), tries(6, 200), 0.02
+    waiter = crowd.member("crowd_jobs:taking", path=path)
+    holder = None
+    for number in range(count):
+        if holder is None:
+            holder = crowd.member("crowd_jobs:holding", path=path, how="holds")
+            holder.heard()
+        holder.signal(signal.SIGSTOP)
+        waiter.send(wait_s=wait_s)
+        waiter.heard()
+        said = waiter.heard()
+        tally.tried()
+        is_named = said.get("pid") == holder.pid and f"held by kb sync (process {holder.pid} on " in said["message"]
+        if not is_named or not wait_s <= said["refused_after_s"] <= wait_s + LATE_S:
+            tally.violated(number, said)
+        if number % 5 == 4:
+            # Awake again it still has the lock, and can leave it.
+            holder.signal(signal.SIGCONT)
+            holder.send(leave=True)
+            holder.heard()
+            waiter.send(wait_s=10)
+            waiter.heard()
+            if "taken_s" not in (said := waiter.heard()):
+                tally.violated(number, said)
+            holder.dismissed()
+            holder = None
+    waiter.dismissed()
+    tally.done()
+
+
+@pytest.mark.fault("F13")
+def test_a_forked_child_does_not_keep_the_lock_that_its_parent_has_left(crowd: Crowd, tmp_path: Path, tally) -> None:
+    path = str(tmp_path / "lock")
+    waiter = crowd.member("crowd_jobs:taking", path=path)
+    for number in range(tries(4, 200)):
+        holder = crowd.member("crowd_jobs:holding", path=path, how="forks")
+        [child] = holder.heard()["children"]
+        waiter.send(wait_s=10)
+        waiter.heard()
+        holder.send(leave=True)
+        left_s = holder.heard()["left_s"]
+        said = waiter.heard()
+        tally.tried()
+        if not said.get("taken_s", float("inf")) - left_s <= LATE_S:
+            tally.violated(number, said)
+        os.kill(child, signal.SIGKILL)
+        holder.dismissed()
+    waiter.dismissed()
+    tally.done()
+
+
+@pytest.mark.fault("F13")
+def test_readers_answer_while_a_writer_is_stopped_with_the_lock(crowd: Crowd, project: Project, tally) -> None:
+    path = str(project.root / ".kb/branches/main/lock")
+    holder = crowd.member("crowd_jobs:holding", path=path, how="holds")
+    holder.heard()
+    holder.signal(signal.SIGSTOP)
+    watching = readers(crowd, project, 2, pause_s=0)
+    time.sleep(0.2)
+    said = [message for member in watching for message in member.dismissed()]
+    for what in of_readers(tally, said):
+        tally.violated("stopped", what)
+    holder.kill()
+    tally.done(at_least=2)
+
+
+class Compactors:
+    """Two members that compact at once; one that was killed is replaced."""
+
+    def __init__(self, crowd: Crowd, project: Project) -> None:
+        self.crowd = crowd
+        self.root = str(project.root)
+        self.members = [self._new() for _ in range(2)]
+        self.calls = 40
+        self.wrong: list[str] = []
+
+    def _new(self) -> Member:
+        return self.crowd.member("crowd_jobs:compacting", root=self.root)
+
+    def compact(self, orders: list[Message]) -> None:
+        """Let each do as it is told."""
+        for member, order in zip(self.members, orders, strict=True):
+            member.send(**order)
+        for at, member in enumerate(self.members):
+            answer = member.receive(WAIT_S)
+            if answer is None:
+                member.ended()
+                self.members[at] = self._new()
+            elif "compacted" not in answer:
+                self.wrong.append(f"{orders[at]}: {answer}")
+            else:
+                self.calls = max(self.calls, answer["calls"])
+
+
+@pytest.mark.fault("F17")
+@pytest.mark.parametrize("prunes", [True, False][: tries(1, 2)], ids=["prunes", "keeps"][: tries(1, 2)])
+def test_compaction_under_writers_and_readers_changes_no_answer(
+    crowd: Crowd, project: Project, tally, prunes: bool
+) -> None:
+    chosen, rounds, count = random.Random(SEED + 17), tries(2, 25, 200), tries(2, 4)
+    writers, watching = Writers(crowd, project, count), readers(crowd, project, count, pause_s=0.1)
+    compactors, sums, wrong = Compactors(crowd, project), dict[int, str](), list[str]()
+    for turn in range(rounds):
+        for number in range(count):
+            writers.give(number, [f"pair-{number}-{turn}-{serial}" for serial in range(3)])
+        orders: list[Message] = [{"pause_s": chosen.uniform(0, 0.01)} for _ in range(2)]
+        if prunes and sums:
+            orders[0]["prune_before"] = max(sums) // 2 + 1
+        if turn % 3 == 1:
+            orders[turn % 2]["die_at"] = chosen.randrange(compactors.calls)
+        compactors.compact(orders)
+        tally.tried(2)
+        writers.listen()
+        now = {one.seq: one.sum for one in aftermath.records(project.root / ".kb/branches/main")}
+        first = min(now) if prunes and now else 1
+        if not {(seq, one) for seq, one in sums.items() if seq >= first} <= now.items():
+            wrong.append(f"round {turn}: a record is gone, or another one")
+        sums = now
+    writers.finish()
+    said = [message for member in (*watching, *compactors.members) for message in member.dismissed()]
+    for key in chosen.sample(sorted(writers.acked), min(40, len(writers.acked))):
+        again = project.apply(**pair(key))
+        if (again.seq, again.duplicate) != (writers.acked[key], True):
+            wrong.append(f"{key} of {writers.acked[key]} is now {again}")
+    wrong += [f"refused: {message}" for message in writers.refused] + writers.wrong + compactors.wrong
+    left = {key: seq for key, seq in writers.acked.items() if not prunes or seq >= min(sums)}
+    judge(tally, "the end", project, left, wrong + of_readers(tally, said))
+    tally.done(at_least=rounds)
+
+
+@pytest.mark.fault("F19")
+def test_a_changeset_takes_effect_once_however_often_and_by_whomever_it_is_sent(
+    crowd: Crowd, project: Project, tally
+) -> None:
+    chosen, count = random.Random(SEED + 19), tries(8, 100, 1000)
+    keys = [f"pair-{number}" for number in range(count)]
+    first: dict[str, int] = {}
+    wrong: list[str] = []
+    for is_again in (False, True):
+        sent: list[list[str]] = [[] for _ in range(4)]
+        for key in keys:
+            for _ in range(1 if is_again else chosen.randint(1, 5)):
+                sent[chosen.randrange(4)].append(key)
+        writers = Writers(crowd, project, 4)
+        for number, orders in enumerate(sent):
+            chosen.shuffle(orders)
+            writers.give(number, orders)
+        for _ in range(tries(1, 10, 60)):
+            time.sleep(chosen.uniform(0, 0.05))
+            writers.listen()
+            writers.kill(chosen.randrange(4))
+            tally.tried()
+        writers.finish()
+        tally.tried(sum(map(len, sent)))
+        wrong += writers.wrong + [f"refused: {message}" for message in writers.refused]
+        if is_again and writers.acked != first:
+            wrong.append("sent again, they were answered otherwise")
+        first = first or writers.acked
+        if not is_again:
+            compactor = crowd.member("crowd_jobs:compacting", root=str(project.root))
+            compactor.send(pause_s=0)
+            assert "compacted" in compactor.heard()
+            compactor.dismissed()
+    if len(aftermath.records(project.root / ".kb/branches/main")) != count + 1:
+        wrong.append("there are more records than changesets")
+    for key in keys[:: max(1, count // 20)]:
+        with pytest.raises(ChangesetIdReused):
+            project.apply(**pair(key, "other"))
+        tally.tried()
+    judge(tally, "the end", project, first, wrong)
+    tally.done(at_least=2 * count)

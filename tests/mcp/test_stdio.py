@@ -1,0 +1,74 @@
+"""The pipes of one connection: which requests the end of input waits for."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp.shared.message import SessionMessage
+
+from kbmcp.stdio import Pipes
+
+END_S = 5.0
+"""Well below the time that requests in hand are given."""
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[int, int, int]]:
+    """What the server reads from, what the client writes to, and what the server writes to."""
+    reads, client_writes = os.pipe()
+    client_reads, writes = os.pipe()
+    yield reads, client_writes, writes
+    for fd in (reads, client_reads, writes):
+        os.close(fd)
+
+
+def line(method: str, key: int | str | None = None, **params: object) -> bytes:
+    message = {"jsonrpc": "2.0", "method": method, "params": params} | ({} if key is None else {"id": key})
+    return json.dumps(message).encode() + b"\n"
+
+
+def answer(key: int | str) -> SessionMessage:
+    return SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=key, result={}))
+
+
+def test_the_number_1_and_the_text_1_are_two_requests(ends):
+    async def talk() -> None:
+        reads, client_writes, writes = ends
+        async with Pipes(reads, writes).open() as (incoming, outgoing), incoming, outgoing:
+            os.write(client_writes, line("ping", 1) + line("ping", "1"))
+            os.close(client_writes)
+            assert [(await incoming.receive()).message.id for _ in range(2)] == [1, "1"]
+            await outgoing.send(answer("1"))
+            with anyio.move_on_after(0.1) as waiting:
+                await incoming.receive()
+            assert waiting.cancelled_caught
+            await outgoing.send(answer(1))
+            with pytest.raises(anyio.EndOfStream), anyio.fail_after(END_S):
+                await incoming.receive()
+
+    anyio.run(talk)
+
+
+@pytest.mark.parametrize(("sent", "cancelled"), [(2, "2"), ("2", 2), ("2", "2")])
+def test_what_is_cancelled_is_not_waited_for_however_its_id_is_spelled(sent, cancelled, ends):
+    """The dispatcher of ``mcp`` cancels the request 2 for the text "2" as well, and never answers it."""
+
+    async def talk() -> None:
+        reads, client_writes, writes = ends
+        async with Pipes(reads, writes).open() as (incoming, outgoing), incoming, outgoing:
+            os.write(client_writes, line("ping", sent))
+            for odd in ([2], {"2": 2}, None, True):
+                os.write(client_writes, line("notifications/cancelled", requestId=odd))
+            os.write(client_writes, line("notifications/cancelled", requestId=cancelled))
+            os.close(client_writes)
+            for _ in range(6):
+                await incoming.receive()
+            with pytest.raises(anyio.EndOfStream), anyio.fail_after(END_S):
+                await incoming.receive()
+
+    anyio.run(talk)

@@ -1,0 +1,56 @@
+"""Views of random histories: folded at once, or grown step by step in every way in which a process does that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kbcore.folding import apply
+from kbcore.needs import needs
+from kbcore.state import Stamp, State
+from kbcore.view import base
+from kbcore.view.fold import Entry, Start
+from kbcore.view.view import View
+from tests.support.histories import LINEAGE, basis_at
+
+WAYS = ("extend", "extend", "adopt", "adopt", "publish", "reopen")
+"""How a step of ``grown`` takes records in."""
+
+
+def built(entries: Sequence[Entry], seq: int) -> View:
+    """Return a view that was folded from the first ``seq`` entries at once."""
+    start = Start(0, LINEAGE, State(), [])
+    return base.build(":memory:", "", start, entries[:seq], basis_at(entries, seq))
+
+
+def adopt(view: View, entries: Sequence[Entry], entry: Entry) -> None:
+    """Take a record in as the process does that has just committed it."""
+    record = entry.record
+    state = view.gather(needs(record.ops))
+    changes = apply(state, Stamp(entry.seq, record.at, record.actor, record.source), record.ops)
+    view.adopt(entry, changes, basis_at(entries, entry.seq))
+
+
+def grown(entries: Sequence[Entry], steps: Sequence[tuple[str, int]], folder: Path) -> View:
+    """Return a view that took the entries in by these steps: (how, how many)."""
+    position = min(steps[0][1], len(entries))
+    view = built(entries, position)
+    for number, (how, size) in enumerate(steps[1:]):
+        part = entries[position : position + size]
+        position += len(part)
+        if how == "adopt":
+            for entry in part:
+                adopt(view, entries, entry)
+        elif part:
+            view.extend(iter(part), basis_at(entries, position))
+        if how == "publish":
+            path = str(folder / f"{number}.duckdb")
+            view.write_base(path)
+            view.rebase(path)
+        if how == "reopen":
+            path = str(folder / f"{number}.duckdb")
+            view.write_base(path)
+            view.close()
+            view = base.open_base(path, "")
+    view.extend(iter(entries[position:]), basis_at(entries, len(entries)))
+    return view
