@@ -14,7 +14,7 @@ from kbcore.model import Link, Node, SourceFile
 from kbcore.state import State
 
 
-class Known(msgspec.Struct, frozen=True, array_like=True):
+class Known(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A changeset that took effect, and the digest of its content: what makes sending it again harmless."""
 
     changeset_id: str

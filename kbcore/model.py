@@ -40,7 +40,7 @@ CLIENT: Final = ""
 """The source of a statement made by a person or an agent, as opposed to a file's path."""
 
 
-class Node(msgspec.Struct, frozen=True):
+class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An entity. ``version`` is the seq that last changed it, ``created_seq`` the one that made it."""
 
     id: str
@@ -63,7 +63,7 @@ class Node(msgspec.Struct, frozen=True):
         return self.owners.get("type", CLIENT)
 
 
-class Statement(msgspec.Struct, frozen=True, order=True):
+class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
     """Who says that a link holds: a file's path or the client.
 
     ``said`` is the id of the entity whose document named the other end without a type (a bare link), else "".
@@ -80,7 +80,7 @@ class Statement(msgspec.Struct, frozen=True, order=True):
         return self.src or self.via
 
 
-class Link(msgspec.Struct, frozen=True):
+class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An edge. It stands while both ends exist and its type is known; a bare link to an unknown id has type "".
 
     ``fields`` holds ``confidence``, ``attributes.<key>`` and ``metadata.<key>``. An end is the id of a node or
@@ -102,7 +102,7 @@ class Link(msgspec.Struct, frozen=True):
     version: int
 
 
-class NoteOnFile(msgspec.Struct, frozen=True, omit_defaults=True):
+class NoteOnFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One problem that was found when a file was last read; ``line`` 0 is the whole file."""
 
     line: int
@@ -112,7 +112,7 @@ class NoteOnFile(msgspec.Struct, frozen=True, omit_defaults=True):
     severity: str = "error"
 
 
-class SourceFile(msgspec.Struct, frozen=True):
+class SourceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file that an extractor read: the SHA-256 of the content last taken in, and whether all of it was."""
 
     path: str

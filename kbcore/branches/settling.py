@@ -14,7 +14,7 @@ from kbcore.workspace import Workspace
 
 WAIT_S: Final = 2.0
 """How long git is waited for: a rename takes some milliseconds."""
-_STEP_S: Final = 0.01
+_STEP_S: Final = 0.05
 
 T = TypeVar("T")
 

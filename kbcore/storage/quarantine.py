@@ -5,6 +5,7 @@ Invariant: a copy is complete and durable before the caller touches the original
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import stat
 from pathlib import Path
@@ -58,18 +59,24 @@ def keep_all(fs: Fs, directory: Path, at: str) -> Path:
     ``at`` is the time of the repair that comes next: it stands in the name, with something random.
 
     Raises:
-        StorageFull, ReadOnlyStore, StorageError: the copy may exist in part.
+        StorageFull, ReadOnlyStore, StorageError: there is no copy; what was made of it is removed again.
     """
     folder = _made(fs, directory) / f"before-rebuild-{at.replace(':', '')}-{secrets.token_hex(4)}"
     with files.explained(folder, "copy the store to"):
         fs.mkdir(folder)
-        for entry in sorted(fs.listdir(directory)):
-            source = directory / entry
-            status = fs.lstat(source)
-            if stat.S_ISREG(status.st_mode) and layout.kind_of(entry) != "lock":
-                files.copy_range(fs, source, folder / entry, 0, status.st_size)
-        fs.fsync_dir(folder)
-        fs.fsync_dir(folder.parent)
+        try:
+            for entry in sorted(fs.listdir(directory)):
+                source = directory / entry
+                status = fs.lstat(source)
+                if stat.S_ISREG(status.st_mode) and layout.kind_of(entry) != "lock":
+                    files.copy_range(fs, source, folder / entry, 0, status.st_size)
+            fs.fsync_dir(folder)
+            fs.fsync_dir(folder.parent)
+        except BaseException:
+            # Its space may be what is missing, and a part of a store must not pass for a copy of it.
+            with contextlib.suppress(OSError):
+                files.remove_tree(fs, folder)
+            raise
     return folder
 
 

@@ -27,6 +27,10 @@ _FACT_ENDS: Final = -len(b"}\n")
 _MAX_HEADER_BYTES: Final = 1024
 
 
+class _Formatted(msgspec.Struct, frozen=True):
+    format: int
+
+
 class Header(msgspec.Struct, frozen=True):
     """The first line: which record of which history this is the state after."""
 
@@ -79,6 +83,7 @@ def read(fs: Fs, directory: Path, of: Head, ref: SnapshotRef) -> Iterator[bytes]
 
     Raises:
         SnapshotCorrupt: it is missing, or a line is not what was written; the hint says what still holds its facts.
+        FormatTooNew: a newer KB wrote it.
         HistoryPruned: it was removed by pruning; read the head again.
         StorageError: it cannot be read.
     """
@@ -209,6 +214,8 @@ def _read(
             end = offset + len(line)
             if number == 1:
                 if line != header:
+                    if _is_newer(fs, fd, line, sha256):
+                        raise FormatTooNew(f"{path} has a newer format, and this KB reads up to {FORMAT}")
                     raise _corrupt((path, remedy), 1, 0, "the header is not the one that belongs here", line)
             elif end < size:
                 fact = line[_FACT_STARTS:_FACT_ENDS]
@@ -222,6 +229,19 @@ def _read(
         raise _corrupt((path, remedy), number + 1, end, "the file ends too early", b"")
     if sha256 and total.hexdigest() != sha256:
         raise _corrupt((path, remedy), number, offset, "this is not the snapshot that the head names", line)
+
+
+def _is_newer(fs: Fs, fd: int, line: bytes, sha256: str) -> bool:
+    """Tell whether a newer KB wrote this snapshot: its header says so, and it is the very file that the head names."""
+    try:
+        says_so = msgspec.json.decode(line, type=_Formatted).format > FORMAT
+    except (msgspec.DecodeError, UnicodeError):
+        return False
+    digest, offset = hashlib.sha256(), 0
+    while says_so and (part := fs.pread(fd, files.CHUNK_BYTES, offset)):
+        digest.update(part)
+        offset += len(part)
+    return says_so and digest.hexdigest() == sha256
 
 
 def _corrupt(about: tuple[Path, str], line: int, offset: int, what: str, found: bytes) -> SnapshotCorrupt:

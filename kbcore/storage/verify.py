@@ -179,7 +179,7 @@ def _check_snapshot(fs: Fs, directory: Path, of: Head, ref: SnapshotRef, hashes:
     """Check a snapshot in itself and against the chain; ``hashes`` has what the chain says at each seq."""
     try:
         snapshot.check(fs, directory, of, ref)
-    except (SnapshotCorrupt, Unavailable, HistoryPruned) as error:
+    except (SnapshotCorrupt, Incompatible, Unavailable, HistoryPruned) as error:
         return [_finding(error, directory / ref.file)]
     # Nothing is known of a record behind a damaged one, and that is a finding of its own.
     if hashes[ref.seq] not in {"", ref.hash}:

@@ -14,7 +14,9 @@ def rows(section: str) -> list[list[str]]:
     """Return the cells of every row of the tables below a heading."""
     _, _, rest = PAGE.partition(f"\n## {section}\n")
     lines = rest.partition("\n## ")[0].splitlines()
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if re.match(r"\| (\d|[A-Z]\d)", line)]
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in lines if re.match(r"\| (\d|[A-Z]\d)", line)
+    ]
 
 
 PROMISED = [row for row in rows("Which tests hold the promises") if row[0][0].isdigit()]

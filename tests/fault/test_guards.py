@@ -47,10 +47,9 @@ def storage(*modules: str) -> Request:
 
 
 GROUPS = {
-    "lines and heads": storage("frame", "head", "layout", "shapes", "damage", "scan", "verify"),
-    "commits": storage("journal", "recovery", "quarantine", "lock", "files", "fs"),
-    "whole stores": storage("snapshot", "compaction", "branchdir", "rebuild"),
-    "above the storage": Request(
+    "commits": storage("frame", "head", "scan", "journal", "recovery", "quarantine", "lock", "files", "fs"),
+    "stores": storage("layout", "shapes", "damage", "snapshot", "compaction", "branchdir", "rebuild", "verify"),
+    "above": Request(
         (
             "kbcore.store:BranchStore.commit",
             "kbcore.store:BranchStore._committed",

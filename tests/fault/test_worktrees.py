@@ -143,6 +143,38 @@ def test_a_branch_that_two_worktrees_have_out_is_renamed_and_keeps_every_write(
     tally.done(at_least=steps)
 
 
+@pytest.mark.fault("F15")
+def test_a_write_that_waited_while_head_moved_does_not_go_to_the_former_branch(
+    crowd: Crowd, project: Project, tally
+) -> None:
+    rounds, root = tries(2, 50, 400), str(project.root)
+    make_lines(project.root, ["main", "one"])
+    project.apply(branch="main", **pair("pair-main"))
+    project.apply(branch="one", **pair("pair-one"))
+    writer = crowd.member("crowd_jobs:writing", root=root)
+    refused, moves = 0, ["main", "one"]
+    for turn in range(rounds):
+        new, old = moves[turn % 2], moves[(turn + 1) % 2]
+        holder = crowd.member("crowd_jobs:holding", path=str(project.root / ".kb/branches" / old / "lock"), how="holds")
+        holder.heard()
+        writer.send(pairs=[f"pair-{turn}"])
+        time.sleep(0.02)
+        git(project.root, "switch", "--quiet", new)
+        holder.send(leave=True)
+        answer = writer.heard()
+        writer.heard()
+        holder.heard()
+        holder.dismissed()
+        tally.tried()
+        refused += answer.get("refused") == "branch_moved"
+        if answer.get("refused", "branch_moved") != "branch_moved" or answer.get("branch", new) != new:
+            tally.violated(turn, answer)
+    writer.dismissed()
+    if not refused:
+        tally.violated("all", "no write came to wait")
+    tally.done(at_least=rounds)
+
+
 class Users:
     """Members that use branches at the same moment; one that was killed is replaced."""
 

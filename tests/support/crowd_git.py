@@ -49,13 +49,13 @@ class _Mover:
         self.folder = Path(worktree)
         self.random = random.Random(seed)
 
-    def git(self, *words: str, head: str = "", **told: Any) -> bool:
-        """Run git, and tell what it did; another git may be in the way, and then nothing happened."""
+    def git(self, *words: str, head: str = "", since_s: float | None = None, **told: Any) -> bool:
+        """Run git, and tell what it did; another git may be in the way, and then nothing happened, as a rule."""
         begun_s = time.monotonic()
         done = run_git(self.folder, *_NO_HOOKS, *words)
         ended_s = time.monotonic()
         if done.returncode == 0:
-            self.line.send(git=words[0], head=head, begun_s=begun_s, ended_s=ended_s, **told)
+            self.line.send(git=words[0], head=head, begun_s=since_s or begun_s, ended_s=ended_s, **told)
         elif "lock" not in done.stderr:
             self.line.send(trouble=f"git {words}: {done.stderr}")
         return done.returncode == 0
@@ -64,7 +64,13 @@ class _Mover:
         """Rename a branch, one worktree at a time: git keeps the reflog of all renames in one file meanwhile."""
         with (Path(__file__)).open("rb") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
-            return self.git("branch", "-m", old, new, head=new, gone=old, made=new)
+            begun_s = time.monotonic()
+            told = {"head": new, "gone": old, "made": new}
+            if self.git("branch", "-m", old, new, **told):
+                return True
+            is_half = not run_git(self.folder, "rev-parse", "--verify", "--quiet", f"refs/heads/{new}").returncode
+            # git says of this that the branch is renamed, but HEAD is not updated.
+            return is_half and self.git("symbolic-ref", "HEAD", f"refs/heads/{new}", since_s=begun_s, **told)
 
     def switch(self, branch: str, *, is_new: bool = False) -> bool:
         told = {"made": branch} if is_new else {}

@@ -27,9 +27,10 @@ from tests.support import scale, tally
 from tests.support.mutants import Mutant, applied, mutants, watched
 
 ROOT = Path(__file__).resolve().parents[2]
-TEST_CPU_S = 2.0
+TEST_CPU_S, UNKNOWN_CPU_S = 1.0, 20.0
 """A test that takes longer than this, and much longer than without a mutant, does not end."""
-MUTANT_S = 120
+TEST_S = 120
+"""Nor does one that waits for so long."""
 MEMORY_BYTES = 8 << 30
 SURVIVED = ""
 ENDED = "a test never came to its end"
@@ -158,10 +159,11 @@ class Control:
         """Return the first test that fails with the mutant, empty if none does."""
 
         def run() -> Any:
-            signal.alarm(MUTANT_S)
             with applied(mutant):
                 for place, at in enumerate(order):
-                    signal.setitimer(signal.ITIMER_PROF, TEST_CPU_S + 20 * durations.get(at, 0.0))
+                    limit_s = TEST_CPU_S + 10 * durations[at] if durations else UNKNOWN_CPU_S
+                    signal.setitimer(signal.ITIMER_PROF, limit_s)
+                    signal.alarm(TEST_S)
                     self._run(
                         session, session.items[at], [session.items[next_] for next_ in order[place + 1 : place + 2]]
                     )
@@ -176,23 +178,29 @@ class Control:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=next(iter(following), None))
 
     def _in_copy(self, run: Callable[[], Any]) -> Any:
-        """Return what ``run`` returns in a copy of this process, None if that never returns."""
+        """Return what ``run`` returns in a copy of this process, None if a signal ended that before."""
         answer = Path(f"{self.request.result}.part")
         answer.unlink(missing_ok=True)
         child = os.fork()
         if not child:
+            status = 1
             try:
                 os.setpgid(0, 0)
                 resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
                 answer.write_text(json.dumps(run()), encoding="utf-8")
+                status = 0
             except BaseException:  # noqa: BLE001 - it is told, and the copy must not go on as if it were the first
                 traceback.print_exc()
             finally:
-                os._exit(0)
-        os.waitpid(child, 0)
+                os._exit(status)
+        _, status = os.waitpid(child, 0)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
-        return json.loads(answer.read_bytes()) if answer.exists() else None
+        if os.WIFSIGNALED(status):
+            return None
+        if status:
+            pytest.exit("the control itself failed", returncode=1)
+        return json.loads(answer.read_bytes())
 
 
 class _Order:
