@@ -73,6 +73,7 @@ class Branching:
 
         self._number += 1
         name = f"branch-{self._number}"
+        git(self._workspace.repo.worktree, "branch", name)
         os.sync()
         sample = call(lambda: branches.ensure(self._workspace, name))
         for folder in (self._workspace.directory_of(name), self._workspace.cache_of(name)):

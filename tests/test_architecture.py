@@ -73,7 +73,6 @@ OPENERS = {
     "kbcore/git/": "git's own files",
     "kbcore/sync/": "the documents of the worktree",
     "kbcore/workspace.py": "the settings of the project",
-    "kbcore/view/confined.py": "the pipe and the scratch files of a sandbox",
     "kbcore/upkeep/mounts.py": "the mount table of the machine",
     "kbcli/hooks/files.py": "git's hooks",
     "kbcore/view/confined.py": "the size of its own process",

@@ -234,14 +234,15 @@ def _read(
 def _is_newer(fs: Fs, fd: int, line: bytes, sha256: str) -> bool:
     """Tell whether a newer KB wrote this snapshot: its header says so, and it is the very file that the head names."""
     try:
-        says_so = msgspec.json.decode(line, type=_Formatted).format > FORMAT
+        if msgspec.json.decode(line, type=_Formatted).format <= FORMAT:
+            return False
     except (msgspec.DecodeError, UnicodeError):
         return False
     digest, offset = hashlib.sha256(), 0
-    while says_so and (part := fs.pread(fd, files.CHUNK_BYTES, offset)):
+    while part := fs.pread(fd, files.CHUNK_BYTES, offset):
         digest.update(part)
         offset += len(part)
-    return says_so and digest.hexdigest() == sha256
+    return digest.hexdigest() == sha256
 
 
 def _corrupt(about: tuple[Path, str], line: int, offset: int, what: str, found: bytes) -> SnapshotCorrupt:

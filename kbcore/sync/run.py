@@ -58,10 +58,10 @@ def check_worktree(workspace: Workspace, branch: str | None) -> None:
 def sync(workspace: Workspace, branch: str, author: Author, options: SyncOptions) -> SyncAnswer:
     """Bring a branch's store to what the files of the worktree say.
 
-    Raises: ``InvalidQuery`` when another branch is checked out, there are no files at all, or a named path is
-    unknown; ``BranchMoved`` when git keeps changing what is checked out; ``InvalidConfig``; what committing raises.
+    Raises: ``InvalidQuery`` when there are no files at all, or a named path is unknown; ``BranchMoved`` when another
+    branch is checked out, or git keeps changing what is; ``InvalidConfig``; what committing raises.
     """
-    check_worktree(workspace, branch)
+    check_worktree(workspace, None)
     for attempt in range(ATTEMPTS):
         checkout = settled(workspace)
         if checkout.head.branch != branch:

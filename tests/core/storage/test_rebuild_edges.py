@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from kbcore.errors import JournalCorrupt, LockTimeout
-from kbcore.storage import compaction, head, lock, rebuild, snapshot
+from kbcore.errors import JournalCorrupt, LockTimeout, StorageFull
+from kbcore.storage import compaction, head, lock, quarantine, rebuild, snapshot
 from tests.core.storage.making import CLOCK, FS, NO_SYNC, contents, fill, new_store, numbers, segment
 from tests.support.faultfs import LoggingFs
 
@@ -124,3 +125,20 @@ def test_history_that_was_pruned_before_is_not_called_lost(tmp_path: Path) -> No
     assert not any(said.startswith("The records before 4") for said in rebuilt(directory).unproven)
     (directory / "head.json").unlink()
     assert any(said.startswith("The records before 4") for said in rebuilt(directory).unproven)
+
+
+@pytest.mark.parametrize("can_be_removed", [True, False])
+def test_a_copy_that_finds_no_room_is_removed_and_the_reason_is_told(tmp_path: Path, can_be_removed: bool) -> None:
+    directory = new_store(tmp_path, 2)
+
+    class Full(LoggingFs):
+        def _run(self, kind, method, args):
+            if kind == "write":
+                raise OSError(errno.ENOSPC, "x")
+            if kind in {"unlink", "rmdir"} and not can_be_removed:
+                raise OSError(errno.EIO, "x")
+            return super()._run(kind, method, args)
+
+    with pytest.raises(StorageFull):
+        quarantine.keep_all(Full(), directory, CLOCK.now())
+    assert bool(quarantine.listed(FS, directory)) == (not can_be_removed)

@@ -258,3 +258,17 @@ def test_a_snapshot_that_is_cut_while_it_is_read_is_refused(store, left: int) ->
 
     with pytest.raises(SnapshotCorrupt, match="the file ends too early"):
         snapshot.inspect(Cutting(), directory, ref.file)
+
+
+def test_only_the_very_snapshot_that_the_head_names_can_be_of_a_newer_format(store) -> None:
+    directory, of = store
+    ref = snapshot.write(FS, directory, of, FACTS)
+    with pytest.raises(SnapshotCorrupt, match="the header is not the one that belongs here"):
+        list(snapshot.read(FS, directory, msgspec.structs.replace(of, lineage="e" * 64), ref))
+    newer = (directory / ref.file).read_bytes().replace(b'"format":1', b'"format":2')
+    (directory / ref.file).write_bytes(newer)
+    with pytest.raises(SnapshotCorrupt, match="the header is not the one that belongs here"):
+        list(snapshot.read(FS, directory, of, ref))
+    named = msgspec.structs.replace(ref, sha256=hashlib.sha256(newer).hexdigest())
+    with pytest.raises(FormatTooNew, match="has a newer format"):
+        list(snapshot.read(FS, directory, of, named))

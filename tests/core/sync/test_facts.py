@@ -8,8 +8,8 @@ import os
 import pytest
 
 from kbcore import branches
-from kbcore.errors import DerivedFact, InvalidQuery
-from kbcore.sync.run import SyncOptions, sync
+from kbcore.errors import BranchMoved, DerivedFact, InvalidQuery
+from kbcore.sync.run import SyncOptions, check_worktree, sync
 from tests.support.project import AUTHOR, Project, document, req
 from tests.support.repos import git
 
@@ -307,6 +307,8 @@ def test_sync_writes_only_to_the_branch_whose_files_it_reads(project: Project) -
     workspace = project.workspace()
     branches.ensure(workspace, "other")
     with pytest.raises(InvalidQuery, match="other"):
+        check_worktree(workspace, "other")
+    with pytest.raises(BranchMoved):
         sync(workspace, "other", AUTHOR, SyncOptions())
 
 
