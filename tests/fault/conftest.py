@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.support.crowd import Crowd, crowded
 from tests.support.scale import SCALE, SEED
 from tests.support.tally import Rows, add, keep, table
 
@@ -42,6 +43,21 @@ def tally(request: pytest.FixtureRequest) -> Iterator[Tally]:
     found = Tally(mark.args[0])
     yield found
     request.node.user_properties.append(("fault", [found.name, found.points, len(found.violations)]))
+
+
+@pytest.fixture(scope="module")
+def crowds() -> Iterator[Callable[[], Crowd]]:
+    """Return what makes crowds of processes for the tests of a module."""
+    with crowded() as made:
+        yield made
+
+
+@pytest.fixture
+def crowd(crowds: Callable[[], Crowd]) -> Iterator[Crowd]:
+    """Return a crowd of a test's own; whoever is left in it is ended."""
+    one = crowds()
+    yield one
+    one.clear()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

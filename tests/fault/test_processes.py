@@ -8,7 +8,7 @@ import signal
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import pytest
 from kbcore.errors import ChangesetIdReused
 from kbcore.storage.fs import RealFs
 from tests.support import aftermath
-from tests.support.crowd import WAIT_S, Crowd, Member, crowded, fast_place, until
+from tests.support.crowd import WAIT_S, Crowd, Member, fast_place, until
 from tests.support.crowd_jobs import TOKEN, pair
 from tests.support.lines import Message
 from tests.support.project import Project
@@ -27,19 +27,6 @@ SOON_S = 0.1
 """How long after the death of its holder a lock has a new one, usually; one moment of a busy machine is longer."""
 LATE_S = 2.0
 BATCH = 10
-
-
-@pytest.fixture(scope="module")
-def crowds() -> Iterator[Callable[[], Crowd]]:
-    with crowded() as made:
-        yield made
-
-
-@pytest.fixture
-def crowd(crowds: Callable[[], Crowd]) -> Iterator[Crowd]:
-    one = crowds()
-    yield one
-    one.clear()
 
 
 @pytest.fixture(params=["memory", "disk"][: tries(1, 2)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from kbcore import branches
 from kbcore.storage import head
 from kbcore.storage.fs import RealFs
 from tests.support import aftermath
-from tests.support.crowd import WAIT_S, Crowd, Member, crowded, fast_place, until
+from tests.support.crowd import WAIT_S, Crowd, Member, fast_place, until
 from tests.support.crowd_git import make_lines
 from tests.support.crowd_jobs import pair
 from tests.support.lines import Message
@@ -25,19 +25,6 @@ from tests.support.whereabouts import Stores, judge_answers, lasting, removed_to
 
 SHARED = ("main", "one", "two")
 """Branches that every worktree goes to."""
-
-
-@pytest.fixture(scope="module")
-def crowds() -> Iterator[Callable[[], Crowd]]:
-    with crowded() as made:
-        yield made
-
-
-@pytest.fixture
-def crowd(crowds: Callable[[], Crowd]) -> Iterator[Crowd]:
-    one = crowds()
-    yield one
-    one.clear()
 
 
 @pytest.fixture
