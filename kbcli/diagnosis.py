@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from kbcli.wording import counted, size
 from kbcore import __version__
-from kbcore.errors import KBError
+from kbcore.errors import InvalidConfig, KBError
 from kbcore.limits import MIB
-from kbcore.upkeep.findings import Finding, Severity, of_error
+from kbcore.upkeep.findings import Finding, Severity, of_config, of_error
 
 if TYPE_CHECKING:
     from kbcli.context import Session
@@ -41,6 +41,8 @@ def findings(session: Session, workspace: Workspace) -> list[Finding]:
     for name, check in checks:
         try:
             found.extend(check(session, workspace))
+        except InvalidConfig as error:
+            found += of_config(name, error)
         except KBError as error:
             found.append(of_error(name, error))
     return found
@@ -65,7 +67,7 @@ def _rules(_: Session, workspace: Workspace) -> Iterator[Finding]:
     from kbcore.rules import NAMES, load_rules
     from kbcore.workspace import RULES
 
-    own = [rule.id for rule in load_rules(workspace.texts_in(RULES))]
+    own = load_rules(workspace.texts_in(RULES))
     yield Finding("rules", "ok", "rules", f"{len(NAMES)} of KB's own, {len(own)} of the project.")
 
 

@@ -169,7 +169,7 @@ class BranchStore:
             if first:
                 return _told(first, mended)
             outcome, draft, stamp = self._planned(author, request, plan, writer.head, branch)
-            if not draft.ops or not draft.changes:
+            if not draft.changes:
                 return _told(outcome, mended)
             raw, written = self._encode(
                 author, request, draft, stamp, changeset_id=outcome.changeset_id, repair=" ".join(mended)
@@ -193,13 +193,13 @@ class BranchStore:
     ) -> tuple[Outcome, Draft, Stamp]:
         stamp = Stamp(head.seq + 1, max(self._clock.now(), head.head.at), author.actor, author.source)
         draft = self._seen.ask(head, lambda view: plan(view, stamp))
-        will_write = bool(draft.ops and draft.changes)
+        will_write = bool(draft.changes) and not request.dry_run
         created, updated, deleted = answers.sorted_out(draft.changes)
         outcome = Outcome(
             branch=branch,
-            seq=head.seq + (will_write and not request.dry_run),
+            seq=head.seq + will_write,
             changeset_id=request.changeset_id or secrets.token_hex(16),
-            applied=will_write and not request.dry_run,
+            applied=will_write,
             duplicate=False,
             dry_run=request.dry_run,
             created=created,
@@ -259,7 +259,7 @@ class BranchStore:
             branch=branch,
             seq=seq,
             changeset_id=request.changeset_id,
-            applied=True,
+            applied=not request.dry_run,
             duplicate=True,
             dry_run=request.dry_run,
             created=created,

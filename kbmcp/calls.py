@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -22,7 +22,7 @@ from kbmcp.replies import visible
 from kbmcp.turns import Turns
 
 if TYPE_CHECKING:
-    from kbcore.branches import Ensured
+    from kbcore.branches import Choice, Ensured
     from kbcore.schema import Schema
     from kbcore.store import Author, BranchStore
     from kbcore.workspace import Machine, StorePool, Workspace
@@ -75,8 +75,10 @@ class Service:
         self._told: WeakKeyDictionary[BranchStore, int] = WeakKeyDictionary()
 
     @contextmanager
-    def open(self, client: Client, expect_branch: str = "") -> Iterator[Call]:
+    def open(self, client: Client, expect_branch: str = "", *, writes: bool) -> Iterator[Call]:
         """Give the call's surroundings, and the branch's store to this call alone.
+
+        A call that only reads is answered from what the branch will be copied from, where it can get no store.
 
         Runs in a worker thread; a call that was cancelled while it waited for its turn ends here, before it has
         changed anything. The first use of a branch, which copies a store, holds up that branch and no other. Settings
@@ -93,20 +95,21 @@ class Service:
                 f"The branch is {choice.branch}, not {expect_branch} as expected. Nothing was written.",
                 data={"old": expect_branch, "new": choice.branch},
             )
-        branch, notice = self._served(workspace, choice.branch)
-        with self._turns.taken(workspace.directory_of(branch)):
+        with ExitStack() as turns:
+            turns.enter_context(self._turns.taken(workspace.directory_of(choice.branch)))
             from_thread.check_cancelled()
             workspace = workspace.renewed()
-            if not self.options.is_read_only:
-                notice = _first_use(branches.ensure(workspace, branch, follows_head=choice.follows_head))
-            notice = notice or self._left_over(workspace, branch)
+            answering, notice = self._served(workspace, choice, writes=writes)
+            if answering != choice:
+                # It has a store, so nobody who has its turn waits for another.
+                turns.enter_context(self._turns.taken(workspace.directory_of(answering.branch)))
             yield Call(
                 workspace=workspace,
-                store=workspace.store(branch),
-                branch=branch,
-                follows_head=choice.follows_head,
+                store=workspace.store(answering.branch),
+                branch=answering.branch,
+                follows_head=answering.follows_head,
                 author=author(client),
-                notice=notice,
+                notice=notice or self._left_over(workspace, answering.branch),
                 is_dotted=self.options.is_dotted,
                 is_read_only=self.options.is_read_only,
             )
@@ -127,7 +130,7 @@ class Service:
         found: dict[str, Any] = {}
         with suppress(KBError):
             workspace = self._workspace()
-            found["branch"], _ = self._served(workspace, branches.choose(workspace, self.options.branch).branch)
+            found["branch"] = branches.choose(workspace, self.options.branch).branch
             found["seq"] = workspace.store(found["branch"]).head().seq
         return found
 
@@ -163,24 +166,31 @@ class Service:
             machine, pool = self._shared
         return open_workspace(self.options.start, machine, pool)
 
-    def _served(self, workspace: Workspace, branch: str) -> tuple[str, str]:
-        """Return the branch to work on, and what is to be said about that: who only reads makes no store.
+    def _served(self, workspace: Workspace, choice: Choice, *, writes: bool) -> tuple[Choice, str]:
+        """Return the branch that answers, its store made on first use, and what is to be said about that.
 
-        Raises: ``UnknownBranch`` when there is nothing to read.
+        Raises: ``UnknownBranch`` when there is nothing to read, and a server that only reads makes no store; else as
+        ``branches.ensure``.
         """
         from kbcore import branches
 
-        if not self.options.is_read_only or workspace.has_store(branch):
-            return branch, ""
+        branch = choice.branch
+        if writes:
+            return choice, _first_use(branches.ensure(workspace, branch, follows_head=choice.follows_head))
+        if not self.options.is_read_only:
+            answering, ensured = branches.for_reading(workspace, choice)
+            return answering, _first_use(ensured)
+        if workspace.has_store(branch):
+            return choice, ""
         origin = branches.find_origin(workspace, branch)
         if origin is None:
             hint = "Run `kb sync` on that branch, or start the server without --read-only."
             raise UnknownBranch(f"{branch} has no store yet, and this server only reads.", hint=hint)
-        return (
-            origin.branch,
+        notice = (
             f"{branch} has no store yet, and this server only reads: this is {origin.branch}, which it comes from. "
-            f"{branches.remembered(workspace, branch)}".rstrip(),
+            f"{branches.remembered(workspace, branch)}"
         )
+        return branches.Choice(origin.branch, follows_head=False), notice.rstrip()
 
 
 def _first_use(ensured: Ensured) -> str:

@@ -147,7 +147,7 @@ def answer(service: Service, tool: Tool, arguments: Mapping[str, Any], client: C
         asked, problems = tool.read(arguments)
         writes = writes or getattr(asked, "action", "") in tool.writing
         _check_offered(service, writes=writes)
-        with service.open(client, getattr(asked, "expect_branch", "")) as call:
+        with service.open(client, getattr(asked, "expect_branch", ""), writes=writes) as call:
             around["branch"] = call.branch
             try:
                 payload = tool.run(call, asked, problems)

@@ -101,7 +101,8 @@ def open_branch(workspace: Workspace, named: str | None) -> tuple[BranchStore, C
     Raises: as ``choose`` and ``ensure``.
     """
     choice = choose(workspace, named)
-    return workspace.store(choice.branch), choice, _used(workspace, choice)
+    ensured = ensure(workspace, choice.branch, follows_head=choice.follows_head)
+    return workspace.store(choice.branch), choice, _remarked(workspace, ensured)
 
 
 def open_to_read(workspace: Workspace, named: str | None) -> tuple[BranchStore, Choice, Ensured]:
@@ -112,9 +113,17 @@ def open_to_read(workspace: Workspace, named: str | None) -> tuple[BranchStore, 
 
     Raises: as ``choose`` and ``ensure``; the latter only when there is nothing to copy.
     """
-    choice = choose(workspace, named)
+    choice, ensured = for_reading(workspace, choose(workspace, named))
+    return workspace.store(choice.branch), choice, _remarked(workspace, ensured)
+
+
+def for_reading(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
+    """Return the branch that answers for a choice, its store made on first use; see ``open_to_read``.
+
+    Raises: as ``ensure``, only when there is nothing to copy.
+    """
     try:
-        ensured = _used(workspace, choice)
+        return choice, ensure(workspace, choice.branch, follows_head=choice.follows_head)
     except Unavailable as refused:
         origin = find_origin(workspace, choice.branch)
         if origin is None:
@@ -123,9 +132,7 @@ def open_to_read(workspace: Workspace, named: str | None) -> tuple[BranchStore, 
             f"{choice.branch} has no store yet and cannot get one ({refused.message}): "
             f"this is {origin.branch}, from which it will be copied. {trash.remembered(workspace, choice.branch)}"
         ).rstrip()
-        ensured = Ensured(choice.branch, is_new=False, notice=notice)
-        choice = Choice(origin.branch, follows_head=False)
-    return workspace.store(choice.branch), choice, ensured
+        return Choice(origin.branch, follows_head=False), Ensured(choice.branch, is_new=False, notice=notice)
 
 
 def _origin(workspace: Workspace, branch: str, *, follows_head: bool) -> Origin | None:
@@ -145,12 +152,11 @@ def _origin(workspace: Workspace, branch: str, *, follows_head: bool) -> Origin 
     return settling.settled(workspace, ask, is_doubtful)[0]
 
 
-def _used(workspace: Workspace, choice: Choice) -> Ensured:
-    """Make sure of the store of a branch that is about to be used, and say what git has left beside it."""
-    ensured = ensure(workspace, choice.branch, follows_head=choice.follows_head)
-    if ensured.is_new:
+def _remarked(workspace: Workspace, ensured: Ensured) -> Ensured:
+    """Return the same with what git has left beside a store that was there before."""
+    if ensured.is_new or ensured.notice:
         return ensured
-    return msgspec.structs.replace(ensured, notice=left_over(workspace, choice.branch))
+    return msgspec.structs.replace(ensured, notice=left_over(workspace, ensured.branch))
 
 
 def _copy(workspace: Workspace, source: Path, branch: str, *, view_of: str) -> None:

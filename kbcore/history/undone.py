@@ -1,7 +1,8 @@
 """What undoing one change comes to, unit by unit, and which later changes stand against it. Pure.
 
 Only what the record changed is put back, the value and who states it each by itself; what others changed since is
-theirs, and is a conflict where it is the same value. A change of nothing but who states it is none.
+theirs, and is a conflict where it is the same value. A change of nothing but who states it is none, and neither are
+later changes that led back to what the record had set.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def undone_node(
     """
     before, after, units = map(inverse.node_units, (change.before, change.after, now))
     if change.before is None:
-        return Undone(None, _against(later, inverse.node_units, None) if now else ())
+        return Undone(None, _against(later, inverse.node_units, _otherwise(units, after)) if now else ())
     names = _differing(before, after)
     if now is None:
         is_back = change.after is None or force
@@ -62,7 +63,7 @@ def undone_node(
     if not names and change.after is not None:
         return Undone(_restamped(change, now))
     wanted = _put_back(units, before, after, names)
-    conflicts = _against(later, inverse.node_units, _otherwise(units, wanted))
+    conflicts = _against(later, inverse.node_units, _otherwise(units, wanted) & _otherwise(units, after))
     return Undone(inverse.node_from(now, wanted), conflicts)
 
 
@@ -94,7 +95,7 @@ def undone_link(
     todo = _otherwise(units, put_back)
     withdrawn = {name.removeprefix(SAYS) for name in todo if name.startswith(SAYS) and name not in before}
     lost = {name for name, unit in units.items() if not name.startswith(SAYS) and unit[1] in withdrawn} - _MADE
-    conflicts = _against(later, inverse.link_units, todo | lost)
+    conflicts = _against(later, inverse.link_units, (todo | lost) & _otherwise(units, after))
     wanted = inverse.link_from(now, put_back)
     if change.before and change.after and change.before.stands != change.after.stands:
         # The record gave it an end, or took one away.

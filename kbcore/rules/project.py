@@ -172,7 +172,10 @@ def _check_sql(sandbox: Confined, sql: str, place: SqlPlace) -> set[str]:
         raise _refused(place, 1, str(error), error) from error
     if tree["error"]:
         before = sql.encode()[: int(tree.get("position") or 0)]
-        raise _refused(place, before.count(b"\n") + 1, tree["error_message"])
+        line = before.count(b"\n") + 1
+        if tree["error_type"] == "not implemented":
+            raise _error(place, line, "the SQL must be one SELECT, and nothing else")
+        raise _refused(place, line, tree["error_message"])
     if len(tree["statements"]) != 1:
         raise _error(place, 1, f"the SQL must be one SELECT, not {len(tree['statements'])} statements")
     parts = list(_parts(tree))

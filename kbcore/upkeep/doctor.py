@@ -34,7 +34,7 @@ from kbcore.storage.fs import Fs
 from kbcore.storage.verify import Proof, Stats
 from kbcore.upkeep import good
 from kbcore.upkeep.caches import cache_findings
-from kbcore.upkeep.findings import Finding, as_json, gravest_first, is_sound, of_error, of_proof
+from kbcore.upkeep.findings import Finding, as_json, gravest_first, is_sound, of_config, of_error, of_proof, told_once
 from kbcore.upkeep.mounts import MOUNTS, network_mount
 from kbcore.workspace import BRANCHES, CACHE, CONFIG, KB, Workspace
 
@@ -93,7 +93,7 @@ def diagnose(
         found += _guarded("journal", partial(_store, workspace, name, stores), name)
         found += _guarded("cache", partial(cache_findings, workspace, name), name)
     found += [_advice(store) for store in stores if store.size.records_since_snapshot >= many_records]
-    return Diagnosis(gravest_first(found), tuple(stores))
+    return Diagnosis(gravest_first(told_once(found)), tuple(stores))
 
 
 def _advice(store: StoreHealth) -> Finding:
@@ -108,6 +108,8 @@ def _guarded(check: str, find: Callable[[], Iterator[Finding]], branch: str = ""
     found: list[Finding] = []
     try:
         found.extend(find())
+    except InvalidConfig as error:
+        found += of_config(check, error)
     except _EXPECTED as error:
         found.append(of_error(check, error, branch))
     return found
@@ -134,8 +136,7 @@ def _settings(workspace: Workspace) -> Iterator[Finding]:
     try:
         config, schema = workspace.config, workspace.schema
     except InvalidConfig as error:
-        more = " ".join(problem.message for problem in error.details[1:])
-        yield Finding("settings", "error", error.code, f"{error.message} {more}".strip(), error.hint)
+        yield from of_config("settings", error)
     else:
         wait = f"a writer waits up to {config.lock_wait_s:g} s for another"
         types = f"{len(schema.entities)} entity types, {len(schema.edges)} edge types"

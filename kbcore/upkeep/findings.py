@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from kbcore.errors import Damaged, HeadDamaged, JournalCorrupt, JournalTruncated, KBError
+from kbcore.errors import Damaged, HeadDamaged, InvalidConfig, JournalCorrupt, JournalTruncated, KBError, Problem
 from kbcore.storage import layout, verify
 
 Severity = Literal["ok", "note", "warning", "error", "not_checked"]
@@ -61,6 +61,31 @@ def of_error(check: str, error: KBError, branch: str = "") -> Finding:
         int(data.get("line", -1)),
         int(data.get("offset", -1)),
     )
+
+
+def of_config(check: str, error: InvalidConfig) -> list[Finding]:
+    """Return a finding for each mistake in files that a person wrote."""
+    found = []
+    for one in error.details or [Problem("$", error.code, error.message, error.hint)]:
+        file, _, line = one.source.rpartition(":")
+        message = f"{one.source}: {one.message}".removeprefix(": ")
+        at = int(line) if line.isdecimal() else -1
+        found.append(Finding(check, "error", error.code, message, one.hint or "Mend the file.", file=file, line=at))
+    return found
+
+
+def told_once(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings, where a check that the settings stopped says just that: their own check says the rest."""
+    findings = list(findings)
+    known = {one.message for one in findings if one.check == "settings" and one.severity == "error"}
+    message, remedy = "This needs the settings, and they are not valid.", "Mend the settings first."
+    told = (
+        Finding(one.check, "not_checked", one.code, message, remedy, one.branch)
+        if one.check != "settings" and one.message in known
+        else one
+        for one in findings
+    )
+    return list(dict.fromkeys(told))
 
 
 def of_proof(proof: verify.Proof, directory: Path, branch: str, good_seq: int) -> list[Finding]:

@@ -122,7 +122,8 @@ def test_a_dry_run_plans_answers_and_writes_nothing(made: Stored) -> None:
 
 def test_a_dry_run_of_a_changeset_that_took_effect_says_so(made: Stored) -> None:
     made.commit([put("A")], changeset_id="once", digest="d")
-    assert made.commit([put("B")], changeset_id="once", digest="d", dry_run=True).duplicate
+    again = made.commit([put("B")], changeset_id="once", digest="d", dry_run=True)
+    assert (again.duplicate, again.applied, again.seq) == (True, False, 1)
 
 
 def test_a_record_above_the_limit_is_refused_before_any_write(made: Stored) -> None:

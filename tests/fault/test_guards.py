@@ -75,9 +75,6 @@ SPARED = {
     "kbcore.storage.files.read_lines: no `and at < limit`": (
         "It saves a read of no bytes at the limit; that read ends the loop just so."
     ),
-    "kbcore.store.BranchStore._committed: no `or not draft.ops`": (
-        "A plan without operations changes nothing, so the part beside it says the same."
-    ),
     "kbcore.store.BranchStore._first_answer: never `if not request.changeset_id`": (
         "It saves a look for the empty id, which no record has."
     ),

@@ -78,7 +78,7 @@ def broken(fs: MemoryDisk, work: Workload, acked: Acked, *, is_refused: bool = F
 def test_a_loss_of_power_at_any_moment_keeps_what_was_acknowledged(work: Workload, tally) -> None:
     seen: set[int] = set()
     for at, fs, acked in moments(work):
-        for loss, left in disk.losses(fs, tries(40, 16384), SEED + at):
+        for loss, left in disk.losses(fs, tries(40, 32768), SEED + at):
             key = hash((disk.content(left), tuple(acked)))
             if key in seen:
                 continue

@@ -18,6 +18,7 @@ from anyio import to_thread
 from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
 
+from kbcore.storage.layout import LOCK
 from kbmcp.calls import Client as ClientName
 from kbmcp.calls import Options, Service
 from kbmcp.tools import Tool, answer, find
@@ -228,11 +229,11 @@ def pages_of(agent_: Agent, name: str, key: str, **arguments: Any) -> Iterator[l
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Hold the lock of a branch's store, as a writer of another process would."""
+def locked(directory: Path, name: str = LOCK) -> Iterator[None]:
+    """Hold the lock of a branch's store, or another one, as a writer of another process would."""
     import fcntl
 
-    fd = os.open(directory / "lock", os.O_RDWR)
+    fd = os.open(directory / name, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield

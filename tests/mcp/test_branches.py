@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from kbcore.workspace import BRANCHES, REPOSITORY_LOCK
 from tests.mcp.agents import agent, locked, raw
 from tests.support.repos import add_worktree, git, make_repository
 
@@ -73,6 +74,18 @@ def test_two_worktrees_have_two_branches_and_one_kb(project, tmp_path):
         assert here.call("kb_query")["total"] == 1
         assert there.call("kb_query")["total"] == 2
     assert not (linked / ".kb").exists()
+
+
+def test_a_branch_that_can_get_no_store_is_read_from_what_it_would_be_copied_from(project):
+    project.apply(entities=[entity("A")])
+    project.write({".kb/config.json": '{"lockWaitSeconds": 0.05}'})
+    project.switch("feature", create=True)
+    with agent(project.root) as found, locked(project.workspace().kb_dir / BRANCHES, REPOSITORY_LOCK):
+        answer = found.call("kb_query")
+        assert (answer["branch"], answer["total"]) == ("main", 1)
+        assert "feature has no store yet and cannot get one" in answer["note"]
+        assert found.refused("kb_upsert", entities=[entity("B")])["code"] == "lock_timeout"
+    assert project.view("main").nodes(["B"]) == []
 
 
 def test_a_detached_head_can_be_written(project):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -65,7 +66,8 @@ class Session:
         """Close the server's input, and return the status that it ends with."""
         assert self._server.stdin
         assert self._server.stdout
-        self._server.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # what a killed server was not told any more
+            self._server.stdin.close()
         status = self._server.wait(WAIT_S)
         self._server.stdout.close()
         return status

@@ -96,6 +96,25 @@ def test_a_later_change_that_ended_where_the_revert_leads_is_no_conflict_and_no_
     assert project.seq() == 3
 
 
+def test_later_changes_that_led_back_to_what_the_record_had_set_are_no_conflict(project: Project) -> None:
+    project.apply(entities=[entity("A"), entity("B")])
+    project.apply(entities=[{"id": "A", "status": "done"}], edges=[edge("A", "B", confidence=0.5)])
+    project.apply(entities=[{"id": "A", "status": "blocked"}], edges=[edge("A", "B", confidence=0.9)])
+    project.apply(entities=[{"id": "A", "status": "done"}], edges=[edge("A", "B", confidence=0.5)])
+    revert(project, 2)
+    node = project.node("A")
+    assert node
+    assert node.fields["status"] == "open"
+    assert project.edges("A") == set()
+
+
+def test_a_creation_is_undone_when_what_was_changed_since_is_as_it_was(project: Project) -> None:
+    project.apply(entities=[entity("A")])
+    project.apply(entities=[{"id": "A", "owner": "ann"}])
+    project.apply(entities=[{"id": "A", "owner": None}])
+    assert revert(project, 1).deleted == ("A",)
+
+
 def test_several_records_are_reverted_newest_first_in_one_record(project: Project) -> None:
     project.apply(entities=[entity("A")])
     project.apply(entities=[{"id": "A", "status": "one"}])

@@ -128,7 +128,7 @@ def test_a_select_over_the_view_can_run(sql, context):
         ("selct", "syntax error"),
         ("", "0 statements"),
         ("select 1; select 2", "2 statements"),
-        ("drop table node", "SELECT"),
+        ("drop table node", "must be one SELECT, and nothing else"),
         ("select 1 as id) r; drop table node; select (1", "syntax error"),
         ("select id from node", "no column `message`, but 'id'"),
         ("select 1 as ident", "no column `id` and `message`, but 'ident'"),

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from kbcore import branches, git
+from kbcore.errors import InvalidConfig
 from kbcore.upkeep.compacting import compact
 from kbcore.upkeep.doctor import Diagnosis, diagnose
-from kbcore.upkeep.findings import Finding
+from kbcore.upkeep.findings import Finding, of_config
 from kbcore.upkeep.mounts import network_mount
 from kbcore.viewcache import VIEW
 from kbcore.workspace import StorePool, Workspace
@@ -68,6 +69,26 @@ def test_every_finding_that_is_not_well_has_a_remedy_and_the_gravest_come_first(
     assert not diagnosis.is_sound
 
 
+def test_every_mistake_in_the_settings_is_told_once_with_its_line(healthy: Project) -> None:
+    healthy.write({".kb/config.json": '{\n"documents": 7,\n"rules": 3\n}'})
+    workspace = Workspace(git.find_repository(healthy.root), healthy.machine, healthy.pool)
+    other = of_config("extractors", _refusal(workspace))
+    bad = [one for one in diagnose(workspace, other).findings if one.severity in {"error", "not_checked"}]
+    assert [(one.check, one.severity, one.file, one.line) for one in bad] == [
+        ("settings", "error", ".kb/config.json", 2),
+        ("settings", "error", ".kb/config.json", 3),
+        ("extractors", "not_checked", "", -1),
+        ("stores", "not_checked", "", -1),
+    ]
+    assert len({one.message for one in bad}) == 3
+
+
+def _refusal(workspace: Workspace) -> InvalidConfig:
+    with pytest.raises(InvalidConfig) as refused:
+        _ = workspace.config
+    return refused.value
+
+
 def test_the_doctor_writes_nothing(healthy: Project) -> None:
     (healthy.root / ".kb/branches/.tmp-dead").mkdir()
 
@@ -108,10 +129,9 @@ def test_stores_that_git_tracks_are_an_error(healthy: Project) -> None:
 
 def test_a_schema_with_faults_is_reported_with_all_of_them(healthy: Project) -> None:
     healthy.write({".kb/schema/own.yaml": "entities: {fact: {nonsense: 1, more: 2}}\n"})
-    finding = found(healthy)["invalid_config"]
-    assert "own.yaml" in finding.message
-    assert "nonsense" in finding.message
-    assert "more" in finding.message
+    told = [one.message for one in diagnose(healthy.workspace()).findings if one.code == "invalid_config"]
+    assert all(message.startswith(".kb/schema/own.yaml:1: ") for message in told)
+    assert [name for name in ("nonsense", "more") if name in " ".join(told)] == ["nonsense", "more"]
 
 
 def test_a_damaged_journal_is_an_error_that_says_what_is_good(healthy: Project) -> None:
