@@ -23,6 +23,7 @@ class Listed(NamedTuple):
 COMMANDS: Final[dict[str, Listed]] = {
     "init": Listed("init", "Set up KB in a repository."),
     "sync": Listed("sync", "Take in what the files of the worktree say."),
+    "watch": Listed("watch", "Keep the store in step with the files, until interrupted."),
     "status": Listed("status", "Show the branch, its head, and what a sync would find."),
     "query": Listed("query", "Find entities or edges."),
     "show": Listed("show", "Show one entity with its edges and history, or one record."),

@@ -279,6 +279,12 @@ class HistoryPruned(Misuse, code="history_pruned", exit_status=66):
         )
 
 
+class AlreadyWatched(Misuse, code="already_watched", exit_status=65):
+    """Another process watches this worktree."""
+
+    default_hint = "One watcher is enough for all; end the other one first if it is to be this one."
+
+
 class GitUnusable(Misuse, code="git_unusable", exit_status=67):
     """git is missing, too old for this repository, or refused."""
 

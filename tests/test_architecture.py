@@ -38,7 +38,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
     "duckdb": ("kbcore/view/",),
     "yaml": ("kbcore/extract/", "kbcore/shape.py", "kbcli/yamlchanges.py"),
     "gherkin": ("kbcore/extract/gherkin.py",),
-    "watchfiles": ("kbcore/watch.py",),
+    "watchfiles": ("kbcore/watch/notices.py",),
     "pydantic": ("kbmcp/wire.py",),
     "mcp": ("kbmcp/",),
     "mcp_types": ("kbmcp/",),

@@ -9,6 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Final
+
+_DEEPEST: Final = 64
+"""So many folders below each other are as good as any number."""
 
 _BRACES = re.compile(r"\{[^{}]*,[^{}]*\}")
 
@@ -76,3 +80,21 @@ def _members(members: str) -> str:
     escaped = re.sub(r"([\\\]\[^&~|])", r"\\\1", members)
     ranges = re.findall(r"(.)-(.)", members, re.DOTALL)
     return escaped.replace("-", "\\-") if any(low > high for low, high in ranges) else escaped
+
+
+def fixed_part(glob: str) -> str:
+    """Return the folder that every match of a glob lies below, "" for the root."""
+    fixed = []
+    for part in glob.removeprefix("./").split("/")[:-1]:
+        if any(character in part for character in "*?["):
+            break
+        fixed.append(part)
+    return "/".join(fixed)
+
+
+def depth_of(glob: str) -> int:
+    """Return how many folders below its fixed part a glob reaches."""
+    if "**" in glob.split("/"):
+        return _DEEPEST
+    fixed = fixed_part(glob)
+    return glob.removeprefix("./").count("/") - (fixed.count("/") + 1 if fixed else 0)

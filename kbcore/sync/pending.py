@@ -5,7 +5,7 @@ A file has changed when its content is not what was taken in, or when another ex
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +24,8 @@ from kbcore.workspace import CONFIG, KB, Workspace
 
 SETTINGS: Final = f"{KB}/{CONFIG}"
 _OPEN: Final = " or ".join(f"contains(problems::varchar, '\"{code}\"')" for code in sorted(RECONSIDERED))
-_TAKEN_IN: Final = f"select path, hash, extractor, {_OPEN} from source"  # noqa: S608 - the codes are constants
+_KNOWN: Final = "path, hash, extractor"
+_BELOW: Final = "exists (select 1 from unnest($1::varchar[]) as t(folder) where starts_with(path, t.folder || '/'))"
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -35,6 +36,9 @@ class Place(msgspec.Struct, frozen=True):
     named: tuple[str, ...] = ()
     rebuild: bool = False
     """Look at every file again, changed or not."""
+
+    touched: tuple[str, ...] | None = None
+    """The only paths at or below which something may have changed since the last sync; None: anything may have."""
 
 
 class Pending(msgspec.Struct, frozen=True):
@@ -51,9 +55,9 @@ class Pending(msgspec.Struct, frozen=True):
     gone: tuple[str, ...]
 
 
-def place_of(workspace: Workspace, named: tuple[str, ...] = (), *, rebuild: bool = False) -> Place:
+def place_of(workspace: Workspace) -> Place:
     """Return where a sync of this worktree looks. Raises ``InvalidConfig``."""
-    return Place(workspace.repo.worktree, wanted(workspace), named, rebuild)
+    return Place(workspace.repo.worktree, wanted(workspace))
 
 
 def wanted(workspace: Workspace) -> tuple[Wanted, ...]:
@@ -71,30 +75,47 @@ def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_n
 
     Raises: ``InvalidQuery`` for a named path at which there is nothing and of which nothing is known.
     """
-    rows = view.rows(_TAKEN_IN) if view else []
+    below = None if place.touched is None or view is None else place.touched
+    rows = _taken_in(view, below) if view else []
     taken_in = {path: (digest, mark) for path, digest, mark, _ in rows}
+    waiting = {path for path, _, _, is_open in rows if is_open or place.rebuild}
     check_known(place.named, place.root, taken_in)
     known = Known({}, {}, now_ns) if place.rebuild else Known(stamps, taken_in, now_ns)
-    scan = scanning.scan(place.root, place.wants, known)
-    idle = [] if place.named or not scan.files else _idle_globs(place.wants, scan)
-    if idle:
-        message = f"No file matches {', '.join(idle)}."
-        scan.notes[SETTINGS] = FileProblem(0, "idle_glob", message, "Mend the glob, or take it out.", "note")
+    scan = scanning.scan(place.root, place.wants, known, None if below is None else [*below, *sorted(waiting)])
+    if below is None and not place.named and scan.files:
+        _note_idle_globs(place.wants, scan)
     ours = [found for path, found in scan.files.items() if is_named(path, place.named)]
     changed = tuple(one for one in ours if taken_in.get(one.path) != (one.hash, one.wanted.mark))
-    waiting = scan.files.keys() if place.rebuild else {path for path, _, _, is_open in rows if is_open}
     again = tuple(one for one in ours if one.path in waiting and taken_in.get(one.path) == (one.hash, one.wanted.mark))
     missing = (path for path in taken_in if path not in scan.files and is_named(path, place.named))
     gone = tuple(sorted(path for path in missing if not scan.is_blind_to(path)))
     return Pending(view.seq if view else 0, scan, len(ours), changed, again, gone)
 
 
-def _idle_globs(wants: Sequence[Wanted], scan: Scan) -> list[str]:
-    """Return the globs that no file matches, of those that the project itself has set."""
+def find(place: Place, paths: Iterable[str], now_ns: int) -> dict[str, Found]:
+    """Return the wanted files at these paths, each with its hash as it is now."""
+    return scanning.scan(place.root, place.wants, Known({}, {}, now_ns), sorted(paths)).files
+
+
+def _taken_in(view: View, below: Sequence[str] | None) -> list[tuple[str, str, str, bool]]:
+    """Return path, hash and mark of the files that the state knows, and whether other files may give it more meaning.
+
+    ``below`` limits them to files at or below these paths, and to those that other files matter to.
+    """
+    if below is None:
+        return view.rows(f"select {_KNOWN}, {_OPEN} from source")  # noqa: S608 - constants
+    sql = f"select {_KNOWN}, {_OPEN} from source where path in (select unnest($1::varchar[])) or {_OPEN} or {_BELOW}"  # noqa: S608 - the same
+    return view.rows(sql, [list(below)])
+
+
+def _note_idle_globs(wants: Sequence[Wanted], scan: Scan) -> None:
+    """Note the globs that no file matches, of those that the project itself has set."""
     idle = []
     for want in wants:
         by_itself = {rule.glob for rule in want.extractor.path_rules({EDGE_NAMES: want.settings[EDGE_NAMES]})}
         for glob, _ in want.globs:
             if glob not in by_itself and not any(map(compiled(glob).fullmatch, scan.files)):
                 idle.append(glob)
-    return idle
+    if idle:
+        message = f"No file matches {', '.join(idle)}."
+        scan.notes[SETTINGS] = FileProblem(0, "idle_glob", message, "Mend the glob, or take it out.", "note")

@@ -20,7 +20,7 @@ from kbcore.sync.checkout import Checkout, moved, settled
 from kbcore.sync.difference import Difference, difference, reads, unfit_elsewhere
 from kbcore.sync.entities import Reading
 from kbcore.sync.paths import is_named
-from kbcore.sync.pending import Pending, look, place_of
+from kbcore.sync.pending import Pending, find, look, place_of
 from kbcore.sync.scan import FileStamp, Found, read_facts
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from kbcore.view.past import gone_with_files
@@ -33,11 +33,16 @@ ATTEMPTS: Final = 3
 
 
 class SyncOptions(msgspec.Struct, frozen=True):
-    """``paths`` limits the sync to files and folders (from the root); ``rebuild`` reads every file again."""
+    """``paths`` limits the sync to files and folders (from the root); ``rebuild`` reads every file again.
+
+    ``touched`` limits nothing: it is what the caller knows, that only files at or below these paths can have changed
+    since the last sync of this worktree. Whatever they change in the meaning of others is taken in as well.
+    """
 
     paths: tuple[str, ...] = ()
     dry_run: bool = False
     rebuild: bool = False
+    touched: tuple[str, ...] | None = None
 
 
 def check_worktree(workspace: Workspace, branch: str | None) -> None:
@@ -84,7 +89,9 @@ class _Attempt:
         self.branch = checkout.head.branch
         self.options = options
         self.store: BranchStore = self.workspace.store(self.branch)
-        self.place = place_of(self.workspace, options.paths, rebuild=options.rebuild)
+        self.place = msgspec.structs.replace(
+            place_of(self.workspace), named=options.paths, rebuild=options.rebuild, touched=options.touched
+        )
         self.whole: dict[str, Found] = {}
         self.readings: Sequence[Reading] = ()
         self.last = Difference((), Changes(), (), ())
@@ -92,10 +99,11 @@ class _Attempt:
     def run(self, author: Author) -> SyncAnswer:
         fs = self.workspace.machine.fs
         stamps_path = path_of(self.workspace.kb_dir / CACHE, self.place.root)
-        stamps = {} if self.options.rebuild else read_stamps(fs, stamps_path)
+        is_partial = self.options.touched is not None
+        stamps = {} if self.options.rebuild or is_partial else read_stamps(fs, stamps_path)
         self.pending = self.store.read(lambda view: self._look(view, stamps))
         outcome = self._outcome(author)
-        if not self.options.dry_run and self.pending.scan.stamps != stamps:
+        if not (self.options.dry_run or is_partial) and self.pending.scan.stamps != stamps:
             write_stamps(fs, stamps_path, self.pending.scan.stamps)
         return self._answer(outcome)
 
@@ -152,8 +160,10 @@ class _Attempt:
     def _as_taken_in(self, view: View, paths: Collection[str]) -> list[Found]:
         """Return those of these files that may be read: named ones, and others as far as they did not change."""
         known = {one.path: (one.hash, one.extractor) for one in view.sources(sorted(paths))}
-        there = (self.pending.scan.files[path] for path in sorted(paths) if path in self.pending.scan.files)
-        named = self.options.paths
+        files, named = self.pending.scan.files, self.options.paths
+        if self.options.touched is not None and paths - files.keys():
+            files |= find(self.place, paths - files.keys(), self.workspace.machine.clock.epoch_ns())
+        there = (files[path] for path in sorted(paths) if path in files)
         return [
             found
             for found in there

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,10 +16,10 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
-from kbcore.extract.globs import compiled
+from kbcore.extract.globs import compiled, depth_of, fixed_part
 from kbcore.extract.registry import run
 from kbcore.sync.content import Unfit, check, read
-from kbcore.sync.paths import path_text
+from kbcore.sync.paths import is_named, path_text
 
 _RACY_NS: Final = 2_000_000_000
 _SKIPPED_FOLDERS: Final = frozenset({".git", ".kb"})
@@ -109,16 +110,17 @@ class Known(msgspec.Struct, frozen=True):
     now_ns: int
 
 
-def scan(root: Path, wants: Sequence[Wanted], known: Known) -> Scan:
+def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str] | None = None) -> Scan:
     """Return every wanted file below ``root`` with the hash of its content.
 
-    A file whose content is not what the state knows is extracted while it is at hand.
+    ``below`` limits the search to files and folders at these paths from the root. A file whose content is not what the
+    state knows is extracted while it is at hand.
     """
     result = Scan({}, {})
     folders: dict[str, list[tuple[Wanted, str, str | None]]] = {}
     for want in wants:
         for glob, entity_type in want.globs:
-            folders.setdefault(_fixed_part(glob), []).append((want, glob, entity_type))
+            folders.setdefault(fixed_part(glob), []).append((want, glob, entity_type))
     for folder, rules in sorted(folders.items()):
         if folder and not Path(os.path.realpath(root / folder)).is_relative_to(root):
             message = "It leads out of the repository, which is not followed."
@@ -127,8 +129,9 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known) -> Scan:
             )
             continue
         matchers = [(want, compiled(glob), entity_type) for want, glob, entity_type in rules]
-        depth = max((_depth(glob) for _, glob, _ in rules), default=0)
-        for path, entry in _walk(result, root, folder, depth):
+        depth = max((depth_of(glob) for _, glob, _ in rules), default=0)
+        entries = _walk(result, root, folder, depth) if below is None else _among(result, root, folder, depth, below)
+        for path, entry in entries:
             name = path_text(path)
             if name in result.files:
                 continue
@@ -140,23 +143,51 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known) -> Scan:
     return result
 
 
-def _fixed_part(glob: str) -> str:
-    """Return the folder that every match of a glob lies below, "" for the root."""
-    parts = glob.removeprefix("./").split("/")
-    fixed = []
+class _Named:
+    """A file that was found by its path, as ``os.scandir`` would have found it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        return os.stat(self.path, follow_symlinks=follow_symlinks)  # noqa: PTH116 - as an entry of `os.scandir`
+
+    def is_symlink(self) -> bool:
+        return os.path.islink(self.path)  # noqa: PTH114 - as an entry of `os.scandir`
+
+
+_Entry = os.DirEntry[str] | _Named
+
+
+def _among(result: Scan, root: Path, folder: str, depth: int, below: Sequence[str]) -> Iterable[tuple[str, _Entry]]:
+    """Yield the files below a folder that lie at one of these paths, or below one that is a folder."""
+    for path in below:
+        if is_named(folder, [path]):
+            yield from _walk(result, root, folder, depth)
+        elif is_named(path, [folder]):
+            yield from _at(result, root, folder, depth, path)
+
+
+def _at(result: Scan, root: Path, folder: str, depth: int, path: str) -> Iterable[tuple[str, _Entry]]:
+    """Yield the file at a path below a folder, or the files below it; neither beyond links nor skipped folders."""
+    parts = path.removeprefix(f"{folder}/" if folder else "").split("/")
+    place = str(root / folder)
     for part in parts[:-1]:
-        if any(character in part for character in "*?["):
-            break
-        fixed.append(part)
-    return "/".join(fixed)
-
-
-def _depth(glob: str) -> int:
-    """Return how many folders below its fixed part a glob reaches."""
-    if "**" in glob.split("/"):
-        return 64
-    fixed = _fixed_part(glob)
-    return glob.count("/") - (fixed.count("/") + 1 if fixed else 0)
+        place = f"{place}/{part}"
+        if part in _SKIPPED_FOLDERS or os.path.islink(place):  # noqa: PTH114 - as `_walk` goes
+            return
+    place = f"{place}/{parts[-1]}"
+    try:
+        about = os.lstat(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        result.blind[path_text(path)] = _unlisted(error)
+        return
+    if not stat.S_ISDIR(about.st_mode):
+        yield path, _Named(place)
+    elif parts[-1] not in _SKIPPED_FOLDERS and depth >= len(parts):
+        yield from _walk(result, root, path, depth - len(parts))
 
 
 def _walk(result: Scan, root: Path, folder: str, depth: int) -> Iterable[tuple[str, os.DirEntry[str]]]:
@@ -167,8 +198,7 @@ def _walk(result: Scan, root: Path, folder: str, depth: int) -> Iterable[tuple[s
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        message = f"The folder cannot be listed: {error.strerror}. What was known of its files is kept."
-        result.blind[path_text(folder)] = FileProblem(0, "unreadable", message, "Give yourself permission to read it.")
+        result.blind[path_text(folder)] = _unlisted(error)
         return
     for entry in listed:
         path = f"{folder}/{entry.name}" if folder else entry.name
@@ -184,6 +214,11 @@ def _walk(result: Scan, root: Path, folder: str, depth: int) -> Iterable[tuple[s
             yield path, entry
 
 
+def _unlisted(error: OSError) -> FileProblem:
+    message = f"The folder cannot be listed: {error.strerror}. What was known of its files is kept."
+    return FileProblem(0, "unreadable", message, "Give yourself permission to read it.")
+
+
 def _leads_to_folder(link: os.DirEntry[str]) -> bool:
     try:
         return link.is_dir()
@@ -195,7 +230,7 @@ def _misnamed(blank: Found) -> Found:
     return _unread(blank, Unfit("The name of the file is not UTF-8.", "Rename the file."))
 
 
-def _found(result: Scan, root: Path, blank: Found, entry: os.DirEntry[str], known: Known) -> Found:
+def _found(result: Scan, root: Path, blank: Found, entry: _Entry, known: Known) -> Found:
     """Return what is known of one directory entry, reading it only when its stamp does not hold."""
     path = blank.path
     try:

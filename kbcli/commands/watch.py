@@ -1,0 +1,113 @@
+"""``kb watch``: keep the store in step with the files, until interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kbcli.options import session_of
+
+if TYPE_CHECKING:
+    from kbcli.render import Output
+    from kbcli.watchwords import Line
+    from kbcore.watch.events import Checked, Event
+
+_KEPT_LINES: Final = 200
+_CLEAR: Final = "\x1b[H\x1b[J"
+
+
+def run(
+    ctx: typer.Context,
+    *,
+    check: Annotated[bool, typer.Option("--check", help="Keep all violations on screen.")] = False,
+) -> int:
+    """Keep the store in step with the files of the worktree, until interrupted.
+
+    Takes in what changes as it is saved, follows what git checks out, and says which violations come and go. With
+    --json, every line is one JSON object. One watcher is enough for a worktree; a second one says so and ends.
+    """
+    from kbcli import exits
+    from kbcore.watch.watcher import Watcher
+
+    session = session_of(ctx)
+    told = _Screen(session.output) if check and session.output.is_terminal else _Told(session.output, lists=check)
+    watcher = Watcher(session.workspace, session.author, told)
+    with _ended_by_signals(watcher.stop):
+        watcher.run()
+    return exits.DONE
+
+
+@contextlib.contextmanager
+def _ended_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Let SIGINT and SIGTERM end the block in good order; a second one ends it at once."""
+
+    def end(number: int, _: Any) -> None:
+        signal.signal(number, before[signal.Signals(number)])
+        stop()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Told:
+    """Says what happens line by line; with ``lists`` all violations at the beginning, too."""
+
+    def __init__(self, output: Output, *, lists: bool) -> None:
+        self._output = output
+        self._lists = lists
+
+    def __call__(self, event: Event) -> None:
+        from kbcli import watchwords
+        from kbcore.visible import json_text
+        from kbcore.watch.events import Checked
+
+        if self._output.is_json:
+            shown = watchwords.as_json(event)
+            if self._lists and isinstance(event, Checked):
+                import msgspec
+
+                shown["standing"] = msgspec.to_builtins(event.standing)
+            self._output.data(json_text(shown, None) + "\n")
+        else:
+            for line in watchwords.lines_of(event):
+                self._output.say(_styled(self._output, line))
+            if self._lists and isinstance(event, Checked) and event.is_first:
+                for one in event.standing:
+                    self._output.say(f"  {one.severity} {watchwords.violation_line(one)}")
+        self._output.flush()
+
+
+class _Screen:
+    """Shows the violations that stand on the whole terminal, and what happened last below them."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._last = deque[str](maxlen=_KEPT_LINES)
+        self._standing: Checked | None = None
+
+    def __call__(self, event: Event) -> None:
+        from kbcli import watchwords
+        from kbcore.watch.events import Checked
+
+        if isinstance(event, Checked):
+            self._standing = event
+        self._last += [f"{line.mark}{line.text}" for line in watchwords.lines_of(event)]
+        size = shutil.get_terminal_size()
+        standing = self._standing.standing if self._standing else ()
+        lines = watchwords.screen(list(self._last), standing, size.columns, size.lines)
+        self._output.data(_CLEAR + "\n".join(lines) + "\n")
+        self._output.flush()
+
+
+def _styled(output: Output, line: Line) -> str:
+    return f"{output.styled(line.mark, line.style)}{' ' * bool(line.mark.strip('+- '))}{line.text}"

@@ -1,0 +1,157 @@
+"""What a watcher says, in words, in JSON and as a screen. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from kbcli.render import shortened
+from kbcli.syncwords import elsewhere_line, note_line
+from kbcli.wording import changes_of, counted, problem_line
+from kbcore.visible import visible
+from kbcore.watch.events import Checked, Event, Following, Polling, Synced, Waiting
+
+if TYPE_CHECKING:
+    from kbcli.render import Style
+    from kbcore.answers import Outcome
+    from kbcore.rules import Violation
+
+_NAMED: Final = 4
+"""So many ids are named in the line of a change."""
+
+_SHOWN: Final = 20
+"""So many violations that came or went at once are listed."""
+
+
+class Line(NamedTuple):
+    """One line for people; ``mark`` is what stands before it, in its colour."""
+
+    text: str
+    mark: str = ""
+    style: Style = "dim"
+
+
+def lines_of(event: Event) -> list[Line]:
+    """Return what a happening is for people, one line for each thing."""
+    return list(_lines(event))
+
+
+def as_json(event: Event) -> dict[str, Any]:
+    """Return a happening as one JSON object; ``event`` says which."""
+    if isinstance(event, Following):
+        return {"event": "following", "at": event.at, "notice": event.notice, **event.answer.as_json()}
+    if isinstance(event, Synced):
+        outcome = event.answer.outcome
+        ids = {name: list(getattr(outcome, name)) for name in ("created", "updated", "deleted")}
+        return {"event": "synced", "at": event.at, "took_ms": event.took_ms, **event.answer.as_json(), "ids": ids}
+    if isinstance(event, Checked):
+        shown = {name: msgspec.to_builtins(getattr(event, name)) for name in ("new", "mended")}
+        where = {"event": "checked", "at": event.at, "branch": event.branch, "seq": event.seq}
+        return {**where, "is_first": event.is_first, **shown, **_counts(event.standing)}
+    if isinstance(event, Waiting):
+        return {"event": "waiting", "at": event.at, "error": event.error.as_json()}
+    return {"event": "polling", "at": event.at, "reason": event.reason}
+
+
+def violation_line(one: Violation) -> str:
+    """Return a violation with the file to edit, as compilers write it."""
+    subject = "" if one.id in {"", one.source} or one.message.startswith(one.id) else f"{one.id}: "
+    return problem_line(one.source, 0, f"{subject}{one.message}", one.hint) + visible(f" [{one.rule}]")
+
+
+def screen(last: Sequence[str], standing: Sequence[Violation], width: int, height: int) -> list[str]:
+    """Return the lines of a whole screen: the violations that stand, and below them the last that was said."""
+    counts = _counts(standing)
+    title = f"{counted(counts['errors'], 'error')}, {counted(counts['warnings'], 'warning')}"
+    room = max(1, height - 3 - min(len(last), max(3, height // 4)))
+    ordered = sorted(standing, key=lambda one: one.severity)
+    listed = [f"{one.severity:8}{violation_line(one)}" for one in ordered[:room]]
+    if len(standing) > room:
+        listed[-1] = f"… and {len(standing) - room + 1} more; `kb check` lists them all"
+    below = last[-(height - len(listed) - 2) :]
+    return [shortened(line, width) for line in [title if standing else "No violations.", *listed, "", *below]]
+
+
+def _lines(event: Event) -> Iterator[Line]:
+    if isinstance(event, Following | Synced):
+        yield from _synced(event)
+    elif isinstance(event, Checked):
+        yield from _checked(event)
+    elif isinstance(event, Waiting):
+        hint = f" ({event.error.hint})" if event.error.hint else ""
+        yield Line(visible(f"{_time(event.at)} waiting: {event.error.message}{hint}"), "!", "yellow")
+    elif isinstance(event, Polling):
+        said = f"the system does not tell of changes ({event.reason}): files are looked at every second."
+        yield Line(visible(f"{_time(event.at)} {said}"), "!", "yellow")
+
+
+def _synced(event: Following | Synced) -> Iterator[Line]:
+    answer = event.answer
+    outcome = answer.outcome
+    where = f"{_time(event.at)} {outcome.branch} at seq {outcome.seq}: "
+    if isinstance(event, Following):
+        changes = changes_of(outcome)
+        said = f"following {counted(answer.scanned, 'file')}{f'; {changes}' if changes else ''}."
+        yield Line(visible(f"{where}{said}{f' {event.notice}' if event.notice else ''}"))
+    else:
+        yield Line(visible(f"{where}{_what(outcome)} ({event.took_ms} ms)"))
+    for path, problem in answer.problems:
+        if problem.severity != "note":
+            yield Line(problem_line(path, problem.line, problem.message, problem.hint), "!", "yellow")
+    if isinstance(event, Following):
+        for note in answer.notes:
+            yield Line(note_line(note))
+        elsewhere = elsewhere_line(answer.problems_elsewhere, answer.unresolved_elsewhere)
+        if elsewhere:
+            yield Line(elsewhere)
+    for warning in outcome.warnings:
+        yield Line(visible(warning), "!", "yellow")
+
+
+def _what(outcome: Outcome) -> str:
+    """Return what changed, by name where it is little."""
+    named = [
+        f"{', '.join(ids)} {verb}"
+        for verb, ids in (("created", outcome.created), ("updated", outcome.updated), ("deleted", outcome.deleted))
+        if ids
+    ]
+    count = len(outcome.created) + len(outcome.updated) + len(outcome.deleted)
+    edges = outcome.edges.created + outcome.edges.updated + outcome.edges.deleted
+    if 0 < count <= _NAMED:
+        return ", ".join(named) + (f"; {counted(edges, 'edge')} changed" if edges else "")
+    return changes_of(outcome) or "only what is known of files"
+
+
+def _checked(event: Checked) -> Iterator[Line]:
+    if event.is_first:
+        counts = _counts(event.standing)
+        found = [counted(counts[name], name[:-1]) for name in ("errors", "warnings") if counts[name]]
+        where = f"{_time(event.at)} {event.branch} at seq {event.seq}"
+        yield Line(visible(f"{where}: {', '.join(found) or 'no violations'}."))
+        return
+    yield from _listed(event.new, "+ ")
+    yield from _listed(event.mended, "- ")
+
+
+def _listed(violations: Sequence[Violation], sign: str) -> Iterator[Line]:
+    for one in violations[:_SHOWN]:
+        if sign == "- ":
+            yield Line(f"mended {violation_line(msgspec.structs.replace(one, hint=''))}", sign, "green")
+        else:
+            yield Line(f"{one.severity} {violation_line(one)}", sign, "red" if one.severity == "error" else "yellow")
+    if len(violations) > _SHOWN:
+        yield Line(f"and {len(violations) - _SHOWN} more", sign)
+
+
+def _counts(violations: Iterable[Violation]) -> dict[str, int]:
+    counts = {"errors": 0, "warnings": 0}
+    for one in violations:
+        counts[f"{one.severity}s"] += 1
+    return counts
+
+
+def _time(at: str) -> str:
+    return datetime.fromisoformat(at).astimezone().strftime("%H:%M:%S")

@@ -1,0 +1,60 @@
+"""What a watcher has to say, one value a happening. Plain data; front ends put it into words or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from kbcore.errors import KBError
+from kbcore.rules import Violation
+from kbcore.sync.answer import SyncAnswer
+
+
+class Following(msgspec.Struct, frozen=True):
+    """From now on the watcher follows this branch: at its beginning, and whenever another one is checked out."""
+
+    at: str
+    answer: SyncAnswer
+    notice: str = ""
+
+
+class Synced(msgspec.Struct, frozen=True):
+    """Changed files were taken in. ``took_ms`` is the time from the first notice of them to the end of the commit."""
+
+    at: str
+    answer: SyncAnswer
+    took_ms: int
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """Violations came or went; ``standing`` are all that there are now.
+
+    ``is_first``: these are the first of the branch that is followed.
+    """
+
+    at: str
+    branch: str
+    seq: int
+    new: tuple[Violation, ...]
+    mended: tuple[Violation, ...]
+    standing: tuple[Violation, ...]
+    is_first: bool = False
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """Something stands in the way; the watcher tries again by itself. Told once for as long as it lasts."""
+
+    at: str
+    error: KBError
+
+
+class Polling(msgspec.Struct, frozen=True):
+    """The system does not tell of changes, for this reason: the watcher looks at the files itself, again and again."""
+
+    at: str
+    reason: str
+
+
+Event = Following | Synced | Checked | Waiting | Polling
+Tell = Callable[[Event], None]

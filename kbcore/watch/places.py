@@ -1,0 +1,95 @@
+"""Which folders a watcher is to be told of, and what a change at a path there means.
+
+Below the fixed part of a glob everything matters; above it, only whether the folders on the way are there. Of git's own
+files those count that say what is checked out, of KB's the settings, and the head of the branch that is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from kbcore.extract.globs import compiled, depth_of, fixed_part
+from kbcore.storage import layout
+from kbcore.workspace import CONFIG, KB, RULES, SCHEMA, Workspace
+
+Meaning = Literal["file", "folder", "layout", "settings", "checkout", "store", "nothing"]
+
+_GIT: Final = ".git"
+_CHECKOUT: Final = frozenset({"HEAD", "index", "index.lock", "HEAD.lock", "reftable/tables.list"})
+_SETTINGS: Final = frozenset({SCHEMA, RULES})
+
+
+class Places(msgspec.Struct, frozen=True):
+    """Where changes matter. ``deep`` folders are watched with all that lies below, of ``flat`` ones the entries alone.
+
+    ``root`` is the worktree, ``settings`` the ``.kb`` whose configuration applies, ``store`` the directory of the
+    branch.
+    """
+
+    root: Path
+    git_dir: Path
+    settings: Path
+    store: Path
+    globs: tuple[str, ...]
+    deep: tuple[Path, ...]
+    flat: tuple[Path, ...]
+
+    def meaning(self, path: Path) -> Meaning:
+        """Return what it means that something changed at this path."""
+        if path.is_relative_to(self.store):
+            return "store" if path == self.store / layout.HEAD else "nothing"
+        if path.is_relative_to(self.git_dir):
+            return "checkout" if path.relative_to(self.git_dir).as_posix() in _CHECKOUT else "nothing"
+        if path.is_relative_to(self.settings):
+            return _meaning_of_setting(path.relative_to(self.settings).parts)
+        if not path.is_relative_to(self.root):
+            return "nothing"
+        parts = path.relative_to(self.root).parts
+        if not parts or parts[0] == KB or _GIT in parts:
+            return "nothing"
+        return self._meaning_of_document("/".join(parts))
+
+    def _meaning_of_document(self, name: str) -> Meaning:
+        for glob in self.globs:
+            if compiled(glob).fullmatch(name):
+                return "file"
+        for glob in self.globs:
+            fixed = fixed_part(glob)
+            if name == fixed or fixed.startswith(name + "/"):
+                return "layout"
+        for glob in self.globs:
+            fixed = fixed_part(glob)
+            if depth_of(glob) and (not fixed or name.startswith(fixed + "/")):
+                return "folder"
+        return "nothing"
+
+
+def places_of(workspace: Workspace, globs: Sequence[str], branch: str) -> Places:
+    """Return the places of a worktree for the globs that its extractors look for, as its folders lie now."""
+    root, settings, git_dir = workspace.repo.worktree, workspace.settings_dir, workspace.repo.git_dir
+    store = workspace.directory_of(branch)
+    deep: set[Path] = set()
+    flat = {root, settings, settings / SCHEMA, settings / RULES, git_dir, git_dir / "reftable", store}
+    for glob in globs:
+        folder = root / fixed_part(glob)
+        (deep if depth_of(glob) else flat).add(folder)
+        flat.update(parent for parent in folder.parents if parent.is_relative_to(root))
+    deep = {one for one in deep if not any(parent in deep for parent in one.parents)}
+    there = [one for one in sorted(deep) if _is_inside(one, root)]
+    shallow = [one for one in sorted(flat - deep) if one.is_dir()]
+    return Places(root, git_dir, settings, store, tuple(globs), tuple(there), tuple(shallow))
+
+
+def _is_inside(folder: Path, root: Path) -> bool:
+    """Tell whether a folder is there, and no link leads out of the repository."""
+    return folder.is_dir() and folder.resolve().is_relative_to(root)
+
+
+def _meaning_of_setting(parts: tuple[str, ...]) -> Meaning:
+    if parts == (CONFIG,) or (parts and parts[0] in _SETTINGS and len(parts) <= 2):  # noqa: PLR2004 - a folder and its file
+        return "settings"
+    return "nothing"
