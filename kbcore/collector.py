@@ -5,6 +5,15 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Iterator
+from typing import Final
+
+_SELDOM: Final = 50_000
+"""Objects that must have come to be, more than went, before a collection: all that imports make are fewer."""
+
+
+def be_seldom() -> None:
+    """Let collections be seldom from here on, in a process that mostly ends before one would find anything."""
+    gc.set_threshold(_SELDOM, *gc.get_threshold()[1:])
 
 
 @contextlib.contextmanager

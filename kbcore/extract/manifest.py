@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kbcore import limits
-from kbcore.extract import conflicts, jsontext, salvage, settings
+from kbcore.extract import conflicts, jsontext, settings
 from kbcore.extract.decoding import decode
 from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, StatedEntity, StatedLink, at_most
 from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
@@ -48,7 +48,7 @@ class ManifestExtractor:
         text, torn = conflicts.without_conflicts(decoded.text)
         if torn and (is_json or not text.strip()):
             return Facts(problems=at_most((*decoded.problems, *torn)), is_complete=False)
-        tree = jsontext.read(text) if is_json else salvage.read(text, 1)
+        tree = jsontext.read(text) if is_json else _read_yaml(text)
         reader = _Manifest(source, tree, settings_)
         reader.problems.extend((*decoded.problems, *torn, *tree.problems))
         reader.read()
@@ -58,6 +58,12 @@ class ManifestExtractor:
             at_most(reader.problems),
             is_complete=tree.is_complete and not any(problem.severity == "error" for problem in reader.problems),
         )
+
+
+def _read_yaml(text: str) -> Tree:
+    from kbcore.extract import salvage  # noqa: PLC0415 - it imports yaml, and few repositories have such a manifest
+
+    return salvage.read(text, 1)
 
 
 class _Manifest:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
-from kbcore.extract import conflicts, frontmatter, globs, prose, salvage, settings
+from kbcore.extract import conflicts, frontmatter, globs, plainyaml, prose, settings
 from kbcore.extract.decoding import decode
 from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, at_most
 from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
@@ -83,7 +83,7 @@ class MarkdownExtractor:
         text, torn = conflicts.without_conflicts(decoded.text)
         document = frontmatter.split(text)
         front = document.front
-        tree = mapping({}, {}) if front is None else salvage.read_mapping(front, frontmatter.FIRST_LINE)
+        tree = mapping({}, {}) if front is None else _read_front(front)
         fold_keys(tree, tree.root)
         if settings_.get("keys"):
             _rename(tree, settings_["keys"])
@@ -93,6 +93,16 @@ class MarkdownExtractor:
         problems = [*decoded.problems, *torn, *document.problems, *tree.problems]
         facts = _facts(_Draft(source, settings_, document, tree, problems))
         return _without_echoes(facts) if torn else facts
+
+
+def _read_front(front: str) -> Tree:
+    """Return what stands in front matter. Only what is not plain needs the library for YAML."""
+    tree = plainyaml.read(front, frontmatter.FIRST_LINE)
+    if tree is None:
+        from kbcore.extract import salvage  # noqa: PLC0415 - it imports yaml
+
+        tree = salvage.read_mapping(front, frontmatter.FIRST_LINE)
+    return tree
 
 
 def _without_echoes(facts: Facts) -> Facts:

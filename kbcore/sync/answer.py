@@ -71,6 +71,12 @@ class SyncAnswer(msgspec.Struct, frozen=True):
     problems_elsewhere: int
     unresolved_elsewhere: int
 
+    @property
+    def is_quiet(self) -> bool:
+        """Tell whether there was nothing to do, and nothing needs to be said."""
+        is_idle = not (self.changed or self.removed or self.outcome.applied or self.outcome.warnings)
+        return is_idle and not (self.bad or self.problems or self.notes or self.unresolved)
+
     def as_json(self) -> dict[str, Any]:
         """Return the answer in the shape of the contract."""
         outcome = self.outcome

@@ -82,18 +82,18 @@ def unfit_elsewhere(found: Difference, state: State, schema: Schema, read: Colle
     An end came as another type than they wait for, or changed its type. Read again, they say so, whichever came
     first. A client's edge stays, and is for the check to report. ``state`` is that after the difference.
     """
-    turned = [
+    turned = {
         change.key
         for change in found.changes.nodes
         if change.after and not (change.before and change.before.type == change.after.type)
-    ]
+    }
     return {
         statement.src
-        for key in turned
-        for link in state.links_of(key)
-        if link.stands and not schema.fits(link.type, state.type_of(link.from_id), state.type_of(link.to_id))
+        for link in state.links.values()
         for statement in link.statements
-        if statement.src != CLIENT and statement.src not in read
+        if statement.src != CLIENT and statement.src not in read and link.stands
+        if link.from_id in turned or link.to_id in turned
+        if not schema.fits(link.type, state.type_of(link.from_id), state.type_of(link.to_id))
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -19,8 +19,10 @@ from kbcore.sync import scan as scanning
 from kbcore.sync.difference import RECONSIDERED
 from kbcore.sync.paths import check_known, is_named
 from kbcore.sync.scan import FileStamp, Found, Known, Scan, Wanted
-from kbcore.view.view import View
 from kbcore.workspace import CONFIG, KB, Workspace
+
+if TYPE_CHECKING:
+    from kbcore.view.view import View  # it imports duckdb, and who only asks for what is wanted needs none
 
 SETTINGS: Final = f"{KB}/{CONFIG}"
 _OPEN: Final = " or ".join(f"contains(problems::varchar, '\"{code}\"')" for code in sorted(RECONSIDERED))
@@ -39,6 +41,11 @@ class Place(msgspec.Struct, frozen=True):
 
     touched: tuple[str, ...] | None = None
     """The only paths at or below which something may have changed since the last sync; None: anything may have."""
+
+    @property
+    def below(self) -> tuple[str, ...] | None:
+        """The paths that a scan is limited to; None: it looks everywhere."""
+        return self.touched if self.touched is not None else self.named or None
 
 
 class Pending(msgspec.Struct, frozen=True):
@@ -75,14 +82,14 @@ def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_n
 
     Raises: ``InvalidQuery`` for a named path at which there is nothing and of which nothing is known.
     """
-    below = None if place.touched is None or view is None else place.touched
+    below = place.below
     rows = _taken_in(view, below) if view else []
     taken_in = {path: (digest, mark) for path, digest, mark, _ in rows}
     waiting = {path for path, _, _, is_open in rows if is_open or place.rebuild}
     check_known(place.named, place.root, taken_in)
     known = Known({}, {}, now_ns) if place.rebuild else Known(stamps, taken_in, now_ns)
     scan = scanning.scan(place.root, place.wants, known, None if below is None else [*below, *sorted(waiting)])
-    if below is None and not place.named and scan.files:
+    if below is None and scan.files:
         _note_idle_globs(place.wants, scan)
     ours = [found for path, found in scan.files.items() if is_named(path, place.named)]
     changed = tuple(one for one in ours if taken_in.get(one.path) != (one.hash, one.wanted.mark))

@@ -15,6 +15,7 @@ from kbcore.extract.facts import Facts
 from kbcore.record import SYNC
 from kbcore.state import Changes, Stamp
 from kbcore.store import Author, BranchStore, Draft, Request
+from kbcore.sync import rest
 from kbcore.sync.answer import SyncAnswer, counted_notes, divided, remains
 from kbcore.sync.checkout import Checkout, moved, settled
 from kbcore.sync.difference import Difference, difference, reads, unfit_elsewhere
@@ -97,15 +98,19 @@ class _Attempt:
         self.last = Difference((), Changes(), (), ())
 
     def run(self, author: Author) -> SyncAnswer:
-        fs = self.workspace.machine.fs
+        fs, head = self.workspace.machine.fs, self.store.head()
         stamps_path = path_of(self.workspace.kb_dir / CACHE, self.place.root)
-        is_partial = self.options.touched is not None
-        stamps = {} if self.options.rebuild or is_partial else read_stamps(fs, stamps_path)
+        options = self.options
+        stamps = {} if options.rebuild or options.touched is not None else read_stamps(fs, stamps_path)
         self.pending = self.store.read(lambda view: self._look(view, stamps))
         outcome = self._outcome(author)
-        if not (self.options.dry_run or is_partial) and self.pending.scan.stamps != stamps:
+        if not options.dry_run and self.place.below is None and self.pending.scan.stamps != stamps:
             write_stamps(fs, stamps_path, self.pending.scan.stamps)
-        return self._answer(outcome)
+        answer = self._answer(outcome)
+        is_whole = self.place.below is None and not (options.dry_run or options.paths)
+        if is_whole and answer.is_quiet and self.pending.seq == head.seq:
+            rest.note(self.workspace, self.branch, head, self.pending.scan, self.place.wants)
+        return answer
 
     def _look(self, view: View, stamps: Mapping[str, FileStamp]) -> Pending:
         return look(view, self.place, stamps, self.workspace.machine.clock.epoch_ns())
@@ -161,7 +166,7 @@ class _Attempt:
         """Return those of these files that may be read: named ones, and others as far as they did not change."""
         known = {one.path: (one.hash, one.extractor) for one in view.sources(sorted(paths))}
         files, named = self.pending.scan.files, self.options.paths
-        if self.options.touched is not None and paths - files.keys():
+        if self.place.below is not None and paths - files.keys():
             files |= find(self.place, paths - files.keys(), self.workspace.machine.clock.epoch_ns())
         there = (files[path] for path in sorted(paths) if path in files)
         return [

@@ -108,6 +108,8 @@ class Known(msgspec.Struct, frozen=True):
     stamps: Mapping[str, FileStamp]
     taken_in: Mapping[str, tuple[str, str]]
     now_ns: int
+    is_glance: bool = False
+    """Read nothing: a file whose stamp does not hold is only counted, as one that would have to be read."""
 
 
 def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str] | None = None) -> Scan:
@@ -240,6 +242,9 @@ def _found(result: Scan, root: Path, blank: Found, entry: _Entry, known: Known) 
         if stamp and stamp.holds(about):
             result.stamps[path] = stamp
             return msgspec.structs.replace(blank, hash=stamp.hash)
+        if known.is_glance:
+            result.read += 1
+            return blank
         data, about = read(entry.path)
     except (OSError, Unfit) as error:
         return _unread(blank, error)

@@ -52,16 +52,22 @@ def read_stamps(fs: Fs, path: Path) -> dict[str, FileStamp]:
 
 
 def write_stamps(fs: Fs, path: Path, stamps: Mapping[str, FileStamp]) -> bool:
-    """Keep the stamps for the next scan; returns whether the cache could be written.
+    """Keep the stamps for the next scan; returns whether the cache could be written."""
+    return write_cached(fs, path, msgspec.json.encode(_Kept(_FORMAT, dict(stamps))))
+
+
+def write_cached(fs: Fs, path: Path, data: bytes) -> bool:
+    """Replace a file in the cache, whose folder need not exist; returns whether the cache could be written.
 
     Syncs that run at the same time each write a file of their own, and the last one to rename it stays.
     """
     fresh = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
-        if not files.is_directory(fs, path.parent):
-            fs.mkdir(path.parent)
+        for folder in (path.parent.parent, path.parent):
+            if not files.is_directory(fs, folder):
+                fs.mkdir(folder)
         with files.opened(fs, fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as fd:
-            files.write_all(fs, fd, msgspec.json.encode(_Kept(_FORMAT, dict(stamps))))
+            files.write_all(fs, fd, data)
         fs.replace(fresh, path)
     except (OSError, KBError):
         files.remove_quietly(fs, fresh)
