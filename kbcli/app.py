@@ -20,6 +20,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if hookrun.is_event(words[1:]):
             return hookrun.run(words[1:], os.environ)
+    from kbcore import collector
+
+    collector.be_seldom()
     try:
         return _guarded(words)
     except KeyboardInterrupt:

@@ -27,6 +27,9 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
     """Do what one event of git calls for; the status is 0 whatever happens."""
     if words[0] == POST_CHECKOUT and words[-1:] == [_FILES_ONLY]:
         return 0
+    from kbcore import collector
+
+    collector.be_seldom()
     try:
         _follow(env, words)
     except KeyboardInterrupt:
@@ -44,7 +47,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     # Which branch is meant is HEAD's to say here: the user has just checked it out.
     session = Session({name: value for name, value in env.items() if name != "KB_BRANCH"}, Output(env))
     try:
-        if _is_wanted(session):
+        if _is_wanted(session) and not _is_at_rest(session):
             _take_in(session)
     except NotInitialised:
         return
@@ -73,6 +76,13 @@ def _is_wanted(session: Session) -> bool:
         return False
     has_kb = any((root / ".kb").is_dir() for root in (repo.worktree, repo.kb_root))
     return has_kb and repo.has_worktree and git.read_head(repo, session.env).kind in {"branch", "unborn"}
+
+
+def _is_at_rest(session: Session) -> bool:
+    """Tell whether a sync would find nothing to do, as far as can be told without a database."""
+    from kbcore.sync import rest
+
+    return rest.is_at_rest(session.workspace, session.workspace.head().branch)
 
 
 def _take_in(session: Session) -> None:

@@ -191,7 +191,7 @@ def default_branch_fault(name: str) -> str | None:
 
 def default_config_text(default_branch: str | None = None) -> str:
     """Return the file that ``kb init`` writes: every setting with its default, one member to a line."""
-    from kbcore.extract import gherkin, manifest, markdown  # noqa: PLC0415 - they import yaml, and only `kb init` writes
+    from kbcore.extract import gherkin, manifest, markdown  # noqa: PLC0415 - only `kb init` writes
 
     documents = {"paths": markdown.DEFAULT_PATHS, "idFromFilename": False, "titleFromHeading": True}
     extractors = {

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kbcore import git, ids, limits
 from kbcore.clock import Clock
@@ -22,9 +22,10 @@ from kbcore.schema import Schema
 from kbcore.schema_files import load_schema
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
-from kbcore.store import BranchStore
 from kbcore.sync import content
-from kbcore.viewcache import ViewCache
+
+if TYPE_CHECKING:
+    from kbcore.store import BranchStore
 
 KB: Final = ".kb"
 CONFIG: Final = "config.json"
@@ -63,6 +64,9 @@ class StorePool:
 
     def get(self, machine: Machine, directory: Path, cache: Path) -> BranchStore:
         """Return the store of a branch directory, the same one every time."""
+        from kbcore.store import BranchStore  # noqa: PLC0415 - they import duckdb, and a hook with nothing to do needs none
+        from kbcore.viewcache import ViewCache  # noqa: PLC0415 - as above
+
         with self._gate:
             store = self._stores.pop(directory, None)
             if store is None:

@@ -107,7 +107,7 @@ class _Attempt:
         if not options.dry_run and self.place.below is None and self.pending.scan.stamps != stamps:
             write_stamps(fs, stamps_path, self.pending.scan.stamps)
         answer = self._answer(outcome)
-        is_whole = self.place.below is None and not (options.dry_run or options.paths)
+        is_whole = self.place.below is None and not options.dry_run
         if is_whole and answer.is_quiet and self.pending.seq == head.seq:
             rest.note(self.workspace, self.branch, head, self.pending.scan, self.place.wants)
         return answer

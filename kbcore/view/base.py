@@ -44,7 +44,7 @@ def build(target: str, temp_dir: str, start: Start, entries: Iterable[Entry], ba
             connection.execute(f"attach '{quoted(target)}' as base")
             database.create_base(connection, "base")
             _load_all(connection, start, entries)
-            database.finish_base(connection, "base")
+            database.finish_base(connection, "base", is_bare=not basis.seq)
             write_stamp(connection, "base", basis)
             if target != ":memory:":
                 connection.execute("force checkpoint base")

@@ -134,12 +134,14 @@ def create_stamp(connection: Connection, catalog: str) -> None:
     _create(connection, f"{catalog}.stamp", STAMP)
 
 
-def finish_base(connection: Connection, catalog: str) -> None:
-    """Derive the look-up tables of a filled base, and index what is looked up by key."""
+def finish_base(connection: Connection, catalog: str, *, is_bare: bool = False) -> None:
+    """Derive the look-up tables of a filled base, and index what is looked up by key; a bare base needs no index."""
     for name in ("node", "link"):
         connection.execute(
             f"create table {catalog}.{name}_src as select unnest(files) as src, id from {catalog}.{name}"
         )
+    if is_bare:
+        return
     for table, column in (
         ("node", "id"),
         ("node", "type"),

@@ -46,6 +46,7 @@ class View:
         self._hidden: dict[str, set[str]] = {name: set() for name in ELEMENTS}
         self._loaded: dict[str, set[str]] = {name: set() for name in ELEMENTS}
         self._bad: frozenset[str] | None = None
+        self._is_bare = not basis.seq  # nothing stands in the base, so that nobody need ask it
         self.basis = basis
         self.tail_rows = 0
 
@@ -62,7 +63,7 @@ class View:
     def base_rows(self) -> int:
         """Return how many rows of elements, current and superseded, the base holds."""
         counts = [f"(select count(*) from base.{name}{past})" for name in ELEMENTS for past in ("", "_history")]
-        return int(self._ask_base(f"select {' + '.join(counts)}")[0][0])
+        return sum(row[0] for row in self._ask_base(f"select {' + '.join(counts)}"))
 
     def close(self) -> None:
         """Let go of the database; the view must not be used again."""
@@ -120,16 +121,15 @@ class View:
     def changeset(self, changeset_id: str) -> tuple[int, str] | None:
         """Return the seq and the digest of a changeset that took effect; None for one that is not known."""
         known = self._tail.changesets.get(changeset_id)
-        rows = (
-            [] if known else self._ask_base("select seq, digest from base.record where changeset_id = ?", changeset_id)
-        )
+        sql = "select seq, digest from base.record where changeset_id = ?"
+        rows = [] if known else self._ask_base(sql, changeset_id)
         return known or (rows[0] if rows else None)
 
     def stated_by(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the ids of the nodes and of the links of which these files state something."""
         found = []
+        condition, params = among(paths)
         for table in ("node", "link"):
-            condition, params = among(paths)
             rows = self._ask_base(f"select id from base.{table}_src where src {condition}", *params)
             ids = {row[0] for row in rows} - self._tail.elements[table].keys()
             found.append(sorted(ids | self._tail.stated_by(table, paths)))
@@ -160,6 +160,8 @@ class View:
 
     def _ask_base(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a statement over the base alone: what waits need not be loaded for it."""
+        if self._is_bare:
+            return []
         with self._lock, database.explained_all():
             [statement] = self._parsed(sql)
             return self._connection.execute(statement, list(params)).fetchall()
@@ -182,8 +184,7 @@ class View:
         ends = {end for link in links.values() for end in (link.from_id, link.to_id)}
         nodes += self.nodes(sorted(ends - asked_for))
         about = sorted(end for end in ends if end.startswith("link:") and end not in links)
-        links |= {link.id: link for link in self.links(about)}
-        return State(nodes, links.values(), sources)
+        return State(nodes, [*links.values(), *self.links(about)], sources)
 
     def extend(self, entries: Iterable[Entry], basis: Basis) -> None:
         """Take in the records that came after this view; ``basis`` is where they end."""
@@ -287,13 +288,13 @@ class View:
             self._connection.execute("detach base")
             self._connection.execute(f"attach '{quoted(path)}' as base (read_only)")
             if self._has_overlay:
-                for table in [f"{name}_{part}" for name in ELEMENTS for part in ("tail", "history_tail", "touched")]:
+                tails = [f"{name}_{part}" for name in ELEMENTS for part in ("tail", "history_tail", "touched")]
+                for table in [*tails, "record_tail"]:
                     self._connection.execute(f"delete from {table}")
-                self._connection.execute("delete from record_tail")
-            for table in ELEMENTS:
-                self._hidden[table].clear()
-                self._loaded[table].clear()
+            for keys in (*self._hidden.values(), *self._loaded.values()):
+                keys.clear()
             self._waiting = Batch()
             self._tail = Tail()
             self._bad = None
+            self._is_bare = False
             self.tail_rows = 0

@@ -40,11 +40,6 @@ def test_where_there_is_no_kb_the_hook_imports_little_and_says_nothing(root, tmp
     assert imported_by(["hook", "post-merge", "0"], tmp_path, HEAVY) == ([], "")
 
 
-def test_a_query_imports_only_what_it_needs(synced):
-    found, _ = imported_by(["query", "--id", "REQ-1", "-q"], synced, (*HEAVY, "rich", "asyncio"))
-    assert found == ["typer", "duckdb"]
-
-
 def test_help_imports_no_command(tmp_path):
     found, written = imported_by(["--help"], tmp_path, ("kbcli.commands.query", *HEAVY, "rich"))
     assert (found, "Commands:" in written) == (["typer"], True)

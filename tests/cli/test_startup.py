@@ -1,0 +1,87 @@
+"""What each command imports: a start-up is as quick as the list is short, so the list is held by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kbcore.workspace import Machine
+from tests.support.cli import environment, run_kb, write
+from tests.support.clocks import PatientClock
+from tests.support.faultfs import NoSyncFs
+from tests.support.project import Project, req
+
+WATCHED = (
+    *("typer", "rich", "duckdb", "yaml", "pydantic", "mcp", "watchfiles", "asyncio", "gherkin", "msgspec"),
+    *(
+        "kbcore.store",
+        "kbcore.sync.run",
+        "kbcore.view.base",
+        "kbcore.extract.salvage",
+        "kbcore.rules",
+        "kbcore.history",
+    ),
+)
+"""Libraries that cost several milliseconds each, and rooms of our own that not every command has business in."""
+
+BASE = {"msgspec", "typer"}
+STORE = BASE | {"duckdb", "kbcore.store", "kbcore.view.base"}
+HISTORY = STORE | {"kbcore.history"}
+SYNC = STORE | {"kbcore.sync.run"}
+COMMANDS = {
+    "--version": BASE,
+    "query --help": BASE,
+    "schema req": BASE,
+    "hooks status": BASE,
+    "query --id REQ-1": STORE,
+    "show REQ-1": HISTORY,
+    "log": HISTORY,
+    "branch list": STORE,
+    "sync": SYNC,
+    "hook post-checkout 0 0 0": set[str](),
+    "hook post-merge 0": (SYNC - {"typer"}),
+}
+
+
+def imported_by(words: list[str], cwd: Path) -> set[str]:
+    """Run ``kb`` in a fresh interpreter and return what it imported of the modules that are watched."""
+    script = (
+        "import os, sys\nfrom kbcli.app import main\nout = os.dup(1)\nos.dup2(2, 1)\n"
+        f"status = main({words!r})\nsys.stdout.flush()\nassert status == 0, status\n"
+        f"os.write(out, ' '.join(name for name in {WATCHED!r} if name in sys.modules).encode())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=cwd, env=environment(), capture_output=True, check=True)
+    return set(done.stdout.decode().split())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_imports_only_what_it_needs(synced: Path, command: str) -> None:
+    assert imported_by(command.split(), synced) == COMMANDS[command]
+
+
+@pytest.fixture
+def idle(tmp_path: Path) -> Path:
+    """A repository in which a sync found nothing to do, some seconds after its files were written."""
+    project = Project(tmp_path / "repo")
+    project.machine = Machine(NoSyncFs(), PatientClock(ahead_s=10), project.machine.env)
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    assert project.sync().is_quiet
+    project.pool.close()
+    return project.root
+
+
+def test_a_hook_that_finds_nothing_new_needs_no_database(idle: Path) -> None:
+    words = ["hook", "post-checkout", "0", "0", "1"]
+    assert imported_by(words, idle) == {"msgspec"}
+    write(idle, {"docs/requirements/2.md": req("REQ-2")})
+    assert "kb: main at seq 2: 1 created" in run_kb(idle, *words).err
+
+
+def test_only_front_matter_that_is_not_plain_needs_yaml(idle: Path) -> None:
+    write(idle, {"docs/requirements/2.md": req("REQ-2")})
+    assert "yaml" not in imported_by(["sync"], idle)
+    write(idle, {"docs/requirements/3.md": "---\nid: REQ-3\ntitle: |\n  Sign in\nstatus: open\n---\n"})
+    assert "yaml" in imported_by(["sync"], idle)
