@@ -6,6 +6,7 @@ Invariant: folding into what was loaded so gives the same as folding into the wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import msgspec
 
@@ -36,6 +37,22 @@ class Needs(msgspec.Struct, frozen=True):
             self.sources | other.sources,
             {**self.typed, **other.typed},
         )
+
+    def __sub__(self, other: Needs) -> Needs:
+        """Return what this one needs and the other has not, for needs that no type decides."""
+        return Needs(
+            self.nodes - other.nodes,
+            self.links - other.links,
+            self.touching - other.touching,
+            self.sources - other.sources,
+        )
+
+    def __bool__(self) -> bool:
+        """Tell whether anything is needed at all."""
+        return bool(self.nodes or self.links or self.touching or self.sources or self.typed)
+
+
+NOTHING: Final = Needs(frozenset(), frozenset(), frozenset(), frozenset())
 
 
 def needs(ops: Iterable[Operation]) -> Needs:

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from kbcore.model import Link, Node, SourceFile
+from kbcore.needs import NOTHING, Needs
 from kbcore.schema import LINK
 
 E = TypeVar("E")
@@ -55,6 +56,8 @@ class State:
         self.nodes: dict[str, Node] = {node.id: node for node in nodes}
         self.links: dict[str, Link] = {}
         self.sources: dict[str, SourceFile] = {source.path: source for source in sources}
+        self.loaded: Needs = NOTHING
+        """What a working set was asked for; a whole state has all there is."""
         self._at_end: dict[str, dict[str, None]] | None = None
         """The links at each end. Made when it is first asked for: a replay that only adds needs none."""
         self._waiting: dict[str, dict[str, None]] = {}

@@ -18,6 +18,7 @@ from kbcore.answers import Outcome
 from kbcore.branchview import BranchView
 from kbcore.clock import Clock
 from kbcore.errors import ChangesetIdReused, LimitExceeded, StorageError, UnknownBranch
+from kbcore.needs import Needs, needs
 from kbcore.record import Operation, Record
 from kbcore.state import Changes, Stamp
 from kbcore.storage import journal
@@ -52,10 +53,11 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """What a planner came to: the operations, and what they change."""
+    """What a planner came to: the operations, what they change, and what was ``loaded`` of the state to find that."""
 
     ops: tuple[Operation, ...]
     changes: Changes
+    loaded: Needs
     unchanged: tuple[str, ...] = ()
     edges_unchanged: int = 0
     warnings: tuple[str, ...] = ()
@@ -191,13 +193,23 @@ class BranchStore:
     def _planned(
         self, author: Author, request: Request, plan: Planner, head: Head, branch: str
     ) -> tuple[Outcome, Draft, Stamp]:
-        stamp = Stamp(head.seq + 1, max(self._clock.now(), head.head.at), author.actor, author.source)
-        draft = self._seen.ask(head, lambda view: plan(view, stamp))
+        at = max(self._clock.now(), head.head.at)
+
+        def planned(view: View) -> tuple[Stamp, Draft]:
+            # A dry run holds no lock, and may get a view of a later head than the one that was read.
+            stamp = Stamp(view.seq + 1, at, author.actor, author.source)
+            return stamp, plan(view, stamp)
+
+        stamp, draft = self._seen.ask(head, planned)
+        lacking = needs(draft.ops) - draft.loaded
+        if lacking:
+            # What was not loaded counts as absent, and the changes would not be those of a replay.
+            raise AssertionError(f"planned without looking at {lacking}")
         will_write = bool(draft.changes) and not request.dry_run
         created, updated, deleted = answers.sorted_out(draft.changes)
         outcome = Outcome(
             branch=branch,
-            seq=head.seq + will_write,
+            seq=stamp.seq if will_write else stamp.seq - 1,
             changeset_id=request.changeset_id or secrets.token_hex(16),
             applied=will_write,
             duplicate=False,

@@ -51,7 +51,7 @@ def reads(changeset: Changeset) -> Needs:
     return Needs(
         nodes=frozenset(written | deleted | ends) - _UNKNOWN,
         links=frozenset({edge.id for edge in edges} | {end for end in ends if is_link_id(end)}) - _UNKNOWN,
-        touching=frozenset(deleted | {edge.id for edge in changeset.edge_deletes}) - _UNKNOWN,
+        touching=frozenset(deleted | {edge.id for edge in edges}) - _UNKNOWN,
         sources=frozenset(source for source in stated if source),
         typed={key: name for key, name in typed.items() if key},
     )
@@ -96,6 +96,7 @@ def _check_stale(found: Findings, changeset: Changeset) -> None:
         message = f"There is no seq {seq} yet; the head is {head}."
         found.wrong("$.expected_seq", "out_of_range", message, "Send the seq of the answer that was read.")
     elif seq is not None:
+        _check_pruned(found, changeset, seq)
         for entity in changeset.entities:
             node = nodes.get(entity.id)
             version = node.version if node else found.around.gone.get(entity.id, 0)
@@ -112,6 +113,18 @@ def _check_stale(found: Findings, changeset: Changeset) -> None:
         _check_version(found, item, nodes.get(item.id), item.id)
     for one in changeset.edge_deletes:
         _check_version(found, one, links.get(one.id), edge_words(one))
+
+
+def _check_pruned(found: Findings, changeset: Changeset, seq: int) -> None:
+    """Note when nobody can tell any more whether what the changeset names was removed after the client read it."""
+    if seq >= found.around.pruned:
+        return
+    named = {one.id: one.id for one in changeset.entities} | {one.id: edge_words(one) for one in changeset.edges}
+    known = found.state.nodes.keys() | found.state.links.keys() | found.around.gone.keys() | _UNKNOWN
+    unknown = [words for key, words in named.items() if key not in known]
+    if unknown:
+        message = f"Whether {unknown[0]} was removed after {seq} cannot be told: that history was pruned."
+        _stale(found, "$.expected_seq", message)
 
 
 def _check_version(found: Findings, item: EntityDelete | EdgeDelete, now: Node | Link | None, words: str) -> None:

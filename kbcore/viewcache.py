@@ -139,8 +139,12 @@ class ViewCache:
         except BaseException:
             self._remove(target)
             raise
-        # Before it gets the name that other processes publish under as well: the base must be this very file.
-        view.rebase(str(target))
+        try:
+            # Before it gets the name that other processes publish under as well: the base must be this very file.
+            view.rebase(str(target))
+        except BaseException:
+            self._remove(target)
+            raise
         self._move_in(target)
 
     def _move_in(self, target: Path) -> None:

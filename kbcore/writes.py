@@ -15,6 +15,7 @@ from kbcore.planning.secrets import CODE as SECRET
 from kbcore.state import Stamp, State
 from kbcore.store import Author, Draft, Request
 from kbcore.view.view import View
+from kbcore.view.working import plan_on
 from kbcore.workspace import Workspace
 
 
@@ -52,18 +53,22 @@ def planner(changeset: Changeset, workspace: Workspace) -> Callable[[View, Stamp
     schema, level = workspace.schema, workspace.config.rules.get(SECRET, "warning")
 
     def plan(view: View, stamp: Stamp) -> Draft:
-        state = view.gather(validate.reads(changeset))
-        around = Surroundings(
-            schema=schema,
-            stamp=stamp,
-            gone=_removed(view, changeset, state) if changeset.expected_seq is not None else {},
-            suggest=lambda word: nearest_id(view, word),
-            secrets=level,
-        )
-        planned = validate.plan(changeset, state, around)
+        def planned_on(state: State) -> validate.Plan:
+            around = Surroundings(
+                schema=schema,
+                stamp=stamp,
+                gone=_removed(view, changeset, state) if changeset.expected_seq is not None else {},
+                suggest=lambda word: nearest_id(view, word),
+                secrets=level,
+                pruned=view.basis.history_from,
+            )
+            return validate.plan(changeset, state, around)
+
+        planned, state = plan_on(view, validate.reads(changeset), planned_on)
         return Draft(
             ops=planned.ops,
             changes=planned.changes,
+            loaded=state.loaded,
             unchanged=planned.unchanged,
             edges_unchanged=planned.edges_unchanged,
             warnings=planned.warnings,

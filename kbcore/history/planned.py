@@ -26,6 +26,7 @@ from kbcore.record import Operation, StateLink, WithdrawLink
 from kbcore.schema import Schema
 from kbcore.state import Changes, Stamp, State
 from kbcore.view.view import View
+from kbcore.view.working import plan_on
 
 _SHOWN_CHARS = 60
 _SHOWN_FILES = 10
@@ -78,13 +79,24 @@ def operations(
     ``since`` is the first record that is undone: what was broken before it may come back.
     """
     ops = found.operations()
-    keys = frozenset(found.nodes), frozenset(found.links)
-    state = view.gather(needs(ops) | Needs(keys[0], keys[1], keys[0] | keys[1], frozenset()))
-    after = State(state.nodes.values(), state.links.values(), state.sources.values())
-    changes = apply(after, stamp, ops)
-    bare = [_on(state, op) for op in resolve(after, _turned(changes), schema)]
-    apply(after, stamp, bare)
-    return (*ops, *bare), state, broken_by(view, state, after, schema, since - 1)
+    nodes, links = frozenset(found.nodes), frozenset(found.links)
+
+    def plan(state: State) -> _Way:
+        after = State(state.nodes.values(), state.links.values(), state.sources.values())
+        changes = apply(after, stamp, ops)
+        bare = [_on(state, op) for op in resolve(after, _turned(changes), schema)]
+        apply(after, stamp, bare)
+        return _Way((*ops, *bare), after)
+
+    way, state = plan_on(view, needs(ops) | Needs(nodes, links, nodes | links, frozenset()), plan)
+    return way.ops, state, broken_by(view, state, way.after, schema, since - 1)
+
+
+class _Way(msgspec.Struct, frozen=True):
+    """The operations of an undo, and where they lead."""
+
+    ops: tuple[Operation, ...]
+    after: State
 
 
 def _turned(changes: Changes) -> dict[str, str | None]:

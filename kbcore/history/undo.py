@@ -118,7 +118,7 @@ def revert_planner(seqs: Sequence[int], schema: Schema, *, force: bool = False) 
         ops, state, broken = operations(view, found, stamp, schema, min(seqs))
         if not force:
             refuse(seqs, found, broken)
-        return Draft(ops=ops, changes=apply(state, stamp, ops), warnings=sentences(found))
+        return Draft(ops, apply(state, stamp, ops), state.loaded, warnings=sentences(found))
 
     return plan
 
@@ -138,6 +138,6 @@ def rollback_planner(to_seq: int) -> Planner:
         )
         ops = found.operations()
         state = view.gather(needs(ops))
-        return Draft(ops=ops, changes=apply(state, stamp, ops), warnings=sentences(found))
+        return Draft(ops, apply(state, stamp, ops), state.loaded, warnings=sentences(found))
 
     return plan

@@ -36,7 +36,7 @@ class Surroundings(msgspec.Struct, frozen=True):
 
     ``gone`` maps an id that the changeset names and that no longer exists to the seq that removed it;
     ``suggest`` returns the nearest known entity id to a mistyped one, or ""; ``secrets`` is the level of the project's
-    rule ``secret``.
+    rule ``secret``; removals up to the seq ``pruned`` are not known any more.
     """
 
     schema: Schema
@@ -44,6 +44,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     gone: Mapping[str, int]
     suggest: Callable[[str], str]
     secrets: Literal["error", "warning", "off"] = "warning"
+    pruned: int = 0
 
 
 class Findings:

@@ -109,7 +109,13 @@ def _copy(fs: Fs, source: Path, of: Head, target: Path, branch: str) -> Head:
             _share(fs, source, place, of, ref)
         active = of.head.file
         scan.check_length(fs, source, of)
-        files.copy_range(fs, source / active, place / active, 0, of.head.length)
+        try:
+            files.copy_range(fs, source / active, place / active, 0, of.head.length)
+        except StorageError as error:
+            # It may have been sealed and pruned since.
+            raise (
+                scan.vanished(fs, source, active) if isinstance(error.__cause__, FileNotFoundError) else error
+            ) from error
         _finish(fs, place, new)
         # Damage is found here rather than in the new branch, where nobody would know whence it came.
         for _ in scan.scan(fs, place, new, after=places.start_of(new.active)):

@@ -19,9 +19,9 @@ from kbcore.record import ForgetSource, Operation, ReadSource
 from kbcore.schema import Schema
 from kbcore.state import Changes, Stamp, State
 from kbcore.sync.entities import DUPLICATE, EntityPlan, Reading, plan_entities
-from kbcore.sync.links import MISFIT, UNRESOLVED_PATH, Surroundings, plan_links
+from kbcore.sync.links import CONTESTED, MISFIT, UNRESOLVED_PATH, Surroundings, plan_links
 
-RECONSIDERED: Final = frozenset({DUPLICATE, UNRESOLVED_PATH, MISFIT})
+RECONSIDERED: Final = frozenset({DUPLICATE, UNRESOLVED_PATH, MISFIT, CONTESTED})
 """Codes of problems that a change in another file may mend; such a file is read again although it did not change."""
 
 
@@ -94,6 +94,17 @@ def unfit_elsewhere(found: Difference, state: State, schema: Schema, read: Colle
         if statement.src != CLIENT and statement.src not in read and link.stands
         if link.from_id in turned or link.to_id in turned
         if not schema.fits(link.type, state.type_of(link.from_id), state.type_of(link.to_id))
+    }
+
+
+def contested_elsewhere(found: Difference, read: Collection[str]) -> set[str]:
+    """Return the files, not read now, that state an edge which has lost a field: theirs may take its place."""
+    return {
+        statement.src
+        for change in found.changes.links
+        if change.before and change.after and change.before.fields.keys() - change.after.fields.keys()
+        for statement in change.after.statements
+        if statement.src != CLIENT and statement.src not in read
     }
 
 

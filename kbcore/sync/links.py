@@ -20,15 +20,17 @@ from kbcore.values import field_problem, value_problem
 
 UNRESOLVED_PATH: Final = "unresolved_path"
 MISFIT: Final = "endpoint_type"
+CONTESTED: Final = "contested_field"
 _LEFT_OUT: Final = "Until then the link is left out."
 
 
 class Stated(msgspec.Struct, frozen=True):
-    """A link as it is to stand on behalf of a file."""
+    """A link as it is to stand on behalf of a file, which says so in this line."""
 
     edge: Edge
     said: str
     fields: dict[str, Any]
+    line: int
 
 
 class LinkPlan(msgspec.Struct):
@@ -59,21 +61,70 @@ def plan_links(readings: Sequence[Reading], gone: frozenset[str], around: Surrou
     plan = LinkPlan([], [])
     standing = _standing(around.state)
     whole = {reading.path for reading in readings} - around.entities.partial
-    for reading in readings:
-        known = standing.get(reading.path, {})
-        wanted: dict[str, Stated] = {}
-        for one in reading.facts.links:
-            stated = _stated(_Case(plan, reading.path, one, around, known))
-            if stated:
-                wanted.setdefault(link_id(*stated.edge), stated)
-        if reading.path in whole:
-            plan.ops.extend(_withdrawal(known[key], reading.path) for key in known if key not in wanted)
-        statements = (_statement(reading.path, one, around.state.links.get(key)) for key, one in wanted.items())
-        plan.ops.extend(op for op in statements if op)
-    for path in sorted(gone):
-        plan.ops.extend(_withdrawal(link, path) for link in standing.get(path, {}).values())
-    plan.ops.extend(resolve(around.state, around.entities.types, around.schema, skip=gone | whole))
+    stated = {reading.path: _wanted(plan, reading, around, standing.get(reading.path, {})) for reading in readings}
+    withdrawn = [(path, link) for path in gone for link in standing.get(path, {}).values()]
+    for path, wanted in stated.items():
+        known = standing.get(path, {}).items() if path in whole else ()
+        withdrawn += [(path, link) for key, link in known if key not in wanted]
+    plan.ops += [_withdrawal(link, path) for path, link in sorted(withdrawn, key=lambda one: (one[0], one[1].id))]
+    claims = _Claims(plan, around.state, {**{path: {} for path in gone}, **stated})
+    made = [
+        _statement(path, one, around.state.links.get(key), claims.held(path, key, one))
+        for path, wanted in stated.items()
+        for key, one in wanted.items()
+    ]
+    # What one file takes back may be what another one says: that comes after.
+    statements = [op for op in made if op]
+    plan.ops += [op for op in statements if op.unset] + [op for op in statements if not op.unset]
+    plan.ops += resolve(around.state, around.entities.types, around.schema, skip=gone | whole)
     return plan
+
+
+def _wanted(plan: LinkPlan, reading: Reading, around: Surroundings, known: Mapping[str, Link]) -> dict[str, Stated]:
+    """Return the links that a file states now, by key; ``known`` are those that it states until now."""
+    wanted: dict[str, Stated] = {}
+    for one in reading.facts.links:
+        stated = _stated(_Case(plan, reading.path, one, around, known))
+        if stated:
+            wanted.setdefault(link_id(*stated.edge), stated)
+    return wanted
+
+
+class _Claims:
+    """Whose word on a field of a link stands: the first file's to say it, for as long as it says it.
+
+    ``now`` is what the files say that are read now, those that are gone included.
+    """
+
+    def __init__(self, plan: LinkPlan, state: State, now: Mapping[str, Mapping[str, Stated]]) -> None:
+        self._plan = plan
+        self._state = state
+        self._now = now
+        self._claimed: dict[tuple[str, str], str] = {}
+
+    def held(self, path: str, key: str, stated: Stated) -> set[str]:
+        """Return the fields of a link that are not this file's to state; it is told where it says otherwise."""
+        held = set()
+        for name, value in stated.fields.items():
+            owner = self._owner(key, name) or self._claimed.setdefault((key, name), path)
+            if owner == path:
+                continue
+            held.add(name)
+            stands = self._now[owner][key].fields[name] if owner in self._now else self._state.links[key].fields[name]
+            if stands != value:
+                message = f"{owner} states `{name}` of the same link as {stands!r}, which stands."
+                hint = "State it in one of the two files, or alike in both."
+                self._plan.problems.append((path, FileProblem(stated.line, CONTESTED, message, hint, "warning")))
+        return held
+
+    def _owner(self, key: str, name: str) -> str:
+        """Return the file that states a field until now and goes on doing so, "" when there is none."""
+        link = self._state.links.get(key)
+        owner = link.owners.get(name, "") if link else ""
+        if owner not in self._now:
+            return owner
+        stated = self._now[owner].get(key)
+        return owner if stated and name in stated.fields else ""
 
 
 def _standing(state: State) -> dict[str, dict[str, Link]]:
@@ -176,7 +227,7 @@ def _typed(
         case.wrong(MISFIT, message, hint)
         return None
     kind = (case.link.kind or "link") if edge.needs_kind else ""
-    return Stated((name, kind, from_id, to_id), "", fields)
+    return Stated((name, kind, from_id, to_id), "", fields, case.link.line)
 
 
 def _bare(case: _Case, target: str, types: tuple[str | None, str | None], fields: dict[str, Any]) -> Stated:
@@ -186,16 +237,17 @@ def _bare(case: _Case, target: str, types: tuple[str | None, str | None], fields
         for link in case.known.values():
             is_ours = any(statement.said == subject for statement in link.statements)
             if is_ours and link.type and {link.from_id, link.to_id} == {subject, target}:
-                return Stated((link.type, link.kind, link.from_id, link.to_id), subject, fields)
-    return Stated(edge_meant(case.around.schema, (subject, target), types), subject, fields)
+                return Stated((link.type, link.kind, link.from_id, link.to_id), subject, fields, case.link.line)
+    return Stated(edge_meant(case.around.schema, (subject, target), types), subject, fields, case.link.line)
 
 
-def _statement(path: str, stated: Stated, old: Link | None) -> StateLink | None:
+def _statement(path: str, stated: Stated, old: Link | None, held: set[str]) -> StateLink | None:
+    """Return what makes a file state a link so, None where it does; ``held`` are fields that another file states."""
     mine = {name for name, owner in (old.owners if old else {}).items() if owner == path}
     values = {
         name: value
         for name, value in stated.fields.items()
-        if old is None or name not in mine or old.fields.get(name) != value
+        if name not in held and (old is None or name not in mine or old.fields.get(name) != value)
     }
     unset = tuple(sorted(mine - stated.fields.keys()))
     is_said = old is not None and any((one.src, one.said) == (path, stated.said) for one in old.statements)

@@ -12,13 +12,14 @@ from kbcore import collector, limits
 from kbcore.answers import Outcome
 from kbcore.errors import BranchMoved, InvalidQuery
 from kbcore.extract.facts import Facts
+from kbcore.needs import NOTHING
 from kbcore.record import SYNC
-from kbcore.state import Changes, Stamp
+from kbcore.state import Changes, Stamp, State
 from kbcore.store import Author, BranchStore, Draft, Request
 from kbcore.sync import rest
 from kbcore.sync.answer import SyncAnswer, counted_notes, divided, remains
 from kbcore.sync.checkout import Checkout, moved, settled
-from kbcore.sync.difference import Difference, difference, reads, unfit_elsewhere
+from kbcore.sync.difference import Difference, contested_elsewhere, difference, reads, unfit_elsewhere
 from kbcore.sync.entities import Reading
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import Pending, find, look, place_of
@@ -26,6 +27,7 @@ from kbcore.sync.scan import FileStamp, Found, read_facts
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from kbcore.view.past import gone_with_files
 from kbcore.view.view import View
+from kbcore.view.working import plan_on
 from kbcore.workspace import CACHE, Workspace
 
 __all__ = ["SyncAnswer", "SyncOptions", "check_worktree", "sync"]
@@ -96,6 +98,7 @@ class _Attempt:
         self.whole: dict[str, Found] = {}
         self.readings: Sequence[Reading] = ()
         self.last = Difference((), Changes(), (), ())
+        self.loaded = NOTHING
 
     def run(self, author: Author) -> SyncAnswer:
         fs, head = self.workspace.machine.fs, self.store.head()
@@ -146,19 +149,24 @@ class _Attempt:
             self.whole.clear()
         self._compare(view, stamp, (*self.pending.changed, *self.pending.again))
         found = self.last
-        return Draft(ops=found.ops, changes=found.changes, warnings=found.warnings)
+        return Draft(found.ops, found.changes, self.loaded, warnings=found.warnings)
 
     def _compare(self, view: View, stamp: Stamp, files: Sequence[Found]) -> None:
-        """Find the difference that these files make; with them, such as state an edge that no longer fits for it."""
+        """Find the difference that these files make; with them, such as state an edge that is another one for it."""
         gone, schema = self.pending.gone, self.workspace.schema
         self.readings = [self._reading(found) for found in files]
         read = {reading.path for reading in self.readings}
-        state = view.gather(reads(self.readings, gone, view.stated_by([*read, *gone])))
         stated = {entity.id for reading in self.readings for entity in reading.facts.entities}
-        former = gone_with_files(view, stated - state.nodes.keys())
         ids = _ids_of_paths(view, self.readings)
-        self.last = difference(self.readings, gone, state, schema, stamp, ids_of_path=ids, former=former)
-        more = self._as_taken_in(view, unfit_elsewhere(self.last, state, schema, read))
+
+        def plan(state: State) -> Difference:
+            former = gone_with_files(view, stated - state.nodes.keys())
+            return difference(self.readings, gone, state, schema, stamp, ids_of_path=ids, former=former)
+
+        self.last, state = plan_on(view, reads(self.readings, gone, view.stated_by([*read, *gone])), plan)
+        self.loaded = state.loaded
+        others = unfit_elsewhere(self.last, state, schema, read) | contested_elsewhere(self.last, read)
+        more = self._as_taken_in(view, others)
         if more:
             self._compare(view, stamp, (*files, *more))
 

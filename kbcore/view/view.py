@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, Self
 
 import msgspec
@@ -183,18 +184,15 @@ class View:
             named, frontier = frozenset(), frozenset(reached - asked)
         ends = {end for link in links.values() for end in (link.from_id, link.to_id)}
         nodes += self.nodes(sorted(ends - asked_for))
-        about = sorted(end for end in ends if end.startswith("link:") and end not in links)
-        return State(nodes, [*links.values(), *self.links(about)], sources)
+        about = {end for end in ends if end.startswith("link:") and end not in links}
+        state = State(nodes, [*links.values(), *self.links(sorted(about))], sources)
+        state.loaded = Needs(asked_for | ends, wanted.links | links.keys() | about, frozenset(asked), wanted.sources)
+        return state
 
     def extend(self, entries: Iterable[Entry], basis: Basis) -> None:
         """Take in the records that came after this view; ``basis`` is where they end."""
-        chunk: list[Entry] = []
-        for entry in entries:
-            chunk.append(entry)
-            if len(chunk) == CHUNK_RECORDS:
-                self._extend(chunk)
-                chunk = []
-        if chunk:
+        left = iter(entries)
+        while chunk := list(islice(left, CHUNK_RECORDS)):
             self._extend(chunk)
         self.basis = msgspec.structs.replace(basis, history_from=self.basis.history_from)
 
@@ -264,7 +262,7 @@ class View:
         with self._lock, database.explained():
             connection = self._connection
             # Where nothing stood before, what waits is all there is, and need not go by way of the tail.
-            is_first = not self._has_overlay and not self.base_rows()
+            is_first = not self._has_overlay and self._is_bare
             if not is_first:
                 self._show()
             connection.execute(f"attach '{quoted(path)}' as fresh")

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import msgspec
 import pytest
 
 from kbcore import replay
 from kbcore.errors import BranchMoved, ChangesetIdReused, JournalCorrupt, LimitExceeded, LockTimeout, StaleBase
 from kbcore.history.undo import revert
+from kbcore.needs import NOTHING
 from kbcore.record import DropNode, PutNode, StateLink
 from kbcore.state import Changes, Stamp
 from kbcore.storage import lock
@@ -118,6 +120,37 @@ def test_a_dry_run_plans_answers_and_writes_nothing(made: Stored) -> None:
     assert (outcome.created, outcome.updated) == (("B",), ("A",))
     assert journal_of(made) == before
     assert made.view().nodes(["B"]) == []
+
+
+def test_a_dry_run_speaks_of_the_head_that_it_planned_on(made: Stored) -> None:
+    made.commit([put("A")])
+    late = False
+
+    def plan(view: View, stamp: Stamp) -> Draft:
+        assert stamp.seq == view.seq + 1
+        return planner([put("C")])(view, stamp)
+
+    def slow_now() -> str:
+        nonlocal late
+        if not late:
+            late = True
+            made.store.commit(AUTHOR, Request(), planner([put("B")]), branch="main")
+        return now()
+
+    now, made.clock.now = made.clock.now, slow_now
+    outcome = made.store.commit(AUTHOR, Request(dry_run=True), plan, branch="main")
+    assert outcome.seq == 2
+
+
+def test_a_plan_that_did_not_look_at_what_it_changes_is_not_committed(made: Stored) -> None:
+    made.commit([put("A")])
+
+    def blind(view: View, stamp: Stamp) -> Draft:
+        return msgspec.structs.replace(planner([put("A", title="New")])(view, stamp), loaded=NOTHING)
+
+    with pytest.raises(AssertionError, match="without looking at"):
+        made.store.commit(AUTHOR, Request(), blind, branch="main")
+    assert made.store.head().seq == 1
 
 
 def test_a_dry_run_of_a_changeset_that_took_effect_says_so(made: Stored) -> None:

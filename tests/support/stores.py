@@ -95,6 +95,6 @@ def planner(ops: Sequence[Operation]) -> Planner:
     def plan(view: View, stamp: Stamp) -> Draft:
         state = view.gather(needs([msgspec.structs.replace(op, base=0) for op in ops]))
         ready = tuple(based(state, ops))
-        return Draft(ops=ready, changes=apply(state, stamp, ready))
+        return Draft(ready, apply(state, stamp, ready), state.loaded)
 
     return plan

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore import branches, canonical, replay
-from kbcore.errors import ChangesetIdReused, HistoryPruned, InvalidQuery
+from kbcore.errors import ChangesetIdReused, HistoryPruned, InvalidQuery, StaleBase
 from kbcore.history import undo
 from kbcore.history.compare import diff, diff_branches
 from kbcore.history.log import log, record_json
@@ -136,6 +136,31 @@ def test_a_changeset_takes_effect_at_most_once_even_after_its_record_was_pruned(
     compact(project.workspace(), "main")
     without_cache(project)
     assert project.apply(changeset_id="cs-1", entities=[entity("N1")]).duplicate
+
+
+def test_a_pruned_changeset_stays_known_where_nothing_of_it_stands_and_a_new_view_is_published(
+    project: Project,
+) -> None:
+    project.apply(changeset_id="once", entities=[entity("A")])
+    project.delete(entities=[{"id": "A"}])
+    compact(project.workspace(), "main", prune_before=3)
+    without_cache(project)
+    project.apply(entities=[entity(f"B{number}") for number in range(2100)])
+    assert (project.root / ".kb/cache/main/view.duckdb").exists()
+    assert project.apply(changeset_id="once", entities=[entity("A")]).duplicate
+    fresh(project)
+    assert project.apply(changeset_id="once", entities=[entity("A")]).duplicate
+
+
+def test_what_was_read_before_pruned_history_is_no_guard_for_what_is_absent_now(project: Project) -> None:
+    filled(project)
+    project.delete(entities=[{"id": "N5"}])
+    compact(project.workspace(), "main", prune_before=7)
+    fresh(project)
+    with pytest.raises(StaleBase) as refused:
+        project.apply(expected_seq=5, entities=[entity("N5")])
+    assert "cannot be told" in refused.value.message
+    assert project.apply(expected_seq=6, entities=[entity("N5")]).applied
 
 
 def test_a_branch_is_copied_from_a_pruned_store_and_parts_from_it(project: Project) -> None:

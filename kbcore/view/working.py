@@ -1,0 +1,44 @@
+"""Plan on a working set of a view as if on the whole state: what the operations meet is looked at before it counts.
+
+A planner names what it reads beforehand, and cannot know all that it comes to. What is not in the working set counts as
+absent, which is true of nothing that was not looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from kbcore.needs import Needs, needs
+from kbcore.record import Operation
+from kbcore.state import State
+from kbcore.view.view import View
+
+
+class Planned(Protocol):
+    """Whatever a planner comes to, operations at least."""
+
+    @property
+    def ops(self) -> Sequence[Operation]:
+        """The operations, in order."""
+
+
+P = TypeVar("P", bound=Planned)
+
+
+def plan_on(view: View, wanted: Needs, plan: Callable[[State], P]) -> tuple[P, State]:
+    """Return what ``plan`` comes to on a working set that holds ``wanted`` and all that its operations meet.
+
+    ``plan`` may change the state, and is called again, on another one, when its operations meet an element that was not
+    in it, such as an edge that somebody else states already. The state is returned as the last call left it, and
+    ``loaded`` of it says what was looked at. Raises: what ``plan`` raises.
+    """
+    while True:
+        state = view.gather(wanted)
+        planned = plan(state)
+        lacking = needs(planned.ops) - state.loaded
+        met = view.gather(lacking)
+        if not (met.nodes or met.links or met.sources):
+            state.loaded |= lacking
+            return planned, state
+        wanted |= lacking
