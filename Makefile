@@ -1,6 +1,6 @@
 # `make` lists what there is. Everything runs in .venv, which is set up on first use.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fault soak bench docs clean
+.PHONY: help setup demo test check fault soak bench bench-peers bench-guard docs clean
 SHELL := /bin/sh
 
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
@@ -9,7 +9,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
 
 setup: $(READY) ## make .venv with KB and its tools
 
@@ -37,8 +37,14 @@ check: $(READY) ## format, lint and types
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 
-bench: $(READY) ## measure KB against its floors, as ratios
+bench: $(READY) ## measure KB against its floors and beside other tools, as ratios
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-peers: $(READY) ## bring those other tools into .venv/bench-peers
+	@$(BIN)/python -m benchmarks --set-up-peers $(ARGS)
+
+bench-guard: $(READY) ## fail when a ratio is more than 40 % worse than the stored one, three times
+	@$(BIN)/python -m benchmarks --guard $(ARGS)
 
 docs: $(READY) ## write the generated parts of the documentation anew
 	@$(BIN)/python -m tests.support.regenerate_docs

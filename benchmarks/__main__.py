@@ -1,52 +1,50 @@
-"""``python -m benchmarks``: run the questions, print one table. ``make bench`` is this."""
+"""``python -m benchmarks``: run the questions, print their tables. ``make bench`` is this."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import machine, page
-from benchmarks.place import QUICK, Place, Sizes
-from benchmarks.table import Row, markdown
+from benchmarks import guard, machine, peers, report, runs, stored
+from benchmarks.peers import Peers
+from benchmarks.place import Place
+from benchmarks.sizes import FULL, GUARD, QUICK
+from benchmarks.table import Row
 
-QUESTIONS = (
-    "cold_sync",
-    "unchanged_sync",
-    "point_query",
-    "full_check",
-    "mcp_query",
-    "mcp_upsert",
-    "open_store",
-    "full_replay",
-    "new_branch",
-)
+_ALL = (*runs.QUESTIONS, *runs.PEERS)
+_WORSE = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what was asked for and print the table; the status says nothing about speed."""
+    """Run what was asked for and print the tables; only the guard's status says anything about speed."""
     given = _parse(arguments)
-    sizes = QUICK if given.quick else Sizes()
+    if given.set_up_peers:
+        Peers(given.peers).set_up()
+        return 0
     with _directory(given.directory) as directory:
+        if given.guard:
+            return _guarded(Place(directory, QUICK if given.quick else GUARD))
         measured_on = machine.described(directory)
-        place = Place(directory, sizes)
-        rows = [row for name in given.questions for row in _run(name, place)]
-    figures = f"{measured_on}\n\n{markdown(rows)}"
-    print(figures, end="")
+        place = Place(directory, QUICK if given.quick else FULL, Peers(given.peers))
+        figures = runs.measured(given.questions, place)
+    measured = report.text(measured_on, figures)
+    print(measured, end="")
     if given.write:
-        page.write(figures)
+        report.write(measured, figures)
     return 0
 
 
-def _run(name: str, place: Place) -> list[Row]:
-    print(f"{name} ...", file=sys.stderr, flush=True)
-    rows: list[Row] = importlib.import_module(f"benchmarks.{name}").run(place)
-    print(markdown(rows), file=sys.stderr, flush=True)
-    return rows
+def _guarded(place: Place) -> int:
+    def measure(name: str) -> list[Row]:
+        return [one for one in runs.measured([name], place) if isinstance(one, Row)]
+
+    table, holds = guard.guard(guard.QUESTIONS, measure, stored.read())
+    print(table, end="")
+    return 0 if holds else _WORSE
 
 
 @contextlib.contextmanager
@@ -57,16 +55,25 @@ def _directory(given: Path | None) -> Iterator[Path]:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure KB against its floors.")
-    parser.add_argument(
-        "--questions", nargs="+", choices=QUESTIONS, default=QUESTIONS, metavar="NAME", help=", ".join(QUESTIONS)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure KB against its floors, and beside other tools."
     )
+    parser.add_argument("--questions", nargs="+", choices=_ALL, default=_ALL, metavar="NAME", help=", ".join(_ALL))
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds: shows that it runs, no more")
-    parser.add_argument("--write", action="store_true", help="put the figures into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="put the figures into docs/ and benchmarks/stored.json")
+    parser.add_argument("--guard", action="store_true", help="compare a few ratios with the stored ones, and no more")
     parser.add_argument("--directory", type=Path, metavar="DIR", help="a directory on the disk to measure on")
+    parser.add_argument(
+        "--peers",
+        type=Path,
+        default=peers.DEFAULT,
+        metavar="DIR",
+        help="where the other tools are (default: %(default)s)",
+    )
+    parser.add_argument("--set-up-peers", action="store_true", help="bring the other tools there, and no more")
     given = parser.parse_args(arguments)
-    if given.write and (given.quick or set(given.questions) != set(QUESTIONS)):
-        parser.error("--write takes the figures of a whole run: leave --quick and --questions out")
+    if given.write and (given.quick or given.guard or set(given.questions) != set(_ALL)):
+        parser.error("--write takes the figures of a whole run: leave --quick, --guard and --questions out")
     return given
 
 

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 from benchmarks.measure import Sample, in_turns
 from benchmarks.place import Place
-from benchmarks.table import Row
+from benchmarks.table import IN_PROPORTION, Row
 
 
 def run(place: Place) -> list[Row]:
-    """Measure ``kb sync`` on a KB that was just set up, again and again."""
-    root = place.documents()
+    """Measure ``kb sync`` on KBs that were just set up, again and again."""
+    return [_row(place, count) for count in place.sizes.documents]
 
-    def first_sync() -> Sample:
-        shutil.rmtree(root / ".kb")
-        place.kb(root, "init", "--no-hooks")
-        return place.kb(root, "sync")
 
-    def floor() -> Sample:
-        return place.python("-m", "benchmarks.floor_documents", str(root / "docs"))
+def _row(place: Place, count: int) -> Row:
+    root = place.documents(count)
+    kb, floor = in_turns(
+        lambda: first_sync(place, root),
+        lambda: place.python("-m", "benchmarks.floor_documents", str(root / "docs")),
+        rounds=place.sizes.long_rounds_of(count),
+    )
+    return Row(
+        name="cold sync",
+        against="read and parse YAML",
+        count=count,
+        unit="documents",
+        kb=kb,
+        floor=floor,
+        peak_bytes=kb.peak_bytes,
+        at_most=3.0,
+        grows_at_most=IN_PROPORTION,
+    )
 
-    kb, below = in_turns(first_sync, floor, rounds=place.sizes.long_rounds)
-    size = f"{place.sizes.documents:,} documents"
-    return [Row("cold sync / read and parse YAML", size, kb, below, 3.0, kb.peak_bytes)]
+
+def first_sync(place: Place, root: Path) -> Sample:
+    """Set the KB of a repository up anew, and return what its first sync took."""
+    shutil.rmtree(root / ".kb")
+    place.kb(root, "init", "--no-hooks")
+    return place.kb(root, "sync")

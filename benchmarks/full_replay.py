@@ -12,25 +12,38 @@ from pathlib import Path
 
 from benchmarks.measure import Sample, in_turns
 from benchmarks.place import Place
-from benchmarks.table import Row
+from benchmarks.table import IN_PROPORTION, Row
 
 
 def run(place: Place) -> list[Row]:
-    """Measure opening a store whose cache was deleted."""
-    count = place.sizes.records
-    root = place.copy_of(place.store(count), "replayed")
+    """Measure opening stores whose cache was deleted."""
+    return [_row(place, count) for count in place.sizes.records]
+
+
+def _row(place: Place, count: int) -> Row:
+    root = place.copy_of(place.store(count), f"replayed-{count}")
     [journal] = (root / ".kb" / "branches" / "main").glob("journal-*.jsonl")
 
     def replay() -> Sample:
         shutil.rmtree(root / ".kb" / "cache" / "main", ignore_errors=True)
         return place.python("-m", "benchmarks.full_replay", str(root))
 
-    def floor() -> Sample:
-        return place.python("-m", "benchmarks.floor_journal", str(journal))
-
-    kb, below = in_turns(replay, floor, rounds=place.sizes.long_rounds)
-    size = f"{count:,} records"
-    return [Row("full replay / decode and load in bulk", size, kb, below, 2.5, kb.peak_bytes)]
+    kb, floor = in_turns(
+        replay,
+        lambda: place.python("-m", "benchmarks.floor_journal", str(journal)),
+        rounds=place.sizes.long_rounds_of(count),
+    )
+    return Row(
+        name="full replay",
+        against="decode and load in bulk",
+        count=count,
+        unit="records",
+        kb=kb,
+        floor=floor,
+        peak_bytes=kb.peak_bytes,
+        at_most=2.5,
+        grows_at_most=IN_PROPORTION,
+    )
 
 
 def main(root: str) -> None:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from kbcore.record import VOCABULARY, Operation, PutNode, Record, StateLink
 
 SEED = 20261120
@@ -38,6 +40,16 @@ _SHARES = (("req", 45), ("test", 35), ("scenario", 15), ("adr", 5))
 _PREFIXES = {"req": "REQ", "test": "TEST", "scenario": "SCN", "adr": "ADR"}
 
 
+class Requirement(msgspec.Struct, frozen=True):
+    """One requirement, apart from any format. ``target`` is the id of the one it refers to."""
+
+    id: str
+    title: str
+    text: str
+    tags: tuple[str, ...]
+    target: str | None
+
+
 def write_documents(root: Path, count: int) -> int:
     """Write ``count`` Markdown documents below ``docs/``, each with one link; return the bytes written."""
     rng = random.Random(SEED)
@@ -56,21 +68,41 @@ def document_id(count: int) -> str:
     return _id("req", _amount(count, 45, "req") // 2)
 
 
+def document_path(count: int) -> str:
+    """Return the path of that requirement's document."""
+    return f"docs/{_FOLDERS['req']}/{document_id(count).lower()}.md"
+
+
 def records(count: int, start: int = 1) -> Iterator[Record]:
     """Yield the records ``start`` to ``start + count - 1``; each brings one entity and one edge to an earlier one."""
     for seq in range(start, start + count):
         rng = random.Random(SEED + seq)
-        yield Record(
-            schema=VOCABULARY,
-            changeset_id=f"{rng.getrandbits(128):032x}",
-            digest=f"{rng.getrandbits(256):064x}",
-            at=record_time(seq),
-            actor="agent/1.0",
-            source="mcp:agent",
-            tool="kb/bench",
-            ops=_operations(rng, seq),
-            message=f"add {entity_id(seq)}",
-        )
+        yield _record(rng, seq, _operations(rng, seq), f"add {entity_id(seq)}")
+
+
+def changes(count: int) -> Iterator[Record]:
+    """Yield ``count`` records: the first brings one entity, and each other one gives it another title."""
+    for seq in range(1, count + 1):
+        rng = random.Random(SEED + seq)
+        put = PutNode(id=entity_id(1), base=seq - 1, set={"title": f"{_title(rng)} {seq}"})
+        yield _record(rng, seq, (put,) if seq > 1 else _operations(rng, 1), f"change {entity_id(1)}")
+
+
+def retitled(document: str, number: int) -> str:
+    """Return a document with another title, as if somebody had edited it for the ``number``-th time."""
+    return re.sub(r"^title: .*$", f"title: Edited for the {number}th time", document, count=1, flags=re.MULTILINE)
+
+
+def requirements(count: int) -> Iterator[Requirement]:
+    """Yield what the documents of ``write_documents`` say, for tools that have formats of their own.
+
+    They are all of one kind there, and each refers to an earlier one, if any: not every tool takes cycles.
+    """
+    rng = random.Random(SEED)
+    for number in range(1, count + 1):
+        target = f"REQ-{1 + int((number - 1) * rng.random() ** 2):05d}" if number > 1 else None
+        text = "\n\n".join(_paragraph(rng) for _ in range(rng.randint(2, 7)))
+        yield Requirement(f"REQ-{number:05d}", _title(rng), text, tuple(_tags(rng)), target)
 
 
 def record_time(seq: int) -> str:
@@ -97,6 +129,20 @@ def changeset(key: str, target: str) -> dict[str, object]:
         ],
         "edges": [{"type": "depends_on", "from": key, "to": target}],
     }
+
+
+def _record(rng: random.Random, seq: int, operations: tuple[Operation, ...], message: str) -> Record:
+    return Record(
+        schema=VOCABULARY,
+        changeset_id=f"{rng.getrandbits(128):032x}",
+        digest=f"{rng.getrandbits(256):064x}",
+        at=record_time(seq),
+        actor="agent/1.0",
+        source="mcp:agent",
+        tool="kb/bench",
+        ops=operations,
+        message=message,
+    )
 
 
 def _operations(rng: random.Random, seq: int) -> tuple[Operation, ...]:

@@ -9,7 +9,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-_PACKAGES = ("duckdb", "msgspec", "PyYAML", "mcp", "typer")
+_PACKAGES = ("duckdb", "msgspec", "PyYAML", "mcp", "typer", "watchfiles")
 
 
 def described(directory: Path) -> str:
@@ -17,12 +17,17 @@ def described(directory: Path) -> str:
     git = subprocess.run(["git", "--version"], stdout=subprocess.PIPE, check=True, text=True).stdout.split()[2]
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     return (
         f"{_processor()}, {os.cpu_count()} processors; {platform.system()} {platform.release().partition('-')[0]}, "
         f"{_file_system(directory)}; {python}, {packages}, git {git}. "
-        f"Load before the run (1, 5, 15 minutes): {load}."
+        f"{load('before')}"
     )
+
+
+def load(when: str) -> str:
+    """Return one sentence on how busy the machine is now; ``when`` is before or after the run."""
+    shown = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+    return f"Load {when} the run (1, 5, 15 minutes): {shown}."
 
 
 def _processor() -> str:

@@ -1,12 +1,14 @@
 """Timing of whole processes and of single calls, two kinds in turns, so that a noisy machine disturbs both alike.
 
 A process is timed from its start to its end, with the processor time and the peak memory that the system kept for
-it. The measuring process stays small: on Linux a child's peak counts what its parent held when it was started.
+it. On Linux a child's peak counts the most that its parent had held when it was started: the measuring process stays
+small, and a peak that is no larger than its own is not known.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -92,7 +94,9 @@ def ended(child: subprocess.Popen[bytes], start: float) -> tuple[Sample, int]:
     _, status, usage = os.wait4(child.pid, 0)
     wall_s = time.perf_counter() - start
     child.returncode = os.waitstatus_to_exitcode(status)
-    return Sample(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _PEAK_UNIT_BYTES), child.returncode
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if sys.platform == "linux" else 0
+    peak_bytes = usage.ru_maxrss * _PEAK_UNIT_BYTES if usage.ru_maxrss > own else None
+    return Sample(wall_s, usage.ru_utime + usage.ru_stime, peak_bytes), child.returncode
 
 
 def together(*samples: Sample) -> Sample:
@@ -100,7 +104,7 @@ def together(*samples: Sample) -> Sample:
     return Sample(
         sum(sample.wall_s for sample in samples),
         sum(sample.cpu_s or 0.0 for sample in samples),
-        max(sample.peak_bytes or 0 for sample in samples),
+        max((sample.peak_bytes for sample in samples if sample.peak_bytes is not None), default=None),
     )
 
 

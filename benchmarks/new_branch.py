@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.measure import Sample, Series, call, in_turns
 from benchmarks.place import Place
-from benchmarks.table import Row
+from benchmarks.table import FLAT, Row
 from tests.support.repos import git
 
 if TYPE_CHECKING:
@@ -27,34 +27,51 @@ _AT_MOST = 1.1
 
 def run(place: Place) -> list[Row]:
     """Measure the first use of branch after branch, in a process that does nothing else."""
-    many, few = place.sizes.records, place.sizes.few_records
-    stores = [place.compacted_store(many), place.compacted_store(few), place.store(many)]
+    counts = place.sizes.records
+    stores = [*(place.compacted_store(count) for count in counts), place.store(counts[-1])]
     copies = [place.copy_of(root, f"branching-{number}") for number, root in enumerate(stores)]
     taken = place.answer("-m", "benchmarks.new_branch", str(place.sizes.rounds), *map(str, copies))
-    sealed, short, active, copied = (Series(tuple(Sample(wall_s) for wall_s in kind)) for kind in taken)
-    git(copies[0], "branch", "measured")
-    peak = place.kb(copies[0], "branch", "ensure", "measured").peak_bytes
-    length = _active_segment(copies[2]).stat().st_size
-    return [
-        Row(f"new branch / the same of {few:,} records", f"{many:,} records, sealed", sealed, short, _AT_MOST, peak),
-        Row(
-            "new branch / copy and sync the same bytes", f"{length / 2**20:.0f} MiB active", active, copied, None, None
-        ),
-    ]
+    *sealed, active, copied = (Series(tuple(Sample(wall_s) for wall_s in kind)) for kind in taken)
+    length = _active_segment(copies[-1]).stat().st_size
+    whole = Row(
+        name="new branch, not sealed",
+        against="copy and sync the same bytes",
+        count=round(length / 2**20),
+        unit="MiB active",
+        kb=active,
+        floor=copied,
+        peak_bytes=None,
+    )
+    return [*(_sealed(place, *one, sealed[0]) for one in zip(counts, copies, sealed, strict=False)), whole]
+
+
+def _sealed(place: Place, count: int, root: Path, taken: Series, smallest: Series) -> Row:
+    git(root, "branch", "measured")
+    return Row(
+        name="new branch",
+        against=f"the same of {place.sizes.records[0]:,} records",
+        count=count,
+        unit="records, sealed",
+        kb=taken,
+        floor=smallest,
+        peak_bytes=place.kb(root, "branch", "ensure", "measured").peak_bytes,
+        at_most=_AT_MOST,
+        grows_at_most=FLAT,
+    )
 
 
 def main(rounds: int, *roots: str) -> None:
-    """Print the seconds of each kind, round by round: both sealed stores, the active segment, and its floor."""
+    """Print the seconds of each kind, round by round: the sealed stores, the active segment, and its floor."""
     from kbcore.clock import SystemClock
     from kbcore.storage.fs import RealFs
     from kbcore.workspace import Machine, StorePool, open_workspace
 
     machine = Machine(RealFs(), SystemClock(), os.environ)
-    many, few, active = (Branching(open_workspace(Path(root), machine, StorePool())) for root in roots)
+    *sealed, active = (Branching(open_workspace(Path(root), machine, StorePool())) for root in roots)
     source = _active_segment(Path(roots[-1]))
     target = source.with_name("copy")
     taken = [
-        *in_turns(many.branch, few.branch, rounds=rounds),
+        *in_turns(*(one.branch for one in sealed), rounds=rounds),
         *in_turns(active.branch, lambda: copy_synced(source, target), rounds=rounds),
     ]
     print(json.dumps([series.walls_s for series in taken]))

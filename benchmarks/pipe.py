@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,11 @@ from benchmarks.measure import ProcessFailed, Sample, ended
 _PROTOCOL = "2025-11-25"
 
 
+def answer(result: Mapping[str, Any]) -> Any:
+    """Return what a tool answered in JSON, as the text of its result."""
+    return json.loads(result["content"][0]["text"])
+
+
 class Pipe:
     """One server and one conversation with it, one request at a time."""
 
@@ -21,8 +27,9 @@ class Pipe:
         """Start the server and shake hands."""
         self._start = time.perf_counter()
         self._words = words
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the server runs
         self._child = subprocess.Popen(
-            list(words), cwd=cwd, env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            list(words), cwd=cwd, env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log
         )
         self._number = 0
         client = {"name": "bench", "version": "1"}
@@ -53,7 +60,8 @@ class Pipe:
         self._child.stdout.close()
         sample, status = ended(self._child, self._start)
         if status or rest:
-            raise ProcessFailed(f"{' '.join(self._words)} ended with status {status} and {rest[:200]!r}")
+            raise ProcessFailed(f"{self._named()} ended with status {status} and {rest[:200]!r}")
+        self._log.close()
         return sample
 
     def _ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,6 +88,11 @@ class Pipe:
     def _result(self, line: bytes) -> dict[str, Any]:
         message = json.loads(line or b"{}")
         if message.get("id") != self._number or "result" not in message:
-            raise ProcessFailed(f"{' '.join(self._words)} answered {line.decode()[:2000]!r}")
+            raise ProcessFailed(f"{self._named()} answered {line.decode()[:2000]!r}")
         result: dict[str, Any] = message["result"]
         return result
+
+    def _named(self) -> str:
+        """Return the command, with the end of what it wrote to standard error."""
+        self._log.seek(0)
+        return f"{' '.join(self._words)} ({self._log.read().decode(errors='replace')[-2000:].strip()})"

@@ -1,6 +1,6 @@
 """Where the measurements happen: a directory for the run, and what several questions need in it, made once.
 
-What is handed out is either only read by the questions, or a copy of their own.
+What is handed out is read by several questions: who writes to it takes a copy, or puts back what was there.
 """
 
 from __future__ import annotations
@@ -9,47 +9,38 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from benchmarks import generate
 from benchmarks.measure import Sample, process
+from benchmarks.peers import Peers
+from benchmarks.sizes import Sizes
 from tests.support.repos import git, git_env, make_repository
 
 ROOT = Path(__file__).resolve().parent.parent
 DUCKDB_START = "import duckdb; duckdb.connect()"
 
 
-class Sizes(msgspec.Struct, frozen=True):
-    """How much is measured, and how often. ``rounds`` are of processes that end soon, ``long_rounds`` of others."""
-
-    documents: int = 5_000
-    records: int = 100_000
-    few_records: int = 1_000
-    tail: int = 200
-    calls: int = 300
-    rounds: int = 15
-    long_rounds: int = 5
-
-
-QUICK = Sizes(documents=40, records=400, few_records=100, tail=10, calls=5, rounds=1, long_rounds=1)
-"""Only shows that everything runs; the figures mean nothing."""
-
-
 class Place:
-    """A directory for one run, the sizes, and the environment of every program that is measured."""
+    """A directory for one run, the sizes, the peers, and the environment of every program that is measured."""
 
-    def __init__(self, directory: Path, sizes: Sizes) -> None:
+    def __init__(self, directory: Path, sizes: Sizes, peers: Peers | None = None) -> None:
         self.directory = directory
         self.sizes = sizes
+        self.peers = peers or Peers()
+        self._synced: set[int] = set()
         self.env = git_env({"PYTHONPATH": str(ROOT), "NO_COLOR": "1"})
         self.env.pop("PYTHONDONTWRITEBYTECODE", None)  # users' programs are compiled once, not at every start
 
     def kb(self, repository: Path, *words: str, allowed: tuple[int, ...] = (0,)) -> Sample:
         """Run ``kb`` in a repository, as a user does."""
-        return process([*_program("kb", "kbcli.app"), *words], cwd=repository, env=self.env, allowed=allowed)
+        return process(self.kb_words(*words), cwd=repository, env=self.env, allowed=allowed)
+
+    def kb_words(self, *words: str) -> list[str]:
+        """Return the command that runs ``kb`` with these words."""
+        return [*_program("kb", "kbcli.app"), *words]
 
     def kb_mcp(self, repository: Path) -> list[str]:
         """Return the command that serves MCP for a repository."""
@@ -59,31 +50,44 @@ class Place:
         """Run the interpreter that runs this, for a floor."""
         return process([sys.executable, *words], cwd=self.directory, env=self.env)
 
-    def documents(self) -> Path:
-        """Return a committed repository with documents and a KB that has not read them."""
-        root = self.directory / "documents"
+    def documents(self, count: int) -> Path:
+        """Return a committed repository with so many documents and a KB, whether or not that has read them."""
+        root = self.directory / f"documents-{count}"
         if not root.exists():
             make_repository(root)
-            generate.write_documents(root, self.sizes.documents)
+            generate.write_documents(root, count)
             self.kb(root, "init", "--no-hooks")
             git(root, "add", "--all")
             git(root, "commit", "--quiet", "-m", "documents")
         return root
 
-    def synced_documents(self) -> Path:
-        """Return such a repository whose documents KB has taken in."""
-        root = self.directory / "synced"
-        if not root.exists():
-            self._copy(self.documents(), root)
-            git(root, "status")  # a copy has other inodes: git notes them once, and so does KB at its first sync
-            self.kb(root, "sync")
+    def synced_documents(self, count: int) -> Path:
+        """Return such a repository whose documents KB has taken in. Who changes one of them puts it back."""
+        root = self.documents(count)
+        if count not in self._synced:
+            self.settle(root)
+            self._synced.add(count)
         return root
+
+    def settle(self, root: Path) -> None:
+        """Take in what has changed, and come to rest: nothing counts as just written any more."""
+        self.kb(root, "sync")
+        time.sleep(self.sizes.settle_s)
+        git(root, "status")
+        self.kb(root, "sync")
 
     def store(self, count: int) -> Path:
         """Return a repository whose store has ``count`` records in one segment, and a view of them."""
-        root = self.directory / f"store-{count}"
+        return self._filled("fill", count)
+
+    def changed_store(self, count: int) -> Path:
+        """Return a repository whose store has one entity that was changed in each of ``count`` records."""
+        return self._filled("change", count)
+
+    def _filled(self, action: str, count: int) -> Path:
+        root = self.directory / f"{action}-{count}"
         if not root.exists():
-            self.python("-m", "benchmarks.stores", "fill", str(root), str(count))
+            self.python("-m", "benchmarks.stores", action, str(root), str(count))
         return root
 
     def compacted_store(self, count: int, tail: int = 0) -> Path:
@@ -96,8 +100,9 @@ class Place:
         return root
 
     def copy_of(self, repository: Path, name: str) -> Path:
-        """Return a copy of a repository for one question alone, to write to."""
+        """Return a new copy of a repository for one question alone, to write to."""
         root = self.directory / name
+        shutil.rmtree(root, ignore_errors=True)
         self._copy(repository, root)
         return root
 

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from benchmarks import generate
-from benchmarks.measure import in_turns
-from benchmarks.place import DUCKDB_START, Place
-from benchmarks.table import Row
+from benchmarks.place import Place
+from benchmarks.starts import DUCKDB, against_duckdb
+from benchmarks.table import FLAT, Row
 
 
 def run(place: Place) -> list[Row]:
     """Measure the query for one entity, as a user types it."""
-    root = place.synced_documents()
-    key = generate.document_id(place.sizes.documents)
-    kb, floor = in_turns(
-        lambda: place.kb(root, "query", "--id", key),
-        lambda: place.python("-c", DUCKDB_START),
-        rounds=place.sizes.rounds,
+    return [_row(place, count) for count in place.sizes.documents]
+
+
+def _row(place: Place, count: int) -> Row:
+    kb, floor = against_duckdb(
+        place, place.synced_documents(count), count, "query", "--id", generate.document_id(count)
     )
-    size = f"{place.sizes.documents:,} documents"
-    return [Row("kb query --id / duckdb.connect()", size, kb, floor, 2.5, kb.peak_bytes)]
+    return Row(
+        name="kb query --id",
+        against=DUCKDB,
+        count=count,
+        unit="documents",
+        kb=kb,
+        floor=floor,
+        peak_bytes=kb.peak_bytes,
+        at_most=2.5,
+        grows_at_most=FLAT,
+    )

@@ -1,13 +1,15 @@
 """Makes stores of many records through KB's own core, without syncs: preparation, in a process of its own.
 
-``python -m benchmarks.stores fill DIR COUNT`` makes a repository with a store of so many records and its view;
-``compact DIR`` seals them under a snapshot; ``grow DIR COUNT`` adds more records, which the view has not seen.
+``python -m benchmarks.stores fill DIR COUNT`` makes a repository with a store of so many records and its view, and
+``change DIR COUNT`` one whose records all change the same entity; ``compact DIR`` seals them under a snapshot; ``grow
+DIR COUNT`` adds more records, which the view has not seen.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from benchmarks import generate
@@ -48,19 +50,38 @@ def workspace_of(root: Path) -> Workspace:
 
 def fill(root: Path, count: int) -> None:
     """Make a repository with a KB whose main branch has ``count`` records, and publish its view."""
-    make_repository(root, branch=BRANCH)
-    lay_out(git.find_repository(root), machine(), StorePool(), BRANCH)
+    _laid_out(root)
     grow(root, count)
-    workspace_of(root).store(BRANCH).read(lambda view: view.seq)
+    _publish(root)
+
+
+def change(root: Path, count: int) -> None:
+    """Make a repository with a KB in which one entity was changed ``count`` times, and publish its view."""
+    _laid_out(root)
+    _append(root, lambda _: generate.changes(count))
+    _publish(root)
 
 
 def grow(root: Path, count: int) -> None:
     """Append ``count`` records to the journal, and nothing else."""
+    _append(root, lambda seq: generate.records(count, seq))
+
+
+def _laid_out(root: Path) -> None:
+    make_repository(root, branch=BRANCH)
+    lay_out(git.find_repository(root), machine(), StorePool(), BRANCH)
+
+
+def _append(root: Path, records: Callable[[int], Iterable[record.Record]]) -> None:
     workspace = workspace_of(root)
     fs, clock = workspace.machine.fs, workspace.machine.clock
     with journal.writing(fs, workspace.directory_of(BRANCH), clock) as writer:
-        for one in generate.records(count, writer.head.seq + 1):
+        for one in records(writer.head.seq + 1):
             writer.append(record.encode(one), one.at)
+
+
+def _publish(root: Path) -> None:
+    workspace_of(root).store(BRANCH).read(lambda view: view.seq)
 
 
 def compact(root: Path) -> None:
@@ -69,11 +90,11 @@ def compact(root: Path) -> None:
 
 
 def main(action: str, root: str, *counts: str) -> None:
-    """Do one of the three."""
+    """Do one of the four."""
     if action == "compact":
         compact(Path(root))
     else:
-        {"fill": fill, "grow": grow}[action](Path(root), int(counts[0]))
+        {"fill": fill, "change": change, "grow": grow}[action](Path(root), int(counts[0]))
 
 
 if __name__ == "__main__":

@@ -1,23 +1,51 @@
-"""The table of all figures: one row a question and size, each with its ratio to its floor."""
+"""What was measured, in tables: KB with its floors, one row a question and size; and KB beside its peers.
+
+Every figure keeps the number of things that there were, so that growth can be fitted over them.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import msgspec
 
 from benchmarks.measure import Series
 
 HEADINGS = ("question", "size", "KB", "floor", "ratio", "of CPU", "at most", "met", "peak")
+PEER_HEADINGS = ("work", "size", "KB", "peer", "", "ratio", "peak of KB", "of the peer")
+FLAT = 0.1
+"""As fast whatever there is, with room for noise: cost grows less than with N to this power."""
+IN_PROPORTION = 1.1
+"""Nothing quadratic, with the same room."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One figure. ``at_most`` is the ratio that is aimed for, None where there is no aim."""
+    """One figure: what KB does, against what floor, at how many things.
 
-    question: str
-    size: str
+    ``at_most`` is the ratio that is aimed for, ``at_most_s`` the time, ``grows_at_most`` the power of ``count``; None
+    where there is no aim.
+    """
+
+    name: str
+    against: str
+    count: int
+    unit: str
     kb: Series
     floor: Series
-    at_most: float | None
     peak_bytes: int | None
+    at_most: float | None = None
+    at_most_s: float | None = None
+    grows_at_most: float | None = None
+
+    @property
+    def size(self) -> str:
+        """Return how much there was, in words."""
+        return f"{self.count:,} {self.unit}"
+
+    @property
+    def key(self) -> str:
+        """Return what tells this figure from all others, run after run."""
+        return f"{self.name} / {self.against}, {self.size}"
 
     @property
     def ratio(self) -> float:
@@ -31,40 +59,100 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def is_met(self) -> bool | None:
-        """Tell whether the aim is met; None where there is none."""
-        return None if self.at_most is None else self.ratio <= self.at_most
+        """Tell whether all aims are met; None where there is none."""
+        met = [self.ratio <= self.at_most] if self.at_most is not None else []
+        met += [self.kb.median_s <= self.at_most_s] if self.at_most_s is not None else []
+        return all(met) if met else None
 
     def cells(self) -> tuple[str, ...]:
         """Return the row's texts, in the order of the headings."""
+        aims = [f"{self.at_most:g}"] if self.at_most is not None else []
+        aims += [shown_time(self.at_most_s)] if self.at_most_s is not None else []
         return (
-            self.question,
+            f"{self.name} / {self.against}",
             self.size,
-            _times(self.kb),
-            _times(self.floor),
+            shown_times(self.kb),
+            shown_times(self.floor),
             f"{self.ratio:.2f}",
             "" if self.cpu_ratio is None else f"{self.cpu_ratio:.2f}",
-            "" if self.at_most is None else f"{self.at_most:g}",
+            ", ".join(aims),
             {True: "yes", False: "no", None: ""}[self.is_met],
-            "" if self.peak_bytes is None else f"{self.peak_bytes / 2**20:.0f} MiB",
+            shown_bytes(self.peak_bytes),
         )
 
 
-def markdown(rows: list[Row]) -> str:
-    """Return the table in Markdown, its columns aligned for reading as text."""
-    table = [HEADINGS, *(row.cells() for row in rows)]
-    widths = [max(len(line[column]) for line in table) for column in range(len(HEADINGS))]
-    lines = [" | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
-    lines.insert(1, " | ".join("-" * width for width in widths))
-    return "".join(f"| {line} |\n" for line in lines)
+class Versus(msgspec.Struct, frozen=True):
+    """One figure beside a peer, which does as nearly the same as it can."""
+
+    work: str
+    count: int
+    unit: str
+    kb: Series
+    peer: str
+    theirs: Series
+    kb_peak_bytes: int | None
+    peer_peak_bytes: int | None
+
+    @property
+    def size(self) -> str:
+        """Return how much there was, in words."""
+        return f"{self.count:,} {self.unit}"
+
+    @property
+    def ratio(self) -> float:
+        """Return how many times as long KB takes as the peer, median to median."""
+        return self.kb.median_s / self.theirs.median_s
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the row's texts, in the order of the peers' headings."""
+        return (
+            self.work,
+            self.size,
+            shown_times(self.kb),
+            self.peer,
+            shown_times(self.theirs),
+            f"{self.ratio:.2g}",
+            shown_bytes(self.kb_peak_bytes),
+            shown_bytes(self.peer_peak_bytes),
+        )
 
 
-def _times(series: Series) -> str:
+class Absent(msgspec.Struct, frozen=True):
+    """A peer that was not there."""
+
+    peer: str
+    remedy: str
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the row's texts, in the order of the peers' headings."""
+        return ("", "", "", self.peer, f"not installed ({self.remedy})", "", "", "")
+
+
+Figure = Row | Versus | Absent
+
+
+def markdown(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown, its columns aligned for reading as text."""
+    table = [headings, *lines]
+    widths = [max(3, *(len(line[column]) for line in table)) for column in range(len(headings))]
+    shown = [" | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
+    shown.insert(1, " | ".join("-" * width for width in widths))
+    return "".join(f"| {line} |\n" for line in shown)
+
+
+def shown_times(series: Series) -> str:
     """Return the median, and in parentheses the fastest and the slowest run."""
-    return f"{_time(series.median_s)} ({_time(min(series.walls_s))} to {_time(max(series.walls_s))})"
+    return f"{shown_time(series.median_s)} ({shown_time(min(series.walls_s))} to {shown_time(max(series.walls_s))})"
 
 
-def _time(seconds: float) -> str:
+def shown_time(seconds: float) -> str:
+    """Return a time in the unit that suits it."""
     if seconds >= 1:
         return f"{seconds:.2f} s"
     milliseconds = seconds * 1e3
     return f"{milliseconds:.0f} ms" if milliseconds >= 100 else f"{milliseconds:.{1 if milliseconds >= 10 else 2}f} ms"
+
+
+def shown_bytes(amount: int | None) -> str:
+    """Return an amount of memory; nothing for what is not known."""
+    return "" if amount is None else f"{amount / 2**20:.0f} MiB"

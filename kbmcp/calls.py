@@ -7,14 +7,14 @@ the first call, not before: the first reply of the server waits for none of it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
-from anyio import from_thread
+from anyio import CapacityLimiter, from_thread
 
 from kbcore import __version__
 from kbcore.errors import BranchMoved, KBError, UnknownBranch
@@ -25,9 +25,15 @@ if TYPE_CHECKING:
     from kbcore.branches import Choice, Ensured
     from kbcore.schema import Schema
     from kbcore.store import Author, BranchStore
+    from kbcore.view.view import View
     from kbcore.workspace import Machine, StorePool, Workspace
 
+T = TypeVar("T")
+
 _MAX_CLIENT_CHARS: Final = 80
+_CALLS_AT_ONCE: Final = 16
+"""Threads for calls. Only a call that has its turn at its branch holds one for long, so that this is how many branches
+are served at once."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -47,6 +53,18 @@ class Client(msgspec.Struct, frozen=True):
     version: str = ""
 
 
+class Arrival(msgspec.Struct, frozen=True):
+    """What a call that has come concerns."""
+
+    workspace: Workspace
+    choice: Choice
+
+    @property
+    def directory(self) -> Path:
+        """Where the store of its branch is, or will be."""
+        return self.workspace.directory_of(self.choice.branch)
+
+
 class Call(msgspec.Struct, frozen=True):
     """An open call. ``notice`` is what the first use of a branch has to say."""
 
@@ -62,47 +80,54 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Service:
-    """What all calls of one process share: the stores that are open, and whose turn it is on each."""
+    """What all calls of one process share: the stores that are open, whose turn it is on each, and the threads."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self._gate = threading.Lock()
         """Held for a moment at a time, never while a file is copied, a journal read or a program run."""
-        self._turns = Turns()
+        self.turns = Turns()
+        self.threads = CapacityLimiter(_CALLS_AT_ONCE)
         self._shared: tuple[Machine, StorePool] | None = None
         self._last: Path | None = None
         """The store of the call before: what git has left beside a store is looked for when calls come to it anew."""
         self._told: WeakKeyDictionary[BranchStore, int] = WeakKeyDictionary()
 
-    @contextmanager
-    def open(self, client: Client, expect_branch: str = "", *, writes: bool) -> Iterator[Call]:
-        """Give the call's surroundings, and the branch's store to this call alone.
+    def arrive(self, expect_branch: str = "") -> Arrival:
+        """Return what a call concerns, as it is found when the call has come.
 
-        A call that only reads is answered from what the branch will be copied from, where it can get no store.
-
-        Runs in a worker thread; a call that was cancelled while it waited for its turn ends here, before it has
-        changed anything. The first use of a branch, which copies a store, holds up that branch and no other. Settings
-        and schema are those in force when the turn has come.
-
-        Raises: ``BranchMoved`` when the branch is not the expected one, and what opening a branch raises.
+        Raises: ``BranchMoved`` when the branch is not the expected one; as opening a workspace and choosing a branch.
         """
         from kbcore import branches
 
-        workspace = self._workspace()
+        workspace = self.workspace()
         choice = branches.choose(workspace, self.options.branch)
         if expect_branch and choice.branch != expect_branch:
             raise BranchMoved(
                 f"The branch is {choice.branch}, not {expect_branch} as expected. Nothing was written.",
                 data={"old": expect_branch, "new": choice.branch},
             )
+        return Arrival(workspace, choice)
+
+    @contextmanager
+    def open(self, client: Client, arrival: Arrival, *, writes: bool) -> Iterator[Call]:
+        """Give the surroundings of a call that has its turn at its branch.
+
+        A call that only reads is answered from what the branch will be copied from, where it can get no store.
+
+        Runs in a worker thread; a call that was cancelled meanwhile ends here, before it has changed anything. The
+        first use of a branch, which copies a store, holds up that branch and no other. Settings and schema are those
+        in force now that the turn has come.
+
+        Raises: what opening a branch raises.
+        """
+        from_thread.check_cancelled()
+        workspace, choice = arrival.workspace.renewed(), arrival.choice
+        answering, notice = self._served(workspace, choice, writes=writes)
         with ExitStack() as turns:
-            turns.enter_context(self._turns.taken(workspace.directory_of(choice.branch)))
-            from_thread.check_cancelled()
-            workspace = workspace.renewed()
-            answering, notice = self._served(workspace, choice, writes=writes)
             if answering != choice:
                 # It has a store, so nobody who has its turn waits for another.
-                turns.enter_context(self._turns.taken(workspace.directory_of(answering.branch)))
+                turns.enter_context(self.turns.taken(workspace.directory_of(answering.branch)))
             yield Call(
                 workspace=workspace,
                 store=workspace.store(answering.branch),
@@ -123,13 +148,33 @@ class Service:
             is_new, self._last = directory != self._last, directory
         return branches.left_over(workspace, branch) if is_new else ""
 
+    def answering(self, workspace: Workspace) -> str:
+        """Return the branch whose store answers what is read now, as far as that can be said without making one.
+
+        Raises: ``GitUnusable``; ``UnknownBranch``, where this server makes no store and there is none.
+        """
+        from kbcore import branches
+
+        branch = self.options.branch or workspace.head().branch
+        if not self.options.is_read_only or workspace.has_store(branch):
+            return branch
+        return self._served(workspace, branches.Choice(branch, follows_head=False), writes=False)[0].branch
+
+    def look(self, workspace: Workspace, branch: str, use: Callable[[View], T]) -> T:
+        """Return ``use(view)`` on the view of a branch's store, which nobody else uses meanwhile; makes no store.
+
+        Raises: ``UnknownBranch`` where there is no store; as reading a store.
+        """
+        with self.turns.taken(workspace.directory_of(branch)):
+            return workspace.store(branch).read(use)
+
     def place(self) -> dict[str, Any]:
         """Return the branch that a call now speaks of, and its seq, as far as they can be known."""
         from kbcore import branches
 
         found: dict[str, Any] = {}
         with suppress(KBError):
-            workspace = self._workspace()
+            workspace = self.workspace()
             found["branch"] = branches.choose(workspace, self.options.branch).branch
             found["seq"] = workspace.store(found["branch"]).head().seq
         return found
@@ -145,17 +190,8 @@ class Service:
             self._told[call.store] = len(notices)
             return " ".join([call.notice, *notices[first:]]).strip()
 
-    def schema(self) -> Schema:
-        """Return the schema in force. Raises: as opening a workspace, and ``InvalidConfig``."""
-        return self._workspace().schema
-
-    def close(self) -> None:
-        """Let go of every view."""
-        with self._gate:
-            if self._shared is not None:
-                self._shared[1].close()
-
-    def _workspace(self) -> Workspace:
+    def workspace(self) -> Workspace:
+        """Return the workspace as it is now. Raises: as opening a workspace."""
         from kbcore.clock import SystemClock
         from kbcore.storage.fs import RealFs
         from kbcore.workspace import Machine, StorePool, open_workspace
@@ -165,6 +201,16 @@ class Service:
                 self._shared = Machine(RealFs(), SystemClock(), self.options.env), StorePool()
             machine, pool = self._shared
         return open_workspace(self.options.start, machine, pool)
+
+    def schema(self) -> Schema:
+        """Return the schema in force. Raises: as opening a workspace, and ``InvalidConfig``."""
+        return self.workspace().schema
+
+    def close(self) -> None:
+        """Let go of every view."""
+        with self._gate:
+            if self._shared is not None:
+                self._shared[1].close()
 
     def _served(self, workspace: Workspace, choice: Choice, *, writes: bool) -> tuple[Choice, str]:
         """Return the branch that answers, its store made on first use, and what is to be said about that.

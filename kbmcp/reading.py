@@ -108,7 +108,7 @@ def _by_key(error: InvalidQuery, where: list[Any] | dict[str, Any]) -> InvalidQu
     return InvalidQuery(error.message, hint=error.hint, details=details, data=error.data)
 
 
-def _with_edges(entities: list[Payload], edges: list[Payload]) -> list[Payload]:
+def with_edges(entities: list[Payload], edges: list[Payload]) -> list[Payload]:
     """Return the entities, each with the edges that touch it."""
     own: dict[str, list[Payload]] = {entity["id"]: [] for entity in entities}
     for edge in edges:
@@ -166,7 +166,7 @@ class _Pages:
             "branch": self._call.branch,
             "seq": page.seq,
             "total": page.total,
-            "entities": _with_edges(entities, edges) if self._wanted.edges else entities,
+            "entities": with_edges(entities, edges) if self._wanted.edges else entities,
             "edges": [project(edge, fields) for edge in edges] if is_edge else edges,
             "next_cursor": page.next_cursor or None,
         }
@@ -198,7 +198,7 @@ class _Pages:
         if kept < len(edges):
             shown["omitted"] = {"edges": len(edges) - kept}
         shown["edges"] = edges[:kept]
-        shown["entities"] = _with_edges([entity], shown["edges"]) if self._wanted.edges else [entity]
+        shown["entities"] = with_edges([entity], shown["edges"]) if self._wanted.edges else [entity]
         return shown
 
     def _part(self, shown: Payload, seq: int, offset: int) -> Payload:

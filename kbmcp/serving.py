@@ -1,4 +1,4 @@
-"""The server: the tools on the SDK's low-level server, over two descriptors, until the client or a signal ends it.
+"""The server: tools and resources on the SDK's low-level server, over two descriptors, until client or signal ends it.
 
 A call runs in a worker thread that is never abandoned: a request that is cancelled, or whose client is gone, is carried
 out whole or not at all.
@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -23,25 +23,22 @@ from mcp.shared.exceptions import MCPError
 from kbcore import __version__
 from kbcore.errors import KBError
 from kbcore.schema import CORE
-from kbmcp import tools
+from kbmcp import resources, tools
 from kbmcp.calls import Client, Options, Service
 from kbmcp.instructions import INSTRUCTIONS
 from kbmcp.spelling import in_words
-from kbmcp.stdio import Pipes
+from kbmcp.stdio import END_OF_INPUT, Pipes
+from kbmcp.subscriptions import Subscriptions
 from kbmcp.wire import Names
 
 __all__ = ["Options", "serve", "server_for"]
-
-_CALLS_AT_ONCE: Final = 16
-"""Threads for calls. On one branch they take turns, so that most of them only wait; those for another branch need not
-wait behind them."""
 
 
 class Live(msgspec.Struct, frozen=True):
     """What the handlers of a running server share."""
 
     service: Service
-    calls: anyio.CapacityLimiter
+    subscriptions: Subscriptions
 
 
 Context = ServerRequestContext[Live, Any]
@@ -82,12 +79,16 @@ def server_for(options: Options) -> Server[Live]:
     @asynccontextmanager
     async def lifespan(_: Server[Live]) -> AsyncIterator[Live]:
         service = Service(options)
+        subscriptions = Subscriptions(service)
         try:
-            yield Live(service, anyio.CapacityLimiter(_CALLS_AT_ONCE))
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(subscriptions.watch)
+                yield Live(service, subscriptions)
+                tasks.cancel_scope.cancel()
         finally:
             service.close()
 
-    return Server(
+    server = Server(
         "kb",
         version=__version__,
         title="KB",
@@ -95,12 +96,20 @@ def server_for(options: Options) -> Server[Live]:
         lifespan=lifespan,
         on_list_tools=_list_tools,
         on_call_tool=_call_tool,
+        on_list_resources=_list_resources,
+        on_list_resource_templates=_list_resource_templates,
+        on_read_resource=_read_resource,
+        on_subscribe_resource=_subscribe,
+        on_unsubscribe_resource=_unsubscribe,
+        on_subscriptions_listen=_listen,
     )
+    server.add_notification_handler(END_OF_INPUT, types.NotificationParams, _end_streams)
+    return server
 
 
 async def _list_tools(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
     live = ctx.lifespan_context
-    names = await anyio.to_thread.run_sync(_names, live.service, limiter=live.calls)
+    names = await anyio.to_thread.run_sync(_names, live.service)  # none of the threads for calls
     return types.ListToolsResult(tools=tools.listed(live.service, names))
 
 
@@ -118,8 +127,39 @@ async def _call_tool(ctx: Context, params: types.CallToolRequestParams) -> types
     tool = tools.find(live.service, params.name)
     if isinstance(tool, str):
         raise MCPError(code=types.INVALID_PARAMS, message=tool)
-    given = params.arguments or {}
-    return await anyio.to_thread.run_sync(tools.answer, live.service, tool, given, _client(ctx), limiter=live.calls)
+    return await tools.answer(live.service, tool, params.arguments or {}, _client(ctx))
+
+
+async def _list_resources(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+    return types.ListResourcesResult(resources=resources.listed())
+
+
+async def _list_resource_templates(
+    _: Context, __: types.PaginatedRequestParams | None
+) -> types.ListResourceTemplatesResult:
+    return types.ListResourceTemplatesResult(resource_templates=resources.templates())
+
+
+async def _read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    return await resources.read(ctx.lifespan_context.service, _client(ctx), params.uri, ctx.protocol_version)
+
+
+async def _subscribe(ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+    await ctx.lifespan_context.subscriptions.subscribe(params.uri, ctx.session, ctx.protocol_version)
+    return types.EmptyResult()
+
+
+async def _unsubscribe(ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+    ctx.lifespan_context.subscriptions.unsubscribe(params.uri)
+    return types.EmptyResult()
+
+
+async def _listen(ctx: Context, params: types.SubscriptionsListenRequestParams) -> types.SubscriptionsListenResult:
+    return await ctx.lifespan_context.subscriptions.listen(ctx, params)
+
+
+async def _end_streams(ctx: Context, _: types.NotificationParams) -> None:
+    ctx.lifespan_context.subscriptions.end()
 
 
 def _client(ctx: Context) -> Client:

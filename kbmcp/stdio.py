@@ -1,7 +1,7 @@
 """Carries MCP messages over two descriptors, one JSON message to a line.
 
 Only whole messages are written, one after the other. When the client closes its end, or the process is asked to stop,
-no more is read, the requests in hand are answered, and the streams end.
+no more is read, the requests in hand are answered, and the streams end. Requests that last until then hear of it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ from kbcore.visible import escaped_json
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
 
+END_OF_INPUT: Final = "notifications/kb/end_of_input"
+"""Comes last, where a request is open that only ends with the connection: it is to be answered now."""
+_LASTING: Final = "subscriptions/listen"
+
 MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
 FINISH_S: Final = 12.0
 """How long requests in hand may take after the last message; longer than a write waits for its lock."""
@@ -48,6 +52,8 @@ class Pipes:
         self._at_once_bytes = getattr(select, "PIPE_BUF", 0) if is_pipe else 0
         self._waiting: set[types.RequestId] = set()
         """Ids as they were sent: the number 1 and the text "1" are two requests."""
+        self._lasting: set[types.RequestId] = set()
+        """Those of them that are answered only when the connection ends."""
         self._settled = anyio.Event()
         self._listening = anyio.CancelScope()
         self._turn = anyio.Lock()
@@ -82,6 +88,8 @@ class Pipes:
             except anyio.BrokenResourceError:
                 return  # the server has ended; nobody takes messages any more
             with anyio.move_on_after(FINISH_S):
+                if self._lasting:
+                    await found.send(SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method=END_OF_INPUT)))
                 while self._waiting:
                     self._settled = anyio.Event()
                     await self._settled.wait()
@@ -94,6 +102,8 @@ class Pipes:
             return
         if isinstance(message, types.JSONRPCRequest):
             self._waiting.add(message.id)
+            if message.method == _LASTING:
+                self._lasting.add(message.id)
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
             self._settle(self._cancelled((message.params or {}).get("requestId")))
         await found.send(SessionMessage(message))
@@ -139,7 +149,10 @@ class Pipes:
         self.is_writing = True
         try:
             while data:
-                data = data[os.write(self._writes_fd, data) :]
+                try:
+                    data = data[os.write(self._writes_fd, data) :]
+                except BlockingIOError:  # as in `_read_chunk`
+                    select.select((), (self._writes_fd,), ())
         finally:
             self.is_writing = False
 
@@ -151,6 +164,7 @@ class Pipes:
     def _settle(self, key: types.RequestId | None) -> None:
         if key is not None:
             self._waiting.discard(key)
+            self._lasting.discard(key)
         self._settled.set()
 
 
@@ -195,13 +209,20 @@ def _lines(fd: int) -> Iterator[bytes]:
         length += len(rest)
         if length <= MAX_MESSAGE_BYTES:
             parts.append(rest)
+    if parts and length <= MAX_MESSAGE_BYTES:
+        yield b"".join(parts)  # what is not whole, as of a client that died, is no message
 
 
 def _read_chunk(fd: int) -> bytes:
-    try:
-        return os.read(fd, _CHUNK_BYTES)
-    except OSError:  # a terminal that was hung up reads as an error; it is the end all the same
-        return b""
+    while True:
+        try:
+            return os.read(fd, _CHUNK_BYTES)
+        except BlockingIOError:
+            # Who shares the pipe or the terminal with this process may want no waits there, now or later. To set it
+            # otherwise would make that process wait.
+            select.select((fd,), (), ())
+        except OSError:  # a terminal that was hung up reads as an error; it is the end all the same
+            return b""
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, None]) -> None:

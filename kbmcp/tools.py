@@ -5,21 +5,19 @@ Nothing that is stored changes a name, a description or a schema beyond the type
 
 from __future__ import annotations
 
-import sys
-import traceback
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any, Final, Literal
 
 import mcp_types as types
 import msgspec
 
-from kbcore.errors import InvalidQuery, KBError, LimitExceeded, Problem
+from kbcore.errors import InvalidQuery, LimitExceeded, Problem
 from kbcore.limits import MIB
 from kbcore.suggest import nearest
-from kbmcp import auditing, checking, hints, reading, replies, wire, writing
+from kbmcp import auditing, checking, reading, replies, wire, writing
+from kbmcp.attempts import Job, attempt
 from kbmcp.calls import Call, Client, Service
-from kbmcp.explaining import explain, refused_arguments
+from kbmcp.explaining import refused_arguments
 from kbmcp.replies import Payload
 from kbmcp.spelling import in_words, spelled
 
@@ -138,47 +136,24 @@ def find(service: Service, name: str) -> Tool | str:
     return tool
 
 
-def answer(service: Service, tool: Tool, arguments: Mapping[str, Any], client: Client) -> types.CallToolResult:
-    """Carry out a call and return its result, whatever happens. Runs in a worker thread."""
-    around: Payload = {}
-    writes = tool.writes == "always"
-    try:
+async def answer(service: Service, tool: Tool, arguments: Mapping[str, Any], client: Client) -> types.CallToolResult:
+    """Carry out a call when its turn has come, and return its result, whatever happens."""
+
+    def prepare() -> Job:
         _check_size(arguments)
         asked, problems = tool.read(arguments)
-        writes = writes or getattr(asked, "action", "") in tool.writing
+        writes = tool.writes == "always" or getattr(asked, "action", "") in tool.writing
         _check_offered(service, writes=writes)
-        with service.open(client, getattr(asked, "expect_branch", ""), writes=writes) as call:
-            around["branch"] = call.branch
-            try:
-                payload = tool.run(call, asked, problems)
-                news = service.news(call)
-            except KBError:
-                around |= _noted({}, service.news(call), is_dotted=call.is_dotted)
-                with suppress(KBError):  # the store may be what is damaged
-                    around["seq"] = call.store.head().seq
-                raise
-            except Exception:
-                call.store.close()  # whatever state its view is in, the next call begins with a fresh one
-                raise
-    except KBError as error:
-        around = around or service.place()
-        hint = hints.hint_for(error, tool.key)
-        return replies.failure(explain(error, hint, around, writes=writes, is_dotted=service.options.is_dotted))
-    except Exception as error:  # noqa: BLE001 - a bug: told to the client as such, and in full on standard error
-        traceback.print_exc(file=sys.stderr)
-        return replies.failure(_bug(error) | around)
-    return replies.success(_noted(payload, news, is_dotted=service.options.is_dotted))
+        return Job(lambda call: tool.run(call, asked, problems), getattr(asked, "expect_branch", ""), writes)
 
-
-def _noted(payload: Payload, news: str, *, is_dotted: bool) -> Payload:
-    """Return the payload with the news before what it notes itself."""
-    note = f"{news} {payload.get('note', '')}".strip()
-    return payload | {"note": hints.in_tool_words(note, is_dotted=is_dotted)} if note else payload
+    outcome = await attempt(service, client, tool.key, prepare, writes=tool.writes == "always")
+    return replies.failure(outcome.payload) if outcome.error else replies.success(outcome.payload)
 
 
 def _check_offered(service: Service, *, writes: bool) -> None:
     if writes and service.options.is_read_only:
-        problem = Problem("$.action", "not_offered", "This server runs with --read-only.", "Use log, show or diff.")
+        message = "This server runs with --read-only. Nothing was written."
+        problem = Problem("$.action", "not_offered", message, "Use log, show or diff.")
         raise refused_arguments([problem])
 
 
@@ -189,16 +164,3 @@ def _check_size(arguments: Mapping[str, Any]) -> None:
         raise InvalidQuery("The arguments hold half characters, or are nested too deep.") from error
     if size > MAX_ARGUMENT_BYTES:
         raise LimitExceeded(f"The arguments are {size} bytes; one call takes {MAX_ARGUMENT_BYTES}. Nothing was done.")
-
-
-def _bug(error: Exception) -> Payload:
-    return {
-        "error": {
-            "code": "internal_error",
-            "message": f"KB failed in a way it should not ({type(error).__name__}).",
-            "hint": "What KB has acknowledged is safe. The server wrote the details to its log; please report them.",
-            "retryable": False,
-            "applied": "unknown",
-            "details": [],
-        }
-    }

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.project import Project
+# Rewriting the assertions of all tests takes longer than collecting them: pytest keeps what it has made of them, for
+# this run's other workers and the next run, even where Python is told to keep nothing.
+sys.dont_write_bytecode = False
+
+from tests.support.project import Project  # noqa: E402 - it is kept as well
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give each worker tests that follow one another, where ``-n`` alone would deal them out.
+
+    What the tests of a module share is then made once, not once in each worker.
+    """
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
 
 
 @pytest.fixture

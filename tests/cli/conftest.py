@@ -5,6 +5,8 @@ import io
 import os
 import shutil
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,9 +41,36 @@ def models(tmp_path_factory) -> Path:
         for name, words in (("ready", ("init", "--no-hooks")), ("synced", ("sync",))):
             made = shutil.copytree(folder / "ready" if name == "synced" else plain, folder / name, symlinks=True)
             write(made, DOCUMENTS if name == "synced" else {})
-            with contextlib.chdir(made), contextlib.redirect_stdout(io.StringIO()):
-                assert app.main(words) == 0
+            _done(made, *words)
     return folder
+
+
+def _done(root: Path, *words: str, stdin: str = "") -> str:
+    """Run ``kb`` at the top of a model, insist that it succeeds and return what it printed."""
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(root), contextlib.redirect_stdout(out):
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8"))
+        assert app.main(words) == 0
+    return out.getvalue()
+
+
+Grow = Callable[[Path, Callable[..., str]], None]
+
+
+@pytest.fixture
+def grown(models, root) -> Callable[[Grow], Path]:
+    """Return what lets ``root`` be a copy of a model that a function makes, once, of the one with documents."""
+
+    def copied(grow: Grow) -> Path:
+        model = models / grow.__name__
+        if not model.exists():
+            shutil.copytree(models / "synced", model, symlinks=True)
+            with pytest.MonkeyPatch.context() as patch:
+                _be_a_user(patch)
+                grow(model, partial(_done, model))
+        return shutil.copytree(model, root, symlinks=True, dirs_exist_ok=True)
+
+    return copied
 
 
 @pytest.fixture
@@ -72,6 +101,6 @@ def ready(models, root) -> Path:
 
 
 @pytest.fixture
-def synced(models, ready) -> Path:
+def synced(models, root) -> Path:
     """The repository with two requirements and a test taken in."""
-    return shutil.copytree(models / "synced", ready, symlinks=True, dirs_exist_ok=True)
+    return shutil.copytree(models / "synced", root, symlinks=True, dirs_exist_ok=True)

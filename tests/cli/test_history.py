@@ -13,17 +13,20 @@ from tests.support.repos import git
 
 
 @pytest.fixture
-def told(kb, synced):
+def told(kb, grown):
     """Three records: a sync, a changeset, and a sync that changes one field."""
+    return grown(three_records)
+
+
+def three_records(root, kb):
     request = {
         "message": "a \x1b[31mscenario",
         "entities": [{"id": "SCN-1", "type": "scenario", "title": "Known device", "status": "open"}],
         "edges": [{"type": "specified_by", "from": "REQ-1", "to": "SCN-1"}],
     }
-    assert kb("apply", "-", stdin=json.dumps(request)).status == 0
-    write(synced, {"docs/requirements/login.md": LOGIN.replace("open", "done")})
-    assert kb("sync").status == 0
-    return synced
+    kb("apply", "-", stdin=json.dumps(request))
+    write(root, {"docs/requirements/login.md": LOGIN.replace("open", "done")})
+    kb("sync")
 
 
 def seqs(ran) -> list[int]:
@@ -191,12 +194,16 @@ def test_what_a_damage_may_concern_is_refused(kb, told, words):
 
 
 @pytest.fixture
-def pruned(kb, told):
+def pruned(kb, grown):
     """Four records, of which 1 to 3 are pruned."""
-    assert kb("compact").status == 0
-    assert kb("apply", "-", stdin='{"entities": [{"id": "SCN-1", "status": "done"}]}').status == 0
-    assert kb("compact", "--prune-before", "4").out.endswith("Gave up the history before seq 4.\n")
-    return told
+    return grown(three_of_four_pruned)
+
+
+def three_of_four_pruned(root, kb):
+    three_records(root, kb)
+    kb("compact")
+    kb("apply", "-", stdin='{"entities": [{"id": "SCN-1", "status": "done"}]}')
+    assert kb("compact", "--prune-before", "4").endswith("Gave up the history before seq 4.\n")
 
 
 @pytest.mark.parametrize(

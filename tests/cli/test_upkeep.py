@@ -240,17 +240,20 @@ def test_a_finding_in_text_is_safe(kb, synced):
     assert "\x1b" not in kb("doctor").out
 
 
-def put_back(root: Path, kb) -> None:
-    """Bring back the store as it was before a record that the cached view has seen."""
+@pytest.fixture
+def put_back(kb, grown):
+    """The store as it was before a record that the cached view has seen."""
+    return grown(put_back_before_a_record)
+
+
+def put_back_before_a_record(root, kb):
     saved = root.parent / "saved"
     shutil.copytree(root / ".kb/branches", saved)
-    assert (
-        kb("apply", "-", stdin='{"entities": [{"id": "A", "type": "req", "title": "A", "status": "open"}]}').status == 0
-    )
+    kb("apply", "-", stdin='{"entities": [{"id": "A", "type": "req", "title": "A", "status": "open"}]}')
     shutil.rmtree(root / ".kb/cache/main")
-    assert kb("query", "--json").json["seq"] == 2
+    assert json.loads(kb("query", "--json"))["seq"] == 2
     shutil.rmtree(root / ".kb/branches")
-    shutil.copytree(saved, root / ".kb/branches")
+    saved.rename(root / ".kb/branches")
 
 
 WRITE = '{"entities": [{"id": "B", "type": "req", "title": "B", "status": "open"}]}'
@@ -267,8 +270,7 @@ WRITE = '{"entities": [{"id": "B", "type": "req", "title": "B", "status": "open"
         ("branch", "diff", "main", "main"),
     ],
 )
-def test_a_store_that_lacks_records_which_were_seen_is_warned_of_once(kb, synced, words):
-    put_back(synced, kb)
+def test_a_store_that_lacks_records_which_were_seen_is_warned_of_once(kb, put_back, words):
     ran = kb(*words, stdin=WRITE)
     assert ran.status == 0
     assert ran.err.count("warning: Record 2 ") == 1
@@ -276,20 +278,17 @@ def test_a_store_that_lacks_records_which_were_seen_is_warned_of_once(kb, synced
         assert ran.json["seq"] == 1
 
 
-def test_a_command_that_fails_warns_of_missing_records_too(kb, synced):
-    put_back(synced, kb)
+def test_a_command_that_fails_warns_of_missing_records_too(kb, put_back):
     ran = kb("show", "A")
     assert ran.status != 0
     assert "warning: Record 2 " in ran.err
 
 
-def test_a_warning_of_missing_records_is_not_repeated_by_the_next_command(kb, synced):
-    put_back(synced, kb)
+def test_a_warning_of_missing_records_is_not_repeated_by_the_next_command(kb, put_back):
     kb("query")
     assert kb("query").err == ""
 
 
-def test_what_is_wrong_without_being_an_error_of_its_own_ends_verify_with_1(kb, synced):
-    put_back(synced, kb)
+def test_what_is_wrong_without_being_an_error_of_its_own_ends_verify_with_1(kb, put_back):
     ran = kb("verify", "--json")
     assert (ran.status, [one["code"] for one in ran.json["findings"]]) == (1, ["view_ahead"])

@@ -1,4 +1,4 @@
-"""Clients for tests: the SDK's own over real standard streams, and a raw one that sends lines as it likes."""
+"""Clients for tests: the SDK's own on a server in this process or on one of its own, and a raw one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import queue
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,11 +18,13 @@ import mcp_types as types
 from anyio import to_thread
 from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
+from mcp.client import Transport
 
 from kbcore.storage.layout import LOCK
 from kbmcp.calls import Client as ClientName
 from kbmcp.calls import Options, Service
 from kbmcp.tools import Tool, answer, find
+from tests.mcp.wiring import wired
 from tests.support.repos import git_env
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,14 +94,29 @@ def answer_of(result: types.CallToolResult) -> dict[str, Any]:
 def agent(
     root: Path, *options: str, mode: str = "legacy", env: Mapping[str, str] | None = None, name: str = "tester"
 ) -> Iterator[Agent]:
-    """Start a server of its own for an agent that speaks one of the two eras."""
+    """Give an agent that speaks one of the two eras a server of its own in this process."""
+    with _connected(wired(["-C", str(root), *options], server_env(env)), mode, name) as found:
+        yield found
+
+
+@contextmanager
+def spawned(
+    root: Path, *options: str, mode: str = "legacy", env: Mapping[str, str] | None = None, name: str = "tester"
+) -> Iterator[Agent]:
+    """Start the program for an agent, for what a server in this process cannot show."""
     command, *arguments = SERVER
     parameters = StdioServerParameters(
         command=command, args=[*arguments, "-C", str(root), *options], env=server_env(env), cwd=ROOT
     )
+    with _connected(parameters, mode, name) as found:
+        yield found
+
+
+@contextmanager
+def _connected(server: StdioServerParameters | Transport, mode: str, name: str) -> Iterator[Agent]:
     info = types.Implementation(name=name, version="1.2")
     with start_blocking_portal() as portal:
-        client = Client(parameters, mode=mode, client_info=info, read_timeout_seconds=WAIT_S)
+        client = Client(server, mode=mode, client_info=info, read_timeout_seconds=WAIT_S)
         connection = portal.wrap_async_context_manager(client)
         try:
             yield Agent(connection.__enter__(), portal)
@@ -134,6 +152,7 @@ class Raw:
         for line in self.process.stdout:
             self.lines.append(line)
             self._arrived.put(line)
+        self._arrived.put(b"")
 
     def _read_errors(self) -> None:
         assert self.process.stderr
@@ -169,7 +188,9 @@ class Raw:
                 self._others.remove(message)
                 return message
         while True:
-            message = json.loads(self._arrived.get(timeout=wait_s))
+            line = self._arrived.get(timeout=wait_s)
+            assert line, f"the server has ended without an answer to {key}: {self.errors.decode()}"
+            message = json.loads(line)
             if message.get("id") == key:
                 return message
             self._others.append(message)
@@ -177,6 +198,13 @@ class Raw:
     def answer(self, key: int | str) -> dict[str, Any]:
         """Return what a call of a tool answered."""
         return json.loads(self.reply(key)["result"]["content"][0]["text"])
+
+    def complained(self, text: str, since: int = 0, wait_s: float = WAIT_S) -> bool:
+        """Tell whether the server says that on its standard error, in what comes after the first ``since`` bytes."""
+        until_s = time.monotonic() + wait_s
+        while text.encode() not in self.errors[since:] and time.monotonic() < until_s:
+            time.sleep(0.002)
+        return text.encode() in self.errors[since:]
 
     def close(self, wait_s: float = WAIT_S) -> int:
         """Close the server's input, wait for its end and return its status."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from kbcore.workspace import BRANCHES, REPOSITORY_LOCK
-from tests.mcp.agents import agent, locked, raw
+from tests.mcp.agents import agent, locked, raw, spawned
 from tests.support.repos import add_worktree, git, make_repository
 
 
@@ -119,5 +119,5 @@ def test_a_folder_that_does_not_exist_is_told_by_the_tools(tmp_path):
 
 def test_git_variables_of_the_caller_are_not_followed(project, tmp_path):
     other = make_repository(tmp_path / "other", branch="elsewhere")
-    with agent(project.root, env={"GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other)}) as found:
+    with spawned(project.root, env={"GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other)}) as found:
         assert found.call("kb_query")["branch"] == "main"

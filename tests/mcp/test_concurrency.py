@@ -7,7 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.mcp.agents import ROOT, agent, answer_of, raw, server_env
+from tests.mcp.agents import ROOT, answer_of, raw, server_env, spawned
 
 COUNT = 12
 
@@ -17,7 +17,7 @@ def entity(key):
 
 
 def test_two_servers_and_the_command_line_lose_nothing(project):
-    with agent(project.root, name="one") as one, agent(project.root, mode="2026-07-28", name="two") as two:
+    with spawned(project.root, name="one") as one, spawned(project.root, mode="2026-07-28", name="two") as two:
 
         def by_agent(found, name):
             for number in range(COUNT):
@@ -63,7 +63,7 @@ def test_requests_in_flight_at_once_do_not_mix(project):
 
 
 def test_a_reader_sees_what_it_has_written_and_never_less(project):
-    with agent(project.root) as one, agent(project.root) as two:
+    with spawned(project.root) as one, spawned(project.root) as two:
         seen = 0
         for number in range(10):
             writer, reader = (one, two) if number % 2 else (two, one)

@@ -11,7 +11,7 @@ import pytest
 from kbmcp.spelling import spelled
 from kbmcp.tools import TOOLS
 from kbmcp.wire import names_of
-from tests.mcp.agents import ROOT, agent, answer_of
+from tests.mcp.agents import ROOT, answer_of, spawned
 
 PAGE = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(
@@ -37,8 +37,9 @@ def as_shown(found, shown):
 
 def test_every_example_comes_back_as_shown(project):
     examples = EXAMPLE.findall(PAGE)
-    assert len(examples) == PAGE.count("<!-- call:") >= len(TOOLS)
-    with agent(project.root) as found:
+    assert len(examples) == PAGE.count("<!-- call:")
+    assert {name for name, *_ in examples} == {spelled(tool.key, is_dotted=False) for tool in TOOLS}
+    with spawned(project.root) as found:
         for name, request, outcome, shown in examples:
             result = found.result(name, json.loads(request))
             answer = answer_of(result)

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kbmcp.instructions import INSTRUCTIONS
-from tests.mcp.agents import agent, raw
+from tests.mcp.agents import agent, raw, spawned
 
 NAMES = ["kb_query", "kb_upsert", "kb_delete", "kb_check", "kb_history"]
 WRITES = {"kb_upsert", "kb_delete", "kb_history"}
@@ -87,7 +87,7 @@ def test_a_type_of_the_project_shows_up_at_once(shared, kb):
 
 @pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")])
 def test_instructions_are_short_and_the_same_in_both_eras(mode, version, shared):
-    with agent(shared.root, mode=mode) as found:
+    with spawned(shared.root, mode=mode) as found:
         assert found.protocol_version == version
         assert found.instructions == INSTRUCTIONS.replace("{", "").replace("}", "")
         assert len(found.instructions) < 1200

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import anyio
+import anyio.to_thread
 import mcp_types as types
 import pytest
 from mcp.shared.message import SessionMessage
@@ -17,12 +19,20 @@ END_S = 5.0
 """Well below the time that requests in hand are given."""
 
 
+class Ends(NamedTuple):
+    """What the server reads from, what the client writes to, what the server writes to and what the client reads."""
+
+    reads: int
+    client_writes: int
+    writes: int
+    client_reads: int
+
+
 @pytest.fixture
-def ends() -> Iterator[tuple[int, int, int]]:
-    """What the server reads from, what the client writes to, and what the server writes to."""
+def ends() -> Iterator[Ends]:
     reads, client_writes = os.pipe()
     client_reads, writes = os.pipe()
-    yield reads, client_writes, writes
+    yield Ends(reads, client_writes, writes, client_reads)
     for fd in (reads, client_reads, writes):
         os.close(fd)
 
@@ -32,13 +42,20 @@ def line(method: str, key: int | str | None = None, **params: object) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
+def read_line(fd: int) -> bytes:
+    text = b""
+    while not text.endswith(b"\n"):
+        text += os.read(fd, 65536)
+    return text
+
+
 def answer(key: int | str) -> SessionMessage:
     return SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=key, result={}))
 
 
 def test_the_number_1_and_the_text_1_are_two_requests(ends):
     async def talk() -> None:
-        reads, client_writes, writes = ends
+        reads, client_writes, writes, _ = ends
         async with Pipes(reads, writes).open() as (incoming, outgoing), incoming, outgoing:
             os.write(client_writes, line("ping", 1) + line("ping", "1"))
             os.close(client_writes)
@@ -59,7 +76,7 @@ def test_what_is_cancelled_is_not_waited_for_however_its_id_is_spelled(sent, can
     """The dispatcher of ``mcp`` cancels the request 2 for the text "2" as well, and never answers it."""
 
     async def talk() -> None:
-        reads, client_writes, writes = ends
+        reads, client_writes, writes, _ = ends
         async with Pipes(reads, writes).open() as (incoming, outgoing), incoming, outgoing:
             os.write(client_writes, line("ping", sent))
             for odd in ([2], {"2": 2}, None, True):
@@ -68,6 +85,46 @@ def test_what_is_cancelled_is_not_waited_for_however_its_id_is_spelled(sent, can
             os.close(client_writes)
             for _ in range(6):
                 await incoming.receive()
+            with pytest.raises(anyio.EndOfStream), anyio.fail_after(END_S):
+                await incoming.receive()
+
+    anyio.run(talk)
+
+
+def test_streams_that_somebody_made_non_blocking_are_waited_for(ends):
+    """Whoever shares a pipe or a terminal with the server sets this for the server as well."""
+
+    async def talk() -> None:
+        reads, client_writes, writes, _ = ends
+        for fd in (reads, writes):
+            os.set_blocking(fd, False)
+        async with Pipes(reads, writes).open() as (incoming, outgoing), incoming, outgoing:
+            with anyio.move_on_after(0.1) as waiting:
+                await incoming.receive()
+            assert waiting.cancelled_caught
+            os.write(client_writes, line("ping", 1))
+            assert (await incoming.receive()).message.id == 1
+            os.close(client_writes)
+            long = types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"text": "x" * 300_000})
+            await outgoing.send(SessionMessage(long))
+            assert len(await anyio.to_thread.run_sync(read_line, ends.client_reads)) > 300_000
+            with pytest.raises(anyio.EndOfStream), anyio.fail_after(END_S):
+                await incoming.receive()
+
+    anyio.run(talk)
+
+
+@pytest.mark.parametrize("tail", ["", "{"])
+def test_a_last_line_without_an_end_is_answered_when_it_is_whole(tail, ends):
+    async def talk() -> None:
+        async with Pipes(ends.reads, ends.writes).open() as (incoming, outgoing), incoming, outgoing:
+            os.write(ends.client_writes, line("ping", 1) + line("ping", 2).rstrip() + tail.encode())
+            os.close(ends.client_writes)
+            assert (await incoming.receive()).message.id == 1
+            await outgoing.send(answer(1))
+            if not tail:
+                assert (await incoming.receive()).message.id == 2
+                await outgoing.send(answer(2))
             with pytest.raises(anyio.EndOfStream), anyio.fail_after(END_S):
                 await incoming.receive()
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import select
 import shlex
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 
 import pytest
 
-from tests.mcp.agents import ROOT, SERVER, locked, raw, server_env
+from tests.mcp.agents import ROOT, SERVER, WAIT_S, Raw, locked, raw, server_env
 from tests.support.project import Project
 
 ENVELOPE = {
@@ -41,42 +43,44 @@ def started(project):
     return project
 
 
-def test_garbage_is_left_out_and_the_server_lives_on(shared):
+@pytest.fixture(scope="module")
+def lasting(shared) -> Iterator[Raw]:
+    """One server for all that must not harm it; in the end it goes as if nothing had been."""
     with raw(shared.root) as server:
         server.greet()
-        for line in (b"", b"garbage", b"{", b"[]", b"null", b'"text"', b"\xff\xfe\x00", b"[" * 5000, b'{"id":1}'):
-            server.write(line + b"\n")
-        server.write(b'[{"jsonrpc":"2.0","id":5,"method":"ping"}]\n')
-        server.write(b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n')
-        server.write(b'{"jsonrpc":"2.0","method":"notifications/unknown"}\n')
-        server.send("no/such/method", {}, 7)
-        assert server.reply(7)["error"]["code"] == -32601
-        server.call(8, "kb_query", {"limit": 1})
-        assert server.answer(8)["branch"] == "main"
+        yield server
         assert server.close() == 0
         server.assert_only_messages()
-        assert "was left out" in server.errors.decode()
 
 
-def test_a_request_that_cannot_be_read_is_answered_if_it_says_which_it_is(shared):
-    with raw(shared.root) as server:
-        server.greet()
-        half = b'{"jsonrpc":"2.0","id":"half","method":"tools/call","params":{"name":"kb_query","arguments":{"text":"'
-        server.write(half + b'\\ud800"}}}\n')
-        assert server.reply("half")["error"]["code"] == -32600
-        server.write(b'{"id":3,"method":"ping"}\n')
-        assert server.reply(3)["error"]["code"] == -32600
-        assert server.close() == 0
+def test_garbage_is_left_out_and_the_server_lives_on(lasting):
+    before = len(lasting.errors)
+    for line in (b"", b"garbage", b"{", b"[]", b"null", b'"text"', b"\xff\xfe\x00", b"[" * 5000, b'{"id":1}'):
+        lasting.write(line + b"\n")
+    lasting.write(b'[{"jsonrpc":"2.0","id":5,"method":"ping"}]\n')
+    lasting.write(b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n')
+    lasting.write(b'{"jsonrpc":"2.0","method":"notifications/unknown"}\n')
+    lasting.send("no/such/method", {}, 7)
+    assert lasting.reply(7)["error"]["code"] == -32601
+    lasting.call(8, "kb_query", {"limit": 1})
+    assert lasting.answer(8)["branch"] == "main"
+    assert lasting.complained("was left out", before)
 
 
-def test_a_message_beyond_all_measure_is_left_out(shared):
-    with raw(shared.root) as server:
-        server.greet()
-        server.write(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"y" * (33 << 20) + b'"}}\n')
-        server.send("ping", None, 2)
-        assert server.reply(2)["result"] == {}
-        assert server.close() == 0
-        assert "more than" in server.errors.decode()
+def test_a_request_that_cannot_be_read_is_answered_if_it_says_which_it_is(lasting):
+    half = b'{"jsonrpc":"2.0","id":"half","method":"tools/call","params":{"name":"kb_query","arguments":{"text":"'
+    lasting.write(half + b'\\ud800"}}}\n')
+    assert lasting.reply("half")["error"]["code"] == -32600
+    lasting.write(b'{"id":3,"method":"ping"}\n')
+    assert lasting.reply(3)["error"]["code"] == -32600
+
+
+def test_a_message_beyond_all_measure_is_left_out(lasting):
+    before = len(lasting.errors)
+    lasting.write(b'{"jsonrpc":"2.0","id":11,"method":"ping","params":{"x":"' + b"y" * (33 << 20) + b'"}}\n')
+    lasting.send("ping", None, 12)
+    assert lasting.reply(12)["result"] == {}
+    assert lasting.complained("more than", before)
 
 
 def test_messages_may_come_in_pieces_and_with_any_line_end(shared):
@@ -91,13 +95,10 @@ def test_messages_may_come_in_pieces_and_with_any_line_end(shared):
         assert server.close() == 0
 
 
-def test_two_requests_with_one_id_are_both_answered(shared):
-    with raw(shared.root) as server:
-        server.greet()
-        for _ in range(2):
-            server.call(1, "kb_query")
-        assert server.answer(1) == server.answer(1)
-        assert server.close() == 0
+def test_two_requests_with_one_id_are_both_answered(lasting):
+    for _ in range(2):
+        lasting.call(21, "kb_query")
+    assert lasting.answer(21) == lasting.answer(21)
 
 
 def test_the_modern_era_needs_no_handshake(shared):
@@ -163,7 +164,8 @@ def test_a_client_that_does_not_read_cannot_keep_the_server(started):
         server.send("notifications/initialized")
         for key in range(1, 12):
             server.call(key, "kb_query", {})
-        time.sleep(1.5)
+        assert select.select([server.process.stdout], [], [], WAIT_S)[0], "it has begun to answer"
+        time.sleep(0.7)
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.3)
         server.process.send_signal(signal.SIGTERM)
@@ -294,12 +296,10 @@ def test_without_streams_the_server_says_so(project):
     assert "Traceback" not in ended.stderr
 
 
-def test_a_request_whose_id_is_half_a_character_is_left_out_and_the_server_lives_on(shared):
-    with raw(shared.root) as server:
-        server.greet()
-        server.write(b'{"jsonrpc":"2.0","id":"\\ud800","method":"tools/call","params":{}}\n')
-        server.write(b'{"jsonrpc":"2.0","id":"\\udfff","method":"ping"}\n')
-        server.send("ping", None, 2)
-        assert server.reply(2)["result"] == {}
-        assert server.close() == 0
-        assert "was left out" in server.errors.decode()
+def test_a_request_whose_id_is_half_a_character_is_left_out_and_the_server_lives_on(lasting):
+    before = len(lasting.errors)
+    lasting.write(b'{"jsonrpc":"2.0","id":"\\ud800","method":"tools/call","params":{}}\n')
+    lasting.write(b'{"jsonrpc":"2.0","id":"\\udfff","method":"ping"}\n')
+    lasting.send("ping", None, 32)
+    assert lasting.reply(32)["result"] == {}
+    assert lasting.complained("was left out", before)

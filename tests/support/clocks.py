@@ -1,4 +1,4 @@
-"""Clocks for tests: one whose waiting takes no time, and during which something may happen."""
+"""Clocks for tests: one whose waiting takes no time and lets something happen meanwhile, and one that stands still."""
 
 from __future__ import annotations
 
@@ -25,3 +25,10 @@ class PatientClock(SystemClock):
         self.waits_s.append(wait_s)
         if self.during:
             self.during()
+
+
+class StillClock(SystemClock):
+    """The machine's clock, but for what it says of the time of day: two who do the same stamp the same."""
+
+    def now(self) -> str:
+        return "2026-11-20T09:30:00.000000Z"

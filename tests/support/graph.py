@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -14,11 +17,28 @@ from kbcore.view import database, tables
 AT = "2026-11-20T09:30:00.000000Z"
 
 
+_NUMBERS = itertools.count()
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """Return the database that all graphs of this process are attached to: making one costs more than most of them."""
+    return duckdb.connect(config={"threads": 2})
+
+
+def _forget(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    connection.execute(f"use memory; detach {name}")
+    connection.close()
+
+
 class Graph:
     """The tables ``node``, ``link``, ``source``, ``record`` and their histories, as a view presents them."""
 
     def __init__(self) -> None:
-        self.connection = duckdb.connect(config={"threads": 2})
+        name = f"graph_{next(_NUMBERS)}"
+        self.connection = _database().cursor()
+        self.connection.execute(f"attach ':memory:' as {name}; use {name}")
+        weakref.finalize(self, _forget, self.connection, name)
         self.asked: list[str] = []
         self._columns: dict[str, Mapping[str, str]] = {"record": tables.RECORD}
         for name, (_key, columns) in tables.ELEMENTS.items():

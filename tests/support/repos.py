@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 _WHEN = "2026-11-20T09:30:00Z"
 
 
 def git_env(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return an environment for git and kb: no user or system configuration, fixed identity, fixed times."""
+    """Return an environment for git and kb: no user or system configuration, fixed identity, fixed times.
+
+    A ``kb`` started with it may keep what Python compiles of it: hundreds are started, and each would do it again.
+    """
     env = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "KB_"))}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     env |= {
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_SYSTEM": os.devnull,
@@ -53,8 +61,20 @@ def git(folder: Path, *arguments: str | Path, env: Mapping[str, str] | None = No
 
 def make_repository(folder: Path, *, branch: str = "main", commits: int = 1) -> Path:
     """Make a repository in ``folder`` (made if absent) with that many empty commits; return the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    git(folder, "init", "--quiet", f"--initial-branch={branch}")
+    return shutil.copytree(_model(branch, commits), folder, symlinks=True, dirs_exist_ok=True)
+
+
+@cache
+def _model(branch: str, commits: int) -> Path:
+    """Return a repository that git made, to be copied: its times are fixed, so that every one would be the same.
+
+    It has the folders that git's own templates make, without their samples of hooks.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="kb-test-model-"))
+    atexit.register(shutil.rmtree, folder)
+    git(folder, "init", "--quiet", "--template=", f"--initial-branch={branch}")
+    for name in ("hooks", "info"):
+        (folder / ".git" / name).mkdir()
     for number in range(commits):
         git(folder, "commit", "--quiet", "--allow-empty", "-m", f"commit {number}")
     return folder

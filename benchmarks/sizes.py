@@ -1,0 +1,62 @@
+"""How much is measured, and how often: in a whole run, in one that only shows that it works, and by the guard."""
+
+from __future__ import annotations
+
+import msgspec
+
+_LARGE = 20_000
+"""From here on one run takes long enough for its noise to be small beside it."""
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """The sizes of every kind of thing, each from the smallest to the largest, and the numbers of rounds.
+
+    ``rounds`` are of processes that end soon, ``long_rounds`` of others; ``calls`` are calls over MCP.
+    """
+
+    documents: tuple[int, ...] = (1_000, 5_000, 100_000)
+    records: tuple[int, ...] = (1_000, 5_000, 100_000)
+    watched: tuple[int, ...] = (1_000, 10_000, 100_000)
+    changes: tuple[int, ...] = (100, 1_000, 10_000)
+    """Changes of one entity, for its history."""
+    entities: tuple[int, ...] = (1_000, 10_000)
+    """Entities beside a peer that is a server."""
+    requirements: int = 1_000
+    """Documents beside the peers that are programs."""
+    settle_s: float = 2.5
+    """So long after its last change a file counts as unchanged by its times alone, for KB as for git."""
+    tail: int = 200
+    calls: int = 300
+    saves: int = 20
+    rounds: int = 15
+    long_rounds: int = 5
+
+    def rounds_of(self, count: int) -> int:
+        """Return the rounds of a process that ends soon, with so many things before it."""
+        return self.rounds if count < _LARGE else max(1, self.rounds // 2)
+
+    def long_rounds_of(self, count: int) -> int:
+        """Return the rounds of a process that takes the longer the more there is."""
+        return self.long_rounds if count < _LARGE else max(1, self.long_rounds // 2)
+
+
+FULL = Sizes()
+
+QUICK = Sizes(
+    documents=(40,),
+    records=(100, 300),
+    watched=(40,),
+    changes=(40,),
+    entities=(20,),
+    requirements=20,
+    settle_s=0.0,
+    tail=10,
+    calls=5,
+    saves=2,
+    rounds=1,
+    long_rounds=1,
+)
+"""Only shows that everything runs; the figures mean nothing."""
+
+GUARD = Sizes(documents=(5_000,), records=(5_000,), changes=(1_000,), calls=150, rounds=5, long_rounds=3)
+"""Of each thing one size that a whole run has too, so that there is a ratio to compare with."""

@@ -1,0 +1,142 @@
+"""Carries out what a client asks for in its branch's surroundings, and turns whatever happens into one JSON document.
+
+A failure never ends the server: what KB explains is told with its remedy; a bug is told as one, and in full on standard
+error.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+import msgspec
+from anyio.to_thread import run_sync
+
+from kbcore.errors import KBError
+from kbmcp import hints
+from kbmcp.calls import Arrival, Call, Client, Service
+from kbmcp.explaining import explain
+from kbmcp.replies import Payload
+from kbmcp.turns import Ticket
+
+T = TypeVar("T")
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What is to be done once the branch is open. ``expect_branch`` is the one that it must be, if the client said."""
+
+    run: Callable[[Call], Payload]
+    expect_branch: str = ""
+    writes: bool = False
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of it: the document to send, and the error that it explains, if it explains one."""
+
+    payload: Payload
+    error: Exception | None = None
+
+
+async def attempt(
+    service: Service, client: Client, key: str, prepare: Callable[[], Job], *, writes: bool = False
+) -> Outcome:
+    """Prepare a job, carry it out when its turn has come, and return what came of it, whatever happens.
+
+    Jobs of one branch are carried out in the order in which this was called. One that waits holds no thread, and one
+    that is cancelled meanwhile gives its place back.
+
+    ``prepare`` looks at what was asked before anything is opened, and refuses it by raising; ``writes`` says what is
+    known before that. ``key`` names the tool that remedies speak of.
+    """
+    with service.turns.ticket() as ticket:
+        under_way = _Attempt(service, client, key, writes=writes)
+        await ticket.reached()
+        found = await run_sync(under_way.begin, prepare, ticket, limiter=service.threads)
+        if isinstance(found, Outcome):
+            return found
+        await ticket.reached()
+        return await run_sync(under_way.go_on, found, limiter=service.threads)
+
+
+class _Ready(msgspec.Struct, frozen=True):
+    """A job that waits for its turn."""
+
+    job: Job
+    arrival: Arrival
+
+
+class _Attempt:
+    """One job on its way, and what is known of it should it fail. Runs in worker threads."""
+
+    def __init__(self, service: Service, client: Client, key: str, *, writes: bool) -> None:
+        self._service = service
+        self._client = client
+        self._key = key
+        self._writes = writes
+        self._around: Payload = {}
+
+    def begin(self, prepare: Callable[[], Job], ticket: Ticket) -> Outcome | _Ready:
+        """Prepare the job and find out its branch; carry it out at once where nobody else is."""
+
+        def begin() -> Outcome | _Ready:
+            job = prepare()
+            self._writes = job.writes
+            ready = _Ready(job, self._service.arrive(job.expect_branch))
+            return self._carried_out(ready) if ticket.move(ready.arrival.directory) else ready
+
+        return self._explained(begin)
+
+    def go_on(self, ready: _Ready) -> Outcome:
+        """Carry out the job, whose turn has come."""
+        return self._explained(lambda: self._carried_out(ready))
+
+    def _carried_out(self, ready: _Ready) -> Outcome:
+        service, around = self._service, self._around
+        with service.open(self._client, ready.arrival, writes=ready.job.writes) as call:
+            around["branch"] = call.branch
+            try:
+                payload = ready.job.run(call)
+                news = service.news(call)
+            except KBError:
+                around |= _noted({}, service.news(call), is_dotted=call.is_dotted)
+                with suppress(KBError):  # the store may be what is damaged
+                    around["seq"] = call.store.head().seq
+                raise
+            except Exception:
+                call.store.close()  # whatever state its view is in, the next call begins with a fresh one
+                raise
+        return Outcome(_noted(payload, news, is_dotted=service.options.is_dotted))
+
+    def _explained(self, do: Callable[[], T]) -> T | Outcome:
+        service = self._service
+        try:
+            return do()
+        except KBError as error:
+            around, hint = self._around or service.place(), hints.hint_for(error, self._key)
+            is_dotted = service.options.is_dotted
+            return Outcome(explain(error, hint, around, writes=self._writes, is_dotted=is_dotted), error)
+        except Exception as error:  # noqa: BLE001 - a bug: told to the client as such, and in full on standard error
+            traceback.print_exc(file=sys.stderr)
+            return Outcome(_bug(error) | self._around, error)
+
+
+def _noted(payload: Payload, news: str, *, is_dotted: bool) -> Payload:
+    """Return the payload with the news before what it notes itself."""
+    note = f"{news} {payload.get('note', '')}".strip()
+    return payload | {"note": hints.in_tool_words(note, is_dotted=is_dotted)} if note else payload
+
+
+def _bug(error: Exception) -> Payload:
+    return {
+        "error": {
+            "code": "internal_error",
+            "message": f"KB failed in a way it should not ({type(error).__name__}).",
+            "hint": "What KB has acknowledged is safe. The server wrote the details to its log; please report them.",
+            "retryable": False,
+            "applied": "unknown",
+            "details": [],
+        }
+    }

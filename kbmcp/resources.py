@@ -1,0 +1,181 @@
+"""The resources: what each is called, says of itself and holds; and how a URI is read.
+
+A resource holds what a tool would answer, for clients that show or pin documents: the tools alone suffice. Nothing that
+is stored changes a name, a description or a URI.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Literal
+
+import mcp_types as types
+import msgspec
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from kbcore import limits
+from kbcore.errors import NotFound, Rejected
+from kbcore.suggest import did_you_mean
+from kbcore.visible import in_quotes
+from kbmcp import checking, reading, wire
+from kbmcp.attempts import Job, attempt
+from kbmcp.calls import Call, Client, Service
+from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, length_of, text_of
+
+if TYPE_CHECKING:
+    from kbcore.view.view import View
+
+_JSON: Final = "application/json"
+_ENTITY: Final = "kb://entity/"
+_LONGEST_URI: Final = len(_ENTITY) + 12 * limits.MAX_ID_CHARS
+"""Characters: an id of four-byte characters takes twelve for each."""
+_ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
+_NO_SUCH_RESOURCE: Final = -32002
+"""What the revisions with a handshake say; later ones count it among the wrong parameters."""
+
+What = Literal["head", "schema", "check", "entity", "tools"]
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a URI stands for; ``id`` is that of the entity. The list of tools has no URI, but can be followed too."""
+
+    what: What
+    id: str = ""
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A resource, or with ``{id}`` in its URI one for each entity."""
+
+    uri: str
+    title: str
+    description: str
+    read: Callable[[Call, str], Payload]
+
+
+def _head(call: Call, _: str) -> Payload:
+    return call.store.read(lambda view: _counted(call, view))
+
+
+def _counted(call: Call, view: View) -> Payload:
+    from kbcore.query import Query, page_of
+
+    entities, edges = (page_of(view, Query(type=type_, limit=1), call.branch).total for type_ in ("", "edge"))
+    record = {"branch": call.branch, "seq": view.seq, "hash": view.basis.sum, "at": view.basis.at}
+    return {**record, "entities": entities, "edges": edges}
+
+
+def _schema(call: Call, _: str) -> Payload:
+    from kbcore.schema_text import schema_json
+
+    around = {"branch": call.branch, "seq": call.store.head().seq}
+    whole = {**around, **schema_json(call.workspace.schema)}
+    if length_of(whole) <= PAGE_CHARS:
+        return whole
+    note = "Long parts are left out; `kb schema TYPE` shows one type in full: ask the user to run it."
+    shown: Payload = cut_deep(whole, PAGE_CHARS - len(note) - 20)
+    return shown | {"note": note}
+
+
+def _check(call: Call, _: str) -> Payload:
+    shown = checking.check(call, wire.CheckArguments(), [])
+    if shown["next_cursor"]:
+        left = shown["total"] - len(shown["violations"])
+        shown["note"] = f"{left} of {shown['total']} violations follow: {{kb_check}} with this next_cursor as `cursor`."
+    return shown
+
+
+def _entity(call: Call, key: str) -> Payload:
+    from kbcore.writes import nearest_id
+
+    shown = reading.query(call, wire.QueryArguments(ids=[key], edges=True), [])
+    if not shown["entities"]:
+        near = call.store.read(lambda view: nearest_id(view, key))
+        hint = f"Did you mean {in_quotes(near)}?" if near else ""
+        raise NotFound(f"There is no entity {in_quotes(key)}.", hint=hint)
+    return shown
+
+
+RESOURCES: Final[dict[What, Resource]] = {
+    "head": Resource(
+        "kb://head",
+        "Head",
+        "The branch, its last acknowledged record, and how many entities and edges it has.",
+        _head,
+    ),
+    "schema": Resource(
+        "kb://schema", "Schema", "The types of entities and edges: KB's own and the project's.", _schema
+    ),
+    "check": Resource("kb://check", "Check", "What breaks the rules, worst first.", _check),
+    "entity": Resource(
+        _ENTITY + "{id}", "Entity", "One entity, with its edges both ways; percent-encode the id.", _entity
+    ),
+}
+
+
+def listed() -> list[types.Resource]:
+    """Return the resources that have one URI, always in the same order."""
+    return [
+        types.Resource(uri=one.uri, name=what, title=one.title, description=one.description, mime_type=_JSON)
+        for what, one in RESOURCES.items()
+        if "{" not in one.uri
+    ]
+
+
+def templates() -> list[types.ResourceTemplate]:
+    """Return the resources that have one URI for each entity."""
+    return [
+        types.ResourceTemplate(
+            uri_template=one.uri, name=what, title=one.title, description=one.description, mime_type=_JSON
+        )
+        for what, one in RESOURCES.items()
+        if "{" in one.uri
+    ]
+
+
+def find(uri: str) -> Wanted:
+    """Return what a URI stands for, whether or not there is such an entity. Raises: ``NotFound``."""
+    for what, one in RESOURCES.items():
+        if uri == one.uri:
+            return Wanted(what)
+    key = _decoded(uri.removeprefix(_ENTITY)) if uri.startswith(_ENTITY) and len(uri) <= _LONGEST_URI else ""
+    if key:
+        return Wanted("entity", key)
+    shown = uri if len(uri) <= limits.MAX_ID_CHARS else f"{uri[: limits.MAX_ID_CHARS]}…"
+    known = [one.uri for one in RESOURCES.values()]
+    hint = f"{did_you_mean(shown, known)} There are {', '.join(known)}.".strip()
+    raise NotFound(f"There is no resource {in_quotes(shown)}.", hint=hint)
+
+
+def _decoded(text: str) -> str:
+    """Return the id in a URI, or the empty text where it cannot be one. What is not encoded stands for itself."""
+    try:
+        return _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()), text.encode()).decode()
+    except UnicodeError:
+        return ""
+
+
+async def read(service: Service, client: Client, uri: str, protocol: str) -> types.ReadResourceResult:
+    """Return what a resource holds when the turn of this request has come.
+
+    Raises: ``MCPError``, which holds the JSON of the error as its data.
+    """
+
+    def prepare() -> Job:
+        wanted = find(uri)
+        return Job(lambda call: RESOURCES[wanted.what].read(call, wanted.id))
+
+    outcome = await attempt(service, client, "kb.query", prepare)
+    if outcome.error is not None:
+        raise refusal(outcome.error, outcome.payload, protocol)
+    content = types.TextResourceContents(uri=uri, mime_type=_JSON, text=text_of(outcome.payload))
+    return types.ReadResourceResult(contents=[content])
+
+
+def refusal(error: Exception, payload: Payload, protocol: str) -> MCPError:
+    """Return the protocol's error, in a revision of the protocol, for an error that ``payload`` explains."""
+    code = types.INVALID_PARAMS if isinstance(error, NotFound | Rejected) else types.INTERNAL_ERROR
+    if isinstance(error, NotFound) and protocol not in MODERN_PROTOCOL_VERSIONS:
+        code = _NO_SUCH_RESOURCE
+    return MCPError(code=code, message=payload["error"]["message"], data=payload)

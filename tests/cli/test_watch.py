@@ -1,0 +1,163 @@
+"""The installed ``kb watch``: what it prints, how it ends, and where it does not begin."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.support.cli import environment, program, run_kb, write
+from tests.support.repos import git, make_repository
+
+WAIT_S = 20.0
+HOSTILE = '---\nid: REQ-9\ntitle: "a\\x1b[2Jb"\nstatus: open\nlinks: ["NO\\x1b[31mBODY"]\n---\n'
+
+
+class Running:
+    """``kb watch`` as a process, and the lines that it has written."""
+
+    def __init__(self, root: Path, *words: str) -> None:
+        command = [*program(), "watch", *words]
+        self.process = subprocess.Popen(
+            command, cwd=root, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def until(self, what: str) -> Any:
+        """Wait for a line that holds a text, and return it, as an object when it is one."""
+        end_s = time.monotonic() + WAIT_S
+        while not any(what in line for line in self.lines):
+            assert time.monotonic() < end_s, (what, self.lines)
+            time.sleep(0.01)
+        line = next(line for line in self.lines if what in line)
+        return json.loads(line) if line.startswith("{") else line
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal; returns the status and what stands on standard error."""
+        self.process.send_signal(number)
+        status = self.process.wait(WAIT_S)
+        self._reader.join(WAIT_S)
+        assert self.process.stderr
+        said = self.process.stderr.read()
+        self.process.stderr.close()
+        return status, said
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        with self.process.stdout as out:
+            self.lines.extend(iter(out.readline, ""))
+
+
+@contextlib.contextmanager
+def running(root: Path, *words: str) -> Iterator[Running]:
+    """Give a running ``kb watch``; it is killed if it is left."""
+    made = Running(root, *words)
+    try:
+        yield made
+    finally:
+        if made.process.poll() is None:
+            made.end(signal.SIGKILL)
+
+
+def test_it_says_as_lines_of_json_what_it_does_and_ends_well_on_sigterm(synced: Path) -> None:
+    with running(synced, "--json") as watch:
+        began = watch.until('"following"')
+        assert (began["branch"], began["files"]["scanned"]) == ("main", 3)
+        assert watch.until('"is_first":true')["event"] == "checked"
+        write(synced, {"docs/requirements/more.md": "---\nid: REQ-3\ntitle: More\nstatus: open\nlinks: [NONE]\n---\n"})
+        told = watch.until('"synced"')
+        assert told["ids"] == {"created": ["REQ-3"], "updated": [], "deleted": []}
+        assert told["unresolved"] == [{"from": "REQ-3", "target": "NONE", "source": "docs/requirements/more.md"}]
+        assert 0 < told["took_ms"] < 1000 * WAIT_S
+        checked = watch.until('"new":[{')
+        assert ("checked", "REQ-3") in {(checked["event"], one["id"]) for one in checked["new"]}
+        second = run_kb(synced, "watch")
+        assert second.status == 65
+        assert f"watched already, by kb watch (process {watch.process.pid} on " in second.err
+        assert watch.end() == (0, "")
+        assert all(line.endswith("\n") and json.loads(line)["event"] for line in watch.lines)
+
+
+def test_it_says_in_words_what_it_does_and_ends_well_on_sigint(synced: Path) -> None:
+    with running(synced) as watch:
+        watch.until("main at seq 1: following 3 files.")
+        watch.until("main at seq 1: no violations.")
+        write(synced, {"docs/requirements/hostile.md": HOSTILE})
+        line = watch.until("REQ-9 created")
+        assert re.fullmatch(r"\d\d:\d\d:\d\d main at seq 2: REQ-9 created \(\d+ ms\)\n", line), line
+        assert watch.until("+ ")
+        status, said = watch.end(signal.SIGINT)
+        assert (status, said) == (0, "")
+        assert "\x1b" not in "".join(watch.lines)
+
+
+def test_violations_stay_on_the_screen_and_no_text_of_a_document_takes_it_over(synced: Path) -> None:
+    screen, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    env = environment({"TERM": "xterm"})
+    env = {name: value for name, value in env.items() if name not in {"COLUMNS", "LINES"}}
+    command = [*program(), "watch", "--check"]
+    process = subprocess.Popen(command, cwd=synced, env=env, stdin=its, stdout=its, stderr=its, start_new_session=True)
+    os.close(its)
+    seen = ""
+
+    def until(what: str) -> None:
+        nonlocal seen
+        end_s = time.monotonic() + WAIT_S
+        while what not in seen.rpartition("\x1b[H\x1b[J")[2]:
+            assert time.monotonic() < end_s, seen
+            if select.select([screen], [], [], 0.1)[0]:
+                seen += os.read(screen, 1 << 16).decode()
+
+    try:
+        until("No violations.")
+        write(synced, {"docs/requirements/hostile.md": HOSTILE})
+        until("REQ-9")
+        until("BODY")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(screen)
+    shown = seen.replace("\x1b[H\x1b[J", "")
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", shown), shown
+    last = seen.rpartition("\x1b[H\x1b[J")[2].splitlines()
+    assert len(last) <= 24
+    assert max(map(len, last)) <= 80
+
+
+def test_it_ends_when_nobody_reads_any_more(synced: Path) -> None:
+    kb = " ".join(program())
+    done = subprocess.run(
+        ["sh", "-c", f"{kb} watch --json | head -n 1"], cwd=synced, env=environment(), capture_output=True, text=True,
+        timeout=WAIT_S, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["event"] == "following"
+
+
+def test_it_does_not_begin_without_a_worktree(root: Path, tmp_path: Path) -> None:
+    outside = run_kb(tmp_path, "watch", env=environment({"GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}))
+    assert outside.status == 60
+    bare = tmp_path / "bare.git"
+    git(tmp_path, "clone", "--quiet", "--bare", root, bare)
+    (bare / ".kb/branches").mkdir(parents=True)
+    refused = run_kb(bare, "--json", "watch")
+    assert (refused.status, refused.error["code"]) == (2, "invalid_query")
+    assert run_kb(make_repository(tmp_path / "without"), "watch").status == 61
