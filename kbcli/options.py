@@ -13,11 +13,15 @@ from typer.core import TyperArgument, TyperOption
 
 from kbcli.context import Session
 from kbcore.suggest import nearest
+from kbcore.values import text_problem
 from kbcore.visible import in_quotes
 
 Parameter = TyperOption | TyperArgument
 
 GLOBAL: Final = "Global options"
+_PLACES: Final = frozenset({"PATH", "DIR", "FILE|-"})
+"""Metavars of names of files, which are whatever bytes the file system has; all else is text."""
+_SHOWN: Final = 60
 _MAX_DIGITS: Final = 18
 
 
@@ -127,6 +131,17 @@ def _plain(parameter: Any) -> Any:
     return parameter
 
 
+def _check_text(value: Any, param: Parameter, ctx: Any) -> None:
+    """Refuse what no stored text can be: everything beyond this boundary may take it for text."""
+    if isinstance(value, tuple | list):
+        for one in value:
+            _check_text(one, param, ctx)
+    elif isinstance(value, str) and (fault := text_problem(value)):
+        # Python keeps the bytes of an argument that are no UTF-8 as halves of surrogate pairs.
+        what = "is not UTF-8" if fault.code == "bad_text" else fault.message
+        raise typer.BadParameter(f"{in_quotes(value[:_SHOWN])} {what}.", ctx=ctx, param=param)
+
+
 class _Plain:
     """Turns the texts of one parameter into its values."""
 
@@ -134,11 +149,14 @@ class _Plain:
         descriptor = parameter.type_descriptor
         self._is_number = descriptor.annotation is int
         self._choices = [str(choice) for choice in descriptor.choices or ()]
+        self._is_place = parameter.metavar in _PLACES
 
     def coerce(self, value: Any, param: Parameter, ctx: Any) -> Any:
         """Return the value; an absent one is None, or empty where there may be several."""
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
+        if not self._is_place:
+            _check_text(value, param, ctx)
         if isinstance(value, str) and self._is_number:
             return self._number(value, param, ctx)
         for word in [value] if isinstance(value, str) else value if isinstance(value, tuple) else ():

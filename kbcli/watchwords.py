@@ -50,7 +50,8 @@ def as_json(event: Event) -> dict[str, Any]:
     if isinstance(event, Checked):
         shown = {name: msgspec.to_builtins(getattr(event, name)) for name in ("new", "mended")}
         where = {"event": "checked", "at": event.at, "branch": event.branch, "seq": event.seq}
-        return {**where, "is_first": event.is_first, **shown, **_counts(event.standing)}
+        not_run = [{"id": run.id, "reason": run.reason} for run in event.not_run]
+        return {**where, "is_first": event.is_first, **shown, **_counts(event.standing), "not_run": not_run}
     if isinstance(event, Waiting):
         return {"event": "waiting", "at": event.at, "error": event.error.as_json()}
     return {"event": "polling", "at": event.at, "reason": event.reason}
@@ -126,6 +127,8 @@ def _what(outcome: Outcome) -> str:
 
 
 def _checked(event: Checked) -> Iterator[Line]:
+    for run in event.not_run:
+        yield Line(visible(f"the rule {run.id} could not be run: {run.reason}"), "!", "yellow")
     if event.is_first:
         counts = _counts(event.standing)
         found = [counted(counts[name], name[:-1]) for name in ("errors", "warnings") if counts[name]]

@@ -6,6 +6,7 @@ stores outlive a request, in a ``StorePool``.
 
 from __future__ import annotations
 
+import os
 import stat
 import threading
 from collections.abc import Callable, Mapping
@@ -121,9 +122,14 @@ class Workspace:
 
     def texts_in(self, folder: str) -> dict[str, str]:
         """Return the YAML files of a settings folder, by the path that messages name. Raises ``InvalidConfig``."""
-        directory = self.settings_dir / folder
-        paths = sorted(path for path in directory.iterdir() if path.suffix in _YAML) if directory.is_dir() else []
-        return {f"{KB}/{folder}/{path.name}": _read_text(path, self.settings_dir.parent) or "" for path in paths}
+        directory, root = self.settings_dir / folder, self.settings_dir.parent
+        if not directory.is_dir():
+            if os.path.lexists(directory):
+                raise InvalidConfig(f"{KB}/{folder} leads to no folder.", hint="Mend or remove it.")
+            return {}
+        paths = sorted(path for path in directory.iterdir() if path.suffix in _YAML)
+        found = {f"{KB}/{folder}/{path.name}": _read_text(path, root) for path in paths}
+        return {name: _there(name, text) for name, text in found.items()}
 
     @cached_property
     def default_branch(self) -> str:
@@ -208,6 +214,14 @@ def _reading_of(text: str) -> Reading:
 def _schema_of(texts: tuple[tuple[str, str], ...]) -> Schema:
     """Return what schema files say, given as paths and texts; remembered in the same way."""
     return load_schema(dict(texts))
+
+
+def _there(name: str, text: str | None) -> str:
+    """Return the text of a file that was listed. Raises ``InvalidConfig`` when there is none all the same."""
+    if text is None:
+        message = f"{name} is a link to nothing, or went away while it was read."
+        raise InvalidConfig(message, hint="Mend or remove the link; without the file its settings would not count.")
+    return text
 
 
 def _read_text(path: Path, root: Path) -> str | None:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import json
 import os
-import re
 import select
 import stat
 import sys
@@ -26,6 +24,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from kbcore.visible import escaped_json
+from kbmcp.unreadable import refusal_of
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -38,8 +37,6 @@ MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
 FINISH_S: Final = 12.0
 """How long requests in hand may take after the last message; longer than a write waits for its lock."""
 _CHUNK_BYTES: Final = 1024 * 1024
-_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
-_UNREADABLE: Final = "The request cannot be read: it must be one line of JSON-RPC 2.0, in whole Unicode characters."
 
 
 class Pipes:
@@ -110,10 +107,9 @@ class Pipes:
 
     async def _refuse(self, line: bytes) -> None:
         """Answer a request that cannot be read, if it can be told which one it is; other noise is only noted."""
-        key = _key_of(line)
-        if key is not None:
-            fault = types.ErrorData(code=types.INVALID_REQUEST, message=_UNREADABLE)
-            await self._put(types.JSONRPCError(jsonrpc="2.0", id=key, error=fault))
+        refusal = await anyio.to_thread.run_sync(refusal_of, line)  # a long line takes its time
+        if refusal is not None:
+            await self._put(refusal)
         elif line.strip():
             _note(f"a line of {len(line)} bytes is no message of MCP and was left out")
 
@@ -166,18 +162,6 @@ class Pipes:
             self._waiting.discard(key)
             self._lasting.discard(key)
         self._settled.set()
-
-
-def _key_of(line: bytes) -> int | str | None:
-    """Return the id of a request that is none of the protocol's; None when it has none that can be sent back."""
-    try:
-        request = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    key = request.get("id") if isinstance(request, dict) and "method" in request else None
-    if isinstance(key, str):
-        return None if _HALF_PAIR.search(key) else key
-    return key if isinstance(key, int) and not isinstance(key, bool) else None
 
 
 def _note(text: str) -> None:

@@ -45,6 +45,7 @@ def run(ctx: typer.Context) -> None:
 def _found(session: Session, branch: str) -> dict[str, Any]:
     from kbcore import branches
     from kbcore.branches import lost
+    from kbcore.upkeep.caches import witnesses
 
     workspace, checked_out = session.workspace, session.workspace.head()
     store = _watched(session, branch) if workspace.has_store(branch) else None
@@ -63,7 +64,12 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
     }
     has_files = branch == checked_out.branch and workspace.repo.has_worktree
     compare = partial(_compared, session, has_files=has_files)
-    return {**seen, **(compared.read(compare) if compared else compare(None)), "store": _size(workspace, branch, store)}
+    return {
+        **seen,
+        **(compared.read(compare) if compared else compare(None)),
+        "store": _size(workspace, branch, store),
+        "warnings": [f"{one.message} {one.remedy}" for one in witnesses(workspace, branch)] if store else [],
+    }
 
 
 def _watched(session: Session, branch: str) -> BranchStore:
@@ -146,10 +152,12 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
         )
     else:
         lines.append("No store yet: `kb sync` makes an empty one and takes in the files.")
+    for warning in found["warnings"]:
+        output.warn(visible(warning))
     lines += _listed("Files changed:", files["changed"])
     lines += _listed("Files removed:", files["removed"])
     lines += _listed("Files not read whole:", files["bad"])
-    lines += _listed("Folders that cannot be listed:", files["not_listed"])
+    lines += _listed("Folders that cannot be looked into:", files["not_listed"])
     links = [f"{link['from']} -> {link['target']} (stated in {link['source']})" for link in found["unresolved"]]
     lines += _listed("Unresolved links:", links)
     is_pending = bool(files["changed"] or files["removed"])

@@ -115,9 +115,9 @@ def counted_notes(problems: Iterable[Located], extractors: Mapping[str, str]) ->
     return tuple(counted)
 
 
-def remains(view: View) -> Remains:
-    """Return what a state says of the files that it has taken in."""
-    return Remains(_known_problems(view), stale_sources(view), unresolved_links(view))
+def remains(view: View, paths: Collection[str] | None = None) -> Remains:
+    """Return what a state says of the files that it has taken in, or of those at these paths."""
+    return Remains(_known_problems(view, paths), stale_sources(view, paths), unresolved_links(view, paths))
 
 
 def divided(found: Iterable[Located], named: Sequence[str]) -> tuple[tuple[Located, ...], int]:
@@ -137,21 +137,20 @@ def stale_sources(view: View, paths: Collection[str] | None = None) -> tuple[str
 
     ``paths`` limits the question, for example to the owners of the entities that are to be shown.
     """
-    if paths is not None and not paths:
-        return ()
-    condition, params = among(sorted(paths)) if paths is not None else ("is not null", [])
+    condition, params = _at(paths)
     rows = view.rows(f"select path from source where not is_ok and path {condition} order by path", params)  # noqa: S608
     return tuple(row[0] for row in rows)
 
 
-def unresolved_links(view: View) -> tuple[tuple[str, str, str], ...]:
-    """Return the links that wait for an end, as (from, target, source), in order."""
+def unresolved_links(view: View, paths: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
+    """Return the links that wait for an end, as (from, target, source), in order; ``paths`` limits their sources."""
+    condition, params = _at(paths)
     sql = (
-        "select from_id, to_id, source, statements, from_id in (select id from node), to_id in (select id from node) "
-        "from link where not stands order by from_id, to_id, type, source"
+        "select from_id, to_id, source, statements, from_id in (select id from node), to_id in (select id from node) "  # noqa: S608
+        f"from link where not stands and source {condition} order by from_id, to_id, type, source"
     )
     found = []
-    for from_id, to_id, source, statements, has_from, has_to in view.rows(sql):
+    for from_id, to_id, source, statements, has_from, has_to in view.rows(sql, params):
         # A bare link may stand the other way round than its document says it.
         said = {one.said for one in _statements.decode(statements) if one.source == source}
         is_turned = to_id in said if said - {""} else has_to and not has_from
@@ -159,9 +158,16 @@ def unresolved_links(view: View) -> tuple[tuple[str, str, str], ...]:
     return tuple(found)
 
 
-def _known_problems(view: View) -> tuple[Located, ...]:
+def _at(paths: Collection[str] | None) -> tuple[str, list[Any]]:
+    """Return the condition that a column is one of these paths, or is there at all (None), and its parameters."""
+    return ("is not null", []) if paths is None else among(sorted(paths) or [""])
+
+
+def _known_problems(view: View, paths: Collection[str] | None) -> tuple[Located, ...]:
     """Return what was found wrong in files when they were last read, in order of path."""
-    rows = view.rows(f"select {', '.join(SOURCE)} from source where problems::varchar <> '[]' order by path")  # noqa: S608
+    condition, params = _at(paths)
+    sql = f"select {', '.join(SOURCE)} from source where problems::varchar <> '[]' and path {condition} order by path"  # noqa: S608
+    rows = view.rows(sql, params)
     return tuple(
         (source.path, FileProblem(one.line, one.code, one.message, one.hint, _severity(one)))
         for source in map(source_of, rows)

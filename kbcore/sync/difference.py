@@ -13,12 +13,13 @@ import msgspec
 
 from kbcore.extract.facts import FileProblem
 from kbcore.folding import apply
-from kbcore.model import CLIENT, Node, NoteOnFile, SourceFile
+from kbcore.model import CLIENT, NoteOnFile, SourceFile
 from kbcore.needs import Needs
 from kbcore.record import ForgetSource, Operation, ReadSource
 from kbcore.schema import Schema
 from kbcore.state import Changes, Stamp, State
-from kbcore.sync.entities import DUPLICATE, EntityPlan, Reading, plan_entities
+from kbcore.sync.claims import Reading
+from kbcore.sync.entities import DUPLICATE, EntityPlan, Past, plan_entities
 from kbcore.sync.links import CONTESTED, MISFIT, UNRESOLVED_PATH, Surroundings, plan_links
 
 RECONSIDERED: Final = frozenset({DUPLICATE, UNRESOLVED_PATH, MISFIT, CONTESTED})
@@ -56,16 +57,16 @@ def difference(
     stamp: Stamp,
     *,
     ids_of_path: Mapping[str, Sequence[str]],
-    former: Mapping[str, Node],
+    past: Past,
 ) -> Difference:
     """Return the operations that bring the state to what the files say; the state is changed accordingly.
 
-    ``ids_of_path`` maps the path of a document that is not read now to the ids that it defines; ``former`` are
-    entities that went with their files in an earlier sync, by id.
+    ``ids_of_path`` maps the path of a document that is not read now to the ids that it defines; ``past`` is what
+    history knows of entities that these files state, or stated.
     """
     ordered = sorted(readings, key=lambda one: one.path)
     absent = frozenset(gone)
-    entities = plan_entities(ordered, absent, state, schema, former)
+    entities = plan_entities(ordered, absent, state, schema, past)
     known = {**ids_of_path, **entities.accepted}
     links = plan_links(ordered, absent, Surroundings(state, schema, entities, known))
     found = [(reading.path, problem) for reading in ordered for problem in reading.facts.problems]

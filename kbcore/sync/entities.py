@@ -8,26 +8,18 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.extract.facts import Facts, FileProblem, Severity, StatedEntity
+from kbcore.extract.facts import FileProblem, Severity, StatedEntity
 from kbcore.ids import check_id
-from kbcore.model import CLIENT, STAMPS, Node
+from kbcore.model import STAMPS, Node
 from kbcore.record import DropNode, Operation, PutNode
 from kbcore.schema import EntityType, Schema
 from kbcore.state import State
 from kbcore.suggest import did_you_mean
-from kbcore.sync.fields import stated_by_clients, stated_fields
+from kbcore.sync.claims import Reading, claims_of, lost_owners
+from kbcore.sync.fields import stated_by_clients, stated_fields, unfit_fields
 from kbcore.values import is_same
 
 DUPLICATE: Final = "duplicate_id"
-
-
-class Reading(msgspec.Struct, frozen=True):
-    """One file as it was read just now: SHA-256 of its content, the extractor, and what it states."""
-
-    path: str
-    hash: str
-    extractor: str
-    facts: Facts
 
 
 class EntityPlan(msgspec.Struct):
@@ -45,82 +37,75 @@ class EntityPlan(msgspec.Struct):
     warnings: list[str]
 
 
-def plan_entities(
-    readings: Sequence[Reading], gone: frozenset[str], state: State, schema: Schema, former: Mapping[str, Node]
-) -> EntityPlan:
-    """Return the operations that bring the entities of these files to what the files say.
+class Past(msgspec.Struct, frozen=True):
+    """What history knows of entities.
 
-    ``former`` holds entities that went with their files: what clients stated of them comes back with the id.
+    ``former`` are those that went with their files, by id: what clients stated of them comes back with the id.
+    ``unsaid`` are the ids of those whose status nobody stated: it is what was the default when they got it.
     """
+
+    former: Mapping[str, Node] = {}
+    unsaid: frozenset[str] = frozenset()
+
+
+def plan_entities(
+    readings: Sequence[Reading], gone: frozenset[str], state: State, schema: Schema, past: Past
+) -> EntityPlan:
+    """Return the operations that bring the entities of these files to what the files say."""
     plan = EntityPlan([], {}, {}, {one.path for one in readings if not one.facts.is_complete}, [], [])
-    claims = _claims(readings, gone, state)
-    lost = _lost(readings, gone, state, claims)
+    claims = claims_of(readings, gone, state)
+    lost = lost_owners(readings, gone, state, claims)
+    standing = {key: claims[key] for key in claims if key in state.nodes}
+    others = []
     for reading in readings:
-        accepted = plan.accepted.setdefault(reading.path, [])
+        plan.accepted.setdefault(reading.path, [])
         for entity in reading.facts.entities:
-            owner = claims[entity.id]
-            if owner != reading.path:
-                message = f"The id {entity.id!r} is already stated by {owner}."
-                hint = "Give one of the two another id; until then this one is left out."
-                plan.problems.append((reading.path, FileProblem(entity.line, DUPLICATE, message, hint)))
-            elif entity.id in accepted:
+            if claims[entity.id] != reading.path:
+                others.append((reading, entity))
+            elif entity.id in plan.accepted[reading.path]:
                 message = f"The id {entity.id!r} stands twice in this file."
-                plan.problems.append(
-                    (reading.path, FileProblem(entity.line, "repeated_id", message, "Give each its own id."))
-                )
+                problem = FileProblem(entity.line, "repeated_id", message, "Give each its own id.")
+                plan.problems.append((reading.path, problem))
             else:
-                case = _Case(plan, reading, entity, state.nodes.get(entity.id), former.get(entity.id))
+                case = _Case(plan, reading, entity, state.nodes.get(entity.id), past)
                 if _plan_entity(case, schema, lost.get(entity.id, frozenset())):
-                    accepted.append(entity.id)
-    _drop(plan, state, schema, claims, lost)
+                    plan.accepted[reading.path].append(entity.id)
+                    standing[entity.id] = reading.path
+    _plan_others(plan, others, standing, schema, past)
+    for key, owners in lost.items():
+        if owners and key not in claims:
+            _drop(plan, state.nodes[key], schema, owners, past)
     return plan
 
 
-def _claims(readings: Sequence[Reading], gone: frozenset[str], state: State) -> dict[str, str]:
-    """Return the file that keeps each stated id: the one that has it as long as it states it, else the first."""
-    stated = {reading.path: {entity.id for entity in reading.facts.entities} for reading in readings}
-    partial = {reading.path for reading in readings if not reading.facts.is_complete}
-    claims: dict[str, str] = {}
-    for reading in readings:
-        for entity in reading.facts.entities:
-            node = state.nodes.get(entity.id)
-            holder = node.path if node else CLIENT
-            is_held = holder and holder not in gone
-            if is_held and holder in stated and holder not in partial:
-                is_held = entity.id in stated[holder]
-            claims.setdefault(entity.id, holder if is_held else reading.path)
-    return claims
-
-
-def _lost(
-    readings: Sequence[Reading], gone: frozenset[str], state: State, claims: Mapping[str, str]
-) -> dict[str, frozenset[str]]:
-    """Return, for each node, the files that stated something of it and do so no more."""
-    whole = {
-        reading.path: {one.id for one in reading.facts.entities} for reading in readings if reading.facts.is_complete
-    }
-    return {
-        key: frozenset(
-            owner
-            for owner in set(node.owners.values())
-            if owner in gone or (owner in whole and (key not in whole[owner] or claims.get(key) != owner))
-        )
-        for key, node in state.nodes.items()
-        if node.owners
-    }
+def _plan_others(
+    plan: EntityPlan,
+    others: Sequence[tuple[Reading, StatedEntity]],
+    standing: dict[str, str],
+    schema: Schema,
+    past: Past,
+) -> None:
+    """Plan entities of files that do not keep their ids: one stands where the file that keeps it cannot say enough."""
+    for reading, entity in others:
+        if entity.id in standing:
+            message = f"The id {entity.id!r} is already stated by {standing[entity.id]}."
+            hint = "Give one of the two another id; until then this one is left out."
+            plan.problems.append((reading.path, FileProblem(entity.line, DUPLICATE, message, hint)))
+        elif _plan_entity(_Case(plan, reading, entity, None, past), schema, frozenset()):
+            # What the first file says of it cannot be taken in.
+            plan.accepted[reading.path].append(entity.id)
+            standing[entity.id] = reading.path
 
 
 class _Case:
     """One entity of one file, and the node that stands under its id, or stood there before its file went."""
 
-    def __init__(
-        self, plan: EntityPlan, reading: Reading, entity: StatedEntity, node: Node | None, former: Node | None
-    ) -> None:
+    def __init__(self, plan: EntityPlan, reading: Reading, entity: StatedEntity, node: Node | None, past: Past) -> None:
         self.plan = plan
         self.path = reading.path
         self.entity = entity
         self.node = node
-        self.former = former
+        self.past = past
         self.told = {problem.code for problem in reading.facts.problems}
 
     def wrong(self, name: str, code: str, message: str, hint: str) -> None:
@@ -150,7 +135,7 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     mine = {name for name, owner in owners.items() if owner == path or owner in lost}
     present = wanted.keys() | (known.keys() if path in case.plan.partial else known.keys() - mine)
     present -= _outdated_default(case, schema)
-    regained = _regained(case, schema, wanted)
+    regained, unfit = _regained(case, schema, wanted)
     default = _default(case, definition, present | regained.keys())
     if default is None:
         return False
@@ -163,7 +148,7 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
         for name, value in wanted.items()
         if name not in known or not is_same(known[name], value) or owners.get(name) != path
     }
-    _tell(case, values, regained)
+    _tell(case, values, regained, unfit)
     base = node.version if node else 0
     if values or unset:
         case.plan.ops.append(PutNode(id=entity.id, base=base, set=values, unset=unset, src=path))
@@ -174,8 +159,8 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     return True
 
 
-def _tell(case: _Case, values: Mapping[str, Any], regained: Mapping[str, Any]) -> None:
-    """Warn of what the file takes over from clients, and of what clients had stated and stands again."""
+def _tell(case: _Case, values: Mapping[str, Any], regained: Mapping[str, Any], unfit: Mapping[str, str]) -> None:
+    """Warn of what the file takes over from clients, and of what they had stated: what stands again, what does not."""
     known, owners = _shown(case.node), case.node.owners if case.node else {}
     for name, value in values.items():
         if name in known and name not in owners and not is_same(known[name], value):
@@ -184,6 +169,10 @@ def _tell(case: _Case, values: Mapping[str, Any], regained: Mapping[str, Any]) -
     if regained:
         message = f"{case.entity.id} is back, with what clients had stated of it: {', '.join(regained)}."
         case.plan.warnings.append(message)
+    if unfit:
+        faults = "; ".join(f"`{name}` {fault}" for name, fault in unfit.items())
+        message = f"{case.entity.id} is back as a {case.entity.type}, without what clients had stated and does not fit"
+        case.plan.warnings.append(f"{message}: {faults}. The history has it.")
 
 
 def _check_status(case: _Case, definition: EntityType, status: str | None) -> None:
@@ -233,22 +222,30 @@ def _default(case: _Case, definition: EntityType, present: AbstractSet[str]) -> 
     return default
 
 
-def _regained(case: _Case, schema: Schema, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what clients had stated of an entity that comes back, and its file does not state."""
-    former = case.former
+def _regained(case: _Case, schema: Schema, wanted: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what clients had stated of an entity that comes back and its file does not state.
+
+    With it: by name, why the others of these fields cannot stand in an entity of the type that it has now.
+    """
+    former = case.past.former.get(case.entity.id)
     if case.node or not former:
-        return {}
-    stated = stated_by_clients(former, schema.entities.get(former.type))
-    return {name: value for name, value in stated.items() if name not in wanted}
+        return {}, {}
+    stated = stated_by_clients(former, schema.entities.get(former.type), case.past.unsaid)
+    own = {name: value for name, value in stated.items() if name not in wanted}
+    unfit = unfit_fields(own, schema.entities[case.entity.type])
+    return {name: value for name, value in own.items() if name not in unfit}, unfit
 
 
 def _outdated_default(case: _Case, schema: Schema) -> set[str]:
-    """Return the status as one that nobody states, when it is the default of a type that the entity leaves."""
+    """Return the status as one that nobody states, where it is not the default of the entity's type any more."""
     node = case.node
-    if node is None or node.type == case.entity.type:
+    if node is None or "status" in node.owners or "status" in case.entity.fields:
         return set()
-    by_clients = stated_by_clients(node, schema.entities.get(node.type))
-    return {"status"} - by_clients.keys() - node.owners.keys() - case.entity.fields.keys()
+    if node.id not in case.past.unsaid and node.type == case.entity.type:
+        return set()
+    by_clients = stated_by_clients(node, schema.entities.get(node.type), case.past.unsaid)
+    is_default = node.fields.get("status") == schema.entities[case.entity.type].status_default
+    return set() if is_default or "status" in by_clients else {"status"}
 
 
 def _shown(node: Node | None) -> dict[str, Any]:
@@ -258,21 +255,15 @@ def _shown(node: Node | None) -> dict[str, Any]:
     return {**node.fields, **owned_stamps}
 
 
-def _drop(
-    plan: EntityPlan, state: State, schema: Schema, claims: Mapping[str, str], lost: Mapping[str, frozenset[str]]
-) -> None:
-    """Remove entities whose file is gone or states them no more, unless another file has taken them over."""
-    for key, owners in lost.items():
-        if not owners or key in claims:
-            continue
-        node = state.nodes[key]
-        if node.path in owners and node.path not in plan.partial:
-            plan.ops.append(DropNode(id=key, base=node.version))
-            plan.types[key] = None
-            kept = stated_by_clients(node, schema.entities.get(node.type))
-            if kept:
-                message = f"{key} went with {node.path}, and what clients stated of it: {', '.join(kept)}."
-                plan.warnings.append(f"{message} It comes back with the id; until then the history has it.")
-        elif node.path not in owners:
-            unset = tuple(sorted(name for name, owner in node.owners.items() if owner in owners))
-            plan.ops.append(PutNode(id=key, base=node.version, unset=unset))
+def _drop(plan: EntityPlan, node: Node, schema: Schema, owners: frozenset[str], past: Past) -> None:
+    """Remove an entity whose file is gone or states it no more; where others state it too, what those had stated."""
+    if node.path in owners and node.path not in plan.partial:
+        plan.ops.append(DropNode(id=node.id, base=node.version))
+        plan.types[node.id] = None
+        kept = stated_by_clients(node, schema.entities.get(node.type), past.unsaid)
+        if kept:
+            message = f"{node.id} went with {node.path}, and what clients stated of it: {', '.join(kept)}."
+            plan.warnings.append(f"{message} It comes back with the id; until then the history has it.")
+    elif node.path not in owners:
+        unset = tuple(sorted(name for name, owner in node.owners.items() if owner in owners))
+        plan.ops.append(PutNode(id=node.id, base=node.version, unset=unset))

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
 from kbcore.extract.facts import StatedEntity
 from kbcore.model import CORE_FIELDS, Node
 from kbcore.schema import Attribute, EntityType, attribute_problem
 from kbcore.values import field_problem, normal_time, value_problem
+
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,400}")
+"""Longer ones are beyond every number of the other kind as well."""
+_REAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""What people write for a number; Python takes more than that: ``nan``, ``1_000``, the digits of every script."""
 
 
 def stated_fields(entity: StatedEntity, definition: EntityType) -> tuple[dict[str, Any], dict[str, str]]:
@@ -23,17 +30,33 @@ def stated_fields(entity: StatedEntity, definition: EntityType) -> tuple[dict[st
     return wanted, faults
 
 
-def stated_by_clients(node: Node, definition: EntityType | None) -> dict[str, Any]:
+def stated_by_clients(
+    node: Node, definition: EntityType | None, unsaid: Collection[str] = frozenset()
+) -> dict[str, Any]:
     """Return the fields of an entity that clients stated, in order; a default status is nobody's statement.
 
-    ``definition`` is that of the entity's type, None when there is none any more.
+    ``definition`` is that of the entity's type, None when there is none any more; ``unsaid`` are the ids of entities
+    whose status was a default when they got it.
     """
-    default = definition.status_default if definition else None
+    default = node.fields.get("status") if node.id in unsaid else definition.status_default if definition else None
     return {
         name: value
         for name, value in sorted(node.fields.items())
         if name not in node.owners and not (name == "status" and value == default)
     }
+
+
+def unfit_fields(fields: Mapping[str, Any], definition: EntityType) -> dict[str, str]:
+    """Return which of these fields a client could not state of an entity of this type, and why."""
+    faults = {
+        f"attributes.{name}": attribute_problem(attribute, fields[f"attributes.{name}"])
+        for name, attribute in definition.attributes.items()
+        if f"attributes.{name}" in fields
+    }
+    status = fields.get("status")
+    if status is not None and definition.statuses and status not in definition.statuses:
+        faults["status"] = f"must be one of {', '.join(definition.statuses)}"
+    return {name: fault for name, fault in faults.items() if fault}
 
 
 def _value(name: str, stated: Any, definition: EntityType) -> tuple[Any, str]:
@@ -43,14 +66,12 @@ def _value(name: str, stated: Any, definition: EntityType) -> tuple[Any, str]:
         if fault:
             return None, fault.message
         return (normal_time(stated) if CORE_FIELDS[name] == "time" else stated), ""
-    fault = value_problem(stated)
+    declared = definition.attributes.get(name.removeprefix("attributes.")) if name.startswith("attributes.") else None
+    value = _typed(declared, stated) if declared else stated
+    fault = value_problem(value)
     if fault:
         return None, fault.message
-    declared = definition.attributes.get(name.removeprefix("attributes.")) if name.startswith("attributes.") else None
-    if declared is None:
-        return stated, ""
-    value = _typed(declared, stated)
-    return value, attribute_problem(declared, value)
+    return value, (attribute_problem(declared, value) if declared else "")
 
 
 def _typed(declared: Attribute, stated: Any) -> Any:
@@ -62,8 +83,12 @@ def _typed(declared: Attribute, stated: Any) -> Any:
     if declared.type == "list":
         return [part.strip() for part in stated.split(",") if part.strip()]
     if declared.type == "number":
-        try:
-            return int(stated) if stated.lstrip("+-").isdigit() else float(stated)
-        except ValueError:
-            return stated
+        return _number(stated.strip())
     return stated
+
+
+def _number(text: str) -> int | float | str:
+    """Return the number that a text writes out, however large, or the text itself."""
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _REAL.fullmatch(text) else text

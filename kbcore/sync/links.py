@@ -15,7 +15,8 @@ from kbcore.record import Operation, StateLink, WithdrawLink
 from kbcore.schema import Schema
 from kbcore.state import State
 from kbcore.suggest import did_you_mean
-from kbcore.sync.entities import EntityPlan, Reading
+from kbcore.sync.claims import Reading
+from kbcore.sync.entities import EntityPlan
 from kbcore.values import field_problem, value_problem
 
 UNRESOLVED_PATH: Final = "unresolved_path"

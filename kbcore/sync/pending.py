@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from kbcore.view.view import View  # it imports duckdb, and who only asks for what is wanted needs none
 
 SETTINGS: Final = f"{KB}/{CONFIG}"
-_OPEN: Final = " or ".join(f"contains(problems::varchar, '\"{code}\"')" for code in sorted(RECONSIDERED))
+_CODES: Final = " or ".join(f"contains(problems::varchar, '\"{code}\"')" for code in sorted(RECONSIDERED))
+_OPEN: Final = f"(problems::varchar <> '[]' and ({_CODES}))"
+"""The first part is seldom true, and found without looking into every text."""
+
 _KNOWN: Final = "path, hash, extractor"
 _BELOW: Final = "exists (select 1 from unnest($1::varchar[]) as t(folder) where starts_with(path, t.folder || '/'))"
 
@@ -87,7 +90,8 @@ def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_n
     taken_in = {path: (digest, mark) for path, digest, mark, _ in rows}
     waiting = {path for path, _, _, is_open in rows if is_open or place.rebuild}
     check_known(place.named, place.root, taken_in)
-    known = Known({}, {}, now_ns) if place.rebuild else Known(stamps, taken_in, now_ns)
+    # To a rebuild nothing is as it was known, so that every file is read.
+    known = Known({}, dict.fromkeys(taken_in, ("", "")), now_ns) if place.rebuild else Known(stamps, taken_in, now_ns)
     scan = scanning.scan(place.root, place.wants, known, None if below is None else [*below, *sorted(waiting)])
     if below is None and scan.files:
         _note_idle_globs(place.wants, scan)
@@ -111,8 +115,14 @@ def _taken_in(view: View, below: Sequence[str] | None) -> list[tuple[str, str, s
     """
     if below is None:
         return view.rows(f"select {_KNOWN}, {_OPEN} from source")  # noqa: S608 - constants
-    sql = f"select {_KNOWN}, {_OPEN} from source where path in (select unnest($1::varchar[])) or {_OPEN} or {_BELOW}"  # noqa: S608 - the same
-    return view.rows(sql, [list(below)])
+    found = view.rows(f"select {_KNOWN}, true from source where {_OPEN}")  # noqa: S608 - the same
+    at = f"select {_KNOWN}, {_OPEN} from source where path in (select unnest($1::varchar[]))"  # noqa: S608 - the same
+    found += view.rows(at, [list(below)])
+    # A file has nothing below it; to ask that of all files for each path costs the most by far.
+    folders = sorted({*below} - {row[0] for row in found})
+    if folders:
+        found += view.rows(f"select {_KNOWN}, {_OPEN} from source where {_BELOW}", [folders])  # noqa: S608 - the same
+    return list(dict.fromkeys(found))
 
 
 def _note_idle_globs(wants: Sequence[Wanted], scan: Scan) -> None:

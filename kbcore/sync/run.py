@@ -19,13 +19,14 @@ from kbcore.store import Author, BranchStore, Draft, Request
 from kbcore.sync import rest
 from kbcore.sync.answer import SyncAnswer, counted_notes, divided, remains
 from kbcore.sync.checkout import Checkout, moved, settled
+from kbcore.sync.claims import Reading
 from kbcore.sync.difference import Difference, contested_elsewhere, difference, reads, unfit_elsewhere
-from kbcore.sync.entities import Reading
+from kbcore.sync.entities import Past
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import Pending, find, look, place_of
 from kbcore.sync.scan import FileStamp, Found, read_facts
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
-from kbcore.view.past import gone_with_files
+from kbcore.view.past import gone_with_files, statuses_by_sync
 from kbcore.view.view import View
 from kbcore.view.working import plan_on
 from kbcore.workspace import CACHE, Workspace
@@ -160,8 +161,8 @@ class _Attempt:
         ids = _ids_of_paths(view, self.readings)
 
         def plan(state: State) -> Difference:
-            former = gone_with_files(view, stated - state.nodes.keys())
-            return difference(self.readings, gone, state, schema, stamp, ids_of_path=ids, former=former)
+            past = _past(view, state, stated)
+            return difference(self.readings, gone, state, schema, stamp, ids_of_path=ids, past=past)
 
         self.last, state = plan_on(view, reads(self.readings, gone, view.stated_by([*read, *gone])), plan)
         self.loaded = state.loaded
@@ -190,8 +191,10 @@ class _Attempt:
 
     def _answer(self, outcome: Outcome) -> SyncAnswer:
         pending, named = self.pending, self.options.paths
-        left = self.store.read(remains)
         read = {one.path for one in self.readings}
+        # Who knows what changed asks often, and was told of the rest when it changed.
+        paths = None if self.place.touched is None else read
+        left = self.store.read(lambda view: remains(view, paths))
         found = self.last.problems
         known = [one for one in left.problems if one[0] not in read and one[0] not in pending.gone]
         scan = pending.scan
@@ -213,6 +216,13 @@ class _Attempt:
             problems_elsewhere=elsewhere,
             unresolved_elsewhere=len(left.unresolved) - len(unresolved),
         )
+
+
+def _past(view: View, state: State, stated: Collection[str]) -> Past:
+    """Return what history knows of the entities that files state, or stated."""
+    former = gone_with_files(view, stated - state.nodes.keys())
+    doubtful = {node.id for node in (*state.nodes.values(), *former.values()) if "status" not in node.owners}
+    return Past(former, statuses_by_sync(view, doubtful))
 
 
 def _ids_of_paths(view: View, readings: Sequence[Reading]) -> dict[str, list[str]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -20,9 +19,9 @@ from kbcore.extract.globs import compiled, depth_of, fixed_part
 from kbcore.extract.registry import run
 from kbcore.sync.content import Unfit, check, read
 from kbcore.sync.paths import is_named, path_text
+from kbcore.sync.walk import Entry, Walk
 
 _RACY_NS: Final = 2_000_000_000
-_SKIPPED_FOLDERS: Final = frozenset({".git", ".kb"})
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -67,7 +66,8 @@ class Scan(msgspec.Struct):
     """All files found, by path.
 
     ``stamps`` is what to keep for the next scan; ``read`` counts files opened; ``blind`` are folders that could not
-    be listed, so that nothing is known of what lies below them; ``notes`` pairs a path with what was passed over.
+    be looked into, so that nothing new is known of what lies below them; ``notes`` pairs a path with what was passed
+    over.
     """
 
     files: dict[str, Found]
@@ -78,7 +78,7 @@ class Scan(msgspec.Struct):
 
     def is_blind_to(self, path: str) -> bool:
         """Tell whether a file may be there although it was not found."""
-        return any(not folder or path.startswith(folder + "/") for folder in self.blind)
+        return any(is_named(path, [folder]) for folder in self.blind)
 
 
 def wanted(
@@ -116,24 +116,18 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str]
     """Return every wanted file below ``root`` with the hash of its content.
 
     ``below`` limits the search to files and folders at these paths from the root. A file whose content is not what the
-    state knows is extracted while it is at hand.
+    state knows is extracted while it is at hand. A known one that a folder hides counts as one that cannot be read.
     """
-    result = Scan({}, {})
+    walk = Walk(root, known.taken_in, lambda path: _wanted_at(wants, path) is not None)
+    result = Scan({}, {}, blind=walk.blind, notes=walk.notes)
     folders: dict[str, list[tuple[Wanted, str, str | None]]] = {}
     for want in wants:
         for glob, entity_type in want.globs:
             folders.setdefault(fixed_part(glob), []).append((want, glob, entity_type))
     for folder, rules in sorted(folders.items()):
-        if folder and not Path(os.path.realpath(root / folder)).is_relative_to(root):
-            message = "It leads out of the repository, which is not followed."
-            result.notes[path_text(folder)] = FileProblem(
-                0, "passed_over", message, "Put the folder itself there.", "note"
-            )
-            continue
         matchers = [(want, compiled(glob), entity_type) for want, glob, entity_type in rules]
         depth = max((depth_of(glob) for _, glob, _ in rules), default=0)
-        entries = _walk(result, root, folder, depth) if below is None else _among(result, root, folder, depth, below)
-        for path, entry in entries:
+        for path, entry in walk.files(folder, depth, below):
             name = path_text(path)
             if name in result.files:
                 continue
@@ -142,97 +136,28 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str]
                     blank = Found(name, want, entity_type, "")
                     result.files[name] = _found(result, root, blank, entry, known) if name == path else _misnamed(blank)
                     break
+    if result.blind:
+        hidden = (path for path in known.taken_in if path not in result.files and result.is_blind_to(path))
+        blanks = [found for found in (_wanted_at(wants, path) for path in hidden) if found]
+        # Why stands with the folder, once for all files that it hides.
+        result.files |= {blank.path: _with_facts(blank, "", Facts(is_complete=False)) for blank in blanks}
     return result
 
 
-class _Named:
-    """A file that was found by its path, as ``os.scandir`` would have found it."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        return os.stat(self.path, follow_symlinks=follow_symlinks)  # noqa: PTH116 - as an entry of `os.scandir`
-
-    def is_symlink(self) -> bool:
-        return os.path.islink(self.path)  # noqa: PTH114 - as an entry of `os.scandir`
-
-
-_Entry = os.DirEntry[str] | _Named
-
-
-def _among(result: Scan, root: Path, folder: str, depth: int, below: Sequence[str]) -> Iterable[tuple[str, _Entry]]:
-    """Yield the files below a folder that lie at one of these paths, or below one that is a folder."""
-    for path in below:
-        if is_named(folder, [path]):
-            yield from _walk(result, root, folder, depth)
-        elif is_named(path, [folder]):
-            yield from _at(result, root, folder, depth, path)
-
-
-def _at(result: Scan, root: Path, folder: str, depth: int, path: str) -> Iterable[tuple[str, _Entry]]:
-    """Yield the file at a path below a folder, or the files below it; neither beyond links nor skipped folders."""
-    parts = path.removeprefix(f"{folder}/" if folder else "").split("/")
-    place = str(root / folder)
-    for part in parts[:-1]:
-        place = f"{place}/{part}"
-        if part in _SKIPPED_FOLDERS or os.path.islink(place):  # noqa: PTH114 - as `_walk` goes
-            return
-    place = f"{place}/{parts[-1]}"
-    try:
-        about = os.lstat(place)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as error:
-        result.blind[path_text(path)] = _unlisted(error)
-        return
-    if not stat.S_ISDIR(about.st_mode):
-        yield path, _Named(place)
-    elif parts[-1] not in _SKIPPED_FOLDERS and depth >= len(parts):
-        yield from _walk(result, root, path, depth - len(parts))
-
-
-def _walk(result: Scan, root: Path, folder: str, depth: int) -> Iterable[tuple[str, os.DirEntry[str]]]:
-    """Yield the files below a folder, in order of path. Links to folders are not followed."""
-    try:
-        with os.scandir(root / folder if folder else root) as entries:
-            listed = sorted(entries, key=lambda entry: entry.name)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as error:
-        result.blind[path_text(folder)] = _unlisted(error)
-        return
-    for entry in listed:
-        path = f"{folder}/{entry.name}" if folder else entry.name
-        if entry.is_dir(follow_symlinks=False):
-            if depth > 0 and entry.name not in _SKIPPED_FOLDERS:
-                yield from _walk(result, root, path, depth - 1)
-        elif entry.is_symlink() and _leads_to_folder(entry):
-            message = "It is a link to a folder, which is not followed."
-            result.notes[path_text(path)] = FileProblem(
-                0, "passed_over", message, "Name the folder itself in .kb/config.json.", "note"
-            )
-        else:
-            yield path, entry
-
-
-def _unlisted(error: OSError) -> FileProblem:
-    message = f"The folder cannot be listed: {error.strerror}. What was known of its files is kept."
-    return FileProblem(0, "unreadable", message, "Give yourself permission to read it.")
-
-
-def _leads_to_folder(link: os.DirEntry[str]) -> bool:
-    try:
-        return link.is_dir()
-    except OSError:  # it leads to itself, or to where nobody may look: reading it says so
-        return False
+def _wanted_at(wants: Sequence[Wanted], path: str) -> Found | None:
+    """Return the file at a path, of which nothing is known yet; None when no extractor wants it."""
+    for want in wants:
+        for glob, entity_type in want.globs:
+            if compiled(glob).fullmatch(path):
+                return Found(path, want, entity_type, "")
+    return None
 
 
 def _misnamed(blank: Found) -> Found:
     return _unread(blank, Unfit("The name of the file is not UTF-8.", "Rename the file."))
 
 
-def _found(result: Scan, root: Path, blank: Found, entry: _Entry, known: Known) -> Found:
+def _found(result: Scan, root: Path, blank: Found, entry: Entry, known: Known) -> Found:
     """Return what is known of one directory entry, reading it only when its stamp does not hold."""
     path = blank.path
     try:
@@ -272,11 +197,8 @@ def read_facts(root: Path, found: Found) -> Found:
 
 def read_named(root: Path, wants: Sequence[Wanted], path: str) -> Facts:
     """Return what the file at one path states now; nothing when no extractor wants it."""
-    for want in wants:
-        for glob, entity_type in want.globs:
-            if compiled(glob).fullmatch(path):
-                return read_facts(root, Found(path, want, entity_type, "")).facts or Facts()
-    return Facts()
+    found = _wanted_at(wants, path)
+    return (read_facts(root, found).facts if found else None) or Facts()
 
 
 def _extract(found: Found, data: bytes) -> Facts:

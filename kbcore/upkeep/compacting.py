@@ -15,7 +15,8 @@ from kbcore.model import Node
 from kbcore.storage import compaction
 from kbcore.storage.head import Head
 from kbcore.sync.fields import stated_by_clients
-from kbcore.view.past import gone_with_files
+from kbcore.view.past import gone_with_files, statuses_by_sync
+from kbcore.view.view import View
 from kbcore.workspace import Workspace
 
 _SHOWN: Final = 10
@@ -25,8 +26,8 @@ class CompactAnswer(msgspec.Struct, frozen=True):
     """What a compaction did.
 
     ``snapshot`` and ``sealed`` are file names, "" if there was nothing to do; ``history_from`` is the seq from which
-    on history can be asked for. ``removed`` were leftovers; ``stuck`` could not be removed; ``unlisted`` hold records
-    that the head does not name.
+    on history can be asked for. ``not_pruned`` says why records before the seq that was named are still there.
+    ``removed`` were leftovers; ``stuck`` could not be removed; ``unlisted`` hold records that the head does not name.
     """
 
     branch: str
@@ -40,6 +41,7 @@ class CompactAnswer(msgspec.Struct, frozen=True):
     stuck: tuple[str, ...]
     unlisted: tuple[str, ...]
     warnings: tuple[str, ...]
+    not_pruned: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer as plain JSON values."""
@@ -50,8 +52,8 @@ class CompactAnswer(msgspec.Struct, frozen=True):
 def compact(workspace: Workspace, branch: str, *, prune_before: int | None = None) -> CompactAnswer:
     """Compact a branch; doing it again changes nothing.
 
-    ``prune_before`` gives up the parts of the journal that end before that seq: what stood is kept, with the ids of
-    all changesets, but nobody can ask any more what happened there.
+    ``prune_before`` gives up the parts of the journal that end before that seq, the one that is sealed now among them:
+    what stood is kept, with the ids of all changesets, but nobody can ask any more what happened there.
 
     Raises: what ``storage.compaction.compact`` raises; ``SnapshotCorrupt``, ``FormatTooNew`` when the journal or an
     older snapshot cannot be folded. Nothing was changed then.
@@ -79,14 +81,31 @@ def compact(workspace: Workspace, branch: str, *, prune_before: int | None = Non
         stuck=done.stuck,
         unlisted=done.unlisted,
         warnings=(*done.recovery.sentences(), *_given_up(workspace, branch, former)),
+        not_pruned="" if prune_before is None else _not_pruned(done.head, prune_before),
+    )
+
+
+def _not_pruned(head: Head, before: int) -> str:
+    """Say why records before a seq were kept: only whole parts of the journal are given up."""
+    first = head.segments[0]
+    if first.first_seq >= before or first.sealed is None:
+        return ""
+    last = first.sealed.last_seq
+    return (
+        f"records {first.first_seq} to {last} are one part of the journal, which is given up as a whole or not at all; "
+        f"--prune-before {last + 1} gives it up."
     )
 
 
 def _with_clients_facts(workspace: Workspace, branch: str) -> dict[str, Node]:
     """Return the entities that went with their files and would come back with what clients had stated of them."""
-    gone = workspace.store(branch).read(gone_with_files)
+    def ask(view: View) -> tuple[dict[str, Node], frozenset[str]]:
+        gone = gone_with_files(view)
+        return gone, statuses_by_sync(view, gone)
+
+    gone, unsaid = workspace.store(branch).read(ask)
     types = workspace.schema.entities
-    return {key: node for key, node in gone.items() if stated_by_clients(node, types.get(node.type))}
+    return {key: node for key, node in gone.items() if stated_by_clients(node, types.get(node.type), unsaid)}
 
 
 def _given_up(workspace: Workspace, branch: str, former: Mapping[str, Node]) -> Iterator[str]:

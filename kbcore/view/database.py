@@ -80,6 +80,18 @@ def explained_all() -> Iterator[None]:
         raise ViewDamaged(str(error)) from error
 
 
+@contextlib.contextmanager
+def explained_with(connection: Connection, params: Sequence[Any]) -> Iterator[None]:
+    """Do as ``explained_all`` for a statement with parameters; one that cannot be bound is the caller's bug."""
+    try:
+        with explained_all():
+            yield
+    except ViewDamaged:
+        if params:
+            connection.execute(f"select {', '.join(['?'] * len(params))}", list(params))  # says so, and reads no file
+        raise
+
+
 def connect(temp_dir: str) -> Connection:
     """Return a private in-memory database that loads nothing by itself and spills only into ``temp_dir``."""
     return duckdb.connect(

@@ -5,7 +5,7 @@ A seq before the first that the history is whole for is refused, never answered 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -243,6 +243,24 @@ def gone_with_files(view: View, keys: Iterable[str] | None = None) -> dict[str, 
         [*keyed, SYNC],
     )
     return {row[0]: node_of(row) for row in rows}
+
+
+def statuses_by_sync(view: View, keys: Collection[str]) -> frozenset[str]:
+    """Return those of these ids whose status, now or when they went, a sync had set; what was pruned is not known."""
+    if not keys or not view.seq:
+        return frozenset()
+    condition, keyed = among(sorted(keys))
+    rows = view.rows(
+        f"with version as (select id, status, version, null as ended from node where id {condition} "
+        f"union all select id, status, version, ended from node_history where id {condition}), "
+        "last as (select id, status from version "
+        "qualify row_number() over (partition by id order by ended desc nulls first) = 1), "
+        "first as (select id, coalesce(max(version.ended) filter (version.status is distinct from last.status), "
+        "min(version.version)) as seq from version join last using (id) group by id) "
+        "select id from first join record using (seq) where record.source = ?",
+        [*keyed, *keyed, SYNC],
+    )
+    return frozenset(row[0] for row in rows)
 
 
 def seqs_of(view: View, key: str) -> list[int]:

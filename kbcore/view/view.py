@@ -163,7 +163,7 @@ class View:
         """Return all rows of a statement over the base alone: what waits need not be loaded for it."""
         if self._is_bare:
             return []
-        with self._lock, database.explained_all():
+        with self._lock, database.explained_with(self._connection, params):
             [statement] = self._parsed(sql)
             return self._connection.execute(statement, list(params)).fetchall()
 

@@ -40,6 +40,8 @@ class Backlog:
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
+        self._doubted: dict[str, float] = {}
+        """When a path was first seen gone or empty; before that it may have been noticed for other reasons."""
         self._whole_since: float | None = None
         self._last_s = 0.0
         self._not_before_s = 0.0
@@ -58,7 +60,7 @@ class Backlog:
     def put_back(self, work: Work, now_s: float, pause_s: float) -> None:
         """Take work back that could not be done, to be tried again after a pause."""
         if work.paths is None:
-            self._whole_since = min(work.since_s, self._whole_since or work.since_s)
+            self._whole_since = min(work.since_s, now_s if self._whole_since is None else self._whole_since)
         for path in work.paths or ():
             self._since[path] = min(work.since_s, self._since.get(path, work.since_s))
         self._not_before_s = now_s + pause_s
@@ -82,23 +84,35 @@ class Backlog:
         if now_s < self._not_before_s or (not self._since and self._whole_since is None):
             return None
         first_s = min(self._since.values(), default=now_s)
-        is_flood = len(self._since) >= FLOOD
-        is_over = now_s - self._last_s >= self._quiet_s()
-        if self._since and not is_over and now_s - first_s < (FLOOD_LONGEST_S if is_flood else LONGEST_S):
+        if self._since and now_s - self._last_s < self._quiet_s() and now_s - first_s < self._longest_s():
             return None
+        is_flood = len(self._since) >= FLOOD
+        ready = [path for path in self._since if is_flood or self._is_believed(path, now_s, is_doubtful)]
         if is_flood or self._whole_since is not None:
-            since_s = min(first_s, now_s if self._whole_since is None else self._whole_since)
-            self._since.clear()
+            since_s = first_s if self._whole_since is None else min(first_s, self._whole_since)
+            # What is being saved now would be taken for gone.
+            if len(ready) < len(self._since) and now_s - since_s < FLOOD_LONGEST_S:
+                return None
             self._whole_since = None
+            self._take_out(list(self._since))
             return Work(None, since_s)
-        ready = {
-            path: since_s
-            for path, since_s in self._since.items()
-            if now_s - since_s >= DOUBT_S or not is_doubtful(path)
-        }
-        for path in ready:
+        since_s = min((self._since[path] for path in ready), default=now_s)
+        self._take_out(ready)
+        return Work(tuple(sorted(ready)), since_s) if ready else None
+
+    def _take_out(self, paths: Iterable[str]) -> None:
+        for path in paths:
             del self._since[path]
-        return Work(tuple(sorted(ready)), min(ready.values())) if ready else None
+            self._doubted.pop(path, None)
+
+    def _is_believed(self, path: str, now_s: float, is_doubtful: Callable[[str], bool]) -> bool:
+        """Tell whether a path is what it looks like: there, or gone for so long that it is not being saved."""
+        if not is_doubtful(path):
+            return True
+        return now_s - self._doubted.setdefault(path, now_s) >= DOUBT_S
 
     def _quiet_s(self) -> float:
         return FLOOD_QUIET_S if len(self._since) >= FLOOD else QUIET_S
+
+    def _longest_s(self) -> float:
+        return FLOOD_LONGEST_S if len(self._since) >= FLOOD else LONGEST_S

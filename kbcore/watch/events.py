@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from kbcore.errors import KBError
-from kbcore.rules import Violation
+from kbcore.rules import RuleRun, Violation
 from kbcore.sync.answer import SyncAnswer
 
 
@@ -30,7 +30,8 @@ class Synced(msgspec.Struct, frozen=True):
 class Checked(msgspec.Struct, frozen=True):
     """Violations came or went; ``standing`` are all that there are now.
 
-    ``is_first``: these are the first of the branch that is followed.
+    ``is_first``: these are the first of the branch that is followed. ``not_run`` are the rules that could not be run,
+    with the reason; violations of theirs stand as they did before.
     """
 
     at: str
@@ -40,6 +41,7 @@ class Checked(msgspec.Struct, frozen=True):
     mended: tuple[Violation, ...]
     standing: tuple[Violation, ...]
     is_first: bool = False
+    not_run: tuple[RuleRun, ...] = ()
 
 
 class Waiting(msgspec.Struct, frozen=True):

@@ -41,7 +41,9 @@ class Notices:
     """The paths at which something changed since they were last taken, from any number of folders.
 
     ``deep`` folders are watched with all that lies below them, of ``flat`` ones the entries alone. With
-    ``is_polling`` the folders are looked at every second, where the system tells nothing.
+    ``is_polling`` the folders are looked at every second, where the system tells nothing. A path that is one of these
+    folders itself means that it may be another one now, or that what happened in it could not be told: no more will
+    come from there, and whoever wants to know begins anew and looks at everything.
     """
 
     def __init__(self, deep: Sequence[Path], flat: Sequence[Path], *, is_polling: bool = False) -> None:
@@ -51,8 +53,9 @@ class Notices:
         self._failure = ""
         self._is_woken = False
         self._is_polling = is_polling
+        # The flat ones tell when a deep folder goes or comes, so they have to be there first.
         self._threads = [
-            self._listener(paths, is_deep=is_deep) for paths, is_deep in ((deep, True), (flat, False)) if paths
+            self._listener(paths, is_deep=is_deep) for paths, is_deep in ((flat, False), (deep, True)) if paths
         ]
 
     def __enter__(self) -> Self:
@@ -113,9 +116,13 @@ class Notices:
                 with self._more:
                     self._changed.update(path for _, path in changes)
                     self._more.notify_all()
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             with self._more:
-                self._failure = str(error) or type(error).__name__
+                if begun.is_set():
+                    # Something at a name that is no UTF-8, or a folder too many. Only what was missed is lost.
+                    self._changed.update(map(str, paths))
+                else:
+                    self._failure = str(error) or type(error).__name__
                 self._more.notify_all()
         finally:
             begun.set()

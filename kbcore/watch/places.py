@@ -38,18 +38,23 @@ class Places(msgspec.Struct, frozen=True):
     deep: tuple[Path, ...]
     flat: tuple[Path, ...]
 
+    def is_listened(self, path: Path) -> bool:
+        """Tell whether a path is one of the folders that are watched."""
+        return path in self.deep or path in self.flat
+
     def meaning(self, path: Path) -> Meaning:
         """Return what it means that something changed at this path."""
         if path.is_relative_to(self.store):
             return "store" if path == self.store / layout.HEAD else "nothing"
         if path.is_relative_to(self.git_dir):
             return "checkout" if path.relative_to(self.git_dir).as_posix() in _CHECKOUT else "nothing"
-        if path.is_relative_to(self.settings):
-            return _meaning_of_setting(path.relative_to(self.settings).parts)
+        for folder in {self.settings, self.root / KB}:
+            if path.is_relative_to(folder):
+                return _meaning_of_setting(path.relative_to(folder).parts)
         if not path.is_relative_to(self.root):
             return "nothing"
         parts = path.relative_to(self.root).parts
-        if not parts or parts[0] == KB or _GIT in parts:
+        if not parts or _GIT in parts:
             return "nothing"
         return self._meaning_of_document("/".join(parts))
 
@@ -73,7 +78,7 @@ def places_of(workspace: Workspace, globs: Sequence[str], branch: str) -> Places
     root, settings, git_dir = workspace.repo.worktree, workspace.settings_dir, workspace.repo.git_dir
     store = workspace.directory_of(branch)
     deep: set[Path] = set()
-    flat = {root, settings, settings / SCHEMA, settings / RULES, git_dir, git_dir / "reftable", store}
+    flat = {root, root / KB, settings, settings / SCHEMA, settings / RULES, git_dir, git_dir / "reftable", store}
     for glob in globs:
         folder = root / fixed_part(glob)
         (deep if depth_of(glob) else flat).add(folder)
@@ -90,6 +95,5 @@ def _is_inside(folder: Path, root: Path) -> bool:
 
 
 def _meaning_of_setting(parts: tuple[str, ...]) -> Meaning:
-    if parts == (CONFIG,) or (parts and parts[0] in _SETTINGS and len(parts) <= 2):  # noqa: PLR2004 - a folder and its file
-        return "settings"
-    return "nothing"
+    is_file = parts in {(), (CONFIG,)} or (parts[0] in _SETTINGS and len(parts) <= 2)  # noqa: PLR2004 - a folder and its file
+    return "settings" if is_file else "nothing"

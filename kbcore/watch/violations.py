@@ -27,16 +27,23 @@ class Ledger:
         """All violations, those of the last look first found last."""
         return tuple(self._standing)
 
-    def update(self, found: Iterable[Violation], ids: Collection[str] | None = None) -> Turn:
-        """Take in what a check found, of everything, or of what concerns ``ids``; returns what is new and mended."""
+    def update(
+        self, found: Iterable[Violation], ids: Collection[str] | None = None, not_run: Collection[str] = ()
+    ) -> Turn:
+        """Take in what a check found, of everything, or of what concerns ``ids``; returns what is new and mended.
+
+        Nothing is mended as far as rules go that could not be run, named in ``not_run``.
+        """
         seen = dict.fromkeys(found)
         mended = tuple(
-            one for one in self._standing if one not in seen and (ids is None or one.id in ids or one.source in ids)
+            one
+            for one in self._standing
+            if one not in seen and one.rule not in not_run and (ids is None or one.id in ids or one.source in ids)
         )
         new = tuple(one for one in seen if one not in self._standing)
         gone = set(mended)
         kept = {one: None for one in self._standing if one not in gone}
-        self._standing = seen if ids is None else kept | dict.fromkeys(new)
+        self._standing = kept | dict.fromkeys(new) if ids is not None or not_run else seen
         return Turn(new, mended)
 
     def clear(self) -> None:

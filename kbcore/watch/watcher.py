@@ -8,25 +8,33 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from kbcore import branches
-from kbcore.checks import run_checks
-from kbcore.errors import AlreadyWatched, BranchMoved, InvalidConfig, KBError, LockTimeout, NotFound, Unavailable
-from kbcore.rules import Violation
+from kbcore.errors import (
+    AlreadyWatched,
+    BranchMoved,
+    CommitUncertain,
+    InvalidConfig,
+    KBError,
+    LimitExceeded,
+    LockTimeout,
+    StorageError,
+    Unavailable,
+    UnknownBranch,
+)
 from kbcore.storage import files, lock
 from kbcore.store import Author
 from kbcore.sync import pending, stamps
-from kbcore.sync.answer import SyncAnswer
 from kbcore.sync.run import SyncOptions, check_worktree, sync
-from kbcore.watch.affected import affected_by
 from kbcore.watch.backlog import Backlog, Work
-from kbcore.watch.events import Checked, Following, Polling, Synced, Tell, Waiting
+from kbcore.watch.checking import Checking
+from kbcore.watch.events import Following, Polling, Synced, Tell
 from kbcore.watch.notices import NoNotices, Notices
 from kbcore.watch.places import Places, places_of
-from kbcore.watch.violations import Ledger
+from kbcore.watch.troubles import Troubles
 from kbcore.workspace import CACHE, Workspace
 
 _RETRY_S: Final = 0.2
@@ -34,35 +42,33 @@ _LONGEST_RETRY_S: Final = 5.0
 _QUIET_SCAN_S: Final = 60.0
 """So long after the last change everything is looked at once more, in case the system did not tell of something."""
 
-_IDLE_S: Final = 3600.0
-_CHECK_QUIET_S: Final = 0.3
-_CHECK_SHARE: Final = 10
-"""Checks of everything take at most one part in so many of the time."""
+_IDLE_S: Final = 0.5
+"""So often it is seen whether to stop: a signal may come in the very moment before the waiting begins."""
 
-_EXPECTED = (BranchMoved, Unavailable, InvalidConfig)
-"""What passes: git in the middle of something, a disk that is full, settings that are being edited."""
+_PASSING = (BranchMoved, UnknownBranch, Unavailable, CommitUncertain, InvalidConfig, LimitExceeded)
+"""What passes, or can be mended: git in the middle of something, a full disk, settings that are being edited."""
 
 
 class Watcher:
     """One worktree's watcher. ``run`` ends when ``stop`` was called, from a handler of signals or another thread."""
 
-    def __init__(self, workspace: Workspace, author: Author, tell: Tell) -> None:
+    def __init__(self, workspace: Workspace, author: Author, tell: Tell, *, listen: type[Notices] = Notices) -> None:
         self._workspace = workspace
         self._clock = workspace.machine.clock
         self._author = author
         self._tell = tell
+        self._listen = listen
         self._backlog = Backlog()
-        self._ledger = Ledger()
+        self._troubles = Troubles(self._clock, tell)
+        self._checking = Checking(self._clock, tell, self._troubles)
         self._notices: Notices | None = None
         self._is_stopped = False
         self._is_polling = False
         self._branch = ""
         self._seq = -1
-        self._trouble = ""
         self._retry_s = _RETRY_S
         self._scan_at_s: float | None = None
-        self._check_at_s: float | None = None
-        self._checks_until_s = 0.0
+        self._has_foreign = False
 
     def stop(self) -> None:
         """Let ``run`` end once it has done what it is at."""
@@ -87,9 +93,10 @@ class Watcher:
     def _alone(self) -> Iterator[None]:
         """Hold the lock of this worktree's watcher."""
         fs, cache = self._workspace.machine.fs, self._workspace.kb_dir / CACHE
-        if not files.is_directory(fs, cache):
-            with files.explained(cache, "make"):
-                fs.mkdir(cache)
+        for folder in (cache.parent, cache):
+            if not files.is_directory(fs, folder):
+                with files.explained(folder, "make"), contextlib.suppress(FileExistsError):
+                    fs.mkdir(folder)
         path = stamps.path_of(cache, self._workspace.repo.worktree).with_suffix(".watch")
         with contextlib.ExitStack() as stack:
             try:
@@ -103,20 +110,28 @@ class Watcher:
     @contextlib.contextmanager
     def _listening(self, places: Places) -> Iterator[Notices]:
         """Give the notices of these places; where the system gives none, files are looked at every second."""
-        with Notices(places.deep, places.flat, is_polling=self._is_polling) as notices:
+        with self._listen(places.deep, places.flat, is_polling=self._is_polling) as notices:
             self._notices = notices
             if self._is_stopped:
                 notices.wake()
-            self._backlog.add_all(self._clock.monotonic_s())
+            self._miss_nothing()
             try:
                 yield notices
             except NoNotices as error:
                 if self._is_polling:
-                    raise
+                    root = self._workspace.repo.worktree
+                    raise StorageError(f"The files of {root} cannot be watched: {error}.") from error
                 self._is_polling = True
                 self._tell(Polling(self._clock.now(), str(error)))
             finally:
                 self._notices = None
+
+    def _miss_nothing(self) -> None:
+        """Look at everything that may have changed while nobody listened."""
+        self._backlog.add_all(self._clock.monotonic_s())
+        if self._branch:
+            self._checking.plan()
+            self._look_at_store()
 
     def _places(self) -> Places:
         """Return where changes matter now; with settings that cannot be used, where they could be mended."""
@@ -131,8 +146,7 @@ class Watcher:
     def _follow(self, places: Places, notices: Notices) -> None:
         """Take in what changes in these places. Raises ``_Elsewhere`` when others are to be watched."""
         while not self._is_stopped:
-            changed = notices.take(self._pause_s())
-            self._sort(places, changed)
+            self._sort(places, notices.take(self._pause_s()))
             work = self._backlog.due(self._clock.monotonic_s(), lambda name: _is_doubtful(places.root / name))
             if work:
                 self._take_in(work)
@@ -145,101 +159,89 @@ class Watcher:
         now_s = self._clock.monotonic_s()
         wait_s = self._backlog.wait_s(now_s)
         waits = [_IDLE_S] if wait_s is None else [wait_s]
-        waits += [max(0.0, at_s - now_s) for at_s in (self._scan_at_s, self._check_at_s) if at_s is not None]
+        waits += [max(0.0, at_s - now_s) for at_s in (self._scan_at_s, self._checking.due_s) if at_s is not None]
         return min(waits)
 
     def _sort(self, places: Places, changed: set[str]) -> None:
-        """Note what these paths mean."""
+        """Note what these paths mean. Raises ``_Elsewhere`` when what is watched may be another folder by now."""
         now_s = self._clock.monotonic_s()
+        is_elsewhere = False
         for text in changed:
             path = Path(text)
             meaning = places.meaning(path)
-            if meaning in {"file", "folder"}:
+            if meaning in {"file", "folder", "layout"}:
                 self._backlog.add([path.relative_to(places.root).as_posix()], now_s)
-            elif meaning in {"layout", "settings"}:
+            if meaning in {"layout", "settings"}:
                 self._backlog.hurry()
                 self._backlog.add_all(now_s)
+            if meaning == "settings":
+                self._checking.plan(is_asked=True)
             elif meaning == "checkout":
                 self._backlog.hurry()
                 if self._workspace.head().branch != self._branch:
                     self._backlog.add_all(now_s)
             elif meaning == "store":
-                self._look_at_store(now_s)
+                self._look_at_store()
+            # Where files are looked at, a folder is told of whenever something in it comes or goes.
+            is_elsewhere |= not self._is_polling and (meaning == "layout" or places.is_listened(path))
         if self._scan_at_s is not None and now_s >= self._scan_at_s:
             self._scan_at_s = None
             self._backlog.add_all(now_s)
+        if is_elsewhere:
+            raise _Elsewhere
 
-    def _look_at_store(self, now_s: float) -> None:
+    def _look_at_store(self) -> None:
         """See whether somebody else has written to the branch: its violations may be others now."""
         with contextlib.suppress(KBError):  # the next sync or check says what is wrong
             if self._workspace.store(self._branch).head().seq != self._seq:
-                self._check_at_s = max(now_s, self._checks_until_s)
+                self._has_foreign = True
+                self._checking.plan(0.0)
 
     def _take_in(self, work: Work) -> None:
         """Sync what is due; what cannot be done now is put back."""
+        workspace = self._workspace = self._workspace.renewed()
         try:
-            branch = self._workspace.head().branch
+            branch = workspace.head().branch
             is_new = branch != self._branch
-            ensured = branches.ensure(self._workspace, branch, follows_head=True)
+            ensured = branches.ensure(workspace, branch, follows_head=True)
             options = SyncOptions(touched=None if is_new else work.paths)
-            answer = sync(self._workspace, branch, self._author, options)
-        except _EXPECTED as error:
+            answer = sync(workspace, branch, self._author, options)
+        except _PASSING as error:
             self._wait_for(work, error)
             return
-        self._trouble, self._retry_s = "", _RETRY_S
+        self._troubles.end("syncing")
+        self._retry_s = _RETRY_S
         now_s = self._clock.monotonic_s()
-        self._scan_at_s = None if work.paths is None else now_s + _QUIET_SCAN_S
+        if work.paths is None or work.paths:
+            self._scan_at_s = None if work.paths is None else now_s + _QUIET_SCAN_S
         self._branch, self._seq = branch, answer.outcome.seq
         if is_new:
-            self._ledger.clear()
             self._tell(Following(self._clock.now(), answer, ensured.notice))
-            self._check_all(is_first=True)
+            self._checking.begin(workspace, branch)
         elif answer.outcome.applied or answer.outcome.warnings:
             self._tell(Synced(self._clock.now(), answer, round(1000 * (now_s - work.since_s))))
-            self._check_changed(answer)
+            self._checking.check_changed(workspace, branch, answer.outcome)
 
     def _wait_for(self, work: Work, error: KBError) -> None:
-        """Put work back until the trouble is over, and tell of it once. A moment of git's is no trouble yet."""
-        is_git = isinstance(error, BranchMoved)
-        if error.message != self._trouble and not (is_git and self._retry_s == _RETRY_S):
-            self._trouble = error.message
-            self._tell(Waiting(self._clock.now(), error))
+        """Put work back until the trouble is over. A moment of git's is no trouble yet."""
+        if not isinstance(error, BranchMoved) or self._retry_s > _RETRY_S:
+            self._troubles.begin("syncing", error)
         self._backlog.put_back(work, self._clock.monotonic_s(), self._retry_s)
         self._retry_s = min(2 * self._retry_s, _LONGEST_RETRY_S)
 
-    def _check_changed(self, answer: SyncAnswer) -> None:
-        """Look at once at what a sync touched, and at everything when it is quiet and its turn has come."""
-        self._check_at_s = max(self._clock.monotonic_s() + _CHECK_QUIET_S, self._checks_until_s)
-        store = self._workspace.store(self._branch)
-        ids, known = store.read(lambda view: affected_by(view, answer.outcome))
-        report = store.read(lambda view: run_checks(self._workspace, view, ids=known)) if known else None
-        self._report(report.violations if report else (), ids)
-
     def _check_when_due(self) -> None:
-        if self._check_at_s is not None and self._clock.monotonic_s() >= self._check_at_s:
-            self._check_all()
-
-    def _check_all(self, *, is_first: bool = False) -> None:
-        """Run every rule over the branch, no more often than ``_CHECK_SHARE`` allows."""
-        self._check_at_s = None
-        begun_s = self._clock.monotonic_s()
-        try:
-            store = self._workspace.store(self._branch)
-            self._seq, report = store.read(lambda view: (view.seq, run_checks(self._workspace, view)))
-        except (*_EXPECTED, NotFound) as error:
-            self._tell(Waiting(self._clock.now(), error))
+        if not self._checking.is_due:
             return
-        end_s = self._clock.monotonic_s()
-        self._checks_until_s = end_s + _CHECK_SHARE * (end_s - begun_s)
-        self._report(report.violations, None, is_first=is_first)
-
-    def _report(self, found: Iterable[Violation], ids: frozenset[str] | None, *, is_first: bool = False) -> None:
-        """Tell which violations came and went."""
-        turn = self._ledger.update(found, ids)
-        if turn.new or turn.mended or is_first:
-            standing = self._ledger.standing
-            at, seq = self._clock.now(), self._seq
-            self._tell(Checked(at, self._branch, seq, turn.new, turn.mended, standing, is_first))
+        if self._troubles.has("syncing"):
+            # What keeps it from syncing would keep it from checking, or make that say what is no longer so.
+            self._checking.plan()
+            return
+        if self._has_foreign:
+            # What others wrote may give a meaning to files that wait for it.
+            self._has_foreign = False
+            self._take_in(Work((), self._clock.monotonic_s()))
+        self._workspace = self._workspace.renewed()
+        self._checking.check_all(self._workspace, self._branch)
 
 
 class _Elsewhere(Exception):

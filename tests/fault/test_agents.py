@@ -1,7 +1,8 @@
-"""F15 as it is lived: agents over MCP, people with git and ``kb``, hooks that fire, and worktrees that switch."""
+"""F15 as it is lived: agents over MCP, people with git and ``kb``, hooks that fire, watchers, worktrees that switch."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.support.project import Project
 from tests.support.repos import git, make_repository
 from tests.support.scale import SEED, tries
 from tests.support.scene import PROGRAMS, Agent, Person, ran, user_env
+from tests.support.watched import Watched
 from tests.support.whereabouts import Stores, judge_answers, lasting, stays
 
 SHARED = ("main", "one", "two")
@@ -57,7 +59,9 @@ def test_agents_people_and_hooks_in_three_worktrees_lose_nothing(project: Projec
         Person(folder, f"p{number}", [home, *SHARED], SEED + number)
         for number, (folder, home) in enumerate(zip(folders, homes, strict=True))
     ]
-    with ThreadPoolExecutor(agents_count + trees) as pool:
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(agents_count + trees) as pool:
+        for folder in folders:
+            stack.enter_context(Watched(folder))
         starting = [
             pool.submit(Agent, folders[number % trees], f"a{number}", SEED + number) for number in range(agents_count)
         ]

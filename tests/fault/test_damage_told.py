@@ -141,6 +141,12 @@ def with_old_head(keys: str) -> Callable[[Path], None]:
     return harm
 
 
+def empty(root: Path) -> None:
+    """Leave nothing of the store but its folder."""
+    shutil.rmtree(root / STORE)
+    (root / STORE).mkdir()
+
+
 def behind_a_seal(root: Path) -> None:
     """Put the head back that was there before the journal was sealed."""
     shutil.copy(root.parent / "plain-head.json", root / STORE / "head.json")
@@ -296,6 +302,11 @@ KINDS = {
         "a missing or damaged head", "plain", swap("head.json", b'"main"', b'"mean"'), HEAD, HEAD, 42,
         (r"head.json is damaged: its checksum does not match", "The file was edited by hand", NO_HEAD),
         0, ("head.json", 1, 0), rebuild_head,
+    ),
+    "emptied folder": Kind(
+        "an emptied store", "plain", empty, HEAD, HEAD, 42,
+        (r"main holds nothing, and no store", "Restore the folder from a backup, or remove it", "nothing else was"),
+        0, ("", -1, -1), lambda root: (root / STORE).rmdir(), "",
     ),
     "damaged snapshot": Kind(
         "a damaged or missing snapshot", "sealed", swap(SNAPSHOT, b"Title of C", b"Title of X"), OK, OK, 43,

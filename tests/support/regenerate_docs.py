@@ -17,6 +17,7 @@ from kbcore.errors import KBError
 from kbcore.schema import CORE
 from kbcore.schema_text import core_schema_text
 from tests.support.help_pages import help_blocks, help_of
+from tests.support.limit_table import limit_table
 from tests.support.schema_tables import edge_table, type_table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -97,6 +98,7 @@ BLOCKS = (
     Block("schema.md", "edge types", lambda: edge_table(CORE)),
     Block("schema.md", "core.yaml", lambda: fenced("yaml", core_schema_text())),
     Block("configuration.md", "config.json", lambda: fenced("json", default_config_text())),
+    Block("configuration.md", "limits", limit_table),
     Block("errors.md", "errors", error_table),
     *(Block("cli.md", name, partial(help_block, command)) for name, command in help_blocks()),
 )

@@ -19,7 +19,7 @@ from kbcore.errors import (
     StaleBase,
 )
 from kbcore.reader import kind_of
-from kbcore.validate import reads
+from kbcore.planning.plan import reads
 from tests.support.project import Project, document
 
 

@@ -90,7 +90,8 @@ def test_a_file_may_be_empty(text):
         ("rules:\n  - id: a\n    sql: ''\n", "3", "text"),
         ("rules:\n  - id: a\n    severity: eror\n    sql: x\n", "3", "'eror'"),
         ("rules:\n  - id: a\n    sqll: x\n    sql: x\n", "3", "'sqll'"),
-        ("rules:\n  - id: a\n    sql: x\n  - id: a\n    sql: y\n", "4", "two rules"),
+        ("rules:\n  - id: a\n    sql: x\n  - id: a\n    sql: y\n", "4", "a.yaml has a rule 'a' already"),
+        ("rules:\n  - sql: select 1\n    id: acyclic\n", "3", "KB has a rule 'acyclic' already"),
         ("rules:\n  - id: [a\n", "2", "not closed"),
     ],
 )
@@ -101,7 +102,7 @@ def test_what_is_wrong_with_a_file_is_named_with_its_line(text, line, said):
 
 def test_one_name_in_two_files_is_refused():
     text = "rules:\n  - id: a\n    sql: select 1\n"
-    with pytest.raises(InvalidConfig, match="two rules 'a'"):
+    with pytest.raises(InvalidConfig, match=r"b\.yaml:2: a\.yaml has a rule 'a' already"):
         load_rules({"a.yaml": text, "b.yaml": text})
 
 

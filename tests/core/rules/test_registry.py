@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kbcore import rules
-from kbcore.errors import InvalidConfig, NotFound
+from kbcore.errors import NotFound
 from kbcore.rules import Finding, Rule, RuleContext
 from kbcore.schema import CORE
 from tests.support.graph import graph_of, link, node
@@ -126,11 +126,6 @@ def test_a_table_that_is_missing_stops_only_the_rules_that_read_it():
 
 def test_a_rule_that_is_off_is_not_run():
     assert run(graph_of(), {"mine": "off"}, project=[Rule("mine", "error", "", broken)]).ok
-
-
-def test_two_rules_of_one_name_are_refused():
-    with pytest.raises(InvalidConfig, match="two rules 'orphans'"):
-        run(graph_of(), project=[Rule("orphans", "error", "", broken)])
 
 
 def test_only_what_concerns_the_asked_ids_is_reported(graph):

@@ -98,9 +98,23 @@ def test_a_store_that_is_renamed_to_its_place_while_it_is_read_is_found(tmp_path
 def test_no_store_is_no_damage(tmp_path: Path) -> None:
     with pytest.raises(UnknownBranch, match="there is no store in"):
         head.read(FS, tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("names", "said", "undo"),
+    [
+        ([], "empty holds nothing, and no store", "remove it"),
+        (["lock"], "holds only lock, and", "remove it"),
+        (["lock", "notes.txt"], "holds only lock, notes.txt, and", "move it away"),
+    ],
+)
+def test_a_folder_without_a_store_is_told_with_what_lies_there(tmp_path: Path, names, said, undo) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UnknownBranch):
+    for name in names:
+        (tmp_path / "empty" / name).touch()
+    with pytest.raises(HeadDamaged, match=said) as caught:
         head.read(FS, tmp_path / "empty")
+    assert f"Restore the folder from a backup, or {undo}" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -343,3 +343,13 @@ def test_hostile_titles_and_tags_come_back_unchanged(project: Project) -> None:
     for number, title in enumerate(titles):
         node = project.node(f"it's {number}")
         assert (node.fields["title"], node.fields["tags"]) == (title, tags)
+
+
+def test_of_two_files_with_one_id_the_one_that_can_be_taken_in_is_and_once_is_enough(project: Project) -> None:
+    broken = "---\nid: X\ntitle: [\n---\n"
+    assert not project.sync({f"{REQS}/a.md": broken, f"{REQS}/b.md": broken}).outcome.created
+    assert not project.sync().outcome.applied
+    assert project.sync({f"{TESTS}/c.md": req("X")}).outcome.created == ("X",)
+    again = project.sync({f"{TESTS}/d.md": req("X")})
+    assert [one.code for path, one in again.problems if path == f"{TESTS}/d.md"] == ["duplicate_id"]
+    assert not project.sync().outcome.applied

@@ -46,6 +46,26 @@ def test_what_clients_stated_comes_back_whatever_the_type_and_not_when_somebody_
     assert "owner" not in project.node("REQ-2").fields
 
 
+def test_what_clients_stated_comes_back_only_as_far_as_the_new_type_allows_it(project: Project) -> None:
+    types = "entities:\n  task: {statuses: [todo, done], statusDefault: todo, attributes: {size: {type: number}}}\n"
+    project.sync({".kb/schema/own.yaml": types, f"{REQS}/1.md": document("X-1", title="T")})
+    given = {"kind": "nonsense", "size": "large", "note": "mine"}
+    project.apply(entities=[{"id": "X-1", "status": "open", "owner": "bob", "attributes": given}])
+    project.sync({f"{REQS}/1.md": None})
+    back = project.sync({"docs/tests/1.md": document("X-1", title="T")})
+    [kept, left] = [one for one in back.outcome.warnings if one.startswith("X-1 is back")]
+    assert kept.endswith(": attributes.note, attributes.size, owner, status.")
+    assert "as a test" in left
+    assert "`attributes.kind` must be one of unit, integration, e2e" in left
+    assert "attributes.kind" not in project.node("X-1").fields
+    project.sync({"docs/tests/1.md": None})
+    back = project.sync({f"{REQS}/1.md": document("X-1", title="T", type="task")})
+    assert any("`attributes.size`" in one and "`status`" in one for one in back.outcome.warnings)
+    fields = project.node("X-1").fields
+    assert (fields["status"], fields["owner"], fields.get("attributes.size")) == ("todo", "bob", None)
+    assert project.sync().outcome.applied is False
+
+
 def test_a_default_status_goes_with_the_type_that_it_was_the_default_of(project: Project) -> None:
     bare = {"title": "T"}
     project.sync({f"{REQS}/1.md": document("X-1", type="adr", **bare)})
@@ -103,3 +123,33 @@ def test_pruning_says_what_clients_had_stated_of_entities_that_are_gone(project:
     assert [one for one in answer.warnings if "REQ-1, gone with their files" in one and "REQ-2" not in one]
     project.sync({f"{REQS}/1.md": req("REQ-1")})
     assert "owner" not in project.node("REQ-1").fields
+
+
+def test_another_default_status_reaches_what_nobody_stated(project: Project) -> None:
+    project.sync(
+        {"docs/requirements/1.md": document("REQ-1", title="T"), "docs/requirements/2.md": document("REQ-2", title="T")}
+    )
+    project.apply(entities=[{"id": "REQ-2", "status": "blocked"}])
+    project.write({".kb/schema/own.yaml": "entities: {req: {statusDefault: open}}\n"})
+    answer = project.sync()
+    assert answer.outcome.updated == ("REQ-1",)
+    assert [project.node(key).fields["status"] for key in ("REQ-1", "REQ-2")] == ["open", "blocked"]
+
+
+def test_a_default_status_is_no_word_of_a_client_whatever_the_default_is_now(project: Project) -> None:
+    name = "docs/requirements/1.md"
+    project.sync({name: document("REQ-1", title="T")})
+    project.write({".kb/schema/own.yaml": "entities: {req: {statusDefault: open}}\n", name: None})
+    assert project.sync().outcome.warnings == ()
+    answer = project.sync({name: document("REQ-1", title="T")})
+    assert answer.outcome.warnings == ()
+    assert project.node("REQ-1").fields["status"] == "open"
+
+
+def test_a_status_that_a_client_states_is_its_own_also_when_it_is_the_default(project: Project) -> None:
+    project.sync({"docs/requirements/1.md": document("REQ-1", title="T")})
+    project.apply(entities=[{"id": "REQ-1", "status": "open"}])
+    project.apply(entities=[{"id": "REQ-1", "status": "draft"}])
+    project.write({".kb/schema/own.yaml": "entities: {req: {statusDefault: open}}\n"})
+    project.sync()
+    assert project.node("REQ-1").fields["status"] == "draft"

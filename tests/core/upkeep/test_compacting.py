@@ -83,6 +83,18 @@ def test_the_snapshot_holds_what_full_replay_comes_to(project: Project) -> None:
     assert [known.changeset_id for known in folded.known] == [f"cs-{number}" for number in range(1, 6)]
 
 
+def test_what_cannot_be_given_up_is_said_with_the_seq_that_can(project: Project) -> None:
+    filled(project)
+    first = compact(project.workspace(), "main", prune_before=3)
+    assert first.pruned == ()
+    assert first.not_pruned.startswith("records 1 to 5 are one part of the journal")
+    assert first.not_pruned.endswith("--prune-before 6 gives it up.")
+    project.apply(entities=[entity("N6")])
+    at_once = compact(project.workspace(), "main", prune_before=7)
+    assert (at_once.history_from, at_once.not_pruned) == (6, "")
+    assert compact(project.workspace(), "main", prune_before=7).not_pruned == ""
+
+
 def test_a_pruned_store_opens_from_its_snapshot_and_answers_from_there_on(project: Project) -> None:
     states = filled(project, compact_at=(2, 3))
     answer = compact(project.workspace(), "main", prune_before=4)

@@ -191,7 +191,7 @@ def test_a_cache_that_knows_more_than_the_journal_is_a_second_witness(healthy: P
         (directory / name).write_bytes(content)
     assert found(healthy)["view_ahead"].severity == "warning"
     healthy.view()
-    assert "ahead-2.duckdb" in found(healthy)["view_ahead"].message
+    assert "/ahead-2-" in found(healthy)["view_ahead"].message
 
 
 def test_views_that_were_never_finished_are_noted(healthy: Project) -> None:
@@ -338,3 +338,23 @@ def test_what_can_be_read_beside_a_damaged_snapshot_is_said_truthfully(
         "Nothing is lost" if prune_before is None else "It stands for"
     )
     assert problems["good_seq"].message.endswith(said)
+
+
+def test_a_missing_head_is_told_once_and_the_view_says_how_far_it_had_come(healthy: Project) -> None:
+    (healthy.root / ".kb/branches/main/head.json").unlink()
+    findings = diagnose(healthy.workspace()).findings
+    assert [one.check for one in findings if one.severity == "error"] == ["journal"]
+    [view] = [one for one in findings if one.check == "cache"]
+    assert (view.severity, view.message) == (
+        "note", "The view at seq 1 holds 1 rows; there is no head to compare it with."
+    )  # fmt: skip
+
+
+def test_an_emptied_store_is_found_with_what_to_do_and_no_repair_that_cannot_help(healthy: Project) -> None:
+    directory = healthy.root / ".kb/branches/main"
+    for path in directory.iterdir():
+        path.unlink()
+    finding = found(healthy)["head_damaged"]
+    assert (finding.severity, finding.message) == ("error", f"{directory} holds nothing, and no store")
+    assert "remove it" in finding.remedy
+    assert "--rebuild-head" not in finding.remedy

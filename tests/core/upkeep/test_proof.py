@@ -183,6 +183,11 @@ def test_a_view_that_is_ahead_of_the_journal_is_found(project: Project) -> None:
     (directory / "head.json").write_bytes(kept)
     proof = verify(project, with_view=True)
     assert "view_ahead" in errors(proof)
+    view_of(store)
+    assert [(one.severity, one.code) for one in verify(project, with_view=True).findings] == [
+        ("note", "beyond_head"),
+        ("warning", "view_ahead"),
+    ], "it goes on being told once it was set aside"
 
 
 def test_without_a_cache_the_view_is_reported_as_not_checked(project: Project) -> None:

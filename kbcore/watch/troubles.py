@@ -1,0 +1,35 @@
+"""What stands in a watcher's way, told once for as long as it lasts, whatever it keeps from being done."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kbcore.clock import Clock
+from kbcore.errors import KBError
+from kbcore.watch.events import Tell, Waiting
+
+Doing = Literal["syncing", "checking"]
+
+
+class Troubles:
+    """The last trouble with each thing that a watcher does."""
+
+    def __init__(self, clock: Clock, tell: Tell) -> None:
+        self._clock = clock
+        self._tell = tell
+        self._standing: dict[Doing, str] = {}
+
+    def begin(self, doing: Doing, error: KBError) -> None:
+        """Note what stands in the way, and tell of it unless that was done."""
+        is_known = error.message in self._standing.values()
+        self._standing[doing] = error.message
+        if not is_known:
+            self._tell(Waiting(self._clock.now(), error))
+
+    def end(self, doing: Doing) -> None:
+        """Note that nothing stands in the way any more."""
+        self._standing.pop(doing, None)
+
+    def has(self, doing: Doing) -> bool:
+        """Tell whether something stands in the way."""
+        return doing in self._standing

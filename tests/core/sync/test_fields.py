@@ -1,0 +1,61 @@
+"""What a file types for an attribute of a declared kind is kept as that, or refused with its line and a remedy."""
+
+from __future__ import annotations
+
+import pytest
+
+from kbcore.extract.facts import StatedEntity
+from kbcore.schema import Attribute, EntityType
+from kbcore.sync.fields import stated_fields
+from tests.support.project import Project, req
+
+FACT = EntityType("fact", attributes={"score": Attribute("number")})
+
+
+def typed(text: str) -> tuple[object, str]:
+    wanted, faults = stated_fields(StatedEntity("F", "fact", {"attributes.score": text}, 1, {}), FACT)
+    return wanted.get("attributes.score"), faults.get("attributes.score", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("12", 12),
+        ("-0", 0),
+        ("+7", 7),
+        ("007", 7),
+        ("1.10", 1.1),
+        (".5", 0.5),
+        ("3.", 3.0),
+        ("6e3", 6000.0),
+        (" 5 ", 5),
+        (str(2**63 - 1), 2**63 - 1),
+        ("1e30", 1e30),
+    ],
+)
+def test_a_number_that_is_written_out_is_kept_as_that_number(text: str, number: float) -> None:
+    value, fault = typed(text)
+    assert (value, type(value), fault) == (number, type(number), "")
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-Infinity", "1_000", "1_0.5", "²", "٣", "--1", "1e", ".", "", "0x10"])
+def test_what_only_python_takes_for_a_number_is_refused(text: str) -> None:
+    assert typed(text) == (None, "must be a number")
+
+
+@pytest.mark.parametrize("text", ["1e999", "-1e999", "9" * 26, "9" * 5000])
+def test_a_number_that_no_client_may_write_is_refused_of_a_file_too(text: str) -> None:
+    value, fault = typed(text)
+    assert value is None
+    assert "number" in fault
+
+
+def test_a_file_with_such_a_number_is_told_where_and_its_last_one_is_kept(project: Project) -> None:
+    schema = "entities:\n  fact: {description: A fact., attributes: {score: {type: number, required: false}}}\n"
+    project.sync({".kb/schema/own.yaml": schema, "docs/requirements/1.md": req("F-1", type="fact", score="4")})
+    answer = project.sync({"docs/requirements/1.md": req("F-1", type="fact", score="1e999")})
+    [(path, problem)] = answer.problems
+    assert (path, problem.code, problem.severity) == ("docs/requirements/1.md", "bad_value", "error")
+    assert problem.line == 6
+    assert problem.hint
+    assert project.node("F-1").fields["attributes.score"] == 4

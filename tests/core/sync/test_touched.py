@@ -1,0 +1,113 @@
+"""A sync that is told what changed comes to what a sync of everything comes to, whatever changed before."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbcore.errors import KBError
+from kbcore.view.past import state_at
+from kbcore.workspace import Machine
+from tests.support.clocks import StillClock
+from tests.support.histories import FACTOR, lines_of
+from tests.support.project import Project, req
+from tests.support.trees import IDS, Edits
+
+REQS = "docs/requirements"
+
+
+class Twins:
+    """Two repositories with the same files and one time: one is told what changed, the other looks at everything."""
+
+    def __init__(self, folder: Path) -> None:
+        self.told, self.looking = (Project(folder / name / "repo") for name in ("told", "looking"))
+        self.both = (self.told, self.looking)
+        for one in self.both:
+            one.machine = Machine(one.machine.fs, StillClock(), one.machine.env)
+
+    def edit(self, change: Callable[[Path], Any]) -> None:
+        for one in self.both:
+            change(one.root)
+
+    def ask(self, kind: str, **request: Any) -> str:
+        """Let a client write the same to both; returns the code of the refusal, which is the same too."""
+        refusals = []
+        for one in self.both:
+            try:
+                getattr(one, kind)(**request)
+                refusals.append("")
+            except KBError as error:
+                refusals.append(error.code)
+        assert refusals[0] == refusals[1]
+        return refusals[0]
+
+    def sync(self, *touched: str) -> tuple[bool, bool]:
+        """Sync both; returns whether each wrote a record."""
+        return self.told.sync(touched=touched).outcome.applied, self.looking.sync().outcome.applied
+
+    def states(self) -> tuple[list[bytes], list[bytes]]:
+        told, looking = (lines_of(state_at(view, view.seq)) for view in (one.view() for one in self.both))
+        return told, looking
+
+
+@pytest.fixture
+def twins(tmp_path: Path) -> Iterator[Twins]:
+    made = Twins(tmp_path)
+    yield made
+    for one in made.both:
+        one.close()
+
+
+def client_of(twins: Twins, dice: random.Random) -> str:
+    """Let a client do something that files may wait for."""
+    key = dice.choice(IDS)
+    if dice.random() < 0.5:
+        entity = {"id": key, "type": dice.choice(["req", "test", "adr"]), "title": "C", "status": "open"}
+        return f"apply {entity}: {twins.ask('apply', entities=[entity])}"
+    return f"delete {key}: {twins.ask('delete', entities=[{'id': key}], cascade=True)}"
+
+
+@pytest.mark.parametrize("seed", range(3 * FACTOR))
+def test_what_changed_is_all_that_a_sync_needs_to_be_told(twins: Twins, seed: int) -> None:
+    dice, edits, story = random.Random(seed), Edits(seed), []
+    touched: set[str] = set()
+    for _ in range(20):
+        touched = set()
+        for change in [edits.next() for _ in range(dice.randint(0, 4))]:
+            touched |= set(change.touched)
+            story.append(str(change))
+            twins.edit(change.make)
+        if dice.random() < 0.2:
+            story.append(client_of(twins, dice))
+        # What a link leads to is read under the name of the link.
+        applied = twins.sync(*sorted({*touched, *edits.links}))
+        story.append(f"sync {applied}")
+        assert applied[0] == applied[1], "\n".join(story)
+        told, looking = twins.states()
+        assert told == looking, "\n".join(story)
+    for repeated in (tuple(sorted(touched)), (), None):
+        assert not twins.told.sync(touched=repeated).outcome.applied, "\n".join(story)
+
+
+def test_a_link_to_a_folder_with_the_name_of_a_document_is_passed_over_also_when_it_is_named(project: Project) -> None:
+    project.sync({"docs/requirements/1.md": req("REQ-1"), "docs/requirements/deep/2.md": req("REQ-2")})
+    (project.root / "docs/requirements/3.md").symlink_to("deep")
+    for limits in ({"touched": ("docs/requirements/3.md",)}, {"paths": ("docs/requirements/3.md",)}, {}):
+        answer = project.sync(**limits)
+        assert (answer.outcome.applied, answer.bad) == (False, 0)
+        assert [one.code for _, one in answer.problems] == ["passed_over"]
+
+
+def test_who_tells_what_changed_hears_of_what_was_read_and_not_of_the_rest(project: Project) -> None:
+    folder = "docs/requirements"
+    project.sync({f"{folder}/1.md": req("REQ-1", links="[NO-1]"), f"{folder}/2.md": "---\nid: [\n---\n"})
+    project.write({f"{folder}/3.md": req("REQ-3", links="[NO-3]")})
+    answer = project.sync(touched=(f"{folder}/3.md",))
+    assert answer.unresolved == (("REQ-3", "NO-3", f"{folder}/3.md"),)
+    assert (answer.problems, answer.bad) == ((), 0)
+    whole = project.sync()
+    assert (len(whole.unresolved), whole.bad, len(whole.problems) > 0) == (2, 1, True)

@@ -1,0 +1,158 @@
+"""What was noticed is looked at: not before its time, never much later, and all of it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbcore.watch.backlog import (
+    DOUBT_S,
+    FLOOD,
+    FLOOD_LONGEST_S,
+    FLOOD_QUIET_S,
+    LONGEST_S,
+    QUIET_S,
+    Backlog,
+    Work,
+)
+from tests.support.histories import laws
+
+STEP_S = 0.004
+"""How often the law looks at what is due."""
+
+_path = st.sampled_from(["a", "b", "c"])
+_happening = st.one_of(
+    st.tuples(st.just("notice"), _path),
+    st.tuples(st.just("gone"), _path),
+    st.tuples(st.just("there"), _path),
+    st.tuples(st.just("all"), st.just("")),
+    st.tuples(st.just("fail"), st.just("")),
+    st.tuples(st.just("hurry"), st.just("")),
+)
+happenings = st.lists(st.tuples(st.integers(0, 60), _happening), max_size=25)
+
+
+def never(_: str) -> bool:
+    return False
+
+
+@laws(200)
+@given(happenings)
+def test_nothing_noticed_is_forgotten_and_nothing_waits_for_long(happened: list[tuple[int, tuple[str, str]]]) -> None:
+    backlog, gone, owed = Backlog(), set[str](), dict[str, float]()
+    whole_since, pause_until, fails, at = None, 0.0, 0, 0.0
+    for steps, (what, path) in [*happened, (400, ("end", ""))]:
+        for _ in range(steps):
+            at += STEP_S
+            work = backlog.due(at, gone.__contains__)
+            if work and fails:
+                fails -= 1
+                backlog.put_back(work, at, 0.1)
+                pause_until = at + 0.1
+            elif work:
+                assert work.since_s <= at
+                owed = (
+                    {} if work.paths is None else {one: since for one, since in owed.items() if one not in work.paths}
+                )
+                whole_since = None if work.paths is None else whole_since
+            if at > pause_until + LONGEST_S + DOUBT_S:
+                assert all(at - since <= LONGEST_S + DOUBT_S + 0.1 + 2 * STEP_S for since in owed.values())
+        if what in {"notice", "gone", "there"}:
+            (gone.add if what == "gone" else gone.discard)(path)
+            backlog.add([path], at)
+            owed.setdefault(path, at)
+        elif what == "all":
+            backlog.add_all(at)
+            whole_since = at if whole_since is None else whole_since
+        fails += what == "fail"
+        if what == "hurry":
+            backlog.hurry()
+    if not fails:
+        assert not owed
+        assert whole_since is None
+        assert backlog.wait_s(at) is None
+
+
+@laws(100)
+@given(st.lists(st.floats(0, 0.3), min_size=1, max_size=40), st.booleans())
+def test_a_path_is_due_in_time_whatever_else_goes_on(pauses: list[float], is_gone: bool) -> None:
+    backlog, at, end = Backlog(), 0.0, 0.0
+    backlog.add(["it"], at)
+    for number, pause in enumerate(pauses):
+        while at < end + pause:
+            at += STEP_S
+            work = backlog.due(at, lambda path: is_gone and path == "it")
+            if work and "it" in (work.paths or ()):
+                assert at <= LONGEST_S + DOUBT_S + 2 * STEP_S
+                return
+        end = at
+        backlog.add([f"other {number}"], at)
+    assert at <= LONGEST_S + DOUBT_S + 2 * STEP_S
+
+
+def test_a_burst_is_looked_at_when_it_is_over_and_one_that_does_not_end_all_the_same() -> None:
+    backlog = Backlog()
+    backlog.add(["b", "a"], 1.0)
+    assert backlog.due(1.0, never) is None
+    backlog.add(["b"], 1.0 + QUIET_S / 2)
+    assert backlog.due(1.0 + QUIET_S, never) is None
+    assert backlog.due(1.0 + 2 * QUIET_S, never) == Work(("a", "b"), 1.0)
+    assert backlog.due(5.0, never) is None
+    at = 6.0
+    while at < 6.0 + LONGEST_S:
+        backlog.add(["c"], at)
+        assert backlog.due(at, never) is None
+        at += QUIET_S / 2
+    assert backlog.due(at, never) == Work(("c",), 6.0)
+
+
+def test_a_file_is_gone_when_it_was_seen_gone_for_a_moment_however_long_ago_it_was_noticed() -> None:
+    backlog = Backlog()
+    backlog.add(["a", "b"], 1.0)
+    late = 1.0 + 2 * DOUBT_S
+    assert backlog.due(late, lambda path: path == "a") == Work(("b",), 1.0)
+    assert backlog.due(late + DOUBT_S / 2, lambda _: True) is None
+    assert backlog.due(late + DOUBT_S / 2, never) == Work(("a",), 1.0)
+    backlog.add(["a"], 3.0)
+    assert backlog.due(3.1, lambda _: True) is None
+    assert backlog.due(3.2 + DOUBT_S, lambda _: True) == Work(("a",), 3.0)
+
+
+def test_a_look_at_everything_waits_for_files_that_are_being_saved_and_not_for_ever() -> None:
+    backlog = Backlog()
+    backlog.add(["a"], 1.0)
+    backlog.add_all(1.0)
+    assert backlog.due(1.0 + QUIET_S, lambda _: True) is None
+    assert backlog.due(1.0 + 2 * QUIET_S, never) == Work(None, 1.0)
+    at = 2.0
+    backlog.add_all(at)
+    while at < 2.0 + FLOOD_LONGEST_S:
+        backlog.add([f"saving {at}"], at)
+        assert backlog.due(at, lambda path: path != "x") is None
+        at += DOUBT_S
+    assert backlog.due(at, lambda _: True) == Work(None, 2.0)
+
+
+def test_a_flood_is_one_look_at_everything_once_it_has_passed() -> None:
+    backlog = Backlog()
+    backlog.add((str(number) for number in range(FLOOD - 1)), 1.0)
+    backlog.add(["last"], 1.0 + QUIET_S / 2)
+    assert backlog.due(1.0 + 2 * QUIET_S, never) is None
+    assert backlog.due(1.0 + 2 * FLOOD_QUIET_S, lambda _: True) == Work(None, 1.0)
+    assert backlog.wait_s(9.0) is None
+
+
+def test_what_could_not_be_done_keeps_its_age_and_a_hurry_ends_the_pause() -> None:
+    backlog = Backlog()
+    backlog.add(["a"], 1.0)
+    work = backlog.due(2.0, never)
+    assert work
+    backlog.put_back(work, 2.0, pause_s=1.0)
+    backlog.add(["a"], 2.1)
+    assert backlog.due(2.5, never) is None
+    assert backlog.wait_s(2.5) == 0.5
+    backlog.hurry()
+    assert backlog.due(2.5, never) == Work(("a",), 1.0)
+    backlog.put_back(Work(None, 0.0), 3.0, pause_s=0.0)
+    backlog.add_all(3.0)
+    assert backlog.due(3.1, never) == Work(None, 0.0)

@@ -1,0 +1,80 @@
+"""What the operating system tells of real files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kbcore.watch.notices import NoNotices, Notices
+
+WAIT_S = 5.0
+
+
+def told(notices: Notices, is_enough: Callable[[set[str]], bool]) -> set[str]:
+    """Return what was noticed, once it is enough."""
+    found: set[str] = set()
+    end_s = time.monotonic() + WAIT_S
+    while not is_enough(found):
+        assert time.monotonic() < end_s, found
+        found |= notices.take(0.1)
+    return found
+
+
+def test_changes_far_below_deep_folders_and_among_the_entries_of_flat_ones_are_told(tmp_path: Path) -> None:
+    for name in ("deep/er", "flat/inner"):
+        (tmp_path / name).mkdir(parents=True)
+    with Notices([tmp_path / "deep"], [tmp_path / "flat"]) as notices:
+        assert notices.take(0) == set()
+        (tmp_path / "flat/inner/not told").write_text("x")
+        (tmp_path / "flat/told").write_text("x")
+        (tmp_path / "deep/er/told").write_text("x")
+        (tmp_path / "deep/new").mkdir()
+        wanted = {str(tmp_path / one) for one in ("flat/told", "deep/er/told", "deep/new")}
+        found = told(notices, wanted.issubset)
+        assert str(tmp_path / "flat/inner/not told") not in found
+        (tmp_path / "deep/new/told").write_text("x")
+        told(notices, {str(tmp_path / "deep/new/told")}.issubset)
+
+
+def test_a_folder_that_goes_and_comes_again_is_told_of_by_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    with Notices([tmp_path / "deep"], [tmp_path]) as notices:
+        shutil.rmtree(tmp_path / "deep")
+        (tmp_path / "deep").mkdir()
+        told(notices, {str(tmp_path / "deep")}.issubset)
+
+
+def test_a_name_that_is_no_text_means_that_the_folders_are_to_be_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    with Notices([tmp_path / "deep"], []) as notices:
+        (Path(os.fsdecode(os.fsencode(tmp_path / "deep") + b"/\xff.md"))).write_text("x")
+        told(notices, {str(tmp_path / "deep")}.issubset)
+
+
+def test_waiting_ends_with_time_or_when_woken_also_by_another_thread(tmp_path: Path) -> None:
+    with Notices([], [tmp_path]) as notices:
+        assert notices.take(0.01) == set()
+        begun_s = time.monotonic()
+        threading.Timer(0.05, notices.wake).start()
+        assert notices.take(WAIT_S) == set()
+        assert notices.take(WAIT_S) == set()
+        assert time.monotonic() - begun_s < WAIT_S
+
+
+def test_a_place_that_cannot_be_listened_to_is_said_so(tmp_path: Path) -> None:
+    hostile = tmp_path / os.fsdecode(b"\xff")
+    hostile.mkdir()
+    with Notices([hostile], []) as notices, pytest.raises(NoNotices):
+        notices.take(WAIT_S)
+
+
+def test_where_the_system_tells_nothing_folders_are_looked_at(tmp_path: Path) -> None:
+    with Notices([tmp_path], [], is_polling=True) as notices:
+        (tmp_path / "a").write_text("x")
+        told(notices, {str(tmp_path / "a")}.issubset)

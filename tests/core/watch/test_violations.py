@@ -1,0 +1,49 @@
+"""The violations that stand are those of the last look at each of them, and every one comes and goes by name."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbcore.rules import Violation
+from kbcore.watch.violations import Ledger, Turn
+from tests.support.histories import laws
+
+IDS = ("A", "B", "docs/a.md")
+
+
+def violation(key: str, rule: str = "orphan", source: str = "") -> Violation:
+    return Violation(rule, "warning", key, f"{key} is odd.", "", source)
+
+
+_one = st.builds(violation, st.sampled_from(IDS), st.sampled_from(["orphan", "secret"]), st.sampled_from(["", "A"]))
+_found = st.lists(_one, max_size=6)
+_look = st.tuples(_found, st.none() | st.frozensets(st.sampled_from(IDS)))
+
+
+@laws(100)
+@given(st.lists(_look, max_size=6), _found)
+def test_what_came_and_went_adds_up_to_what_stands(
+    looks: list[tuple[list[Violation], object]], last: list[Violation]
+) -> None:
+    ledger, standing = Ledger(), set[Violation]()
+    for found, ids in [*looks, (last, None)]:
+        turn = ledger.update(found, ids)
+        assert len(set(turn.new)) == len(turn.new)
+        assert not set(turn.new) & standing
+        assert set(turn.mended) <= standing
+        standing = (standing - set(turn.mended)) | set(turn.new)
+        assert set(ledger.standing) == standing
+        assert set(found) <= standing
+    assert standing == set(last)
+
+
+def test_a_look_at_some_mends_nothing_of_others() -> None:
+    ledger = Ledger()
+    ledger.update([violation("A"), violation("B"), violation("C", source="A")])
+    assert ledger.update([], {"A"}) == Turn((), (violation("A"), violation("C", source="A")))
+    assert ledger.standing == (violation("B"),)
+    assert ledger.update([violation("B"), violation("A")], {"A"}) == Turn((violation("A"),), ())
+    ledger.clear()
+    assert ledger.standing == ()
+    assert ledger.update([violation("A")]) == Turn((violation("A"),), ())

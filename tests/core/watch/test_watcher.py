@@ -1,0 +1,393 @@
+"""A watcher in a thread on a real repository: whatever happens to the files and to git, the store follows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+import pytest
+
+import kbcore.watch.watcher as watching
+from kbcore.errors import AlreadyWatched, InvalidConfig, InvalidQuery, NotARepository
+from kbcore.storage.fs import RealFs
+from kbcore.watch.events import Checked, Polling, Synced, Waiting
+from kbcore.watch.notices import NoNotices, Notices
+from kbcore.watch.watcher import Watcher
+from tests.support.project import AUTHOR, Project, document, req
+from tests.support.repos import add_worktree, commit_files, git, run_git
+from tests.support.watched import Watched
+
+REQS = "docs/requirements"
+ONE = f"{REQS}/one.md"
+CALM_S = 0.2
+
+
+class Deaf(Notices):
+    """What a system gives that has no watches left: it can only be asked to look itself."""
+
+    def take(self, wait_s: float) -> set[str]:
+        if not self._is_polling:
+            raise NoNotices("no watches are left")
+        return super().take(wait_s)
+
+
+@pytest.fixture
+def watched(project: Project):
+    """A watcher on a repository with one document and nothing else."""
+    commit_files(project.root, {ONE: req("REQ-1")})
+    with Watched(project.root) as made:
+        yield made
+
+
+def test_what_is_created_edited_and_deleted_is_taken_in(watched: Watched) -> None:
+    two = watched.root / REQS / "two.md"
+    two.write_text(req("REQ-2"))
+    watched.until_there("REQ-2")
+    two.write_text(req("REQ-2", title="Another"))
+    watched.until_there("REQ-2", title="Another")
+    two.unlink()
+    watched.until_gone("REQ-2")
+    watched.until(lambda: watched.deleted() == ["REQ-2"])
+    assert len(watched.of(Synced)) == 3
+    assert all(0 <= event.took_ms < 5000 for event in watched.of(Synced))
+    watched.assert_in_step()
+
+
+def test_no_way_of_saving_looks_like_a_deletion(watched: Watched) -> None:
+    one, other = watched.root / ONE, watched.root / REQS / "one.md~"
+    other.write_text(req("REQ-1", title="by replacing"))
+    other.replace(one)
+    watched.until_there("REQ-1", title="by replacing")
+    one.rename(other)
+    time.sleep(0.03)
+    one.write_text(req("REQ-1", title="by renaming away"))
+    watched.until_there("REQ-1", title="by renaming away")
+    other.unlink()
+    with one.open("w") as file:
+        time.sleep(0.03)
+        file.write(req("REQ-1", title="by emptying"))
+    watched.until_there("REQ-1", title="by emptying")
+    text = req("REQ-1", title="in two steps", body="x" * 50)
+    with one.open("w") as file:
+        file.write(text[: len(text) // 2])
+        file.flush()
+        time.sleep(0.03)
+        file.write(text[len(text) // 2 :])
+    watched.until_there("REQ-1", title="in two steps")
+    assert watched.deleted() == []
+    watched.assert_in_step()
+
+
+def test_folders_that_go_come_again_move_and_nest_are_followed(watched: Watched) -> None:
+    folder = watched.root / REQS
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "two.md").write_text(req("REQ-2"))
+    watched.until_there("REQ-2")
+    watched.until_gone("REQ-1")
+    (folder / "a/b/c").mkdir(parents=True)
+    (folder / "a/b/c/three.md").write_text(req("REQ-3"))
+    watched.until_there("REQ-3")
+    (folder / "a").rename(folder / "z")
+    watched.until(lambda: watched.reader.node("REQ-3").path == f"{REQS}/z/b/c/three.md")
+    (folder / "z/b/c/three.md").write_text(req("REQ-3", title="watched where it is now"))
+    watched.until_there("REQ-3", title="watched where it is now")
+    outside = watched.root / "elsewhere"
+    outside.mkdir()
+    (outside / "four.md").write_text(req("REQ-4"))
+    outside.rename(folder / "from outside")
+    watched.until_there("REQ-4")
+    (folder / "from outside").rename(outside)
+    watched.until_gone("REQ-4")
+    folder.rename(watched.root / "away")
+    watched.until_gone("REQ-2", "REQ-3")
+    (watched.root / "away").rename(folder)
+    watched.until_there("REQ-2", "REQ-3")
+    watched.assert_in_step()
+
+
+def test_folders_and_manifests_that_were_not_there_are_watched_once_they_come(project: Project) -> None:
+    with Watched(project.root) as watched:
+        (project.root / "docs/tests/deep").mkdir(parents=True)
+        (project.root / "docs/tests/deep/one.md").write_text(document("TEST-1", title="T", status="active"))
+        watched.until_there("TEST-1")
+        (project.root / "docs/symbols.yaml").write_text("symbols:\n- {id: SYM-1, title: S}\n")
+        watched.until_there("SYM-1")
+        (project.root / "docs/tests/deep/two.md").write_text(document("TEST-2", title="T", status="active"))
+        watched.until_there("TEST-2")
+        watched.assert_in_step()
+
+
+def test_a_burst_is_one_record_and_a_flood_is_few(watched: Watched) -> None:
+    for number in range(40):
+        (watched.root / REQS / f"{number}.md").write_text(req(f"B-{number}"))
+    watched.until_there(*(f"B-{number}" for number in range(40)))
+    assert len(watched.of(Synced)) <= 3
+    before = len(watched.of(Synced))
+    folder = watched.root / REQS / "flood"
+    folder.mkdir()
+    for number in range(600):
+        (folder / f"{number}.md").write_text(req(f"F-{number}"))
+    watched.until_there(*(f"F-{number}" for number in range(600)))
+    assert len(watched.of(Synced)) - before <= 5
+    watched.assert_in_step()
+
+
+def test_nothing_is_written_unless_something_changed(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncs, sync = [], watching.sync
+    monkeypatch.setattr(watching, "sync", lambda *given: syncs.append(given) or sync(*given))
+    (watched.root / REQS / "two.md").write_text(req("REQ-2"))
+    watched.until_there("REQ-2")
+    watched.until(lambda: watched.is_quiet(CALM_S))
+    counted, seq = len(syncs), watched.reader.seq()
+    end_s = time.monotonic() + 1.0
+    watched.until(lambda: time.monotonic() > end_s)
+    assert (len(syncs), watched.reader.seq()) == (counted, seq)
+    (watched.root / ONE).write_text(req("REQ-1"))
+    (watched.root / REQS / "notes.txt").write_text("no document")
+    watched.until(lambda: len(syncs) > counted)
+    assert watched.is_quiet(CALM_S)
+    assert watched.reader.seq() == seq
+    watched.assert_in_step()
+
+
+def test_an_idle_watcher_ends_at_once(watched: Watched) -> None:
+    assert watched.is_quiet(CALM_S)
+    assert watched.end() < 1.0
+
+
+def test_switches_are_followed_also_to_new_branches(watched: Watched) -> None:
+    root = watched.root
+    git(root, "switch", "--quiet", "-c", "feature")
+    told = watched.until_follows("feature")
+    assert told.answer.outcome.seq == 1
+    (root / REQS / "two.md").write_text(req("REQ-2"))
+    watched.until_there("REQ-2")
+    commit_files(root, {f"{REQS}/two.md": req("REQ-2"), f"{REQS}/three.md": req("REQ-3")})
+    watched.until_there("REQ-2", "REQ-3")
+    count = len(watched.events)
+    git(root, "switch", "--quiet", "main")
+    watched.until_follows("main", since=count)
+    assert watched.reader.node("REQ-2") is None
+    (root / ONE).write_text(req("REQ-1", title="On main"))
+    watched.until_there("REQ-1", title="On main")
+    git(root, "stash", "--quiet")
+    watched.until_there("REQ-1", title="Title of REQ-1")
+    git(root, "stash", "pop", "--quiet")
+    watched.until_there("REQ-1", title="On main")
+    git(root, "checkout", "--quiet", "--", ".")
+    watched.until_there("REQ-1", title="Title of REQ-1")
+    count = len(watched.events)
+    git(root, "checkout", "--quiet", "--detach", "feature")
+    detached = watched.reader.workspace().head().branch
+    watched.until_follows(detached, since=count)
+    watched.until_there("REQ-3")
+    watched.assert_in_step()
+
+
+def test_merges_and_rebases_are_followed_through_conflicts(watched: Watched) -> None:
+    root = watched.root
+    git(root, "switch", "--quiet", "-c", "feature")
+    watched.until_follows("feature")
+    commit_files(root, {ONE: req("REQ-1", title="Theirs"), f"{REQS}/two.md": req("REQ-2")})
+    watched.until_there("REQ-2")
+    git(root, "switch", "--quiet", "main")
+    watched.until(lambda: watched.reader.workspace().head().branch == "main")
+    commit_files(root, {f"{REQS}/three.md": req("REQ-3")})
+    watched.until_there("REQ-3")
+    git(root, "merge", "--quiet", "--no-edit", "feature")
+    watched.until_there("REQ-1", title="Theirs")
+    watched.until_there("REQ-2")
+    git(root, "reset", "--quiet", "--hard", "HEAD^")
+    watched.until_gone("REQ-2")
+    commit_files(root, {ONE: req("REQ-1", title="Ours")})
+    count = len(watched.events)
+    git(root, "switch", "--quiet", "feature")
+    watched.until_follows("feature", since=count)
+    assert run_git(root, "rebase", "main").returncode != 0
+    watched.until_there("REQ-3")
+    (root / ONE).write_text(req("REQ-1", title="Both"))
+    git(root, "add", ONE)
+    git(root, "rebase", "--continue")
+    watched.until_there("REQ-1", title="Both")
+    watched.until_there("REQ-2", "REQ-3")
+    assert watched.reader.workspace().head().branch == "feature"
+    watched.assert_in_step()
+
+
+def test_two_worktrees_have_each_its_watcher_and_its_branch(project: Project) -> None:
+    commit_files(project.root, {ONE: req("REQ-1")})
+    linked = add_worktree(project.root, project.root.parent / "linked", "feature")
+    with Watched(project.root) as main, Watched(linked) as feature:
+        (project.root / REQS / "main.md").write_text(req("REQ-MAIN"))
+        (linked / REQS / "feature.md").write_text(req("REQ-FEATURE"))
+        main.until_there("REQ-MAIN")
+        feature.until_there("REQ-FEATURE")
+        assert main.reader.node("REQ-FEATURE") is feature.reader.node("REQ-MAIN") is None
+        count = len(feature.events)
+        git(linked, "switch", "--quiet", "-c", "other")
+        feature.until_follows("other", since=count)
+        assert {event.branch for event in main.of(Checked)} == {"main"}
+        main.assert_in_step()
+        feature.assert_in_step()
+
+
+def test_one_worktree_has_one_watcher(watched: Watched) -> None:
+    second = Watcher(watched.reader.workspace(), AUTHOR, watched.events.append)
+    with pytest.raises(AlreadyWatched, match=rf"watched already, by kb watch \(process {os.getpid()} "):
+        second.run()
+    watched.end()
+    with Watched(watched.root):
+        pass
+
+
+def test_a_bare_repository_has_nothing_to_watch(project: Project) -> None:
+    bare = project.root.parent / "bare.git"
+    git(project.root.parent, "clone", "--quiet", "--bare", project.root, bare)
+    (bare / ".kb/branches").mkdir(parents=True)
+    made = Project(bare, is_new=False)
+    with pytest.raises(InvalidQuery, match="bare"):
+        Watcher(made.workspace(), AUTHOR, lambda _: None).run()
+
+
+def test_settings_may_change_break_and_be_mended_meanwhile(watched: Watched) -> None:
+    config, root = watched.root / ".kb/config.json", watched.root
+    root.joinpath("specs").mkdir()
+    root.joinpath("specs/s.md").write_text(document("S-1", title="S", status="open"))
+    config.write_text('{"extractors": {"markdown": {"paths": {"req": ["specs/**/*.md"]}}}}')
+    watched.until_there("S-1")
+    root.joinpath("specs/t.md").write_text(document("S-2", title="S", status="open"))
+    watched.until_there("S-2")
+    config.write_text("{")
+    told = watched.until_told(lambda event: isinstance(event, Waiting))
+    assert isinstance(told.error, InvalidConfig)
+    root.joinpath("specs/u.md").write_text(document("S-3", title="S", status="open"))
+    time.sleep(CALM_S)
+    assert len(watched.of(Waiting)) == 1
+    config.write_text('{"extractors": {"markdown": {"paths": {"req": ["specs/**/*.md"]}}}}')
+    watched.until_there("S-3")
+    schema = root / ".kb/schema"
+    schema.mkdir()
+    (schema / "own.yaml").write_text("entities: {fact: {description: A fact.}}\n")
+    root.joinpath("specs/f.md").write_text(document("F-1", type="fact", title="F", status="open"))
+    watched.until_there("F-1")
+    watched.assert_in_step()
+
+
+def test_rules_and_levels_that_change_are_checked_by_at_once(watched: Watched) -> None:
+    config, rules = watched.root / ".kb/config.json", watched.root / ".kb/rules"
+    rules.mkdir()
+    rule = "rules: [{id: own, severity: error, description: d, sql: \"select id, 'is here' as message from node\"}]"
+    (rules / "own.yaml").write_text(rule)
+    watched.until_told(lambda event: isinstance(event, Checked) and "own" in {one.rule for one in event.new})
+    config.write_text('{"rules": {"own": "off"}}')
+    watched.until_told(lambda event: isinstance(event, Checked) and "own" in {one.rule for one in event.mended})
+    config.write_text("{}")
+    (rules / "own.yaml").write_text("rules: [")
+    watched.until_told(lambda event: isinstance(event, Waiting))
+    (watched.root / REQS / "two.md").write_text(req("REQ-2"))
+    watched.until_there("REQ-2")
+    (rules / "own.yaml").write_text(rule)
+    watched.until_told(
+        lambda event: (
+            isinstance(event, Checked) and {one.id for one in event.standing if one.rule == "own"} == {"REQ-1", "REQ-2"}
+        )
+    )
+    (rules / "own.yaml").write_text(rule.replace("from node", "from nowhere"))
+    told = watched.until_told(lambda event: isinstance(event, Checked) and event.not_run)
+    assert [run.id for run in told.not_run] == ["own"]
+    assert {one.id for one in told.standing if one.rule == "own"} == {"REQ-1", "REQ-2"}
+
+
+def test_violations_come_and_go_with_what_is_saved(watched: Watched) -> None:
+    one = watched.root / ONE
+    one.write_text(req("REQ-1", links="[NOBODY]"))
+    found = watched.until_told(lambda event: isinstance(event, Checked) and "NOBODY" in str(event.new))
+    assert "REQ-1" in str(found.new)
+    one.write_text(req("REQ-1"))
+    mended = watched.until_told(lambda event: isinstance(event, Checked) and "NOBODY" in str(event.mended))
+    assert "NOBODY" not in str(mended.standing)
+    one.write_text("---\nid: [\n---\n")
+    watched.until_told(lambda event: isinstance(event, Checked) and "unreadable-source" in str(event.new))
+
+
+def test_what_somebody_else_commits_is_checked_and_files_that_waited_for_it_are_taken_in(watched: Watched) -> None:
+    other = Project(watched.root, fs=RealFs(), is_new=False)
+    other.apply(entities=[{"id": "T-1", "type": "adr", "title": "T", "status": "open"}])
+    (watched.root / ONE).write_text(req("REQ-1", links="[{type: verified_by, target: T-1}]"))
+    watched.until(lambda: watched.reader.view().rows("select 1 from source where not is_ok"))
+    other.apply(entities=[{"id": "T-1", "type": "test"}])
+    watched.until(lambda: ("REQ-1", "verified_by", "T-1", True) in watched.reader.edges("REQ-1"))
+    count = len(watched.events)
+    other.apply(entities=[{"id": "T-2", "type": "test", "title": "T", "status": "open", "owner": "a\u202eb"}])
+    watched.until_told(lambda event: isinstance(event, Checked) and "T-2" in str(event.new), since=count)
+    other.close()
+    watched.assert_in_step()
+
+
+def test_git_in_the_middle_of_something_is_waited_for(watched: Watched) -> None:
+    lock = watched.root / ".git/index.lock"
+    lock.write_text("")
+    (watched.root / ONE).write_text(req("REQ-1", title="Later"))
+    end_s = time.monotonic() + 0.5
+    while time.monotonic() < end_s:
+        assert watched.reader.node("REQ-1").fields["title"] != "Later"
+        time.sleep(0.05)
+    lock.unlink()
+    watched.until_there("REQ-1", title="Later")
+    assert watched.of(Waiting) == []
+
+
+def test_names_that_are_no_text_and_files_that_nobody_may_read_stop_nothing(watched: Watched) -> None:
+    folder = watched.root / REQS
+    (folder / os.fsdecode(b"\xff.md")).write_text(req("REQ-X"))
+    watched.until(lambda: watched.reader.view().rows("select 1 from source where path like '%ff.md'"))
+    (folder / "two.md").write_text(req("REQ-2"))
+    watched.until_there("REQ-2")
+    (folder / "loop.md").symlink_to("loop.md")
+    (folder / "linked").symlink_to(folder)
+    (folder / "three.md").write_text(req("REQ-3"))
+    watched.until_there("REQ-3")
+    watched.assert_in_step()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_said_and_stops_nothing(watched: Watched) -> None:
+    (watched.root / ONE).chmod(0)
+    watched.until_told(lambda event: isinstance(event, Checked) and "unreadable-source" in str(event.new))
+    (watched.root / ONE).chmod(0o644)
+    watched.until_told(lambda event: isinstance(event, Checked) and "unreadable-source" in str(event.mended))
+
+
+def test_settings_of_a_linked_worktree_may_come_later(project: Project) -> None:
+    commit_files(project.root, {ONE: req("REQ-1")})
+    linked = add_worktree(project.root, project.root.parent / "linked", "feature")
+    with Watched(linked) as watched:
+        assert (project.root / ".kb/branches/feature/head.json").exists()
+        assert not (linked / ".kb").exists()
+        (linked / "specs").mkdir()
+        (linked / "specs/s.md").write_text(document("S-1", title="S", status="open"))
+        (linked / ".kb").mkdir()
+        (linked / ".kb/config.json").write_text('{"extractors": {"markdown": {"paths": {"req": ["specs/*.md"]}}}}')
+        watched.until_there("S-1")
+        watched.until_gone("REQ-1")
+        watched.assert_in_step()
+
+
+def test_a_worktree_that_is_removed_ends_its_watcher(project: Project) -> None:
+    commit_files(project.root, {ONE: req("REQ-1")})
+    linked = add_worktree(project.root, project.root.parent / "linked", "feature")
+    with Watched(linked) as watched:
+        git(project.root, "worktree", "remove", "--force", linked)
+        with pytest.raises(NotARepository):
+            watched.until(lambda: False)
+        watched.error = None
+
+
+def test_where_the_system_tells_nothing_files_are_looked_at_and_that_is_said(project: Project) -> None:
+    (project.root / REQS).mkdir(parents=True)
+    with Watched(project.root, listen=Deaf) as watched:
+        assert [event.reason for event in watched.of(Polling)] == ["no watches are left"]
+        (project.root / ONE).write_text(req("REQ-1"))
+        watched.until_there("REQ-1")

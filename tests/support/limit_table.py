@@ -1,0 +1,63 @@
+"""The table of limits in docs/configuration.md: every maximum of ``kbcore/limits.py`` in words, or said to be none.
+
+A new constant that is in neither list makes the table, and with it the page's test, fail.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kbcore import limits
+
+_WORDS: Final = {
+    "MAX_CHANGESET_ITEMS": "entities and edges that one changeset names",
+    "MAX_CHANGESET_BYTES": "one changeset of a client, as written to the journal",
+    "MAX_RECORD_BYTES": "one sync, as written to the journal",
+    "MAX_DELETE_IDS": "entities and edges that one `kb delete` names",
+    "MAX_PROBLEMS": "problems that one answer lists; the rest is counted",
+    "MAX_PAGE_ROWS": "rows of one page (`--limit`); `--cursor` goes on from there",
+    "MAX_QUERY_IDS": "ids that one query names",
+    "MAX_TRAVERSAL_DEPTH": "steps along edges (`--depth`)",
+    "MAX_ID_CHARS": "an id",
+    "MAX_NAME_CHARS": "the name of a type, an edge, a kind, an attribute or a rule",
+    "MAX_CHANGESET_ID_CHARS": "a `changeset_id`",
+    "MAX_TEXT_BYTES": "one text of a field or an attribute, the SQL of a rule",
+    "MAX_VALUE_BYTES": "one list or object, as JSON",
+    "MAX_TAGS": "entries of one list of a field",
+    "MAX_DEPTH": "lists and objects inside of each other",
+    "MAX_SOURCE_FILE_BYTES": "a document, a manifest, a feature file",
+    "MAX_FRONT_MATTER_BYTES": "the front matter of a document",
+    "MAX_YAML_NODES": "values of one YAML or JSON file",
+    "MAX_ALIASED_NODES": "values of a YAML file with aliases, each counted as often as it is used",
+    "MAX_CONFIG_BYTES": "a file of settings, schema or rules",
+    "MAX_RULE_FINDINGS": "rows that the SQL of one rule gives",
+    "MAX_RULE_MESSAGE_CHARS": "a message of a rule; a longer one is cut",
+    "MAX_RULE_MEMORY_BYTES": "memory of the SQL of one rule, and as much again on disk",
+    "MAX_HEAD_BYTES": "`head.json`, which grows with every `kb compact`; `--prune-before` makes room",
+}
+_NO_LIMITS: Final = {
+    "KIB": "a unit",
+    "MIB": "a unit",
+    "RULE_TIME_S": "the default of `ruleTimeLimitSeconds`",
+    "LOCK_WAIT_S": "the default of `lockWaitSeconds`",
+}
+
+
+def limit_table() -> str:
+    """Return the table of all limits.
+
+    Raises: ``ValueError`` when a constant has no words, or words have no constant.
+    """
+    there = {name for name in vars(limits) if name.isupper()}
+    unknown = there ^ {*_WORDS, *_NO_LIMITS}
+    if unknown:
+        raise ValueError(f"kbcore/limits.py and tests/support/limit_table.py differ in {', '.join(sorted(unknown))}")
+    rows = [f"| {words} | {_measured(name, getattr(limits, name))} |" for name, words in _WORDS.items()]
+    return "\n".join(["| what | at most |", "|---|---|", *rows])
+
+
+def _measured(name: str, most: int) -> str:
+    if name.endswith("_BYTES"):
+        unit, size = ("MiB", limits.MIB) if most >= limits.MIB else ("KiB", limits.KIB)
+        return f"{most // size} {unit}"
+    return f"{most} characters" if name.endswith("_CHARS") else str(most)
