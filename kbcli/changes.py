@@ -30,10 +30,16 @@ def record_rows(records: Iterable[Json]) -> tuple[tuple[str, ...], list[tuple[st
     return _HEAD, [
         (
             *(str(record["seq"]), short_time(record["at"]), record["actor"], record["source"]),
-            *(summary(record["summary"]), record["message"]),
+            *(summary(record["summary"]), _why(record)),
         )
         for record in records
     ]
+
+
+def _why(record: Json) -> str:
+    """Return the message of a record, and what was found and mended when it was written."""
+    repair = f"[{record['repair']}]" if record.get("repair") else ""
+    return f"{record['message']} {repair}".strip()
 
 
 def short_time(at: str) -> str:

@@ -140,8 +140,10 @@ class Session:
         return Opened(self.workspace, store, choice)
 
     def tell_ensured(self, ensured: Ensured) -> None:
-        """Say that a branch has just got its store."""
-        if ensured.notice:
+        """Say that a branch has just got its store, and warn when it had one before that is missed."""
+        if ensured.is_warning:
+            self.output.warn(visible(ensured.notice))
+        elif ensured.notice:
             self.output.note(f"note: {visible(ensured.notice)}")
         elif ensured.copied_from:
             self.output.note(visible(f"note: {ensured.branch} has a store now, copied from {ensured.copied_from}."))

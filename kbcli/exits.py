@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kbcli.render import Output
 from kbcore import __version__
-from kbcore.errors import KBError, Problem, Rejected
+from kbcore.errors import KBError, Problem, Rejected, StorageError
 from kbcore.visible import visible, visible_lines
 
 if TYPE_CHECKING:
+    from kbcli.hooks import HookResult
     from kbcore.upkeep.findings import Finding
 
 DONE: Final = 0
@@ -25,6 +26,8 @@ VIOLATIONS: Final = 1
 USAGE: Final = 2
 UNREADABLE: Final = 3
 """``kb sync --strict`` met files that it could not read whole."""
+HOOKS_FAILED: Final = StorageError.exit_status
+"""The operating system refused to read or write a git hook; all else was done."""
 BUG: Final = 70
 OUTPUT_FAILED: Final = 74
 """Standard output took no more."""
@@ -58,6 +61,11 @@ def status_of(findings: Iterable[Finding]) -> int:
     failed = [one.code for one in findings if one.severity in {"error", "not_checked"}]
     known = statuses()
     return next((known[code] for code in failed if code in known), VIOLATIONS if failed else DONE)
+
+
+def status_of_hooks(results: Iterable[HookResult]) -> int:
+    """Return the status of what was done about git hooks."""
+    return HOOKS_FAILED if any(result.state == "failed" for result in results) else DONE
 
 
 def tell(output: Output, error: KBError) -> int:

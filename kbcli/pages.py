@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kbcli import tables
+from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, edge_json, entity_json
 from kbcore.visible import json_text, visible
 
@@ -18,20 +19,27 @@ _EDGE_HEAD: Final = ("FROM", "EDGE", "TO", "CONFIDENCE", "SOURCE")
 _ENTITY_COLUMNS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version", "stale")
 _EDGE_COLUMNS: Final = (
     *("type", "from", "to", "kind", "confidence", *OBJECT_FIELDS),
-    *("created_at", "created_by", "source", "sources", "version"),
+    *("created_at", "created_by", "source", "sources", "version", "id"),
 )
 
 
-def document(page: Page, branch: str, *, with_edges: bool) -> dict[str, Any]:
-    """Return a page as the contract has it; with edges, each entity also carries its own."""
+def document(page: Page, branch: str, *, with_edges: bool, is_of_edges: bool = False) -> dict[str, Any]:
+    """Return a page as the contract has it; with edges, each entity also carries its own.
+
+    A page of edges themselves gives each its id, by which another edge can name it as an end.
+    """
     return {
         "branch": branch,
         "seq": page.seq,
         "total": page.total,
         "entities": _entities(page, with_edges=with_edges),
-        "edges": [edge_json(link) for link in page.edges],
+        "edges": _edges(page) if is_of_edges else [edge_json(link) for link in page.edges],
         "next_cursor": page.next_cursor or None,
     }
+
+
+def _edges(page: Page) -> list[dict[str, Any]]:
+    return [{**edge_json(link), "id": link.id} for link in page.edges]
 
 
 def _entities(page: Page, *, with_edges: bool) -> list[dict[str, Any]]:
@@ -51,7 +59,7 @@ def tell(session: Session, page: Page, asked: Query, format_: str, *, at: str | 
     """Write a page for people, or in the format of another program; ``at`` is the seq or time asked for."""
     output = session.output
     output.is_paged = format_ == "table"
-    items = [edge_json(link) for link in page.edges] if asked.is_edge else _entities(page, with_edges=asked.edges)
+    items = _edges(page) if asked.is_edge else _entities(page, with_edges=asked.edges)
     columns = _EDGE_COLUMNS if asked.is_edge else _ENTITY_COLUMNS
     if format_ == "jsonl":
         output.data("".join(json_text(item) + "\n" for item in items))
@@ -84,7 +92,13 @@ def _tell_rest(session: Session, page: Page, shown: int, nothing: str) -> None:
     elif not shown:
         output.note(nothing)
     elif page.next_cursor:
-        output.note(f"{shown} of {page.total}; for more: --limit {page.total}, or --cursor {visible(page.next_cursor)}")
+        output.note(f"{shown} of {page.total}; for more: {ways_on(shown, page.total, visible(page.next_cursor))}")
+
+
+def ways_on(shown: int, total: int, cursor: str) -> str:
+    """Return the options that show more of an answer than so many rows."""
+    most = min(total, MAX_PAGE_ROWS)
+    return (f"--limit {most}, or " if shown < most else "") + f"--cursor {cursor}"
 
 
 def _table(items: Sequence[dict[str, Any]], *, is_edge: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

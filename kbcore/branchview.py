@@ -23,7 +23,7 @@ from kbcore.view.basis import Basis
 from kbcore.view.fold import Entry
 from kbcore.view.past import pruned
 from kbcore.view.view import View
-from kbcore.viewcache import ViewCache, is_ahead, is_usable
+from kbcore.viewcache import ViewCache, is_ahead, is_lost, is_usable
 
 T = TypeVar("T")
 
@@ -142,6 +142,8 @@ class BranchView:
             self._view = None
             if is_ahead(view.basis, head):
                 (self._cache.set_aside if is_published else self._cache.note)(view.basis, head)
+            elif is_lost(self._fs, self._directory, view.basis, head.store_id):
+                (self._cache.set_aside_lost if is_published else self._cache.note_lost)(view.basis)
         return None, head
 
     def _drop(self) -> None:
@@ -167,6 +169,8 @@ class BranchView:
             continue
         if view.basis.store_id == head.store_id:
             self._cache.set_aside(view.basis, head)
+        elif is_lost(self._fs, self._directory, view.basis, head.store_id):
+            self._cache.set_aside_lost(view.basis)
         return self._build(head)
 
     def _build(self, head: Head) -> View:

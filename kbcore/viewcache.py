@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from kbcore import replay
 from kbcore.errors import KBError, StorageError, ViewDamaged
-from kbcore.storage import files
+from kbcore.storage import files, journal
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.view import base
@@ -27,13 +30,26 @@ VIEW: Final = "view.duckdb"
 AHEAD: Final = "ahead-"
 """Begins the name of a view that was kept because it contradicts the journal."""
 
+LOST: Final = "lost-"
+"""Begins the name of a view that was kept because its store is nowhere any more."""
+
 UNFINISHED: Final = ".view-"
 """Begins the name of a view that is being written."""
+
+_KEPT: Final = re.compile(rf"(?P<why>{AHEAD}|{LOST})(?P<seq>[0-9]{{1,18}})(?:-[0-9a-f]{{12}})?\.duckdb", re.ASCII)
 
 _TAIL_ROWS: Final = 2000
 _TAIL_SHARE: Final = 100
 """A tail is worth publishing from 2,000 rows on, and from a hundredth of a large base on: that bounds both what a
 fresh process folds and what publishing costs per change."""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A view that was set aside: up to which seq it had seen its store, and whether that store is gone."""
+
+    path: Path
+    seq: int
+    is_of_lost_store: bool
 
 
 class ViewCache:
@@ -86,7 +102,25 @@ class ViewCache:
     def set_aside(self, basis: Basis, head: Head) -> None:
         """Keep a view that knows of records which the journal lacks: it is the second witness of a loss."""
         self.note(basis, head)
-        kept = self.directory / f"{AHEAD}{basis.seq}.duckdb"
+        self._keep(AHEAD, basis)
+
+    def set_aside_lost(self, basis: Basis) -> None:
+        """Keep a view of a store that is nowhere any more: it is all that is left of it."""
+        self.note_lost(basis)
+        self._keep(LOST, basis)
+
+    def kept(self) -> list[Kept]:
+        """Return the views that were set aside, in order of name; none where the cache cannot be listed."""
+        try:
+            names = sorted(self._fs.listdir(self.directory))
+        except OSError:
+            return []
+        found = [_KEPT.fullmatch(name) for name in names]
+        return [Kept(self.directory / one[0], int(one["seq"]), one["why"] == LOST) for one in found if one]
+
+    def _keep(self, why: str, basis: Basis) -> None:
+        # The digest keeps the witnesses of two losses apart.
+        kept = self.directory / f"{why}{basis.seq}-{basis.sum[:12]}.duckdb"
         with contextlib.suppress(OSError):
             self._fs.replace(self.path, kept)
             self.notices.append(f"The view that had seen it is kept as {kept}.")
@@ -96,6 +130,12 @@ class ViewCache:
         self.notices.append(
             f"Record {basis.seq} ({basis.sum[:12]}) was read earlier and is not in the journal, which now ends at "
             f"{head.seq} ({head.hash[:12]}): the store was put back to an earlier state, or records are lost."
+        )
+
+    def note_lost(self, basis: Basis) -> None:
+        """Note that a view has seen a store that is nowhere any more."""
+        self.notices.append(
+            f"Record {basis.seq} ({basis.sum[:12]}) was read earlier in a store that is gone; another has its place."
         )
 
     def build(self, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
@@ -218,3 +258,25 @@ def is_ahead(basis: Basis, head: Head) -> bool:
     """Tell whether a view of the same store has seen what its journal does not have."""
     is_later = basis.seq > head.seq or (basis.seq == head.seq and basis.sum != head.hash)
     return basis.store_id == head.store_id and basis.lineage == head.lineage and is_later
+
+
+def is_lost(fs: Fs, directory: Path, basis: Basis, store_id: str = "") -> bool:
+    """Tell whether a view is all that is left of a store; ``store_id`` is that of the one in ``directory``, if any.
+
+    The stores that KB knows lie beside it, in use or making room, and in the hidden folders there, put away.
+    """
+    return basis.seq > 0 and basis.store_id != store_id and basis.store_id not in _store_ids(fs, directory.parent)
+
+
+def _store_ids(fs: Fs, parent: Path) -> set[str]:
+    """Return the ids of all stores that can be read. Whoever reads or proves the others says what is wrong."""
+    found = set[str]()
+    with files.explained(parent, "list", reading=True):
+        names = fs.listdir(parent)
+    for name in names:
+        with contextlib.suppress(KBError):
+            if name.startswith(".") and files.is_directory(fs, parent / name):
+                found |= _store_ids(fs, parent / name)
+        with contextlib.suppress(KBError):
+            found.add(journal.read_head(fs, parent / name).store_id)
+    return found

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kbcore import validate
 from kbcore.answers import Outcome
 from kbcore.changeset import Changeset
 from kbcore.errors import Rejected
 from kbcore.locate import DERIVED, with_lines
 from kbcore.planning.findings import Surroundings
+from kbcore.planning.plan import Plan, plan, reads
 from kbcore.planning.secrets import CODE as SECRET
 from kbcore.state import Stamp, State
 from kbcore.store import Author, Draft, Request
@@ -27,7 +27,7 @@ def carry_out(
     With ``follows_head`` the branch came from HEAD, and a move of HEAD meanwhile refuses the changeset. One that has
     problems already is only planned, to find the others: it takes no lock, and its id is not looked up.
 
-    Raises: everything that ``validate.plan`` and ``BranchStore.commit`` raise; ``BranchMoved``.
+    Raises: everything that ``planning.plan.plan`` and ``BranchStore.commit`` raise; ``BranchMoved``.
     """
     request = Request(dry_run=True)
     if not changeset.problems:
@@ -52,8 +52,8 @@ def planner(changeset: Changeset, workspace: Workspace) -> Callable[[View, Stamp
     """Return the function that plans a changeset on a view, by the schema and the settings of a workspace."""
     schema, level = workspace.schema, workspace.config.rules.get(SECRET, "warning")
 
-    def plan(view: View, stamp: Stamp) -> Draft:
-        def planned_on(state: State) -> validate.Plan:
+    def draft(view: View, stamp: Stamp) -> Draft:
+        def on(state: State) -> Plan:
             around = Surroundings(
                 schema=schema,
                 stamp=stamp,
@@ -62,9 +62,9 @@ def planner(changeset: Changeset, workspace: Workspace) -> Callable[[View, Stamp
                 secrets=level,
                 pruned=view.basis.history_from,
             )
-            return validate.plan(changeset, state, around)
+            return plan(changeset, state, around)
 
-        planned, state = plan_on(view, validate.reads(changeset), planned_on)
+        planned, state = plan_on(view, reads(changeset), on)
         return Draft(
             ops=planned.ops,
             changes=planned.changes,
@@ -74,7 +74,7 @@ def planner(changeset: Changeset, workspace: Workspace) -> Callable[[View, Stamp
             warnings=planned.warnings,
         )
 
-    return plan
+    return draft
 
 
 def _removed(view: View, changeset: Changeset, state: State) -> dict[str, int]:

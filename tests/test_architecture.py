@@ -22,7 +22,7 @@ MAX_PARAMETERS = 5
 _TIERS = """
 errors ids limits clock collector suggest visible model values record schema changeset reader secrets
 
-state folding needs bare planning validate query cursor rules extract inverse canonical strictjson shape
+state folding needs bare planning query cursor rules extract inverse canonical strictjson shape
 view.tables view.fold view.tail
 
 storage view viewcache replay git config schema_files schema_members schema_text

@@ -38,6 +38,8 @@ def list_(ctx: typer.Context) -> None:
     output = session.output
     if rows:
         output.data("\n".join(aligned(("  BRANCH", "SEQ", "GIT", "COPIED"), rows, output.width)) + "\n")
+        if any(one.error for one in found):
+            output.note("`kb doctor` says what is wrong with those that have no seq.")
     else:
         output.note("No branch has a store yet; `kb sync` makes the first.")
 

@@ -18,7 +18,7 @@ def run(
     *,
     prune_before: Annotated[
         int | None,
-        typer.Option("--prune-before", metavar="SEQ", help="Give up the sealed history that ends before this seq."),
+        typer.Option("--prune-before", metavar="SEQ", help="Give up the sealed parts that end before this seq."),
     ] = None,
 ) -> None:
     """Write a snapshot and seal the journal so far; nothing that KB answers changes.
@@ -34,10 +34,10 @@ def run(
     if session.output.is_json:
         session.output.document(done.as_json())
     else:
-        _tell(session, done)
+        _tell(session, done, prune_before)
 
 
-def _tell(session: Session, done: CompactAnswer) -> None:
+def _tell(session: Session, done: CompactAnswer, prune_before: int | None) -> None:
     from kbcli.wording import size
     from kbcore.visible import visible
 
@@ -46,6 +46,10 @@ def _tell(session: Session, done: CompactAnswer) -> None:
     output.say(visible(f"{done.branch} at seq {done.seq}: {what}."))
     if done.pruned:
         output.say(f"Gave up the history before seq {done.history_from + 1}.")
+    if done.not_pruned:
+        output.warn(f"{'Not more' if done.pruned else 'Nothing'} was given up: {done.not_pruned}")
+    elif prune_before is not None and not done.pruned:
+        output.say(f"Nothing was given up: history begins at seq {done.history_from + 1}.")
     for sentence in done.warnings:
         output.warn(visible(sentence))
     for name in done.stuck:

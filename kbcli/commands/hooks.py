@@ -14,6 +14,7 @@ from kbcli.tree import Command, group_of
 if TYPE_CHECKING:
     from kbcli.context import Session
     from kbcli.hooks import HookResult
+    from kbcli.render import Output
     from kbcore.git import Repository
 
 app = group_of("Install, remove or look at the git hooks.")
@@ -21,30 +22,30 @@ _PATH = typer.Option("--hooks-path", metavar="DIR", help="The folder; by default
 
 
 @app.command("install", cls=Command)
-def install(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None) -> None:
+def install(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None) -> int:
     """Add KB's lines to the hooks that git runs; other lines stay."""
     from kbcli import hooks
 
     session, repo, folder = _place(ctx, hooks_path)
-    _tell(session, hooks.install(repo, session.env, hooks_path=folder, fallback=hooks.own_program()))
+    return _told(session, hooks.install(repo, session.env, hooks_path=folder, fallback=hooks.own_program()))
 
 
 @app.command("uninstall", cls=Command)
-def uninstall(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None) -> None:
+def uninstall(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None) -> int:
     """Take KB's lines out of the hooks; other lines stay."""
     from kbcli import hooks
 
     session, repo, folder = _place(ctx, hooks_path)
-    _tell(session, hooks.uninstall(repo, session.env, hooks_path=folder))
+    return _told(session, hooks.uninstall(repo, session.env, hooks_path=folder))
 
 
 @app.command("status", cls=Command)
-def status(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None) -> None:
+def status(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None) -> int:
     """Say how the hooks stand, and write nothing."""
     from kbcli import hooks
 
     session, repo, folder = _place(ctx, hooks_path)
-    _tell(session, hooks.status(repo, session.env, hooks_path=folder, fallback=hooks.own_program()))
+    return _told(session, hooks.status(repo, session.env, hooks_path=folder, fallback=hooks.own_program()))
 
 
 def _place(ctx: typer.Context, hooks_path: str | None) -> tuple[Session, Repository, Path | None]:
@@ -55,17 +56,29 @@ def _place(ctx: typer.Context, hooks_path: str | None) -> tuple[Session, Reposit
     return session, repo, session.start / hooks_path if hooks_path else None
 
 
-def _tell(session: Session, results: Sequence[HookResult]) -> None:
+def _told(session: Session, results: Sequence[HookResult]) -> int:
+    """Show how the hooks stand, and return the status to end with."""
     import msgspec
 
-    from kbcli.wording import hook_line
-    from kbcore.visible import visible_lines
+    from kbcli import exits
 
     output = session.output
     if output.is_json:
         output.document({"hooks": [msgspec.to_builtins(result) for result in results]})
+    else:
+        for result in results:
+            tell_hook(output, result)
+    return exits.status_of_hooks(results)
+
+
+def tell_hook(output: Output, result: HookResult) -> None:
+    """Show how one hook stands; what the system refused also with ``--quiet``."""
+    from kbcli.wording import hook_line
+    from kbcore.visible import visible_lines
+
+    if result.state == "failed":
+        output.warn(f"{hook_line(result)}: {visible_lines(result.remedy)}")
         return
-    for result in results:
-        output.say(hook_line(result))
-        if result.remedy:
-            output.note(visible_lines(result.remedy))
+    output.say(hook_line(result))
+    if result.remedy:
+        output.note(visible_lines(result.remedy))

@@ -26,13 +26,13 @@ def run(
         str | None,
         typer.Option("--default-branch", metavar="NAME", help="The branch that new stores are copied from."),
     ] = None,
-) -> None:
+) -> int:
     """Set up KB in a repository.
 
     Writes .kb with settings and the schema, makes the store of the default branch, and installs the git hooks. Running
     it again repairs what is missing and changes nothing else.
     """
-    from kbcli import hooks
+    from kbcli import exits, hooks
     from kbcore import git
     from kbcore.init import lay_out
     from kbcore.workspace import StorePool
@@ -44,15 +44,19 @@ def run(
     if not no_hooks and (repo.has_worktree or hooks_path):
         folder = session.start / Path(hooks_path) if hooks_path else None
         results = hooks.install(repo, session.env, hooks_path=folder, fallback=hooks.own_program())
+    # A store that was there may be damaged; what could be set up is set up by now.
+    seq = laid.workspace.store(laid.ensured.branch).head().seq
     if session.output.is_json:
-        _answer(session, laid, results)
+        _answer(session, laid, seq, results)
     else:
         _tell(session, laid, results)
+    return exits.status_of_hooks(results)
 
 
-def _answer(session: Session, laid: Laid, results: list[HookResult]) -> None:
+def _answer(session: Session, laid: Laid, seq: int, results: list[HookResult]) -> None:
     import msgspec
 
+    session.tell_ensured(laid.ensured)
     workspace = laid.workspace
     session.output.document(
         {
@@ -61,19 +65,15 @@ def _answer(session: Session, laid: Laid, results: list[HookResult]) -> None:
             "updated": laid.updated,
             "kept": laid.kept,
             "default_branch": workspace.default_branch,
-            "branch": {
-                "name": laid.ensured.branch,
-                "is_new": laid.ensured.is_new,
-                "seq": workspace.store(laid.ensured.branch).head().seq,
-            },
+            "branch": {"name": laid.ensured.branch, "is_new": laid.ensured.is_new, "seq": seq},
             "hooks": [msgspec.to_builtins(result) for result in results],
         }
     )
 
 
 def _tell(session: Session, laid: Laid, results: list[HookResult]) -> None:
-    from kbcli.wording import hook_line
-    from kbcore.visible import visible, visible_lines
+    from kbcli.commands.hooks import tell_hook
+    from kbcore.visible import visible
     from kbcore.workspace import KB
 
     output, workspace = session.output, laid.workspace
@@ -84,10 +84,9 @@ def _tell(session: Session, laid: Laid, results: list[HookResult]) -> None:
         for path in paths:
             output.say(visible(f"  {verb} {path}"))
     output.say(visible(f"Default branch: {workspace.default_branch}"))
+    session.tell_ensured(laid.ensured)
     for result in results:
-        output.say(hook_line(result))
-        if result.remedy:
-            output.note(visible_lines(result.remedy))
+        tell_hook(output, result)
     if is_new and workspace.repo.has_worktree:
         output.say("Next: `kb sync` takes in the documents; `git add .kb` keeps the settings with the project.")
     elif is_new:

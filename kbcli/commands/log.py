@@ -28,6 +28,7 @@ def run(
     since: Annotated[
         str, typer.Option("--since", metavar="T", help="Only what was written since then.", show_default=False)
     ] = "",
+    before: Annotated[int | None, typer.Option("--before", metavar="SEQ", help="Only what came before it.")] = None,
 ) -> None:
     """Show what changed, newest first: when, who, through what, and why."""
     from kbcore.errors import InvalidQuery
@@ -42,7 +43,8 @@ def run(
     opened = session.open_to_read()
 
     def read(view: View) -> tuple[list[dict[str, Any]], int]:
-        found = log(view, id=id_ or "", limit=limit + 1, actor=actor, source=source, since=since)
+        asked = {"actor": actor, "source": source, "since": since}
+        found = log(view, id=id_ or "", limit=limit + 1, before_seq=before, **asked)
         return found, first_record(view) if is_pruned(view) else 0
 
     found, pruned_before = opened.store.read(read)
@@ -51,15 +53,23 @@ def run(
         pruned = {"pruned_before": pruned_before} if pruned_before else {}
         session.output.document({"branch": opened.branch, "records": records, **pruned})
         return
-    is_narrowed = bool(id_ or actor or source or since)
+    is_narrowed = bool(id_ or actor or source or since or before is not None)
     output = session.output
     _list(output, records)
     if not records and (is_narrowed or not pruned_before):
         output.note("No record matches." if is_narrowed else "Nothing was written yet.")
     if has_more:
-        output.note(f"There are more; --limit {limit * 10} shows them.")
+        output.note(f"There are more: {_ways_on(limit, records)}.")
     elif pruned_before:
         output.note(f"Records before seq {pruned_before} were pruned.")
+
+
+def _ways_on(limit: int, records: list[dict[str, Any]]) -> str:
+    """Return how to see the records after these."""
+    from kbcore.limits import MAX_PAGE_ROWS
+
+    most = min(limit * 10, MAX_PAGE_ROWS)
+    return f"--before {records[-1]['seq']}" + (f", or --limit {most}" if limit < most else "")
 
 
 def _list(output: Output, records: list[dict[str, Any]]) -> None:

@@ -118,7 +118,8 @@ def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str, pro
 
         raise in_option_words(error) from error
     if session.output.is_json:
-        session.output.document(pages.document(page, opened.branch, with_edges=wanted.edges))
+        carrying = {"with_edges": wanted.edges, "is_of_edges": wanted.is_edge}
+        session.output.document(pages.document(page, opened.branch, **carrying))
     else:
         pages.tell(session, page, wanted, format_, at=at)
 

@@ -27,7 +27,7 @@ def run(
     *,
     check: Annotated[bool, typer.Option("--check", help="Keep all violations on screen.")] = False,
 ) -> int:
-    """Keep the store in step with the files of the worktree, until interrupted.
+    """Keep the store in step with the files, until interrupted.
 
     Takes in what changes as it is saved, follows what git checks out, and says which violations come and go. With
     --json, every line is one JSON object. One watcher is enough for a worktree; a second one says so and ends.

@@ -1,19 +1,17 @@
 """Stores that are gone while a view of them is still cached: the only sign that somebody else took them away.
 
-KB clears what is cached of a store that it puts away itself.
+KB clears what is cached of a store that it puts away itself. The view of any other is kept until a person deletes it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import stat
 from collections.abc import Iterator
 
 from kbcore import ids
-from kbcore.branches.stores import stores
-from kbcore.errors import KBError
-from kbcore.storage import files, journal
-from kbcore.viewcache import ViewCache
+from kbcore.storage import files
+from kbcore.view.basis import Basis
+from kbcore.viewcache import ViewCache, is_lost
 from kbcore.workspace import CACHE, Workspace
 
 
@@ -21,17 +19,40 @@ def seen_of(workspace: Workspace, branch: str) -> int:
     """Return the seq that a cached view of a branch without a store had seen; 0 where nothing says that it had one."""
     if workspace.has_store(branch):
         return 0
-    basis = ViewCache(workspace.machine.fs, workspace.cache_of(branch)).basis()
-    # A branch begins with the view of what it is about to be copied from.
-    return basis.seq if basis and basis.store_id not in _store_ids(workspace) else 0
+    cache = _cache_of(workspace, branch)
+    # What an earlier try to begin anew has set aside counts as well.
+    seen = [one.seq for one in cache.kept() if one.is_of_lost_store]
+    basis = _left(workspace, branch, cache)
+    return max([*seen, basis.seq] if basis else seen, default=0)
 
 
-def _store_ids(workspace: Workspace) -> set[str]:
-    found = set[str]()
-    for _, directory in stores(workspace):
-        with contextlib.suppress(KBError):  # a store that cannot be read is told of by whoever reads it
-            found.add(journal.read_head(workspace.machine.fs, directory).store_id)
-    return found
+def keep(workspace: Workspace, branch: str) -> str:
+    """Set the view aside that is left of a branch's store, and return what to say of the loss; "" where there is none.
+
+    The caller holds the repository lock, and is about to begin a new store.
+    """
+    seq = seen_of(workspace, branch)
+    if not seq:
+        return ""
+    cache = _cache_of(workspace, branch)
+    basis = _left(workspace, branch, cache)
+    if basis:
+        cache.set_aside_lost(basis)
+    kept = ", ".join(str(one.path) for one in cache.kept() if one.is_of_lost_store)
+    said = sentence(branch, seq)
+    return f"{said} The view is kept as {kept}, until you delete it." if kept else said
+
+
+def _left(workspace: Workspace, branch: str, cache: ViewCache) -> Basis | None:
+    """Return what the published view of a branch stands on, if it is all that is left of a store."""
+    basis = cache.basis()
+    # A branch may begin with the view of what it is about to be copied from.
+    is_left = basis is not None and is_lost(workspace.machine.fs, workspace.directory_of(branch), basis)
+    return basis if is_left else None
+
+
+def _cache_of(workspace: Workspace, branch: str) -> ViewCache:
+    return ViewCache(workspace.machine.fs, workspace.cache_of(branch))
 
 
 def sentence(branch: str, seq: int) -> str:

@@ -23,12 +23,17 @@ from kbcore.workspace import Workspace
 
 
 class Ensured(msgspec.Struct, frozen=True):
-    """What ``ensure`` found or did: whether the store is new, and what it was copied from ("": it starts empty)."""
+    """What ``ensure`` found or did: whether the store is new, and what it was copied from ("": it starts empty).
+
+    ``notice`` says what a person would not expect; with ``is_warning`` something may be lost, and nobody's wish for
+    fewer words keeps it back.
+    """
 
     branch: str
     is_new: bool
     copied_from: str = ""
     notice: str = ""
+    is_warning: bool = False
 
 
 def ensure(workspace: Workspace, branch: str, *, follows_head: bool = False) -> Ensured:
@@ -44,11 +49,11 @@ def ensure(workspace: Workspace, branch: str, *, follows_head: bool = False) -> 
     with repository_lock(workspace):
         if workspace.has_store(branch):
             return Ensured(branch, is_new=False)
-        seen = lost.seen_of(workspace, branch)
+        missed = lost.keep(workspace, branch)
         made = _made(workspace, branch, follows_head=follows_head)
-    if not seen:
+    if not missed:
         return made
-    return msgspec.structs.replace(made, notice=f"{lost.sentence(branch, seen)} {made.notice}".rstrip())
+    return msgspec.structs.replace(made, notice=f"{missed} {made.notice}".rstrip(), is_warning=True)
 
 
 def _made(workspace: Workspace, branch: str, *, follows_head: bool) -> Ensured:
@@ -128,11 +133,16 @@ def for_reading(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
         origin = find_origin(workspace, choice.branch)
         if origin is None:
             raise
-        notice = (
-            f"{choice.branch} has no store yet and cannot get one ({refused.message}): "
-            f"this is {origin.branch}, from which it will be copied. {trash.remembered(workspace, choice.branch)}"
-        ).rstrip()
-        return Choice(origin.branch, follows_head=False), Ensured(choice.branch, is_new=False, notice=notice)
+        seen = lost.seen_of(workspace, choice.branch)
+        why = f"{choice.branch} has no store yet and cannot get one ({refused.message}):"
+        sentences = [
+            f"{why} this is {origin.branch}, from which it will be copied.",
+            lost.sentence(choice.branch, seen) if seen else "",
+            trash.remembered(workspace, choice.branch),
+        ]
+        notice = " ".join(filter(None, sentences))
+        ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=seen > 0)
+        return Choice(origin.branch, follows_head=False), ensured
 
 
 def _origin(workspace: Workspace, branch: str, *, follows_head: bool) -> Origin | None:
@@ -165,7 +175,8 @@ def _copy(workspace: Workspace, source: Path, branch: str, *, view_of: str) -> N
     What the branch has already is moved away only when the copy is whole.
     """
     fs, target = workspace.machine.fs, workspace.directory_of(branch)
-    discard_cache(workspace, branch)
+    if workspace.has_store(branch):
+        discard_cache(workspace, branch)
     if view_of:
         ViewCache(fs, workspace.cache_of(branch)).begin_with(ViewCache(fs, workspace.cache_of(view_of)))
     if not workspace.has_store(branch):

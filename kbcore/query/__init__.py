@@ -6,7 +6,7 @@ from kbcore.query.filters import NO_PAIR, NO_PATTERN, moment_problem, parse_each
 from kbcore.query.keys import project
 from kbcore.query.known import Known, Rows
 from kbcore.query.paging import Page, page, page_of, stale_ids
-from kbcore.query.request import DEFAULT_LIMIT, Pattern, Query, check, refuse
+from kbcore.query.request import DEFAULT_LIMIT, Pattern, Query, check, empty_problems, refuse
 from kbcore.query.sql import Compiled, compile  # noqa: A004 - the verb, as in ``re.compile``
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Rows",
     "check",
     "compile",
+    "empty_problems",
     "moment_problem",
     "page",
     "page_of",

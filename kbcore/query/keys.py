@@ -55,6 +55,9 @@ EDGE_KEYS: Final[Mapping[str, Key]] = {
     "version": Key("number", "version"),
 }
 
+MEMBERS: Final = tuple(f"{prefix}.NAME" for prefix in OBJECT_FIELDS)
+"""How messages write the keys and fields that the members of objects are."""
+
 _ENTITY_FIELDS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version", "stale")
 _EDGE_FIELDS: Final = (
     *("type", "from", "to", "kind", "confidence", "created_at", "created_by", "source", "sources"),
@@ -80,7 +83,7 @@ def key_of(name: str, *, is_edge: bool) -> Key | None:
 def key_names(*, is_edge: bool) -> list[str]:
     """Return the keys there are, for messages; not the id of an edge, which few have ever seen."""
     known = [name for name in EDGE_KEYS if name != "id"] if is_edge else ENTITY_KEYS
-    return [*known, *(f"{prefix}.NAME" for prefix in OBJECT_FIELDS)]
+    return [*known, *MEMBERS]
 
 
 def field_of(name: str, *, is_edge: bool) -> str | None:
@@ -95,7 +98,7 @@ def field_of(name: str, *, is_edge: bool) -> str | None:
 
 def field_names(*, is_edge: bool) -> list[str]:
     """Return the fields that can be shown, for messages."""
-    return [*(_EDGE_FIELDS if is_edge else _ENTITY_FIELDS), *(f"{prefix}.NAME" for prefix in OBJECT_FIELDS)]
+    return [*(_EDGE_FIELDS if is_edge else _ENTITY_FIELDS), *MEMBERS]
 
 
 def project(shown: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.ids import is_link_id
 from kbcore.model import OBJECT_FIELDS
-from kbcore.query.keys import EDGE, Key, KeyKind, field_names, field_of, key_names, key_of
+from kbcore.query.keys import EDGE, MEMBERS, Key, KeyKind, field_names, field_of, key_names, key_of
 from kbcore.query.known import Known
 from kbcore.query.meaning import number_of, span_of
 from kbcore.schema import Schema
-from kbcore.suggest import did_you_mean
+from kbcore.suggest import did_you_mean, nearest
 from kbcore.values import text_problem
 from kbcore.visible import in_quotes
 
@@ -112,6 +112,19 @@ def refuse(problems: Sequence[Problem]) -> None:
         raise InvalidQuery(f"The query has {len(problems)} problems.", details=problems[: limits.MAX_PROBLEMS])
 
 
+def empty_problems(given: Mapping[str, object]) -> list[Problem]:
+    """Return a problem for each argument that is given and holds nothing: it would limit nothing, which nobody means.
+
+    ``given`` is what was given, by the names of the arguments. A text of white space holds nothing, and neither does an
+    empty list or object.
+    """
+    return [
+        Problem(f"$.{name}", "empty", f"`{name}` is empty.", "Leave it out to limit nothing, or give it a value.")
+        for name, value in given.items()
+        if (isinstance(value, str) and not value.strip()) or (isinstance(value, list | dict) and not value)
+    ]
+
+
 class _Names:
     """The names of attributes and metadata that a query may use."""
 
@@ -128,9 +141,18 @@ class _Names:
 
     def nearest(self, name: str, others: Iterable[str]) -> str:
         """Return a hint with the name that is most like a mistyped one."""
-        there = {*self._declared, *(self._known.names() if self._known else ())}
-        bare = () if self._is_edge else (field.removeprefix("attributes.") for field in there)
-        return did_you_mean(name, dict.fromkeys([*others, *(there if "." in name else bare)]))
+        there = {*(() if self._is_edge else self._declared), *(self._known.names() if self._known else ())}
+        prefix, _, member = name.partition(".")
+        if not member:
+            bare = () if self._is_edge else (field.removeprefix("attributes.") for field in there)
+            return did_you_mean(name, dict.fromkeys([*others, *(there if "." in name else bare)]))
+        # Names that have only the prefix in common are not alike.
+        siblings = [field for field in sorted(there) if field.startswith(f"{prefix}.")]
+        near = nearest(member, (field.removeprefix(f"{prefix}.") for field in siblings))
+        if near:
+            return f"Did you mean {in_quotes(f'{prefix}.{near}')}?"
+        named = [other for other in others if other not in MEMBERS]
+        return did_you_mean("" if prefix in OBJECT_FIELDS else name, siblings or dict.fromkeys([*named, *there]))
 
 
 def _texts(query: Query) -> Iterable[tuple[str, str]]:
@@ -153,6 +175,8 @@ def _text_problems(query: Query) -> Iterable[Problem]:
         fault = text_problem(text)
         if fault:
             yield Problem(path, "bad_text", f"An argument {fault.message}.", fault.hint)
+    if query.text:
+        yield from empty_problems({"text": query.text})
     for name, what in (("ids", "id"), ("tags", "tag")):
         for at, text in enumerate(getattr(query, name)):
             if not text:

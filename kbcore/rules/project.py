@@ -16,6 +16,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
+from kbcore.rules.registry import NAMES
 from kbcore.rules.rule import Confined, Finding, Rule, RuleContext, Severity, SqlRefused
 from kbcore.shape import Spot, read_yaml, refuse, shown
 from kbcore.suggest import did_you_mean
@@ -46,6 +47,7 @@ def load_rules(files: Mapping[str, str]) -> list[Rule]:
     """
     problems: list[Problem] = []
     rules: list[Rule] = []
+    taken = dict.fromkeys(NAMES, "KB has a rule")
     for path in sorted(files):
         root = read_yaml(files[path], path, problems)
         if root is None or root.value is None:
@@ -53,10 +55,12 @@ def load_rules(files: Mapping[str, str]) -> list[Rule]:
         listed = root.known_members(("rules",), "part of a rules file").get("rules")
         for spot in listed.items() if listed else ():
             rule = _rule(spot, files[path].splitlines())
-            if rule and any(rule.id == other.id for other in rules):
-                spot.wrong("defined_twice", f"There are two rules {rule.id!r}.", "Give one of them another id.")
+            if rule and rule.id in taken:
+                message = f"{taken[rule.id]} {in_quotes(rule.id)} already."
+                spot.members()["id"].wrong("defined_twice", message, "Give this one another id.")
             elif rule:
                 rules.append(rule)
+                taken[rule.id] = f"{spot.file} has a rule"
     refuse(problems)
     return rules
 

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kbcore.errors import InvalidConfig, KBError, NotFound, Problem, ViewDamaged
+from kbcore.errors import KBError, NotFound, Problem, ViewDamaged
 from kbcore.rules import (
     acyclic,
     endpoint_types,
@@ -92,11 +92,12 @@ def check(
     """Run the rules and return everything they found, errors first, then in the order of rules and ids.
 
     ``levels`` holds what the configuration changes; that there are such rules was seen when it was read. ``only``
-    names the rules to run, even those that are off; none means all. ``project`` are rules of the project's own.
+    names the rules to run, even those that are off; none means all. ``project`` are rules of the project's own, whose
+    names are no others' (``load_rules`` sees to that).
 
-    Raises: ``NotFound`` with every unknown rule in ``only``; ``InvalidConfig`` for two rules of one name.
+    Raises: ``NotFound`` with every unknown rule in ``only``.
     """
-    rules = _named([*RULES, *project])
+    rules = {rule.id: rule for rule in (*RULES, *project)}
     _check_names(only, rules)
     violations: list[Violation] = []
     runs = []
@@ -124,16 +125,6 @@ def _check_names(only: Sequence[str], rules: Collection[str]) -> None:
     ]
     if problems:
         raise NotFound(problems[0].message, hint=problems[0].hint, details=problems if len(problems) > 1 else ())
-
-
-def _named(rules: Iterable[Rule]) -> dict[str, Rule]:
-    named: dict[str, Rule] = {}
-    for rule in rules:
-        if rule.id in named:
-            hint = "Give the rule of the project another id."
-            raise InvalidConfig(f"There are two rules {rule.id!r}.", hint=hint)
-        named[rule.id] = rule
-    return named
 
 
 def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Finding], RuleRun]:

@@ -198,8 +198,8 @@ def read(fs: Fs, directory: Path) -> Head:
     """Read and verify the head file of a branch. No lock is needed; cheap enough for every request.
 
     Raises:
-        UnknownBranch: there is no store in this directory.
-        HeadDamaged: it is missing although there is a journal, or is not what was written.
+        UnknownBranch: there is no such directory.
+        HeadDamaged: it is missing from the directory, or is not what was written.
         FormatTooNew: a newer KB wrote it.
         StorageError: it cannot be read.
     """
@@ -219,16 +219,23 @@ def publish(fs: Fs, directory: Path, head: Head) -> None:
 
 def _sought(fs: Fs, directory: Path) -> bytes:
     """Return the head file that was not there a moment ago: a store that was renamed to here brings its own."""
-    names: list[str] = []
-    if files.is_directory(fs, directory):
-        with files.explained(directory, "list", reading=True):
-            names = fs.listdir(directory)
+    if not files.is_directory(fs, directory):
+        raise UnknownBranch(f"there is no store in {directory}", data={"file": str(directory)})
+    with files.explained(directory, "list", reading=True):
+        names = fs.listdir(directory)
+    data = files.read_file(fs, directory / layout.HEAD, MAX_HEAD_BYTES) if names else None
+    if data is not None:
+        return data
     if any(layout.kind_of(name) in {"segment", "snapshot"} for name in names):
-        data = files.read_file(fs, directory / layout.HEAD, MAX_HEAD_BYTES)
-        if data is not None:
-            return data
         _damaged(directory / layout.HEAD, "it is missing although there is a journal beside it")
-    raise UnknownBranch(f"there is no store in {directory}", data={"file": str(directory)})
+    # KB renames whole stores into their places: somebody took away what was here, or made the folder.
+    what = f"only {', '.join(sorted(names))}" if names else "nothing"
+    undo = "move it away" if {*names} - {layout.LOCK} else "remove it"
+    raise HeadDamaged(
+        f"{directory} holds {what}, and no store",
+        hint=f"Restore the folder from a backup, or {undo}: the next use of the branch makes a new store.",
+        data={"file": str(directory)},
+    )
 
 
 def _damaged(path: Path, what: str, cause: str = "") -> NoReturn:

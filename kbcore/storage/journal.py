@@ -178,7 +178,7 @@ def writing(
         command: what to call this process in other processes' messages.
 
     Raises:
-        UnknownBranch: there is no store in this directory.
+        UnknownBranch: there is no such directory.
         LockTimeout, LockUnsupported: the lock was not taken.
         JournalCorrupt, JournalTruncated, HeadDamaged, FormatTooNew: the store is not fit to write to.
         CommitUncertain: an earlier writer's complete record could not be made durable.

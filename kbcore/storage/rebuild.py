@@ -62,9 +62,9 @@ def rebuild_head(
         command: what to call this process in other processes' messages.
 
     Raises:
-        UnknownBranch: there is neither a journal nor a snapshot.
+        UnknownBranch: there is no such directory.
         JournalCorrupt: a record is damaged and good ones follow it, or records in the middle are missing.
-        HeadDamaged: history begins in the middle, and no snapshot holds what came before.
+        HeadDamaged: there is no journal, or history begins in the middle and no snapshot holds what came before.
         FormatTooNew: a newer KB wrote a part of this.
         LockTimeout, LockUnsupported, StorageFull, ReadOnlyStore, StorageError: the head is as it was.
     """

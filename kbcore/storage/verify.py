@@ -67,7 +67,7 @@ def prove(fs: Fs, directory: Path) -> Proof:
     Takes no lock. Every problem is a finding; nothing is raised for the state of the store.
 
     Raises:
-        UnknownBranch: there is no store in this directory.
+        UnknownBranch: there is no such directory.
     """
     findings: list[Finding] = []
     try:

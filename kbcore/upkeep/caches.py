@@ -1,35 +1,35 @@
 """The cache of one branch as a diagnosis sees it: readable or not, and whether it knows of more than the journal.
 
 A cache is never needed for an answer, so nothing here is worse than a warning, but a view that has seen records
-which the journal lacks is the second witness of a loss.
+which the journal lacks, or a store that is gone, is the second witness of a loss, and told of for as long as it lies
+there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-from kbcore.errors import ViewDamaged
+from kbcore.errors import Damaged, Incompatible, ViewDamaged
 from kbcore.storage import files, journal
 from kbcore.upkeep.findings import Finding
-from kbcore.viewcache import AHEAD, UNFINISHED, VIEW, is_ahead, open_view
+from kbcore.viewcache import UNFINISHED, VIEW, ViewCache, is_ahead, is_lost, is_usable, open_view
 from kbcore.workspace import Workspace
+
+_REMEDY: Final = "If that was meant, delete the file; if not, restore .kb/branches from a backup."
 
 
 def cache_findings(workspace: Workspace, branch: str) -> Iterator[Finding]:
     """Look at what is cached for a branch.
 
-    Raises: ``Damaged``, ``Incompatible``, ``StorageError`` when its store cannot be read.
+    Raises: ``StorageError`` when the cache or the head cannot be read, ``UnknownBranch`` when the store went meanwhile.
     """
     fs, folder = workspace.machine.fs, workspace.cache_of(branch)
     if not files.is_directory(fs, folder):
         return
     with files.explained(folder, "list", reading=True):
         names = sorted(fs.listdir(folder))
-    for name in names:
-        if name.startswith(AHEAD):
-            message = f"{name} had seen records that the journal does not have: an older state was restored, or worse."
-            remedy = "If that was meant, delete the file; if not, restore .kb/branches from a backup."
-            yield Finding("cache", "warning", "view_ahead", message, remedy, branch, str(folder / name))
+    yield from witnesses(workspace, branch)
     unfinished = [name for name in names if name.startswith(UNFINISHED)]
     if unfinished:
         message = f"{len(unfinished)} unfinished views of processes that ended early."
@@ -39,20 +39,43 @@ def cache_findings(workspace: Workspace, branch: str) -> Iterator[Finding]:
         yield from _view(workspace, branch)
 
 
+def witnesses(workspace: Workspace, branch: str) -> Iterator[Finding]:
+    """Find the views that were set aside because they know of what the store of a branch does not have."""
+    for kept in ViewCache(workspace.machine.fs, workspace.cache_of(branch)).kept():
+        path = str(kept.path)
+        if kept.is_of_lost_store:
+            yield _of_lost_store(path, kept.seq, branch, path)
+        else:
+            message = f"{path} had seen records that the journal does not have: an older state was restored, or worse."
+            yield Finding("cache", "warning", "view_ahead", message, _REMEDY, branch, path)
+
+
+def _of_lost_store(what: str, seq: int, branch: str, path: str) -> Finding:
+    message = f"{what} is left of another store of {branch}, which had come to seq {seq} and was gone."
+    return Finding("cache", "warning", "view_of_lost_store", message, _REMEDY, branch, path)
+
+
 def _view(workspace: Workspace, branch: str) -> Iterator[Finding]:
-    path = workspace.cache_of(branch) / VIEW
-    head = journal.read_head(workspace.machine.fs, workspace.directory_of(branch))
+    fs, directory, path = workspace.machine.fs, workspace.directory_of(branch), workspace.cache_of(branch) / VIEW
     try:
-        with open_view(workspace.machine.fs, path) as cached:
+        with open_view(fs, path) as cached:
             basis, rows = cached.basis, cached.base_rows()
     except ViewDamaged as error:
         reason = str(error).splitlines()[0]
         remedy = "Nothing to do: it is built anew when it is needed."
         yield Finding("cache", "warning", "view_damaged", f"It cannot be read: {reason}", remedy, branch, str(path))
         return
+    try:
+        head = journal.read_head(fs, directory)
+    except (Damaged, Incompatible):  # the journal's own check says so, with its remedy
+        message = f"The view at seq {basis.seq} holds {rows} rows; there is no head to compare it with."
+        yield Finding("cache", "note", "view", message, branch=branch)
+        return
     if is_ahead(basis, head):
         message = f"The cached view has seen record {basis.seq}; the journal ends at {head.seq} without it."
-        remedy = "If an older state was restored on purpose, ignore it; if not, restore .kb/branches from a backup."
-        yield Finding("cache", "warning", "view_ahead", message, remedy, branch, str(path))
+        yield Finding("cache", "warning", "view_ahead", message, _REMEDY, branch, str(path))
+        return
+    if not is_usable(basis, head) and is_lost(fs, directory, basis, head.store_id):
+        yield _of_lost_store("The cached view", basis.seq, branch, str(path))
         return
     yield Finding("cache", "ok", "view", f"The view at seq {basis.seq} holds {rows} rows.", "", branch)

@@ -130,6 +130,8 @@ def _remedy(found: verify.Finding) -> str:
 
 def _way_out(found: verify.Finding, proof: verify.Proof, directory: Path, branch: str, good_seq: int) -> str:
     """Return what to do about damage where there is no backup, "" for what has its remedy already."""
+    if found.code == HeadDamaged.code and found.file == str(directory):
+        return ""  # it holds nothing that a head could be made of
     if found.code == HeadDamaged.code:
         made = "makes a new head out of the journal, keeps a copy of the store, and says what it cannot prove."
         return f"Run {rebuild_command(branch)}: it {made}"

@@ -16,11 +16,12 @@ from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Unavail
 from kbcore.storage import files, snapshot, verify
 from kbcore.storage.head import Head, SnapshotRef
 from kbcore.upkeep import good
+from kbcore.upkeep.caches import witnesses
 from kbcore.upkeep.findings import Finding, Severity, as_json, is_sound, of_error, of_proof
 from kbcore.view.fold import Start, fold
 from kbcore.view.tables import ELEMENTS
 from kbcore.view.view import View
-from kbcore.viewcache import VIEW, is_ahead, is_usable, open_view
+from kbcore.viewcache import VIEW, is_ahead, is_lost, is_usable, open_view
 from kbcore.workspace import Workspace
 
 _TABLES = (*ELEMENTS, *(f"{table}_history" for table in ELEMENTS), "record")
@@ -104,6 +105,7 @@ def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False)
         proof.ran("journal")
         good_seq = _replay(proof, head, good_seq)
         if with_view:
+            proof.findings += witnesses(workspace, branch)
             _check_view(proof, head, good_seq)
     return Verified(
         branch=branch,
@@ -197,6 +199,10 @@ def _check_view(proof: _Proof, head: Head, good_seq: int) -> None:
             if is_ahead(cached.basis, head):
                 message = f"The cached view has seen record {cached.seq}, which the journal does not have."
                 proof.found("error", "view_ahead", message, "Records may be lost; see `kb doctor`.", str(path))
+                return
+            if not is_usable(cached.basis, head) and is_lost(proof.fs, proof.directory, cached.basis, head.store_id):
+                message = f"The cached view is left of another store, which had come to seq {cached.seq} and is gone."
+                proof.found("error", "view_of_lost_store", message, "A store may be lost; see `kb doctor`.", str(path))
                 return
             if cached.seq > good_seq or not is_usable(cached.basis, head):
                 proof.not_run(

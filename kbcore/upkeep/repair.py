@@ -14,7 +14,7 @@ import msgspec
 from kbcore import canonical, record, replay
 from kbcore.errors import Damaged, KBError, SnapshotCorrupt
 from kbcore.record import Record
-from kbcore.storage import files, journal, quarantine, rebuild, snapshot, verify
+from kbcore.storage import files, journal, layout, quarantine, rebuild, snapshot, verify
 from kbcore.storage.head import Head, SnapshotRef
 from kbcore.storage.journal import Writer
 from kbcore.store import Author
@@ -56,7 +56,9 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
         made = rebuild.rebuild_head(fs, directory, clock, branch=branch, wait_s=wait_s, command=author.tool)
     except Damaged as error:
         remedy = f"{without_referral(error.hint)} A new head does not mend that; nothing was changed."
-        hint = f"{remedy} {begin_anew(directory, branch)}".strip()
+        with files.explained(directory, "list", reading=True):
+            has_journal = any(layout.segment_first_seq(name) is not None for name in fs.listdir(directory))
+        hint = f"{remedy} {begin_anew(directory, branch, has_journal=has_journal)}".strip()
         raise type(error)(error.message, hint=hint, data=error.data) from error
     done, doubts, seq = (
         f"The head was made anew out of the journal, at seq {made.head.seq}.",

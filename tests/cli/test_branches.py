@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 from tests.support.cli import write
 from tests.support.repos import commit_files, git
 
@@ -23,7 +25,7 @@ def test_the_list_shows_every_store_and_where_it_comes_from(kb, synced):
 def test_ensure_makes_a_store_once(kb, synced):
     git(synced, "branch", "other")
     assert kb("branch", "ensure", "other", "--json").json | {"notice": ""} == {
-        "branch": "other", "is_new": True, "copied_from": "main", "notice": "", "seq": 1,
+        "branch": "other", "is_new": True, "copied_from": "main", "notice": "", "is_warning": False, "seq": 1,
     }  # fmt: skip
     assert kb("branch", "ensure", "other").out == "other: was there, at seq 1\n"
     assert kb("branch", "ensure", "nope").status == 62
@@ -172,3 +174,25 @@ def test_a_new_entity_is_told_alike_between_branches_and_between_seqs(kb, synced
     kb("branch", "ensure", "topic")
     kb("apply", "-", "--branch", "topic", stdin='{"entities":[{"id":"A","type":"req","title":"T","status":"open"}]}')
     assert kb("branch", "diff", "main", "topic").out == kb("diff", "1", "2", "--branch", "topic").out
+
+
+def test_a_lost_store_is_told_even_quietly_and_by_status_and_verify_from_then_on(kb, synced):
+    kb("query")
+    shutil.rmtree(synced / ".kb/branches/main")
+    assert kb("query", "-q").err.startswith("warning: The store of main is gone: a cached view had seen it at seq 1.")
+    assert kb("query", "-q").err == ""
+    said = "is left of another store of main, which had come to seq 1 and was gone."
+    for command in ("status", "verify"):
+        ran = kb(command, "-q")
+        assert (ran.status, said in ran.err) == (0, True)
+    assert said in kb("status", "--json").json["warnings"][0]
+    assert said in kb("doctor").out
+
+
+def test_the_list_says_where_to_learn_of_a_store_that_cannot_be_read(kb, synced):
+    store = synced / ".kb/branches/main"
+    shutil.rmtree(store)
+    store.mkdir()
+    ran = kb("branch", "list")
+    assert "head_damaged" in ran.out
+    assert "`kb doctor`" in ran.err

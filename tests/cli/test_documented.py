@@ -15,6 +15,7 @@ GLOBALS = {"-C", "--branch", "--json", "--quiet", "-q", "--no-color"}
 PROMISED = {
     "init": {"--no-hooks", "--hooks-path", "--default-branch"},
     "sync": {"--dry-run", "--rebuild", "--strict"},
+    "watch": {"--check"},
     "status": set(),
     "query": {
         *("--id", "--tag", "--status", "--where", "--has", "--lacks", "--text", "--from", "--follow", "--depth"),

@@ -56,6 +56,8 @@ def test_the_log_is_newest_first_in_the_fixed_shape(kb, told):
         (["--source", "mcp"], []),
         (["--since", "2001-01-01"], [3, 2, 1]),
         (["--since", "2999-01-01"], []),
+        (["--before", "3", "--limit", "1"], [2]),
+        (["--before", "1"], []),
     ],
 )
 def test_the_log_can_be_narrowed(kb, told, words, found):
@@ -67,7 +69,7 @@ def test_the_log_for_people_is_a_safe_table_that_says_when_there_is_more(kb, tol
     assert [line.split()[0] for line in ran.out.splitlines()] == ["SEQ", "3", "2"]
     assert "1 created, 1 edge" in ran.out
     assert r"a \x1b[31mscenario" in ran.out
-    assert "There are more" in ran.err
+    assert ran.err == "There are more: --before 2, or --limit 20.\n"
     assert "There are more" not in kb("log", "--limit", "3").err
 
 
@@ -286,3 +288,16 @@ def test_an_entity_with_a_long_history_names_the_command_that_lists_the_rest(kb,
     for number in range(21):
         kb("apply", "-", stdin=json.dumps({"entities": [{"id": "SCN-1", "title": str(number)}]}))
     assert "… and 2 more; `kb log SCN-1` lists them\n" in kb("show", "SCN-1").out
+
+
+def test_the_log_shows_what_was_found_and_mended(kb, told):
+    (journal,) = (told / ".kb/branches/main").glob("journal-*")
+    with journal.open("ab") as file:
+        file.write(b"half a rec")
+    entity = {"id": "REQ-9", "type": "req", "title": "T", "status": "open"}
+    kb("apply", "-", stdin=json.dumps({"message": "why", "entities": [entity]}))
+    repair = kb("log", "--limit", "1", "--json").json["records"][0]["repair"]
+    assert "10 bytes of an unfinished write were cut from" in repair
+    assert f"why [{repair}]" in kb("log").out
+    assert f"why [{repair}]" in kb("show", "REQ-9").out
+    assert f"  repair: {repair}" in kb("show", "4").out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,28 @@ def test_a_configuration_without_a_default_branch_is_not_said_to_name_one(kb, ro
     ran = kb("init", "--no-hooks", "--default-branch", "other")
     assert ran.status == 2
     assert ".kb/config.json is your own and sets no `defaultBranch`." in ran.err
+
+
+def test_hooks_that_the_system_refuses_are_a_failure_and_all_else_is_kept(kb, root):
+    hooks = root / ".git/hooks"
+    for path in hooks.iterdir():
+        path.unlink()
+    hooks.rmdir()
+    hooks.write_text("")
+    ran = kb("init", "-q")
+    assert (ran.status, ran.out) == (24, "")
+    assert ran.err.count("warning: Hook post-") == 2
+    assert (root / ".kb/branches/main/head.json").is_file()
+    shown = kb("init", "--json")
+    assert (shown.status, {hook["state"] for hook in shown.json["hooks"]}) == (24, {"failed"})
+    assert kb("hooks", "install").status == 24
+    assert kb("init", "--no-hooks").status == 0
+
+
+def test_a_store_that_is_damaged_or_was_taken_away_is_told(kb, synced):
+    kb("query")
+    (synced / ".kb/branches/main/head.json").unlink()
+    assert kb("init", "--no-hooks").status == 42
+    shutil.rmtree(synced / ".kb/branches/main")
+    ran = kb("init", "--no-hooks", "-q")
+    assert (ran.status, "warning: The store of main is gone" in ran.err) == (0, True)

@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from kbcli import pages
 from tests.support.cli import LOGIN, write
 
 SHAPE = {"branch", "seq", "total", "entities", "edges", "next_cursor"}
@@ -201,3 +202,23 @@ def test_a_refused_query_names_the_options_and_in_json_the_arguments(kb, synced)
         "$.has[0]",
         "$.depth",
     ]
+
+
+@pytest.mark.parametrize(
+    ("total", "ways"),
+    [(2, "--limit 2, or --cursor C"), (20_000, "--limit 10000, or --cursor C")],
+)
+def test_the_way_to_more_is_one_that_can_be_gone(total, ways):
+    assert pages.ways_on(1, total, "C") == ways
+    assert pages.ways_on(10_000, 20_000, "C") == "--cursor C"
+
+
+def test_an_edge_can_be_the_end_of_another_by_the_id_that_a_query_of_edges_shows(kb, synced):
+    schema = {"entities": {"fact": {}}, "edges": {"doubts": {"from": ["fact"], "to": ["link"]}}}
+    (synced / ".kb/schema/p.yaml").write_text(json.dumps(schema))
+    edge = kb("query", "edge", "--json").json["edges"][0]
+    assert f",{edge['id']}\n" in kb("query", "edge", "--format", "csv").out
+    fact = {"id": "FACT-1", "type": "fact", "title": "F", "status": "open"}
+    doubt = {"type": "doubts", "from": "FACT-1", "to": edge["id"]}
+    assert kb("apply", "-", stdin=json.dumps({"entities": [fact], "edges": [doubt]})).status == 0
+    assert kb("query", "--has", f"doubts:{edge['id']}", "--json").json["entities"][0]["id"] == "FACT-1"

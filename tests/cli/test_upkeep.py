@@ -82,6 +82,14 @@ def test_compact_seals_once_and_changes_no_answer(kb, synced):
     assert kb("verify").status == 0
 
 
+def test_a_pruning_that_gives_up_nothing_says_why(kb, synced):
+    write(synced, {"docs/requirements/login.md": LOGIN.replace("open", "done")})
+    kb("sync")
+    ran = kb("compact", "-q", "--prune-before", "2")
+    assert (ran.status, ran.out) == (0, "")
+    assert ran.err.startswith("warning: Nothing was given up: records 1 to 2 are one part of the journal")
+
+
 def test_only_pruning_gives_up_history(kb, synced):
     kb("compact")
     write(synced, {"docs/requirements/login.md": LOGIN.replace("open", "done")})
@@ -90,6 +98,7 @@ def test_only_pruning_gives_up_history(kb, synced):
     assert ran.out.splitlines()[1] == "Gave up the history before seq 2."
     assert kb("query", "--json").json["total"] == 3
     assert kb("show", "1").status == 66
+    assert kb("compact", "--prune-before", "2").out.splitlines()[1] == "Nothing was given up: history begins at seq 2."
     assert kb("compact", "--prune-before", "9").status == 2
     assert kb("compact", "--prune-before", "x").status == 2
 
@@ -128,7 +137,7 @@ def put_branch_gone(root: Path, kb) -> None:
         ("schema", "settings", "error", 63),
         ("extractor", "settings", "error", 63),
         ("rule", "settings", "error", 63),
-        ("ruled", "rules", "not_checked", 63),
+        ("ruled", "rules", "error", 63),
         ("core", "schema", "note", 0),
         ("hook", "hooks", "warning", 0),
         ("gone", "stores", "note", 0),

@@ -26,7 +26,7 @@ from kbcore.store import Draft, Request
 from kbcore.view.fold import Entry
 from kbcore.view.past import state_at
 from kbcore.view.view import View
-from kbcore.viewcache import VIEW
+from kbcore.viewcache import VIEW, ViewCache
 from tests.support.faultfs import NoSyncFs
 from tests.support.histories import FACTOR, lines_of
 from tests.support.project import Project, req

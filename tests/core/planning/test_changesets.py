@@ -18,8 +18,8 @@ from kbcore.errors import (
     NotFound,
     StaleBase,
 )
-from kbcore.reader import kind_of
 from kbcore.planning.plan import reads
+from kbcore.reader import kind_of
 from tests.support.project import Project, document
 
 

@@ -10,9 +10,9 @@ import pytest
 from kbcore.changeset import parse
 from kbcore.errors import InvalidChangeset
 from kbcore.planning.findings import Surroundings
+from kbcore.planning.plan import Plan, plan
 from kbcore.schema import CORE
 from kbcore.state import Stamp, State
-from kbcore.planning.plan import Plan, plan
 from tests.support.project import Project
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3

@@ -254,7 +254,7 @@ def test_without_a_journal_there_is_nothing_to_rebuild(tmp_path: Path) -> None:
         rebuilt(directory)
     for path in directory.glob("snapshot-*"):
         path.unlink()
-    with pytest.raises(UnknownBranch):
+    with pytest.raises(HeadDamaged, match="has no journal file"):
         rebuilt(directory)
     with pytest.raises(UnknownBranch):
         rebuilt(tmp_path / "nothing")
