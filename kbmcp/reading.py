@@ -157,7 +157,7 @@ class _Pages:
         from kbcore.query import project
 
         fields, is_edge = self._wanted.fields, self._wanted.is_edge
-        edges = [edge_json(link) for link in page.edges]
+        edges = [edge_json(link) | ({"id": link.id} if is_edge else {}) for link in page.edges]
         entities = [
             project(entity_json(node), fields) | ({"stale": True} if node.id in page.stale else {})
             for node in page.entities

@@ -20,6 +20,7 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 import mcp_types as types
+from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
@@ -36,6 +37,8 @@ _LASTING: Final = "subscriptions/listen"
 MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
 FINISH_S: Final = 12.0
 """How long requests in hand may take after the last message; longer than a write waits for its lock."""
+LAST_WORDS_S: Final = 1.0
+"""How long the client may take to read what is being written when the server has ended."""
 _CHUNK_BYTES: Final = 1024 * 1024
 
 
@@ -67,21 +70,23 @@ class Pipes:
         found, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, taken = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._read, found)
+            tasks.start_soon(self._read, found, tasks)
             tasks.start_soon(self._write, taken)
             yield incoming, outgoing
             self.stop()
+            # The client may never read what is still under way.
+            tasks.cancel_scope.deadline = anyio.current_time() + LAST_WORDS_S
 
-    async def _read(self, found: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+    async def _read(self, found: MemoryObjectSendStream[SessionMessage | Exception], tasks: TaskGroup) -> None:
         heard, lines = anyio.create_memory_object_stream[bytes](0)
         loop = asyncio.get_running_loop()
         threading.Thread(target=_listen, args=(self._reads_fd, heard, loop), name="kb-mcp input", daemon=True).start()
-        async with found, lines:
+        async with found, heard, lines:
             try:
                 with self._listening:
                     async for line in lines:
                         with anyio.CancelScope(shield=True):  # a message is taken whole or not at all
-                            await self._take(line, found)
+                            await self._take(line, found, tasks)
             except anyio.BrokenResourceError:
                 return  # the server has ended; nobody takes messages any more
             with anyio.move_on_after(FINISH_S):
@@ -91,11 +96,13 @@ class Pipes:
                     self._settled = anyio.Event()
                     await self._settled.wait()
 
-    async def _take(self, line: bytes, found: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+    async def _take(
+        self, line: bytes, found: MemoryObjectSendStream[SessionMessage | Exception], tasks: TaskGroup
+    ) -> None:
         try:
             message = types.jsonrpc_message_adapter.validate_json(line.decode(errors="replace"), by_name=False)
         except ValueError:
-            await self._refuse(line)
+            await self._refuse(line, tasks)
             return
         if isinstance(message, types.JSONRPCRequest):
             self._waiting.add(message.id)
@@ -105,11 +112,11 @@ class Pipes:
             self._settle(self._cancelled((message.params or {}).get("requestId")))
         await found.send(SessionMessage(message))
 
-    async def _refuse(self, line: bytes) -> None:
+    async def _refuse(self, line: bytes, tasks: TaskGroup) -> None:
         """Answer a request that cannot be read, if it can be told which one it is; other noise is only noted."""
         refusal = await anyio.to_thread.run_sync(refusal_of, line)  # a long line takes its time
         if refusal is not None:
-            await self._put(refusal)
+            tasks.start_soon(self._put, refusal)  # reading goes on, and can be ended, whether or not the client reads
         elif line.strip():
             _note(f"a line of {len(line)} bytes is no message of MCP and was left out")
 
@@ -126,6 +133,7 @@ class Pipes:
                 if self._takes_at_once(len(data)):
                     self._hand_over(data)
                 else:
+                    self.is_writing = True  # before the thread begins: all may end meanwhile
                     await anyio.to_thread.run_sync(self._hand_over, data, abandon_on_cancel=True)
         except OSError as error:  # the client is gone: nobody waits for anything any more
             _note(f"the client no longer reads: {error.strerror}")
@@ -142,7 +150,6 @@ class Pipes:
         return length_bytes <= self._at_once_bytes and bool(select.select((), (self._writes_fd,), (), 0)[1])
 
     def _hand_over(self, data: bytes) -> None:
-        self.is_writing = True
         try:
             while data:
                 try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,7 +31,8 @@ class Turns:
 
     def __init__(self) -> None:
         self._gate = threading.Lock()
-        self._lines: dict[Path | None, deque[Place]] = {}
+        self._lines: dict[Path | None, dict[Place, None]] = {}
+        """Who stands in each, the first one first."""
 
     def stand(self, line: Path | None, tell: Callable[[], object]) -> Place:
         """Stand last in a line.
@@ -42,26 +42,26 @@ class Turns:
         """
         place = Place(line, tell)
         with self._gate:
-            self._lines.setdefault(line, deque()).append(place)
+            self._lines.setdefault(line, {})[place] = None
         return place
 
     def is_first(self, place: Place) -> bool:
         """Tell whether the turn of a place that was not left has come."""
         with self._gate:
-            return self._lines[place.line][0] is place
+            return next(iter(self._lines[place.line])) is place
 
     def leave(self, place: Place) -> None:
         """Leave a line, whether or not the turn has come; does nothing when it was left already."""
         with self._gate:
-            line = self._lines.get(place.line, ())
+            line = self._lines.get(place.line, {})
             if place not in line:
                 return
-            was_first = line[0] is place
-            line.remove(place)
+            was_first = next(iter(line)) is place
+            del line[place]
             if not line:
                 del self._lines[place.line]
             elif was_first:
-                line[0].tell()
+                next(iter(line)).tell()
 
     def standing(self, line: Path | None) -> int:
         """Return how many have the turn in a line or wait for it."""

@@ -27,6 +27,7 @@ _ANY_TYPE: Final = {"x-names": "either"}
 _TEXTS: Final = {"x-texts": True}
 """The mark of what is published as a list of texts, although more is understood."""
 
+_LIMIT_NOTHING: Final = {"message"}
 Texts = list[str]
 M = TypeVar("M", bound=BaseModel)
 
@@ -168,8 +169,11 @@ def read(model: type[M], given: Mapping[str, Any]) -> tuple[M | None, list[Probl
     sense without it.
     """
     present = {name: value for name, value in given.items() if value is not None}
+    empty = _empty_problems(model, present)
+    for problem in empty:
+        del present[problem.path.removeprefix("$.")]
     try:
-        return model.model_validate(present), []
+        return model.model_validate(present), empty
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=True, include_input=False)
     problems: dict[str, Problem] = {}
@@ -182,12 +186,19 @@ def read(model: type[M], given: Mapping[str, Any]) -> tuple[M | None, list[Probl
             problem = msgspec.structs.replace(before, message=f"{kinds}, not {kind_of(value)}.")
         problems[path] = problem
     wrong = {fault["loc"][0] for fault in faults}
+    found = [*problems.values(), *empty]
     try:
-        return model.model_validate({name: present[name] for name in present if name not in wrong}), [
-            *problems.values()
-        ]
+        return model.model_validate({name: present[name] for name in present if name not in wrong}), found
     except ValidationError:
-        return None, [*problems.values()]
+        return None, found
+
+
+def _empty_problems(model: type[BaseModel], present: Mapping[str, Any]) -> list[Problem]:
+    """Return what is wrong with arguments that hold nothing. Those that limit nothing may be empty."""
+    from kbcore.query import empty_problems
+
+    limiting = {field.alias or name for name, field in model.model_fields.items() if not field.is_required()}
+    return empty_problems({name: present[name] for name in present if name in limiting - _LIMIT_NOTHING})
 
 
 def limit_problems(limit: int) -> Iterator[Problem]:

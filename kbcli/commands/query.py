@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -64,10 +63,10 @@ def run(
 
     Entities are in the order of ids, or with --text of how well they fit.
     """
-    from kbcore.query import NO_PAIR, NO_PATTERN, Query, parse_each, parse_pattern, parse_where
+    from kbcore.query import NO_PAIR, NO_PATTERN, Query, empty_problems, parse_each, parse_pattern, parse_where
 
     words = {"type": type_, "status": status, "text": text, "from": from_, "at": at, "sort": sort, "cursor": cursor}
-    problems = _empty(words)
+    problems = empty_problems({name: word for name, word in words.items() if word is not None})
     wanted = Query(
         type=type_ or "",
         ids=tuple(id_ or ()),
@@ -87,14 +86,6 @@ def run(
         cursor=cursor or "",
     )
     _answer(ctx, wanted, at, format_, problems)
-
-
-def _empty(words: Mapping[str, str | None]) -> list[Problem]:
-    """Return a problem for each argument that is given and empty: it would filter nothing, which nobody means."""
-    from kbcore.errors import Problem
-
-    hint = "Leave it out, or give it a value."
-    return [Problem(f"$.{name}", "empty", f"The {name} is empty.", hint) for name, word in words.items() if word == ""]
 
 
 def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str, problems: list[Problem]) -> None:

@@ -60,7 +60,7 @@ MEMBERS: Final = tuple(f"{prefix}.NAME" for prefix in OBJECT_FIELDS)
 
 _ENTITY_FIELDS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version", "stale")
 _EDGE_FIELDS: Final = (
-    *("type", "from", "to", "kind", "confidence", "created_at", "created_by", "source", "sources"),
+    *("id", "type", "from", "to", "kind", "confidence", "created_at", "created_by", "source", "sources"),
     *(*OBJECT_FIELDS, "version", "unresolved"),
 )
 _ALWAYS: Final = {"id", "type", "from", "to", "kind", "unresolved", "stale"}

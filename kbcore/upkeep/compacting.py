@@ -99,6 +99,7 @@ def _not_pruned(head: Head, before: int) -> str:
 
 def _with_clients_facts(workspace: Workspace, branch: str) -> dict[str, Node]:
     """Return the entities that went with their files and would come back with what clients had stated of them."""
+
     def ask(view: View) -> tuple[dict[str, Node], frozenset[str]]:
         gone = gone_with_files(view)
         return gone, statuses_by_sync(view, gone)

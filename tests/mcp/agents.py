@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import mcp_types as types
-from anyio import to_thread
 from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
 from mcp.client import Transport
@@ -270,7 +269,7 @@ def locked(directory: Path, name: str = LOCK) -> Iterator[None]:
 
 
 class Direct:
-    """Calls of the tools in this process, each in a worker thread as the server makes them: for what needs no wire."""
+    """Calls of the tools in this process, in a loop as the server makes them: for what needs no wire."""
 
     def __init__(self, service: Service, portal: Any) -> None:
         self.service = service
@@ -281,7 +280,7 @@ class Direct:
         tool = find(self.service, name)
         assert isinstance(tool, Tool), tool
         given = {key.removesuffix("_"): value for key, value in arguments.items()}
-        result = self._portal.call(to_thread.run_sync, answer, self.service, tool, given, ClientName("direct", "1"))
+        result = self._portal.call(answer, self.service, tool, given, ClientName("direct", "1"))
         return json.loads(text_of(result))
 
 

@@ -44,7 +44,7 @@ def test_two_servers_and_the_command_line_lose_nothing(project):
     assert {source for _, source in records} == {"mcp:one", "mcp:two", "cli"}
 
 
-def test_requests_in_flight_at_once_do_not_mix(project):
+def test_requests_in_flight_at_once_are_carried_out_in_their_order_and_do_not_mix(project):
     with raw(project.root) as server:
         server.greet()
         for number in range(40):
@@ -53,11 +53,17 @@ def test_requests_in_flight_at_once_do_not_mix(project):
                 server.call(number, "kb_upsert", {"entities": [entity(key)]})
             else:
                 server.call(number, "kb_query", {"ids": [key]})
+        for number in range(40, 45):
+            server.call(number, "kb_upsert", {"entities": [{"id": "K0", "title": f"v{number}"}]})
+        server.call(45, "kb_query", {"ids": ["K0"]})
         for number in range(10):
-            assert server.answer(number)["created"] == [f"K{number}"]
+            answer = server.answer(number)
+            assert (answer["created"], answer["seq"]) == ([f"K{number}"], number + 1)
         for number in range(10, 40):
             answer = server.answer(number)
-            assert {one["id"] for one in answer["entities"]} <= {f"K{number % 10}"}
+            assert ([one["id"] for one in answer["entities"]], answer["seq"]) == ([f"K{number % 10}"], 10)
+        assert [server.answer(number)["seq"] for number in range(40, 45)] == [11, 12, 13, 14, 15]
+        assert server.answer(45)["entities"][0]["title"] == "v44"
         assert server.close() == 0
         server.assert_only_messages()
 

@@ -145,8 +145,8 @@ def test_a_bug_is_told_as_one_and_the_next_call_works(project):
             good = TOOLS[0]
             broken = msgspec.structs.replace(good, run=breaks)
             assert isinstance(broken, Tool)
-            first = await anyio.to_thread.run_sync(answer, service, broken, {}, Client())
-            second = await anyio.to_thread.run_sync(answer, service, good, {}, Client())
+            first = await answer(service, broken, {}, Client())
+            second = await answer(service, good, {}, Client())
         finally:
             service.close()
         return first.structured_content, second.structured_content

@@ -18,6 +18,9 @@ from kbmcp.stdio import Pipes
 END_S = 5.0
 """Well below the time that requests in hand are given."""
 
+LONG = "x" * 1_000_000
+"""More than any pipe takes."""
+
 
 class Ends(NamedTuple):
     """What the server reads from, what the client writes to, what the server writes to and what the client reads."""
@@ -127,5 +130,35 @@ def test_a_last_line_without_an_end_is_answered_when_it_is_whole(tail, ends):
                 await outgoing.send(answer(2))
             with pytest.raises(anyio.EndOfStream), anyio.fail_after(END_S):
                 await incoming.receive()
+
+    anyio.run(talk)
+
+
+def test_a_client_that_does_not_read_is_not_waited_for_when_the_server_has_ended(ends, monkeypatch):
+    monkeypatch.setattr("kbmcp.stdio.LAST_WORDS_S", 0.05)
+
+    async def talk() -> None:
+        pipes = Pipes(ends.reads, ends.writes)
+        with anyio.fail_after(END_S):
+            async with pipes.open() as (incoming, outgoing), incoming, outgoing:
+                os.write(ends.client_writes, line("ping", 1))
+                os.close(ends.client_writes)
+                await incoming.receive()
+                await outgoing.send(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"x": LONG})))
+        assert pipes.is_writing
+
+    anyio.run(talk)
+
+
+def test_requests_that_cannot_be_read_keep_no_server_whose_client_does_not_read(ends, monkeypatch):
+    monkeypatch.setattr("kbmcp.stdio.LAST_WORDS_S", 0.05)
+
+    async def talk() -> None:
+        with anyio.fail_after(END_S):
+            async with Pipes(ends.reads, ends.writes).open() as (incoming, outgoing), incoming, outgoing:
+                await outgoing.send(SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method=LONG)))
+                os.write(ends.client_writes, b'{"id": 1, "method": 2}\n' * 10 + line("ping", 2))
+                os.close(ends.client_writes)
+                assert (await incoming.receive()).message.id == 2
 
     anyio.run(talk)

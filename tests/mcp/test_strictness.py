@@ -54,10 +54,30 @@ def test_nothing_is_coerced(tool, arguments, path, kb):
 
 
 def test_a_wrong_kind_is_told_with_the_right_one(kb):
-    error = kb.refused("kb_query", limit="2", at=[])
+    error = kb.refused("kb_query", limit="2", at=[1])
     messages = {one["path"]: (one["message"], one.get("hint")) for one in error["details"]}
     assert messages["$.limit"] == ("`limit` must be a whole number, not text.", "Write 2 without quotes.")
     assert messages["$.at"][0] == "`at` must be a whole number or text, not a list."
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "places"),
+    [
+        ("kb_query", {"text": "", "ids": [], "where": {}}, {"$.text", "$.ids", "$.where"}),
+        ("kb_query", {"text": " \t", "status": "", "from": ""}, {"$.text", "$.status", "$.from"}),
+        ("kb_query", {"cursor": "", "fields": [], "limit": 0}, {"$.cursor", "$.fields", "$.limit"}),
+        ("kb_check", {"ids": []}, {"$.ids"}),
+        ("kb_check", {"rules": []}, {"$.rules"}),
+        ("kb_history", {"action": "log", "id": ""}, {"$.id"}),
+        ("kb_upsert", {"entities": [{"id": "N", "type": "req"}], "expect_branch": ""}, {"$.expect_branch"}),
+    ],
+)
+def test_an_empty_argument_is_refused_instead_of_limiting_nothing(tool, arguments, places, kb):
+    error = kb.refused(tool, **arguments)
+    assert places <= {one["path"] for one in error["details"]}
+    for one in error["details"]:
+        if one["code"] == "empty":
+            assert "Leave it out" in one.get("hint", error["hint"])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""Calls on one branch take turns; calls on different branches do not wait for each other."""
+"""Calls on one branch take turns as they came; calls on different branches do not wait for each other."""
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import threading
@@ -10,8 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from kbmcp.turns import Turns
-from tests.mcp.agents import direct
+from tests.mcp.agents import agent, direct
 from tests.support.repos import git
+
+MORE_THAN_THREADS = 20
+"""Calls: a server has fewer threads for them."""
 
 
 @contextmanager
@@ -25,23 +29,73 @@ def slow_first_use(project):
         os.close(fd)
 
 
+def standing(tools, line, count):
+    """Wait until so many calls have their turn or wait for it there."""
+    until_s = time.monotonic() + 10.0
+    while tools.service.turns.standing(line) < count:
+        assert time.monotonic() < until_s
+        time.sleep(0.002)
+
+
 def test_the_first_use_of_a_branch_holds_up_that_branch_alone(project):
     project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
     feature = project.workspace().directory_of("feature")
-    with direct(project.root) as tools, ThreadPoolExecutor(3) as pool:
+    with direct(project.root) as tools, ThreadPoolExecutor(MORE_THAN_THREADS + 1) as pool:
         with slow_first_use(project):
             project.switch("feature", create=True)
-            waiting = [pool.submit(tools.answer, "kb_query") for _ in range(2)]
-            while not (turn := tools.service._turns._turns.get(feature)) or turn.calls < 2:
-                time.sleep(0.01)
+            waiting = [pool.submit(tools.answer, "kb_query") for _ in range(MORE_THAN_THREADS)]
+            standing(tools, feature, MORE_THAN_THREADS)
             project.switch("main")
             assert pool.submit(tools.answer, "kb_query").result(2.0)["branch"] == "main"
             assert pool.submit(tools.answer, "kb_upsert", limt=1).result(2.0)["branch"] == "main"
             assert not any(task.done() for task in waiting)
         answers = [task.result() for task in waiting]
-        assert [(one["branch"], one["total"]) for one in answers] == [("feature", 1)] * 2
-        assert sorted("first use of feature" in one.get("note", "") for one in answers) == [False, True]
-        assert tools.service._turns._turns == {}
+        assert [(one["branch"], one["total"]) for one in answers] == [("feature", 1)] * len(waiting)
+        assert sum("first use of feature" in one.get("note", "") for one in answers) == 1
+        assert tools.service.turns._lines == {}
+
+
+def test_the_tools_are_listed_whatever_all_calls_wait_for(project):
+    project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
+    with agent(project.root) as found, ThreadPoolExecutor(MORE_THAN_THREADS + 1) as pool:
+        with slow_first_use(project):
+            project.switch("feature", create=True)
+            waiting = [pool.submit(found.call, "kb_query") for _ in range(MORE_THAN_THREADS)]
+            time.sleep(0.2)
+            assert pool.submit(found.tools).result(2.0)
+            assert not any(task.done() for task in waiting)
+        assert [task.result(10.0)["total"] for task in waiting] == [1] * MORE_THAN_THREADS
+
+
+def test_a_call_that_is_cancelled_gives_its_place_back_wherever_it_stands(tmp_path):
+    turns, one = Turns(), tmp_path / "one"
+
+    async def come(name, came):
+        with turns.ticket() as ticket:
+            await ticket.reached()
+            ticket.move(one)
+            await ticket.reached()
+            came.append(name)
+
+    async def talk():
+        came = []
+        ahead = turns.stand(None, print)
+        calls = [asyncio.create_task(come(name, came)) for name in "abcd"]
+        await asyncio.sleep(0)
+        calls[1].cancel()  # at the door, where nobody was let in yet
+        there = turns.stand(one, print)
+        turns.leave(ahead)
+        async with asyncio.timeout(10.0):
+            while turns.standing(one) < 4:  # noqa: ASYNC110 - a line tells whoever is next, and nobody else
+                await asyncio.sleep(0)
+        calls[0].cancel()  # first of those that wait at the branch
+        await asyncio.sleep(0)
+        turns.leave(there)
+        await asyncio.wait(calls, timeout=10.0)
+        assert came == ["c", "d"]
+
+    asyncio.run(talk())
+    assert turns._lines == {}
 
 
 def test_two_at_one_branch_take_turns_and_two_at_different_ones_do_not(tmp_path):
@@ -71,23 +125,17 @@ def test_a_branch_that_nobody_is_at_is_forgotten(tmp_path):
     turns = Turns()
     for number in range(20):
         with turns.taken(tmp_path / str(number)):
-            assert len(turns._turns) == 1
-    assert turns._turns == {}
-
-
-def waiting_for(tools, directory):
-    """Wait until a call waits for its turn behind whoever has it."""
-    while tools.service._turns._turns[directory].calls < 2:
-        time.sleep(0.01)
+            assert len(turns._lines) == 1
+    assert turns._lines == {}
 
 
 def test_a_call_that_waited_for_its_turn_goes_by_the_settings_of_then(project):
     project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
     directory = project.workspace().directory_of("main")
     with direct(project.root) as tools, ThreadPoolExecutor(1) as pool:
-        with tools.service._turns.taken(directory):
+        with tools.service.turns.taken(directory):
             waits = pool.submit(tools.answer, "kb_check")
-            waiting_for(tools, directory)
+            standing(tools, directory, 2)
             project.write({".kb/config.json": '{"rules": {"orphans": "off"}}'})
         answer = waits.result(10.0)
         assert answer["rules"] == tools.answer("kb_check")["rules"]
@@ -98,9 +146,9 @@ def test_a_first_use_that_waited_while_its_branch_was_renamed_is_refused_and_lea
     project.switch("old", create=True)
     directory = project.workspace().directory_of("old")
     with direct(project.root) as tools, ThreadPoolExecutor(1) as pool:
-        with tools.service._turns.taken(directory):
+        with tools.service.turns.taken(directory):
             waits = pool.submit(tools.answer, "kb_query")
-            waiting_for(tools, directory)
+            standing(tools, directory, 2)
             git(project.root, "branch", "-m", "old", "new")
             project.apply(entities=[{"id": "B", "type": "req", "title": "B", "status": "open"}])
         assert waits.result(10.0)["error"]["code"] == "branch_moved"
