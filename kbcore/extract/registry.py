@@ -5,7 +5,9 @@ Nothing of another package is imported before ``load`` is called.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
@@ -69,10 +71,16 @@ def run(extractor: Extractor, source: Source, settings: Mapping[str, Any]) -> Fa
     return facts
 
 
-def _foreign() -> list[EntryPoint]:
+def _foreign() -> tuple[EntryPoint, ...]:
+    return _foreign_in(tuple(sys.path))
+
+
+@lru_cache(maxsize=8)
+def _foreign_in(_path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Return the entry points of all packages on the import path, asked once for each: that takes milliseconds."""
     own = {f"kbcore.extract.{name}:EXTRACTOR" for name in BUILT_IN}
     points = [point for point in entry_points(group=GROUP) if point.value not in own]
-    return sorted(points, key=lambda point: (point.name, _distribution(point)))
+    return tuple(sorted(points, key=lambda point: (point.name, _distribution(point))))
 
 
 def _distribution(point: EntryPoint) -> str:
