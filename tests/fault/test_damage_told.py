@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from anyio import to_thread
 from anyio.from_thread import start_blocking_portal
 
 from kbcli import app
@@ -407,7 +406,7 @@ def agent(root: Path) -> Iterator[Callable[..., dict[str, Any]]]:
     with start_blocking_portal() as portal:
 
         def query(**arguments: Any) -> dict[str, Any]:
-            result = portal.call(to_thread.run_sync, answer, service, tool, arguments, Client("agent", "1"))
+            result = portal.call(answer, service, tool, arguments, Client("agent", "1"))
             return json.loads(result.content[0].text)
 
         try:

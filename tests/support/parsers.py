@@ -259,15 +259,19 @@ def _message() -> Target:
     os.close(writes)
     note = Path(os.devnull).open("w")  # noqa: SIM115 - as long as the process lives
 
+    async def take(lines: list[bytes]) -> None:
+        for line in lines:
+            async with anyio.create_task_group() as tasks:
+                await pipes._take(line, found, tasks)
+            while taken.statistics().current_buffer_used:
+                taken.receive_nowait()
+
     def use(data: bytes) -> None:
         import sys
 
         kept, sys.stderr = sys.stderr, note
         try:
-            for line in data.split(b"\n", 1000):
-                loop.run_until_complete(pipes._take(line, found))
-                while taken.statistics().current_buffer_used:
-                    taken.receive_nowait()
+            loop.run_until_complete(take(data.split(b"\n", 1000)))
         finally:
             sys.stderr = kept
         try:
