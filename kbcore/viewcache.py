@@ -44,6 +44,11 @@ _TAIL_SHARE: Final = 100
 fresh process folds and what publishing costs per change."""
 
 
+def is_kept(name: str) -> bool:
+    """Tell whether a file of a cache is a view that was set aside, which only a person removes."""
+    return _KEPT.fullmatch(name) is not None
+
+
 class Kept(msgspec.Struct, frozen=True):
     """A view that was set aside: up to which seq it had seen its store, and whether that store is gone."""
 

@@ -96,8 +96,9 @@ def copy_from(workspace: Workspace, branch: str, source: str, *, replaces: bool 
                 f"{branch} has a store already.",
                 hint="With --replace, that store goes to the trash; `kb branch restore` brings it back.",
             )
+        loss = lost.keep(workspace, branch)
         _copy(workspace, directory, branch, view_of=source if is_in_use else "")
-    return Ensured(branch, is_new=True, copied_from=source)
+    return Ensured(branch, is_new=True, copied_from=source, notice=loss, is_warning=bool(loss))
 
 
 def open_branch(workspace: Workspace, named: str | None) -> tuple[BranchStore, Choice, Ensured]:

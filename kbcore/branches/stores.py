@@ -137,11 +137,16 @@ def store_lock(workspace: Workspace, directory: Path) -> AbstractContextManager[
 
 
 def discard_cache(workspace: Workspace, branch: str) -> None:
-    """Remove what is cached for a branch whose store is gone or is another one now.
+    """Remove what is cached for a branch whose store is gone or is another one now, but no witness of a loss.
 
     Only to save room: a view says which store it is of, so what cannot be removed does no harm.
     """
+    from kbcore.viewcache import is_kept  # noqa: PLC0415 - imports duckdb, which few need who look for a store
+
     fs, cache = workspace.machine.fs, workspace.cache_of(branch)
     with contextlib.suppress(OSError, KBError):
         if files.is_directory(fs, cache):
-            files.remove_tree(fs, cache)
+            for name in fs.listdir(cache):
+                if not is_kept(name):
+                    fs.unlink(cache / name)
+            fs.rmdir(cache)

@@ -37,15 +37,20 @@ class Difference(msgspec.Struct, frozen=True):
 
 def reads(readings: Sequence[Reading], gone: Sequence[str], owned: tuple[Sequence[str], Sequence[str]]) -> Needs:
     """Return the keys that the difference reads; ``owned`` are the nodes and links that these files state now."""
-    stated = {entity.id: entity.type for reading in readings for entity in reading.facts.entities}
+    stated: dict[str, set[str]] = {}
+    for reading in readings:
+        for entity in reading.facts.entities:
+            stated.setdefault(entity.id, set()).add(entity.type)
+    typed = {key: next(iter(types)) for key, types in stated.items() if len(types) == 1}
     targets = {link.target for reading in readings for link in reading.facts.links}
     nodes, links = owned
     return Needs(
         nodes=frozenset({*stated, *targets, *nodes}),
         links=frozenset(links),
-        touching=frozenset(nodes) - stated.keys(),
+        # Which of several files keeps an id, and so of which type it is, is not known yet.
+        touching=frozenset({*nodes, *stated}) - typed.keys(),
         sources=frozenset({*(reading.path for reading in readings), *gone}),
-        typed=stated,
+        typed=typed,
     )
 
 

@@ -12,6 +12,7 @@ from kbcore import collector, limits
 from kbcore.answers import Outcome
 from kbcore.errors import BranchMoved, InvalidQuery
 from kbcore.extract.facts import Facts
+from kbcore.model import CLIENT
 from kbcore.needs import NOTHING
 from kbcore.record import SYNC
 from kbcore.state import Changes, Stamp, State
@@ -158,7 +159,7 @@ class _Attempt:
         self.readings = [self._reading(found) for found in files]
         read = {reading.path for reading in self.readings}
         stated = {entity.id for reading in self.readings for entity in reading.facts.entities}
-        ids = _ids_of_paths(view, self.readings)
+        ids = _ids_of_paths(view, self.readings, gone)
 
         def plan(state: State) -> Difference:
             past = _past(view, state, stated)
@@ -167,7 +168,7 @@ class _Attempt:
         self.last, state = plan_on(view, reads(self.readings, gone, view.stated_by([*read, *gone])), plan)
         self.loaded = state.loaded
         others = unfit_elsewhere(self.last, state, schema, read) | contested_elsewhere(self.last, read)
-        more = self._as_taken_in(view, others)
+        more = self._as_taken_in(view, others | _moved_elsewhere(view, self.last, {*read, *gone}))
         if more:
             self._compare(view, stamp, (*files, *more))
 
@@ -225,10 +226,24 @@ def _past(view: View, state: State, stated: Collection[str]) -> Past:
     return Past(former, statuses_by_sync(view, doubtful))
 
 
-def _ids_of_paths(view: View, readings: Sequence[Reading]) -> dict[str, list[str]]:
-    """Return the entities of documents that links name by path and that are not read now."""
-    read = {reading.path for reading in readings}
-    targets = sorted({link.target for one in readings for link in one.facts.links if link.is_path} - read)
+def _moved_elsewhere(view: View, found: Difference, read: Collection[str]) -> set[str]:
+    """Return the files, not read now, that link to an entity which goes, or which another file states from now on.
+
+    They may have named it by the path of its document, and mean another one then.
+    """
+    moved = [
+        change.key
+        for change in found.changes.nodes
+        if change.before and (change.after is None or change.after.path != change.before.path)
+    ]
+    sources = {statement.src for link in view.touching(moved) for statement in link.statements}
+    return sources - {CLIENT, *read}
+
+
+def _ids_of_paths(view: View, readings: Sequence[Reading], gone: Collection[str]) -> dict[str, list[str]]:
+    """Return the entities of documents that links name by path, and that are there and not read now."""
+    known = {*(reading.path for reading in readings), *gone}
+    targets = sorted({link.target for one in readings for link in one.facts.links if link.is_path} - known)
     ids: dict[str, list[str]] = {}
     if targets:
         sql = "select path, id from node where path in (select unnest(?::varchar[])) order by id"

@@ -118,12 +118,12 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str]
     ``below`` limits the search to files and folders at these paths from the root. A file whose content is not what the
     state knows is extracted while it is at hand. A known one that a folder hides counts as one that cannot be read.
     """
-    walk = Walk(root, known.taken_in, lambda path: _wanted_at(wants, path) is not None)
-    result = Scan({}, {}, blind=walk.blind, notes=walk.notes)
     folders: dict[str, list[tuple[Wanted, str, str | None]]] = {}
     for want in wants:
         for glob, entity_type in want.globs:
             folders.setdefault(fixed_part(glob), []).append((want, glob, entity_type))
+    walk = Walk(root, known.taken_in, folders.keys(), lambda path: _wanted_at(wants, path) is not None)
+    result = Scan({}, {}, blind=walk.blind, notes=walk.notes)
     for folder, rules in sorted(folders.items()):
         matchers = [(want, compiled(glob), entity_type) for want, glob, entity_type in rules]
         depth = max((depth_of(glob) for _, glob, _ in rules), default=0)

@@ -45,8 +45,12 @@ class Walk:
     ``blind`` are folders that hide what is known to be below them; ``notes`` pairs a path with what was passed over.
     """
 
-    def __init__(self, root: Path, known: Collection[str], is_wanted: Callable[[str], bool]) -> None:
+    def __init__(
+        self, root: Path, known: Collection[str], starts: Collection[str], is_wanted: Callable[[str], bool]
+    ) -> None:
+        """``starts`` are the folders where searches begin: links to these, or on the way to them, are followed."""
         self._root = root
+        self._starts = starts
         self._known = known
         self._is_wanted = is_wanted
         self.blind: dict[str, FileProblem] = {}
@@ -133,12 +137,22 @@ class Walk:
         elif remedy:
             self.notes[path_text(path)] = FileProblem(0, "passed_over", message, remedy, "note")
 
+    def _leads_inside(self, folder: str) -> bool:
+        """Tell whether a search that begins in a folder finds one inside the repository."""
+        real = Path(os.path.realpath(self._root / folder))
+        return real.is_dir() and real.is_relative_to(self._root)
+
     def _hides(self, path: str) -> bool:
         """Tell whether files are known below a path that are not looked for where it leads either."""
         above = path_text(path) + "/"
-        rests = [one.removeprefix(above) for one in self._known if one.startswith(above)]
+        own = [start for start in self._starts if is_named(start, [path]) and self._leads_inside(start)]
+        rests = [
+            one.removeprefix(above)
+            for one in self._known
+            if one.startswith(above) and not (own and is_named(one, own) and self._is_wanted(one))
+        ]
         real = Path(os.path.realpath(self._root / path))
-        if not (rests and real.is_dir() and real.is_relative_to(self._root)):
+        if not (rests and self._leads_inside(path)):
             return bool(rests)
         place = real.relative_to(self._root)
         return not all(self._is_wanted((place / rest).as_posix()) for rest in rests)

@@ -48,7 +48,9 @@ def test_a_store_that_is_gone_is_missed_by_its_first_use_and_by_the_doctor(proje
     take_away(project)
     codes = [(one.code, one.severity) for one in diagnose(project.workspace()).findings if one.branch == "main"]
     assert ("store_lost", "error") in codes
-    assert "The store of main is gone: a cached view had seen it at seq 1." in notice(project)
+    assert "The store of main is gone: a cached view had seen it at seq 1, and it may have gone on since." in notice(
+        project
+    )
 
 
 def test_a_store_that_kb_put_away_is_not_missed(project: Project) -> None:
@@ -110,7 +112,9 @@ def test_a_beginning_that_failed_after_the_view_was_set_aside_is_told_again(proj
     take_away(project)
     lost.keep(project.workspace(), "main")
     assert lost.seen_of(project.workspace(), "main") == 1
-    assert "The store of main is gone: a cached view had seen it at seq 1." in notice(project)
+    assert "The store of main is gone: a cached view had seen it at seq 1, and it may have gone on since." in notice(
+        project
+    )
 
 
 def test_a_store_that_another_was_put_in_the_place_of_by_hand_is_missed(project: Project) -> None:
@@ -146,3 +150,19 @@ def test_a_branch_that_cannot_get_its_store_back_says_that_it_is_missed(project:
         choice, ensured = branches.for_reading(project.workspace(), branches.Choice("topic", follows_head=True))
     assert (choice.branch, ensured.is_warning) == ("main", True)
     assert "The store of topic is gone" in ensured.notice
+
+
+def test_a_copy_on_demand_keeps_the_last_witness_of_a_lost_store(project: Project) -> None:
+    read_once(project)
+    project.switch("feature", create=True)
+    project.sync({"docs/requirements/2.md": req("REQ-2")})
+    project.close()
+    (project.workspace().cache_of("feature") / VIEW).unlink()
+    project.node("REQ-2")
+    take_away(project, "feature")
+    copied = branches.copy_from(project.workspace(), "feature", "main")
+    assert copied.is_warning
+    assert "The store of feature is gone" in copied.notice
+    assert kept(project, "feature")
+    branches.copy_from(project.workspace(), "feature", "main", replaces=True)
+    assert kept(project, "feature")

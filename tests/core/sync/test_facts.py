@@ -353,3 +353,25 @@ def test_of_two_files_with_one_id_the_one_that_can_be_taken_in_is_and_once_is_en
     again = project.sync({f"{TESTS}/d.md": req("X")})
     assert [one.code for path, one in again.problems if path == f"{TESTS}/d.md"] == ["duplicate_id"]
     assert not project.sync().outcome.applied
+
+
+def test_links_fit_the_type_of_the_file_that_comes_to_keep_an_id(project: Project) -> None:
+    files = {f"{REQS}/r.md": document("R", title="R", status="open", links="[A]"), "docs/adr/a.md": req("A")}
+    project.sync(files)
+    project.sync({f"{TESTS}/b.md": req("A"), "docs/adr/c.md": req("A")})
+    project.sync({"docs/adr/a.md": None})
+    assert project.node("A").path == "docs/adr/c.md"
+    assert project.edges("R") == {("R", "relates_to", "A", True)}
+    project.sync({"docs/adr/c.md": None, f"{REQS}/z.md": req("A")})
+    assert project.edges("R") == {("R", "depends_on", "A", True)}
+
+
+def test_a_link_by_path_follows_the_document_when_it_gets_another_id_or_goes(project: Project) -> None:
+    link = document("R", title="R", status="open", links="[a.md]")
+    project.sync({f"{REQS}/r.md": link, f"{REQS}/a.md": req("A"), f"{REQS}/b.md": req("B")})
+    project.sync({f"{REQS}/a.md": req("B"), f"{REQS}/b.md": req("A")})
+    assert {edge[2] for edge in project.edges("R")} == {"B"}
+    answer = project.sync({f"{REQS}/a.md": None})
+    assert [one.code for path, one in answer.problems if path == f"{REQS}/r.md"] == ["unresolved_path"]
+    for options in ({}, {"rebuild": True}):
+        assert not project.sync(**options).outcome.applied

@@ -168,3 +168,15 @@ def test_a_rebuild_keeps_what_a_link_hides_as_well(known: Project) -> None:
     answer = known.sync(rebuild=True)
     assert (answer.outcome.deleted, told(answer)) == ((), [(f"{REQS}/sub", "unreadable", "error")])
     assert is_stale(known, f"{REQS}/sub/1.md")
+
+
+@pytest.mark.parametrize("link", ["docs", "docs/requirements"])
+def test_a_document_that_goes_behind_a_linked_folder_goes(project: Project, link: str) -> None:
+    real = f"elsewhere{REQS.removeprefix(link)}"
+    place = project.root / link
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to("../elsewhere" if "/" in link else "elsewhere")
+    project.sync({f"{real}/1.md": req("REQ-1"), f"{real}/2.md": req("REQ-2")})
+    project.write({f"{real}/2.md": None})
+    answer = project.sync()
+    assert (answer.outcome.deleted, answer.bad) == (("REQ-2",), 0)
