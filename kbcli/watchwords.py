@@ -12,7 +12,7 @@ from kbcli.render import shortened
 from kbcli.syncwords import elsewhere_line, note_line
 from kbcli.wording import changes_of, counted, problem_line
 from kbcore.visible import visible
-from kbcore.watch.events import Checked, Event, Following, Polling, Synced, Waiting
+from kbcore.watch.events import Checked, Event, Following, Polling, Resumed, Synced, Waiting
 
 if TYPE_CHECKING:
     from kbcli.render import Style
@@ -23,7 +23,7 @@ _NAMED: Final = 4
 """So many ids are named in the line of a change."""
 
 _SHOWN: Final = 20
-"""So many violations that came or went at once are listed."""
+"""So many violations that came or went at once are listed, and so many problems of files."""
 
 
 class Line(NamedTuple):
@@ -34,9 +34,25 @@ class Line(NamedTuple):
     style: Style = "dim"
 
 
-def lines_of(event: Event) -> list[Line]:
-    """Return what a happening is for people, one line for each thing."""
-    return list(_lines(event))
+class Telling:
+    """Says what happens for people, each thing once: what is wrong in a file is an error of a rule as well."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def lines_of(self, event: Event) -> list[Line]:
+        """Return what a happening is for people, one line for each thing."""
+        if isinstance(event, Synced):
+            self._told |= {
+                f"{path}:{problem.line}: {problem.message}" if problem.line else f"{path}: {problem.message}"
+                for path, problem in event.answer.problems
+                if problem.severity == "error"
+            }
+        elif isinstance(event, Checked):
+            new = tuple(one for one in event.new if one.message not in self._told)
+            self._told.difference_update(one.message for one in event.new)
+            event = msgspec.structs.replace(event, new=new)
+        return list(_lines(event))
 
 
 def as_json(event: Event) -> dict[str, Any]:
@@ -51,9 +67,12 @@ def as_json(event: Event) -> dict[str, Any]:
         shown = {name: msgspec.to_builtins(getattr(event, name)) for name in ("new", "mended")}
         where = {"event": "checked", "at": event.at, "branch": event.branch, "seq": event.seq}
         not_run = [{"id": run.id, "reason": run.reason} for run in event.not_run]
-        return {**where, "is_first": event.is_first, **shown, **_counts(event.standing), "not_run": not_run}
+        rules = {"not_run": not_run, "run_again": list(event.run_again)}
+        return {**where, "is_first": event.is_first, **shown, **_counts(event.standing), **rules}
     if isinstance(event, Waiting):
         return {"event": "waiting", "at": event.at, "error": event.error.as_json()}
+    if isinstance(event, Resumed):
+        return {"event": "resumed", "at": event.at}
     return {"event": "polling", "at": event.at, "reason": event.reason}
 
 
@@ -64,7 +83,11 @@ def violation_line(one: Violation) -> str:
 
 
 def screen(last: Sequence[str], standing: Sequence[Violation], width: int, height: int) -> list[str]:
-    """Return the lines of a whole screen: the violations that stand, and below them the last that was said."""
+    """Return the lines of a whole screen: the violations that stand, and below them the last that was said.
+
+    There is one line less than fits: each line is ended, and what the last one ends would scroll the first one away.
+    """
+    height -= 1
     counts = _counts(standing)
     title = f"{counted(counts['errors'], 'error')}, {counted(counts['warnings'], 'warning')}"
     room = max(1, height - 3 - min(len(last), max(3, height // 4)))
@@ -72,8 +95,9 @@ def screen(last: Sequence[str], standing: Sequence[Violation], width: int, heigh
     listed = [f"{one.severity:8}{violation_line(one)}" for one in ordered[:room]]
     if len(standing) > room:
         listed[-1] = f"… and {len(standing) - room + 1} more; `kb check` lists them all"
-    below = last[-(height - len(listed) - 2) :]
-    return [shortened(line, width) for line in [title if standing else "No violations.", *listed, "", *below]]
+    below = last[max(0, len(last) - max(0, height - len(listed) - 2)) :]
+    lines = [title if standing else "No violations.", *listed, "", *below]
+    return [shortened(line, width) for line in lines[: max(1, height)]]
 
 
 def _lines(event: Event) -> Iterator[Line]:
@@ -84,6 +108,8 @@ def _lines(event: Event) -> Iterator[Line]:
     elif isinstance(event, Waiting):
         hint = f" ({event.error.hint})" if event.error.hint else ""
         yield Line(visible(f"{_time(event.at)} waiting: {event.error.message}{hint}"), "!", "yellow")
+    elif isinstance(event, Resumed):
+        yield Line(f"{_time(event.at)} going on.")
     elif isinstance(event, Polling):
         said = f"the system does not tell of changes ({event.reason}): files are looked at every second."
         yield Line(visible(f"{_time(event.at)} {said}"), "!", "yellow")
@@ -99,9 +125,11 @@ def _synced(event: Following | Synced) -> Iterator[Line]:
         yield Line(visible(f"{where}{said}{f' {event.notice}' if event.notice else ''}"))
     else:
         yield Line(visible(f"{where}{_what(outcome)} ({event.took_ms} ms)"))
-    for path, problem in answer.problems:
-        if problem.severity != "note":
-            yield Line(problem_line(path, problem.line, problem.message, problem.hint), "!", "yellow")
+    told = [one for one in answer.problems if one[1].severity != "note"]
+    for path, problem in told[:_SHOWN]:
+        yield Line(problem_line(path, problem.line, problem.message, problem.hint), "!", "yellow")
+    if len(told) > _SHOWN:
+        yield Line(f"and {len(told) - _SHOWN} more; `kb sync` lists them all", "!", "yellow")
     if isinstance(event, Following):
         for note in answer.notes:
             yield Line(note_line(note))
@@ -123,10 +151,12 @@ def _what(outcome: Outcome) -> str:
     edges = outcome.edges.created + outcome.edges.updated + outcome.edges.deleted
     if 0 < count <= _NAMED:
         return ", ".join(named) + (f"; {counted(edges, 'edge')} changed" if edges else "")
-    return changes_of(outcome) or "only what is known of files"
+    return changes_of(outcome) or ("only what is known of files" if outcome.applied else "nothing changed")
 
 
 def _checked(event: Checked) -> Iterator[Line]:
+    for rule in event.run_again:
+        yield Line(visible(f"the rule {rule} can be run again."))
     for run in event.not_run:
         yield Line(visible(f"the rule {run.id} could not be run: {run.reason}"), "!", "yellow")
     if event.is_first:

@@ -187,14 +187,23 @@ def open_workspace(
     else:
         repo = git.find_repository(start, git_dir=git_dir, work_tree=work_tree)
     workspace = Workspace(repo, machine, pool)
-    if _is_link(machine.fs, workspace.kb_dir):
-        message = f"{workspace.kb_dir} is a link; KB keeps its stores only in a directory of its own."
-        raise NotInitialised(message, hint="Replace the link with the folder itself.")
-    has_stores = files.is_directory(machine.fs, workspace.kb_dir / BRANCHES)
-    if not has_stores and not (workspace.settings_dir / CONFIG).is_file():
-        raise NotInitialised(f"There is no {KB} in {repo.kb_root}.")
+    check_initialised(workspace)
     _ = workspace.config  # whatever is asked: settings that cannot be used are refused before anything is done
     return workspace
+
+
+def check_initialised(workspace: Workspace) -> None:
+    """Refuse a repository without a KB.
+
+    Raises: ``NotInitialised``; ``StorageError`` when ``.kb`` is not as KB left it.
+    """
+    fs = workspace.machine.fs
+    if _is_link(fs, workspace.kb_dir):
+        message = f"{workspace.kb_dir} is a link; KB keeps its stores only in a directory of its own."
+        raise NotInitialised(message, hint="Replace the link with the folder itself.")
+    has_stores = files.is_directory(fs, workspace.kb_dir / BRANCHES)
+    if not has_stores and not (workspace.settings_dir / CONFIG).is_file():
+        raise NotInitialised(f"There is no {KB} in {workspace.repo.kb_root}.")
 
 
 def _is_link(fs: Fs, path: Path) -> bool:

@@ -36,9 +36,11 @@ def run(
     from kbcore.watch.watcher import Watcher
 
     session = session_of(ctx)
-    told = _Screen(session.output) if check and session.output.is_terminal else _Told(session.output, lists=check)
-    watcher = Watcher(session.workspace, session.author, told)
+    screen = _Screen(session.output) if check and session.output.is_terminal else None
+    watcher = Watcher(session.workspace, session.author, screen or _Told(session.output, lists=check))
     with _ended_by_signals(watcher.stop):
+        if screen:
+            signal.signal(signal.SIGWINCH, screen.draw)
         watcher.run()
     return exits.DONE
 
@@ -63,8 +65,11 @@ class _Told:
     """Says what happens line by line; with ``lists`` all violations at the beginning, too."""
 
     def __init__(self, output: Output, *, lists: bool) -> None:
+        from kbcli import watchwords
+
         self._output = output
         self._lists = lists
+        self._telling = watchwords.Telling()
 
     def __call__(self, event: Event) -> None:
         from kbcli import watchwords
@@ -79,7 +84,7 @@ class _Told:
                 shown["standing"] = msgspec.to_builtins(event.standing)
             self._output.data(json_text(shown, None) + "\n")
         else:
-            for line in watchwords.lines_of(event):
+            for line in self._telling.lines_of(event):
                 self._output.say(_styled(self._output, line))
             if self._lists and isinstance(event, Checked) and event.is_first:
                 for one in event.standing:
@@ -91,17 +96,39 @@ class _Screen:
     """Shows the violations that stand on the whole terminal, and what happened last below them."""
 
     def __init__(self, output: Output) -> None:
+        from kbcli import watchwords
+
         self._output = output
+        self._telling = watchwords.Telling()
         self._last = deque[str](maxlen=_KEPT_LINES)
         self._standing: Checked | None = None
+        self._is_due = False
+        self._is_drawing = False
 
     def __call__(self, event: Event) -> None:
-        from kbcli import watchwords
         from kbcore.watch.events import Checked
 
         if isinstance(event, Checked):
             self._standing = event
-        self._last += [f"{line.mark}{line.text}" for line in watchwords.lines_of(event)]
+        self._last += [f"{line.mark}{line.text}" for line in self._telling.lines_of(event)]
+        self.draw()
+
+    def draw(self, *_: Any) -> None:
+        """Draw it anew; also a handler of signals, which may come while it is being drawn."""
+        self._is_due = True
+        if self._is_drawing:
+            return
+        self._is_drawing = True
+        try:
+            while self._is_due:
+                self._is_due = False
+                self._draw()
+        finally:
+            self._is_drawing = False
+
+    def _draw(self) -> None:
+        from kbcli import watchwords
+
         size = shutil.get_terminal_size()
         standing = self._standing.standing if self._standing else ()
         lines = watchwords.screen(list(self._last), standing, size.columns, size.lines)

@@ -134,7 +134,9 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str]
             for want, pattern, entity_type in matchers:
                 if pattern.fullmatch(path):
                     blank = Found(name, want, entity_type, "")
-                    result.files[name] = _found(result, root, blank, entry, known) if name == path else _misnamed(blank)
+                    found = _found(result, root, blank, entry, known) if name == path else _misnamed(blank)
+                    if found:
+                        result.files[name] = found
                     break
     if result.blind:
         hidden = (path for path in known.taken_in if path not in result.files and result.is_blind_to(path))
@@ -157,8 +159,11 @@ def _misnamed(blank: Found) -> Found:
     return _unread(blank, Unfit("The name of the file is not UTF-8.", "Rename the file."))
 
 
-def _found(result: Scan, root: Path, blank: Found, entry: Entry, known: Known) -> Found:
-    """Return what is known of one directory entry, reading it only when its stamp does not hold."""
+def _found(result: Scan, root: Path, blank: Found, entry: Entry, known: Known) -> Found | None:
+    """Return what is known of one directory entry, reading it only when its stamp does not hold.
+
+    None for one that went away since it was listed: it counts as if that had been before.
+    """
     path = blank.path
     try:
         about = entry.stat(follow_symlinks=True)
@@ -171,6 +176,8 @@ def _found(result: Scan, root: Path, blank: Found, entry: Entry, known: Known) -
             result.read += 1
             return blank
         data, about = read(entry.path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        return _unread(blank, error) if entry.is_symlink() else None
     except (OSError, Unfit) as error:
         return _unread(blank, error)
     result.read += 1

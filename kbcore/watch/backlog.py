@@ -58,8 +58,11 @@ class Backlog:
             self._whole_since = now_s
 
     def put_back(self, work: Work, now_s: float, pause_s: float) -> None:
-        """Take work back that could not be done, to be tried again after a pause."""
-        if work.paths is None:
+        """Take work back that could not be done, to be tried again after a pause.
+
+        What was to look at no file of its own, but at what waits for others, is done by a look at everything.
+        """
+        if not work.paths:
             self._whole_since = min(work.since_s, now_s if self._whole_since is None else self._whole_since)
         for path in work.paths or ():
             self._since[path] = min(work.since_s, self._since.get(path, work.since_s))

@@ -87,12 +87,15 @@ class Checking:
         not_run = tuple(run for run in report.rules if run.status == "not_run")
         turn = self._ledger.update(report.violations, ids, {run.id for run in not_run})
         is_other = ids is None and not_run != self._not_run
+        run_again: tuple[str, ...] = ()
         if ids is None:
+            could_not = {run.id for run in self._not_run}
+            run_again = tuple(run.id for run in report.rules if run.id in could_not and run.status != "not_run")
             self._not_run = not_run
         if turn.new or turn.mended or is_first or is_other:
             standing = self._ledger.standing
             at = self._clock.now()
-            self._tell(Checked(at, branch, seq, turn.new, turn.mended, standing, is_first, self._not_run))
+            self._tell(Checked(at, branch, seq, turn.new, turn.mended, standing, is_first, self._not_run, run_again))
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:

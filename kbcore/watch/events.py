@@ -31,7 +31,7 @@ class Checked(msgspec.Struct, frozen=True):
     """Violations came or went; ``standing`` are all that there are now.
 
     ``is_first``: these are the first of the branch that is followed. ``not_run`` are the rules that could not be run,
-    with the reason; violations of theirs stand as they did before.
+    with the reason; violations of theirs stand as they did before. ``run_again`` are those that could not, and can now.
     """
 
     at: str
@@ -42,6 +42,7 @@ class Checked(msgspec.Struct, frozen=True):
     standing: tuple[Violation, ...]
     is_first: bool = False
     not_run: tuple[RuleRun, ...] = ()
+    run_again: tuple[str, ...] = ()
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -51,6 +52,12 @@ class Waiting(msgspec.Struct, frozen=True):
     error: KBError
 
 
+class Resumed(msgspec.Struct, frozen=True):
+    """Nothing stands in the way any more."""
+
+    at: str
+
+
 class Polling(msgspec.Struct, frozen=True):
     """The system does not tell of changes, for this reason: the watcher looks at the files itself, again and again."""
 
@@ -58,5 +65,5 @@ class Polling(msgspec.Struct, frozen=True):
     reason: str
 
 
-Event = Following | Synced | Checked | Waiting | Polling
+Event = Following | Synced | Checked | Waiting | Resumed | Polling
 Tell = Callable[[Event], None]

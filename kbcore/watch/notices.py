@@ -42,8 +42,8 @@ class Notices:
 
     ``deep`` folders are watched with all that lies below them, of ``flat`` ones the entries alone. With
     ``is_polling`` the folders are looked at every second, where the system tells nothing. A path that is one of these
-    folders itself means that it may be another one now, or that what happened in it could not be told: no more will
-    come from there, and whoever wants to know begins anew and looks at everything.
+    folders itself means that it may be another one now. Then, and when it ``is_deaf``, no more will come from there,
+    and whoever wants to know begins anew and looks at everything.
     """
 
     def __init__(self, deep: Sequence[Path], flat: Sequence[Path], *, is_polling: bool = False) -> None:
@@ -51,6 +51,7 @@ class Notices:
         self._more = threading.Condition()
         self._stop = threading.Event()
         self._failure = ""
+        self._is_deaf = False
         self._is_woken = False
         self._is_polling = is_polling
         # The flat ones tell when a deep folder goes or comes, so they have to be there first.
@@ -64,13 +65,18 @@ class Notices:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    @property
+    def is_deaf(self) -> bool:
+        """Tell whether a listener has ended although nobody asked it to: what happens there is not told any more."""
+        return self._is_deaf
+
     def take(self, wait_s: float) -> set[str]:
         """Return the paths that were noticed, waiting for one at most so many seconds; none when nothing came.
 
         Raises: ``NoNotices`` when no more will come.
         """
         with self._more:
-            self._more.wait_for(lambda: self._changed or self._failure or self._is_woken, wait_s)
+            self._more.wait_for(lambda: self._changed or self._failure or self._is_deaf or self._is_woken, wait_s)
             if self._failure and not self._changed:
                 raise NoNotices(self._failure)
             taken, self._changed = self._changed, set()
@@ -117,12 +123,11 @@ class Notices:
                     self._changed.update(path for _, path in changes)
                     self._more.notify_all()
         except (OSError, RuntimeError, ValueError) as error:
-            with self._more:
-                if begun.is_set():
-                    # Something at a name that is no UTF-8, or a folder too many. Only what was missed is lost.
-                    self._changed.update(map(str, paths))
-                else:
-                    self._failure = str(error) or type(error).__name__
-                self._more.notify_all()
+            # Later on it is something at a name that is no UTF-8, or a folder too many: only what was missed is lost.
+            if not begun.is_set():
+                self._failure = str(error) or type(error).__name__
         finally:
+            with self._more:
+                self._is_deaf |= not self._stop.is_set()
+                self._more.notify_all()
             begun.set()

@@ -6,7 +6,7 @@ from typing import Literal
 
 from kbcore.clock import Clock
 from kbcore.errors import KBError
-from kbcore.watch.events import Tell, Waiting
+from kbcore.watch.events import Resumed, Tell, Waiting
 
 Doing = Literal["syncing", "checking"]
 
@@ -27,9 +27,6 @@ class Troubles:
             self._tell(Waiting(self._clock.now(), error))
 
     def end(self, doing: Doing) -> None:
-        """Note that nothing stands in the way any more."""
-        self._standing.pop(doing, None)
-
-    def has(self, doing: Doing) -> bool:
-        """Tell whether something stands in the way."""
-        return doing in self._standing
+        """Note that nothing stands in the way of this any more; that is told once nothing stands in any way."""
+        if self._standing.pop(doing, None) and not self._standing:
+            self._tell(Resumed(self._clock.now()))

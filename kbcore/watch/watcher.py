@@ -12,22 +12,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from kbcore import branches
 from kbcore.errors import (
-    AlreadyWatched,
     BranchMoved,
     CommitUncertain,
+    Damaged,
     InvalidConfig,
     KBError,
     LimitExceeded,
-    LockTimeout,
+    NotInitialised,
     StorageError,
     Unavailable,
     UnknownBranch,
 )
-from kbcore.storage import files, lock
 from kbcore.store import Author
-from kbcore.sync import pending, stamps
+from kbcore.sync import pending
+from kbcore.sync.answer import SyncAnswer
 from kbcore.sync.run import SyncOptions, check_worktree, sync
 from kbcore.watch.backlog import Backlog, Work
 from kbcore.watch.checking import Checking
@@ -35,17 +37,25 @@ from kbcore.watch.events import Following, Polling, Synced, Tell
 from kbcore.watch.notices import NoNotices, Notices
 from kbcore.watch.places import Places, places_of
 from kbcore.watch.troubles import Troubles
-from kbcore.workspace import CACHE, Workspace
+from kbcore.watch.witness import Witness
+from kbcore.watch.worktree import alone, in_its_place
+from kbcore.workspace import Workspace, check_initialised
 
 _RETRY_S: Final = 0.2
 _LONGEST_RETRY_S: Final = 5.0
+_DOUBT_RETRY_S: Final = 1.0
+"""From this pause on a damaged store is believed: it may be that somebody is removing it, or putting one back."""
+
 _QUIET_SCAN_S: Final = 60.0
 """So long after the last change everything is looked at once more, in case the system did not tell of something."""
+
+_LONGEST_QUIET_SCAN_S: Final = 600.0
+"""While such looks find nothing, the time between them doubles up to this one."""
 
 _IDLE_S: Final = 0.5
 """So often it is seen whether to stop: a signal may come in the very moment before the waiting begins."""
 
-_PASSING = (BranchMoved, UnknownBranch, Unavailable, CommitUncertain, InvalidConfig, LimitExceeded)
+_PASSING = (BranchMoved, UnknownBranch, Unavailable, CommitUncertain, InvalidConfig, LimitExceeded, NotInitialised)
 """What passes, or can be mended: git in the middle of something, a full disk, settings that are being edited."""
 
 
@@ -68,6 +78,8 @@ class Watcher:
         self._seq = -1
         self._retry_s = _RETRY_S
         self._scan_at_s: float | None = None
+        self._quiet_scan_s = _QUIET_SCAN_S
+        self._witness = Witness()
         self._has_foreign = False
 
     def stop(self) -> None:
@@ -79,33 +91,15 @@ class Watcher:
     def run(self) -> None:
         """Follow the worktree.
 
-        Raises: ``AlreadyWatched`` when another process watches it; ``InvalidQuery`` where there is no worktree; the
-        errors of a damaged store.
+        Raises: ``AlreadyWatched`` when another process watches it; ``InvalidQuery`` where there is no worktree;
+        ``NotARepository`` when it is removed; the errors of a damaged store.
         """
         check_worktree(self._workspace, None)
-        with self._alone():
+        with alone(self._workspace), in_its_place(self._workspace):
             while not self._is_stopped:
                 places = self._places()
                 with contextlib.suppress(_Elsewhere), self._listening(places) as notices:
                     self._follow(places, notices)
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Hold the lock of this worktree's watcher."""
-        fs, cache = self._workspace.machine.fs, self._workspace.kb_dir / CACHE
-        for folder in (cache.parent, cache):
-            if not files.is_directory(fs, folder):
-                with files.explained(folder, "make"), contextlib.suppress(FileExistsError):
-                    fs.mkdir(folder)
-        path = stamps.path_of(cache, self._workspace.repo.worktree).with_suffix(".watch")
-        with contextlib.ExitStack() as stack:
-            try:
-                stack.enter_context(lock.held(fs, self._clock, path, wait_s=0, command="kb watch"))
-            except LockTimeout as held:
-                holder = lock.read_holder(fs, path) or "another process"
-                message = f"{self._workspace.repo.worktree} is watched already, by {holder}."
-                raise AlreadyWatched(message, data=held.data) from held
-            yield
 
     @contextlib.contextmanager
     def _listening(self, places: Places) -> Iterator[Notices]:
@@ -147,6 +141,8 @@ class Watcher:
         """Take in what changes in these places. Raises ``_Elsewhere`` when others are to be watched."""
         while not self._is_stopped:
             self._sort(places, notices.take(self._pause_s()))
+            if notices.is_deaf:
+                raise _Elsewhere
             work = self._backlog.due(self._clock.monotonic_s(), lambda name: _is_doubtful(places.root / name))
             if work:
                 self._take_in(work)
@@ -202,21 +198,37 @@ class Watcher:
         workspace = self._workspace = self._workspace.renewed()
         try:
             branch = workspace.head().branch
+            check_initialised(workspace)
             is_new = branch != self._branch
+            if is_new:
+                self._witness.forget()
+            loss = self._witness.loss(workspace, branch)
+            if loss:
+                self._wait_for(work, loss)
+                return
             ensured = branches.ensure(workspace, branch, follows_head=True)
             options = SyncOptions(touched=None if is_new else work.paths)
             answer = sync(workspace, branch, self._author, options)
+            store = workspace.store(branch)
+            self._witness.saw(store.head())
         except _PASSING as error:
             self._wait_for(work, error)
+            return
+        except Damaged:
+            if not self._branch or self._retry_s > _DOUBT_RETRY_S:
+                raise
+            self._put_back(work)
             return
         self._troubles.end("syncing")
         self._retry_s = _RETRY_S
         now_s = self._clock.monotonic_s()
-        if work.paths is None or work.paths:
-            self._scan_at_s = None if work.paths is None else now_s + _QUIET_SCAN_S
         self._branch, self._seq = branch, answer.outcome.seq
+        is_said = is_new and not ensured.is_warning
+        notices = self._witness.news(filter(None, ["" if is_said else ensured.notice, *store.notices]))
+        answer = _with_warnings(answer, notices)
+        self._plan_look(work, has_found=is_new or answer.outcome.applied)
         if is_new:
-            self._tell(Following(self._clock.now(), answer, ensured.notice))
+            self._tell(Following(self._clock.now(), answer, ensured.notice if is_said else ""))
             self._checking.begin(workspace, branch)
         elif answer.outcome.applied or answer.outcome.warnings:
             self._tell(Synced(self._clock.now(), answer, round(1000 * (now_s - work.since_s))))
@@ -226,26 +238,47 @@ class Watcher:
         """Put work back until the trouble is over. A moment of git's is no trouble yet."""
         if not isinstance(error, BranchMoved) or self._retry_s > _RETRY_S:
             self._troubles.begin("syncing", error)
+        self._put_back(work)
+
+    def _put_back(self, work: Work) -> None:
         self._backlog.put_back(work, self._clock.monotonic_s(), self._retry_s)
         self._retry_s = min(2 * self._retry_s, _LONGEST_RETRY_S)
+
+    @property
+    def _is_behind(self) -> bool:
+        """Tell whether something was put back that could not be done yet."""
+        return self._retry_s > _RETRY_S
+
+    def _plan_look(self, work: Work, *, has_found: bool) -> None:
+        """Plan the next look at everything, the later the longer nothing is found."""
+        if work.paths == ():
+            return
+        is_vain = work.paths is None and not has_found
+        self._quiet_scan_s = min(2 * self._quiet_scan_s, _LONGEST_QUIET_SCAN_S) if is_vain else _QUIET_SCAN_S
+        self._scan_at_s = self._clock.monotonic_s() + self._quiet_scan_s
 
     def _check_when_due(self) -> None:
         if not self._checking.is_due:
             return
-        if self._troubles.has("syncing"):
-            # What keeps it from syncing would keep it from checking, or make that say what is no longer so.
-            self._checking.plan()
-            return
-        if self._has_foreign:
+        if self._has_foreign and not self._is_behind:
             # What others wrote may give a meaning to files that wait for it.
             self._has_foreign = False
             self._take_in(Work((), self._clock.monotonic_s()))
+        if self._is_behind:
+            # What keeps it from syncing would keep it from checking, or make that say what is no longer so.
+            self._checking.plan()
+            return
         self._workspace = self._workspace.renewed()
         self._checking.check_all(self._workspace, self._branch)
 
 
 class _Elsewhere(Exception):
     """Other folders are to be watched from now on."""
+
+
+def _with_warnings(answer: SyncAnswer, more: tuple[str, ...]) -> SyncAnswer:
+    outcome = msgspec.structs.replace(answer.outcome, warnings=(*answer.outcome.warnings, *more))
+    return msgspec.structs.replace(answer, outcome=outcome)
 
 
 def _is_doubtful(path: Path) -> bool:

@@ -9,16 +9,23 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import struct
 import subprocess
 import termios
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from kbcli import watchwords
+from kbcore.answers import Outcome
+from kbcore.extract.facts import FileProblem
+from kbcore.rules import Violation
+from kbcore.sync.answer import SyncAnswer
+from kbcore.watch.events import Checked, Resumed, Synced
 from tests.support.cli import environment, program, run_kb, write
 from tests.support.repos import git, make_repository
 
@@ -142,8 +149,76 @@ def test_violations_stay_on_the_screen_and_no_text_of_a_document_takes_it_over(s
     assert max(map(len, last)) <= 80
 
 
+def test_a_screen_never_holds_more_lines_than_fit_above_the_end_of_the_last() -> None:
+    said = [f"line {number}" for number in range(50)]
+    standing = [Violation("own", "error", f"E-{number}", "m", "", "") for number in range(30)]
+    for height in range(2, 30):
+        for count in (0, 1, 3, 30):
+            shown = watchwords.screen(said, standing[:count], 80, height)
+            assert len(shown) <= height - 1
+            assert shown[0] == (f"{count} error{'s' * (count != 1)}, 0 warnings" if count else "No violations.")
+
+
+def test_the_screen_is_drawn_anew_when_its_size_changes(synced: Path) -> None:
+    screen, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    env = {name: value for name, value in environment().items() if name not in {"COLUMNS", "LINES"}}
+    command = [*program(), "watch", "--check"]
+    process = subprocess.Popen(command, cwd=synced, env=env | {"TERM": "xterm"}, stdin=its, stdout=its, stderr=its)
+    seen = ""
+
+    def until(is_so: Callable[[str], bool]) -> None:
+        nonlocal seen
+        end_s = time.monotonic() + WAIT_S
+        while not is_so(seen):
+            assert time.monotonic() < end_s, seen
+            if select.select([screen], [], [], 0.1)[0]:
+                seen += os.read(screen, 1 << 16).decode()
+
+    try:
+        until(lambda text: "no violations." in text)
+        seen = ""
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 3, 20, 0, 0))
+        process.send_signal(signal.SIGWINCH)
+        until(lambda text: "No violations." in text)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(its)
+        os.close(screen)
+
+
+def test_what_is_wrong_in_files_is_told_once_and_not_without_end() -> None:
+    outcome = Outcome.unchanged_at("main", 3, dry_run=False)
+    problems = tuple((f"{number}.md", FileProblem(2, "bad", "No.", "")) for number in range(30))
+    answer = SyncAnswer(outcome, 30, 30, 0, 30, 30, problems, (), (), 0, 0)
+    at = "2026-01-02T03:04:05Z"
+    telling = watchwords.Telling()
+    synced = telling.lines_of(Synced(at, answer, 1))
+    assert [line.mark for line in synced].count("!") == 21
+    assert synced[-1].text == "and 10 more; `kb sync` lists them all"
+    new = tuple(
+        Violation("unreadable-source", "error", f"{number}.md", f"{number}.md:2: No.", "", f"{number}.md")
+        for number in range(31)
+    )
+    checked = Checked(at, "main", 3, new, (), new)
+    assert [line.text for line in telling.lines_of(checked)] == ["error 30.md:2: No. [unreadable-source]"]
+    assert len(telling.lines_of(checked)) == 21
+
+
+def test_it_says_that_it_goes_on() -> None:
+    at = "2026-01-02T03:04:05Z"
+    assert watchwords.as_json(Resumed(at)) == {"event": "resumed", "at": at}
+    assert watchwords.Telling().lines_of(Resumed(at))[0].text.endswith(" going on.")
+    again = Checked(at, "main", 3, (), (), (), run_again=("own",))
+    assert watchwords.as_json(again)["run_again"] == ["own"]
+    assert watchwords.Telling().lines_of(again)[0].text == "the rule own can be run again."
+
+
 def test_it_ends_when_nobody_reads_any_more(synced: Path) -> None:
-    kb = " ".join(program())
+    kb = shlex.join(program())
     done = subprocess.run(
         ["sh", "-c", f"{kb} watch --json | head -n 1"], cwd=synced, env=environment(), capture_output=True, text=True,
         timeout=WAIT_S, check=False,

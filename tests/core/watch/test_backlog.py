@@ -153,6 +153,8 @@ def test_what_could_not_be_done_keeps_its_age_and_a_hurry_ends_the_pause() -> No
     assert backlog.wait_s(2.5) == 0.5
     backlog.hurry()
     assert backlog.due(2.5, never) == Work(("a",), 1.0)
+    backlog.put_back(Work((), 1.0), 2.5, pause_s=0.0)
+    assert backlog.due(2.5, never) == Work(None, 1.0)
     backlog.put_back(Work(None, 0.0), 3.0, pause_s=0.0)
     backlog.add_all(3.0)
     assert backlog.due(3.1, never) == Work(None, 0.0)

@@ -50,11 +50,21 @@ def test_a_folder_that_goes_and_comes_again_is_told_of_by_its_own_name(tmp_path:
         told(notices, {str(tmp_path / "deep")}.issubset)
 
 
-def test_a_name_that_is_no_text_means_that_the_folders_are_to_be_looked_at(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_polling", [False, True])
+def test_a_name_that_is_no_text_means_that_no_more_is_told_and_that_is_said_at_once(
+    tmp_path: Path, is_polling: bool
+) -> None:
     (tmp_path / "deep").mkdir()
-    with Notices([tmp_path / "deep"], []) as notices:
+    with Notices([tmp_path / "deep"], [], is_polling=is_polling) as notices:
+        assert not notices.is_deaf
         (Path(os.fsdecode(os.fsencode(tmp_path / "deep") + b"/\xff.md"))).write_text("x")
-        told(notices, {str(tmp_path / "deep")}.issubset)
+        end_s = time.monotonic() + WAIT_S
+        while not notices.is_deaf:
+            assert time.monotonic() < end_s
+            notices.take(WAIT_S)
+    with Notices([tmp_path / "deep"], []) as notices:
+        pass
+    assert not notices.is_deaf
 
 
 def test_waiting_ends_with_time_or_when_woken_also_by_another_thread(tmp_path: Path) -> None:

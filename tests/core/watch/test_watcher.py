@@ -5,13 +5,26 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 import kbcore.watch.watcher as watching
-from kbcore.errors import AlreadyWatched, InvalidConfig, InvalidQuery, NotARepository
+from kbcore import branches
+from kbcore.clock import SystemClock
+from kbcore.errors import (
+    AlreadyWatched,
+    InvalidConfig,
+    InvalidQuery,
+    JournalTruncated,
+    LockTimeout,
+    NotARepository,
+    NotInitialised,
+)
+from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
-from kbcore.watch.events import Checked, Polling, Synced, Waiting
+from kbcore.watch.events import Checked, Polling, Resumed, Synced, Waiting
 from kbcore.watch.notices import NoNotices, Notices
 from kbcore.watch.watcher import Watcher
 from tests.support.project import AUTHOR, Project, document, req
@@ -298,6 +311,9 @@ def test_rules_and_levels_that_change_are_checked_by_at_once(watched: Watched) -
     told = watched.until_told(lambda event: isinstance(event, Checked) and event.not_run)
     assert [run.id for run in told.not_run] == ["own"]
     assert {one.id for one in told.standing if one.rule == "own"} == {"REQ-1", "REQ-2"}
+    (rules / "own.yaml").write_text(rule)
+    again = watched.until_told(lambda event: isinstance(event, Checked) and event.run_again)
+    assert (again.run_again, again.not_run) == (("own",), ())
 
 
 def test_violations_come_and_go_with_what_is_saved(watched: Watched) -> None:
@@ -380,7 +396,7 @@ def test_a_worktree_that_is_removed_ends_its_watcher(project: Project) -> None:
     linked = add_worktree(project.root, project.root.parent / "linked", "feature")
     with Watched(linked) as watched:
         git(project.root, "worktree", "remove", "--force", linked)
-        with pytest.raises(NotARepository):
+        with pytest.raises(NotARepository, match="This worktree was removed"):
             watched.until(lambda: False)
         watched.error = None
 
@@ -391,3 +407,127 @@ def test_where_the_system_tells_nothing_files_are_looked_at_and_that_is_said(pro
         assert [event.reason for event in watched.of(Polling)] == ["no watches are left"]
         (project.root / ONE).write_text(req("REQ-1"))
         watched.until_there("REQ-1")
+
+
+def waited_for(watched: Watched, kind: type[Exception]) -> None:
+    """Wait until it is told that this stands in the way."""
+    watched.until_told(lambda event: isinstance(event, Waiting) and isinstance(event.error, kind))
+
+
+def test_a_kb_that_is_removed_is_waited_for_and_not_made_anew(watched: Watched) -> None:
+    kb, aside = watched.root / ".kb", watched.root.parent / "aside"
+    shutil.copytree(kb, aside)
+    shutil.rmtree(kb)
+    waited_for(watched, NotInitialised)
+    (watched.root / ONE).write_text(req("REQ-1", title="Meanwhile"))
+    time.sleep(CALM_S)
+    assert not kb.exists()
+    assert watched.of(Resumed) == []
+    aside.rename(kb)
+    watched.until_there("REQ-1", title="Meanwhile")
+    watched.until_told(lambda event: isinstance(event, Resumed))
+    watched.assert_in_step()
+
+
+@pytest.mark.parametrize("what", ["branches/main", "branches"])
+def test_a_store_that_is_lost_is_said_and_not_written_until_it_is_back(watched: Watched, what: str) -> None:
+    store, aside = watched.root / ".kb" / what, watched.root.parent / "aside"
+    (watched.root / ".kb/config.json").write_text("{}")
+    (watched.root / REQS / "two.md").write_text(req("REQ-2"))
+    watched.until_there("REQ-2")
+    shutil.copytree(store, aside)
+    shutil.rmtree(store)
+    waited_for(watched, JournalTruncated)
+    (watched.root / ONE).write_text(req("REQ-1", title="Meanwhile"))
+    time.sleep(CALM_S)
+    assert not store.exists()
+    aside.rename(store)
+    watched.until_there("REQ-1", title="Meanwhile")
+    watched.assert_in_step()
+
+
+def test_a_store_that_was_put_back_to_an_earlier_state_is_said_and_not_written(watched: Watched) -> None:
+    store, older = watched.root / ".kb/branches/main", watched.root.parent / "older"
+    shutil.copytree(store, older)
+    (watched.root / REQS / "two.md").write_text(req("REQ-2"))
+    watched.until_there("REQ-2")
+    watched.until(lambda: watched.of(Synced))
+    shutil.rmtree(store)
+    older.rename(store)
+    waited_for(watched, JournalTruncated)
+    (watched.root / ONE).write_text(req("REQ-1", title="Meanwhile"))
+    time.sleep(CALM_S)
+    assert watched.reader.seq() == 1
+    told = watched.of(Waiting)[-1].error
+    assert "ends at seq 1, and was at seq 2 before" in told.message
+    other = Project(watched.root, fs=RealFs(), is_new=False)
+    other.apply(entities=[{"id": "A-1", "type": "adr", "title": "A", "status": "open"}])
+    other.close()
+    watched.until_there("REQ-1", title="Meanwhile")
+    last = watched.until_told(lambda event: isinstance(event, Synced) and event.answer.outcome.warnings)
+    assert "read earlier and is not in the journal" in last.answer.outcome.warnings[0]
+    watched.until_told(lambda event: isinstance(event, Resumed))
+    watched.assert_in_step()
+
+
+def test_a_store_that_was_replaced_on_purpose_is_followed(watched: Watched) -> None:
+    other = Project(watched.root, fs=RealFs(), is_new=False)
+    git(watched.root, "branch", "spare")
+    branches.ensure(other.workspace(), "spare")
+    branches.copy_from(other.workspace(), "main", "spare", replaces=True)
+    (watched.root / ONE).write_text(req("REQ-1", title="After"))
+    watched.until_there("REQ-1", title="After")
+    assert watched.of(Waiting) == []
+    other.close()
+    watched.assert_in_step()
+
+
+def test_a_sync_for_what_others_wrote_is_tried_again_when_the_branch_was_locked(watched: Watched) -> None:
+    (watched.root / ".kb/config.json").write_text('{"lockWaitSeconds": 0.05}')
+    other = Project(watched.root, fs=RealFs(), is_new=False)
+    other.apply(entities=[{"id": "T-1", "type": "adr", "title": "T", "status": "open"}])
+    (watched.root / ONE).write_text(req("REQ-1", links="[{type: verified_by, target: T-1}]"))
+    watched.until(lambda: watched.reader.view().rows("select 1 from source where not is_ok"))
+    watched.until_quiet(2 * CALM_S)
+    place = watched.root / ".kb/branches/main/lock"
+    other.apply(entities=[{"id": "T-1", "type": "test"}])
+    with lock.held(RealFs(), SystemClock(), place, wait_s=1.0, command="somebody"):
+        waited_for(watched, LockTimeout)
+    watched.until(lambda: ("REQ-1", "verified_by", "T-1", True) in watched.reader.edges("REQ-1"))
+    watched.until_told(lambda event: isinstance(event, Resumed))
+    other.close()
+    watched.assert_in_step()
+
+
+def test_where_files_are_looked_at_a_listener_that_ends_is_replaced(project: Project) -> None:
+    made: list[Notices] = []
+
+    class Dying(Deaf):
+        def __init__(self, deep: Sequence[Path], flat: Sequence[Path], *, is_polling: bool = False) -> None:
+            super().__init__(deep, flat, is_polling=is_polling)
+            made.append(self)
+
+        @property
+        def is_deaf(self) -> bool:
+            return super().is_deaf or (len(made) < 4 and self._is_polling)
+
+    (project.root / REQS).mkdir(parents=True)
+    with Watched(project.root, listen=Dying) as watched:
+        watched.until(lambda: len(made) >= 4)
+        (project.root / ONE).write_text(req("REQ-1"))
+        watched.until_there("REQ-1")
+
+
+def test_what_nobody_tells_of_is_found_after_a_while_of_quiet_again_and_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_QUIET_SCAN_S", 0.1)
+    monkeypatch.setattr(watching, "_LONGEST_QUIET_SCAN_S", 0.4)
+    commit_files(project.root, {"real.txt": req("REQ-1")})
+    (project.root / REQS).mkdir(parents=True)
+    (project.root / ONE).symlink_to("../../real.txt")
+    with Watched(project.root) as watched:
+        for title in ("Two", "Three"):
+            (project.root / "real.txt").write_text(req("REQ-1", title=title))
+            watched.until_there("REQ-1", title=title)
+        watched.assert_in_step()
