@@ -5,6 +5,7 @@ Whoever waits for an answer must get one, however broken or deep the request is.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from typing import Any, Final
@@ -59,5 +60,6 @@ def _outline_of(line: bytes) -> _Outline:
         elif not mark["text"]:
             level -= len(mark[0])
         elif level == 1 and mark[0] in {b'"id"', b'"method"'} and (value := _VALUE.match(line, mark.end())):
-            members[mark[0].decode()[1:-1]] = json.loads(value[1].decode(errors="replace"), strict=False)
+            with contextlib.suppress(ValueError):  # a text with escapes that mean nothing is no id
+                members[mark[0].decode()[1:-1]] = json.loads(value[1].decode(errors="replace"), strict=False)
     return _Outline(levels, members)

@@ -61,14 +61,23 @@ def find_repository(start: Path, *, git_dir: Path | None = None, work_tree: Path
     if git_dir is not None:
         return _of_git_dir(here, here / git_dir, work_tree)
     for folder in (here, *here.parents):
-        found = _git_dir_at(folder)
+        try:
+            found = _found_at(folder)
+        except PermissionError as error:
+            raise NotARepository(f"{folder} cannot be looked into: {error.strerror}") from error
         if found is not None:
-            common_dir = _common_dir(found)
-            has_worktree = found != common_dir or not _is_bare(common_dir)
-            return _repository(folder, found, common_dir, has_worktree=has_worktree)
-        if _is_git_dir(folder):
-            return _of_git_dir(None, folder, None)
+            return found
     raise NotARepository(f"{here} is in no git repository")
+
+
+def _found_at(folder: Path) -> Repository | None:
+    """Return the repository that begins in a folder, if one does."""
+    found = _git_dir_at(folder)
+    if found is not None:
+        common_dir = _common_dir(found)
+        has_worktree = found != common_dir or not _is_bare(common_dir)
+        return _repository(folder, found, common_dir, has_worktree=has_worktree)
+    return _of_git_dir(None, folder, None) if _is_git_dir(folder) else None
 
 
 class RepositoryCache:

@@ -109,6 +109,8 @@ class _Walk(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         """Note what is only asked for its truth, and go on as usual."""
+        if isinstance(node, ast.If) and not self._in_function:
+            return node  # what only type checkers import
         if isinstance(node, ast.If | ast.IfExp | ast.While):
             self._tests.add(node.test)
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):

@@ -71,6 +71,7 @@ def _model(branch: str, commits: int) -> Path:
     It has the folders that git's own templates make, without their samples of hooks.
     """
     folder = Path(tempfile.mkdtemp(prefix="kb-test-model-"))
+    folder.chmod(0o755)  # as a folder that somebody makes
     atexit.register(shutil.rmtree, folder)
     git(folder, "init", "--quiet", "--template=", f"--initial-branch={branch}")
     for name in ("hooks", "info"):

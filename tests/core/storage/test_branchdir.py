@@ -163,6 +163,21 @@ def test_a_source_that_is_pruned_meanwhile_is_read_again(tmp_path: Path, moment:
     assert names(tmp_path) == ["main", "topic"]
 
 
+def test_a_source_whose_last_segment_is_sealed_and_pruned_meanwhile_is_read_again(tmp_path: Path) -> None:
+    source = compacted(tmp_path)
+    active, pruned = source / head.read(FS, source).head.file, list[head.Head]()
+
+    class Pruning(LoggingFs):
+        def _run(self, kind, method, args):
+            if kind == "open" and args[0] == active and not pruned:
+                pruned.append(compaction.compact(NO_SYNC, source, CLOCK, lambda of: [b"8"], prune_before=9).head)
+            return super()._run(kind, method, args)
+
+    assert copy(source, tmp_path / "topic", Pruning()).first_seq == 9
+    assert not active.exists()
+    assert verify.prove(FS, tmp_path / "topic").findings == ()
+
+
 def spoil(path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"n":7', b'"n":6'))
 
