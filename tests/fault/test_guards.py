@@ -36,6 +36,7 @@ ABOVE = (
     "tests/core/planning",
     "tests/core/sync/test_checkout.py",
     "tests/core/sync/test_guard.py",
+    "tests/core/upkeep/test_compacting.py",
 )
 NO_SYNC_CONTROL = ("tests/fault/test_power.py::test_no_sync_can_be_left_out",)
 """The control of the syncs takes them out by itself, and longer than all others."""
