@@ -47,6 +47,8 @@ class Agent:
         self.answers: list[Message] = []
         self.wrong: list[str] = []
         self.killed = 0
+        self._unsure: set[str] = set()
+        """What was sent to a server that was killed meanwhile: nobody knows what became of that."""
         self._is_modern = seed % 2 == 0
         """One half of the agents speaks the newer era of the protocol."""
         self._seen: dict[str, int] = {}
@@ -100,7 +102,9 @@ class Agent:
         answer = self._asked(tool, **request)
         told: Message = {"key": key, "begun_s": begun_s, "took_s": time.monotonic() - begun_s}
         # What was sent first may have come to the branch that was checked out then; starting a server is no waiting.
-        told |= {"again": self.killed > killed, "waited_s": self._waited_s}
+        if self.killed > killed:
+            self._unsure.add(key)
+        told |= {"again": key in self._unsure, "waited_s": self._waited_s}
         if "error" in answer:
             error = answer["error"]
             told |= {"refused": error["code"], "applied": error["applied"], "retryable": error["retryable"]}
