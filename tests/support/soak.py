@@ -21,7 +21,7 @@ LEAST_S = 30.0
 
 
 def main() -> int:
-    """Return the status to end with: 0 when nothing was violated, 2 for wrong arguments."""
+    """Return the status to end with: 0 when nothing was violated, 2 for wrong arguments or too little time."""
     asked = sys.argv[1] if len(sys.argv) == 2 else ""
     if not asked.isdigit() or not int(asked):
         print("usage: make soak MINUTES=60", file=sys.stderr)
@@ -32,9 +32,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows"
         try:
-            return _rounds(files, rows, end_s)
+            status = _rounds(files, rows, end_s)
         finally:
             print("\n".join(tally.table(tally.kept(rows))), flush=True)
+        if status or tally.kept(rows):
+            return status
+        print("No file came to its end in this time, so nothing is shown. Give it more minutes.", file=sys.stderr)
+        return 2
 
 
 def _rounds(files: list[str], rows: Path, end_s: float) -> int:
