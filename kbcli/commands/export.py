@@ -1,0 +1,88 @@
+"""``kb export``: write what stands on a branch, for another store or another program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from kbcli.options import session_of
+
+if TYPE_CHECKING:
+    from kbcli.context import Session
+
+_STDOUT = "-"
+_FILE = typer.Argument(metavar="FILE|-", help="Where to; - is standard output.")
+_FORMAT = typer.Option("--format", help="By the ending of FILE if not said.")
+
+
+def run(
+    ctx: typer.Context,
+    file: Annotated[str, _FILE] = _STDOUT,
+    *,
+    format_: Annotated[Literal["json", "jsonl"] | None, _FORMAT] = None,
+) -> None:
+    """Write all entities and edges of the branch, as a changeset that `kb apply` takes.
+
+    What one changeset cannot hold goes into several files, numbered in the order in which to apply them. jsonl has one
+    entity or edge on each line. History is not exported; copy .kb for that.
+    """
+    from kbcore.exporting import export, parts
+    from kbcore.visible import json_text
+
+    session = session_of(ctx)
+    opened = session.open_to_read()
+    exported = opened.store.read(export)
+    if exported.waiting:
+        count = exported.waiting
+        what = "edge waits for its end and was" if count == 1 else "edges wait for an end and were"
+        session.output.warn(f"{count} {what} left out.")
+    if (format_ or Path(file).suffix.lstrip(".")) == "jsonl":
+        items = [*exported.entities, *exported.edges]
+        _write(session, [(file, "".join(f"{json_text(item)}\n" for item in items))])
+    else:
+        texts = [json_text(part, 1) + "\n" for part in parts(exported)]
+        _write(session, list(zip(_names(file, len(texts)), texts, strict=True)))
+    if file != _STDOUT:
+        _tell(session, file, len(exported.entities), len(exported.edges))
+
+
+def _names(file: str, count: int) -> list[str]:
+    """Return the names of the files. Raises: ``LimitExceeded`` where there would be several and none has a name."""
+    if count == 1:
+        return [file]
+    if file == _STDOUT:
+        from kbcore.errors import LimitExceeded
+
+        message = f"The branch takes {count} changesets, and standard output holds one."
+        raise LimitExceeded(message, hint="Name a file, or use --format jsonl.")
+    path = Path(file)
+    return [str(path.with_name(f"{path.stem}.{at}{path.suffix}")) for at in range(1, count + 1)]
+
+
+def _write(session: Session, texts: list[tuple[str, str]]) -> None:
+    from kbcore.errors import StorageError
+    from kbcore.visible import visible
+
+    for name, text in texts:
+        if name == _STDOUT:
+            session.output.data(text)
+            continue
+        path = session.start / name
+        try:
+            with path.open("w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise StorageError(f"{visible(str(path))} cannot be written: {error.strerror}.") from error
+
+
+def _tell(session: Session, file: str, entities: int, edges: int) -> None:
+    from kbcli.wording import counted
+    from kbcore.visible import visible
+
+    if session.output.is_json:
+        session.output.document({"path": file, "entities": entities, "edges": edges})
+    else:
+        told = f"{counted(entities, 'entity')} and {counted(edges, 'edge')}"
+        session.output.say(f"{told} written to {visible(file)}.")

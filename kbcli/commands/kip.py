@@ -1,0 +1,85 @@
+"""``kb kip``: speak KIP to the branch, with one command, a file of them, or at a prompt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kbcli.options import session_of
+
+if TYPE_CHECKING:
+    from kbcli.context import Session
+    from kbcore.kip.request import Request
+
+_COMMAND = typer.Argument(metavar="COMMAND|-", help="One command of KIP, or several; - is standard input.")
+_FILE = typer.Option("-f", "--file", metavar="FILE|-", help="A file of commands, which run one after the other.")
+_PARAM = typer.Option("--param", metavar="NAME=VALUE", help="What :NAME stands for: JSON if it is JSON, else text.")
+_DRY_RUN = typer.Option("--dry-run", help="Check what would be written in full, and write nothing.")
+
+
+def run(
+    ctx: typer.Context,
+    command: Annotated[str | None, _COMMAND] = None,
+    *,
+    file: Annotated[str | None, _FILE] = None,
+    param: Annotated[list[str] | None, _PARAM] = None,
+    dry_run: Annotated[bool, _DRY_RUN] = False,
+) -> int:
+    """Speak KIP to the branch: FIND, UPSERT, UPDATE, MERGE, DELETE, EXPORT, DESCRIBE and SEARCH.
+
+    Without a command it shows a prompt, at which commands may run over several lines. Each command that writes is one
+    record, all of it or nothing; the first one that fails ends the run. With --json the answer is that of execute_kip.
+    """
+    from kbcore.errors import InvalidQuery, KipRefused
+
+    session = session_of(ctx)
+    if command is not None and file is not None:
+        raise InvalidQuery("A command and --file contradict each other.", hint="Give one of the two.")
+    from kbcli.kip.requests import parameters_of, request_of
+
+    parameters = parameters_of(param or ())
+    if command is None and file is None and session.output.is_interactive and not session.output.is_json:
+        from kbcli.kip.prompt import converse
+
+        return converse(session, parameters, dry_run=dry_run)
+    text = _text(session, command, file)
+    try:
+        request = request_of(text, parameters, dry_run=dry_run)
+    except KipRefused as error:
+        return _refuse(session, error)
+    return _answer(session, request)
+
+
+def _text(session: Session, command: str | None, file: str | None) -> str:
+    from kbcli import changefile
+
+    if command not in {None, changefile.STDIN}:
+        return str(command)
+    return changefile.text_in(file or changefile.STDIN, session.start)
+
+
+def _refuse(session: Session, error: Exception) -> int:
+    from kbcli.kip import answers
+    from kbcore.errors import KipRefused
+    from kbcore.kip.errors import envelope
+
+    assert isinstance(error, KipRefused)  # noqa: S101 - told so by the caller
+    told = envelope(error)
+    if session.output.is_json:
+        session.output.document(told)
+    else:
+        answers.tell_error(session.output, told["error"])
+    return error.exit_status
+
+
+def _answer(session: Session, request: Request) -> int:
+    from kbcli.kip.asking import carried_out, status_of
+    from kbcli.kip.telling import tell_answer
+
+    answer, branch = carried_out(session, request)
+    if session.output.is_json:
+        session.output.document(answer.response)
+    else:
+        tell_answer(session, request, answer, branch)
+    return status_of(answer)

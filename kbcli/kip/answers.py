@@ -1,0 +1,205 @@
+"""Answers of KIP for people: rows as tables, receipts as a line, errors with the line and a mark below the place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kbcli.render import Output
+from kbcli.tables import pairs
+from kbcli.wording import counted
+from kbcore.kip import syntax as s
+from kbcore.visible import json_text, visible, visible_lines
+
+Json = Mapping[str, Any]
+_OF_REQUEST: Final = re.compile(r'in `parameters`: \{"(\w+)": …\}')
+"""How a hint says where a parameter is given, to those who send requests."""
+_OPEN: Final = "-"
+"""What stands for null."""
+
+
+def tell(output: Output, tree: s.Command, response: Json) -> None:
+    """Write the answer of one command that succeeded."""
+    result = response["result"]
+    for kind, write in _WRITERS:
+        if isinstance(tree, kind):
+            output.data("".join(f"{line}\n" for line in write(output, tree, result)))
+            break
+    if response.get("next_cursor"):
+        output.note(f'There is more: add CURSOR "{visible(response["next_cursor"])}" to the same command.')
+
+
+def tell_error(output: Output, error: Json) -> None:
+    """Write why a command was refused, with the place in its text."""
+    output.flush()
+    output.error(f"{error['code']} {error.get('name', '')}: {visible_lines(error['message'])}")
+    data = error.get("data", {})
+    for line in str(data.get("excerpt", "")).splitlines():
+        output.error_detail(f"  {visible(line)}")
+    for problem in data.get("problems", ()):
+        said = problem["message"]
+        if said.rstrip(".") not in error["message"]:
+            output.error_detail(visible(f"  {problem.get('element') or problem.get('path') or '-'}: {said}"))
+    if error.get("hint"):
+        hint = _OF_REQUEST.sub(r"with --param \1=VALUE, at the prompt by `:\1 = VALUE`", error["hint"])
+        output.error_detail(f"hint: {visible_lines(hint)}")
+
+
+def _found(output: Output, tree: s.Query, result: Any) -> Iterable[str]:
+    heads = [head_of(one) for one in tree.find]
+    if all(isinstance(one, s.Aggregate) for one in tree.find):
+        values = [result] if len(heads) == 1 else result
+        return output.table(heads, [[cell(one) for one in values]])
+    if len(heads) > 1:
+        columns: Sequence[Sequence[Any]] = result
+        return _counted(output, output.table(heads, [[cell(one) for one in row] for row in zip(*columns, strict=True)]))
+    is_whole = isinstance(tree.find[0], s.Path) and not tree.find[0].parts
+    if is_whole and result and all(isinstance(one, dict) for one in result):
+        return _elements(output, result)
+    return _counted(output, output.table(heads, [[cell(one)] for one in result]))
+
+
+def _counted(output: Output, lines: list[str]) -> list[str]:
+    if len(lines) > 1:
+        return lines
+    output.note("Nothing was found.")
+    return []
+
+
+def _elements(output: Output, elements: Sequence[Json]) -> list[str]:
+    """Return whole concepts and propositions as a table each, with their attributes in one column."""
+    concepts = [one for one in elements if "subject" not in one]
+    links = [one for one in elements if "subject" in one]
+    lines: list[str] = []
+    if concepts:
+        has_score = "_score" in concepts[0]["metadata"]
+        head = ["TYPE", "NAME", "ATTRIBUTES"]
+        rows = [[one["type"], one["name"], _members(one["attributes"])] for one in concepts]
+        lines += output.table(*_with_score(head, rows, concepts, has_score=has_score))
+    if links:
+        has_score = "_score" in links[0]["metadata"]
+        head = ["SUBJECT", "PREDICATE", "OBJECT", "ATTRIBUTES"]
+        rows = [[one["subject"], one["predicate"], one["object"], _members(one["attributes"])] for one in links]
+        lines += ([""] if concepts else []) + output.table(*_with_score(head, rows, links, has_score=has_score))
+    return lines
+
+
+def _with_score(
+    head: list[str], rows: list[list[str]], elements: Sequence[Json], *, has_score: bool
+) -> tuple[list[str], list[list[str]]]:
+    if not has_score:
+        return head, rows
+    scores = [f"{one['metadata']['_score']:.2f}" for one in elements]
+    return ["SCORE", *head], [[score, *row] for score, row in zip(scores, rows, strict=True)]
+
+
+def _searched(output: Output, _: s.Search, result: Sequence[Json]) -> Iterable[str]:
+    if not result:
+        output.note("Nothing was found.")
+        return []
+    return _elements(output, result)
+
+
+def _listed(_: Output, __: s.DescribeTypes, result: Sequence[str]) -> Iterable[str]:
+    return [visible(name) for name in result]
+
+
+def _domains(output: Output, _: s.DescribeDomains, result: Sequence[Json]) -> Iterable[str]:
+    rows = [[one["name"], str(one["members"]), one["description"]] for one in result]
+    return output.table(["DOMAIN", "MEMBERS", "DESCRIPTION"], rows)
+
+
+def _primer(output: Output, _: s.DescribePrimer, result: Json) -> Iterable[str]:
+    identity = result["identity"]
+    yield output.styled(visible(f"{identity['type']} {identity['name']}"), "bold")
+    yield from pairs(((key, cell(one)) for key, one in identity["attributes"].items()), output.width)
+    yield ""
+    head = ["DOMAIN", "MEMBERS", "TYPES", "PREDICATES", "DESCRIPTION"]
+    rows = [
+        [one["name"], str(one["members"]), *(", ".join(one[key]) for key in _KEYS), one["description"]]
+        for one in result["domain_map"]
+    ]
+    yield from output.table(head, rows)
+    outside = result["outside_domains"]
+    if outside:
+        yield ""
+        told = ", ".join(f"{name} {count}" for name, count in outside.items())
+        yield from output.wrapped(visible(f"In no domain: {told}"))
+
+
+_KEYS: Final = ("key_concept_types", "key_proposition_types")
+
+
+def _definition(output: Output, _: s.DescribeType, result: Json) -> Iterable[str]:
+    attributes = dict(result["attributes"])
+    members = attributes.pop("instance_schema", None)
+    yield output.styled(visible(f"{result['type']} {result['name']}"), "bold")
+    yield from pairs(((key, cell(one)) for key, one in attributes.items()), output.width)
+    for side, names in result.get("relationships", {}).items():
+        if names:
+            yield from pairs([(side, ", ".join(names))], output.width)
+    if isinstance(members, dict) and members:
+        yield ""
+        head = ["ATTRIBUTE", "KIND", "NEEDED", "DESCRIPTION"]
+        yield from output.table(head, [_member_row(name, one) for name, one in members.items()])
+
+
+def _member_row(name: str, one: Any) -> list[str]:
+    told: Json = one if isinstance(one, dict) else {"description": cell(one)}
+    values = told.get("enum")
+    what = f" ({', '.join(map(str, values))})" if isinstance(values, list) else ""
+    kind, description = cell(told.get("type", "")), f"{told.get('description', '')}{what}".strip()
+    return [name, kind, "yes" if told.get("required") is True else "", description]
+
+
+def _written(output: Output, _: Any, result: Json) -> Iterable[str]:
+    rows = [
+        (name.replace("_", " "), ", ".join(map(str, one)) if isinstance(one, list) else cell(one))
+        for name, one in result.items()
+    ]
+    return pairs([(name, text or _OPEN) for name, text in rows], output.width, indent="")
+
+
+def _exported(output: Output, _: s.Export, result: Json) -> Iterable[str]:
+    told = f"{counted(result['concepts'], 'concept')}, {counted(result['propositions'], 'proposition')}"
+    output.note(f"{told} in the capsule.")
+    return visible_lines(result["capsule"]).splitlines()
+
+
+_WRITERS: Final[Sequence[tuple[type, Callable[[Output, Any, Any], Iterable[str]]]]] = (
+    (s.Query, _found),
+    (s.Search, _searched),
+    (s.DescribeTypes, _listed),
+    (s.DescribeDomains, _domains),
+    (s.DescribePrimer, _primer),
+    (s.DescribeType, _definition),
+    (s.Export, _exported),
+    (object, _written),
+)
+
+
+def head_of(expression: s.Expression) -> str:
+    """Return an expression of FIND as it is written."""
+    if isinstance(expression, s.Path):
+        return "?" + ".".join([expression.variable, *expression.parts])
+    return f"{expression.function}({'DISTINCT ' if expression.distinct else ''}{head_of(expression.path)})"
+
+
+def cell(value: Any) -> str:
+    """Return a value for one line: a whole element by what it is known by, a list of texts without brackets."""
+    if value is None:
+        return _OPEN
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict) and {"type", "name"} <= value.keys():
+        return f"{value['type']} {value['name']}"
+    if isinstance(value, dict) and {"subject", "predicate", "object"} <= value.keys():
+        return f"({value['subject']}, {value['predicate']}, {value['object']})"
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return (" " if value and all(one.endswith(".") for one in value) else ", ").join(value)
+    return json_text(value)
+
+
+def _members(attributes: Json) -> str:
+    return ", ".join(f"{key}: {cell(one)}" for key, one in attributes.items())

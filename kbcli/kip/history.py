@@ -1,0 +1,41 @@
+"""What was typed at the prompt of ``kb kip``, kept for the next time in the user's state folder; never in ``.kb``.
+
+It is only a courtesy: where it cannot be read or written, the prompt works without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+MAX_LINES: Final = 1000
+_FOLDER: Final = "kb"
+_NAME: Final = "kip-history"
+_PRIVATE: Final = 0o700
+
+
+def place(env: Mapping[str, str]) -> Path | None:
+    """Return where the history is kept: below XDG_STATE_HOME, else ``~/.local/state``; None where there is no home."""
+    state, home = env.get("XDG_STATE_HOME", ""), env.get("HOME", "")
+    if Path(state).is_absolute():
+        return Path(state) / _FOLDER / _NAME
+    return Path(home) / ".local" / "state" / _FOLDER / _NAME if Path(home).is_absolute() else None
+
+
+def load(readline: Any, path: Path | None) -> None:
+    """Let the prompt know what was typed before."""
+    readline.set_history_length(MAX_LINES)
+    if path:
+        with contextlib.suppress(OSError):
+            readline.read_history_file(path)
+
+
+def save(readline: Any, path: Path | None) -> None:
+    """Keep the last lines that were typed, for this user alone."""
+    if path:
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True, mode=_PRIVATE)
+            readline.write_history_file(path)
+            path.chmod(0o600)

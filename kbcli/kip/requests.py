@@ -1,0 +1,79 @@
+"""A request of KIP from the command line: where its text comes from, and what its parameters are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kbcore import strictjson
+from kbcore.errors import InvalidQuery, KipRefused
+from kbcore.kip.errors import RESOURCE, refused
+from kbcore.kip.parsing import spans
+from kbcore.kip.request import Command, Request
+from kbcore.limits import MAX_CHANGESET_BYTES, MAX_KIP_COMMANDS
+from kbcore.visible import in_quotes
+
+_JSON: Final = frozenset('{["-0123456789tfn')
+"""What a JSON value begins with."""
+
+
+def parameters_of(words: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters that are given as ``NAME=VALUE``: JSON where the value is JSON, else text.
+
+    Raises: ``InvalidQuery``.
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        name = name.strip().removeprefix(":")
+        if not equals or not name:
+            hint = 'For example --param name=Alice, or --param \'tags=["a", "b"]\'.'
+            raise InvalidQuery(f"--param {in_quotes(word[:100])} is no NAME=VALUE.", hint=hint)
+        found[name] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    if text[:1] not in _JSON:
+        return text
+    tree = strictjson.read(text)
+    return text if tree.problems else tree.root
+
+
+def request_of(text: str, parameters: Mapping[str, Any], *, dry_run: bool) -> Request:
+    """Return the request for a text of one command or of several, which run one after the other.
+
+    Raises: ``KipRefused`` where the text does not fall into commands.
+    """
+    pieces = pieces_of(text)
+    if len(pieces) > MAX_KIP_COMMANDS:
+        message = f"There are {len(pieces)} commands; the limit is {MAX_KIP_COMMANDS}."
+        raise refused(RESOURCE, message, hint="Split them into several files.")
+    commands = tuple(Command(piece, parameters) for piece in pieces or [text])
+    return Request(commands, is_batch=len(commands) > 1, dry_run=dry_run)
+
+
+def pieces_of(text: str) -> list[str]:
+    """Return the commands of a text, each behind as many blanks as give it the line and column that it has there.
+
+    Raises: ``KipRefused``.
+    """
+    pieces = []
+    for begin, end in spans(text, most_bytes=MAX_CHANGESET_BYTES):
+        lines, column = text.count("\n", 0, begin), begin - (text.rfind("\n", 0, begin) + 1)
+        pieces.append("\n" * lines + " " * column + text[begin:end].rstrip())
+    return pieces
+
+
+def is_whole(text: str) -> bool:
+    """Tell whether a text is whole commands; False where more of it could make it so.
+
+    Raises: ``KipRefused`` for what nothing behind it can mend.
+    """
+    try:
+        spans(text, most_bytes=MAX_CHANGESET_BYTES)
+    except KipRefused as error:
+        if error.data.get("offset") == len(text):
+            return False
+        raise
+    return True

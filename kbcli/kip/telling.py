@@ -1,0 +1,38 @@
+"""The answer to a request, command by command, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kbcli.kip import answers
+from kbcore.kip import syntax as s
+from kbcore.kip.parsing import parse
+from kbcore.visible import visible
+
+if TYPE_CHECKING:
+    from kbcli.context import Session
+    from kbcore.kip.request import Request
+    from kbcore.kip.run import Answer
+
+
+def tell_answer(session: Session, request: Request, answer: Answer, branch: str) -> None:
+    """Write the answer to each command of a request, and last why one was refused."""
+    output = session.output
+    responses: list[dict[str, Any]] = answer.response["result"] if request.is_batch else [answer.response]
+    has_written = False
+    for at, (command, response) in enumerate(zip(request.commands, responses, strict=False)):
+        if at and not output.is_quiet:
+            output.data("\n")
+        if "error" in response:
+            answers.tell_error(output, response["error"])
+            continue
+        tree = parse(command.text)
+        answers.tell(output, tree, response)
+        has_written = has_written or isinstance(tree, s.Upserts | s.Delete | s.Update | s.Merge)
+    if has_written:
+        told = (
+            "Nothing was written: this was a dry run" if request.dry_run else f"Branch {branch} is at seq {answer.seq}"
+        )
+        output.note(f"{visible(told)}.")
+    for warning in answer.warnings:
+        output.warn(visible(warning))

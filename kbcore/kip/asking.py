@@ -1,0 +1,127 @@
+"""A statement that was compiled, asked of a view: with the vocabulary beside the stored graph, within the limits."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, Protocol
+
+import msgspec
+
+from kbcore.config import KipLimits
+from kbcore.errors import KipRefused
+from kbcore.kip import scoping
+from kbcore.kip import syntax as s
+from kbcore.kip.compile.statement import LINKS, NODES, Known
+from kbcore.kip.errors import RESOURCE, SYNTAX, TIMEOUT, refused
+from kbcore.kip.vocabulary import Vocabulary, vocabulary
+from kbcore.schema import Schema
+from kbcore.view.basis import Basis
+from kbcore.view.session import Refused, Session, TimeOver, TooMuchMemory
+from kbcore.view.tables import LINK, NODE, link_row, node_row
+from kbcore.visible import visible
+
+
+class Viewed(Protocol):
+    """What is asked: a view, at one seq."""
+
+    @property
+    def seq(self) -> int:
+        """Return the seq that is answered for."""
+
+    @property
+    def basis(self) -> Basis:
+        """Return what it stands on."""
+
+    @property
+    def session(self) -> Session:
+        """Return what answers statements."""
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A schema made ready for asking."""
+
+    vocabulary: Vocabulary
+    known: Known
+
+
+def prepared(view: Viewed, schema: Schema) -> Prepared:
+    """Return a schema made ready, as long as it stays the same."""
+    return view.session.once("kip", schema, _prepared)
+
+
+def _prepared(schema: Schema) -> Prepared:
+    made = vocabulary(schema)
+    of_nodes = [(one.id, one.type, str(one.fields["name"])) for one in made.nodes]
+    partly = frozenset(
+        (id_ if with_id else None, type_ if with_type else None, name if with_name else None)
+        for id_, type_, name in of_nodes
+        for with_id, with_type, with_name in product((True, False), repeat=3)
+    )
+    return Prepared(made, Known(schema, made.names, partly, frozenset(one.id for one in made.links)))
+
+
+def _hold(view: Viewed, schema: Schema) -> None:
+    """Have the connection hold the vocabulary, and note in it what is stored now."""
+    session, made = view.session, prepared(view, schema).vocabulary
+    hidden = session.once("kip hidden", (view.seq, schema), lambda _: _stored(view, made))
+    for table, columns, elements in (
+        (NODES, NODE, map(node_row, made.nodes)),
+        (LINKS, LINK, map(link_row, made.links)),
+    ):
+        rows = ({**row, "is_hidden": row["id"] in hidden} for row in elements)
+        session.hold(table, {**columns, "is_hidden": "BOOLEAN"}, (schema, hidden), rows)
+
+
+def _stored(view: Viewed, made: Vocabulary) -> frozenset[str]:
+    """Return the ids of those elements of the vocabulary that are stored."""
+    parts, ids = [], list[str]()
+    for table, elements in (("node", made.nodes), ("link", made.links)):
+        parts.append(f"select id from {table} where id in ({', '.join('?' * len(elements))})")  # noqa: S608 - fixed names
+        ids += (one.id for one in elements)
+    return frozenset(id_ for (id_,) in view.session.rows(" union all ".join(parts), ids))
+
+
+def ask(
+    view: Viewed, schema: Schema, asked: tuple[str, list[Any]], limits: KipLimits, *, tree: s.Query | s.Group
+) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement with its parameters, which was made of ``tree``.
+
+    Raises: ``KipRefused`` with KIP_1001 for a pattern that is none, KIP_4001 when it takes longer than the limit,
+    KIP_4002 when it takes more memory than there is.
+    """
+    patterns = [one for one in scoping.parts_of(tree) if isinstance(one, s.TextTest) and one.function == "REGEX"]
+    for one in patterns:
+        _check_pattern(view, one)
+    if NODES in asked[0] or LINKS in asked[0]:
+        _hold(view, schema)
+    try:
+        return view.session.rows(*asked, time_s=limits.time_s)
+    except TimeOver as error:
+        told = f"The command took longer than {limits.time_s:g} s; `kip.timeLimitSeconds` is the limit."
+        raise refused(TIMEOUT, told, at=tree.at) from error
+    except TooMuchMemory as error:
+        raise refused(RESOURCE, "The command needs more memory than there is.", at=tree.at) from error
+    except Refused as error:
+        if not patterns:
+            raise
+        raise _no_pattern(str(error), patterns[0].pattern.at) from error
+
+
+def _check_pattern(view: Viewed, test: s.TextTest) -> None:
+    """Refuse a pattern that is written in the command and is none, whatever rows there are."""
+    if isinstance(test.pattern, s.Value) and isinstance(test.pattern.json, str):
+        try:
+            view.session.rows("select regexp_matches('', ?)", [test.pattern.json])
+        except Refused as error:
+            raise _no_pattern(str(error), test.pattern.at) from error
+
+
+def _no_pattern(said: str, at: int) -> KipRefused:
+    hint = "Patterns are those of RE2: no look-around, no back references; a backslash is written twice."
+    return refused(SYNTAX, f"REGEX cannot use this pattern: {visible(said)}.", at=at, hint=hint)
+
+
+def too_many(limits: KipLimits, at: int) -> KipRefused:
+    """Return the error for more rows than the limit."""
+    told = f"There are more than {limits.rows} rows; `kip.rowLimit` is the limit."
+    return refused(RESOURCE, told, at=at, hint="Ask for less with LIMIT and go on with CURSOR, or count with COUNT.")

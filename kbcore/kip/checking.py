@@ -1,0 +1,56 @@
+"""What FIND and ORDER BY may ask of the variables that WHERE binds. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kbcore.kip import scoping
+from kbcore.kip import syntax as s
+from kbcore.kip.errors import SYNTAX, refused
+from kbcore.kip.steps import MAPS, Kinds, Translation
+
+
+def check_query(translation: Translation, query: s.Query, bound: Kinds) -> None:
+    """Refuse what a FIND cannot ask for; ``bound`` are the variables behind WHERE.
+
+    Raises: ``KipRefused`` with KIP_3001 for a variable that is not bound, KIP_1001 for the rest.
+    """
+    clauses = query.where.clauses
+    for one in (*query.find, *(sort.key for sort in query.order)):
+        translation.check_path(one.path if isinstance(one, s.Aggregate) else one, bound, clauses)
+    for one in query.find:
+        if isinstance(one, s.Aggregate) and _is_map(one.path) and (one.function != "COUNT" or one.distinct):
+            raise _of_a_map(one.path, f"{one.function} takes single values")
+    found = {_plainly(one) for one in query.find}
+    for sort in query.order:
+        if isinstance(sort.key, s.Path):
+            if _is_map(sort.key):
+                raise _of_a_map(sort.key, "ORDER BY takes single values")
+        elif _plainly(sort.key) not in found:
+            told = f"ORDER BY names {sort.key.function}(…), which FIND does not ask for."
+            hint = "Put the same aggregate into FIND(…) as well."
+            raise refused(SYNTAX, told, at=sort.key.at, hint=hint)
+
+
+def check_variables(variables: tuple[s.Variable, ...], where: s.Group, bound: Kinds) -> None:
+    """Refuse a variable that WHERE does not bind. Raises: ``KipRefused`` with KIP_3001."""
+    for one in variables:
+        if one.name not in bound:
+            raise scoping.unbound(one.name, one.at, bound, where.clauses)
+
+
+def _plainly(expression: s.Expression) -> tuple[Any, ...]:
+    if isinstance(expression, s.Path):
+        return expression.variable, expression.parts
+    return expression.function, expression.distinct, expression.path.variable, expression.path.parts
+
+
+def _is_map(path: s.Path) -> bool:
+    return len(path.parts) == 1 and path.parts[0] in MAPS
+
+
+def _of_a_map(path: s.Path, told: str) -> Exception:
+    shown = f"?{path.variable}.{path.parts[0]}"
+    return refused(
+        SYNTAX, f"{told}, and {shown} is a map.", at=path.at, hint=f"Name a key of it, such as {shown}.name."
+    )

@@ -1,0 +1,112 @@
+"""One statement as it is being written: its parameters, the tables as of its seq, and what stands in its WITH. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.kip.algebra import MatchNode
+from kbcore.kip.names import TypeNames
+from kbcore.schema import LINK, Schema
+from kbcore.view import tables
+
+NODES: Final = "kip_node"
+LINKS: Final = "kip_link"
+"""The tables of the connection that hold the vocabulary. Their columns are those of ``tables.NODE`` and ``LINK``, and
+``is_hidden``: whether the element is stored now."""
+
+_PLACE: Final = re.compile(r"\$([0-9]+)")
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What compiling needs to know of a schema and its vocabulary.
+
+    ``nodes`` are id, type and name of the vocabulary's nodes, in any combination of which parts may be None; ``links``
+    the ids of its links.
+    """
+
+    schema: Schema
+    names: TypeNames
+    nodes: frozenset[tuple[str | None, str | None, str | None]]
+    links: frozenset[str]
+
+
+class Statement:
+    """The parameters of one statement, numbered as they are bound, and the tables that it reads."""
+
+    def __init__(self, known: Known, at: int | None = None) -> None:
+        self.known = known
+        self._params: list[Any] = []
+        self._bound: dict[tuple[type, Any], str] = {}
+        self._ctes: list[str] = []
+        self._numbers = 0
+        self._at = None if at is None else self.bind(at)
+
+    def bind(self, value: Any) -> str:
+        """Return the placeholder of a scalar, or of a tuple of texts as a list."""
+        key = (type(value), value)
+        if key not in self._bound:
+            self._params.append(list(value) if isinstance(value, tuple) else value)
+            kind = "::varchar[]" if isinstance(value, tuple) else ""
+            self._bound[key] = f"${len(self._params)}{kind}"
+        return self._bound[key]
+
+    def fresh(self, letter: str) -> str:
+        """Return a new name."""
+        self._numbers += 1
+        return f"{letter}{self._numbers}"
+
+    def define(self, letter: str, columns: Sequence[str], body: str | Callable[[str], str]) -> str:
+        """Put a relation into WITH and return its name; ``body`` may be made from that name, if it is recursive."""
+        name = self.fresh(letter)
+        made = body if isinstance(body, str) else body(name)
+        self._ctes.append(f"{name}({', '.join(columns)}) as ({made})")
+        return name
+
+    def whole(self, select: str) -> tuple[str, list[Any]]:
+        """Return the whole statement and its parameters: those that it still has a place for, numbered anew."""
+        text = f"with recursive {', '.join(self._ctes)} {select}" if self._ctes else select
+        numbers: dict[str, int] = {}
+        made = _PLACE.sub(lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", text)
+        return made, [self._params[int(number) - 1] for number in numbers]
+
+    def nodes(self, *, with_vocabulary: bool) -> str:
+        """Return the relation of nodes, for use behind FROM."""
+        return self._table("node", tables.NODE, NODES if with_vocabulary else "")
+
+    def links(self, *, with_vocabulary: bool) -> str:
+        """Return the relation of links, for use behind FROM; not all of them stand."""
+        return self._table("link", tables.LINK, LINKS if with_vocabulary else "")
+
+    def _table(self, name: str, columns: tables.Columns, vocabulary: str) -> str:
+        listed = ", ".join(columns)
+        parts = [f"select {listed} from {name}"]  # noqa: S608 - fixed names
+        if self._at is not None:
+            parts = [
+                f"select {listed} from {name} where version <= {self._at}",  # noqa: S608 - fixed names
+                f"select {listed} from {name}_history where version <= {self._at} and ended > {self._at}",  # noqa: S608
+            ]
+        if vocabulary:
+            stored = " union all ".join(part.replace(listed, "id", 1) for part in parts)
+            hidden = "is_hidden" if self._at is None else f"id in ({stored})"
+            parts.append(f"select {listed} from {vocabulary} where not {hidden}")  # noqa: S608 - fixed names
+        is_plain = self._at is None and not vocabulary
+        return name if is_plain else f"({' union all '.join(parts)})"
+
+    def may_be_virtual(self, step: MatchNode) -> bool:
+        """Tell whether the vocabulary has a node of this id, type and name, as far as they are given."""
+        return (step.id, step.type, step.name) in self.known.nodes
+
+    def end_kinds(self, predicates: Sequence[str]) -> tuple[str, str]:
+        """Return what stands at the two ends of links of these predicates: ``node``, or ``end`` for links as well."""
+        edges = [self.known.schema.edges[name] for name in predicates]
+        sides = ([edge.from_types for edge in edges], [edge.to_types for edge in edges])
+        first, second = ("end" if not edges or any(LINK in types for types in side) else "node" for side in sides)
+        return first, second
+
+    def has_kinds(self, predicates: Sequence[str]) -> bool:
+        """Tell whether there may be several links between two elements that match."""
+        return len(predicates) != 1 or self.known.schema.edges[predicates[0]].needs_kind

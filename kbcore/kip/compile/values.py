@@ -1,0 +1,205 @@
+"""What a path or a constant is in SQL: for each kind of JSON an expression that is null where it is of another. Pure.
+
+Numbers become a pair of the whole part and the rest, which orders and compares them exactly, whole ones of 64 bits
+among them. Texts are compared by code points, two texts that are RFC 3339 times by the moment that they mean.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.kip import syntax as s
+from kbcore.kip.compile.matching import link_of, name_of, node_of
+from kbcore.kip.compile.relation import Bound
+from kbcore.kip.compile.statement import Statement
+from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA
+from kbcore.values import normal_time
+
+_TIME: Final = (
+    r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
+    r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+)
+HUGE: Final = 10.0**38
+"""Beyond it a number has no whole part that fits; all of it then is in the rest."""
+
+
+class Operand(msgspec.Struct, frozen=True):
+    """A value: SQL for each kind that it may have (number, text, boolean, list or object), "" where it cannot be.
+
+    ``json`` is the value as JSON text, "" where it is a plain text; ``kind`` the kind that DuckDB gives it.
+    ``is_null`` is the condition that it is null. ``constant`` is a text that is no column.
+    """
+
+    is_null: str
+    number: str = ""
+    text: str = ""
+    flag: str = ""
+    other: str = ""
+    kind: str = ""
+    json: str = ""
+    constant: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Return what orders and groups values: numbers, texts, booleans, others; null for null."""
+        if not self.json:
+            return self.text
+        return (
+            f"case when not {self.is_null} then {{'r': case {self.kind} when 'VARCHAR' then 1 when 'BOOLEAN' then 2 "
+            f"when 'ARRAY' then 3 when 'OBJECT' then 3 else 0 end, 'n': {self.number}, "
+            f"'t': coalesce({self.text}, {self.flag}::varchar, {self.other})}} end"
+        )
+
+
+def constant(st: Statement, value: Any) -> Operand:
+    """Return a scalar of the command."""
+    if value is None:
+        return Operand("true")
+    if isinstance(value, bool):
+        return Operand("false", flag=st.bind(value))
+    if isinstance(value, str):
+        return Operand("false", text=st.bind(value), constant=value)
+    if isinstance(value, int):
+        return Operand("false", number=f"{{'w': {st.bind(value)}::hugeint, 'f': 0::double}}")
+    whole = math.trunc(value) if abs(value) < HUGE else int(math.copysign(HUGE, value))
+    rest = value - whole if abs(value) < HUGE else value
+    return Operand("false", number=f"{{'w': {st.bind(str(whole))}::hugeint, 'f': {st.bind(rest)}::double}}")
+
+
+def operand(st: Statement, columns: dict[str, Bound], of: s.Path | s.Value) -> Operand:
+    """Return what a path or a constant is."""
+    return constant(st, of.json) if isinstance(of, s.Value) else value(st, columns[of.variable], of.parts)
+
+
+def value(st: Statement, bound: Bound, parts: tuple[str, ...]) -> Operand:
+    """Return a field of a bound element, a member of its attributes or metadata, or its id where there are no parts."""
+    if not parts or parts[0] == "id":
+        return _text(bound.sql)
+    if len(parts) == 1:
+        return _text(_field(st, bound, parts[0]))
+    found = [_member(st, bound, parts, is_link=is_link) for is_link in _sides(bound)]
+    kinds, texts, jsons = ([one[at] for one in found] for at in range(3))
+    return _any(_either(kinds), _either(texts), _either(jsons))
+
+
+def _sides(bound: Bound) -> list[bool]:
+    return {"node": [False], "link": [True]}.get(bound.kind, [False, True])
+
+
+def _either(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"coalesce({', '.join(parts)})"
+
+
+def _text(sql: str) -> Operand:
+    return Operand(f"({sql} is null)", text=sql)
+
+
+def _field(st: Statement, bound: Bound, field: str) -> str:
+    """Return a field that is a text, null where the element has no such field."""
+    if field in {"type", "name"}:
+        if bound.kind == "link":
+            return "null::varchar"
+        alias, type_ = node_of(st, bound), bound.pattern[0]
+        return name_of(st, alias, type_) if field == "name" else shown_type(st, alias, type_)
+    if bound.kind == "node":
+        return "null::varchar"
+    return f"{link_of(st, bound)}.{ {'subject': 'from_id', 'predicate': 'type', 'object': 'to_id'}[field] }"
+
+
+def shown_type(st: Statement, alias: str, type_: str) -> str:
+    """Return what KIP calls the type of a node; ``type_`` is its type as KB calls it, where that is known."""
+    if type_ and st.known.names.shown(type_) == type_:
+        return f"{alias}.type"
+    changed = [(kb, kip) for kb, kip in st.known.names.of_kb.items() if kb != kip]
+    cases = " ".join(f"when {st.bind(kb)} then {st.bind(kip)}" for kb, kip in changed)
+    return f"case {alias}.type {cases} else {alias}.type end" if cases else f"{alias}.type"
+
+
+def _member(st: Statement, bound: Bound, parts: tuple[str, ...], *, is_link: bool) -> tuple[str, str, str]:
+    """Return kind, text and JSON of a member; one that is in a field counts where none of the name is given."""
+    alias = link_of(st, bound) if is_link else node_of(st, bound)
+    column, at = f"{alias}.{parts[0]}", st.bind("/" + "/".join(parts[1:]))
+    kind, text = f"json_type({column}, {at})", f"json_extract_string({column}, {at})"
+    json = f"json_extract({column}, {at})"
+    field = None if parts[2:] else _stored(st, alias, parts, bound)
+    if field is None:
+        return kind, text, json
+    # Not a CASE that names the kind: where DuckDB knows that a column is empty, it fails to compare such a CASE.
+    stored = f"to_json({field})"
+    return (
+        f"coalesce({kind}, json_type({stored}))",
+        f"coalesce({text}, json_extract_string({stored}, '$'))",
+        f"coalesce({json}, {stored})",
+    )
+
+
+def _stored(st: Statement, alias: str, parts: tuple[str, ...], bound: Bound) -> str | None:
+    """Return the field that a member is stored in, None where it is in none; the field may be null."""
+    part, key = parts
+    is_link = alias == bound.link
+    if part == "metadata":
+        column = (LINK_METADATA if is_link else NODE_METADATA).get(key)
+        if column is None:
+            return None
+        empty = {"_version": "0", "confidence": ""}.get(key, "''")
+        return f"nullif({alias}.{column}, {empty})" if empty else f"{alias}.{column}"
+    if is_link:
+        return f"nullif({alias}.{LINK_ATTRIBUTES[key]}, '')" if key in LINK_ATTRIBUTES else None
+    if key in {"title", "name"}:
+        return f"nullif({alias}.{key}, {name_of(st, alias, bound.pattern[0])})"
+    return f"{alias}.{key}" if key in NODE_ATTRIBUTES else None
+
+
+def _any(kind: str, text: str, json: str) -> Operand:
+    """Return a value of any kind."""
+    real = f"try_cast({text} as double)"
+    return Operand(
+        is_null=f"(coalesce({kind}, 'NULL') = 'NULL')",
+        number=(
+            f"case when {kind} in ('BIGINT', 'UBIGINT') then {{'w': try_cast({text} as hugeint), 'f': 0::double}} "
+            f"when {kind} = 'DOUBLE' then case when abs({real}) < {HUGE!r} "
+            f"then {{'w': try_cast(trunc({real}) as hugeint), 'f': {real} - trunc({real})}} "
+            f"else {{'w': (sign({real}) * {HUGE!r})::hugeint, 'f': {real}}} end end"
+        ),
+        text=f"case when {kind} = 'VARCHAR' then {text} end",
+        flag=f"case when {kind} = 'BOOLEAN' then {text} = 'true' end",
+        other=f"case when {kind} in ('ARRAY', 'OBJECT') then {text} end",
+        kind=kind,
+        json=json,
+    )
+
+
+def compared(st: Statement, sign: str, one: Operand, other: Operand) -> str:
+    """Return the condition that two values compare so (``=``, ``<``, …), null or false where they do not."""
+    parts = [f"{one.number} {sign} {other.number}"] if one.number and other.number else []
+    if one.text and other.text:
+        parts.append(_texts_compared(st, sign, one, other))
+    if sign == "=":
+        parts += [f"{one.flag} = {other.flag}"] if one.flag and other.flag else []
+        parts += [f"{one.other} = {other.other}"] if one.other and other.other else []
+        nulls = [part for part in (one.is_null, other.is_null) if part != "true"]
+        parts += [] if "false" in nulls else [" and ".join(nulls) or "true"]
+    return f"({' or '.join(parts)})" if parts else "false"
+
+
+def _texts_compared(st: Statement, sign: str, one: Operand, other: Operand) -> str:
+    plain = f"{one.text} {sign} {other.text}"
+    if any(side.constant is not None and moment_of(side.constant) is None for side in (one, other)):
+        return plain
+    moments = [_moment(st, side) for side in (one, other)]
+    return f"coalesce({moments[0]} {sign} {moments[1]}, {plain})"
+
+
+def _moment(st: Statement, of: Operand) -> str:
+    if of.constant is not None:
+        return f"{st.bind(moment_of(of.constant))}::timestamptz"
+    return f"case when regexp_full_match({of.text}, '{_TIME}') then try_cast({of.text} as timestamptz) end"
+
+
+def moment_of(text: str) -> str | None:
+    """Return the moment that an RFC 3339 time with an offset means, None for a text that is none."""
+    return normal_time(text) if re.fullmatch(_TIME, text, re.ASCII) else None

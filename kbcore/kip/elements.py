@@ -1,0 +1,67 @@
+"""What KIP shows of a whole element: its id, what it is, all attributes and all metadata. Pure.
+
+A value that stands in a field of the graph and under the same name among the attributes or metadata is shown as the
+latter says, as everywhere in KIP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, TypeNames
+from kbcore.model import Link, Node, nested
+
+
+def name_of(node: Node, names: TypeNames) -> str:
+    """Return the name of a concept: the id of an entity of KB's or the project's types."""
+    return node.id if names.is_named_by_id(node.type) else str(node.fields.get("name", node.id))
+
+
+def element_json(element: Node | Link, names: TypeNames) -> dict[str, Any]:
+    """Return an element whole, the keys of its two maps in order.
+
+    A concept is ``{id, type, name, attributes, metadata}``, a proposition ``{id, subject, predicate, object,
+    attributes, metadata}``.
+    """
+    return node_json(element, names) if isinstance(element, Node) else link_json(element)
+
+
+def node_json(node: Node, names: TypeNames) -> dict[str, Any]:
+    """Return a concept whole."""
+    name = name_of(node, names)
+    attributes = {key: node.fields[key] for key in NODE_ATTRIBUTES if node.fields.get(key) is not None}
+    if attributes.get("title") == name:
+        del attributes["title"]
+    given = node.fields.get("name")
+    if given is not None and given != name:
+        attributes["name"] = given
+    attributes |= nested(node.fields, "attributes")
+    return {
+        "id": node.id,
+        "type": names.shown(node.type),
+        "name": name,
+        "attributes": dict(sorted(attributes.items())),
+        "metadata": _metadata(node, NODE_METADATA, {}),
+    }
+
+
+def link_json(link: Link) -> dict[str, Any]:
+    """Return a proposition whole."""
+    attributes = {key: getattr(link, field) for key, field in LINK_ATTRIBUTES.items() if getattr(link, field)}
+    given = {"source": link.statements[0].source, "confidence": link.fields.get("confidence")}
+    return {
+        "id": link.id,
+        "subject": link.from_id,
+        "predicate": link.type,
+        "object": link.to_id,
+        "attributes": dict(sorted((attributes | nested(link.fields, "attributes")).items())),
+        "metadata": _metadata(link, LINK_METADATA, given),
+    }
+
+
+def _metadata(element: Node | Link, fields: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of an element; what is in the vocabulary alone was made at no time and has no version."""
+    values = {key: given[key] if key in given else getattr(element, field) for key, field in fields.items()}
+    shown = {key: value for key, value in values.items() if value not in {None, ""} and (value or key != "_version")}
+    return dict(sorted((shown | nested(element.fields, "metadata")).items()))

@@ -1,0 +1,111 @@
+"""What KB fails with, in the codes of KIP: one table. Each error is told with what was and was not written. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kbcore import errors
+from kbcore.errors import KBError, KipRefused
+from kbcore.kip.errors import (
+    CONSTRAINT,
+    DUPLICATE,
+    IMMUTABLE,
+    INTERNAL,
+    NOT_FOUND,
+    RESOURCE,
+    SYNTAX,
+    TIMEOUT,
+    VERSION,
+    Code,
+    refused,
+)
+
+_WHOLE: Final = "Nothing was written"
+_SHOWN: Final = 20
+
+
+class Told(msgspec.Struct, frozen=True):
+    """How an error of KB's is told: as which code, and with which remedy where the error has none of its own."""
+
+    code: Code
+    hint: str = ""
+
+
+TOLD: Final[Mapping[str, Told]] = {
+    errors.InvalidChangeset.code: Told(CONSTRAINT, "Mend every listed problem and send the command again."),
+    errors.IntegrityViolation.code: Told(
+        CONSTRAINT, "Write what is missing in the same UPSERT, or leave the link out."
+    ),
+    errors.StaleBase.code: Told(VERSION, "FIND the element again, then send the command with its `_version`."),
+    errors.ChangesetIdReused.code: Told(DUPLICATE),
+    errors.LimitExceeded.code: Told(RESOURCE, "Split the command into smaller ones and send them as a batch."),
+    errors.DerivedFact.code: Told(IMMUTABLE, "Edit the named file and have it synced, or leave that key out."),
+    errors.BranchMoved.code: Told(VERSION, "Make sure which branch is meant, FIND again, then send the command again."),
+    errors.RevertConflict.code: Told(VERSION),
+    errors.LockTimeout.code: Told(TIMEOUT, "Another process writes to the branch; send the command again in a moment."),
+    errors.LockUnsupported.code: Told(INTERNAL),
+    errors.StorageFull.code: Told(RESOURCE, "Ask the user to free some space; FIND keeps working meanwhile."),
+    errors.ReadOnlyStore.code: Told(
+        IMMUTABLE, "Ask the user for write permission on .kb; FIND keeps working meanwhile."
+    ),
+    errors.StorageError.code: Told(INTERNAL),
+    errors.CommitUncertain.code: Told(
+        INTERNAL,
+        "FIND what it writes before anything else. UPSERT and DELETE may be sent again as they are; UPDATE only where "
+        "FIND shows that it did not take effect.",
+    ),
+    errors.JournalCorrupt.code: Told(INTERNAL),
+    errors.JournalTruncated.code: Told(INTERNAL),
+    errors.HeadDamaged.code: Told(INTERNAL),
+    errors.SnapshotCorrupt.code: Told(INTERNAL),
+    errors.ForeignWrite.code: Told(INTERNAL),
+    errors.FormatTooNew.code: Told(INTERNAL),
+    errors.NotARepository.code: Told(INTERNAL),
+    errors.NotInitialised.code: Told(INTERNAL),
+    errors.UnknownBranch.code: Told(NOT_FOUND),
+    errors.InvalidConfig.code: Told(INTERNAL),
+    errors.NotFound.code: Told(NOT_FOUND, "Look for it with SEARCH or FIND."),
+    errors.InvalidQuery.code: Told(SYNTAX),
+    errors.HistoryPruned.code: Told(NOT_FOUND),
+    errors.AlreadyWatched.code: Told(INTERNAL),
+    errors.GitUnusable.code: Told(INTERNAL),
+}
+"""By the code of the error. ``KipRefused`` has its own."""
+
+
+def in_kip(error: KBError, *, writes: bool) -> KipRefused:
+    """Return an error as KIP tells it; ``writes`` says whether the command would have written.
+
+    What KB says more than KIP is in the data: its own code, whether to try again, and the single problems.
+    """
+    if isinstance(error, KipRefused):
+        return error
+    told = TOLD[error.code]
+    message = error.message
+    if error.applied == "unknown":
+        message = f"{message.rstrip('.')}. It is not known whether the command was written."
+    elif writes and _WHOLE.lower() not in message.lower():
+        message = f"{message.rstrip('.')}. {_WHOLE}."
+    is_own = error.hint not in {"", error.default_hint}
+    hint = error.hint if is_own or not told.hint else told.hint
+    data: dict[str, Any] = {"kb_code": error.code, "applied": error.applied, "retryable": error.retryable}
+    if error.details:
+        data["problems"] = [problem.as_json() for problem in error.details[:_SHOWN]]
+    return refused(told.code, message, hint=hint, data={**data, **error.data})
+
+
+def bug(kind: str) -> KipRefused:
+    """Return what is told of a failure that KB does not know, by the name of its kind."""
+    message = f"KB failed in a way that it should not ({kind})."
+    return refused(INTERNAL, message, data={"kb_code": "internal_error", "applied": "unknown", "retryable": False})
+
+
+def in_batch(error: KipRefused, at: int, count: int) -> KipRefused:
+    """Return the error of one of several commands, with what became of the others; ``at`` counts from 0."""
+    before = " Those before it were carried out." if at else ""
+    behind = " Those behind it were not." if at + 1 < count else ""
+    message = f"{error.message.rstrip('.')}. This is command {at + 1} of {count}.{before}{behind}"
+    return KipRefused(message, hint=error.hint, details=error.details, data={**error.data, "command": at})

@@ -1,0 +1,129 @@
+"""FIND answered from a view: one command to one statement, its rows to the shapes of KIP, page by page.
+
+All pages of one answer speak of the same seq, whatever is written in between.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from kbcore import cursor as cursors
+from kbcore.config import KipLimits
+from kbcore.errors import HistoryPruned, InvalidQuery
+from kbcore.kip import syntax as s
+from kbcore.kip.asking import Viewed, ask, prepared, too_many
+from kbcore.kip.checking import check_query, check_variables
+from kbcore.kip.compile.groups import solve
+from kbcore.kip.compile.projection import Selected, select, select_variables
+from kbcore.kip.compile.statement import Statement
+from kbcore.kip.errors import SYNTAX, refused
+from kbcore.kip.printer import write
+from kbcore.kip.shaping import shaped
+from kbcore.kip.steps import Translation
+from kbcore.schema import Schema
+
+_START_OVER: Final = "Ask for the first page again, without CURSOR."
+_DEFAULT: Final = KipLimits()
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The answer of FIND, in the shape of KIP. ``next_cursor`` is "" on the last page; it speaks of ``seq``."""
+
+    result: Any
+    next_cursor: str
+    seq: int
+
+
+def find(view: Viewed, schema: Schema, query: s.Query, *, at: int | None = None, limits: KipLimits = _DEFAULT) -> Found:
+    """Answer a bound FIND from a view, as of a seq (None is the head).
+
+    ``schema`` is that of the branch: ``concepts.extended`` with the definitions that the branch adds.
+
+    Raises: ``KipRefused`` with the offset of the place, which ``errors.placing`` turns into line and column:
+    KIP_1001 for what cannot be used so and for a cursor that does not fit, KIP_2001 for a type or predicate that is
+    not defined, KIP_3001 for a variable that nothing binds, KIP_4001 and KIP_4002 beyond the limits.
+    ``HistoryPruned`` for a seq before the history that was kept.
+    """
+    seq, offset = _begins(view, query, at)
+    wanted = min(query.limit.value if query.limit else limits.rows + 1, limits.rows + 1)
+    selected = compiled(view, schema, query, None if seq == view.seq else seq, (offset, wanted + 1))
+    rows = ask(view, schema, (selected.sql, selected.params), limits, tree=query)
+    if min(len(rows), wanted) > limits.rows:
+        raise too_many(limits, query.at)
+    more = len(rows) > wanted
+    names = prepared(view, schema).known.names
+    return Found(shaped(rows[:wanted], selected, names), _cursor(view, query, seq, offset + wanted, more), seq)
+
+
+def compiled(
+    view: Viewed, schema: Schema, query: s.Query, at: int | None = None, page: tuple[int, int] = (0, 2)
+) -> Selected:
+    """Return the statement of a bound FIND, as of a seq (None is the head).
+
+    ``page`` is how many rows are left out and how many are asked for. Raises: ``KipRefused`` as ``find`` does.
+    """
+    known = prepared(view, schema).known
+    translation = Translation(schema, known.names)
+    steps, bound = translation.steps(query.where)
+    check_query(translation, query, bound)
+    st = Statement(known, at)
+    return select(st, solve(st, steps), query, page)
+
+
+def solutions(
+    view: Viewed,
+    schema: Schema,
+    group: s.Group,
+    variables: tuple[s.Variable, ...],
+    *,
+    limits: KipLimits = _DEFAULT,
+) -> list[dict[str, str | None]]:
+    """Return the distinct values of these variables in the solutions of a bound WHERE, ordered by them.
+
+    A value is the id of a node or link, the name of a predicate, or None where the variable stays open. Elements of the
+    vocabulary that are not stored are among them.
+
+    Raises: ``KipRefused`` as ``find`` does; KIP_3001 for a variable that WHERE does not bind.
+    """
+    known = prepared(view, schema).known
+    steps, bound = Translation(schema, known.names).steps(group)
+    check_variables(variables, group, bound)
+    st = Statement(known)
+    names = tuple(dict.fromkeys(one.name for one in variables))
+    asked = select_variables(st, solve(st, steps), names, limits.rows + 1)
+    rows = ask(view, schema, asked, limits, tree=group)
+    if len(rows) > limits.rows:
+        raise too_many(limits, group.at)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _begins(view: Viewed, query: s.Query, at: int | None) -> tuple[int, int]:
+    """Return the seq that is answered for, and how many rows went before."""
+    seq, offset = view.seq if at is None else at, 0
+    if query.cursor is not None:
+        place = query.cursor.at
+        try:
+            cursor = cursors.decode(query.cursor.value, _mark(view, query))
+        except InvalidQuery as error:
+            raise refused(SYNTAX, error.message, at=place, hint=error.hint or _START_OVER) from error
+        seq, offset = cursor.seq, int(cursor.last)
+        if seq > view.seq or (at is not None and at != seq):
+            told = f"The cursor speaks of seq {seq}, and the branch is at {view.seq if at is None else at}."
+            raise refused(SYNTAX, told, at=place, hint=_START_OVER)
+    elif seq > view.seq:
+        raise InvalidQuery(f"There is no seq {seq} yet; the head is {view.seq}.", hint=f"Ask for one up to {view.seq}.")
+    if seq < view.basis.history_from:
+        raise HistoryPruned.before(view.basis.history_from + 1, f"seq {seq}")
+    return seq, offset
+
+
+def _cursor(view: Viewed, query: s.Query, seq: int, offset: int, more: bool) -> str:
+    return cursors.encode(cursors.Cursor(_mark(view, query), seq, 0, str(offset))) if more else ""
+
+
+def _mark(view: Viewed, query: s.Query) -> str:
+    """Return what a cursor is bound to: the store, and the query without the page."""
+    bare = msgspec.structs.replace(query, limit=None, cursor=None)
+    return cursors.request_mark((view.basis.store_id, write(bare)))

@@ -1,0 +1,109 @@
+"""The four DELETEs: concepts with all that hangs on them, propositions, and keys of attributes or of metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kbcore.concepts import DEFINING, PREDICATE, TYPE
+from kbcore.kip import syntax as s
+from kbcore.kip.elements import element_json
+from kbcore.kip.errors import CONSTRAINT, IMMUTABLE, refused
+from kbcore.kip.kml.drafts import LINK_FIELDS, NODE_STAMPS, LinkDraft, NodeDraft
+from kbcore.kip.kml.intent import Intent, fallen, link_words, node_words
+from kbcore.kip.kml.protection import deletion_refused, is_undeletable
+from kbcore.kip.kml.selection import concepts, propositions, selected
+from kbcore.kip.kml.work import Draft, Work, besides_kind, misused
+from kbcore.model import CLIENT, Link
+from kbcore.state import Changes
+from kbcore.visible import in_quotes
+
+_LINK_STAMPS: Final = ("source", "created_at", "author")
+_IN_USE: Final[Mapping[str, tuple[str, str, str]]] = {
+    TYPE: ("type", "concept", "select id from node where type = ? limit 1001"),
+    PREDICATE: ("predicate", "proposition", "select id from link where type = ? and stands limit 1001"),
+}
+_MANY: Final = 1000
+
+
+def delete_concepts(work: Work, command: s.DeleteConcepts) -> Intent:
+    """Delete concepts, their propositions, and propositions about these. Raises: ``KipRefused``."""
+    found = concepts(work, command.variable, command.where, "DELETE CONCEPT")
+    check_deletable(work, found)
+
+    def answer(changes: Changes) -> dict[str, Any]:
+        nodes, links = fallen(changes)
+        return {"deleted_concepts": nodes, "deleted_propositions": links}
+
+    return Intent(answer, {"deleted_concepts": 0, "deleted_propositions": 0}, concepts=tuple(found))
+
+
+def check_deletable(work: Work, drafts: Sequence[NodeDraft]) -> None:
+    """Refuse to delete what belongs to every store, and definitions that are in use. Raises: ``KipRefused``."""
+    leaving = {draft.id for draft in drafts}
+    for draft in drafts:
+        if is_undeletable(draft):
+            raise deletion_refused(node_words(work, draft), draft.at)
+        if draft.type in DEFINING:
+            what, user, sql = _IN_USE[draft.type]
+            using = {row[0] for row in work.view.rows(sql, [draft.name])} - leaving
+            if using:
+                count = f"more than {_MANY}" if len(using) > _MANY else str(len(using))
+                message = f"The {what} {in_quotes(draft.name)} is used by {count} {user}{'s' * (len(using) > 1)}."
+                raise misused(message, draft.at, "Delete what uses it first, or keep the definition.")
+
+
+def delete_propositions(work: Work, command: s.DeletePropositions) -> Intent:
+    """Delete propositions, and propositions about them. Raises: ``KipRefused``."""
+    found = propositions(work, command.variable, command.where)
+    for draft in found:
+        if not draft.is_stored:
+            raise deletion_refused(link_words(draft), draft.at)
+
+    def answer(changes: Changes) -> dict[str, Any]:
+        after = {change.key: change.after for change in changes.links}
+        left = [draft for draft in found if (link := after.get(draft.id, draft.old)) and link.stands]
+        if left:
+            raise _stated(left[0])
+        return {"deleted_propositions": fallen(changes)[1]}
+
+    return Intent(answer, {"deleted_propositions": 0}, propositions=tuple(found))
+
+
+def _stated(draft: LinkDraft) -> Exception:
+    files = [one.src for one in draft.old.statements if one.src != CLIENT] if isinstance(draft.old, Link) else []
+    named = ", ".join(files)
+    message = f"{link_words(draft)} is stated by {named} as well, and would stay."
+    return refused(IMMUTABLE, message, at=draft.at, hint=f"Take the link out of {named} and sync.")
+
+
+def delete_keys(work: Work, command: s.DeleteKeys) -> Intent:
+    """Drop keys from the attributes or the metadata of elements that have them. Raises: ``KipRefused``."""
+    keys = list(dict.fromkeys(text.value for text in command.keys))
+    part = command.part.lower()
+    counts = {"updated_concepts": 0, "updated_propositions": 0}
+    for draft in selected(work, command.variable, command.where):
+        if draft.old is None:
+            continue
+        there = element_json(draft.old, work.names)[part]
+        had = [key for key in keys if key in there]
+        for key in had:
+            _check_key(draft, part, key, command.at)
+        dropped = draft.edits.dropped_attributes if part == "attributes" else draft.edits.dropped_metadata
+        dropped.update(had)
+        counts["updated_concepts" if isinstance(draft, NodeDraft) else "updated_propositions"] += bool(had)
+    return Intent(lambda _: counts, dict.fromkeys(counts, 0))
+
+
+def _check_key(draft: Draft, part: str, key: str, at: int) -> None:
+    """Refuse to drop what an element cannot be without. Raises: ``KipRefused``."""
+    is_node = isinstance(draft, NodeDraft)
+    if part == "attributes":
+        besides_kind(draft, {key: None}, at)
+        return
+    stamps = NODE_STAMPS if is_node else _LINK_STAMPS
+    is_member = draft.old is not None and f"metadata.{key}" in draft.old.fields
+    if key.startswith("_") or (key in stamps and not is_member):
+        message = f"`{key}` is kept by KB for every element and cannot be deleted."
+        hint = "Write another value with SET METADATA or WITH METADATA." if key in LINK_FIELDS else "Leave it out."
+        raise refused(CONSTRAINT, message, at=at, hint=hint)

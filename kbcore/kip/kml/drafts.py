@@ -1,0 +1,238 @@
+"""The elements that a command writes: each as it stands, what it is to become, and the item of a changeset. Pure.
+
+What a command does not name stays: keys are set and dropped one by one, and the maps of the element follow from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.kip.elements import link_json, node_json
+from kbcore.kip.names import LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, TypeNames
+from kbcore.kip.syntax import Assignment, Member
+from kbcore.model import Link, Node, nested
+from kbcore.values import field_problem, is_same, meaning_problem
+
+NODE_STAMPS: Final = tuple(key for key in NODE_METADATA if not key.startswith("_"))
+"""Metadata that are fields of an entity."""
+LINK_FIELDS: Final = {key: field for key, field in LINK_METADATA.items() if not key.startswith("_")}
+"""Metadata that are fields of an edge, and which."""
+
+_TITLE: Final = "title"
+
+
+class Edits(msgspec.Struct):
+    """What a command sets and drops of one element, by key."""
+
+    attributes: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+    dropped_attributes: set[str] = set()
+    dropped_metadata: set[str] = set()
+    places: dict[str, int] = {}
+    """The offset of each ``attributes.<key>`` and ``metadata.<key>`` in the text."""
+
+    def set_members(self, attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
+        """Set keys; what was set before under the same key is gone."""
+        self.attributes |= attributes
+        self.metadata |= metadata
+
+    def place(self, prefix: str, members: Iterable[Member | Assignment]) -> None:
+        """Note where keys are set."""
+        self.places |= {f"{prefix}.{member.key}": member.at for member in members}
+
+    def __bool__(self) -> bool:
+        """Tell whether anything is set or dropped."""
+        return bool(self.attributes or self.metadata or self.dropped_attributes or self.dropped_metadata)
+
+
+class NodeDraft(msgspec.Struct):
+    """A concept that a command names. ``type`` is KB's; ``old`` is None for a new one.
+
+    One of the vocabulary that no record holds yet has an ``old`` and is not ``is_stored``.
+    """
+
+    id: str
+    type: str
+    name: str
+    at: int
+    old: Node | None = None
+    is_stored: bool = False
+    edits: Edits = msgspec.field(default_factory=Edits)
+    is_end: bool = False
+    """A link is written that begins or ends here, so that the concept must be written down too."""
+
+    @property
+    def version(self) -> int:
+        """Return the version that stands, 0 for what no record holds."""
+        return self.old.version if self.old else 0
+
+
+class LinkDraft(msgspec.Struct):
+    """A proposition that a command names; members as those of ``NodeDraft``."""
+
+    id: str
+    type: str
+    kind: str
+    from_id: str
+    to_id: str
+    at: int
+    old: Link | None = None
+    is_stored: bool = False
+    edits: Edits = msgspec.field(default_factory=Edits)
+    is_end: bool = False
+    is_stated: bool = False
+    """The command states it, whether it stands already or not."""
+
+    @property
+    def version(self) -> int:
+        """Return the version that stands, 0 for what no record holds."""
+        return self.old.version if self.old else 0
+
+
+def entity_item(draft: NodeDraft, names: TypeNames) -> dict[str, Any] | None:
+    """Return the item of a changeset that writes a concept; None where there is nothing to write."""
+    fields: Mapping[str, Any] = draft.old.fields if draft.old else {}
+    is_native = names.is_named_by_id(draft.type)
+    if draft.is_stored and not draft.edits and (is_native or "name" in fields):
+        return None
+    if draft.old is not None and not draft.is_stored and not draft.is_end and not changes_node(draft, names):
+        return None
+    item: dict[str, Any] = {"id": draft.id}
+    attributes, metadata = nested(fields, "attributes"), nested(fields, "metadata")
+    if not draft.is_stored:
+        item |= {"type": draft.type, _TITLE: draft.name}
+        item |= {} if is_native else {"name": draft.name}
+        item |= {"source": draft.old.source} if draft.old else {}
+    elif not is_native and "name" not in fields:
+        item["name"] = draft.name
+    for key, value in draft.edits.attributes.items():
+        _set_attribute(item, attributes, key, value, draft, is_native=is_native)
+    for key in draft.edits.dropped_attributes:
+        _drop_attribute(item, attributes, key, draft, is_native=is_native)
+    for key, value in draft.edits.metadata.items():
+        if key in NODE_STAMPS and _fits(key, value):
+            item[key] = value
+            metadata.pop(key, None)
+        else:
+            metadata[key] = value
+    for key in draft.edits.dropped_metadata:
+        metadata.pop(key, None)
+    return item | _objects(draft, fields, attributes, metadata)
+
+
+def _set_attribute(
+    item: dict[str, Any], attributes: dict[str, Any], key: str, value: Any, draft: NodeDraft, *, is_native: bool
+) -> None:
+    """Set an attribute: in the field of its name, where that takes it, else among the attributes."""
+    if key not in NODE_ATTRIBUTES:
+        attributes[key] = value
+    elif is_native:
+        # What the field does not take is refused with the field's own words.
+        item[key] = value
+        attributes.pop(key, None)
+    elif _fits(key, value) and not (key == _TITLE and value == draft.name):
+        item[key] = value
+        attributes.pop(key, None)
+    else:
+        _clear(item, key, draft)
+        attributes[key] = value
+
+
+def _drop_attribute(
+    item: dict[str, Any], attributes: dict[str, Any], key: str, draft: NodeDraft, *, is_native: bool
+) -> None:
+    attributes.pop(key, None)
+    if key in NODE_ATTRIBUTES and is_native and draft.old and key in draft.old.fields:
+        item[key] = None
+    elif key in NODE_ATTRIBUTES:
+        _clear(item, key, draft)
+    elif key == "name" and is_native and draft.old and "name" in draft.old.fields:
+        item["name"] = None
+
+
+def _clear(item: dict[str, Any], key: str, draft: NodeDraft) -> None:
+    """Empty the field of an attribute; a title goes back to the name."""
+    item.pop(key, None)
+    if key == _TITLE:
+        item[_TITLE] = draft.name
+    elif draft.old and key in draft.old.fields:
+        item[key] = None
+
+
+def changes_node(draft: NodeDraft, names: TypeNames, only: str = "") -> bool:
+    """Tell whether the edits change what is shown of a concept; ``only`` limits the question to one attribute."""
+    if draft.old is None:
+        return True
+    shown = node_json(draft.old, names)
+    if only:
+        attributes = {only: draft.edits.attributes[only]} if only in draft.edits.attributes else {}
+        return _changes(Edits(attributes, {}, draft.edits.dropped_attributes & {only}), shown["attributes"], {})
+    return _changes(draft.edits, shown["attributes"], shown["metadata"])
+
+
+def _changes_link(draft: LinkDraft) -> bool:
+    if draft.old is None:
+        return True
+    shown = link_json(draft.old)
+    return _changes(draft.edits, shown["attributes"], shown["metadata"])
+
+
+def _changes(edits: Edits, attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+    of_metadata = edits.metadata, edits.dropped_metadata, metadata
+    return any(
+        any(key not in shown or not is_same(shown[key], value) for key, value in wanted.items())
+        or any(key in shown for key in dropped)
+        for wanted, dropped, shown in ((edits.attributes, edits.dropped_attributes, attributes), of_metadata)
+    )
+
+
+def edge_item(draft: LinkDraft) -> dict[str, Any] | None:
+    """Return the item of a changeset that writes a proposition; None where there is nothing to write."""
+    is_new = not draft.is_stored and (draft.is_stated or draft.is_end)
+    if not draft.edits and not is_new and not draft.is_stated:
+        return None
+    if draft.old is not None and not draft.is_stored and not draft.is_end and not _changes_link(draft):
+        return None
+    fields: Mapping[str, Any] = draft.old.fields if draft.old else {}
+    item: dict[str, Any] = {"type": draft.type, "from": draft.from_id, "to": draft.to_id}
+    item |= {"kind": draft.kind} if draft.kind else {}
+    attributes, metadata = nested(fields, "attributes"), nested(fields, "metadata")
+    if draft.old is not None and not draft.is_stored:
+        stated = {"source": draft.old.statements[0].source, "created_by": draft.old.created_by}
+        item |= {**stated, "confidence": fields["confidence"]}
+    attributes |= draft.edits.attributes
+    for key in draft.edits.dropped_attributes:
+        attributes.pop(key, None)
+    for key, value in draft.edits.metadata.items():
+        field = LINK_FIELDS.get(key, "")
+        if field and _fits(field, value):
+            item[field] = value
+            metadata.pop(key, None)
+        else:
+            metadata[key] = value
+            if field == "confidence" and field in fields:
+                item[field] = None
+    for key in draft.edits.dropped_metadata:
+        metadata.pop(key, None)
+        if key == "confidence" and key in fields:
+            item[key] = None
+    return item | _objects(draft, fields, attributes, metadata)
+
+
+def _objects(
+    draft: NodeDraft | LinkDraft, fields: Mapping[str, Any], attributes: dict[str, Any], metadata: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the maps of an element, as far as they are not what is stored."""
+    maps = {"attributes": attributes, "metadata": metadata}
+    stored = fields if draft.is_stored else {}
+    return {name: members for name, members in maps.items() if not is_same(members, nested(stored, name))}
+
+
+def _fits(field: str, value: Any) -> bool:
+    """Tell whether a field takes a value; an empty text says nothing and is kept as it was given."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return False
+    return field_problem(field, value) is None and meaning_problem(field, value) is None

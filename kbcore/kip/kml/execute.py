@@ -1,0 +1,142 @@
+"""One command that writes: planned on the view that its WHERE sees, committed as one changeset, answered as KIP does.
+
+Everything that holds for ``kb apply`` holds here: validation, whose fact is whose, limits, secrets, the guard of HEAD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.answers import Outcome
+from kbcore.changeset import Changeset, digest_of
+from kbcore.errors import KipRefused, Rejected
+from kbcore.kip import syntax as s
+from kbcore.kip.kml.delete import delete_concepts, delete_keys, delete_propositions
+from kbcore.kip.kml.intent import Intent, changeset_of
+from kbcore.kip.kml.merge import apply_merge
+from kbcore.kip.kml.refusals import Origin, in_kip
+from kbcore.kip.kml.update import apply_update
+from kbcore.kip.kml.upsert import apply_upserts
+from kbcore.kip.kml.work import Work
+from kbcore.locate import DERIVED, with_lines
+from kbcore.state import Stamp
+from kbcore.store import Author, Draft, Request
+from kbcore.view.view import View
+from kbcore.workspace import Workspace
+from kbcore.writes import planner
+
+Command = s.Upserts | s.DeleteConcepts | s.DeletePropositions | s.DeleteKeys | s.Update | s.Merge
+SOURCE: Final = "kip"
+"""The source of what KIP writes, as the log shows it."""
+
+_APPLY: Final[Mapping[type, Callable[[Work, Any], Intent]]] = {
+    s.Upserts: apply_upserts,
+    s.DeleteConcepts: delete_concepts,
+    s.DeletePropositions: delete_propositions,
+    s.DeleteKeys: delete_keys,
+    s.Update: apply_update,
+    s.Merge: apply_merge,
+}
+
+
+class Written(msgspec.Struct, frozen=True):
+    """The answer to a command: ``result`` in the shape of KIP, and what became of its changeset."""
+
+    result: dict[str, Any]
+    outcome: Outcome
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How a command is carried out: only planned (``dry_run``), and why (a message for the log)."""
+
+    dry_run: bool = False
+    message: str = ""
+
+
+def execute(
+    workspace: Workspace,
+    branch: str,
+    author: Author,
+    command: Command,
+    options: Options = Options(),  # noqa: B008 - frozen
+    *,
+    follows_head: bool,
+) -> Written:
+    """Carry a bound command out on a branch, as one changeset or not at all.
+
+    With ``follows_head`` the branch came from HEAD, and a move of HEAD meanwhile refuses the command.
+
+    Raises: ``KipRefused`` with the offset of the place (``errors.placing`` turns it into line and column); what
+    ``BranchStore.commit`` raises where the command is not to blame.
+    """
+    request = Request(
+        digest=digest_of("kip", {"command": msgspec.to_builtins(command)}),
+        message=options.message or summary(command),
+        dry_run=options.dry_run,
+        lock_wait_s=workspace.config.lock_wait_s,
+    )
+    guard = workspace.guard(branch) if follows_head else None
+    plan = _Plan(workspace, command, options)
+    author = msgspec.structs.replace(author, source=SOURCE)
+    try:
+        outcome = workspace.store(branch).commit(author, request, plan, guard=guard, branch=branch)
+    except Rejected as refused:
+        if isinstance(refused, KipRefused):
+            raise
+        error = refused
+        if any(problem.code == DERIVED for problem in refused.details):
+            error = with_lines(workspace, plan.changeset, refused, branch=branch)
+        raise in_kip(error, plan.origin) from refused
+    return Written(plan.result, outcome)
+
+
+class _Plan:
+    """Plans one command, and keeps what is told of it afterwards."""
+
+    def __init__(self, workspace: Workspace, command: Command, options: Options) -> None:
+        self.workspace = workspace
+        self.command = command
+        self.options = options
+        self.changeset = Changeset()
+        self.origin = Origin()
+        self.result: dict[str, Any] = {}
+
+    def __call__(self, view: View, stamp: Stamp) -> Draft:
+        """Return what the command comes to on a view. Raises: as ``execute``."""
+        self.origin = Origin()
+        work = Work(view, view.schema(self.workspace.schema), self.workspace.config.kip)
+        intent = _APPLY[type(self.command)](work, self.command)
+        self.changeset = changeset_of(work, intent, self.origin)
+        draft = planner(self.changeset, self.workspace)(view, stamp)
+        answer = intent.answer(draft.changes)
+        self.result = intent.nothing if self.options.dry_run else answer
+        return draft
+
+
+def summary(command: Command) -> str:
+    """Return a command in a few words, for the log."""
+    match command:
+        case s.Upserts(upserts):
+            blocks = [block for upsert in upserts for block in upsert.blocks]
+            more = f" and {len(blocks) - 1} more" if len(blocks) > 1 else ""
+            return f"UPSERT {_block_words(blocks[0])}{more}"
+        case s.DeleteConcepts():
+            return "DELETE CONCEPT"
+        case s.DeletePropositions():
+            return "DELETE PROPOSITIONS"
+        case s.DeleteKeys(part, keys):
+            return f"DELETE {part} {', '.join(key.value for key in keys)}"[:200]
+        case s.Update():
+            return "UPDATE"
+        case s.Merge():
+            return "MERGE CONCEPT"
+
+
+def _block_words(block: s.Block) -> str:
+    if isinstance(block, s.Concept):
+        parts = (block.identity.type, block.identity.name, block.identity.id)
+        return " ".join(part.value for part in parts if part)[:200]
+    return f"({block.fact.predicate.value})" if isinstance(block.fact, s.Fact) else block.fact.id.value

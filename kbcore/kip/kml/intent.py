@@ -1,0 +1,114 @@
+"""What a command comes to: one changeset of its drafts and of what it deletes, and its answer once that is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from kbcore import limits
+from kbcore.changeset import Changeset, EdgeDelete, EntityDelete, parse
+from kbcore.kip.errors import RESOURCE, refused
+from kbcore.kip.kml.drafts import LinkDraft, NodeDraft, edge_item, entity_item
+from kbcore.kip.kml.protection import check_written
+from kbcore.kip.kml.refusals import Origin
+from kbcore.kip.kml.work import Work
+from kbcore.state import Changes
+from kbcore.visible import in_quotes
+
+Answer = Callable[[Changes], dict[str, Any]]
+
+
+class Intent(msgspec.Struct):
+    """What a command deletes beside what its drafts write, and its answer.
+
+    ``answer`` is given what the planned changeset changes, and refuses it where that is not what was asked for.
+    """
+
+    answer: Answer
+    nothing: dict[str, Any]
+    """The answer of a dry run."""
+    concepts: tuple[NodeDraft, ...] = ()
+    propositions: tuple[LinkDraft, ...] = ()
+
+
+def changeset_of(work: Work, intent: Intent, origin: Origin) -> Changeset:
+    """Return the changeset of a command; ``origin`` is told where each item of it comes from.
+
+    Raises: ``KipRefused`` for a protected element and for too much; ``LimitExceeded``.
+    """
+    edges = _edges(work, origin)
+    entities: list[dict[str, Any]] = []
+    for draft in [*work.nodes.values()]:
+        if draft.edits or draft.is_end or not draft.is_stored:
+            check_written(draft, work.names)
+            item = entity_item(draft, work.names)
+            if item is not None:
+                origin.note(f"$.entities[{len(entities)}]", draft, node_words(work, draft))
+                entities.append(item)
+    changeset = parse({"entities": entities, "edges": edges}) if entities or edges else Changeset()
+    gone = len(intent.concepts) + len(intent.propositions)
+    if gone > limits.MAX_KIP_DELETED:
+        message = f"The command would delete {gone} elements; the limit is {limits.MAX_KIP_DELETED}."
+        raise refused(RESOURCE, message, hint="Narrow WHERE down, and send several commands.")
+    return msgspec.structs.replace(
+        changeset,
+        cascade=True,
+        entity_deletes=tuple(_entity_deletes(intent.concepts, origin, work)),
+        edge_deletes=tuple(_edge_deletes(intent.propositions, origin)),
+    )
+
+
+def _edges(work: Work, origin: Origin) -> list[dict[str, Any]]:
+    """Return the items of the propositions to write; what they begin and end at is marked to be written down too."""
+    work.settle()
+    items: dict[str, dict[str, Any]] = {}
+    looked_at = -1
+    while looked_at < len(items):
+        looked_at = len(items)
+        for draft in [*work.links.values()]:
+            item = edge_item(draft) if draft.id not in items else None
+            if item is None:
+                continue
+            origin.note(f"$.edges[{len(items)}]", draft, link_words(draft))
+            items[draft.id] = item
+            for end in (draft.from_id, draft.to_id):
+                known = work.element(end, draft.at)
+                if known is not None and not known.is_stored:
+                    known.is_end = True
+    return list(items.values())
+
+
+def _entity_deletes(drafts: Iterable[NodeDraft], origin: Origin, work: Work) -> Iterable[EntityDelete]:
+    for number, draft in enumerate(drafts):
+        path = f"$.deleted_concepts[{number}]"
+        origin.note(path, draft, node_words(work, draft))
+        yield EntityDelete(path, draft.id)
+
+
+def _edge_deletes(drafts: Iterable[LinkDraft], origin: Origin) -> Iterable[EdgeDelete]:
+    for number, draft in enumerate(drafts):
+        path = f"$.deleted_propositions[{number}]"
+        origin.note(path, draft, link_words(draft))
+        yield EdgeDelete(path, draft.type, draft.from_id, draft.to_id, draft.kind)
+
+
+def node_words(work: Work, draft: NodeDraft) -> str:
+    """Return a concept as a person reads it: its type and its name."""
+    return f"{work.names.shown(draft.type)} {in_quotes(draft.name)}"
+
+
+def link_words(draft: LinkDraft) -> str:
+    """Return a proposition as a person reads it: its ends and its predicate."""
+    return f"({draft.from_id} {draft.type} {draft.to_id})"
+
+
+def fallen(changes: Changes) -> tuple[int, int]:
+    """Return how many concepts and how many propositions are gone after a changeset, as KIP sees it."""
+    nodes = sum(change.after is None for change in changes.nodes)
+    links = sum(
+        change.before is not None and change.before.stands and not (change.after and change.after.stands)
+        for change in changes.links
+    )
+    return nodes, links

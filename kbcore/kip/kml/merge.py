@@ -1,0 +1,140 @@
+"""MERGE: one concept becomes a part of another one; its links are led to that, and nothing it knew is lost.
+
+What the target says already stays as it is; only what it does not say is filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kbcore.kip import syntax as s
+from kbcore.kip.elements import link_json, node_json
+from kbcore.kip.errors import DUPLICATE, NOT_FOUND, refused
+from kbcore.kip.kml.delete import check_deletable
+from kbcore.kip.kml.drafts import NodeDraft
+from kbcore.kip.kml.intent import Intent, node_words
+from kbcore.kip.kml.selection import check_named
+from kbcore.kip.kml.work import Work, misused
+from kbcore.model import Link
+
+ALIASES = "aliases"
+MERGED_FROM = "_merged_from"
+
+
+def apply_merge(work: Work, command: s.Merge) -> Intent:
+    """Merge the one concept into the other. Raises: ``KipRefused``."""
+    source, target = _both(work, command)
+    if source.id == target.id:
+        message = f"?{command.source.name} and ?{command.target.name} are the same concept."
+        raise misused(message, command.at, "Name two different concepts.")
+    if source.type != target.type:
+        message = f"{node_words(work, source)} and {node_words(work, target)} are of different types."
+        raise misused(message, command.at, "Only concepts of one type can be merged.")
+    check_deletable(work, [source])
+    repointed, deduplicated = _Links(work, source, target, command.at).lead()
+    filled = _fill(work, source, target)
+    told = {"links_repointed": repointed, "links_deduplicated": deduplicated, "attributes_filled": filled}
+    done = {"merged": 1, **told}
+    return Intent(lambda _: done, dict.fromkeys(done, 0), concepts=(source,))
+
+
+def _both(work: Work, command: s.Merge) -> tuple[NodeDraft, NodeDraft]:
+    variables = [command.source, command.target]
+    rows = work.solutions(command.where, variables)
+    found = []
+    for variable in variables:
+        values = {row[variable.name] for row in rows} - {None}
+        drafts = [draft for key in sorted(map(str, values)) if (draft := work.element(key, variable.at))]
+        if not drafts:
+            check_named(work, variable, command.where)
+            message = f"WHERE finds no concept for ?{variable.name}."
+            raise refused(NOT_FOUND, message, at=variable.at)
+        if len(drafts) > 1:
+            message = f"WHERE finds {len(drafts)} elements for ?{variable.name}; MERGE takes one."
+            raise refused(DUPLICATE, message, at=variable.at)
+        draft = drafts[0]
+        if not isinstance(draft, NodeDraft):
+            message = f"?{variable.name} stands for a proposition; MERGE takes concepts."
+            raise misused(message, variable.at, "Name concepts by their type and name.")
+        draft.at = variable.at
+        found.append(draft)
+    return found[0], found[1]
+
+
+def _fill(work: Work, source: NodeDraft, target: NodeDraft) -> int:
+    """Fill in what the target does not say; return how many attributes."""
+    assert source.old and target.old, "both were found"  # noqa: S101, PT018 - narrows the types
+    gone, kept = node_json(source.old, work.names), node_json(target.old, work.names)
+    attributes = kept["attributes"]
+    missing = {
+        key: value
+        for key, value in gone["attributes"].items()
+        if key != ALIASES and value is not None and attributes.get(key) is None
+    }
+    aliases = [*_list(attributes.get(ALIASES)), source.name, *_list(gone["attributes"].get(ALIASES))]
+    known = [one for one in _distinct(aliases) if one != target.name]
+    target.edits.attributes |= missing | ({ALIASES: known} if known != attributes.get(ALIASES) else {})
+    before = [*_list(kept["metadata"].get(MERGED_FROM)), *_list(gone["metadata"].get(MERGED_FROM)), source.id]
+    target.edits.metadata[MERGED_FROM] = _distinct(before)
+    return len(missing)
+
+
+def _list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    return [one for place, one in enumerate(values) if one not in values[:place]]
+
+
+class _Links:
+    """The links of the source, and the links about these, as they lead to the target instead."""
+
+    def __init__(self, work: Work, source: NodeDraft, target: NodeDraft, at: int) -> None:
+        self.work = work
+        self.moved: dict[str, str] = {source.id: target.id}
+        self.at = at
+
+    def lead(self) -> tuple[int, int]:
+        """Write the links anew; return how many, and how many of them were there already."""
+        repointed = deduplicated = 0
+        pending, seen = list(self.moved), set[str]()
+        while pending:
+            links = sorted(self.work.view.touching([pending.pop(0)]), key=lambda link: link.id)
+            for link in links:
+                if link.stands and link.id not in seen:
+                    seen.add(link.id)
+                    is_new = self._lead_one(link)
+                    repointed += is_new is True
+                    deduplicated += is_new is False
+                    pending += [link.id] if link.id in self.moved else []
+        return repointed, deduplicated
+
+    def _lead_one(self, link: Link) -> bool | None:
+        """Write one link anew: None where it led from the one to the other, and so to nothing."""
+        ends = self.moved.get(link.from_id, link.from_id), self.moved.get(link.to_id, link.to_id)
+        if ends[0] == ends[1] and link.from_id != link.to_id:
+            return None
+        draft = self.work.new_link(link.type, link.kind, ends, self.at)
+        is_known = draft.is_stated
+        self.work.settle()
+        shown = link_json(link)
+        attributes = {key: value for key, value in shown["attributes"].items() if not (key == "kind" and link.kind)}
+        metadata = {key: value for key, value in shown["metadata"].items() if not key.startswith("_")}
+        is_new = not is_known and not (draft.old and draft.old.stands)
+        if not is_new:
+            there = link_json(draft.old) if draft.old else {"attributes": {}, "metadata": {}}
+            attributes = _missing(attributes, there["attributes"] | draft.edits.attributes)
+            metadata = _missing(metadata, there["metadata"] | draft.edits.metadata)
+        draft.edits.attributes |= attributes
+        draft.edits.metadata |= metadata
+        draft.is_stated = True
+        self.moved[link.id] = draft.id
+        return is_new
+
+
+def _missing(values: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None and there.get(key) is None}

@@ -1,0 +1,62 @@
+"""What KIP never lets go of or writes over: the elements that every store is built on. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kbcore.concepts import (
+    DEFINING,
+    DOMAIN,
+    IN_DOMAIN,
+    PERSON,
+    PREDICATE,
+    SCHEMA_DOMAIN,
+    SELF,
+    SYSTEM,
+    TYPE,
+    VOCABULARY,
+)
+from kbcore.errors import KipRefused
+from kbcore.kip.errors import IMMUTABLE, refused
+from kbcore.kip.kml.drafts import NodeDraft, changes_node
+from kbcore.kip.names import TypeNames
+from kbcore.visible import in_quotes
+
+FOUNDATION: Final = frozenset(
+    {(TYPE, TYPE), (TYPE, PREDICATE), (TYPE, DOMAIN), (DOMAIN, SCHEMA_DOMAIN), (PREDICATE, IN_DOMAIN)}
+)
+"""What all definitions stand on: no command changes them."""
+
+ACTORS: Final = frozenset({(PERSON, SELF), (PERSON, SYSTEM)})
+DIRECTIVES: Final = "core_directives"
+
+
+def check_written(draft: NodeDraft, names: TypeNames) -> None:
+    """Refuse what a command writes to a protected concept. Raises: ``KipRefused`` (KIP_3004)."""
+    key = (draft.type, draft.name)
+    if draft.type in DEFINING and draft.old is not None and not draft.is_stored and key not in VOCABULARY:
+        what = "predicate" if draft.type == PREDICATE else "type"
+        message = (
+            f"The {what} {in_quotes(draft.name)} is defined by KB or by a file of the project, not by this branch."
+        )
+        raise refused(
+            IMMUTABLE, message, at=draft.at, hint="Use it as it is; a file in .kb/schema/ is where it changes."
+        )
+    if key in FOUNDATION and changes_node(draft, names):
+        message = f"{draft.type} {in_quotes(draft.name)} is protected: everything else is defined by it."
+        raise refused(IMMUTABLE, message, at=draft.at, hint="Leave it as it is; nothing of the command was done.")
+    touched = DIRECTIVES in draft.edits.attributes or DIRECTIVES in draft.edits.dropped_attributes
+    if key in ACTORS and touched and changes_node(draft, names, only=DIRECTIVES):
+        message = f"`{DIRECTIVES}` of {draft.name} are protected."
+        raise refused(IMMUTABLE, message, at=draft.at, hint="Other attributes of it may be written; leave these out.")
+
+
+def is_undeletable(draft: NodeDraft) -> bool:
+    """Tell whether a concept belongs to every store."""
+    return not draft.is_stored or (draft.type, draft.name) in VOCABULARY
+
+
+def deletion_refused(name: str, at: int) -> KipRefused:
+    """Return the error for deleting what belongs to every store."""
+    message = f"{name} is protected: it belongs to every store."
+    return refused(IMMUTABLE, message, at=at, hint="Choose other elements; nothing of the command was done.")

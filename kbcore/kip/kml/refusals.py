@@ -1,0 +1,107 @@
+"""The refusal of a changeset as KIP tells it: the problems that KB finds, at the places of the command. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kbcore.errors import DerivedFact, KBError, KipRefused, LimitExceeded, Problem, Rejected
+from kbcore.kip.errors import (
+    CONSTRAINT,
+    IMMUTABLE,
+    NOT_FOUND,
+    RESOURCE,
+    TYPE_MISMATCH,
+    VALUE_TYPE,
+    Code,
+    refused,
+)
+from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
+
+Draft = NodeDraft | LinkDraft
+
+_CODES: Final[Mapping[str, Code]] = {
+    **dict.fromkeys(("unknown_type", "unknown_edge", "bad_type_name"), TYPE_MISMATCH),
+    **dict.fromkeys(("wrong_type", "bad_text", "bad_number", "bad_time", "bad_url", "bad_path"), VALUE_TYPE),
+    **dict.fromkeys(("too_long", "too_deep", "too_many"), RESOURCE),
+    **dict.fromkeys(("not_found", "unknown_entity"), NOT_FOUND),
+    **dict.fromkeys((DerivedFact.code, "defined_already"), IMMUTABLE),
+}
+"""What KIP says to a problem; to any other it says that the schema does not allow it."""
+
+_ORDER: Final = (IMMUTABLE, TYPE_MISMATCH, NOT_FOUND, RESOURCE, CONSTRAINT, VALUE_TYPE)
+"""Of several problems, the code of the first of these is the command's."""
+
+_PLACE: Final = re.compile(r"(\$\.\w+\[\d+\])(?:\.(.+))?")
+_SHOWN: Final = 20
+
+
+class Origin:
+    """The drafts that the items of a changeset come from, by the JSON paths of these."""
+
+    def __init__(self) -> None:
+        self._drafts: dict[str, tuple[Draft, str]] = {}
+
+    def note(self, path: str, draft: Draft, words: str) -> None:
+        """Note what one item writes, and how a person reads that."""
+        self._drafts[path] = draft, words
+
+    def place(self, path: str) -> int | None:
+        """Return the offset in the command of what a JSON path names: of the member, or of its block."""
+        draft, _, field = self._find(path)
+        if draft is None:
+            return None
+        names = (field, f"attributes.{field}", f"metadata.{field}")
+        return next((draft.edits.places[name] for name in names if name in draft.edits.places), draft.at)
+
+    def element(self, path: str) -> tuple[str, str]:
+        """Return the element that a JSON path names as a person reads it, and the field."""
+        _, words, field = self._find(path)
+        return words, field
+
+    def names(self, path: str, message: str) -> bool:
+        """Tell whether a message names the element of a JSON path by itself."""
+        draft, words, _ = self._find(path)
+        return draft is None or words in message or draft.id in message or getattr(draft, "name", words) in message
+
+    def _find(self, path: str) -> tuple[Draft | None, str, str]:
+        found = _PLACE.match(path)
+        draft, words = self._drafts.get(found[1], (None, "")) if found else (None, "")
+        return draft, words, (found[2] or "") if found else ""
+
+
+def in_kip(error: Rejected, origin: Origin) -> KBError:
+    """Return the refusal of a changeset as KIP tells it; one that says nothing of the command stays as it is."""
+    if isinstance(error, LimitExceeded):
+        return refused(RESOURCE, error.message, hint=error.hint)
+    if isinstance(error, KipRefused) or not error.details:
+        return error
+    codes = [_CODES.get(problem.code, CONSTRAINT) for problem in error.details]
+    code = next(one for one in _ORDER if one in codes)
+    first = error.details[codes.index(code)]
+    others = len(error.details) - 1
+    more = f" {others} more {'problem is' if others == 1 else 'problems are'} listed." if others else ""
+    return refused(
+        code,
+        f"{_said(first, origin)}{more}",
+        at=origin.place(first.path),
+        hint=first.hint or code.hint,
+        data={"problems": _listed(error.details, origin)} if others or code is IMMUTABLE else None,
+    )
+
+
+def _said(problem: Problem, origin: Origin) -> str:
+    """Return what is wrong, with the element where the problem does not name it."""
+    if origin.names(problem.path, problem.message):
+        return problem.message
+    return f"{origin.element(problem.path)[0]}: {problem.message}"
+
+
+def _listed(problems: Sequence[Problem], origin: Origin) -> list[dict[str, str]]:
+    shown = []
+    for problem in problems[:_SHOWN]:
+        element, field = origin.element(problem.path)
+        one = {"code": problem.code, "message": problem.message, "hint": problem.hint, "source": problem.source}
+        shown.append({key: text for key, text in {**one, "element": element, "field": field}.items() if text})
+    return shown

@@ -1,0 +1,59 @@
+"""What the variable of a command stands for: distinct elements in a stable order, of the kind that it takes."""
+
+from __future__ import annotations
+
+from kbcore.kip import syntax as s
+from kbcore.kip.errors import REFERENCE, refused
+from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
+from kbcore.kip.kml.work import Draft, Work
+from kbcore.visible import in_quotes
+
+
+def selected(work: Work, variable: s.Variable, where: s.Group) -> list[Draft]:
+    """Return the elements that a variable stands for in the rows of WHERE.
+
+    Raises: ``KipRefused``: KIP_3002 when WHERE names an element for it that does not exist, KIP_3001 when it stands for
+    predicates.
+    """
+    found: dict[str, Draft] = {}
+    for row in work.solutions(where, [variable]):
+        key = row[variable.name]
+        if key is not None and key not in found:
+            draft = work.element(key, variable.at)
+            if draft is None:
+                message = f"?{variable.name} stands for predicates, such as {in_quotes(key)}."
+                raise refused(REFERENCE, message, at=variable.at, hint="Use a variable of concepts or propositions.")
+            draft.at = variable.at
+            found[key] = draft
+    if not found:
+        check_named(work, variable, where)
+    return list(found.values())
+
+
+def concepts(work: Work, variable: s.Variable, where: s.Group, command: str) -> list[NodeDraft]:
+    """Return the concepts that a variable stands for. Raises: as ``selected``; KIP_3001 when it stands for others."""
+    found = selected(work, variable, where)
+    if any(isinstance(draft, LinkDraft) for draft in found):
+        message = f"?{variable.name} stands for propositions; {command} takes concepts."
+        raise refused(REFERENCE, message, at=variable.at, hint="DELETE PROPOSITIONS takes propositions.")
+    return [draft for draft in found if isinstance(draft, NodeDraft)]
+
+
+def propositions(work: Work, variable: s.Variable, where: s.Group) -> list[LinkDraft]:
+    """Return the propositions that a variable stands for. Raises: as ``concepts``."""
+    found = selected(work, variable, where)
+    if any(isinstance(draft, NodeDraft) for draft in found):
+        message = f"?{variable.name} stands for concepts; DELETE PROPOSITIONS takes propositions."
+        hint = 'Bind links to a variable in front of a triple: ?link (?s, "predicate", ?o).'
+        raise refused(REFERENCE, message, at=variable.at, hint=hint)
+    return [draft for draft in found if isinstance(draft, LinkDraft)]
+
+
+def check_named(work: Work, variable: s.Variable, where: s.Group) -> None:
+    """Refuse a WHERE that names one element for a variable, where there is none. Raises: ``KipRefused`` (KIP_3002)."""
+    for clause in where.clauses:
+        match clause:
+            case s.Node(one, matcher) if one.name == variable.name and (matcher.id or (matcher.type and matcher.name)):
+                work.concept(matcher)
+            case s.Link(s.Variable(name), s.LinkId(key)) if name == variable.name:
+                work.link_by_id(key)

@@ -1,0 +1,112 @@
+"""UPDATE: attributes and metadata of the elements that WHERE finds, set to values or to what is calculated from them.
+
+All that one element becomes is calculated from what it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kbcore.errors import KipRefused
+from kbcore.kip import syntax as s
+from kbcore.kip.elements import element_json
+from kbcore.kip.errors import VALUE_TYPE, refused
+from kbcore.kip.kml.intent import Intent
+from kbcore.kip.kml.selection import selected
+from kbcore.kip.kml.work import Work, besides_kind, misused
+from kbcore.reader import kind_of
+from kbcore.state import Changes
+
+_LARGEST: Final = 2**63 - 1
+_TWO: Final[Mapping[str, Callable[[Any, Any], Any]]] = {"ADD": lambda a, b: a + b, "MUL": lambda a, b: a * b}
+
+
+def apply_update(work: Work, command: s.Update) -> Intent:
+    """Set what UPDATE says. Raises: ``KipRefused``."""
+    found = selected(work, command.variable, command.where)
+    found = found[: command.limit.value] if command.limit else found
+    for one in command.metadata.assignments if command.metadata else ():
+        check_metadata_key(one.key, one.at)
+    for draft in found:
+        if draft.old is None:
+            continue
+        was = element_json(draft.old, work.names)
+        attributes = _values(command.attributes, was)
+        draft.edits.set_members(besides_kind(draft, attributes, command.at), _values(command.metadata, was))
+        draft.edits.place("attributes", command.attributes.assignments if command.attributes else ())
+        draft.edits.place("metadata", command.metadata.assignments if command.metadata else ())
+    keys = {draft.id for draft in found}
+
+    def answer(changes: Changes) -> dict[str, Any]:
+        changed = {change.key for change in changes.nodes} | {change.key for change in changes.links}
+        return {"updated": len(keys & changed), "matched": len(keys)}
+
+    return Intent(answer, {"updated": 0, "matched": 0})
+
+
+def check_metadata_key(key: str, at: int) -> None:
+    """Refuse to write metadata that KB keeps itself. Raises: ``KipRefused`` (KIP_2002)."""
+    if key.startswith("_"):
+        hint = "Leave it out; keys that begin with `_` only come back in answers."
+        raise misused(f"The metadata `{key}` is kept by KB and cannot be written.", at, hint)
+
+
+def _values(assignments: s.Assignments | None, was: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what keys become."""
+    return {one.key: _value(one.value, was) for one in assignments.assignments} if assignments else {}
+
+
+def _value(part: s.Value | s.Path | s.Calculation, was: Mapping[str, Any]) -> Any:
+    match part:
+        case s.Value(json):
+            return json
+        case s.Path():
+            return _at(part, was)
+        case s.Calculation():
+            return _calculated(part, was)
+
+
+def _at(path: s.Path, was: Mapping[str, Any]) -> Any:
+    """Return what a path leads to, None where there is nothing."""
+    value: Any = was
+    for part in path.parts:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _calculated(part: s.Calculation, was: Mapping[str, Any]) -> Any:
+    values = [_value(one, was) for one in part.arguments]
+    if part.function == "COALESCE":
+        return next((value for value in values if value is not None), None)
+    for one, value in zip(part.arguments, values, strict=True):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise _no_number(part, one, value, was)
+    if part.function == "CLAMP":
+        value, least, most = values
+        if least > most:
+            message = f"CLAMP is given the bounds {least} and {most}, the lower one above the upper one."
+            raise refused(VALUE_TYPE, message, at=part.at, hint="Write CLAMP(value, lower, upper).")
+        return min(max(value, least), most)
+    try:
+        result = _TWO[part.function](*values)
+    except OverflowError:
+        result = math.inf
+    is_too_large = abs(result) > _LARGEST if isinstance(result, int) else not math.isfinite(result)
+    if is_too_large:
+        message = f"{part.function}({values[0]}, {values[1]}) is larger than a number may be."
+        raise refused(VALUE_TYPE, message, at=part.at, hint="Put a bound on it with CLAMP.")
+    return result
+
+
+def _no_number(
+    part: s.Calculation, one: s.Value | s.Path | s.Calculation, value: Any, was: Mapping[str, Any]
+) -> KipRefused:
+    what = f"?{one.variable}.{'.'.join(one.parts)}" if isinstance(one, s.Path) else "a part of it"
+    name = was.get("name") or was["id"]
+    message = (
+        f"{part.function} takes numbers; {what} of {name} is {kind_of(value) if value is not None else 'not there'}."
+    )
+    hint = f"Give a number for where it is missing: COALESCE({what}, 0)." if value is None else "Narrow WHERE down."
+    return refused(VALUE_TYPE, message, at=one.at, hint=hint)

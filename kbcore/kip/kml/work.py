@@ -1,0 +1,269 @@
+"""What a command that writes stands on: a view, the schema of its branch, and the elements that it has met so far.
+
+An element is looked up once and is the same draft wherever the command names it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from kbcore.concepts import DOMAIN, IN_DOMAIN, PREDICATE, SCHEMA_DOMAIN, TYPE
+from kbcore.config import KipLimits
+from kbcore.errors import KipRefused
+from kbcore.ids import is_link_id, link_id
+from kbcore.kip import find
+from kbcore.kip import syntax as s
+from kbcore.kip.asking import prepared
+from kbcore.kip.elements import name_of
+from kbcore.kip.errors import CONSTRAINT, DUPLICATE, NOT_FOUND, TYPE_MISMATCH, refused
+from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
+from kbcore.kip.names import TypeNames, concept_id
+from kbcore.kip.vocabulary import TYPES, Vocabulary
+from kbcore.model import Link, Node
+from kbcore.schema import Schema
+from kbcore.suggest import did_you_mean
+from kbcore.view.view import View
+from kbcore.visible import in_quotes
+
+Draft = NodeDraft | LinkDraft
+_OF_VOCABULARY: Final = (IN_DOMAIN, concept_id(DOMAIN, SCHEMA_DOMAIN))
+"""Predicate and object of every link of the vocabulary."""
+_SEARCH: Final = "Look for it with SEARCH or FIND, or write it first."
+
+
+class Work:
+    """One command's surroundings, and the drafts of what it names, by id."""
+
+    def __init__(self, view: View, schema: Schema, limits: KipLimits) -> None:
+        self.view = view
+        self.limits = limits
+        self.schema = schema
+        self.vocabulary: Vocabulary = prepared(view, schema).vocabulary
+        self.names: TypeNames = self.vocabulary.names
+        self.nodes: dict[str, NodeDraft] = {}
+        self.links: dict[str, LinkDraft] = {}
+        self.defined: dict[str, dict[str, NodeDraft]] = {TYPE: {}, PREDICATE: {}}
+        """The types and predicates that the command itself defines, by name."""
+        self._by_name: dict[tuple[str, str], NodeDraft] = {}
+        self._read: dict[str, Node | None] = {}
+        self._called: dict[str, list[Node]] = {}
+
+    @cached_property
+    def core_nodes(self) -> Mapping[str, Node]:
+        """The concepts of the vocabulary, by id."""
+        return {node.id: node for node in self.vocabulary.nodes}
+
+    @cached_property
+    def core_links(self) -> Mapping[str, Link]:
+        """The propositions of the vocabulary, by id."""
+        return {link.id: link for link in self.vocabulary.links}
+
+    def foresee(self, named: Iterable[s.Matcher]) -> None:
+        """Look up at once all concepts that a command is going to name."""
+        ids: set[str] = set()
+        names: dict[str, list[str]] = {}
+        for matcher in named:
+            if matcher.id:
+                ids.add(matcher.id.value)
+            elif matcher.type and matcher.name:
+                kip_type, name = matcher.type.value, matcher.name.value
+                known = self._candidates(kip_type, name)
+                ids.update(known)
+                names.setdefault(name, known)
+        self._read |= dict.fromkeys(ids) | {node.id: node for node in self.view.nodes(sorted(ids))}
+        open_ = [name for name, known in names.items() if len(known) > 1 and not any(map(self._read.get, known))]
+        if open_:
+            self._called |= {name: [] for name in open_}
+            for node in self.view.named(open_):
+                self._called[str(node.fields.get("name", node.id))].append(node)
+
+    def solutions(self, group: s.Group, variables: Sequence[s.Variable]) -> list[dict[str, str | None]]:
+        """Return the distinct bindings of variables in a WHERE. Raises: ``KipRefused``."""
+        return find.solutions(self.view, self.schema, group, tuple(variables), limits=self.limits)
+
+    def kb_type(self, named: s.Text) -> str:
+        """Return what KB calls a type. Raises: ``KipRefused`` (KIP_2001) for one that is not defined."""
+        found = self.names.of_kip.get(named.value)
+        if found is None and named.value not in self.defined[TYPE]:
+            known = [*self.names.of_kip, *self.defined[TYPE]]
+            message = f"The concept type {in_quotes(named.value)} is not defined."
+            hint = (
+                f"{did_you_mean(named.value, known)} A new type is a concept of the type $ConceptType; write it first."
+            )
+            raise refused(TYPE_MISMATCH, message, at=named.at, hint=hint)
+        return found or named.value
+
+    def check_predicate(self, named: s.Text) -> None:
+        """Refuse a predicate that is not defined. Raises: ``KipRefused`` (KIP_2001)."""
+        if named.value not in self.schema.edges and named.value not in self.defined[PREDICATE]:
+            known = [*self.schema.edges, *self.defined[PREDICATE]]
+            message = f"The predicate {in_quotes(named.value)} is not defined."
+            hint = (
+                f"{did_you_mean(named.value, known)} "
+                "A new predicate is a concept of the type $PropositionType; write it first."
+            )
+            raise refused(TYPE_MISMATCH, message, at=named.at, hint=hint)
+
+    def concept(self, matcher: s.Matcher) -> NodeDraft:
+        """Return a concept that exists already, or comes to exist by the command.
+
+        Raises: ``KipRefused``: KIP_3002 when there is none, KIP_2001 for its type.
+        """
+        found = self.known(matcher)
+        if found is None:
+            message = f"There is no concept {self.words(matcher)}."
+            raise refused(NOT_FOUND, message, at=matcher.at, hint=_SEARCH)
+        return found
+
+    def known(self, matcher: s.Matcher) -> NodeDraft | None:
+        """Return the concept that a matcher of an id, or of a type and a name, means; None when there is none."""
+        if matcher.id:
+            return self.node(matcher.id.value, matcher.at)
+        assert matcher.type and matcher.name, "the grammar demands both"  # noqa: S101, PT018 - narrows the types
+        kb_type, name = self.kb_type(matcher.type), matcher.name.value
+        draft = self._by_name.get((kb_type, name))
+        if draft is None:
+            node = self._by_type_and_name(matcher, kb_type, name)
+            draft = self.node(node.id, matcher.at) if node else None
+        if draft is not None:
+            draft.name = name
+            self._by_name[kb_type, name] = draft
+        return draft
+
+    def _by_type_and_name(self, matcher: s.Matcher, kb_type: str, name: str) -> Node | None:
+        kip_type = self.names.shown(kb_type)
+        candidates = self._candidates(kip_type, name)
+        for key in candidates:
+            node = self._node(key)
+            if node is not None and node.type == kb_type and self._is_called(node, name, candidates[0]):
+                return node
+        if kb_type in TYPES and candidates[0] in self.core_nodes and self._node(candidates[0]) is None:
+            return self.core_nodes[candidates[0]]
+        if len(candidates) == 1:
+            return None
+        if name not in self._called:
+            self._called[name] = self.view.named([name])
+        found = [node for node in self._called[name] if node.type == kb_type]
+        if len(found) > 1:
+            ids = ", ".join(in_quotes(node.id) for node in found)
+            message = f"Several concepts are {self.words(matcher)}: {ids}."
+            raise refused(DUPLICATE, message, at=matcher.at, hint="Name the one that is meant by its id.")
+        return found[0] if found else None
+
+    def _is_called(self, node: Node, name: str, made_as: str) -> bool:
+        """Tell whether a concept has this name; who made one under the id that KIP gives need not say its name too."""
+        called = name_of(node, self.names)
+        return called == name or node.id == made_as == called
+
+    def _candidates(self, kip_type: str, name: str) -> list[str]:
+        """Return the ids under which a concept of that type and name is looked for."""
+        kb_type = self.names.of_kip.get(kip_type, kip_type)
+        return [name] if self.names.is_named_by_id(kb_type) else [concept_id(kip_type, name), name]
+
+    def _node(self, key: str) -> Node | None:
+        if key not in self._read:
+            self._read[key] = next(iter(self.view.nodes([key])), None)
+        return self._read[key]
+
+    def node(self, key: str, at: int) -> NodeDraft | None:
+        """Return the draft of a concept that exists, by its id."""
+        if key not in self.nodes:
+            stored = self._node(key)
+            node = stored or self.core_nodes.get(key)
+            if node is None:
+                return None
+            self.nodes[key] = NodeDraft(
+                key, node.type, name_of(node, self.names), at, node, is_stored=stored is not None
+            )
+        return self.nodes[key]
+
+    def new_concept(self, matcher: s.Matcher) -> NodeDraft:
+        """Return the draft of a concept that does not exist yet. Raises: ``KipRefused``."""
+        if matcher.id or not (matcher.type and matcher.name):
+            return self.concept(matcher)
+        kb_type, name = self.kb_type(matcher.type), matcher.name.value
+        key = name if self.names.is_named_by_id(kb_type) else concept_id(matcher.type.value, name)
+        taken = self._node(key)
+        if taken is not None or is_link_id(key):
+            what = f"a {self.names.shown(taken.type)}" if taken else "what links are called"
+            message = f"{self.words(matcher)} would have the id {in_quotes(key)}, which is {what}."
+            raise refused(DUPLICATE, message, at=matcher.at, hint="Choose another name.")
+        draft = NodeDraft(key, kb_type, name, matcher.at)
+        self.nodes[key] = self._by_name[kb_type, name] = draft
+        return draft
+
+    def link_by_id(self, key: s.Text) -> LinkDraft:
+        """Return a proposition by its id. Raises: ``KipRefused`` (KIP_3002) when there is none."""
+        found = self.proposition(key.value, key.at)
+        if found is None:
+            message = f"There is no proposition with the id {in_quotes(key.value)}."
+            raise refused(NOT_FOUND, message, at=key.at, hint=_SEARCH)
+        return found
+
+    def proposition(self, key: str, at: int) -> LinkDraft | None:
+        """Return the draft of a proposition that stands, by its id."""
+        if key not in self.links:
+            stored = next((link for link in self.view.links([key]) if link.stands), None) if is_link_id(key) else None
+            link = stored or (self.core_links.get(key) if is_link_id(key) else None)
+            if link is None:
+                return None
+            ends = link.from_id, link.to_id
+            self.links[key] = LinkDraft(key, link.type, link.kind, *ends, at, link, is_stored=stored is not None)
+        return self.links[key]
+
+    def new_link(self, predicate: str, kind: str, ends: tuple[str, str], at: int) -> LinkDraft:
+        """Return the draft of a proposition, whether it stands or not; what stands is asked for only in the end."""
+        key = link_id(predicate, kind, *ends)
+        if key not in self.links:
+            self.links[key] = LinkDraft(key, predicate, kind, *ends, at)
+        return self.links[key]
+
+    def settle(self) -> None:
+        """Look up what stands of the propositions that were named by their ends."""
+        unknown = sorted(key for key, draft in self.links.items() if draft.old is None and not self._is_at_new(draft))
+        for link in self.view.links(unknown) if unknown else ():
+            draft = self.links[link.id]
+            draft.old, draft.is_stored = link, True
+        for key in unknown:
+            draft = self.links[key]
+            if draft.old is None and (draft.type, draft.to_id) == _OF_VOCABULARY:
+                draft.old = self.core_links.get(key)
+
+    def _is_at_new(self, draft: LinkDraft) -> bool:
+        """Tell whether a link begins or ends at a concept that the command makes, so that it cannot stand yet."""
+        ends = (self.nodes.get(draft.from_id), self.nodes.get(draft.to_id))
+        return any(end is not None and end.old is None for end in ends)
+
+    def element(self, key: str, at: int) -> Draft | None:
+        """Return the draft of what exists under an id."""
+        return self.proposition(key, at) if is_link_id(key) else self.node(key, at)
+
+    def words(self, matcher: s.Matcher) -> str:
+        """Return a matcher as a person reads it."""
+        if matcher.id:
+            return f"with the id {in_quotes(matcher.id.value)}"
+        return " ".join(
+            [
+                text.value if text is matcher.type else in_quotes(text.value)
+                for text in (matcher.type, matcher.name)
+                if text
+            ]
+        )
+
+
+def besides_kind(draft: Draft, attributes: dict[str, Any], at: int) -> dict[str, Any]:
+    """Return attributes without the kind of a link that has one. Raises: ``KipRefused`` where that would change."""
+    kind = draft.kind if isinstance(draft, LinkDraft) else ""
+    if not kind or "kind" not in attributes:
+        return attributes
+    if attributes["kind"] != kind:
+        message = f"The `kind` of a link is a part of what it is, and this one is {in_quotes(kind)}."
+        raise misused(message, at, "Delete the link, and write another one.")
+    return {key: value for key, value in attributes.items() if key != "kind"}
+
+
+def misused(message: str, at: int, hint: str) -> KipRefused:
+    """Return the error for a write that the schema does not allow."""
+    return refused(CONSTRAINT, message, at=at, hint=hint)

@@ -1,0 +1,1 @@
+"""META: the commands of KIP by which an agent finds out what there is."""

@@ -1,0 +1,125 @@
+"""DESCRIBE: who the agent is, which fields of knowledge there are, and what the schema of the branch defines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from kbcore import cursor as cursors
+from kbcore.concepts import DOMAIN, PERSON, PREDICATE, SELF, TYPE
+from kbcore.errors import InvalidQuery, KipRefused
+from kbcore.kip import syntax as s
+from kbcore.kip.elements import node_json
+from kbcore.kip.errors import NOT_FOUND, SYNTAX, refused
+from kbcore.kip.meta import domains
+from kbcore.kip.names import concept_id
+from kbcore.kip.vocabulary import Vocabulary, vocabulary
+from kbcore.model import Node
+from kbcore.schema import Schema
+from kbcore.suggest import did_you_mean
+from kbcore.view.view import View
+from kbcore.visible import in_quotes
+
+_KINDS: Final = {"CONCEPT": TYPE, "PROPOSITION": PREDICATE}
+_WORDS: Final = {"CONCEPT": "concept type", "PROPOSITION": "predicate"}
+_MAPPED: Final = 100
+"""So many domains the primer maps: those with the most members."""
+
+
+def describe(view: View, schema: Schema, tree: s.Describe) -> tuple[Any, str]:
+    """Return what a DESCRIBE answers, and the cursor of the next page, "" where there is none.
+
+    Raises: ``KipRefused`` with the offset of the place: KIP_3002 for an unknown definition, KIP_1001 for a cursor.
+    """
+    known = vocabulary(schema)
+    match tree:
+        case s.DescribePrimer():
+            return primer(view, known), ""
+        case s.DescribeDomains():
+            return [_domain_json(one) for one in domains.fields(view, known)], ""
+        case s.DescribeTypes():
+            return _types(view, known, schema, tree)
+        case s.DescribeType(of, name):
+            return definition(view, known, of, name), ""
+
+
+def primer(view: View, known: Vocabulary) -> dict[str, Any]:
+    """Return who the agent is and the map of what it knows; what belongs to no domain is counted by type."""
+    key = concept_id(PERSON, SELF)
+    actor = next(iter(view.nodes([key])), None) or _node_of(known, key)
+    identity = {name: part for name, part in node_json(actor, known.names).items() if name != "metadata"}
+    fields = domains.fields(view, known)
+    largest = sorted(fields, key=lambda one: (-one.members, one.name))[:_MAPPED]
+    mapped = [
+        _domain_json(one) | {"key_concept_types": list(one.types), "key_proposition_types": list(one.predicates)}
+        for one in sorted(largest, key=lambda one: one.name)
+    ]
+    shown = {"identity": identity, "domain_map": mapped, "outside_domains": domains.outside(view, known)}
+    return shown | ({"domains": len(fields)} if len(fields) > len(mapped) else {})
+
+
+def _domain_json(field: domains.Field) -> dict[str, Any]:
+    description = field.node.fields.get("attributes.description", "")
+    return {
+        "id": field.node.id,
+        "type": DOMAIN,
+        "name": field.name,
+        "description": description,
+        "members": field.members,
+    }
+
+
+def _types(view: View, known: Vocabulary, schema: Schema, tree: s.DescribeTypes) -> tuple[list[str], str]:
+    names = sorted(known.names.of_kip if tree.of == "CONCEPT" else schema.edges)
+    mark = cursors.request_mark((view.basis.store_id, "DESCRIBE", tree.of, "TYPES"))
+    if tree.cursor is not None:
+        try:
+            last = cursors.decode(tree.cursor.value, mark).last
+        except InvalidQuery as error:
+            raise refused(SYNTAX, error.message, at=tree.cursor.at, hint=error.hint) from error
+        names = [name for name in names if name > last]
+    limit = tree.limit.value if tree.limit else len(names)
+    shown = names[:limit]
+    more = len(shown) < len(names)
+    return shown, cursors.encode(cursors.Cursor(mark, view.seq, len(names), shown[-1])) if more else ""
+
+
+def definition(view: View, known: Vocabulary, of: s.Kind, name: s.Text) -> dict[str, Any]:
+    """Return the definition of a type or predicate: the concept that defines it.
+
+    With a type come its ``relationships``: the predicates whose definitions name it. Raises: ``KipRefused`` (KIP_3002).
+    """
+    kind, key = _KINDS[of], concept_id(_KINDS[of], name.value)
+    stored = view.definitions()
+    all_known = {node.id: node for node in known.nodes if node.type in _KINDS.values()} | dict(stored)
+    found = all_known.get(key) or next((one for one in all_known.values() if _is_called(one, kind, name.value)), None)
+    if found is None:
+        raise _unknown(known, all_known.values(), of, name)
+    shown = node_json(found, known.names)
+    if of == "CONCEPT":
+        shown["relationships"] = _relationships(all_known.values(), name.value)
+    return shown
+
+
+def _unknown(known: Vocabulary, nodes: Iterable[Node], of: s.Kind, name: s.Text) -> KipRefused:
+    names = [str(node.fields.get("name")) for node in nodes if node.type == _KINDS[of]]
+    hint = did_you_mean(name.value, names)
+    if of == "CONCEPT" and name.value in known.names.of_kb:
+        hint = f"KIP calls it {known.names.shown(name.value)}."
+    return refused(NOT_FOUND, f"There is no {_WORDS[of]} {in_quotes(name.value)}.", at=name.at, hint=hint)
+
+
+def _relationships(nodes: Iterable[Node], name: str) -> Mapping[str, list[str]]:
+    predicates = [node for node in nodes if node.type == PREDICATE]
+    return {
+        side: sorted(str(one.fields.get("name")) for one in predicates if name in (one.fields.get(field) or ()))
+        for side, field in (("outgoing", "attributes.subject_types"), ("incoming", "attributes.object_types"))
+    }
+
+
+def _is_called(node: Node, kind: str, name: str) -> bool:
+    return node.type == kind and node.fields.get("name") == name
+
+
+def _node_of(known: Vocabulary, key: str) -> Node:
+    return next(node for node in known.nodes if node.id == key)

@@ -1,0 +1,151 @@
+"""SEARCH: concepts by their words, ranked as ``kb query --text`` ranks them, and propositions by their predicates.
+
+What no record holds, such as the definitions of types, is searched beside the index. A score of 1 is as good as can be.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from kbcore import limits
+from kbcore.errors import InvalidQuery
+from kbcore.kip import syntax as s
+from kbcore.kip.elements import element_json, name_of
+from kbcore.kip.errors import SYNTAX, TYPE_MISMATCH, refused
+from kbcore.kip.meta.likeness import SAME, asked_words, likeness
+from kbcore.kip.vocabulary import Vocabulary, vocabulary
+from kbcore.model import Link, Node
+from kbcore.query import Query
+from kbcore.query.scoring import SATURATION, SCALE
+from kbcore.schema import Schema
+from kbcore.searching import search as search_text
+from kbcore.store import BranchStore
+from kbcore.suggest import did_you_mean
+from kbcore.view.view import View
+from kbcore.visible import in_quotes
+from kbcore.workspace import Workspace
+
+DEFAULT_LIMIT: Final = 10
+"""Hits where nobody says how many."""
+_MODES: Final = ("keyword", "hybrid")
+"""KB has no vectors: words, their beginnings and a typo are what finds, in either mode."""
+_IN_VALUES: Final = 0.3
+"""The score of a proposition whose own attributes or metadata hold the words."""
+
+_MOST: Final = limits.MAX_KIP_HITS
+_OF_PREDICATES: Final = """
+select id, type, place from
+(select id, type, row_number() over (partition by type order by id) as place from link
+ where stands and list_contains(?::varchar[], type)) where place <= ?
+"""
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """An element that was found. Of those with the same score the one with the smaller ``place`` comes first."""
+
+    score: float
+    place: int
+    element: Node | Link
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where the index of a branch and its documents are."""
+
+    workspace: Workspace
+    store: BranchStore
+    branch: str
+
+
+def search(place: Place, view: View, schema: Schema, tree: s.Search) -> list[dict[str, Any]]:
+    """Return the elements that a SEARCH finds, best first, each with ``_score`` in its metadata.
+
+    Raises: ``KipRefused`` with the offset of the place: KIP_2001 for an undefined type or predicate, KIP_1001 for a
+    term without words, a limit or a mode that there is not; ``ViewDamaged``.
+    """
+    limit = _limit(tree)
+    if tree.mode and tree.mode.value.lower() not in _MODES:
+        message = f"There is no search mode {in_quotes(tree.mode.value)}."
+        hint = 'KB searches words, aliases and a typo: leave MODE out, or write "keyword" or "hybrid".'
+        raise refused(SYNTAX, message, at=tree.mode.at, hint=hint)
+    if not asked_words(tree.term.value):
+        raise refused(SYNTAX, "The search term holds no word.", at=tree.term.at, hint="Search for a word of a name.")
+    known = vocabulary(schema)
+    least = float(tree.threshold.json) if tree.threshold else 0.0
+    hits = _concepts(place, view, known, tree) if tree.of == "CONCEPT" else _propositions(view, schema, known, tree)
+    best = sorted(hits, key=lambda hit: (-hit.score, hit.place, hit.element.type, hit.element.id))
+    shown = []
+    for hit in [hit for hit in best if hit.score >= least][:limit]:
+        whole = element_json(hit.element, known.names)
+        shown.append(whole | {"metadata": {**whole["metadata"], "_score": round(hit.score, 4)}})
+    return shown
+
+
+def _limit(tree: s.Search) -> int:
+    if tree.limit is None:
+        return DEFAULT_LIMIT
+    if tree.limit.value > limits.MAX_KIP_HITS:
+        message = f"SEARCH finds at most {limits.MAX_KIP_HITS} elements; LIMIT is {tree.limit.value}."
+        raise refused(SYNTAX, message, at=tree.limit.at, hint="Take a smaller LIMIT and more exact words, or FIND.")
+    return tree.limit.value
+
+
+def _concepts(place: Place, view: View, known: Vocabulary, tree: s.Search) -> list[Hit]:
+    kb_type = _kb_type(known, tree.type) if tree.type else ""
+    term = tree.term.value
+    query = Query(type=kb_type, text=term, limit=limits.MAX_KIP_HITS)
+    try:
+        page = search_text(place.workspace, place.store, place.branch, view, query)
+    except InvalidQuery as error:
+        raise refused(SYNTAX, error.message, at=tree.term.at, hint=error.hint) from error
+    hits = []
+    if page.found:
+        most = (1 + SATURATION) * sum(word.worth for word in page.found.search.words) / SCALE
+        for node in page.entities:
+            is_it = term.strip().casefold() in {node.id.casefold(), name_of(node, known.names).casefold()}
+            hits.append(Hit(SAME if is_it else min(SAME, page.found.scores[node.id] / most), 0, node))
+    unwritten = [node for node in known.nodes if kb_type in {"", node.type}]
+    stored = {node.id for node in view.nodes([node.id for node in unwritten])}
+    for node in unwritten:
+        score = likeness(term, name_of(node, known.names), str(node.fields.get("attributes.description", "")))
+        if score and node.id not in stored:
+            hits.append(Hit(score, 1, node))
+    return hits
+
+
+def _kb_type(known: Vocabulary, named: s.Text) -> str:
+    kb_type = known.names.of_kip.get(named.value)
+    if kb_type is None:
+        message = f"The concept type {in_quotes(named.value)} is not defined."
+        hint = did_you_mean(named.value, known.names.of_kip)
+        if named.value in known.names.of_kb:
+            hint = f"KIP calls it {known.names.shown(named.value)}."
+        raise refused(TYPE_MISMATCH, message, at=named.at, hint=hint)
+    return kb_type
+
+
+def _propositions(view: View, schema: Schema, known: Vocabulary, tree: s.Search) -> list[Hit]:
+    """Return propositions whose predicate fits the term, then those whose own values hold its words.
+
+    Of predicates that fit alike the first proposition of each comes first, so that all of them are seen.
+    """
+    if tree.type and tree.type.value not in schema.edges:
+        message = f"The predicate {in_quotes(tree.type.value)} is not defined."
+        raise refused(TYPE_MISMATCH, message, at=tree.type.at, hint=did_you_mean(tree.type.value, schema.edges))
+    names = [tree.type.value] if tree.type else [*schema.edges]
+    fits = {name: likeness(tree.term.value, name, schema.edges[name].description) for name in names}
+    scores = {name: score for name, score in fits.items() if score}
+    ranks = {key: (-scores[name], place) for key, name, place in view.rows(_OF_PREDICATES, [[*scores], _MOST])}
+    held = asked_words(tree.term.value)
+    among = " and ".join(["contains(lower(concat(kind, ' ', attributes, ' ', metadata)), ?)"] * len(held))
+    by_values = (
+        "select id from link where stands and list_contains(?::varchar[], type) "  # noqa: S608 - all of it is bound
+        f"and {among} order by id limit ?"
+    )
+    for (key,) in view.rows(by_values, [names, *held, _MOST]):
+        ranks.setdefault(key, (-_IN_VALUES, 0))
+    hits = [Hit(-ranks[link.id][0], ranks[link.id][1], link) for link in view.links(sorted(ranks))]
+    stored = {link.id for link in view.links([link.id for link in known.links])}
+    unwritten = [link for link in known.links if link.id not in stored and link.type in scores]
+    return [*hits, *(Hit(scores[link.type], _MOST + at, link) for at, link in enumerate(unwritten))]

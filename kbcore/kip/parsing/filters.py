@@ -1,0 +1,148 @@
+"""The conditions of FILTER: tokens to comparisons, tests and what joins them."""
+
+from __future__ import annotations
+
+from typing import Any, Final, get_args
+
+from kbcore.kip.parsing import literals
+from kbcore.kip.parsing.lexer import Tokens
+from kbcore.kip.syntax import (
+    AllOf,
+    AnyOf,
+    Comparison,
+    Condition,
+    Hole,
+    IsIn,
+    IsNull,
+    Negation,
+    Operand,
+    Operator,
+    Path,
+    TextTest,
+    TextTestName,
+    Value,
+)
+
+_OPERATORS: Final[frozenset[Any]] = frozenset(get_args(Operator))
+_TEXT_TESTS: Final[frozenset[Any]] = frozenset(get_args(TextTestName))
+_TESTS: Final = ("`CONTAINS`", "`STARTS_WITH`", "`ENDS_WITH`", "`REGEX`", "`IN`", "`IS_NULL`", "`IS_NOT_NULL`")
+OPERANDS: Final = ("a path (?x.attributes.key)", *literals.SCALARS)
+_CONDITIONS: Final = (*OPERANDS, *_TESTS, "`!`", "`(`")
+_IN_HINT: Final = 'IN takes what to look at and a list: IN(?n.type, ["Person", "Event"]).'
+
+
+def condition(t: Tokens) -> Condition:
+    """Return a condition, with `||` weakest, then `&&`, then `!`. Raises: ``KipRefused``."""
+    at = t.at
+    parts = [_all(t)]
+    while t.accept("||"):
+        parts.append(_all(t))
+    return AnyOf(tuple(parts), at) if len(parts) > 1 else parts[0]
+
+
+def _all(t: Tokens) -> Condition:
+    at = t.at
+    parts = [_claim(t)]
+    while t.accept("&&"):
+        parts.append(_claim(t))
+    return AllOf(tuple(parts), at) if len(parts) > 1 else parts[0]
+
+
+def _claim(t: Tokens) -> Condition:
+    if t.kind != "!":
+        return _primary(t)
+    at = t.at
+    t.advance()
+    if t.kind == "!":
+        raise t.unexpected(
+            *OPERANDS, *_TESTS, "`(`", hint="Two `!` in a row mean none; a second one needs parentheses: !(!(…))."
+        )
+    return Negation(_primary(t), at)
+
+
+def _primary(t: Tokens) -> Condition:
+    kind, at = t.kind, t.at
+    if kind == "(":
+        t.enter("(")
+        inner = condition(t)
+        t.leave(")")
+        return inner
+    if kind in _TEXT_TESTS:
+        return _text_test(t)
+    if kind == "IN":
+        return _is_in(t)
+    if kind in {"IS_NULL", "IS_NOT_NULL"}:
+        t.advance()
+        t.enter("(")
+        tested = operand(t)
+        t.leave(")")
+        return IsNull(tested, kind == "IS_NOT_NULL", at)
+    left = operand(t, *_CONDITIONS[len(OPERANDS) :])
+    if t.kind not in _OPERATORS:
+        raise t.unexpected("`==`", "`!=`", "`<`", "`<=`", "`>`", "`>=`", hint=_comparison_hint(t))
+    operator: Operator = t.kind  # type: ignore[assignment] # it is one of them
+    t.advance()
+    if operator == "<" and t.kind == ">":
+        raise t.unexpected(*OPERANDS, hint="`<>` is `!=` in KIP.")
+    return Comparison(operator, left, operand(t), at)
+
+
+def _comparison_hint(t: Tokens) -> str:
+    if t.kind == "IN":
+        return _IN_HINT
+    if t.kind in _TEXT_TESTS:
+        return f"{t.kind} stands in front of both: {t.kind}(?n.name, …)."
+    is_alone = t.kind in {")", "&&", "||"}
+    return "Compare it: a condition is no value alone; write == true, or IS_NOT_NULL(…)." if is_alone else ""
+
+
+def _text_test(t: Tokens) -> TextTest:
+    function: TextTestName = t.kind  # type: ignore[assignment] # it is one of them
+    at = t.take(function)
+    t.enter("(")
+    tested = operand(t)
+    t.take(",", hint=f"{function} takes two: where to look, and what for.")
+    pattern = operand(t)
+    t.leave(")", hint=f"{function} takes two: where to look, and what for.")
+    return TextTest(function, tested, pattern, at)
+
+
+def _is_in(t: Tokens) -> IsIn:
+    at = t.take("IN")
+    t.enter("(")
+    tested = operand(t)
+    t.take(",", hint=_IN_HINT)
+    values = _list(t)
+    t.leave(")")
+    return IsIn(tested, values, at)
+
+
+def _list(t: Tokens) -> Value:
+    start = t.at
+    if t.kind == "parameter":
+        return Value([], start, (Hole((), literals.placeholder(t), start),))
+    t.enter("[", hint=_IN_HINT)
+    items: list[Any] = []
+    holes: list[Hole] = []
+    while True:
+        one = literals.scalar(t)
+        holes += (Hole((len(items),), hole.parameter, hole.at) for hole in one.holes)
+        items.append(one.json)
+        if not t.accept(","):
+            break
+    t.leave("]")
+    return Value(items, start, tuple(holes))
+
+
+def operand(t: Tokens, *also: str) -> Operand:
+    """Return a path or a scalar. Raises: ``KipRefused``."""
+    if t.kind == "path":
+        return path(t)
+    return literals.scalar(t, *also, OPERANDS[0])
+
+
+def path(t: Tokens) -> Path:
+    """Return the current token, a path, and pass over it."""
+    at, (variable, *parts) = t.at, t.word[1:].split(".")
+    t.advance()
+    return Path(variable, tuple(parts), at)

@@ -1,0 +1,132 @@
+"""The commands that only read: tokens to FIND, DESCRIBE, SEARCH and EXPORT."""
+
+from __future__ import annotations
+
+from typing import Any, Final, get_args
+
+from kbcore.kip.parsing import literals
+from kbcore.kip.parsing.filters import path
+from kbcore.kip.parsing.lexer import Tokens
+from kbcore.kip.parsing.patterns import where
+from kbcore.kip.syntax import (
+    Aggregate,
+    AggregateName,
+    Count,
+    Describe,
+    DescribeDomains,
+    DescribePrimer,
+    DescribeType,
+    DescribeTypes,
+    Export,
+    Kind,
+    Query,
+    Search,
+    Sort,
+    Text,
+    Value,
+)
+
+_AGGREGATES: Final[frozenset[Any]] = frozenset(get_args(AggregateName))
+_EXPRESSIONS: Final = (*("a variable or path (?x, ?x.name)", "`COUNT`", "`SUM`", "`AVG`", "`MIN`", "`MAX`"),)
+_FIND_HINT: Final = "A query is FIND(…) WHERE { … }."
+_KINDS: Final = ("`CONCEPT`", "`PROPOSITION`")
+
+
+def find(t: Tokens) -> Query:
+    """Return the query that begins here. Raises: ``KipRefused``."""
+    at = t.take("FIND")
+    t.enter("(", hint=_FIND_HINT)
+    found = [_expression(t)]
+    while t.accept(","):
+        found.append(_expression(t))
+    t.leave(")")
+    group = where(t, _FIND_HINT)
+    order: list[Sort] = []
+    if t.accept("ORDER"):
+        t.take("BY")
+        order.append(_sort(t))
+        while t.accept(","):
+            order.append(_sort(t))
+    return Query(tuple(found), group, tuple(order), limit(t), cursor(t), at)
+
+
+def _expression(t: Tokens) -> Any:
+    if t.kind == "path":
+        return path(t)
+    if t.kind not in _AGGREGATES:
+        raise t.unexpected(*_EXPRESSIONS, hint="No comma stands in front of the parenthesis." if t.kind == ")" else "")
+    function: AggregateName = t.kind  # type: ignore[assignment] # it is one of them
+    at = t.take(function)
+    t.enter("(")
+    is_distinct = t.accept("DISTINCT")
+    if t.kind != "path":
+        hint = f"Name what is taken: {function}(?x), {function}(?x.attributes.key)."
+        raise t.unexpected(_EXPRESSIONS[0], hint=hint)
+    of = path(t)
+    t.leave(")", hint=f"{function} takes one path.")
+    return Aggregate(function, of, is_distinct, at)
+
+
+def _sort(t: Tokens) -> Sort:
+    at = t.at
+    key = _expression(t)
+    is_descending = not t.accept("ASC") and t.accept("DESC")
+    return Sort(key, is_descending, at)
+
+
+def limit(t: Tokens) -> Count | None:
+    """Return the number behind LIMIT, if LIMIT stands here. Raises: ``KipRefused``."""
+    return literals.count(t, "a whole number of at least 1", 1) if t.accept("LIMIT") else None
+
+
+def cursor(t: Tokens) -> Text | None:
+    """Return the text behind CURSOR, if CURSOR stands here. Raises: ``KipRefused``."""
+    return literals.text(t, "the cursor in quotes") if t.accept("CURSOR") else None
+
+
+def describe(t: Tokens) -> Describe:
+    """Return the DESCRIBE that begins here. Raises: ``KipRefused``."""
+    at = t.take("DESCRIBE")
+    if t.accept("PRIMER"):
+        return DescribePrimer(at)
+    if t.accept("DOMAINS"):
+        return DescribeDomains(at)
+    of = _kind(t, "`PRIMER`", "`DOMAINS`")
+    if t.accept("TYPES"):
+        return DescribeTypes(of, limit(t), cursor(t), at)
+    t.take("TYPE")
+    return DescribeType(of, literals.text(t, "the name of a type in quotes"), at)
+
+
+def _kind(t: Tokens, *also: str) -> Kind:
+    if t.kind not in {"CONCEPT", "PROPOSITION"}:
+        raise t.unexpected(*also, *_KINDS)
+    kind: Kind = t.kind  # type: ignore[assignment] # it is one of them
+    t.advance()
+    return kind
+
+
+def search(t: Tokens) -> Search:
+    """Return the SEARCH that begins here. Raises: ``KipRefused``."""
+    at = t.take("SEARCH")
+    of = _kind(t)
+    term = literals.text(t, "a search term in quotes")
+    type_ = mode = None
+    threshold: Value | None = None
+    if t.accept("WITH"):
+        t.take("TYPE", hint='A search is narrowed by WITH TYPE "…".')
+        type_ = literals.text(t, "a type in quotes")
+    if t.accept("MODE"):
+        mode = literals.text(t, "a mode in quotes")
+    if t.accept("THRESHOLD"):
+        if t.kind not in {"number", "parameter"}:
+            raise t.unexpected("a number", "a placeholder (:name)")
+        threshold = literals.value(t)
+    return Search(of, term, type_, mode, threshold, limit(t), at)
+
+
+def export(t: Tokens) -> Export:
+    """Return the EXPORT that begins here. Raises: ``KipRefused``."""
+    at = t.take("EXPORT")
+    variable = literals.variable(t)
+    return Export(variable, where(t), limit(t), cursor(t), at)

@@ -1,0 +1,165 @@
+"""One request of KIP: its commands carried out in order, each answered in KIP's own shape.
+
+Each command that writes is one changeset, all of it or nothing; around a batch there is no transaction. The first
+command that fails is the last one that is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.errors import KBError
+from kbcore.kip import failures
+from kbcore.kip import syntax as s
+from kbcore.kip.binding import read as read_command
+from kbcore.kip.errors import IMMUTABLE, envelope, placing, refused
+from kbcore.kip.meta import describe, search
+from kbcore.kip.request import Command, Request
+from kbcore.store import Author, BranchStore
+from kbcore.view.view import View
+from kbcore.workspace import Workspace
+
+Response = dict[str, Any]
+Reading = s.Query | s.Search | s.Export | s.Describe
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """The branch that a request speaks of, and who speaks. With ``is_read_only`` nothing is written."""
+
+    workspace: Workspace
+    store: BranchStore
+    branch: str
+    author: Author
+    follows_head: bool
+    is_read_only: bool = False
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """The answer of one command that succeeded.
+
+    ``again`` answers the command with so many rows at most; None for one whose answer has no rows to page through.
+    """
+
+    tree: s.Command
+    response: Response
+    seq: int
+    again: Callable[[int], Piece] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+Fit = Callable[[Piece, int], Response]
+"""Makes an answer fit where it goes; it is told how many commands of the batch are still to come."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The answer to a request in KIP's shape; ``seq`` is the last one that it speaks of, None where it reads none."""
+
+    response: Response
+    is_error: bool = False
+    seq: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def run(around: Surroundings, request: Request, fit: Fit | None = None) -> Answer:
+    """Carry out a request. What KB refuses or fails with is an answer too; a bug is raised as it is."""
+    responses: list[Response] = []
+    warnings: list[str] = []
+    seq: int | None = None
+    count = len(request.commands)
+    for at, command in enumerate(request.commands):
+        attempt = _Attempt(around, dry_run=request.dry_run)
+        try:
+            piece = attempt.carried_out(command)
+            with placing(command.text):
+                response = fit(piece, count - at - 1) if fit else piece.response
+        except KBError as error:
+            told = failures.in_kip(error, writes=attempt.writes)
+            if request.is_batch:
+                told = failures.in_batch(told, at, count)
+            return _answer(request, [*responses, envelope(told)], warnings, seq, is_error=True)
+        seq = piece.seq
+        warnings += [warning for warning in piece.warnings if warning not in warnings]
+        responses.append(response)
+    return _answer(request, responses, warnings, seq)
+
+
+def _answer(
+    request: Request, responses: list[Response], warnings: list[str], seq: int | None, *, is_error: bool = False
+) -> Answer:
+    response: Response = {"result": responses} if request.is_batch else responses[0]
+    return Answer(response, is_error, seq, tuple(warnings))
+
+
+class _Attempt:
+    """One command on its way."""
+
+    def __init__(self, around: Surroundings, *, dry_run: bool) -> None:
+        self._around = around
+        self._dry_run = dry_run
+        self.writes = False
+        """Whether the command would write, as far as it could be read."""
+
+    def carried_out(self, command: Command) -> Piece:
+        """Parse, bind and carry out a command. Raises: ``KBError``."""
+        tree = read_command(command.text, command.parameters)
+        with placing(command.text):
+            if isinstance(tree, Reading):
+                return self._read(tree)
+            self.writes = True
+            if self._around.is_read_only:
+                word = command.text[tree.at :].split("(")[0].split()[0]
+                message = f"{word} writes, and this only reads. Nothing was written."
+                raise refused(IMMUTABLE, message, at=tree.at, hint=_WHERE_TO_WRITE)
+            return self._written(tree)
+
+    def _written(self, tree: s.Upserts | s.Delete | s.Update | s.Merge) -> Piece:
+        from kbcore.kip import kml  # noqa: PLC0415 - who only reads plans nothing
+
+        around = self._around
+        options = kml.Options(dry_run=self._dry_run)
+        done = kml.execute(
+            around.workspace, around.branch, around.author, tree, options, follows_head=around.follows_head
+        )
+        return Piece(tree, {"result": done.result}, done.outcome.seq, warnings=done.outcome.warnings)
+
+    def _read(self, tree: Reading) -> Piece:
+        return self._around.store.read(lambda view: self._answered(view, tree))
+
+    def _answered(self, view: View, tree: Reading) -> Piece:
+        workspace = self._around.workspace
+        schema = view.schema(workspace.schema)
+        limits = workspace.config.kip
+        response: Response
+        seq = view.seq
+        match tree:
+            case s.Query():
+                from kbcore.kip.find import find  # noqa: PLC0415 - META needs no compiler
+
+                found = find(view, schema, tree, limits=limits)
+                response, seq = paged(found.result, found.next_cursor), found.seq
+            case s.Export():
+                from kbcore.kip.kml.export import export  # noqa: PLC0415 - as above
+
+                exported = export(view, schema, tree)
+                response = paged(exported.result, exported.next_cursor)
+            case s.Search():
+                place = search.Place(workspace, self._around.store, self._around.branch)
+                response = {"result": search.search(place, view, schema, tree)}
+            case _:
+                response = paged(*describe.describe(view, schema, tree))
+
+        def again(limit: int) -> Piece:
+            return self._read(msgspec.structs.replace(tree, limit=s.Count(limit)))
+
+        return Piece(tree, response, seq, again if hasattr(tree, "limit") else None)
+
+
+_WHERE_TO_WRITE: Final = "Send it where KIP may write: `execute_kip`, or `kb kip`; ask the user where there is none."
+
+
+def paged(result: Any, next_cursor: str) -> Response:
+    """Return the answer of a command that succeeded; only one with more rows has a cursor."""
+    return {"result": result} | ({"next_cursor": next_cursor} if next_cursor else {})

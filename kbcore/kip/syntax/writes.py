@@ -1,0 +1,90 @@
+"""What UPSERT and UPDATE write: blocks, links and calculations. Pure data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from kbcore.kip.syntax.patterns import Group, LinkId, Matcher, Path, Variable
+from kbcore.kip.syntax.values import Count, Object, Text, Value
+
+CalculationName = Literal["ADD", "MUL", "COALESCE", "CLAMP"]
+
+
+class Fact(msgspec.Struct, frozen=True, tag_field="node"):
+    """One link to be written or pointed at: its two ends and its predicate."""
+
+    subject: Target
+    predicate: Text
+    object: Target
+    at: int = 0
+
+
+class Entry(msgspec.Struct, frozen=True, tag_field="node"):
+    """One link of SET PROPOSITIONS, which begins at the concept of its block."""
+
+    predicate: Text
+    target: Target
+    metadata: Object | None = None
+    at: int = 0
+
+
+class Concept(msgspec.Struct, frozen=True, tag_field="node"):
+    """A block of UPSERT that finds or makes a concept. ``identity`` has an id, or type and name."""
+
+    handle: Variable | None
+    identity: Matcher
+    expected_version: Count | None = None
+    attributes: Object | None = None
+    links: tuple[Entry, ...] = ()
+    metadata: Object | None = None
+    at: int = 0
+
+
+class Proposition(msgspec.Struct, frozen=True, tag_field="node"):
+    """A block of UPSERT that finds or makes a link."""
+
+    handle: Variable | None
+    fact: Fact | LinkId
+    expected_version: Count | None = None
+    attributes: Object | None = None
+    metadata: Object | None = None
+    at: int = 0
+
+
+class Upsert(msgspec.Struct, frozen=True, tag_field="node"):
+    """One UPSERT. With ``where`` its blocks are applied once for each row found, whose variables may be targets."""
+
+    blocks: tuple[Concept | Proposition, ...]
+    where: Group | None = None
+    metadata: Object | None = None
+    at: int = 0
+
+
+class Calculation(msgspec.Struct, frozen=True, tag_field="node"):
+    """ADD, MUL and COALESCE of two, CLAMP of three: numbers, paths on the target, or calculations."""
+
+    function: CalculationName
+    arguments: tuple[Value | Path | Calculation, ...]
+    at: int = 0
+
+
+class Assignment(msgspec.Struct, frozen=True, tag_field="node"):
+    """A key of UPDATE and what it becomes."""
+
+    key: str
+    value: Value | Path | Calculation
+    at: int = 0
+
+
+class Assignments(msgspec.Struct, frozen=True, tag_field="node"):
+    """The map behind a SET of UPDATE; each key is there once."""
+
+    assignments: tuple[Assignment, ...]
+    at: int = 0
+    parameter: str = ""
+
+
+Target = Variable | Matcher | Fact | LinkId
+Block = Concept | Proposition

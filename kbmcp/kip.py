@@ -1,0 +1,123 @@
+"""The tools of KIP: what they take, and how an answer in KIP's own shape becomes a result of the protocol.
+
+A failure of whatever kind is told in KIP's envelope. What KIP has no place for, the branch and the seq, stands beside
+the answer in ``_meta``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import mcp_types as types
+import msgspec
+
+from kbcore.errors import KBError, Problem
+from kbmcp.attempts import Outcome
+from kbmcp.calls import Call
+from kbmcp.hints import in_tool_words
+from kbmcp.replies import Payload, text_of
+
+if TYPE_CHECKING:
+    from kbcore.kip.request import Request
+
+_PARAMETERS: Final = {"type": "object", "description": "values of placeholders: {name: value} for `:name`"}
+SCHEMA: Final = {
+    "type": "object",
+    "properties": {
+        "command": {"type": "string", "description": "one KIP command"},
+        "commands": {
+            "type": "array",
+            "maxItems": 256,
+            "description": "instead of `command`: several in order, each by itself; the first error stops",
+            "items": {
+                "anyOf": [
+                    {"type": "string"},
+                    {
+                        "type": "object",
+                        "properties": {"command": {"type": "string"}, "parameters": _PARAMETERS},
+                        "required": ["command"],
+                        "additionalProperties": False,
+                    },
+                ]
+            },
+        },
+        "parameters": _PARAMETERS,
+        "dry_run": {"type": "boolean", "description": "check writes in full and write nothing"},
+    },
+    "additionalProperties": False,
+}
+READING_SCHEMA: Final = SCHEMA | {
+    "properties": {name: part for name, part in SCHEMA["properties"].items() if name != "dry_run"}  # type: ignore[attr-defined]
+}
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A request as it was read. ``writes`` tells whether any of its commands begins as one that writes."""
+
+    request: Request
+    writes: bool
+
+
+def read(arguments: Mapping[str, Any]) -> tuple[Asked, list[Problem]]:
+    """Return what ``execute_kip`` is asked. Raises: ``KipRefused``."""
+    from kbcore.kip import request
+
+    asked = request.read(dict(arguments))
+    return Asked(asked, asked.writes), []
+
+
+def read_only(arguments: Mapping[str, Any]) -> tuple[Asked, list[Problem]]:
+    """Return what ``execute_kip_readonly`` is asked; a command that writes is refused when its turn comes."""
+    asked, problems = read(arguments)
+    return Asked(asked.request, writes=False), problems
+
+
+def execute(call: Call, asked: Asked, _: list[Problem]) -> Payload:
+    """Carry out a request; what fails is told in the answer, and what came before it stays."""
+    return _carried_out(call, asked, is_read_only=call.is_read_only)
+
+
+def execute_readonly(call: Call, asked: Asked, _: list[Problem]) -> Payload:
+    """Carry out a request that only reads."""
+    return _carried_out(call, asked, is_read_only=True)
+
+
+def _carried_out(call: Call, asked: Asked, *, is_read_only: bool) -> Payload:
+    from kbcore.kip.run import Surroundings, run
+    from kbmcp.kipfitting import Fitting
+
+    around = Surroundings(call.workspace, call.store, call.branch, call.author, call.follows_head, is_read_only)
+    answer = run(around, asked.request, Fitting())
+    told = {"response": answer.response, "is_error": answer.is_error, "branch": call.branch, "seq": answer.seq}
+    note = " ".join(answer.warnings)
+    return told | ({"note": in_tool_words(note, is_dotted=call.is_dotted)} if note else {})
+
+
+def finished(outcome: Outcome, writes: bool) -> types.CallToolResult:
+    """Return the result of a call: KIP's answer as text and as structured content.
+
+    What the server notes beside it, such as a warning of a write, is a text of its own behind the answer.
+    """
+    told = outcome.payload
+    response, is_error = told.get("response"), bool(told.get("is_error"))
+    if response is None:
+        response, is_error = _failure(outcome, writes=writes), True
+    blocks: list[types.ContentBlock] = [types.TextContent(type="text", text=text_of(response))]
+    if told.get("note"):
+        blocks.append(types.TextContent(type="text", text=str(told["note"])))
+    place = {f"kb/{name}": told[name] for name in ("branch", "seq") if told.get(name) is not None}
+    return types.CallToolResult(content=blocks, structured_content=response, is_error=is_error, _meta=place or None)
+
+
+def _failure(outcome: Outcome, *, writes: bool) -> Payload:
+    from kbcore.kip.errors import envelope
+    from kbcore.kip.failures import bug, in_kip
+
+    error = outcome.error
+    if isinstance(error, KBError):
+        refused = in_kip(error, writes=writes)
+        return envelope(
+            type(refused)(refused.message, hint=in_tool_words(refused.hint, is_dotted=False), data=refused.data)
+        )
+    return envelope(bug(type(error).__name__))

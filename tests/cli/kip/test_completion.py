@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from kbcli.kip.completion import Names, candidates
+
+NAMES = Names(["Person", "Preference", "Requirement"], ["prefers", "verified_by"])
+
+
+@pytest.mark.parametrize(
+    ("before", "word", "found"),
+    [
+        ("", "DES", ["DESC", "DESCRIBE"]),
+        ("", "fin", ["FIND"]),
+        ("", "", []),
+        ("FIND(?person) WHERE { ?pet (", "?p", ["?person", "?pet"]),
+        ("FIND(", "?p.a", ["?p.attributes."]),
+        ("FIND(?p) WHERE { ?p {type: ", '"Pre', ['"Preference"']),
+        ("FIND(?p) WHERE { ?p {type:", '"P', ['"Person"', '"Preference"']),
+        ("DESCRIBE CONCEPT TYPE ", '"R', ['"Requirement"']),
+        ("WHERE { (?a, ", '"', ['"prefers"', '"verified_by"']),
+        ("SET PROPOSITIONS { (", '"ver', ['"verified_by"']),
+        ("SEARCH CONCEPT ", '"p', ['"prefers"']),
+        ("WHERE { ?p {name: ", ":na", []),
+    ],
+)
+def test_a_word_is_completed_by_what_can_stand_there(before, word, found):
+    assert candidates(before, word, NAMES) == found

@@ -1,0 +1,106 @@
+"""EXPORT: a capsule that writes what was exported into an empty store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbcore.errors import KipRefused
+from kbcore.kip.binding import read
+from kbcore.kip.kml.export import export
+from tests.support.kip_writing import Kip
+
+SETUP = """
+UPSERT {
+  CONCEPT { {type: "$ConceptType", name: "Taste"} SET ATTRIBUTES { description: "What one likes." }
+    SET PROPOSITIONS { ("belongs_to_domain", {type: "Domain", name: "CoreSchema"}) } }
+  CONCEPT { {type: "$PropositionType", name: "prefers"} SET ATTRIBUTES { description: "Likes.", acyclic: true } }
+  CONCEPT ?t { {type: "Taste", name: "dark\\u200b \\"mode\\""}
+    SET ATTRIBUTES { status: 3, tags: ["a"], deep: {x: [null, 1.5]} } }
+  CONCEPT ?a { {type: "Person", name: "A"}
+    SET PROPOSITIONS { ("prefers", ?t) ("belongs_to_domain", {type: "Domain", name: "Unsorted"}) } }
+  CONCEPT ?d { {type: "Domain", name: "Other"} }
+  PROPOSITION ?l { (?a, "prefers", ?t) SET ATTRIBUTES { since: "2020" } }
+  PROPOSITION ?m { ({type: "Person", name: "$self"}, "mentions", ?l) }
+  PROPOSITION { (?m, "derived_from", ?l) SET ATTRIBUTES { x: 1 } }
+  PROPOSITION { (?a, "relates_to", ?t) SET ATTRIBUTES { kind: "is about" } }
+  CONCEPT { {type: "Requirement", name: "REQ-1"} SET ATTRIBUTES { status: "open", title: "T", note: null } }
+}
+WITH METADATA { source: "talk", author: "A", confidence: 0.25, seen: "2026-01-01" }
+"""
+ALL = (
+    'EXPORT ?n WHERE { ?n {type: "Person"} UNION { ?n {type: "Taste"} } UNION { ?n {type: "Requirement"} } '
+    'UNION { ?n {type: "Domain", name: "Other"} } }'
+)
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Any:
+    made = Kip(tmp_path / "other")
+    yield made
+    made.project.close()
+
+
+def without_times(elements: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for one in elements:
+        one["metadata"] = {key: value for key, value in one["metadata"].items() if key != "created_at"}
+    return elements
+
+
+def test_a_capsule_writes_the_same_elements_into_an_empty_store(kip: Kip, empty: Kip) -> None:
+    kip(SETUP)
+    told = kip(ALL)
+    assert (told["concepts"], told["propositions"]) == (7, 6)
+    empty(told["capsule"])
+    exported = {one["id"] for one in kip.elements()} - {"Domain:CoreSchema", "Domain:Unsorted"}
+    same = [one for one in empty.elements() if one["id"] in exported]
+    assert same == [one for one in kip.elements() if one["id"] in exported]
+    assert len(same) == 13
+    assert empty(ALL) == told
+    assert empty.seq() == 1
+    empty(told["capsule"])
+    assert empty.seq() == 1
+
+
+def test_pages_of_a_capsule_make_the_whole(kip: Kip, empty: Kip) -> None:
+    kip(SETUP)
+    cursor, pages = "", 0
+    while True:
+        text = f"{ALL} LIMIT 2" + (f' CURSOR "{cursor}"' if cursor else "")
+        command: Any = read(text)
+        found = export(kip.project.view(), kip.schema(), command)
+        empty(found.result["capsule"])
+        cursor, pages = found.next_cursor, pages + 1
+        if not cursor:
+            break
+    assert pages == 3
+    assert empty(ALL)["capsule"] == kip(ALL)["capsule"]
+
+
+def test_links_are_exported_with_what_they_lead_to(kip: Kip, empty: Kip) -> None:
+    kip(SETUP)
+    told = kip('EXPORT ?l WHERE { ?l (?s, "mentions", ?o) }')
+    assert (told["concepts"], told["propositions"]) == (5, 3)
+    empty(told["capsule"])
+    assert any(one.get("predicate") == "mentions" for one in empty.elements())
+
+
+def test_a_foreign_cursor_and_too_large_a_capsule_are_refused(kip: Kip) -> None:
+    kip(SETUP)
+    assert kip.refusal(f'{ALL} CURSOR "abc"')["code"] == "KIP_1001"
+    for number in range(8):
+        kip(
+            'UPSERT { CONCEPT { {type: "Person", name: :n} SET ATTRIBUTES { x: :x } } }',
+            {"n": f"P{number}", "x": "y" * 40_000},
+        )
+    error = kip.refusal('EXPORT ?n WHERE { ?n {type: "Person"} }')
+    assert error["code"] == "KIP_4002"
+    assert error["hint"].startswith("Export fewer elements at a time with LIMIT")
+
+
+def test_what_is_named_and_missing_is_not_found(kip: Kip) -> None:
+    with pytest.raises(KipRefused) as refused:
+        kip('EXPORT ?n WHERE { ?n {type: "Person", name: "Nobody"} }')
+    assert refused.value.data["kip_code"] == "KIP_3002"

@@ -1,0 +1,197 @@
+"""UPSERT: what it writes, in which order, and what a repetition does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kbcore.concepts import CORE_CONCEPTS
+from tests.support.kip_writing import Kip
+
+ALICE = '{type: "Person", name: "Alice"}'
+UNSORTED = '{type: "Domain", name: "Unsorted"}'
+PREFERENCE = 'CONCEPT ?t { {type: "$ConceptType", name: "Preference"} SET ATTRIBUTES { description: "A taste." } }'
+PREFERS = 'CONCEPT ?p { {type: "$PropositionType", name: "prefers"} SET ATTRIBUTES { description: "Likes." } }'
+
+
+def test_an_upsert_makes_concepts_and_links_as_one_record(kip: Kip) -> None:
+    told = kip(
+        f'UPSERT {{ CONCEPT ?d {{ {{type: "Domain", name: "Work"}} }} CONCEPT ?a {{ {ALICE} '
+        'SET ATTRIBUTES { person_class: "Human" } SET PROPOSITIONS { ("belongs_to_domain", ?d) } } }'
+    )
+    assert told == {
+        "blocks": 1,
+        "upsert_concept_nodes": ["Domain:Work", "Person:Alice"],
+        "upsert_proposition_links": [],
+    }
+    assert kip.seq() == 1
+    assert kip.attributes("Person:Alice") == {"person_class": "Human"}
+    assert kip.project.edges("Person:Alice") == {("Person:Alice", "belongs_to_domain", "Domain:Work", True)}
+    [row] = kip.project.view().rows("select actor, source, message from record")
+    assert row == ("tester", "kip", "UPSERT Domain Work and 1 more")
+
+
+def test_the_same_command_again_writes_no_record_and_gives_the_same_ids(kip: Kip) -> None:
+    links = f'SET PROPOSITIONS {{ ("mentions", {UNSORTED}) }}'
+    text = f'UPSERT {{ CONCEPT {{ {ALICE} SET ATTRIBUTES {{ id: "a", n: 1 }} {links} }} }}'
+    first = kip(text + ' WITH METADATA { source: "talk", confidence: 0.8, created_at: "2026-01-01" }')
+    again = kip(text + ' WITH METADATA { source: "talk", confidence: 0.8, created_at: "2026-01-01" }')
+    assert first == again
+    assert kip.seq() == 1
+
+
+def test_attributes_replace_key_by_key_and_null_is_kept(kip: Kip) -> None:
+    kip(f"UPSERT {{ CONCEPT {{ {ALICE} SET ATTRIBUTES {{ a: 1, b: [1, 2], c: {{x: 1, y: 2}} }} }} }}")
+    kip(f"UPSERT {{ CONCEPT {{ {ALICE} SET ATTRIBUTES {{ b: null, c: {{x: 3}}, d: true }} }} }}")
+    assert kip.attributes("Person:Alice") == {"a": 1, "b": None, "c": {"x": 3}, "d": True}
+
+
+@pytest.mark.parametrize(
+    ("key", "fitting", "other"),
+    [
+        ("status", "open", 3),
+        ("priority", "must", 0.5),
+        ("tags", ["a", "b"], {"a": 1}),
+        ("title", "The title", None),
+        ("title", "The title", "Alice"),
+        ("owner", "bob", ""),
+        ("links", ["https://example.org"], ["no url"]),
+    ],
+)
+def test_an_attribute_named_like_a_field_keeps_any_value(kip: Kip, key: str, fitting: Any, other: Any) -> None:
+    for value in (fitting, other, fitting):
+        kip(f"UPSERT {{ CONCEPT {{ {ALICE} SET ATTRIBUTES {{ {key}: :v }} }} }}", {"v": value})
+        assert kip.attributes("Person:Alice") == {key: value}
+    node = kip.project.node("Person:Alice")
+    assert node is not None
+    assert node.fields[key] == fitting
+
+
+def test_metadata_is_inherited_key_by_key_and_merged_into_what_is_stored(kip: Kip) -> None:
+    kip(
+        f'UPSERT {{ CONCEPT {{ {ALICE} SET PROPOSITIONS {{ ("mentions", {UNSORTED}) WITH METADATA {{ c: 3, d: 3 }} }}'
+        " } WITH METADATA { b: 2, c: 2 } } WITH METADATA { a: 1, b: 1, c: 1 }"
+    )
+    [link] = kip.project.view().touching(["Person:Alice"])
+    kept = {"_version", "created_at", "updated_at", "source", "author"}
+    assert {k: v for k, v in kip.element("Person:Alice")["metadata"].items() if k not in kept} == {
+        "a": 1,
+        "b": 2,
+        "c": 2,
+    }
+    of_link = {k: v for k, v in kip.element(link.id)["metadata"].items() if k not in kept}
+    assert of_link == {"a": 1, "b": 2, "c": 3, "d": 3}
+    kip(f'UPSERT {{ PROPOSITION {{ ({ALICE}, "mentions", {UNSORTED}) }} WITH METADATA {{ d: null, e: 5 }} }}')
+    of_link = {k: v for k, v in kip.element(link.id)["metadata"].items() if k not in kept}
+    assert of_link == {"a": 1, "b": 2, "c": 3, "d": None, "e": 5}
+
+
+def test_provenance_becomes_fields_where_its_values_fit(kip: Kip) -> None:
+    metadata = '{ source: "talk", author: "bob", confidence: 0.25, created_at: "2026-01-02T03:04:05Z" }'
+    kip(f'UPSERT {{ CONCEPT {{ {ALICE} SET PROPOSITIONS {{ ("mentions", {UNSORTED}) }} }} }} WITH METADATA {metadata}')
+    [link] = kip.project.view().touching(["Person:Alice"])
+    assert (link.created_by, link.created_at, link.fields) == (
+        "bob",
+        "2026-01-02T03:04:05.000000Z",
+        {"confidence": 0.25},
+    )
+    kip(f'UPSERT {{ PROPOSITION {{ (id: "{link.id}") }} }} WITH METADATA {{ confidence: "high", author: null }}')
+    shown = kip.element(link.id)["metadata"]
+    assert (shown["confidence"], shown["author"]) == ("high", None)
+    kip(f'UPSERT {{ PROPOSITION {{ (id: "{link.id}") }} }} WITH METADATA {{ confidence: 1 }}')
+    assert kip.element(link.id)["metadata"]["confidence"] == 1
+
+
+def test_links_about_links_have_ids_of_their_own(kip: Kip) -> None:
+    told = kip(
+        f'UPSERT {{ CONCEPT ?a {{ {ALICE} }} PROPOSITION ?l {{ (?a, "mentions", {UNSORTED}) }} '
+        f'PROPOSITION {{ ({{type: "Person", name: "$self"}}, "mentions", (?a, "mentions", {UNSORTED})) '
+        "SET ATTRIBUTES { sure: true } } }"
+    )
+    first, second = told["upsert_proposition_links"]
+    shown = kip.element(second)
+    assert (shown["subject"], shown["object"], shown["attributes"]) == ("Person:$self", first, {"sure": True})
+
+
+def test_blocks_see_what_those_before_them_wrote(kip: Kip) -> None:
+    kip(
+        f"UPSERT {{ CONCEPT ?a {{ {ALICE} SET ATTRIBUTES {{ n: 1, m: 1 }} }} "
+        f"CONCEPT {{ {ALICE} SET ATTRIBUTES {{ n: 2 }} }} }} "
+        f"UPSERT {{ CONCEPT {{ {ALICE} SET ATTRIBUTES {{ o: 3 }} }} }}"
+    )
+    assert kip.attributes("Person:Alice") == {"n": 2, "m": 1, "o": 3}
+    assert kip.seq() == 1
+
+
+def test_an_element_of_the_vocabulary_is_written_down_whole_when_it_is_needed(kip: Kip) -> None:
+    kip('UPSERT { CONCEPT { {type: "Person", name: "$self"} } CONCEPT { {type: "Domain", name: "Unsorted"} } }')
+    assert kip.seq() == 0  # nothing of them changes
+    kip(
+        'UPSERT { CONCEPT { {type: "Person", name: "$system"} '
+        'SET ATTRIBUTES { last_sleep_cycle: "2026-01-01T00:00:00Z" } } }'
+    )
+    [told] = [one for one in CORE_CONCEPTS if one.name == "$system"]
+    assert kip.attributes("Person:$system") == {**told.attributes, "last_sleep_cycle": "2026-01-01T00:00:00Z"}
+    assert kip.element("Person:$system")["metadata"]["source"] == "SystemBootstrap"
+
+
+def test_types_and_predicates_are_usable_in_the_statement_that_defines_them(kip: Kip) -> None:
+    kip(
+        f'UPSERT {{ {PREFERENCE} {PREFERS} CONCEPT ?d {{ {{type: "Preference", name: "dark"}} }} '
+        f'CONCEPT {{ {ALICE} SET PROPOSITIONS {{ ("prefers", ?d) }} }} }}'
+    )
+    assert kip.seq() == 1
+    assert ("Person:Alice", "prefers", "Preference:dark", True) in kip.project.edges("Person:Alice")
+
+
+def test_a_dry_run_checks_everything_and_writes_nothing(kip: Kip) -> None:
+    told = kip(f"UPSERT {{ CONCEPT {{ {ALICE} }} }}", dry_run=True)
+    assert told == {"blocks": 1, "upsert_concept_nodes": [], "upsert_proposition_links": []}
+    assert kip.seq() == 0
+    error = kip.refusal('UPSERT { CONCEPT { {type: "Requirement", name: "R"} } }', dry_run=True)
+    assert error["code"] == "KIP_2002"
+
+
+def test_a_concept_that_others_made_is_found_by_its_type_and_name(kip: Kip) -> None:
+    kip.project.apply(
+        entities=[
+            {"id": "P-1", "type": "Person", "name": "Carol", "title": "Carol"},
+            {"id": "Dave", "type": "Person", "title": "Dave"},
+            {"id": "Person:Eve", "type": "Person", "title": "Eve"},
+        ]
+    )
+    for name, key in (("Carol", "P-1"), ("Dave", "Dave"), ("Eve", "Person:Eve")):
+        text = 'UPSERT { CONCEPT { {type: "Person", name: :name} SET ATTRIBUTES { seen: true } } }'
+        assert kip(text, {"name": name})["upsert_concept_nodes"] == [key]
+        assert kip.element(key)["name"] == name
+
+    kip.project.close()
+    assert kip('UPSERT { CONCEPT { {type: "Person", name: "Carol"} } }')["upsert_concept_nodes"] == ["P-1"]
+
+
+def test_requirements_are_written_with_the_validation_of_kb(kip: Kip) -> None:
+    kip(
+        'UPSERT { CONCEPT { {type: "Requirement", name: "REQ-1"} '
+        'SET ATTRIBUTES { status: "open", tags: ["a"], x: 1 } } }'
+    )
+    node = kip.project.node("REQ-1")
+    assert node is not None
+    assert node.fields == {"type": "req", "title": "REQ-1", "status": "open", "tags": ["a"], "attributes.x": 1}
+
+
+def test_a_link_with_kinds_is_one_for_each_kind(kip: Kip) -> None:
+    link = f'({ALICE}, "relates_to", {UNSORTED})'
+    kip(f'UPSERT {{ CONCEPT {{ {ALICE} }} PROPOSITION {{ {link} SET ATTRIBUTES {{ kind: "likes", since: 1 }} }} }}')
+    kip(f"UPSERT {{ PROPOSITION {{ {link} SET ATTRIBUTES {{ since: 2 }} }} }}")
+    kip(f'UPSERT {{ PROPOSITION {{ {link} SET ATTRIBUTES {{ kind: "knows" }} }} }}')
+    links = kip.project.view().touching(["Person:Alice"])
+    assert {one.kind: one.fields.get("attributes.since") for one in links} == {"likes": 2, "knows": None}
+    told = kip.told(f"UPSERT {{ PROPOSITION {{ {link} SET ATTRIBUTES {{ since: 3 }} }} }}")
+    assert told.startswith("KIP_3003: Several links 'relates_to' lead there: knows, likes (line 1, column 10).")
+
+
+def test_an_element_leads_to_itself_where_its_predicate_allows_cycles(kip: Kip) -> None:
+    kip(f'UPSERT {{ CONCEPT ?a {{ {ALICE} }} PROPOSITION {{ (?a, "mentions", ?a) }} }}')
+    told = kip.told(f'UPSERT {{ PROPOSITION {{ ({ALICE}, "supersedes", {ALICE}) }} }}')
+    assert told.startswith("KIP_2002: 'supersedes' must not form a cycle, and this link leads to where it begins")

@@ -1,0 +1,318 @@
+"""Commands that write what WHERE finds: deletions, UPDATE, MERGE, and UPSERT for each row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.kip_writing import Kip
+from tests.support.project import req
+
+SETUP = """
+UPSERT {
+  CONCEPT ?a { {type: "Person", name: "A"} SET ATTRIBUTES { n: 1, tag: "x" } }
+  CONCEPT ?b { {type: "Person", name: "B"} SET ATTRIBUTES { n: 2, only: "b" } SET PROPOSITIONS { ("mentions", ?a) } }
+  CONCEPT ?c { {type: "Person", name: "C"} SET PROPOSITIONS { ("mentions", ?a) ("mentions", ?b) } }
+  PROPOSITION ?l { (?b, "mentions", ?a) SET ATTRIBUTES { w: 1 } }
+  PROPOSITION ?m { (?c, "derived_from", ?l) }
+}
+WITH METADATA { source: "talk", note: 1 }
+"""
+
+
+@pytest.fixture
+def known(kip: Kip) -> Kip:
+    kip(SETUP)
+    return kip
+
+
+def names(kip: Kip) -> list[str]:
+    return sorted(kip('FIND(?n.name) WHERE { ?n {type: "Person"} FILTER(?n.name != "$self" && ?n.name != "$system") }'))
+
+
+def links(kip: Kip) -> set[tuple[str, str, str]]:
+    view = kip.project.view()
+    rows = view.rows("select from_id, type, to_id from link where stands")
+    return {(a.removeprefix("Person:"), b, c.removeprefix("Person:")) for a, b, c in rows}
+
+
+def test_deleting_a_concept_takes_its_links_and_links_about_these_along(known: Kip) -> None:
+    told = known('DELETE CONCEPT ?x DETACH WHERE { ?x {type: "Person", name: "A"} }')
+    assert told == {"deleted_concepts": 1, "deleted_propositions": 3}
+    assert names(known) == ["B", "C"]
+    assert links(known) == {("C", "mentions", "B")}
+    assert known.seq() == 2
+
+
+def test_deleting_propositions_takes_links_about_them_along(known: Kip) -> None:
+    told = known('DELETE PROPOSITIONS ?l WHERE { ?l (?s, "mentions", {type: "Person", name: "A"}) }')
+    assert told == {"deleted_propositions": 3}
+    assert links(known) == {("C", "mentions", "B")}
+
+
+def test_keys_are_dropped_where_there_are_any(known: Kip) -> None:
+    told = known('DELETE ATTRIBUTES {"n", "tag", "nothing"} FROM ?x WHERE { ?x {type: "Person"} }')
+    assert told == {"updated_concepts": 2, "updated_propositions": 0}
+    assert known.attributes("Person:A") == {}
+    assert known.attributes("Person:B") == {"only": "b"}
+    told = known('DELETE METADATA {"note"} FROM ?l WHERE { ?l (?s, "mentions", ?o) }')
+    assert told == {"updated_concepts": 0, "updated_propositions": 3}
+    told = known('DELETE METADATA {"note"} FROM ?l WHERE { ?l (?s, "mentions", ?o) }')
+    assert told == {"updated_concepts": 0, "updated_propositions": 0}
+    assert known.seq() == 3
+
+
+def test_a_title_that_is_dropped_becomes_the_name_again(known: Kip) -> None:
+    known('UPSERT { CONCEPT { {type: "Person", name: "A"} SET ATTRIBUTES { title: "T", status: "s" } } }')
+    known('DELETE ATTRIBUTES {"title", "status"} FROM ?x WHERE { ?x {type: "Person", name: "A"} }')
+    node = known.project.node("Person:A")
+    assert node is not None
+    assert (node.fields["title"], node.fields.get("status")) == ("A", None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'DELETE CONCEPT ?x DETACH WHERE { ?x {type: "Person", name: "Nobody"} }',
+        'DELETE CONCEPT ?x DETACH WHERE { ?x {id: "Person:Nobody"} }',
+        'DELETE PROPOSITIONS ?x WHERE { ?x (id: "link:0") }',
+        'DELETE ATTRIBUTES {"a"} FROM ?x WHERE { ?x {type: "Person", name: "Nobody"} }',
+        'UPDATE ?x SET ATTRIBUTES { a: 1 } WHERE { ?x {type: "Person", name: "Nobody"} }',
+        'MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "Nobody"} ?y {type: "Person", name: "A"} }',
+    ],
+)
+def test_an_element_that_is_named_and_missing_is_not_found(known: Kip, text: str) -> None:
+    assert known.refusal(text)["code"] == "KIP_3002"
+
+
+def test_a_pattern_that_finds_nothing_deletes_nothing(known: Kip) -> None:
+    assert known('DELETE CONCEPT ?x DETACH WHERE { ?x {type: "Domain"} FILTER(?x.name == "No") }') == {
+        "deleted_concepts": 0,
+        "deleted_propositions": 0,
+    }
+    text = 'DELETE CONCEPT ?x DETACH WHERE { ?x {type: "Person", name: "A"} FILTER(?x.attributes.n == 7) }'
+    assert known(text) == {"deleted_concepts": 0, "deleted_propositions": 0}
+    assert known.seq() == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            'DELETE CONCEPT §?x DETACH WHERE { ?x {type: "Person", name: "$self"} }',
+            (
+                "KIP_3004: Person '$self' is protected: it belongs to every store (PLACE). "
+                "Choose other elements; nothing of the command was done."
+            ),
+        ),
+        (
+            'DELETE CONCEPT §?x DETACH WHERE { ?x {type: "$ConceptType"} FILTER(?x.name == "Requirement") }',
+            "KIP_3004: $ConceptType 'Requirement' is protected: it belongs to every store (PLACE).",
+        ),
+        (
+            'DELETE PROPOSITIONS §?l WHERE { ?l (?s, "belongs_to_domain", ?o) }',
+            "KIP_3004: ($",
+        ),
+        (
+            'DELETE CONCEPT §?l DETACH WHERE { ?l (?s, "mentions", ?o) }',
+            "KIP_3001: ?l stands for propositions; DELETE CONCEPT takes concepts (PLACE). DELETE PROPOSITIONS takes",
+        ),
+        (
+            'DELETE PROPOSITIONS §?x WHERE { ?x {type: "Person", name: "A"} }',
+            "KIP_3001: ?x stands for concepts; DELETE PROPOSITIONS takes propositions (PLACE). Bind links to a",
+        ),
+        (
+            'DELETE ATTRIBUTES {"a"} FROM §?p WHERE { ({type: "Person", name: "B"}, ?p, ?o) }',
+            "KIP_3001: ?p stands for predicates, such as 'mentions' (PLACE). Use a variable of concepts",
+        ),
+        (
+            '§DELETE METADATA {"source"} FROM ?x WHERE { ?x {type: "Person", name: "A"} }',
+            (
+                "KIP_2002: `source` is kept by KB for every element and cannot be deleted (PLACE). "
+                "Write another value with SET METADATA or WITH METADATA."
+            ),
+        ),
+        (
+            'UPDATE ?x SET ATTRIBUTES { n: ADD(§?x.attributes.only, 1) } WHERE { ?x {type: "Person", name: "B"} }',
+            "KIP_2003: ADD takes numbers; ?x.attributes.only of B is text (PLACE). Narrow WHERE down.",
+        ),
+        (
+            'UPDATE ?x SET ATTRIBUTES { n: MUL(2, §?x.attributes.no) } WHERE { ?x {type: "Person", name: "B"} }',
+            (
+                "KIP_2003: MUL takes numbers; ?x.attributes.no of B is not there (PLACE). "
+                "Give a number for where it is missing: COALESCE(?x.attributes.no, 0)."
+            ),
+        ),
+        (
+            'UPDATE ?x SET ATTRIBUTES { n: §CLAMP(1, 3, 2) } WHERE { ?x {type: "Person", name: "B"} }',
+            "KIP_2003: CLAMP is given the bounds 3 and 2, the lower one above the upper one (PLACE). Write CLAMP(value",
+        ),
+        (
+            'UPDATE ?x SET ATTRIBUTES { n: §MUL(9223372036854775807, 2) } WHERE { ?x {type: "Person", name: "B"} }',
+            "KIP_2003: MUL(9223372036854775807, 2) is larger than a number may be (PLACE). Put a bound on it",
+        ),
+        (
+            'UPDATE ?x SET METADATA { §_version: 2 } WHERE { ?x {type: "Person", name: "B"} }',
+            "KIP_2002: The metadata `_version` is kept by KB and cannot be written (PLACE).",
+        ),
+        (
+            'MERGE CONCEPT §?x INTO ?y WHERE { ?x {type: "Person"} ?y {type: "Person", name: "A"} }',
+            "KIP_3003: WHERE finds 5 elements for ?x; MERGE takes one (PLACE).",
+        ),
+        (
+            '§MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "A"} ?y {type: "Domain", name: "Unsorted"} }',
+            "KIP_2002: Person 'A' and Domain 'Unsorted' are of different types (PLACE). Only concepts of one type",
+        ),
+        (
+            '§MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "A"} ?y {type: "Person", name: "A"} }',
+            "KIP_2002: ?x and ?y are the same concept (PLACE). Name two different concepts.",
+        ),
+        (
+            'UPSERT { PROPOSITION { (§?a, "mentions", ?x) } } WHERE { ?x {type: "Person", name: "A"} }',
+            "KIP_3001: ",
+        ),
+        (
+            'UPSERT { PROPOSITION { (§?d, "mentions", ?d) } } WHERE { ?x {type: "Domain"} OPTIONAL { (?x, ?p, ?d) } }',
+            "KIP_3001: ?d is open in a row that WHERE finds, and nothing can be linked to that (PLACE). Bind it",
+        ),
+        (
+            'UPSERT { PROPOSITION { (?x, "mentions", §?p) } } WHERE { (?x, ?p, {type: "Person", name: "B"}) }',
+            "KIP_3001: ?p is 'mentions', the name of a predicate; a link leads to elements (PLACE). Use a variable",
+        ),
+    ],
+)
+def test_a_refusal_says_what_where_and_how_to_go_on(known: Kip, text: str, told: str) -> None:
+    place = f"line 1, column {text.index('§') + 1}"
+    assert known.told(text.replace("§", "")).startswith(told.replace("PLACE", place))
+
+
+def test_a_definition_in_use_stays(known: Kip) -> None:
+    known('UPSERT { CONCEPT { {type: "$ConceptType", name: "Taste"} } CONCEPT { {type: "Taste", name: "dark"} } }')
+    told = known.told('DELETE CONCEPT ?t DETACH WHERE { ?t {type: "$ConceptType", name: "Taste"} }')
+    assert told.startswith("KIP_2002: The type 'Taste' is used by 1 concept")
+    known('DELETE CONCEPT ?t DETACH WHERE { ?t {type: "Taste"} }')
+    known('DELETE CONCEPT ?t DETACH WHERE { ?t {type: "$ConceptType", name: "Taste"} }')
+    assert known.refusal('UPSERT { CONCEPT { {type: "Taste", name: "light"} } }')["code"] == "KIP_2001"
+
+
+def test_what_a_file_states_is_not_deleted(known: Kip) -> None:
+    known.project.sync(
+        {
+            "docs/requirements/a.md": req("REQ-1", links="[{depends_on: REQ-2}]"),
+            "docs/requirements/b.md": req("REQ-2"),
+        }
+    )
+    error = known.refusal('DELETE CONCEPT ?x DETACH WHERE { ?x {type: "Requirement", name: "REQ-1"} }')
+    assert (error["code"], error["hint"]) == ("KIP_3004", "Delete it in docs/requirements/a.md and sync.")
+    error = known.refusal('DELETE PROPOSITIONS ?l WHERE { ?l (?x, "depends_on", ?y) }')
+    assert (error["code"], error["hint"]) == ("KIP_3004", "Remove it from docs/requirements/a.md and sync.")
+    known('UPSERT { PROPOSITION { ({type: "Requirement", name: "REQ-1"}, "depends_on", {id: "REQ-2"}) } }')
+    told = known.told('DELETE PROPOSITIONS ?l WHERE { ?l (?x, "depends_on", ?y) }')
+    assert "is stated by docs/requirements/a.md as well, and would stay" in told
+
+
+@pytest.mark.parametrize(
+    ("value", "result"),
+    [
+        ("ADD(?x.attributes.n, 1)", 3),
+        ("MUL(?x.attributes.n, 0.5)", 1.0),
+        ("COALESCE(?x.attributes.none, ADD(1, 1))", 2),
+        ("CLAMP(MUL(?x.attributes.n, 100), 0, 10)", 10),
+        ("?x.attributes.only", "b"),
+        ("?x.name", "B"),
+        ("[1, {a: null}]", [1, {"a": None}]),
+        ("null", None),
+    ],
+)
+def test_update_calculates_from_what_was(known: Kip, value: str, result: Any) -> None:
+    told = known(
+        f'UPDATE ?x SET ATTRIBUTES {{ n: {value}, old: ?x.attributes.n }} WHERE {{ ?x {{type: "Person", name: "B"}} }}'
+    )
+    assert told == {"updated": 1, "matched": 1}
+    assert known.attributes("Person:B") == {"n": result, "only": "b", "old": 2}
+
+
+def test_an_update_reaches_what_no_record_holds_yet(known: Kip) -> None:
+    told = known('UPDATE ?x SET ATTRIBUTES { seen: true } WHERE { ?x {type: "Person", name: "$system"} }')
+    assert told == {"updated": 1, "matched": 1}
+    assert known.attributes("Person:$system")["seen"] is True
+    assert known.attributes("Person:$system")["person_class"] == "System"
+    told = known('DELETE ATTRIBUTES {"seen", "sleep_duties"} FROM ?x WHERE { ?x {type: "Person", name: "$system"} }')
+    assert told == {"updated_concepts": 1, "updated_propositions": 0}
+    assert "sleep_duties" not in known.attributes("Person:$system")
+    told = known.told('DELETE ATTRIBUTES {"core_directives"} FROM ?x WHERE { ?x {type: "Person", name: "$self"} }')
+    assert told.startswith("KIP_3004: `core_directives` of $self are protected")
+
+
+def test_update_takes_so_many_as_its_limit_and_counts_what_changed(known: Kip) -> None:
+    text = 'UPDATE ?l SET METADATA { confidence: 0.5, seen: true } WHERE { ?l (?s, "mentions", ?o) }'
+    assert known(text + " LIMIT 2") == {"updated": 2, "matched": 2}
+    assert known(text) == {"updated": 1, "matched": 3}
+    assert known(text) == {"updated": 0, "matched": 3}
+    assert known(text, dry_run=True) == {"updated": 0, "matched": 0}
+    assert known.seq() == 3
+
+
+def test_a_merge_leads_all_links_to_the_one_that_stays(known: Kip) -> None:
+    told = known('MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "A"} ?y {type: "Person", name: "B"} }')
+    # B mentions A leads to itself then and goes, and what was derived from it with it; C mentions B stood already.
+    assert told == {"merged": 1, "links_repointed": 0, "links_deduplicated": 1, "attributes_filled": 1}
+    assert names(known) == ["B", "C"]
+    assert links(known) == {("C", "mentions", "B")}
+    assert known.attributes("Person:B") == {"n": 2, "only": "b", "tag": "x", "aliases": ["A"]}
+    assert known.element("Person:B")["metadata"]["_merged_from"] == ["Person:A"]
+    assert known.seq() == 2
+
+
+def test_a_merge_keeps_links_about_links_with_all_they_say(known: Kip) -> None:
+    told = known('MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "B"} ?y {type: "Person", name: "C"} }')
+    assert told == {"merged": 1, "links_repointed": 1, "links_deduplicated": 1, "attributes_filled": 2}
+    [moved] = [one for one in known.elements() if one.get("predicate") == "mentions"]
+    assert (moved["subject"], moved["object"], moved["attributes"]) == ("Person:C", "Person:A", {"w": 1})
+    [about] = [one for one in known.elements() if one.get("predicate") == "derived_from"]
+    assert (about["subject"], about["object"], about["metadata"]["note"]) == ("Person:C", moved["id"], 1)
+
+
+def test_an_upsert_is_applied_once_for_each_row_of_its_where(known: Kip) -> None:
+    told = known(
+        'UPSERT { PROPOSITION ?new { (?to, "mentions", ?object) } } '
+        'WHERE { ?to {type: "Domain", name: "Unsorted"} (?from, "mentions", ?object) } '
+        'WITH METADATA { source: "merge" }'
+    )
+    assert told["blocks"] == 1
+    assert len(told["upsert_proposition_links"]) == 2
+    assert {("Domain:Unsorted", "mentions", "A"), ("Domain:Unsorted", "mentions", "B")} <= links(known)
+    assert known.seq() == 2
+
+
+def test_an_upsert_whose_where_finds_nothing_writes_nothing(known: Kip) -> None:
+    text = 'UPSERT { CONCEPT { {type: "Domain", name: "New"} } } WHERE { ?x {type: "Person"} FILTER(?x.name == "%s") }'
+    assert known(text % "No")["upsert_concept_nodes"] == []
+    assert known.seq() == 1
+    assert known(text % "A")["upsert_concept_nodes"] == ["Domain:New"]
+
+
+@pytest.mark.parametrize(
+    ("where", "is_applied"),
+    [
+        ('({type: "Person", name: "B"}, "mentions", {type: "Person", name: "A"})', True),
+        ('({type: "Person", name: "A"}, "mentions", {type: "Person", name: "B"})', False),
+        ('NOT { ?x {type: "Event"} } ?y {type: "Person"}', True),
+        ('NOT { ?x {type: "Person"} } ?y {type: "Person"}', False),
+        ('?x {type: "Event"} UNION { ?x {type: "Person"} }', True),
+    ],
+)
+def test_blocks_that_use_no_variable_are_applied_once_if_where_finds_anything(known: Kip, where, is_applied) -> None:
+    told = known(f'UPSERT {{ CONCEPT {{ {{type: "Domain", name: "New"}} }} }} WHERE {{ {where} }}')
+    assert told["upsert_concept_nodes"] == ["Domain:New"] * is_applied
+    assert known.seq() == 1 + is_applied
+
+
+def test_where_sees_what_the_command_before_wrote(known: Kip) -> None:
+    known('UPDATE ?x SET ATTRIBUTES { n: ADD(?x.attributes.n, 1) } WHERE { ?x {type: "Person", name: "A"} }')
+    known(
+        "UPDATE ?x SET ATTRIBUTES { n: ADD(?x.attributes.n, 1) } "
+        'WHERE { ?x {type: "Person"} FILTER(?x.attributes.n == 2) }'
+    )
+    assert (known.attributes("Person:A")["n"], known.attributes("Person:B")["n"]) == (3, 3)

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+
+from kbcore import errors
+from kbcore.errors import KBError, KipRefused, Problem
+from kbcore.kip.errors import CODES, SYNTAX, envelope, refused
+from kbcore.kip.failures import TOLD, bug, in_batch, in_kip
+
+
+def raised(parent=KBError):
+    for child in parent.__subclasses__():
+        yield from ([child] if child.code else [])
+        yield from raised(child)
+
+
+def test_every_error_of_kb_is_told_in_kip():
+    assert {error.code for error in raised()} - {KipRefused.code} == set(TOLD)
+    assert all(told.code in CODES for told in TOLD.values())
+
+
+@pytest.mark.parametrize("error", [one for one in raised() if one is not KipRefused], ids=lambda one: one.code)
+def test_an_error_keeps_what_kb_knows_of_it(error):
+    told = envelope(in_kip(error("It failed.", details=[Problem("$.x", "c", "m")]), writes=True))["error"]
+    assert set(told) == {"code", "message", "hint", "name", "data"}
+    assert told["hint"]
+    assert told["data"]["kb_code"] == error.code
+    assert told["data"]["applied"] == error.applied
+    assert told["data"]["problems"] == [{"path": "$.x", "code": "c", "message": "m", "hint": ""}]
+    if error is errors.CommitUncertain:
+        assert told["message"] == "It failed. It is not known whether the command was written."
+    else:
+        assert told["message"] == "It failed. Nothing was written."
+
+
+def test_a_command_that_reads_is_not_told_what_was_written():
+    assert in_kip(errors.LockTimeout("Busy."), writes=False).message == "Busy."
+    assert (
+        in_kip(errors.BranchMoved("Moved. Nothing was written."), writes=True).message == "Moved. Nothing was written."
+    )
+
+
+def test_the_hint_of_the_very_error_goes_before_that_of_its_kind():
+    assert in_kip(errors.DerivedFact("x", hint="Edit a.md:3."), writes=True).hint == "Edit a.md:3."
+
+
+def test_what_kip_refuses_stays_as_it_is():
+    error = refused(SYNTAX, "No.")
+    assert in_kip(error, writes=True) is error
+
+
+@pytest.mark.parametrize(
+    ("at", "count", "said"),
+    [
+        (0, 2, "This is command 1 of 2. Those behind it were not."),
+        (1, 3, "This is command 2 of 3. Those before it were carried out. Those behind it were not."),
+        (2, 3, "This is command 3 of 3. Those before it were carried out."),
+        (0, 1, "This is command 1 of 1."),
+    ],
+)
+def test_an_error_in_a_batch_says_what_became_of_the_others(at, count, said):
+    error = in_batch(refused(SYNTAX, "No."), at, count)
+    assert error.message == f"No. {said}"
+    assert error.data["command"] == at
+
+
+def test_a_bug_is_told_as_one():
+    assert envelope(bug("ValueError"))["error"]["code"] == "KIP_4003"

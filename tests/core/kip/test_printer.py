@@ -1,0 +1,27 @@
+"""A tree that is written and parsed again is the same tree, but for the places."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kbcore.kip.binding import bind
+from kbcore.kip.parsing import parse
+from kbcore.kip.printer import write
+from kbcore.visible import visible_lines
+from tests.support.kip_trees import commands, without_places
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.booleans().flatmap(lambda some: commands(with_placeholders=some)))
+def test_what_is_written_is_parsed_as_the_same_tree(tree) -> None:
+    text = write(tree)
+    assert without_places(parse(text)) == without_places(tree), text
+    assert write(parse(text)) == text
+    assert visible_lines(text) == text
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(commands())
+def test_a_tree_without_placeholders_is_bound_as_it_is(tree) -> None:
+    assert without_places(bind(tree)) == without_places(tree)

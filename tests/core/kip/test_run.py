@@ -1,0 +1,129 @@
+"""Requests of KIP, carried out on a real branch."""
+
+from __future__ import annotations
+
+from kbcore import branches
+from kbcore.kip.request import read
+from kbcore.kip.run import Surroundings, run
+from tests.support.project import AUTHOR, Project
+from tests.support.repos import git
+
+TYPE = 'UPSERT { CONCEPT {{type: "$ConceptType", name: "Thing"} SET ATTRIBUTES {description: "A thing."}} }'
+THING = 'UPSERT { CONCEPT {{type: "Thing", name: :name} SET ATTRIBUTES {n: :n}} }'
+NAMES = 'FIND(?t.name) WHERE { ?t {type: "Thing"} }'
+
+
+def around(project, **options):
+    workspace = project.workspace()
+    store, choice, _ = branches.open_branch(workspace, None)
+    return Surroundings(workspace, store, choice.branch, AUTHOR, choice.follows_head, **options)
+
+
+def asked(project, request, **options):
+    return run(around(project, **options), read(request if isinstance(request, dict) else {"command": request}))
+
+
+def error_of(answer):
+    assert answer.is_error
+    found = answer.response["result"][-1] if "result" in answer.response else answer.response
+    return found["error"]
+
+
+def test_a_batch_runs_in_order_and_each_command_is_one_record(project):
+    things = [{"command": THING, "parameters": {"name": name}} for name in "ab"]
+    answer = asked(project, {"commands": [TYPE, *things, NAMES], "parameters": {"n": 1}})
+    assert [list(one) for one in answer.response["result"]] == [["result"]] * 4
+    assert answer.response["result"][-1] == {"result": ["a", "b"]}
+    assert (answer.seq, answer.is_error, project.seq()) == (3, False, 3)
+
+
+def test_a_batch_ends_with_the_first_command_that_fails(project):
+    answer = asked(project, {"commands": [TYPE, "FIND(?x", THING], "parameters": {"name": "a", "n": 1}})
+    assert [list(one) for one in answer.response["result"]] == [["result"], ["error"]]
+    error = error_of(answer)
+    assert error["code"] == "KIP_1001"
+    assert "command 2 of 3" in error["message"]
+    assert error["data"]["command"] == 1
+    assert (project.seq(), answer.seq) == (1, 1)
+
+
+def test_one_command_answers_alone_and_a_batch_of_one_as_a_batch(project):
+    assert asked(project, "DESCRIBE CONCEPT TYPES LIMIT 1").response["result"] == ["$ConceptType"]
+    batch = asked(project, {"commands": ["DESCRIBE CONCEPT TYPES LIMIT 1"]}).response
+    assert batch["result"][0]["result"] == ["$ConceptType"]
+
+
+def test_a_dry_run_checks_a_write_and_writes_nothing(project):
+    answer = asked(project, {"command": TYPE, "dry_run": True})
+    assert answer.response["result"] == {"blocks": 1, "upsert_concept_nodes": [], "upsert_proposition_links": []}
+    assert error_of(asked(project, {"command": THING, "parameters": {"name": "a", "n": 1}, "dry_run": True}))
+    assert project.seq() == 0
+
+
+def test_where_nothing_may_be_written_a_write_is_refused_and_reading_is_not(project):
+    error = error_of(asked(project, TYPE, is_read_only=True))
+    assert (error["code"], error["data"]["line"]) == ("KIP_3004", 1)
+    assert "Nothing was written" in error["message"]
+    assert not asked(project, "DESCRIBE DOMAINS", is_read_only=True).is_error
+    assert project.seq() == 0
+
+
+def test_a_place_in_the_text_is_told_with_line_and_mark(project):
+    error = error_of(asked(project, 'FIND(?x)\nWHERE { ?x {type: "Persn"} }'))
+    assert (error["code"], error["data"]["line"], error["data"]["column"]) == ("KIP_2001", 2, 19)
+    assert error["data"]["excerpt"].endswith("^")
+    assert "Person" in error["hint"]
+
+
+def test_a_fact_that_a_file_states_is_told_with_the_file(project):
+    project.sync({"docs/requirements/1.md": "---\nid: REQ-1\ntitle: One\nstatus: open\n---\n"})
+    write = 'UPSERT { CONCEPT {{type: "Requirement", name: "REQ-1"} SET ATTRIBUTES {title: "Two"}} }'
+    error = error_of(asked(project, write))
+    assert error["code"] == "KIP_3004"
+    assert "docs/requirements/1.md" in error["message"] + error["hint"]
+
+
+def test_a_branch_that_moves_meanwhile_refuses_the_write(project):
+    surroundings = around(project)
+    git(project.root, "switch", "--quiet", "-c", "other")
+    error = error_of(run(surroundings, read({"command": TYPE})))
+    assert (error["code"], error["data"]["kb_code"], error["data"]["retryable"]) == ("KIP_3005", "branch_moved", True)
+    assert "Nothing was written" in error["message"]
+
+
+def test_the_limits_of_the_configuration_hold(project):
+    project.write({".kb/config.json": '{"kip": {"rowLimit": 3}}'})
+    assert len(asked(project, 'FIND(?t) WHERE { ?t {type: "$ConceptType"} } LIMIT 3').response["result"]) == 3
+    error = error_of(asked(project, 'FIND(?t) WHERE { ?t {type: "$ConceptType"} }'))
+    assert error["code"] == "KIP_4002"
+    assert "kip.rowLimit" in error["message"]
+    project.write({".kb/config.json": '{"kip": {"timeLimitSeconds": 0.05}}'})
+    all_with_all = " ".join(f'?{name} {{type: "$ConceptType"}}' for name in "abcdef")
+    order = ", ".join(f"?{name}.name" for name in "fedcba")
+    error = error_of(asked(project, f"FIND({order}) WHERE {{ {all_with_all} }} ORDER BY {order} LIMIT 1"))
+    assert error["code"] == "KIP_4001"
+
+
+def test_an_answer_can_be_asked_for_with_fewer_rows(project):
+    seen = []
+
+    def fit(piece, to_come):
+        seen.append((to_come, piece.again(2).response))
+        return piece.response
+
+    find = 'FIND(?t.name) WHERE { ?t {type: "$ConceptType"} } ORDER BY ?t.name'
+    run(around(project), read({"commands": [find, "DESCRIBE CONCEPT TYPES"]}), fit)
+    assert [to_come for to_come, _ in seen] == [1, 0]
+    assert [response["result"] for _, response in seen] == [["$ConceptType", "$PropositionType"]] * 2
+    cursor = seen[0][1]["next_cursor"]
+    rest = asked(project, {"command": f"{find} CURSOR :c", "parameters": {"c": cursor}}).response["result"]
+    assert rest == asked(project, find).response["result"][2:]
+
+
+def test_an_export_is_a_command_that_makes_the_same_again(project, tmp_path):
+    asked(project, {"commands": [TYPE, {"command": THING, "parameters": {"name": "a", "n": 1}}]})
+    capsule = asked(project, 'EXPORT ?t WHERE { ?t {type: "Thing"} }').response["result"]["capsule"]
+    other = Project(tmp_path / "other")
+    asked(other, capsule)
+    assert asked(other, NAMES).response["result"] == ["a"]
+    other.close()

@@ -1,0 +1,155 @@
+"""Types and predicates that a branch defines by records of its own, as every front end uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kbcore.checks import run_checks
+from kbcore.concepts import VOCABULARY
+from kbcore.errors import InvalidChangeset, InvalidQuery
+from kbcore.history.undo import revert
+from kbcore.query import Known, Query, check
+from kbcore.schema import CORE
+from kbcore.sync.pending import as_defined, wanted
+from kbcore.view.defined import schema_at
+from kbcore.writes import schema_after
+from tests.support.project import AUTHOR, Project, document, req
+
+TASTE = {"id": "$ConceptType:Taste", "type": "$ConceptType", "name": "Taste", "title": "Taste"}
+PREFERS = {"id": "$PropositionType:prefers", "type": "$PropositionType", "name": "prefers", "title": "prefers"}
+DARK = {"id": "T-1", "type": "Taste", "title": "dark"}
+ALICE = {"id": "Person:Alice", "type": "Person", "title": "Alice"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    (tmp_path / "repo").mkdir()
+    made = Project(tmp_path / "repo")
+    yield made
+    made.close()
+
+
+def test_a_changeset_may_use_what_it_defines(project: Project) -> None:
+    project.apply(
+        entities=[TASTE, PREFERS, DARK, ALICE], edges=[{"type": "prefers", "from": "Person:Alice", "to": "T-1"}]
+    )
+    assert project.edges("T-1") == {("Person:Alice", "prefers", "T-1", True)}
+
+
+def test_what_is_not_defined_is_refused_with_the_nearest_name(project: Project) -> None:
+    project.apply(entities=[TASTE])
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(entities=[{**DARK, "type": "Tast"}])
+    assert "Did you mean 'Taste'?" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("entity", "code", "words"),
+    [
+        ({**TASTE, "name": "taste"}, "bad_type_name", "'taste' is no name of a type: it is not in UpperCamelCase."),
+        (
+            {**PREFERS, "name": "Prefers"},
+            "bad_type_name",
+            "'Prefers' is no name of a predicate: it is not in snake_case.",
+        ),
+        (
+            {**PREFERS, "name": "depends_on"},
+            "defined_already",
+            "The predicate 'depends_on' is defined by KB itself already.",
+        ),
+    ],
+)
+def test_a_definition_that_could_not_be_used_is_refused(project: Project, entity, code: str, words: str) -> None:
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(entities=[entity])
+    assert [(one.code, one.message) for one in refused.value.details] == [(code, words)]
+
+
+def test_a_definition_counts_as_soon_as_it_is_written_and_until_it_is_gone(project: Project) -> None:
+    known = {name for kind, name in VOCABULARY if kind == "$ConceptType"} | set(CORE.entities)
+    seen = []
+    project.apply(entities=[TASTE])
+    seen.append(project.view().schema(CORE).entities.keys() - known)
+    project.close()  # the next view finds it in its base
+    seen.append(project.view().schema(CORE).entities.keys() - known)
+    project.delete(entities=[{"id": TASTE["id"]}])
+    seen.append(project.view().schema(CORE).entities.keys() - known)
+    assert seen == [{"Taste"}, {"Taste"}, set()]
+    then = schema_at(project.view().rows, CORE, 1)
+    assert then.entities.keys() - known == {"Taste"}
+
+
+def test_the_schema_of_a_branch_is_made_once(project: Project) -> None:
+    project.apply(entities=[TASTE])
+    view, schema = project.view(), project.workspace().schema
+    assert view.schema(schema) is view.schema(schema)
+    project.apply(entities=[ALICE])
+    first = project.view().schema(schema)
+    assert project.view().schema(schema) is first
+    assert schema_after(project.view(), schema, project_changeset()) is first
+
+
+def project_changeset():
+    from kbcore.changeset import parse
+
+    return parse({"entities": [ALICE]})
+
+
+def test_definitions_are_of_one_branch(project: Project) -> None:
+    project.apply(entities=[{"id": "R", "type": "req", "title": "R", "status": "open"}])
+    project.switch("feature", create=True)
+    project.apply(entities=[TASTE])
+    project.apply(entities=[DARK])
+    project.switch("main")
+    with pytest.raises(InvalidChangeset):
+        project.apply(entities=[DARK])
+
+
+def test_queries_and_rules_know_them(project: Project) -> None:
+    project.apply(
+        entities=[TASTE, PREFERS, DARK, ALICE], edges=[{"type": "prefers", "from": "Person:Alice", "to": "T-1"}]
+    )
+    workspace, view = project.workspace(), project.view()
+    query = Query(type="Taste")
+    assert check(query, view.schema(workspace.schema), Known(view.rows, is_edge=False)) == query
+    with pytest.raises(InvalidQuery):
+        check(query, workspace.schema, Known(view.rows, is_edge=False))
+    found = run_checks(workspace, view, branch="main", only=["unknown-type", "endpoint-types", "required-fields"])
+    assert found.violations == []
+
+
+def test_documents_may_be_of_a_defined_type_and_are_read_again_when_it_comes(project: Project) -> None:
+    files = {
+        "docs/requirements/a.md": document("T-1", type="Taste", title="dark"),
+        "docs/requirements/b.md": req("REQ-1", links="[{prefers: T-1}]"),
+    }
+    first = project.sync(files)
+    assert any("There is no entity type 'Taste'" in problem.message for _, problem in first.problems)
+    project.apply(entities=[TASTE, PREFERS])
+    second = project.sync()
+    assert [problem for _, problem in second.problems if problem.severity == "error"] == []
+    node = project.node("T-1")
+    assert node is not None
+    assert node.type == "Taste"
+    assert project.edges("T-1") == {("REQ-1", "prefers", "T-1", True)}
+    assert project.sync().is_idle
+
+
+def test_how_files_are_read_only_changes_with_definitions_of_the_branch_s_own(project: Project) -> None:
+    wants = wanted(project.workspace())
+    project.apply(entities=[{"id": "$ConceptType:Person", "type": "$ConceptType", "name": "Person", "title": "Person"}])
+    assert as_defined(wants, project.view()) == wants
+    project.apply(entities=[TASTE])
+    assert [one.mark for one in as_defined(wants, project.view())] != [one.mark for one in wants]
+
+
+def test_a_definition_can_be_reverted(project: Project) -> None:
+    project.apply(entities=[TASTE])
+    revert(project.workspace(), "main", AUTHOR, [1], follows_head=True)
+    with pytest.raises(InvalidChangeset):
+        project.apply(entities=[DARK])
+    revert(project.workspace(), "main", AUTHOR, [2], follows_head=True)
+    project.apply(entities=[DARK])

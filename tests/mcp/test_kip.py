@@ -1,0 +1,201 @@
+"""The toolset kip, as an agent finds it over the wire."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from kbmcp.minds import MINDS
+from tests.mcp.agents import MODES, Agent, agent, locked, text_of
+from tests.mcp.test_listing import unportable
+from tests.support.project import Project
+
+CORE = ["kb_query", "kb_upsert", "kb_delete", "kb_check", "kb_history"]
+KIP = ["execute_kip", "execute_kip_readonly"]
+PERSON = 'UPSERT { CONCEPT {{type: "Person", name: :name} SET ATTRIBUTES {person_class: "Human"}} }'
+
+
+@pytest.fixture(scope="module", params=MODES)
+def speaker(request: pytest.FixtureRequest, shared: Project) -> Iterator[Agent]:
+    """An agent of either era that speaks KIP."""
+    with agent(shared.root, "--toolsets", "core,kip", mode=request.param) as found:
+        yield found
+
+
+def told(found, name="execute_kip", **arguments):
+    """Return the answer to a request, after a look at both of its forms."""
+    result = found.result(name, arguments)
+    first = json.loads(result.content[0].text)
+    assert first == result.structured_content
+    assert len(text_of_all(result)) <= 20_000
+    assert result.is_error is ("error" in first or any("error" in one for one in responses(first)))
+    return first
+
+
+def responses(first):
+    result = first.get("result")
+    is_batch = isinstance(result, list) and result and all(isinstance(one, dict) for one in result)
+    return result if is_batch and all({"result", "error"} & one.keys() for one in result) else []
+
+
+def text_of_all(result):
+    return "".join(block.text for block in result.content)
+
+
+def test_the_toolset_is_there_only_when_it_is_asked_for(shared, kb):
+    assert [tool.name for tool in kb.tools()] == CORE
+    with pytest.raises(MCPError, match="toolset kip"):
+        kb.result("execute_kip", {"command": "DESCRIBE PRIMER"})
+    for options, names in (("core,kip", CORE + KIP), ("all", CORE + KIP), ("kip", KIP)):
+        with agent(shared.root, "--toolsets", options) as found:
+            assert [tool.name for tool in found.tools()] == names
+
+
+def test_the_tools_say_truly_what_they_take_and_may_change(speaker):
+    tools = {tool.name: tool for tool in speaker.tools() if tool.name in KIP}
+    writer, reader = (tools[name] for name in KIP)
+    assert (writer.annotations.read_only_hint, writer.annotations.destructive_hint) == (False, True)
+    assert writer.annotations.idempotent_hint is None
+    assert reader.annotations.read_only_hint is True
+    assert set(writer.input_schema["properties"]) == {"command", "commands", "parameters", "dry_run"}
+    assert set(reader.input_schema["properties"]) == {"command", "commands", "parameters"}
+    assert [fault for tool in tools.values() for fault in unportable(tool.input_schema)] == []
+    assert len(json.dumps([tool.model_dump(exclude_none=True) for tool in tools.values()])) / 4 < 600
+
+
+def test_a_server_that_only_reads_offers_only_the_tool_that_reads(shared):
+    with agent(shared.root, "--toolsets", "all", "--read-only") as found:
+        assert [tool.name for tool in found.tools()][-1:] == ["execute_kip_readonly"]
+        assert "execute_kip" not in [tool.name for tool in found.tools()]
+        error = told(found, "execute_kip_readonly", command=PERSON, parameters={"name": "x"})["error"]
+        assert error["code"] == "KIP_3004"
+
+
+def test_an_answer_is_kips_own_and_the_branch_stands_beside_it(shared, speaker):
+    result = speaker.result("execute_kip", {"command": PERSON, "parameters": {"name": "Alice"}})
+    assert json.loads(text_of(result)) == {
+        "result": {"blocks": 1, "upsert_concept_nodes": ["Person:Alice"], "upsert_proposition_links": []}
+    }
+    assert (result.meta["kb/branch"], result.meta["kb/seq"]) == ("main", shared.seq())
+    find = 'FIND(?p.name) WHERE { ?p {type: "Person", name: :name} }'
+    assert told(speaker, command=find, parameters={"name": "Alice"}) == {"result": ["Alice"]}
+    assert told(speaker, "execute_kip_readonly", command=find, parameters={"name": "Alice"}) == {"result": ["Alice"]}
+    assert speaker.call("kb_query", ids=["Person:Alice"])["total"] == 1
+
+
+def test_a_batch_answers_up_to_the_command_that_fails(speaker):
+    answer = told(speaker, commands=["DESCRIBE CONCEPT TYPES LIMIT 1", "FIND(?x", "DESCRIBE PRIMER"])
+    assert [list(one) for one in answer["result"]] == [["result", "next_cursor"], ["error"]]
+    assert answer["result"][-1]["error"]["data"]["command"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [({}, "neither"), ({"command": "A", "cursor": "x"}, "'cursor'"), ({"command": ["A"]}, "not a list")],
+)
+def test_what_is_no_request_is_refused_in_kips_envelope(speaker, arguments, said):
+    error = told(speaker, **arguments)["error"]
+    assert error["code"] == "KIP_1001"
+    assert said in error["message"]
+    assert {"hint", "name", "data"} <= error.keys()
+
+
+def test_a_branch_that_another_process_writes_to_is_told_as_a_timeout(project):
+    project.write({".kb/config.json": '{"lockWaitSeconds": 0}'})
+    project.apply(entities=[{"id": "R", "type": "req", "title": "t", "status": "open"}])
+    directory = project.workspace().directory_of("main")
+    with agent(project.root, "--toolsets", "kip") as found, locked(directory):
+        error = told(found, command=PERSON, parameters={"name": "x"})["error"]
+    assert (error["code"], error["data"]["kb_code"], error["data"]["retryable"]) == ("KIP_4001", "lock_timeout", True)
+    assert "Nothing was written" in error["message"]
+
+
+def test_outside_of_a_repository_a_call_is_told_why(tmp_path):
+    with agent(tmp_path, "--toolsets", "kip") as found:
+        error = told(found, command="DESCRIBE PRIMER")["error"]
+    assert (error["code"], error["data"]["kb_code"]) == ("KIP_4003", "not_a_repository")
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A repository with more than fits into one answer."""
+    made = Project(tmp_path_factory.mktemp("large") / "repo")
+    title = "a rather long title of a requirement " * 3
+    made.apply(entities=[{"id": f"R-{n:03}", "type": "req", "title": title, "status": "open"} for n in range(200)])
+    made.apply(entities=[{"id": "BIG", "type": "flag", "title": "x" * 60_000, "status": "on"}])
+    with agent(made.root, "--toolsets", "kip") as found:
+        yield found
+    made.close()
+
+
+@pytest.mark.parametrize("find", ["?r", "?r.name, ?r.attributes.title"])
+def test_pages_that_fit_hold_every_row_once_and_say_what_is_left(large, find):
+    seen, cursor = [], ""
+    while True:
+        command = f'FIND({find}) WHERE {{ ?r {{type: "Requirement"}} }}{cursor}'
+        answer = told(large, command=command)
+        rows = answer["result"][0] if "," in find else [one["name"] for one in answer["result"]]
+        seen += rows
+        if "next_cursor" not in answer:
+            break
+        assert "CURSOR" in answer["note"]
+        cursor = f' CURSOR "{answer["next_cursor"]}"'
+    assert seen == [f"R-{n:03}" for n in range(200)]
+
+
+def test_a_row_that_is_too_long_by_itself_is_cut_and_says_so(large):
+    answer = told(large, command='FIND(?f) WHERE { ?f {type: "FeatureFlag"} }')
+    assert answer["result"][0]["name"] == "BIG"
+    assert "60000 characters" in answer["result"][0]["attributes"]["title"]
+    assert "cut" in answer["note"]
+
+
+def test_a_capsule_is_given_in_parts_that_are_whole(large):
+    answer = told(large, command='EXPORT ?r WHERE { ?r {type: "Requirement"} }')
+    assert answer["result"]["capsule"].rstrip().endswith("}")
+    assert 0 < answer["result"]["concepts"] < 200
+    assert answer["next_cursor"]
+    error = told(large, command='EXPORT ?f WHERE { ?f {type: "FeatureFlag"} }')["error"]
+    assert error["code"] == "KIP_4002"
+
+
+def test_the_commands_of_a_batch_share_the_room(large):
+    find = 'FIND(?r) WHERE { ?r {type: "Requirement"} }'
+    answer = told(large, commands=[find, find, "DESCRIBE CONCEPT TYPES"])
+    assert all("note" in one for one in answer["result"][:2])
+    assert "Requirement" in answer["result"][2]["result"]
+
+
+@pytest.mark.parametrize("name", MINDS)
+def test_each_mind_is_a_prompt_and_a_resource(speaker, name):
+    mind = MINDS[name]
+    listed = {one.uri: one for one in speaker._portal.call(speaker._client.list_resources).resources}
+    assert listed[mind.uri].mime_type == "text/markdown"
+    text = speaker._portal.call(speaker._client.read_resource, mind.uri).contents[0].text
+    assert "execute_kip" in text
+    result = speaker._portal.call(speaker._client.get_prompt, name, {})
+    assert result.messages[0].content.text == text
+    facts = json.loads(result.messages[-1].content.text)
+    assert facts["primer"]["identity"]["name"] == "$self"
+
+
+def test_the_minds_belong_to_the_toolset(kb):
+    assert not {one.name for one in kb._portal.call(kb._client.list_prompts).prompts} & MINDS.keys()
+    assert "kb://kip/waking" not in {one.uri for one in kb._portal.call(kb._client.list_resources).resources}
+    for ask in (
+        lambda: kb._portal.call(kb._client.read_resource, "kb://kip/waking"),
+        lambda: kb._portal.call(kb._client.get_prompt, "kip_waking", {}),
+    ):
+        with pytest.raises(MCPError, match="toolset kip"):
+            ask()
+
+
+def test_a_mind_of_a_server_that_only_reads_is_told_so(shared):
+    with agent(shared.root, "--toolsets", "kip", "--read-only") as found:
+        for mind in MINDS.values():
+            text = found._portal.call(found._client.read_resource, mind.uri).contents[0].text
+            assert "only reads" in text
+            assert not [line for line in text.splitlines() if line.startswith(("W ", "R "))]
