@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from kbcli.render import shortened
+from kbcli.cells import shortened
 from kbcli.syncwords import elsewhere_line, note_line
 from kbcli.wording import changes_of, counted, problem_line
+from kbcore.sync.paths import is_named
 from kbcore.visible import visible
-from kbcore.watch.events import Checked, Event, Following, Polling, Resumed, Synced, Waiting
+from kbcore.watch.events import Checked, Event, Following, Listening, Polling, Resumed, Synced, Waiting
 
 if TYPE_CHECKING:
-    from kbcli.render import Style
-    from kbcore.answers import Outcome
+    from kbcli.colours import Style
     from kbcore.rules import Violation
+    from kbcore.sync.answer import SyncAnswer
+
+_UNREAD: Final = "unreadable-source"
 
 _NAMED: Final = 4
 """So many ids are named in the line of a change."""
@@ -39,6 +42,10 @@ class Telling:
 
     def __init__(self) -> None:
         self._told: set[str] = set()
+        self._hidden: set[str] = set()
+        """Folders and files of which it was told last why they cannot be read."""
+        self._unread: set[str] = set()
+        """Files of which it was not told that they cannot be, because of that."""
 
     def lines_of(self, event: Event) -> list[Line]:
         """Return what a happening is for people, one line for each thing."""
@@ -48,11 +55,35 @@ class Telling:
                 for path, problem in event.answer.problems
                 if problem.severity == "error"
             }
+            self._hidden = {path for path, problem in event.answer.problems if problem.severity == "error"}
         elif isinstance(event, Checked):
-            new = tuple(one for one in event.new if one.message not in self._told)
-            self._told.difference_update(one.message for one in event.new)
-            event = msgspec.structs.replace(event, new=new)
+            event = self._untold(event)
         return list(_lines(event))
+
+    def _untold(self, event: Checked) -> Checked:
+        """Return what was not told yet, with what is mended in words that go with what was told."""
+        unread = {
+            one.source
+            for one in event.new
+            if one.rule == _UNREAD and one.message not in self._told
+            if self._hidden and is_named(one.source, [*self._hidden])
+        }
+        new = tuple(
+            one
+            for one in event.new
+            if one.message not in self._told and not (one.rule == _UNREAD and one.source in unread)
+        )
+        self._told.difference_update(one.message for one in event.new)
+        mended = tuple(self._read_again(one) for one in event.mended)
+        self._unread |= unread
+        self._hidden.clear()
+        return msgspec.structs.replace(event, new=new, mended=mended)
+
+    def _read_again(self, one: Violation) -> Violation:
+        if one.rule != _UNREAD or one.source not in self._unread:
+            return one
+        self._unread.discard(one.source)
+        return msgspec.structs.replace(one, message=f"{one.source}: it can be read again.")
 
 
 def as_json(event: Event) -> dict[str, Any]:
@@ -73,6 +104,8 @@ def as_json(event: Event) -> dict[str, Any]:
         return {"event": "waiting", "at": event.at, "error": event.error.as_json()}
     if isinstance(event, Resumed):
         return {"event": "resumed", "at": event.at}
+    if isinstance(event, Listening):
+        return {"event": "listening", "at": event.at}
     return {"event": "polling", "at": event.at, "reason": event.reason}
 
 
@@ -110,6 +143,8 @@ def _lines(event: Event) -> Iterator[Line]:
         yield Line(visible(f"{_time(event.at)} waiting: {event.error.message}{hint}"), "!", "yellow")
     elif isinstance(event, Resumed):
         yield Line(f"{_time(event.at)} going on.")
+    elif isinstance(event, Listening):
+        yield Line(f"{_time(event.at)} the system tells of changes again.")
     elif isinstance(event, Polling):
         said = f"the system does not tell of changes ({event.reason}): files are looked at every second."
         yield Line(visible(f"{_time(event.at)} {said}"), "!", "yellow")
@@ -124,7 +159,7 @@ def _synced(event: Following | Synced) -> Iterator[Line]:
         said = f"following {counted(answer.scanned, 'file')}{f'; {changes}' if changes else ''}."
         yield Line(visible(f"{where}{said}{f' {event.notice}' if event.notice else ''}"))
     else:
-        yield Line(visible(f"{where}{_what(outcome)} ({event.took_ms} ms)"))
+        yield Line(visible(f"{where}{_what(answer)} ({event.took_ms} ms)"))
     told = [one for one in answer.problems if one[1].severity != "note"]
     for path, problem in told[:_SHOWN]:
         yield Line(problem_line(path, problem.line, problem.message, problem.hint), "!", "yellow")
@@ -140,8 +175,9 @@ def _synced(event: Following | Synced) -> Iterator[Line]:
         yield Line(visible(warning), "!", "yellow")
 
 
-def _what(outcome: Outcome) -> str:
+def _what(answer: SyncAnswer) -> str:
     """Return what changed, by name where it is little."""
+    outcome = answer.outcome
     named = [
         f"{', '.join(ids)} {verb}"
         for verb, ids in (("created", outcome.created), ("updated", outcome.updated), ("deleted", outcome.deleted))
@@ -151,7 +187,17 @@ def _what(outcome: Outcome) -> str:
     edges = outcome.edges.created + outcome.edges.updated + outcome.edges.deleted
     if 0 < count <= _NAMED:
         return ", ".join(named) + (f"; {counted(edges, 'edge')} changed" if edges else "")
-    return changes_of(outcome) or ("only what is known of files" if outcome.applied else "nothing changed")
+    return changes_of(outcome) or (_of_files(answer) if outcome.applied else "nothing changed")
+
+
+def _of_files(answer: SyncAnswer) -> str:
+    """Return what is known of files, where that is all that changed: most are edits of their text."""
+    noted = answer.noted
+    files = ", ".join(noted) if 0 < len(noted) <= _NAMED else counted(len(noted), "file")
+    bad = {path for path, problem in answer.problems if problem.severity == "error"}
+    if bad and any(is_named(path, [*bad]) for path in noted):
+        return f"{files} read with errors, nothing else changed"
+    return f"{files} read, nothing else changed"
 
 
 def _checked(event: Checked) -> Iterator[Line]:

@@ -37,20 +37,22 @@ def run(
 
     session = session_of(ctx)
     screen = _Screen(session.output) if check and session.output.is_terminal else None
-    watcher = Watcher(session.workspace, session.author, screen or _Told(session.output, lists=check))
-    with _ended_by_signals(watcher.stop):
-        if screen:
-            signal.signal(signal.SIGWINCH, screen.draw)
+    if screen:
+        watcher = Watcher(session.workspace, session.author, screen, rest=screen.draw_when_due)
+    else:
+        watcher = Watcher(session.workspace, session.author, _Told(session.output, lists=check))
+    with _ended_by_signals(watcher.stop), screen.following_its_size() if screen else contextlib.nullcontext():
         watcher.run()
     return exits.DONE
 
 
 @contextlib.contextmanager
 def _ended_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Let SIGINT and SIGTERM end the block in good order; a second one ends it at once."""
+    """Let SIGINT and SIGTERM end the block in good order; a second signal, also the other one, ends it at once."""
 
-    def end(number: int, _: Any) -> None:
-        signal.signal(number, before[signal.Signals(number)])
+    def end(_: int, __: Any) -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
         stop()
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -103,7 +105,6 @@ class _Screen:
         self._last = deque[str](maxlen=_KEPT_LINES)
         self._standing: Checked | None = None
         self._is_due = False
-        self._is_drawing = False
 
     def __call__(self, event: Event) -> None:
         from kbcore.watch.events import Checked
@@ -111,20 +112,26 @@ class _Screen:
         if isinstance(event, Checked):
             self._standing = event
         self._last += [f"{line.mark}{line.text}" for line in self._telling.lines_of(event)]
-        self.draw()
+        self._draw()
 
-    def draw(self, *_: Any) -> None:
-        """Draw it anew; also a handler of signals, which may come while it is being drawn."""
-        self._is_due = True
-        if self._is_drawing:
-            return
-        self._is_drawing = True
+    @contextlib.contextmanager
+    def following_its_size(self) -> Iterator[None]:
+        """Have it drawn anew when its size changes: not by the signal, which may come in the middle of anything."""
+
+        def note(_: int, __: Any) -> None:
+            self._is_due = True
+
+        before = signal.signal(signal.SIGWINCH, note)
         try:
-            while self._is_due:
-                self._is_due = False
-                self._draw()
+            yield
         finally:
-            self._is_drawing = False
+            signal.signal(signal.SIGWINCH, before)
+
+    def draw_when_due(self) -> None:
+        """Draw it anew if its size has changed since."""
+        if self._is_due:
+            self._is_due = False
+            self._draw()
 
     def _draw(self) -> None:
         from kbcli import watchwords

@@ -2,7 +2,7 @@
 
 Nothing that was noticed is forgotten before it was taken in. A burst is looked at when it is over, many changes at once
 are a reason to look at everything, and a file that is gone or empty is believed only after a moment: most are being
-saved.
+saved. Settings that are gone or empty keep everything waiting for that moment: without them files mean something else.
 """
 
 from __future__ import annotations
@@ -27,12 +27,25 @@ FLOOD: Final = 500
 FLOOD_QUIET_S: Final = 0.1
 FLOOD_LONGEST_S: Final = 2.0
 
+STREAM_S: Final = 0.2
+"""A burst that comes so soon after the last was done is part of a stream, and waited for twice as long as that one."""
+
+_WIDEST: Final = 16
+STREAM_QUIET_S: Final = _WIDEST * QUIET_S
+STREAM_LONGEST_S: Final = 2.0
+
 
 class Work(msgspec.Struct, frozen=True):
-    """What to look at: these paths, or everything when ``paths`` is None. ``since_s`` is when the first was noticed."""
+    """What to look at: these paths, or everything when ``paths`` is None. ``since_s`` is when the first was noticed.
+
+    Of paths that are gone or empty only those that are ``believed`` have been so for long enough. What is in
+    ``doubt`` may be looked at as well, and stays to be looked at later.
+    """
 
     paths: tuple[str, ...] | None
     since_s: float
+    believed: tuple[str, ...] = ()
+    doubt: tuple[str, ...] = ()
 
 
 class Backlog:
@@ -42,15 +55,35 @@ class Backlog:
         self._since: dict[str, float] = {}
         self._doubted: dict[str, float] = {}
         """When a path was first seen gone or empty; before that it may have been noticed for other reasons."""
+        self._held: dict[str, float] = {}
+        """When who looked at a path found it gone or empty; only a notice has it looked at before its time."""
+        self._settings: set[str] = set()
         self._whole_since: float | None = None
         self._last_s = 0.0
+        self._is_done = False
+        """Nothing was noticed since something was taken out."""
+        self._idle_s: float | None = None
+        """Since when there is nothing to do."""
+        self._width = 1
+        """How many times as long as usual a burst is waited for."""
         self._not_before_s = 0.0
 
-    def add(self, paths: Iterable[str], now_s: float) -> None:
-        """Note paths that may have changed."""
+    def add(self, paths: Iterable[str], now_s: float, *, are_settings: bool = False) -> None:
+        """Note paths that may have changed; for ``are_settings`` everything is looked at."""
         for path in paths:
+            self._note_stream(now_s)
             self._since.setdefault(path, now_s)
+            self._held.pop(path, None)
             self._last_s = now_s
+            if are_settings:
+                self._settings.add(path)
+
+    def hold(self, paths: Iterable[str], since_s: float, now_s: float) -> None:
+        """Take paths back that were looked at and are gone or empty, until that may be believed."""
+        for path in paths:
+            if path not in self._since:
+                self._since[path] = since_s
+                self._held[path] = now_s
 
     def add_all(self, now_s: float) -> None:
         """Note that anything may have changed."""
@@ -68,6 +101,11 @@ class Backlog:
             self._since[path] = min(work.since_s, self._since.get(path, work.since_s))
         self._not_before_s = now_s + pause_s
 
+    @property
+    def has_settings(self) -> bool:
+        """Tell whether settings are still to be looked at, and may be in the middle of being saved."""
+        return bool(self._settings)
+
     def hurry(self) -> None:
         """End a pause: what stood in the way may be gone."""
         self._not_before_s = 0.0
@@ -75,6 +113,7 @@ class Backlog:
     def wait_s(self, now_s: float) -> float | None:
         """Return how long to wait for more notices before something may be due; None: there is nothing to do."""
         if not self._since and self._whole_since is None:
+            self._idle_s = now_s if self._idle_s is None else self._idle_s
             return None
         if self._not_before_s > now_s:
             return self._not_before_s - now_s
@@ -90,32 +129,56 @@ class Backlog:
         if self._since and now_s - self._last_s < self._quiet_s() and now_s - first_s < self._longest_s():
             return None
         is_flood = len(self._since) >= FLOOD
-        ready = [path for path in self._since if is_flood or self._is_believed(path, now_s, is_doubtful)]
-        if is_flood or self._whole_since is not None:
+        ready, believed = self._ready(now_s, is_doubtful, is_flood=is_flood)
+        if not self._settings <= ready:
+            return None
+        if is_flood or self._whole_since is not None or self._settings:
             since_s = first_s if self._whole_since is None else min(first_s, self._whole_since)
             # What is being saved now would be taken for gone.
             if len(ready) < len(self._since) and now_s - since_s < FLOOD_LONGEST_S:
                 return None
             self._whole_since = None
             self._take_out(list(self._since))
-            return Work(None, since_s)
+            return Work(None, since_s, believed)
         since_s = min((self._since[path] for path in ready), default=now_s)
         self._take_out(ready)
-        return Work(tuple(sorted(ready)), since_s) if ready else None
+        return Work(tuple(sorted(ready)), since_s, believed, tuple(sorted(self._since))) if ready else None
+
+    def _note_stream(self, now_s: float) -> None:
+        """See at the first notice of a burst whether it follows the last one closely."""
+        if self._is_done:
+            is_stream = self._idle_s is None or now_s - self._idle_s < STREAM_S
+            self._width = min(2 * self._width, _WIDEST) if is_stream else 1
+        self._is_done, self._idle_s = False, None
 
     def _take_out(self, paths: Iterable[str]) -> None:
+        self._is_done = True
         for path in paths:
             del self._since[path]
             self._doubted.pop(path, None)
+            self._held.pop(path, None)
+            self._settings.discard(path)
 
-    def _is_believed(self, path: str, now_s: float, is_doubtful: Callable[[str], bool]) -> bool:
-        """Tell whether a path is what it looks like: there, or gone for so long that it is not being saved."""
-        if not is_doubtful(path):
-            return True
-        return now_s - self._doubted.setdefault(path, now_s) >= DOUBT_S
+    def _ready(
+        self, now_s: float, is_doubtful: Callable[[str], bool], *, is_flood: bool
+    ) -> tuple[set[str], tuple[str, ...]]:
+        """Return the paths that need not be doubted, and those of them that were gone or empty for long enough."""
+        ready, believed = set(), []
+        for path in self._since:
+            doubted_s = self._held.get(path)
+            if doubted_s is None and (not is_flood or path in self._settings) and is_doubtful(path):
+                doubted_s = self._doubted.setdefault(path, now_s)
+            if doubted_s is None:
+                ready.add(path)
+            elif now_s - doubted_s >= DOUBT_S:
+                ready.add(path)
+                believed.append(path)
+        return ready, tuple(sorted(believed))
 
     def _quiet_s(self) -> float:
-        return FLOOD_QUIET_S if len(self._since) >= FLOOD else QUIET_S
+        usual_s = FLOOD_QUIET_S if len(self._since) >= FLOOD else QUIET_S
+        return max(usual_s, self._width * QUIET_S)
 
     def _longest_s(self) -> float:
-        return FLOOD_LONGEST_S if len(self._since) >= FLOOD else LONGEST_S
+        usual_s = FLOOD_LONGEST_S if len(self._since) >= FLOOD else LONGEST_S
+        return max(usual_s, min(self._width * LONGEST_S, STREAM_LONGEST_S))

@@ -17,6 +17,7 @@ from kbcore.rules import Report, RuleRun
 from kbcore.view.view import View
 from kbcore.watch.affected import affected_by
 from kbcore.watch.events import Checked, Tell
+from kbcore.watch.pauses import Retry
 from kbcore.watch.troubles import Troubles
 from kbcore.watch.violations import Ledger
 from kbcore.workspace import Workspace
@@ -37,6 +38,7 @@ class Checking:
         self._troubles = troubles
         self._ledger = Ledger()
         self._until_s = 0.0
+        self._retry = Retry()
         self._not_run: tuple[RuleRun, ...] = ()
         self.due_s: float | None = None
         """When to check everything; None: there is no reason to."""
@@ -63,7 +65,7 @@ class Checking:
         begun_s = self._clock.monotonic_s()
         with self._told():
             read = workspace.store(branch).read
-            seq, report = read(lambda view: (view.seq, run_checks(workspace, view)))
+            seq, report = read(lambda view: (view.seq, run_checks(workspace, view, branch=branch)))
             self._report(branch, seq, report, is_first=is_first)
         end_s = self._clock.monotonic_s()
         self._until_s = end_s + _SHARE * (end_s - begun_s)
@@ -74,7 +76,7 @@ class Checking:
 
         def look(view: View) -> tuple[int, frozenset[str], Report]:
             ids, known = affected_by(view, outcome)
-            return view.seq, ids, run_checks(workspace, view, ids=known) if known else _NOTHING
+            return view.seq, ids, run_checks(workspace, view, branch=branch, ids=known) if known else _NOTHING
 
         with self._told():
             seq, ids, report = workspace.store(branch).read(look)
@@ -99,10 +101,12 @@ class Checking:
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """Tell what keeps this block from checking; the next change gives occasion for another try."""
+        """Tell what keeps this block from checking, and plan another try."""
         try:
             yield
         except (InvalidConfig, NotFound, Unavailable, UnknownBranch) as error:
             self._troubles.begin("checking", error)
+            self.due_s = self._clock.monotonic_s() + self._retry.take_s()
         else:
+            self._retry.end()
             self._troubles.end("checking")

@@ -65,5 +65,11 @@ class Polling(msgspec.Struct, frozen=True):
     reason: str
 
 
-Event = Following | Synced | Checked | Waiting | Resumed | Polling
+class Listening(msgspec.Struct, frozen=True):
+    """The system tells of changes again: files are not looked at again and again any more."""
+
+    at: str
+
+
+Event = Following | Synced | Checked | Waiting | Resumed | Polling | Listening
 Tell = Callable[[Event], None]

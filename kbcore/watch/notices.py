@@ -13,12 +13,18 @@ from typing import Final, Self
 
 from watchfiles import watch
 
+from kbcore.watch.hearing import folders_below, is_heard, readable
+
 _STEP_MS: Final = 5
 """How often gathered changes are looked at, and so how late a notice is."""
 
 _GROUP_MS: Final = 50
 _START_S: Final = 30.0
 _POLL_MS: Final = 1000
+_LATE_S: Final = 0.05
+"""How long the library may take to listen to a folder that it has told of already."""
+
+_REFUSED: Final = (OSError, RuntimeError, ValueError)
 
 
 class NoNotices(Exception):
@@ -54,10 +60,11 @@ class Notices:
         self._is_deaf = False
         self._is_woken = False
         self._is_polling = is_polling
-        # The flat ones tell when a deep folder goes or comes, so they have to be there first.
-        self._threads = [
-            self._listener(paths, is_deep=is_deep) for paths, is_deep in ((flat, False), (deep, True)) if paths
-        ]
+        self._threads: list[threading.Thread] = []
+        # The flat ones tell when a deep folder goes or comes, or may be read, so they have to be there first.
+        for paths, is_deep in ((readable(flat), False), (readable(deep), True)):
+            if paths:
+                self._begin(paths, is_deep=is_deep)
 
     def __enter__(self) -> Self:
         return self
@@ -70,15 +77,20 @@ class Notices:
         """Tell whether a listener has ended although nobody asked it to: what happens there is not told any more."""
         return self._is_deaf
 
+    @property
+    def refusal(self) -> str:
+        """The reason for which the system does not tell of changes; "" where it does."""
+        return self._failure
+
     def take(self, wait_s: float) -> set[str]:
         """Return the paths that were noticed, waiting for one at most so many seconds; none when nothing came.
 
         Raises: ``NoNotices`` when no more will come.
         """
         with self._more:
-            self._more.wait_for(lambda: self._changed or self._failure or self._is_deaf or self._is_woken, wait_s)
-            if self._failure and not self._changed:
-                raise NoNotices(self._failure)
+            self._more.wait_for(lambda: self._changed or self.refusal or self._is_deaf or self._is_woken, wait_s)
+            if self.refusal and not self._changed:
+                raise NoNotices(self.refusal)
             taken, self._changed = self._changed, set()
             return taken
 
@@ -94,40 +106,66 @@ class Notices:
         for thread in self._threads:
             thread.join()
 
-    def _listener(self, paths: Sequence[Path], *, is_deep: bool) -> threading.Thread:
+    def _begin(self, paths: Sequence[Path], *, is_deep: bool) -> None:
         """Start a thread that listens, and return when it does."""
         begun = threading.Event()
         thread = threading.Thread(
             target=self._listen, args=(paths, begun), kwargs={"is_deep": is_deep}, name="kb-watch", daemon=True
         )
         thread.start()
-        begun.wait(_START_S)
-        return thread
+        if begun.wait(_START_S):
+            self._threads.append(thread)
+        else:  # it ends by itself once it has begun, and nobody waits for that
+            self._failure = f"to listen to {len(paths)} folders takes longer than {_START_S:g} s"
 
     def _listen(self, paths: Sequence[Path], begun: threading.Event, *, is_deep: bool) -> None:
         try:
-            for changes in watch(
-                *paths,
-                watch_filter=None,
-                debounce=_GROUP_MS,
-                step=_STEP_MS,
-                stop_event=_Begun(self._stop, begun),
-                rust_timeout=0,
-                raise_interrupt=False,
-                force_polling=self._is_polling or None,
-                poll_delay_ms=_POLL_MS,
-                recursive=is_deep,
-                ignore_permission_denied=True,
-            ):
-                with self._more:
-                    self._changed.update(path for _, path in changes)
-                    self._more.notify_all()
-        except (OSError, RuntimeError, ValueError) as error:
+            try:
+                self._hear(paths, begun, is_deep=is_deep)
+            except _REFUSED:
+                # One folder that may not be read keeps the library from listening to those that come after it.
+                listed, has_others = folders_below(paths) if is_deep and not begun.is_set() else ([], False)
+                if not has_others:
+                    raise
+                self._hear(listed, begun, is_deep=False, is_listed=True)
+        except _REFUSED as error:
             # Later on it is something at a name that is no UTF-8, or a folder too many: only what was missed is lost.
             if not begun.is_set():
-                self._failure = str(error) or type(error).__name__
+                self._failure = _reason(error)
         finally:
             with self._more:
                 self._is_deaf |= not self._stop.is_set()
                 self._more.notify_all()
             begun.set()
+
+    def _hear(self, paths: Sequence[Path], begun: threading.Event, *, is_deep: bool, is_listed: bool = False) -> None:
+        """Gather what is told until the end; with ``is_listed`` a folder that is not among ``paths`` is the end."""
+        for changes in watch(
+            *paths,
+            watch_filter=None,
+            debounce=_GROUP_MS,
+            step=_STEP_MS,
+            stop_event=_Begun(self._stop, begun),
+            rust_timeout=0,
+            raise_interrupt=False,
+            force_polling=self._is_polling or None,
+            poll_delay_ms=_POLL_MS,
+            recursive=is_deep,
+            ignore_permission_denied=False,  # with it, a limit of the system is passed over as well
+        ):
+            told = {path for _, path in changes}
+            with self._more:
+                self._changed |= told
+                self._more.notify_all()
+            if is_listed and readable(Path(path) for path in told if Path(path).is_dir() and Path(path) not in paths):
+                return
+            if is_deep and not self._is_polling and not self._hears(paths, told):
+                return
+
+    def _hears(self, paths: Sequence[Path], told: set[str]) -> bool:
+        return is_heard(paths, told) or (not self._stop.wait(_LATE_S) and is_heard(paths, told)) or self._stop.is_set()
+
+
+def _reason(error: Exception) -> str:
+    """Return the library's words without the dump of its own values that follows them."""
+    return str(error).partition(" about [")[0].rstrip(".") or type(error).__name__

@@ -6,6 +6,7 @@ files those count that say what is checked out, of KB's the settings, and the he
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -85,13 +86,17 @@ def places_of(workspace: Workspace, globs: Sequence[str], branch: str) -> Places
         flat.update(parent for parent in folder.parents if parent.is_relative_to(root))
     deep = {one for one in deep if not any(parent in deep for parent in one.parents)}
     there = [one for one in sorted(deep) if _is_inside(one, root)]
-    shallow = [one for one in sorted(flat - deep) if one.is_dir()]
+    shallow = [one for one in sorted(flat - deep) if _is_folder(one)]
     return Places(root, git_dir, settings, store, tuple(globs), tuple(there), tuple(shallow))
 
 
 def _is_inside(folder: Path, root: Path) -> bool:
     """Tell whether a folder is there, and no link leads out of the repository."""
-    return folder.is_dir() and folder.resolve().is_relative_to(root)
+    return _is_folder(folder) and Path(os.path.realpath(folder)).is_relative_to(root)
+
+
+def _is_folder(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112 - not to be seen is not to be a folder
 
 
 def _meaning_of_setting(parts: tuple[str, ...]) -> Meaning:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from kbcore.clock import Clock
-from kbcore.errors import KBError
+from kbcore.errors import InvalidConfig, KBError
 from kbcore.watch.events import Resumed, Tell, Waiting
 
 Doing = Literal["syncing", "checking"]
@@ -14,13 +15,16 @@ Doing = Literal["syncing", "checking"]
 class Troubles:
     """The last trouble with each thing that a watcher does."""
 
-    def __init__(self, clock: Clock, tell: Tell) -> None:
+    def __init__(self, clock: Clock, tell: Tell, is_saving_settings: Callable[[], bool]) -> None:
         self._clock = clock
+        self._is_saving_settings = is_saving_settings
         self._tell = tell
         self._standing: dict[Doing, str] = {}
 
     def begin(self, doing: Doing, error: KBError) -> None:
-        """Note what stands in the way, and tell of it unless that was done."""
+        """Note what stands in the way, and tell of it unless that was done, or settings are just being saved."""
+        if isinstance(error, InvalidConfig) and self._is_saving_settings():
+            return
         is_known = error.message in self._standing.values()
         self._standing[doing] = error.message
         if not is_known:

@@ -1,4 +1,8 @@
-"""Which violations stand, and which came and went since they were last looked at. Pure."""
+"""Which violations stand, and which came and went since they were last looked at. Pure.
+
+A violation is the same one for as long as its rule says the same of the same entity and file: a hint names what is near
+by, and changes with other entities.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from kbcore.rules import Violation
+
+Key = tuple[str, str, str, str, str]
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -17,15 +23,15 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Ledger:
-    """The violations that stand, as far as they were looked at."""
+    """The violations that stand, as far as they were looked at, each with the hint that it had last."""
 
     def __init__(self) -> None:
-        self._standing: dict[Violation, None] = {}
+        self._standing: dict[Key, Violation] = {}
 
     @property
     def standing(self) -> tuple[Violation, ...]:
         """All violations, those of the last look first found last."""
-        return tuple(self._standing)
+        return tuple(self._standing.values())
 
     def update(
         self, found: Iterable[Violation], ids: Collection[str] | None = None, not_run: Collection[str] = ()
@@ -34,18 +40,21 @@ class Ledger:
 
         Nothing is mended as far as rules go that could not be run, named in ``not_run``.
         """
-        seen = dict.fromkeys(found)
-        mended = tuple(
-            one
-            for one in self._standing
-            if one not in seen and one.rule not in not_run and (ids is None or one.id in ids or one.source in ids)
-        )
-        new = tuple(one for one in seen if one not in self._standing)
-        gone = set(mended)
-        kept = {one: None for one in self._standing if one not in gone}
-        self._standing = kept | dict.fromkeys(new) if ids is not None or not_run else seen
-        return Turn(new, mended)
+        seen = {_key(one): one for one in found}
+        mended = {
+            key: one
+            for key, one in self._standing.items()
+            if key not in seen and one.rule not in not_run and (ids is None or one.id in ids or one.source in ids)
+        }
+        new = tuple(one for key, one in seen.items() if key not in self._standing)
+        kept = {key: one for key, one in self._standing.items() if key not in mended}
+        self._standing = kept | seen if ids is not None or not_run else seen
+        return Turn(new, tuple(mended.values()))
 
     def clear(self) -> None:
         """Forget everything: another branch is another story."""
         self._standing.clear()
+
+
+def _key(one: Violation) -> Key:
+    return one.rule, one.severity, one.id, one.message, one.source

@@ -7,79 +7,64 @@ the watcher begins, when git has changed what is checked out, when much changed 
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
-from kbcore import branches
 from kbcore.errors import (
-    BranchMoved,
-    CommitUncertain,
-    Damaged,
+    GitUnusable,
     InvalidConfig,
     KBError,
-    LimitExceeded,
-    NotInitialised,
     StorageError,
-    Unavailable,
-    UnknownBranch,
 )
 from kbcore.store import Author
 from kbcore.sync import pending
-from kbcore.sync.answer import SyncAnswer
-from kbcore.sync.run import SyncOptions, check_worktree, sync
+from kbcore.sync.run import check_worktree
 from kbcore.watch.backlog import Backlog, Work
 from kbcore.watch.checking import Checking
-from kbcore.watch.events import Following, Polling, Synced, Tell
+from kbcore.watch.events import Following, Listening, Polling, Synced, Tell
 from kbcore.watch.notices import NoNotices, Notices
+from kbcore.watch.pauses import QuietLook
 from kbcore.watch.places import Places, places_of
+from kbcore.watch.settings import Settings, is_doubtful
+from kbcore.watch.taking import Taking
 from kbcore.watch.troubles import Troubles
-from kbcore.watch.witness import Witness
-from kbcore.watch.worktree import alone, in_its_place
-from kbcore.workspace import Workspace, check_initialised
-
-_RETRY_S: Final = 0.2
-_LONGEST_RETRY_S: Final = 5.0
-_DOUBT_RETRY_S: Final = 1.0
-"""From this pause on a damaged store is believed: it may be that somebody is removing it, or putting one back."""
-
-_QUIET_SCAN_S: Final = 60.0
-"""So long after the last change everything is looked at once more, in case the system did not tell of something."""
-
-_LONGEST_QUIET_SCAN_S: Final = 600.0
-"""While such looks find nothing, the time between them doubles up to this one."""
+from kbcore.watch.worktree import alone, in_its_place, is_removed
+from kbcore.workspace import Workspace
 
 _IDLE_S: Final = 0.5
 """So often it is seen whether to stop: a signal may come in the very moment before the waiting begins."""
-
-_PASSING = (BranchMoved, UnknownBranch, Unavailable, CommitUncertain, InvalidConfig, LimitExceeded, NotInitialised)
-"""What passes, or can be mended: git in the middle of something, a full disk, settings that are being edited."""
 
 
 class Watcher:
     """One worktree's watcher. ``run`` ends when ``stop`` was called, from a handler of signals or another thread."""
 
-    def __init__(self, workspace: Workspace, author: Author, tell: Tell, *, listen: type[Notices] = Notices) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        author: Author,
+        tell: Tell,
+        *,
+        rest: Callable[[], None] = lambda: None,
+        listen: type[Notices] = Notices,
+    ) -> None:
+        """``rest`` is called between one thing that is done and the next, and twice a second while there is nothing."""
+        self._rest = rest
         self._workspace = workspace
         self._clock = workspace.machine.clock
-        self._author = author
         self._tell = tell
         self._listen = listen
         self._backlog = Backlog()
-        self._troubles = Troubles(self._clock, tell)
-        self._checking = Checking(self._clock, tell, self._troubles)
+        self._settings = Settings(self._clock, self._backlog)
+        troubles = Troubles(self._clock, tell, self._settings.are_being_saved)
+        self._taking = Taking(author, self._backlog, self._settings, troubles)
+        self._checking = Checking(self._clock, tell, troubles)
         self._notices: Notices | None = None
         self._is_stopped = False
         self._is_polling = False
-        self._branch = ""
-        self._seq = -1
-        self._retry_s = _RETRY_S
-        self._scan_at_s: float | None = None
-        self._quiet_scan_s = _QUIET_SCAN_S
-        self._witness = Witness()
+        self._refusal = ""
+        self._quiet_look = QuietLook()
+        self._found: Places | None = None
         self._has_foreign = False
 
     def stop(self) -> None:
@@ -103,12 +88,18 @@ class Watcher:
 
     @contextlib.contextmanager
     def _listening(self, places: Places) -> Iterator[Notices]:
-        """Give the notices of these places; where the system gives none, files are looked at every second."""
+        """Give the notices of these places; where the system gives none, files are looked at every second.
+
+        That is told when it begins, and when it is over.
+        """
         with self._listen(places.deep, places.flat, is_polling=self._is_polling) as notices:
             self._notices = notices
             if self._is_stopped:
                 notices.wake()
             self._miss_nothing()
+            if self._refusal and not (self._is_polling or notices.refusal):
+                self._refusal = ""
+                self._tell(Listening(self._clock.now()))
             try:
                 yield notices
             except NoNotices as error:
@@ -116,26 +107,36 @@ class Watcher:
                     root = self._workspace.repo.worktree
                     raise StorageError(f"The files of {root} cannot be watched: {error}.") from error
                 self._is_polling = True
-                self._tell(Polling(self._clock.now(), str(error)))
+                if str(error) != self._refusal:
+                    self._refusal = str(error)
+                    self._tell(Polling(self._clock.now(), self._refusal))
             finally:
                 self._notices = None
 
     def _miss_nothing(self) -> None:
         """Look at everything that may have changed while nobody listened."""
         self._backlog.add_all(self._clock.monotonic_s())
-        if self._branch:
+        if self._taking.branch:
             self._checking.plan()
             self._look_at_store()
 
     def _places(self) -> Places:
-        """Return where changes matter now; with settings that cannot be used, where they could be mended."""
+        """Return where changes matter now; where that cannot be found out, those that did before.
+
+        Raises: at the beginning, what stands in the way; ``GitUnusable`` when the worktree was removed.
+        """
         workspace = self._workspace = self._workspace.renewed()
-        branch = workspace.head().branch
         try:
-            globs = [glob for want in pending.wanted(workspace) for glob, _ in want.globs]
-        except InvalidConfig:
-            globs = []  # the sync that comes next says what is wrong
-        return places_of(workspace, globs, branch)
+            branch = workspace.head().branch
+            try:
+                globs = [glob for want in pending.wanted(workspace) for glob, _ in want.globs]
+            except InvalidConfig:
+                globs = []  # they can be mended; the sync that comes next says what is wrong
+            self._found = places_of(workspace, globs, branch)
+        except (GitUnusable, InvalidConfig):
+            if self._found is None or is_removed(workspace):
+                raise
+        return self._found
 
     def _follow(self, places: Places, notices: Notices) -> None:
         """Take in what changes in these places. Raises ``_Elsewhere`` when others are to be watched."""
@@ -143,19 +144,20 @@ class Watcher:
             self._sort(places, notices.take(self._pause_s()))
             if notices.is_deaf:
                 raise _Elsewhere
-            work = self._backlog.due(self._clock.monotonic_s(), lambda name: _is_doubtful(places.root / name))
+            work = self._backlog.due(self._clock.monotonic_s(), lambda name: is_doubtful(places.root / name))
             if work:
                 self._take_in(work)
                 if work.paths is None and self._places() != places:
                     raise _Elsewhere
             self._check_when_due()
+            self._rest()
 
     def _pause_s(self) -> float:
         """Return how long there is nothing to do unless something changes."""
         now_s = self._clock.monotonic_s()
         wait_s = self._backlog.wait_s(now_s)
         waits = [_IDLE_S] if wait_s is None else [wait_s]
-        waits += [max(0.0, at_s - now_s) for at_s in (self._scan_at_s, self._checking.due_s) if at_s is not None]
+        waits += [max(0.0, at_s - now_s) for at_s in (self._quiet_look.at_s, self._checking.due_s) if at_s is not None]
         return min(waits)
 
     def _sort(self, places: Places, changed: set[str]) -> None:
@@ -167,124 +169,78 @@ class Watcher:
             meaning = places.meaning(path)
             if meaning in {"file", "folder", "layout"}:
                 self._backlog.add([path.relative_to(places.root).as_posix()], now_s)
-            if meaning in {"layout", "settings"}:
+            if meaning == "layout":
                 self._backlog.hurry()
                 self._backlog.add_all(now_s)
             if meaning == "settings":
+                self._backlog.hurry()
+                self._backlog.add([text], now_s, are_settings=True)
                 self._checking.plan(is_asked=True)
             elif meaning == "checkout":
                 self._backlog.hurry()
-                if self._workspace.head().branch != self._branch:
+                if self._has_moved():
                     self._backlog.add_all(now_s)
             elif meaning == "store":
                 self._look_at_store()
             # Where files are looked at, a folder is told of whenever something in it comes or goes.
             is_elsewhere |= not self._is_polling and (meaning == "layout" or places.is_listened(path))
-        if self._scan_at_s is not None and now_s >= self._scan_at_s:
-            self._scan_at_s = None
+        if self._quiet_look.is_due(now_s):
             self._backlog.add_all(now_s)
+            # What the system had not enough of may be there again.
+            is_elsewhere |= self._is_polling
+            self._is_polling = False
         if is_elsewhere:
             raise _Elsewhere
 
+    def _has_moved(self) -> bool:
+        """Tell whether another branch is checked out than the one that is followed, as far as can be seen."""
+        try:
+            return self._workspace.head().branch != self._taking.branch
+        except GitUnusable:  # the sync that comes next says what is wrong
+            return True
+
     def _look_at_store(self) -> None:
         """See whether somebody else has written to the branch: its violations may be others now."""
-        with contextlib.suppress(KBError):  # the next sync or check says what is wrong
-            if self._workspace.store(self._branch).head().seq != self._seq:
-                self._has_foreign = True
-                self._checking.plan(0.0)
-
-    def _take_in(self, work: Work) -> None:
-        """Sync what is due; what cannot be done now is put back."""
-        workspace = self._workspace = self._workspace.renewed()
         try:
-            branch = workspace.head().branch
-            check_initialised(workspace)
-            is_new = branch != self._branch
-            if is_new:
-                self._witness.forget()
-            loss = self._witness.loss(workspace, branch)
-            if loss:
-                self._wait_for(work, loss)
-                return
-            ensured = branches.ensure(workspace, branch, follows_head=True)
-            options = SyncOptions(touched=None if is_new else work.paths)
-            answer = sync(workspace, branch, self._author, options)
-            store = workspace.store(branch)
-            self._witness.saw(store.head())
-        except _PASSING as error:
-            self._wait_for(work, error)
+            is_foreign = self._workspace.store(self._taking.branch).head().seq != self._taking.seq
+        except KBError:  # the sync that comes next says what is wrong
+            is_foreign = True
+        if is_foreign:
+            self._has_foreign = True
+            self._checking.plan(0.0)
+
+    def _take_in(self, work: Work, why: str = "") -> None:
+        """Sync what is due, tell of it and check it; what cannot be done now waits."""
+        workspace = self._workspace = self._workspace.renewed()
+        taken = self._taking.take_in(workspace, work, why)
+        if taken is None:
             return
-        except Damaged:
-            if not self._branch or self._retry_s > _DOUBT_RETRY_S:
-                raise
-            self._put_back(work)
-            return
-        self._troubles.end("syncing")
-        self._retry_s = _RETRY_S
-        now_s = self._clock.monotonic_s()
-        self._branch, self._seq = branch, answer.outcome.seq
-        is_said = is_new and not ensured.is_warning
-        notices = self._witness.news(filter(None, ["" if is_said else ensured.notice, *store.notices]))
-        answer = _with_warnings(answer, notices)
-        self._plan_look(work, has_found=is_new or answer.outcome.applied)
-        if is_new:
-            self._tell(Following(self._clock.now(), answer, ensured.notice if is_said else ""))
-            self._checking.begin(workspace, branch)
+        now_s, answer = self._clock.monotonic_s(), taken.answer
+        if work.paths != ():
+            is_in_vain = work.paths is None and not (taken.is_new or answer.outcome.applied)
+            self._quiet_look.plan(now_s, is_in_vain=is_in_vain)
+        if taken.is_new:
+            self._tell(Following(self._clock.now(), answer, taken.notice))
+            self._checking.begin(workspace, self._taking.branch)
         elif answer.outcome.applied or answer.outcome.warnings:
             self._tell(Synced(self._clock.now(), answer, round(1000 * (now_s - work.since_s))))
-            self._checking.check_changed(workspace, branch, answer.outcome)
-
-    def _wait_for(self, work: Work, error: KBError) -> None:
-        """Put work back until the trouble is over. A moment of git's is no trouble yet."""
-        if not isinstance(error, BranchMoved) or self._retry_s > _RETRY_S:
-            self._troubles.begin("syncing", error)
-        self._put_back(work)
-
-    def _put_back(self, work: Work) -> None:
-        self._backlog.put_back(work, self._clock.monotonic_s(), self._retry_s)
-        self._retry_s = min(2 * self._retry_s, _LONGEST_RETRY_S)
-
-    @property
-    def _is_behind(self) -> bool:
-        """Tell whether something was put back that could not be done yet."""
-        return self._retry_s > _RETRY_S
-
-    def _plan_look(self, work: Work, *, has_found: bool) -> None:
-        """Plan the next look at everything, the later the longer nothing is found."""
-        if work.paths == ():
-            return
-        is_vain = work.paths is None and not has_found
-        self._quiet_scan_s = min(2 * self._quiet_scan_s, _LONGEST_QUIET_SCAN_S) if is_vain else _QUIET_SCAN_S
-        self._scan_at_s = self._clock.monotonic_s() + self._quiet_scan_s
+            self._checking.check_changed(workspace, self._taking.branch, answer.outcome)
 
     def _check_when_due(self) -> None:
         if not self._checking.is_due:
             return
-        if self._has_foreign and not self._is_behind:
-            # What others wrote may give a meaning to files that wait for it.
+        if self._has_foreign and not self._taking.is_behind:
+            # What others wrote may give a meaning to files that wait for it, or take back what files state.
             self._has_foreign = False
-            self._take_in(Work((), self._clock.monotonic_s()))
-        if self._is_behind:
+            foreign = self._taking.foreign(self._workspace)
+            self._take_in(Work(foreign.paths, self._clock.monotonic_s()), foreign.why)
+        if self._taking.is_behind or self._backlog.has_settings or self._settings.are_being_saved():
             # What keeps it from syncing would keep it from checking, or make that say what is no longer so.
             self._checking.plan()
             return
         self._workspace = self._workspace.renewed()
-        self._checking.check_all(self._workspace, self._branch)
+        self._checking.check_all(self._workspace, self._taking.branch)
 
 
 class _Elsewhere(Exception):
     """Other folders are to be watched from now on."""
-
-
-def _with_warnings(answer: SyncAnswer, more: tuple[str, ...]) -> SyncAnswer:
-    outcome = msgspec.structs.replace(answer.outcome, warnings=(*answer.outcome.warnings, *more))
-    return msgspec.structs.replace(answer, outcome=outcome)
-
-
-def _is_doubtful(path: Path) -> bool:
-    """Tell whether a path is gone or holds nothing, as while it is being saved."""
-    try:
-        about = os.lstat(path)
-    except OSError:
-        return True
-    return about.st_size == 0

@@ -8,21 +8,21 @@ from collections.abc import Iterator
 from kbcore.errors import AlreadyWatched, GitUnusable, LockTimeout, NotARepository
 from kbcore.storage import files, lock
 from kbcore.sync import stamps
-from kbcore.workspace import CACHE, Workspace
+from kbcore.workspace import BRANCHES, Workspace
 
 
 @contextlib.contextmanager
 def alone(workspace: Workspace) -> Iterator[None]:
-    """Hold the lock of this worktree's watcher.
+    """Hold the lock of this worktree's watcher. It lies with the stores: what is cached may be deleted at any time.
 
     Raises: ``AlreadyWatched``.
     """
-    fs, cache = workspace.machine.fs, workspace.kb_dir / CACHE
-    for folder in (cache.parent, cache):
+    fs, place = workspace.machine.fs, workspace.kb_dir / BRANCHES
+    for folder in (place.parent, place):
         if not files.is_directory(fs, folder):
             with files.explained(folder, "make"), contextlib.suppress(FileExistsError):
                 fs.mkdir(folder)
-    path = stamps.path_of(cache, workspace.repo.worktree).with_suffix(".watch")
+    path = place / f".watch-{stamps.mark_of(workspace.repo.worktree)}.lock"
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(lock.held(fs, workspace.machine.clock, path, wait_s=0, command="kb watch"))
@@ -33,17 +33,28 @@ def alone(workspace: Workspace) -> Iterator[None]:
         yield
 
 
+def is_removed(workspace: Workspace) -> bool:
+    """Tell whether this worktree is gone; one that nobody may look into is not."""
+    for path in (workspace.repo.worktree / ".git", workspace.repo.git_dir / "HEAD"):
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:  # there is something
+            continue
+    return False
+
+
 @contextlib.contextmanager
 def in_its_place(workspace: Workspace) -> Iterator[None]:
     """Say of a worktree that is gone just that, whatever it was that failed for it.
 
     Raises: ``NotARepository`` in that case.
     """
-    repo = workspace.repo
     try:
         yield
     except (NotARepository, GitUnusable) as error:
-        if (repo.worktree / ".git").exists() and (repo.git_dir / "HEAD").exists():
+        if not is_removed(workspace):
             raise
-        message = f"This worktree was removed: {repo.worktree}."
+        message = f"This worktree was removed: {workspace.repo.worktree}."
         raise NotARepository(message, hint="There is nothing left to watch.") from error

@@ -20,7 +20,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import pytest
+
 from kbcli import watchwords
+from kbcli.commands import watch as watching
+from kbcli.render import Output
 from kbcore.answers import Outcome
 from kbcore.extract.facts import FileProblem
 from kbcore.rules import Violation
@@ -208,6 +213,28 @@ def test_what_is_wrong_in_files_is_told_once_and_not_without_end() -> None:
     assert len(telling.lines_of(checked)) == 21
 
 
+def test_what_hides_a_file_is_told_once_and_its_end_in_words_that_go_with_it() -> None:
+    at, telling = "2026-01-02T03:04:05Z", watchwords.Telling()
+    outcome = msgspec.structs.replace(Outcome.unchanged_at("main", 3, dry_run=False), applied=True)
+    problems = (("docs", FileProblem(0, "unreadable", "The folder cannot be listed.", "")),)
+    answer = SyncAnswer(outcome, 1, 1, 0, 1, 1, problems, (), (), 0, 0, noted=("docs/a.md",))
+    told = [line.text for line in telling.lines_of(Synced(at, answer, 7))]
+    assert told[0].endswith("main at seq 3: docs/a.md read with errors, nothing else changed (7 ms)")
+    unread = Violation("unreadable-source", "error", "docs/a.md", "docs/a.md: not complete.", "Sync.", "docs/a.md")
+    other = msgspec.structs.replace(unread, id="b.md", source="b.md", message="b.md: not complete.")
+    lines = telling.lines_of(Checked(at, "main", 3, (unread, other), (), (unread, other)))
+    assert [line.text for line in lines] == ["error b.md: not complete. (Sync.) [unreadable-source]"]
+    mended = telling.lines_of(Checked(at, "main", 4, (), (unread, other), ()))
+    assert [line.text for line in mended] == [
+        "mended docs/a.md: it can be read again. [unreadable-source]",
+        "mended b.md: not complete. [unreadable-source]",
+    ]
+    edited = msgspec.structs.replace(answer, problems=(), noted=("a.md", "b.md"))
+    assert "seq 3: a.md, b.md read, nothing else changed (7 ms)" in telling.lines_of(Synced(at, edited, 7))[0].text
+    many = msgspec.structs.replace(edited, noted=tuple(f"{number}.md" for number in range(9)))
+    assert "seq 3: 9 files read, nothing else changed (7 ms)" in telling.lines_of(Synced(at, many, 7))[0].text
+
+
 def test_it_says_that_it_goes_on() -> None:
     at = "2026-01-02T03:04:05Z"
     assert watchwords.as_json(Resumed(at)) == {"event": "resumed", "at": at}
@@ -215,6 +242,28 @@ def test_it_says_that_it_goes_on() -> None:
     again = Checked(at, "main", 3, (), (), (), run_again=("own",))
     assert watchwords.as_json(again)["run_again"] == ["own"]
     assert watchwords.Telling().lines_of(again)[0].text == "the rule own can be run again."
+
+
+def test_a_second_signal_ends_it_at_once_also_the_other_one() -> None:
+    stopped: list[bool] = []
+    with watching._ended_by_signals(lambda: stopped.append(True)):
+        signal.raise_signal(signal.SIGTERM)
+        assert stopped == [True]
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_a_change_of_size_is_drawn_between_two_things_and_not_by_the_signal(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = watching._Screen(Output({}))
+    before = signal.getsignal(signal.SIGWINCH)
+    with screen.following_its_size():
+        signal.raise_signal(signal.SIGWINCH)
+        assert capsys.readouterr().out == ""
+        screen.draw_when_due()
+        assert "No violations." in capsys.readouterr().out
+        screen.draw_when_due()
+        assert capsys.readouterr().out == ""
+    assert signal.getsignal(signal.SIGWINCH) is before
 
 
 def test_it_ends_when_nobody_reads_any_more(synced: Path) -> None:

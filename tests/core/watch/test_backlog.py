@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,9 @@ from kbcore.watch.backlog import (
     FLOOD_QUIET_S,
     LONGEST_S,
     QUIET_S,
+    STREAM_LONGEST_S,
+    STREAM_QUIET_S,
+    STREAM_S,
     Backlog,
     Work,
 )
@@ -55,8 +59,8 @@ def test_nothing_noticed_is_forgotten_and_nothing_waits_for_long(happened: list[
                     {} if work.paths is None else {one: since for one, since in owed.items() if one not in work.paths}
                 )
                 whole_since = None if work.paths is None else whole_since
-            if at > pause_until + LONGEST_S + DOUBT_S:
-                assert all(at - since <= LONGEST_S + DOUBT_S + 0.1 + 2 * STEP_S for since in owed.values())
+            if at > pause_until + STREAM_LONGEST_S + DOUBT_S:
+                assert all(at - since <= STREAM_LONGEST_S + DOUBT_S + 0.1 + 2 * STEP_S for since in owed.values())
         if what in {"notice", "gone", "there"}:
             (gone.add if what == "gone" else gone.discard)(path)
             backlog.add([path], at)
@@ -98,6 +102,7 @@ def test_a_burst_is_looked_at_when_it_is_over_and_one_that_does_not_end_all_the_
     assert backlog.due(1.0 + QUIET_S, never) is None
     assert backlog.due(1.0 + 2 * QUIET_S, never) == Work(("a", "b"), 1.0)
     assert backlog.due(5.0, never) is None
+    assert backlog.wait_s(5.0) is None
     at = 6.0
     while at < 6.0 + LONGEST_S:
         backlog.add(["c"], at)
@@ -110,12 +115,12 @@ def test_a_file_is_gone_when_it_was_seen_gone_for_a_moment_however_long_ago_it_w
     backlog = Backlog()
     backlog.add(["a", "b"], 1.0)
     late = 1.0 + 2 * DOUBT_S
-    assert backlog.due(late, lambda path: path == "a") == Work(("b",), 1.0)
+    assert backlog.due(late, lambda path: path == "a") == Work(("b",), 1.0, doubt=("a",))
     assert backlog.due(late + DOUBT_S / 2, lambda _: True) is None
     assert backlog.due(late + DOUBT_S / 2, never) == Work(("a",), 1.0)
     backlog.add(["a"], 3.0)
     assert backlog.due(3.1, lambda _: True) is None
-    assert backlog.due(3.2 + DOUBT_S, lambda _: True) == Work(("a",), 3.0)
+    assert backlog.due(3.2 + DOUBT_S, lambda _: True) == Work(("a",), 3.0, believed=("a",))
 
 
 def test_a_look_at_everything_waits_for_files_that_are_being_saved_and_not_for_ever() -> None:
@@ -130,7 +135,11 @@ def test_a_look_at_everything_waits_for_files_that_are_being_saved_and_not_for_e
         backlog.add([f"saving {at}"], at)
         assert backlog.due(at, lambda path: path != "x") is None
         at += DOUBT_S
-    assert backlog.due(at, lambda _: True) == Work(None, 2.0)
+    work = backlog.due(at, lambda path: path != "saving 2.0")
+    assert work
+    assert (work.paths, work.since_s) == (None, 2.0)
+    assert "saving 2.15" in work.believed
+    assert "saving 2.0" not in work.believed
 
 
 def test_a_flood_is_one_look_at_everything_once_it_has_passed() -> None:
@@ -158,3 +167,54 @@ def test_what_could_not_be_done_keeps_its_age_and_a_hurry_ends_the_pause() -> No
     backlog.put_back(Work(None, 0.0), 3.0, pause_s=0.0)
     backlog.add_all(3.0)
     assert backlog.due(3.1, never) == Work(None, 0.0)
+
+
+def test_what_was_found_gone_is_looked_at_again_when_it_may_be_believed_or_is_told_of() -> None:
+    backlog = Backlog()
+    backlog.hold(["a", "b"], 1.0, 2.0)
+    backlog.hold(["a"], 1.0, 2.0 + DOUBT_S / 2)
+    backlog.add(["b"], 2.1)
+    assert backlog.due(2.1 + QUIET_S, never) == Work(("b",), 1.0, doubt=("a",))
+    assert backlog.due(2.01 + DOUBT_S, never) == Work(("a",), 1.0, believed=("a",))
+    backlog.hold([str(number) for number in range(FLOOD)], 3.0, 3.0)
+    assert backlog.due(3.0 + DOUBT_S / 2, never) is None
+    work = backlog.due(3.01 + DOUBT_S, never)
+    assert work
+    assert (work.paths, len(work.believed)) == (None, FLOOD)
+
+
+def test_settings_that_are_gone_keep_everything_waiting_until_that_is_believed() -> None:
+    backlog = Backlog()
+    backlog.add(["config"], 1.0, are_settings=True)
+    backlog.add(["a"], 1.0)
+    assert backlog.due(1.1, "config".__eq__) is None
+    assert backlog.due(1.12, never) == Work(None, 1.0)
+    backlog.add(["config"], 2.0, are_settings=True)
+    backlog.add((str(number) for number in range(FLOOD)), 2.0)
+    assert backlog.due(2.1, "config".__eq__) is None
+    assert backlog.due(2.11 + DOUBT_S, "config".__eq__) == Work(None, 2.0, believed=("config",))
+
+
+@pytest.mark.parametrize(("pause_s", "lasts_s", "most"), [(0.002, 8.0, 8), (0.02, 10.0, 9), (0.1, 10.0, 9)])
+def test_a_stream_of_saves_is_few_records_and_the_first_is_as_quick_as_ever(
+    pause_s: float, lasts_s: float, most: int
+) -> None:
+    backlog, at, next_s, taken = Backlog(), 5.0, 5.0, list[float]()
+    while at < 5.0 + lasts_s:
+        if at >= next_s:
+            backlog.add([f"{at}"], at)
+            next_s += pause_s
+        if backlog.due(at, never):
+            taken.append(at)
+            at += 0.05  # a sync takes its time
+        backlog.wait_s(at)
+        at += 0.001
+    assert taken[0] <= 5.0 + LONGEST_S + 0.002
+    assert len(taken) <= most, taken
+    at = taken[-1] + STREAM_LONGEST_S
+    backlog.add(["last"], at)
+    assert backlog.due(at + STREAM_QUIET_S + 0.001, never)
+    backlog.wait_s(at + STREAM_QUIET_S)
+    at += STREAM_QUIET_S + STREAM_S + 0.001
+    backlog.add(["alone"], at)
+    assert backlog.due(at + QUIET_S + 0.001, never) == Work(("alone",), at)

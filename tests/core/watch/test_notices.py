@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kbcore.watch.notices import NoNotices, Notices
+from tests.support.fenced import as_somebody, with_few_watches
 
 WAIT_S = 5.0
 
@@ -88,3 +89,60 @@ def test_where_the_system_tells_nothing_folders_are_looked_at(tmp_path: Path) ->
     with Notices([tmp_path], [], is_polling=True) as notices:
         (tmp_path / "a").write_text("x")
         told(notices, {str(tmp_path / "a")}.issubset)
+
+
+FROM_THE_BEGINNING = """
+import sys; from pathlib import Path; from kbcore.watch.notices import *
+try:
+    Notices([Path(sys.argv[1])], []).take(5)
+except NoNotices as error:
+    print(error)
+"""
+LATER = """
+import sys, time; from pathlib import Path; from kbcore.watch.notices import *
+root = Path(sys.argv[1])
+with Notices([root], []) as notices:
+    (root / "new/a/b").mkdir(parents=True)
+    end_s = time.monotonic() + 10
+    while not notices.is_deaf and time.monotonic() < end_s:
+        notices.take(1)
+    print(notices.is_deaf)
+"""
+
+
+def test_a_limit_of_the_system_is_said_at_the_beginning_and_ends_the_listener_later(tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}").mkdir()
+    assert with_few_watches(3, FROM_THE_BEGINNING, tmp_path) == "OS file watch limit reached\n"
+    assert with_few_watches(6, LATER, tmp_path) == "True\n"
+
+
+HIDDEN = """
+import os, sys, time; from pathlib import Path; from kbcore.watch.notices import *
+root = Path(sys.argv[1])
+for name in "abcdef":
+    (root / name / "deep").mkdir(parents=True)
+(root / "c").chmod(0)
+
+def until(notices, is_enough):
+    found, end_s = set(), time.monotonic() + 10
+    while not is_enough(found) and time.monotonic() < end_s:
+        found |= notices.take(1)
+    return is_enough(found)
+
+for is_polling in (False, True):
+    with Notices([root], [root / "c"], is_polling=is_polling) as notices:
+        for name in "abdef":
+            (root / name / f"deep/{is_polling}").write_text("x")
+        wanted = {str(root / name / f"deep/{is_polling}") for name in "abdef"}
+        print(until(notices, wanted.issubset), notices.is_deaf)
+        if not is_polling:
+            (root / "c").chmod(0o755)
+            print(until(notices, lambda _: notices.is_deaf))
+            (root / "c").chmod(0)
+(root / "c").chmod(0o755)
+"""
+
+
+def test_a_folder_that_may_not_be_read_hides_no_other_and_ends_the_listener_when_it_may_be(tmp_path: Path) -> None:
+    assert as_somebody(HIDDEN, tmp_path).split() == ["True", "False", "True", "True", "False"]

@@ -47,3 +47,13 @@ def test_a_look_at_some_mends_nothing_of_others() -> None:
     ledger.clear()
     assert ledger.standing == ()
     assert ledger.update([violation("A")]) == Turn((violation("A"),), ())
+
+
+def test_a_violation_whose_hint_changes_neither_comes_nor_goes() -> None:
+    ledger = Ledger()
+    old, new = (Violation("unresolved", "error", "A", "No B.", hint, "a.md") for hint in ("Nearest: C.", "Nearest: D."))
+    ledger.update([old, violation("B")])
+    assert ledger.update([new], {"A"}) == Turn((), ())
+    assert set(ledger.standing) == {new, violation("B")}
+    assert ledger.update([old, violation("B")]) == Turn((), ())
+    assert ledger.standing == (old, violation("B"))

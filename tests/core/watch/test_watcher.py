@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import kbcore.watch.watcher as watching
 from kbcore import branches
 from kbcore.clock import SystemClock
 from kbcore.errors import (
@@ -22,11 +21,14 @@ from kbcore.errors import (
     NotARepository,
     NotInitialised,
 )
+from kbcore.history import undo
 from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
-from kbcore.watch.events import Checked, Polling, Resumed, Synced, Waiting
-from kbcore.watch.notices import NoNotices, Notices
+from kbcore.watch import pauses, taking
+from kbcore.watch.events import Checked, Listening, Polling, Resumed, Synced, Waiting
+from kbcore.watch.notices import Notices
 from kbcore.watch.watcher import Watcher
+from tests.support.fenced import as_somebody
 from tests.support.project import AUTHOR, Project, document, req
 from tests.support.repos import add_worktree, commit_files, git, run_git
 from tests.support.watched import Watched
@@ -39,10 +41,9 @@ CALM_S = 0.2
 class Deaf(Notices):
     """What a system gives that has no watches left: it can only be asked to look itself."""
 
-    def take(self, wait_s: float) -> set[str]:
-        if not self._is_polling:
-            raise NoNotices("no watches are left")
-        return super().take(wait_s)
+    @property
+    def refusal(self) -> str:
+        return "" if self._is_polling else "no watches are left"
 
 
 @pytest.fixture
@@ -148,8 +149,8 @@ def test_a_burst_is_one_record_and_a_flood_is_few(watched: Watched) -> None:
 
 
 def test_nothing_is_written_unless_something_changed(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    syncs, sync = [], watching.sync
-    monkeypatch.setattr(watching, "sync", lambda *given: syncs.append(given) or sync(*given))
+    syncs, sync = [], taking.sync
+    monkeypatch.setattr(taking, "sync", lambda *given: syncs.append(given) or sync(*given))
     (watched.root / REQS / "two.md").write_text(req("REQ-2"))
     watched.until_there("REQ-2")
     watched.until(lambda: watched.is_quiet(CALM_S))
@@ -250,6 +251,9 @@ def test_one_worktree_has_one_watcher(watched: Watched) -> None:
     second = Watcher(watched.reader.workspace(), AUTHOR, watched.events.append)
     with pytest.raises(AlreadyWatched, match=rf"watched already, by kb watch \(process {os.getpid()} "):
         second.run()
+    shutil.rmtree(watched.root / ".kb/cache")
+    with pytest.raises(AlreadyWatched):
+        second.run()
     watched.end()
     with Watched(watched.root):
         pass
@@ -288,10 +292,54 @@ def test_settings_may_change_break_and_be_mended_meanwhile(watched: Watched) -> 
     watched.assert_in_step()
 
 
+def deleted_in(events: Sequence[object]) -> set[str]:
+    return {key for event in events if isinstance(event, Synced) for key in event.answer.outcome.deleted}
+
+
+def test_settings_that_are_being_saved_are_not_taken_for_none(watched: Watched) -> None:
+    root = watched.root
+    config, schema, aside = root / ".kb/config.json", root / ".kb/schema/own.yaml", root / "aside"
+    root.joinpath("specs").mkdir()
+    root.joinpath("specs/f.md").write_text(document("F-1", type="fact", title="F", status="open"))
+    schema.parent.mkdir()
+    schema.write_text("entities: {fact: {description: A fact.}}\n")
+    text = '{"extractors": {"markdown": {"paths": {"req": ["specs/**/*.md"]}}}}'
+    config.write_text(text)
+    watched.until_there("F-1")
+    watched.until(lambda: "REQ-1" in deleted_in(watched.events))
+    count = len(watched.events)
+    for path in (config, schema):
+        path.rename(aside)
+        root.joinpath("specs/f.md").write_text(document("F-1", type="fact", title=path.name, status="open"))
+        time.sleep(0.05)
+        aside.rename(path)
+        watched.until_there("F-1", title=path.name)
+    config.write_text("")
+    time.sleep(0.05)
+    config.write_text(text)
+    root.joinpath("specs/g.md").write_text(document("S-1", title="S", status="open"))
+    watched.until_there("S-1")
+    told = watched.events[count:]
+    assert [event.error for event in told if isinstance(event, Waiting)] == []
+    assert deleted_in(told) == set()
+    config.unlink()
+    watched.until_there("REQ-1")
+    watched.until_gone("F-1")
+    watched.assert_in_step()
+
+
+def test_a_file_that_moves_is_one_record_and_never_stated_twice(watched: Watched) -> None:
+    watched.root.joinpath(ONE).rename(watched.root / REQS / "moved.md")
+    watched.until(lambda: watched.reader.node("REQ-1").path == f"{REQS}/moved.md")
+    watched.until(lambda: watched.of(Synced))
+    assert [(event.answer.outcome.updated, event.answer.problems) for event in watched.of(Synced)] == [(("REQ-1",), ())]
+    watched.assert_in_step()
+
+
 def test_rules_and_levels_that_change_are_checked_by_at_once(watched: Watched) -> None:
     config, rules = watched.root / ".kb/config.json", watched.root / ".kb/rules"
     rules.mkdir()
-    rule = "rules: [{id: own, severity: error, description: d, sql: \"select id, 'is here' as message from node\"}]"
+    rule = "rules: [{id: own, severity: error, description: d, sql: \"select id, 'is here' as message from entity\"}]"
     (rules / "own.yaml").write_text(rule)
     watched.until_told(lambda event: isinstance(event, Checked) and "own" in {one.rule for one in event.new})
     config.write_text('{"rules": {"own": "off"}}')
@@ -307,7 +355,7 @@ def test_rules_and_levels_that_change_are_checked_by_at_once(watched: Watched) -
             isinstance(event, Checked) and {one.id for one in event.standing if one.rule == "own"} == {"REQ-1", "REQ-2"}
         )
     )
-    (rules / "own.yaml").write_text(rule.replace("from node", "from nowhere"))
+    (rules / "own.yaml").write_text(rule.replace("from entity", "from nowhere"))
     told = watched.until_told(lambda event: isinstance(event, Checked) and event.not_run)
     assert [run.id for run in told.not_run] == ["own"]
     assert {one.id for one in told.standing if one.rule == "own"} == {"REQ-1", "REQ-2"}
@@ -338,6 +386,26 @@ def test_what_somebody_else_commits_is_checked_and_files_that_waited_for_it_are_
     count = len(watched.events)
     other.apply(entities=[{"id": "T-2", "type": "test", "title": "T", "status": "open", "owner": "a\u202eb"}])
     watched.until_told(lambda event: isinstance(event, Checked) and "T-2" in str(event.new), since=count)
+    other.close()
+    watched.assert_in_step()
+
+
+def test_what_somebody_takes_back_of_a_file_counts_again_at_once_and_is_said_why(watched: Watched) -> None:
+    two = watched.root / REQS / "two.md"
+    two.write_text(req("REQ-2"))
+    watched.until_there("REQ-2")
+    two.write_text(req("REQ-2", title="Better"))
+    watched.until_there("REQ-2", title="Better")
+    other = Project(watched.root, fs=RealFs(), is_new=False)
+    for seq in (3, 2):
+        count = len(watched.events)
+        undo.rollback(other.workspace(), "main", AUTHOR, seq - 1, follows_head=True)
+        told = watched.until_told(
+            lambda event: isinstance(event, Synced) and event.answer.outcome.warnings, since=count
+        )
+        why = f"(rollback to {seq - 1}, by tester) changed what {REQS}/two.md states"
+        assert why in told.answer.outcome.warnings[0]
+        watched.until_there("REQ-2", title="Better")
     other.close()
     watched.assert_in_step()
 
@@ -376,6 +444,35 @@ def test_a_file_without_permission_is_said_and_stops_nothing(watched: Watched) -
     watched.until_told(lambda event: isinstance(event, Checked) and "unreadable-source" in str(event.mended))
 
 
+HIDDEN = """
+import sys; from pathlib import Path
+from kbcore.watch.events import Waiting
+from tests.support.project import Project, req
+from tests.support.repos import commit_files
+from tests.support.watched import Watched
+root = Path(sys.argv[1])
+Project(root)
+one = root / "docs/requirements/one.md"
+commit_files(root, {"docs/requirements/one.md": req("REQ-1"), ".kb/schema/own.yaml": "", ".kb/config.json": "{}"})
+with Watched(root) as watched:
+    for name in (".git", ".kb/schema", "docs", "."):
+        place, count = root / name, len(watched.events)
+        mode = place.stat().st_mode
+        one.write_text(req("REQ-1", title=f"before {name}"))
+        place.chmod(0)
+        watched.until_told(lambda event: isinstance(event, Waiting) or getattr(event, "answer", None), count)
+        place.chmod(mode)
+        one.write_text(req("REQ-1", title=f"after {name}"))
+        watched.until_there("REQ-1", title=f"after {name}")
+    watched.assert_in_step()
+    print(*(type(event.error).__name__ for event in watched.of(Waiting)))
+"""
+
+
+def test_nothing_that_may_not_be_read_for_a_while_ends_it(tmp_path: Path) -> None:
+    assert "GitUnusable" in as_somebody(HIDDEN, tmp_path / "repo")
+
+
 def test_settings_of_a_linked_worktree_may_come_later(project: Project) -> None:
     commit_files(project.root, {ONE: req("REQ-1")})
     linked = add_worktree(project.root, project.root.parent / "linked", "feature")
@@ -407,6 +504,29 @@ def test_where_the_system_tells_nothing_files_are_looked_at_and_that_is_said(pro
         assert [event.reason for event in watched.of(Polling)] == ["no watches are left"]
         (project.root / ONE).write_text(req("REQ-1"))
         watched.until_there("REQ-1")
+
+
+def test_where_the_system_tells_nothing_it_is_asked_again_after_a_while_of_quiet(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pauses, "QUIET_SCAN_S", 0.1)
+    asked: list[bool] = []
+
+    class Short(Deaf):
+        @property
+        def refusal(self) -> str:
+            return "" if len(asked) > 3 else super().refusal
+
+        def __init__(self, deep: Sequence[Path], flat: Sequence[Path], *, is_polling: bool = False) -> None:
+            super().__init__(deep, flat, is_polling=is_polling)
+            asked.append(is_polling)
+
+    (project.root / REQS).mkdir(parents=True)
+    with Watched(project.root, listen=Short) as watched:
+        watched.until_told(lambda event: isinstance(event, Listening))
+        assert (asked[0], asked[-1]) == (False, False)
+        assert any(asked)
+        assert len(watched.of(Polling)) == 1
 
 
 def waited_for(watched: Watched, kind: type[Exception]) -> None:
@@ -521,8 +641,8 @@ def test_where_files_are_looked_at_a_listener_that_ends_is_replaced(project: Pro
 def test_what_nobody_tells_of_is_found_after_a_while_of_quiet_again_and_again(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "_QUIET_SCAN_S", 0.1)
-    monkeypatch.setattr(watching, "_LONGEST_QUIET_SCAN_S", 0.4)
+    monkeypatch.setattr(pauses, "QUIET_SCAN_S", 0.1)
+    monkeypatch.setattr(pauses, "LONGEST_QUIET_SCAN_S", 0.4)
     commit_files(project.root, {"real.txt": req("REQ-1")})
     (project.root / REQS).mkdir(parents=True)
     (project.root / ONE).symlink_to("../../real.txt")
