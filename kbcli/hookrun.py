@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kbcli.context import Session
+    from kbcore.sync.answer import SyncAnswer
 
 POST_CHECKOUT = "post-checkout"
-POST_MERGE = "post-merge"
+_EVENTS = frozenset({POST_CHECKOUT, "post-merge", "post-rewrite"})
 _FILES_ONLY = "0"
 """The last argument of post-checkout when files were restored and HEAD stayed."""
 
 
 def is_event(words: Sequence[str]) -> bool:
     """Tell whether these are an event of git's and its arguments, and no request for help."""
-    return bool(words) and words[0] in {POST_CHECKOUT, POST_MERGE} and not {"-h", "--help"} & set(words)
+    return bool(words) and words[0] in _EVENTS and not {"-h", "--help"} & set(words)
 
 
 def run(words: Sequence[str], env: Mapping[str, str]) -> int:
@@ -47,8 +48,8 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     # Which branch is meant is HEAD's to say here: the user has just checked it out.
     session = Session({name: value for name, value in env.items() if name != "KB_BRANCH"}, Output(env))
     try:
-        if _is_wanted(session) and not _is_at_rest(session):
-            _take_in(session)
+        if _is_wanted(session):
+            _tell(_answer_at_rest(session) or _take_in(session))
     except NotInitialised:
         return
     except KBError as error:
@@ -78,25 +79,30 @@ def _is_wanted(session: Session) -> bool:
     return has_kb and repo.has_worktree and git.read_head(repo, session.env).kind in {"branch", "unborn"}
 
 
-def _is_at_rest(session: Session) -> bool:
-    """Tell whether a sync would find nothing to do, as far as can be told without a database."""
+def _answer_at_rest(session: Session) -> SyncAnswer | None:
+    """Return what a sync would answer, as far as that can be told without a database."""
     from kbcore.sync import rest
 
-    return rest.is_at_rest(session.workspace, session.workspace.head().branch)
+    return rest.answer_at_rest(session.workspace, session.workspace.head().branch, is_hook=True)
 
 
-def _take_in(session: Session) -> None:
-    from kbcli import syncwords, wording
+def _take_in(session: Session) -> SyncAnswer:
     from kbcore.sync.run import SyncOptions, sync
 
     opened = session.open()
     answer = sync(opened.workspace, opened.branch, session.author, SyncOptions())
+    for notice in opened.store.notices:
+        _say(notice)
+    return answer
+
+
+def _tell(answer: SyncAnswer) -> None:
+    from kbcli import syncwords, wording
+
     if wording.has_changes(answer.outcome):
         _say(syncwords.sync_line(answer))
     if answer.bad:
         _say(wording.unread(answer.bad))
-    for notice in opened.store.notices:
-        _say(notice)
 
 
 def _say(message: str, hint: str = "") -> None:

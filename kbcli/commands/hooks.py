@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from kbcore.git import Repository
 
 app = group_of("Install, remove or look at the git hooks.")
-_PATH = typer.Option("--hooks-path", metavar="DIR", help="The folder; by default the one that git uses.")
+_PATH = typer.Option("--hooks-path", metavar="DIR", help="Speak of the hook files in this folder, and of nothing else.")
 
 
 @app.command("install", cls=Command)
 def install(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None) -> int:
-    """Add KB's lines to the hooks that git runs; other lines stay."""
+    """Have git run KB, by its configuration or in the hook files that it runs; other hooks and lines stay."""
     from kbcli import hooks
 
     session, repo, folder = _place(ctx, hooks_path)
@@ -32,7 +32,7 @@ def install(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None)
 
 @app.command("uninstall", cls=Command)
 def uninstall(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None) -> int:
-    """Take KB's lines out of the hooks; other lines stay."""
+    """Take KB out of git's configuration and out of the hook files; other hooks and lines stay."""
     from kbcli import hooks
 
     session, repo, folder = _place(ctx, hooks_path)

@@ -1,4 +1,4 @@
-"""Puts KB's lines into the git hooks of a repository, takes them out again, and says how they stand.
+"""Has git run KB at some events, in a repository's configuration or its hook files; undoes it; says how that stands.
 
 Hooks only save time: nothing is wrong without them. So a hook never makes git fail, and whatever else stands
 in a hook file stays as it was, byte for byte.
@@ -6,8 +6,9 @@ in a hook file stays as it was, byte for byte.
 
 from __future__ import annotations
 
-from kbcli.hooks.files import HookResult, install, status, uninstall
 from kbcli.hooks.place import own_program
+from kbcli.hooks.results import HookResult
 from kbcli.hooks.script import EVENTS
+from kbcli.hooks.ways import install, status, uninstall
 
 __all__ = ["EVENTS", "HookResult", "install", "own_program", "status", "uninstall"]

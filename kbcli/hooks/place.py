@@ -12,16 +12,6 @@ import msgspec
 from kbcli.hooks import script
 from kbcore.git import Repository, hooks_dir
 
-_MANAGERS = {
-    "pre-commit": (".pre-commit-config.yaml", ".pre-commit-config.yml"),
-    "lefthook": tuple(
-        f"{prefix}lefthook{ending}"
-        for prefix in ("", ".", ".config/")
-        for ending in (".yml", ".yaml", ".toml", ".json")
-    ),
-}
-"""Programs that replace hook files with their own, and the files that configure them."""
-
 
 class Place(msgspec.Struct, frozen=True):
     """A folder of hooks and what is known about it."""
@@ -35,12 +25,14 @@ class Place(msgspec.Struct, frozen=True):
     """The program for when PATH has no ``kb``."""
     is_outside: bool = False
     """The folder serves other repositories as well."""
-    manager: str = ""
-    """The program that the repository lets own its hooks, if any."""
+    worktree: Path = Path()
+    """Top of the worktree, where programs that write hooks are configured."""
+    is_shared: bool = False
+    """The folder is in no git directory: what stands there is tracked, or may be, or serves other repositories."""
 
     @property
     def is_run(self) -> bool:
-        """Whether what stands in the folder is run."""
+        """Whether git runs what stands in the folder, or lets husky run it."""
         if self.is_husky:
             return self.active.is_dir()
         return os.path.realpath(self.folder) == os.path.realpath(self.active)
@@ -78,7 +70,8 @@ def find_place(
         is_husky=husky is not None and os.path.realpath(husky) == str(real),
         fallback=fallback if is_in_git_dir else None,
         is_outside=hooks_path is None and not is_in_git_dir and not _is_within(real, repo.worktree, repo.kb_root),
-        manager="" if hooks_path is not None or husky is not None else _manager(repo.worktree),
+        worktree=repo.worktree,
+        is_shared=not is_in_git_dir,
     )
 
 
@@ -86,39 +79,16 @@ def remedy_outside(place: Place, event: str) -> str:
     """Say how to run KB from a hooks folder that is not this repository's own."""
     if place.active.exists() and not place.active.is_dir():
         return f"core.hooksPath is {place.active}, which is no folder, so git runs no hooks here; unset it."
+    if not place.active.exists():
+        return (
+            f"core.hooksPath is {place.active}, which is not there, so git runs no hooks here; unset it"
+            " (`git config --unset core.hooksPath`), or make the folder."
+        )
     return (
         f"git runs hooks from {place.active}, which serves other repositories as well. If that is fine, run"
         f" `kb hooks install --hooks-path '{place.active}'`, or add this line to its {event}:"
         f" {script.snippet(event)}"
     )
-
-
-def remedy_managed(manager: str, event: str) -> str:
-    """Say what to add to the configuration of a hook manager."""
-    if manager == "lefthook":
-        return (
-            "lefthook owns the hooks of this repository. Add to its configuration, then run"
-            " `lefthook install`:\n"
-            f"{event}:\n  commands:\n    kb:\n      run: kb hook {event} {{0}} || true"
-        )
-    arguments = {
-        "post-checkout": ' "$PRE_COMMIT_FROM_REF" "$PRE_COMMIT_TO_REF" "$PRE_COMMIT_CHECKOUT_TYPE"',
-        "post-merge": ' "$PRE_COMMIT_IS_SQUASH_MERGE"',
-    }
-    return (
-        "pre-commit owns the hooks of this repository. Add to its configuration, then run"
-        f" `pre-commit install --hook-type {event}`:\n"
-        f"- repo: local\n  hooks:\n  - id: kb-{event}\n    name: kb\n    language: system\n"
-        f"    entry: sh -c 'kb hook {event}{arguments[event]} || true'\n"
-        f"    stages: [{event}]\n    always_run: true\n    pass_filenames: false"
-    )
-
-
-def _manager(worktree: Path) -> str:
-    for name, files in _MANAGERS.items():
-        if any((worktree / file).is_file() for file in files):
-            return name
-    return ""
 
 
 def _looks_like_husky(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The text of hook scripts: KB's lines, and where they stand among others. Pure.
+"""The text of hook scripts and of configured hooks: KB's lines, and where they stand among others. Pure.
 
 Taking the lines out gives back the bytes from before they were put in. They go to the top of a script,
 because many scripts end in ``exit`` or ``exec``; so the script's exit status stays its own. They run in a
@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-EVENTS: Final = ("post-checkout", "post-merge")
+EVENTS: Final = ("post-checkout", "post-merge", "post-rewrite")
 
 SHEBANG: Final = b"#!/bin/sh\n"
 
@@ -29,6 +29,10 @@ _TEMPLATE = b"""\
 ) </dev/null >&2 || :
 # <<< kb hook <<<
 """
+_COMMAND = (
+    "(kb=$(command -v kb) || kb=%(fallback)s;"
+    ' if [ -x "$kb" ]; then exec "$kb" hook %(event)s "$@"; fi) </dev/null >&2 || :'
+)
 _SHELL = re.compile(
     rb"#![ \t]*(?:\S*/)?(?:env[ \t]+(?:-S[ \t]*)?(?:\S*/)?)?(?:busybox[ \t]+)?"
     rb"(?:sh|ash|bash|dash|ksh|mksh|zsh)(?:[ \t\r\n]|\Z)"
@@ -41,8 +45,17 @@ def block(event: str, fallback: Path | None) -> bytes:
     They prefer the ``kb`` of PATH. ``fallback`` is the absolute path to try next: a graphical git client
     often has a PATH without ``kb``; but such a path goes stale with its virtual environment, so it is second.
     """
-    quoted = b"" if fallback is None else os.fsencode(fallback).replace(b"'", b"'\\''")
-    return _TEMPLATE % {b"fallback": b"'" + quoted + b"'", b"event": event.encode("ascii")}
+    return _TEMPLATE % {b"fallback": os.fsencode(_quoted(fallback)), b"event": event.encode("ascii")}
+
+
+def command(event: str, fallback: Path | None) -> str:
+    """Return the line of shell for a hook in git's configuration; git adds what it hands to the hook at its end."""
+    return _COMMAND % {"fallback": _quoted(fallback), "event": event}
+
+
+def _quoted(program: Path | None) -> str:
+    path = "" if program is None else str(program).replace("'", "'\\''")
+    return f"'{path}'"
 
 
 def snippet(event: str) -> str:

@@ -1,10 +1,12 @@
 """What KB asks of git: where the repository is, which branch is checked out, which branches exist.
 
-Nothing here writes to a repository, and nothing that a repository configures is ever run.
+Nothing that a repository configures is ever run, and nothing is written to it but the hooks in its configuration that
+the user asked for (``hookconfig``).
 """
 
 from __future__ import annotations
 
+from kbcore.git.blobs import Blob, Tree
 from kbcore.git.commands import LOCAL_ENV_VARS, hooks_dir
 from kbcore.git.head import HeadCache, HeadState, read_head
 from kbcore.git.reflog import former_names
@@ -13,10 +15,12 @@ from kbcore.git.repository import Repository, RepositoryCache, find_repository
 
 __all__ = [
     "LOCAL_ENV_VARS",
+    "Blob",
     "HeadCache",
     "HeadState",
     "Repository",
     "RepositoryCache",
+    "Tree",
     "WorktreeHead",
     "default_branch",
     "find_repository",

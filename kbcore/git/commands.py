@@ -7,6 +7,7 @@ off, and what the calling process inherited about another repository is not pass
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
@@ -17,6 +18,7 @@ import msgspec
 
 from kbcore.errors import GitUnusable
 from kbcore.git.repository import Repository, points_to
+from kbcore.git.versions import FEATURES
 
 GIT_TIMEOUT_S: Final = 30.0
 
@@ -42,6 +44,10 @@ LOCAL_ENV_VARS: Final = frozenset(
 )
 """What `git rev-parse --local-env-vars` lists: variables that speak of one repository only."""
 
+_UNKNOWN_FORMAT: Final = re.compile(
+    r"(?:unknown repository extensions? found: *|invalid value for 'extensions\.)(?P<extension>\w+)", re.IGNORECASE
+)
+_FOR_REFTABLE: Final = ".".join(map(str, FEATURES[0][0]))
 _SAFE_FLAGS = ("--no-pager", "-c", "core.fsmonitor=false")
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
@@ -60,17 +66,21 @@ def run_git(
     *,
     allowed: Collection[int] = (0,),
     timeout_s: float = GIT_TIMEOUT_S,
+    asked: bytes = b"",
+    index: Path | None = None,
 ) -> GitAnswer:
     """Run ``git ARGUMENTS`` in the repository and return its answer.
 
-    ``env`` is the environment of the calling process. git finds the repository itself, so that its own
-    refusal of somebody else's repository (``safe.directory``) stands.
+    ``env`` is the environment of the calling process, ``asked`` what git reads on standard input, and ``index`` an
+    index other than the worktree's own. git finds the repository itself, so that its own refusal of somebody else's
+    repository (``safe.directory``) stands.
 
     Raises:
         GitUnusable: git is missing, did not answer in time, or ended with a status outside ``allowed``.
     """
     command = [_git_program(env), *_SAFE_FLAGS, *_NO_HOOKS, *arguments]
-    return _spawn(command, run_directory(repo), env, allowed=allowed, timeout_s=timeout_s)
+    clean = _clean(env) | ({"GIT_INDEX_FILE": str(index)} if index else {})
+    return _spawn(command, run_directory(repo), clean, allowed=allowed, timeout_s=timeout_s, asked=asked)
 
 
 def hooks_dir(repo: Repository, env: Mapping[str, str]) -> Path:
@@ -81,7 +91,7 @@ def hooks_dir(repo: Repository, env: Mapping[str, str]) -> Path:
     """
     directory = run_directory(repo)
     command = [_git_program(env), *_SAFE_FLAGS, "rev-parse", "--git-path", "hooks"]
-    answer = _spawn(command, directory, env, allowed=(0,), timeout_s=GIT_TIMEOUT_S)
+    answer = _spawn(command, directory, _clean(env), allowed=(0,), timeout_s=GIT_TIMEOUT_S)
     return Path(os.path.normpath(directory / os.fsdecode(answer.output.removesuffix(b"\n"))))
 
 
@@ -99,6 +109,12 @@ def _git_program(env: Mapping[str, str]) -> str:
     return program
 
 
+def _clean(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment for git: nothing of another repository, no lock, no prompt, no fetching on the way."""
+    clean = {name: value for name, value in env.items() if name not in LOCAL_ENV_VARS}
+    return clean | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
+
+
 def _spawn(
     command: Sequence[str],
     directory: Path,
@@ -106,16 +122,15 @@ def _spawn(
     *,
     allowed: Collection[int],
     timeout_s: float,
+    asked: bytes = b"",
 ) -> GitAnswer:
     words = " ".join(["git", *command[command.index("-c") + 2 :]])
-    clean = {name: value for name, value in env.items() if name not in LOCAL_ENV_VARS}
-    clean |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(
             command,
             cwd=directory,
-            env=clean,
-            stdin=subprocess.DEVNULL,
+            env=env,
+            input=asked,
             capture_output=True,
             timeout=timeout_s,
             check=False,
@@ -125,6 +140,17 @@ def _spawn(
     except (OSError, ValueError) as error:
         raise GitUnusable(f"`{words}` in {directory} could not be run: {error}") from error
     if done.returncode not in allowed:
-        said = done.stderr.decode("utf-8", "backslashreplace").strip()
+        said = " ".join(done.stderr.decode("utf-8", "backslashreplace").split())
+        if unknown := _UNKNOWN_FORMAT.search(said):
+            raise _too_old(directory, said, unknown)
         raise GitUnusable(f"`{words}` in {directory} ended with status {done.returncode}: {said or 'no message'}")
     return GitAnswer(status=done.returncode, output=done.stdout)
+
+
+def _too_old(directory: Path, said: str, unknown: re.Match[str]) -> GitUnusable:
+    """Return the error for a repository in a format that came after the git that is to read it."""
+    is_reftable = unknown["extension"].lower() == "refstorage"
+    needed = f"Install git {_FOR_REFTABLE} or newer, which reads reftable" if is_reftable else "Install a newer git"
+    return GitUnusable(
+        f"git is too old for the repository in {directory}: {said}", hint=f"{needed}; see `git --version`."
+    )

@@ -123,16 +123,10 @@ def _ask_git(repo: Repository, env: Mapping[str, str], cache: HeadCache | None) 
     known = cache.entries.get(repo.git_dir) if cache is not None else None
     if known is not None and known[0] == key:
         return known[1]
-    try:
-        symbolic = run_git(repo, env, ["symbolic-ref", "-q", "HEAD"], allowed=(0, 1))
-        target = symbolic.output.strip() if symbolic.status == 0 else b"HEAD"
-        named = ["rev-parse", "--verify", "-q", "--end-of-options", os.fsdecode(target)]
-        commit = run_git(repo, env, named, allowed=(0, 1)).output.strip().lower()
-    except GitUnusable as error:
-        raise GitUnusable(
-            f"this repository keeps its refs as reftable, and git cannot read them: {error.message}",
-            hint="Follow git's advice above; reftable needs git 2.45 or newer.",
-        ) from error
+    symbolic = run_git(repo, env, ["symbolic-ref", "-q", "HEAD"], allowed=(0, 1))
+    target = symbolic.output.strip() if symbolic.status == 0 else b"HEAD"
+    named = ["rev-parse", "--verify", "-q", "--end-of-options", os.fsdecode(target)]
+    commit = run_git(repo, env, named, allowed=(0, 1)).output.strip().lower()
     if target == _REFTABLE_STUB or (target == b"HEAD" and not COMMIT.fullmatch(commit)):
         raise GitUnusable(f"git does not know what {repo.git_dir / 'HEAD'} stands for")
     answer = HeadAnswer(target=commit if target == b"HEAD" else target, commit=commit.decode("ascii") or None)

@@ -185,6 +185,8 @@ def _git_dir_at(folder: Path) -> Path | None:
     entry = folder / ".git"
     if entry.is_dir():
         git_dir = Path(os.path.realpath(entry))
+        if not os.access(git_dir, os.X_OK):
+            raise GitUnusable(f"cannot look into {git_dir}", hint="Check its permissions.")
         return git_dir if _is_git_dir(git_dir) else None
     return _follow(entry) if entry.is_file() else None
 

@@ -10,7 +10,7 @@ import pytest
 
 from kbcli import context, hookrun
 from tests.support.cli import DOCUMENTS, LOGIN, ROOT, environment, write
-from tests.support.repos import add_worktree, commit_files, git, run_git
+from tests.support.repos import add_worktree, commit_files, git, run_git, start_conflicting_rebase
 
 ZERO = "0" * 40
 HEAVY = ("typer", "duckdb", "mcp", "pydantic", "yaml", "watchfiles")
@@ -42,7 +42,7 @@ def test_where_there_is_no_kb_the_hook_imports_little_and_says_nothing(root, tmp
 
 def test_help_imports_no_command(tmp_path):
     found, written = imported_by(["--help"], tmp_path, ("kbcli.commands.query", *HEAVY, "rich"))
-    assert (found, "Commands:" in written) == (["typer"], True)
+    assert (found, "Look something up:" in written) == (["typer"], True)
 
 
 def test_a_switch_makes_the_store_and_takes_in_the_files(kb, synced, capfd):
@@ -107,7 +107,7 @@ def test_a_bug_is_one_line_with_a_report_and_status_0(kb, synced, user):
     assert (ran.status, ran.err.count("\n")) == (0, 1)
 
 
-@pytest.mark.parametrize("words", [["post-rewrite", "amend"], ["post-checkout", "--help"], ["post-merge", "--weird"]])
+@pytest.mark.parametrize("words", [["post-commit"], ["post-checkout", "--help"], ["post-merge", "--weird"]])
 def test_other_events_and_help_do_no_harm(kb, synced, words):
     assert kb("hook", *words).status == 0
 
@@ -145,6 +145,35 @@ def test_git_itself_keeps_the_store_in_step(kb, synced, hooked, tmp_path):
     assert "kb: main at seq 2: 1 created" in merged.stderr
     assert run_git(synced, "worktree", "add", "-b", "side", tmp_path / "side", env=hooked).returncode == 0
     assert listed()["side"] == 2
+
+
+def test_a_rebase_is_taken_in_once_it_is_through_and_an_amended_commit_too(kb, synced, hooked):
+    def seq() -> int:
+        return kb("status", "--json", "--branch", "feature").json["seq"]
+
+    run_git(synced, "switch", "-c", "feature", env=hooked)
+    commit_files(synced, {"other.txt": "1"})
+    git(synced, "switch", "-q", "main")
+    commit_files(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
+    git(synced, "switch", "-q", "feature")
+    done = run_git(synced, "rebase", "main", env=hooked)
+    assert done.returncode == 0, done.stderr
+    assert "kb: feature at seq 2: 1 created" in done.stderr
+    assert seq() == 2
+    commit_files(synced, {"docs/requirements/more.md": LOGIN.replace("REQ-1", "REQ-10")})
+    done = run_git(synced, "commit", "--amend", "-m", "other", env=hooked)
+    assert "kb: feature at seq 3: 1 created" in done.stderr
+
+
+def test_in_the_middle_of_a_rebase_nothing_is_taken_in(kb, synced, hooked):
+    start_conflicting_rebase(synced)
+    (synced / "same.txt").write_text("both\n")
+    git(synced, "add", "same.txt")
+    write(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
+    assert kb("hook", "post-rewrite", "amend") == (0, "", "")
+    done = run_git(synced, "rebase", "--continue", env=hooked)
+    assert done.returncode == 0, done.stderr
+    assert "kb: feature at seq 2: 1 created" in done.stderr
 
 
 def test_git_succeeds_whatever_is_wrong_with_the_kb(kb, synced, hooked):

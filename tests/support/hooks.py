@@ -10,7 +10,7 @@ from kbcore.git import find_repository
 from tests.support.repos import git, git_env
 
 ENV = git_env()
-BOTH = ["post-checkout", "post-merge"]
+EVENTS = ["post-checkout", "post-merge", "post-rewrite"]
 NO_KB = ENV | {"PATH": "/usr/bin:/bin"}
 
 
@@ -62,7 +62,7 @@ def make_husky(root: Path) -> None:
     (inner / "h").write_text(
         's=$(dirname "$(dirname "$0")")/$(basename "$0")\n[ ! -f "$s" ] && exit 0\nsh -e "$s" "$@"\n'
     )
-    for event in BOTH:
+    for event in EVENTS:
         (inner / event).write_text('#!/usr/bin/env sh\n. "${0%/*}/h"')
         (inner / event).chmod(0o755)
     git(root, "config", "core.hooksPath", ".husky/_")

@@ -10,7 +10,7 @@ import pytest
 
 from kbcli.hooks import script
 from tests.support.hooks import (
-    BOTH,
+    EVENTS,
     NO_KB,
     calls,
     env_with,
@@ -26,12 +26,12 @@ from tests.support.repos import add_worktree, commit_files, git, run_git
 
 
 def test_a_fresh_install_creates_both_hooks_and_a_second_one_changes_nothing(root):
-    assert outcome(install(root)) == [(event, "active", "created") for event in BOTH]
-    assert {mode_of(hook(root, event)) for event in BOTH} == {0o755}
-    assert all(hook(root, event).read_bytes().startswith(b"#!/bin/sh\n") for event in BOTH)
-    before = [hook(root, event).stat() for event in BOTH]
-    assert outcome(install(root)) == [(event, "active", "kept") for event in BOTH]
-    assert [hook(root, event).stat() for event in BOTH] == before
+    assert outcome(install(root)) == [(event, "active", "created") for event in EVENTS]
+    assert {mode_of(hook(root, event)) for event in EVENTS} == {0o755}
+    assert all(hook(root, event).read_bytes().startswith(b"#!/bin/sh\n") for event in EVENTS)
+    before = [hook(root, event).stat() for event in EVENTS]
+    assert outcome(install(root)) == [(event, "active", "kept") for event in EVENTS]
+    assert [hook(root, event).stat() for event in EVENTS] == before
     assert {result.remedy for result in status(root)} == {""}
 
 
@@ -54,7 +54,7 @@ def test_switch_and_merge_fire_the_hooks_with_git_s_arguments(root, program):
 
 def test_a_linked_worktree_fires_the_same_hooks_in_its_own_folder(root, program, tmp_path):
     linked = add_worktree(root, tmp_path / "linked", "feature")
-    assert outcome(install(linked)) == [(event, "active", "created") for event in BOTH]
+    assert outcome(install(linked)) == [(event, "active", "created") for event in EVENTS]
     git(linked, "switch", "--quiet", "-c", "other", env=env_with(program.parent))
     assert [call.partition(":")[0] for call in calls(program)] == [str(linked)]
 
@@ -121,9 +121,9 @@ def test_an_existing_script_still_runs_ends_as_before_and_is_given_back(root, pr
 
 def test_uninstall_deletes_files_that_hold_nothing_else_and_is_idempotent(root):
     install(root)
-    assert outcome(uninstall(root)) == [(event, "absent", "deleted") for event in BOTH]
+    assert outcome(uninstall(root)) == [(event, "absent", "deleted") for event in EVENTS]
     assert not hook(root).exists()
-    assert outcome(uninstall(root)) == [(event, "absent", "none") for event in BOTH]
+    assert outcome(uninstall(root)) == [(event, "absent", "none") for event in EVENTS]
 
 
 def test_lines_of_another_version_or_program_are_outdated_and_replaced_in_place(root, program):

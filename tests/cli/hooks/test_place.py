@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-import pytest
-import yaml
-
 from kbcli import hooks
 from tests.support.hooks import (
-    BOTH,
+    EVENTS,
     calls,
     env_with,
     hook,
@@ -26,7 +23,7 @@ from tests.support.repos import add_submodule, add_worktree, git, make_repositor
 
 def test_hooks_go_where_core_hooks_path_says_and_name_no_path_of_this_machine(root, program):
     git(root, "config", "core.hooksPath", ".githooks")
-    assert outcome(install(root, fallback=program)) == [(event, "active", "created") for event in BOTH]
+    assert outcome(install(root, fallback=program)) == [(event, "active", "created") for event in EVENTS]
     assert not hook(root).exists()
     assert os.fsencode(program.parent) not in (root / ".githooks" / "post-checkout").read_bytes()
     assert {result.state for result in status(root, fallback=program)} == {"active"}
@@ -38,12 +35,12 @@ def test_hooks_that_a_later_hooks_path_shadows_are_reported_and_uninstalled(root
     install(root)
     git(root, "config", "core.hooksPath", ".githooks")
     found = status(root)
-    assert [result.state for result in found] == ["ignored", "ignored"]
+    assert [result.state for result in found] == ["ignored"] * 3
     assert found[0].path == str(hook(root))
     assert str(root / ".githooks") in found[0].remedy
     install(root)
     results = uninstall(root)
-    assert [result.action for result in results] == ["deleted"] * 4
+    assert [result.action for result in results] == ["deleted"] * 6
     assert not hook(root).exists()
 
 
@@ -51,7 +48,7 @@ def test_hooks_shadowed_by_a_folder_shared_with_other_repositories_are_uninstall
     install(root)
     git(root, "config", "core.hooksPath", tmp_path)
     assert status(root)[0].state == "ignored"
-    assert [result.action for result in uninstall(root)] == ["none", "none", "deleted", "deleted"]
+    assert [result.action for result in uninstall(root)] == ["deleted"] * 3
     assert not hook(root).exists()
 
 
@@ -84,6 +81,14 @@ def test_hooks_that_were_switched_off_are_said_to_be_off(root):
     assert "git runs no hooks" in result.remedy
 
 
+def test_a_hooks_folder_that_is_not_there_is_told_and_once(root, tmp_path):
+    install(root)
+    git(root, "config", "core.hooksPath", tmp_path / "gone")
+    remedy = status(root)[0].remedy
+    assert remedy.startswith(f"core.hooksPath is {tmp_path / 'gone'}, which is not there, so git runs no hooks here;")
+    assert remedy.count("gone") == 1
+
+
 def test_a_hooks_path_of_the_user_s_choice_says_when_git_does_not_look_there(root):
     folder = root / "tools" / "hooks"
     result = install(root, hooks_path=folder)[0]
@@ -101,6 +106,7 @@ def test_husky_s_own_scripts_are_edited_and_not_what_husky_generates(root, progr
     assert outcome(install(root, fallback=program)) == [
         ("post-checkout", "active", "created"),
         ("post-merge", "active", "added"),
+        ("post-rewrite", "active", "created"),
     ]
     assert b"kb hook" not in (root / ".husky" / "_" / "post-checkout").read_bytes()
     assert os.fsencode(program.parent) not in (root / ".husky" / "post-checkout").read_bytes()
@@ -116,21 +122,6 @@ def test_husky_that_was_not_run_in_a_linked_worktree_is_reported(root, tmp_path)
     linked = add_worktree(root, tmp_path / "linked", "feature")
     assert outcome(install(linked))[0] == ("post-checkout", "ignored", "created")
     assert "husky" in status(linked)[0].remedy
-
-
-@pytest.mark.parametrize(("file", "manager"), [(".pre-commit-config.yaml", "pre-commit"), ("lefthook.yml", "lefthook")])
-def test_a_hook_manager_is_left_to_run_the_hooks_and_its_snippet_is_valid(root, file, manager):
-    (root / file).write_text("")
-    results = install(root)
-    assert outcome(results) == [(event, "managed", "none") for event in BOTH]
-    assert not hook(root).exists()
-    for event, result in zip(BOTH, results, strict=True):
-        assert result.remedy.startswith(manager)
-        text, _, snippet = result.remedy.partition("\n")
-        assert "install" in text
-        assert f"kb hook {event}" in yaml.safe_dump(yaml.safe_load(snippet), width=1000)
-    assert install(root, hooks_path=root / ".git" / "hooks")[0].state == "active"
-    assert status(root)[0].state == "active"
 
 
 def test_a_submodule_gets_hooks_of_its_own(root, tmp_path):

@@ -266,29 +266,6 @@ def test_a_reftable_head_can_be_unborn_detached_or_rebasing(root, tmp_path):
     assert head(root, env).branch == "mine"
 
 
-def test_a_git_that_cannot_read_reftable_is_quoted_with_the_remedy(root):
-    git(root, "config", "core.repositoryformatversion", "1")
-    git(root, "config", "extensions.refStorage", "some-later-format")
-    (root / ".git" / "HEAD").write_text("ref: refs/heads/.invalid\n")
-    with pytest.raises(GitUnusable, match=r"(?i)refstorage") as caught:
-        head(root, git_env())
-    assert "2.45" in caught.value.hint
-
-
-def test_a_real_reftable_repository_is_read_where_git_knows_the_format(tmp_path):
-    if run_git(tmp_path, "init", "--quiet", "--ref-format=reftable", "-b", "main", "project").returncode != 0:
-        pytest.skip("this git cannot make reftable repositories")
-    root = tmp_path / "project"
-    assert head(root, git_env()).kind == "unborn"
-    commit = commit_files(root, {"a": "1"})
-    linked = add_worktree(root, tmp_path / "linked", "feature/x")
-    cache = HeadCache()
-    assert head(root, git_env(), cache) == HeadState(branch="main", kind="branch", commit=commit)
-    assert head(linked, git_env(), cache).branch == "feature/x"
-    git(linked, "switch", "--quiet", "--detach")
-    assert head(linked, git_env(), cache).branch == f"detached:{commit}"
-
-
 def test_a_pipe_in_the_place_of_packed_refs_is_refused_and_not_waited_for(tmp_path):
     root = make_repository(tmp_path / "r")
     git(root, "pack-refs", "--all")

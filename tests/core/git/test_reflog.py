@@ -7,7 +7,7 @@ import os
 import pytest
 
 from kbcore.git import find_repository, former_names
-from tests.support.repos import git, git_env, make_repository, run_git, set_trap
+from tests.support.repos import git, git_env, make_repository
 
 ENV = git_env()
 
@@ -78,15 +78,3 @@ def test_a_pipe_in_the_place_of_a_reflog_is_refused_at_once(root):
     os.mkfifo(log)
     with pytest.raises(GitUnusable, match="not a regular file"):
         names(root, "pipe")
-
-
-def test_a_repository_that_keeps_its_refs_as_reftable_is_asked_through_git(tmp_path):
-    if run_git(tmp_path, "init", "-q", "--ref-format=reftable", "-b", "main", "project").returncode != 0:
-        pytest.skip("this git cannot make reftable repositories")
-    root = tmp_path / "project"
-    git(root, "commit", "-q", "--allow-empty", "-m", "one")
-    git(root, "branch", "-m", "two")
-    marker = set_trap(root)
-    assert names(root, "two") == ["main"]
-    assert names(root, "nope") == []
-    assert not marker.exists()

@@ -1,0 +1,31 @@
+"""How a hook stands and what was done about it, as values that any front end can show. Plain data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+State = Literal["active", "outdated", "absent", "ignored", "foreign", "managed", "outside", "failed"]
+Action = Literal["created", "added", "updated", "kept", "removed", "deleted", "none"]
+Way = Literal["file", "config"]
+
+REINSTALL = "Run `kb hooks install`."
+
+
+class HookResult(msgspec.Struct, frozen=True):
+    """How one hook stands, and what was done about it."""
+
+    event: str
+    path: str
+    """The hook file that was looked at or written, or the configuration of the repository."""
+    state: State
+    """``active``: KB's lines are there and are run. ``outdated``: so, but they are of another version, name another
+    program, or are there twice. ``absent``: no lines. ``ignored``: they are there and are not run. ``foreign``: a hook
+    that KB does not touch. ``managed``: another program owns the hooks. ``outside``: the folder that git runs
+    hooks from serves other repositories as well. ``failed``: the operating system, or git, refused."""
+    action: Action = "none"
+    remedy: str = ""
+    """What to do by hand; empty when there is nothing."""
+    way: Way = "file"
+    """``config``: git itself is told to run KB, by the entry ``hook.kb-EVENT`` of the repository's configuration."""

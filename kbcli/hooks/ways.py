@@ -1,0 +1,164 @@
+"""Installs KB's hooks in one of two ways, never both: in git's configuration where git has hooks there, else in files.
+
+A hook file outside of the git directory that already runs KB stays the way: it is tracked, or serves others as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kbcli.hooks import configured, files, script
+from kbcli.hooks.configured import Entries
+from kbcli.hooks.place import Place, find_place
+from kbcli.hooks.results import REINSTALL, HookResult
+from kbcore.errors import GitUnusable
+from kbcore.git import Repository
+
+_RUN: Final = frozenset({"active", "outdated"})
+
+
+class _Here(msgspec.Struct, frozen=True):
+    """What is known about the hooks of a repository."""
+
+    place: Place
+    default: Place
+    """git's own folder of hooks, whether or not git runs them from there."""
+    entries: Entries
+    is_named: bool
+    """The user named the folder."""
+
+    def is_configured(self, event: str) -> bool:
+        """Tell whether git's configuration is the place for the hook of an event."""
+        if self.is_named or self.entries.runs is None:
+            return False
+        return not (self.place.is_shared and files.look(self.place, event).state in _RUN)
+
+    def left_behind(self, event: str) -> list[HookResult]:
+        """Take KB's lines out of the hook files in git directories. Raises: ``OSError``."""
+        is_other = self.place.folder != self.default.folder and not self.place.is_shared
+        places = [self.place, self.default] if is_other else [self.default]
+        return [one for place in places for one in files.uninstall(place, event)]
+
+
+def install(
+    repo: Repository,
+    env: Mapping[str, str],
+    *,
+    hooks_path: Path | None = None,
+    fallback: Path | None = None,
+) -> list[HookResult]:
+    """Have git run KB: by its configuration, by the hooks that are run, or by those of ``hooks_path``; idempotent.
+
+    ``fallback`` is the program for when PATH has no ``kb``; see ``own_program``. What could not be done is
+    said in the results.
+
+    Raises:
+        GitUnusable: git cannot tell where its hooks are.
+    """
+    return _each(_install, _look_around(repo, env, hooks_path, fallback))
+
+
+def uninstall(repo: Repository, env: Mapping[str, str], *, hooks_path: Path | None = None) -> list[HookResult]:
+    """Take KB out of the hooks: out of git's configuration, out of the files that are run, and those that are not.
+
+    A file that holds nothing else is deleted.
+
+    Raises:
+        GitUnusable: git cannot tell where its hooks are.
+    """
+    return _each(_uninstall, _look_around(repo, env, hooks_path, None))
+
+
+def status(
+    repo: Repository,
+    env: Mapping[str, str],
+    *,
+    hooks_path: Path | None = None,
+    fallback: Path | None = None,
+) -> list[HookResult]:
+    """Say how the hooks stand, and write nothing. Lines that name another ``fallback`` are outdated.
+
+    Raises:
+        GitUnusable: git cannot tell where its hooks are.
+    """
+    return _each(_status, _look_around(repo, env, hooks_path, fallback))
+
+
+def _look_around(repo: Repository, env: Mapping[str, str], hooks_path: Path | None, fallback: Path | None) -> _Here:
+    place = find_place(repo, env, hooks_path, fallback)
+    default = msgspec.structs.replace(
+        place, folder=repo.common_dir / "hooks", is_husky=False, is_outside=False, is_shared=False
+    )
+    return _Here(place, default, configured.read(repo, env, fallback), hooks_path is not None)
+
+
+def _each(act: Callable[[_Here, str], Sequence[HookResult]], here: _Here) -> list[HookResult]:
+    """Return what comes of each event; what the system or git refuses is a result as well."""
+    found: list[HookResult] = []
+    for event in script.EVENTS:
+        try:
+            found.extend(act(here, event))
+        except OSError as error:
+            path = str(error.filename or here.place.folder)
+            remedy = f"{path}: {error.strerror}. Mend that and run the command again."
+            found.append(HookResult(event, str(here.place.folder / event), "failed", remedy=remedy))
+        except GitUnusable as error:
+            config = str(here.entries.repo.common_dir / "config")
+            found.append(HookResult(event, config, "failed", remedy=f"{error.message} {error.hint}", way="config"))
+    return found
+
+
+def _install(here: _Here, event: str) -> list[HookResult]:
+    if here.is_configured(event):
+        return [configured.install(here.entries, event), *_done(here.left_behind(event))]
+    return [files.install(here.place, event), *_done([configured.uninstall(here.entries, event)])]
+
+
+def _uninstall(here: _Here, event: str) -> list[HookResult]:
+    found = files.uninstall(here.place, event)
+    if not here.is_named:
+        found.append(configured.uninstall(here.entries, event))
+        if here.default.folder != here.place.folder:
+            found += files.uninstall(here.default, event)
+    return _done(found) or found[:1]
+
+
+def _done(results: Sequence[HookResult]) -> list[HookResult]:
+    return [one for one in results if one.action != "none"]
+
+
+def _status(here: _Here, event: str) -> list[HookResult]:
+    by_file = files.look(here.place, event)
+    if here.is_named:
+        return [by_file]
+    by_config = configured.look(here.entries, event)
+    if by_file.state in _RUN and by_config.state in _RUN:
+        remedy = f"{by_file.path} runs `kb` as well, so that it is run twice. {REINSTALL}"
+        return [msgspec.structs.replace(by_config, state="outdated", remedy=remedy)]
+    if by_file.state in _RUN:
+        return [by_file]
+    if by_config.state != "absent":
+        return [by_config]
+    shadowed = _shadowed(here, by_file)
+    if here.entries.runs is None:
+        return [shadowed]
+    state = shadowed.state if shadowed.state == "ignored" else "absent"
+    return [msgspec.structs.replace(shadowed, state=state, remedy=REINSTALL)]
+
+
+def _shadowed(here: _Here, result: HookResult) -> HookResult:
+    """Return the result, or, where there are no lines, that those in git's own folder are not run."""
+    place = here.place
+    if result.state == "ignored" or here.default.folder == place.folder:
+        return result
+    own = files.look(here.default, result.event)
+    if own.state != "ignored":
+        return result
+    lead = (
+        "" if str(place.active) in result.remedy else f"git runs hooks from {place.active} instead (core.hooksPath). "
+    )
+    return msgspec.structs.replace(own, remedy=lead + result.remedy)

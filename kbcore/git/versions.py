@@ -1,0 +1,32 @@
+"""Which versions of git KB is tried with, and what the later ones know of. Plain data.
+
+What KB does depends on what git can do, which is asked of it; versions are only for telling people.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+OLDEST: Final = (2, 30)
+"""The oldest version that KB is tried with."""
+
+FEATURES: Final = (
+    ((2, 45), "repositories that keep their refs as reftable"),
+    ((2, 48), "worktrees with relative paths"),
+    ((2, 54), "hooks by configuration"),
+)
+"""What came with a later version, the oldest first."""
+
+_NUMBERS: Final = re.compile(r"\b(\d+)\.(\d+)")
+
+
+def parsed(text: str) -> tuple[int, int] | None:
+    """Return the version in what ``git --version`` says; None where it says none."""
+    found = _NUMBERS.search(text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def lacking(version: tuple[int, int]) -> list[str]:
+    """Return what a version does not know of, each with the version that does."""
+    return [f"{what} ({since[0]}.{since[1]})" for since, what in FEATURES if version < since]

@@ -1,0 +1,81 @@
+"""The programs that write hooks themselves, where they are installed: KB is run, whoever came first.
+
+``KB_TEST_HOOK_PROGRAMS`` is the path to look for them in; without it, PATH.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.hooks import ENV, calls, install, status, uninstall
+from tests.support.repos import run_git
+
+PLACES = os.environ.get("KB_TEST_HOOK_PROGRAMS", os.environ.get("PATH", ""))
+CHAINED = """\
+repos:
+- repo: local
+  hooks:
+  - id: x
+    name: x
+    language: system
+    entry: "true"
+    stages: [post-checkout]
+    always_run: true
+    pass_filenames: false
+"""
+INSTALLS = {
+    "pre-commit": ([".pre-commit-config.yaml", CHAINED], ["install", "-t", "post-checkout", "-t", "pre-commit"]),
+    "prek": ([".pre-commit-config.yaml", CHAINED], ["install", "-t", "post-checkout", "-t", "pre-commit"]),
+    "lefthook": (["lefthook.yml", "post-checkout:\n  commands:\n    x:\n      run: 'true'\n"], ["install"]),
+    "husky": (["package.json", "{}"], []),
+    "simple-git-hooks": (["package.json", '{"simple-git-hooks": {"pre-commit": "true"}}'], []),
+}
+
+
+def run_program(name: str, root: Path, env: dict[str, str]) -> None:
+    (file, text), arguments = INSTALLS[name]
+    program = shutil.which(name, path=PLACES)
+    if program is None:
+        pytest.skip(f"{name} is not installed")
+    if not (root / file).exists():
+        (root / file).write_text(text)
+    (root / "node_modules").mkdir(exist_ok=True)
+    subprocess.run([program, *arguments], cwd=root, env=env, check=True, capture_output=True)
+
+
+def add_by_hand(name: str, root: Path, env: dict[str, str]) -> None:
+    """Do what the remedy says."""
+    snippet = status(root)[0].remedy.partition("\n")[2]
+    if name == "lefthook":
+        (root / "lefthook.yml").write_text(snippet)
+    else:
+        (root / "package.json").write_text(json.dumps({"simple-git-hooks": json.loads("{" + snippet + "}")}))
+    run_program(name, root, env)
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
+@pytest.mark.parametrize("name", INSTALLS)
+def test_kb_is_run_beside_the_program_and_taken_out_again(root, program, tmp_path, name, is_first):
+    home = tmp_path / "home"
+    home.mkdir()
+    env = ENV | {"HOME": str(home), "PATH": f"{program.parent}:{PLACES}:{ENV['PATH']}"}
+    if not is_first:
+        install(root)
+    run_program(name, root, env)
+    install(root)
+    if status(root)[0].state != "active":
+        add_by_hand(name, root, env)
+    assert status(root)[0].state == "active"
+    done = run_git(root, "switch", "-c", "feature", env=env)
+    assert done.returncode == 0, done.stderr
+    assert [call.partition(": ")[2].split()[:2] for call in calls(program)] == [["hook", "post-checkout"]]
+    uninstall(root)
+    if status(root)[0].state == "absent":
+        run_git(root, "switch", "main", env=env)
+        assert len(calls(program)) == 1

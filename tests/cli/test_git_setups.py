@@ -1,0 +1,165 @@
+"""``kb`` in the less usual set-ups of git: whose store it is, where settings go, and what hooks of git leave behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from tests.support.cli import DOCUMENTS, LOGIN, ROOT, environment, write
+from tests.support.gits import newer_git
+from tests.support.repos import add_submodule, add_worktree, commit_files, git, make_repository, run_git
+
+NEW = {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")}
+
+
+@pytest.fixture
+def reftable(user):
+    """Let ``kb`` find a git that reads reftable; answers its environment."""
+    env = newer_git("reftable")
+    user.setenv("PATH", env["PATH"])
+    return env
+
+
+def branches(kb, **where) -> dict[str, int]:
+    return {one["name"]: one["seq"] for one in kb("branch", "list", "--json", **where).json["branches"]}
+
+
+def test_a_reftable_repository_is_like_any_other(kb, reftable, tmp_path):
+    root, linked = tmp_path / "tables", tmp_path / "linked"
+    git(tmp_path, "init", "--quiet", "--ref-format=reftable", "-b", "main", root, env=reftable)
+    write(root, DOCUMENTS)
+    git(root, "add", ".", env=reftable)
+    git(root, "commit", "--quiet", "-m", "one", env=reftable)
+    assert kb("init", "--no-hooks", cwd=root).status == 0
+    assert kb("sync", "--json", cwd=root).json["branch"] == "main"
+    git(root, "worktree", "add", "--quiet", "-b", "feature", linked, env=reftable)
+    write(linked, NEW)
+    assert kb("sync", "--json", cwd=linked).json["created"] == 1
+    git(linked, "branch", "-m", "renamed", env=reftable)
+    assert kb("sync", cwd=linked).err.startswith("note: git renamed feature to renamed")
+    assert branches(kb, cwd=root) == {"main": 1, "renamed": 2}
+    assert kb("doctor", cwd=root).status == 0
+
+
+def test_a_git_that_cannot_read_the_repository_is_told_of_before_anything_is_made(kb, root):
+    git(root, "config", "core.repositoryformatversion", "1")
+    git(root, "config", "extensions.refStorage", "some-later-format")
+    (root / ".git/HEAD").write_text("ref: refs/heads/.invalid\n")
+    ran = kb("init")
+    assert (ran.status, ran.out) == (67, "")
+    assert "hint: Install git 2.45 or newer" in ran.err
+    assert not (root / ".kb").exists()
+
+
+def test_worktrees_with_relative_paths_share_the_stores_wherever_both_are_moved(kb, user, tmp_path):
+    env = newer_git("reftable")
+    user.setenv("PATH", env["PATH"])
+    place = tmp_path / "place"
+    make_repository(place / "main")
+    write(place / "main", DOCUMENTS)
+    git(place / "main", "config", "worktree.useRelativePaths", "true")
+    git(place / "main", "worktree", "add", "--quiet", "-b", "side", place / "side", env=env)
+    if not (place / "side/.git").read_text().startswith("gitdir: .."):
+        pytest.skip("this git makes no worktrees with relative paths")
+    kb("init", "--no-hooks", cwd=place / "main")
+    kb("sync", cwd=place / "main")
+    place.rename(tmp_path / "elsewhere")
+    write(tmp_path / "elsewhere/side", NEW)
+    assert kb("sync", "--json", cwd=tmp_path / "elsewhere/side").json["branch"] == "side"
+    assert set(branches(kb, cwd=tmp_path / "elsewhere/main")) == {"main", "side"}
+
+
+def test_a_submodule_is_bound_to_itself_and_not_to_what_is_around_it(kb, synced, tmp_path):
+    sub = add_submodule(synced, make_repository(tmp_path / "other"))
+    ran = kb("status", cwd=sub)
+    assert ran.status == 61
+    assert str(sub) in ran.err
+    kb("init", "--no-hooks", cwd=sub)
+    write(sub, NEW)
+    assert kb("sync", "--json", cwd=sub).json["created"] == 1
+    assert kb("query", "--json").json["total"] == 3
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """A bare repository in ``project/.bare`` with two worktrees beside it."""
+    source = make_repository(tmp_path / "source")
+    commit_files(source, DOCUMENTS)
+    project = tmp_path / "project"
+    project.mkdir()
+    git(project, "clone", "--quiet", "--bare", source, ".bare")
+    (project / ".git").write_text("gitdir: ./.bare\n")
+    git(project, "worktree", "add", "--quiet", project / "main", "main")
+    add_worktree(project, project / "feature", "feature")
+    return project
+
+
+def test_worktrees_of_a_bare_repository_share_stores_inside_it_and_track_their_settings(kb, bare):
+    kb("init", "--no-hooks", cwd=bare / "feature")
+    assert git(bare / "feature", "status", "--porcelain", "-uall").splitlines() == [
+        "?? .kb/.gitignore",
+        "?? .kb/config.json",
+        "?? .kb/schema/core.yaml",
+    ]
+    assert not (bare / ".bare/.kb/config.json").exists()
+    for name in ("main", "feature"):
+        assert kb("sync", "--json", cwd=bare / name).json["branch"] == name
+    assert set(branches(kb, cwd=bare)) == set(branches(kb, cwd=bare / "main")) == {"feature", "main"}
+    assert not (bare / "main/.kb").exists()
+    assert kb("init", "--no-hooks", cwd=bare / "feature").out.startswith("Already set up")
+
+
+def test_settings_inside_a_bare_repository_hold_for_worktrees_that_have_none(kb, bare):
+    kb("init", "--no-hooks", cwd=bare)
+    kb("init", "--no-hooks", cwd=bare / "main")
+    assert not (bare / "main/.kb").exists()
+    (bare / ".bare/.kb/config.json").write_text("{")
+    assert kb("sync", cwd=bare / "main").status != 0
+    write(bare / "main", {".kb/config.json": "{}"})
+    assert kb("sync", cwd=bare / "main").status == 0
+
+
+@pytest.fixture
+def calling(tmp_path, synced, user):
+    """Return what lets git run ``kb`` at an event, with whatever git exports then, and tells what ``kb`` printed."""
+
+    def install(event: str, words: str) -> None:
+        path = synced / ".git/hooks" / event
+        path.write_text(
+            f'#!/bin/sh\nenv | grep -E "^GIT_(DIR|INDEX_FILE|WORK_TREE)=" | sort > "{tmp_path}/env"\n'
+            f"'{sys.executable}' -m kbcli.app {words} > \"{tmp_path}/said\" 2>&1\n"
+        )
+        path.chmod(0o755)
+
+    return install
+
+
+@pytest.mark.parametrize("event", ["pre-commit", "post-commit"])
+def test_in_a_hook_of_a_linked_worktree_kb_speaks_of_that_worktree(kb, synced, calling, tmp_path, event):
+    commit_files(synced, DOCUMENTS)
+    linked = add_worktree(synced, tmp_path / "linked", "feature")
+    calling(event, "status --json")
+    write(linked, NEW)
+    git(linked, "add", ".")
+    env = environment({"PYTHONPATH": str(ROOT)})
+    done = run_git(linked, "commit", "-m", "x", env=env)
+    exported = (tmp_path / "env").read_text()
+    assert "GIT_INDEX_FILE=" in exported
+    assert done.returncode == 0, (tmp_path / "said").read_text()
+    assert '"branch":"feature"' in (tmp_path / "said").read_text().replace(" ", "")
+    assert "docs/requirements/new.md" in (tmp_path / "said").read_text()
+
+
+@pytest.mark.parametrize("is_relative", [False, True])
+def test_variables_that_git_exports_lead_to_the_worktree_that_they_name(kb, synced, user, tmp_path, is_relative):
+    commit_files(synced, DOCUMENTS)
+    linked = add_worktree(synced, tmp_path / "linked", "feature")
+    git_dir = synced / ".git/worktrees/linked"
+    user.setenv("GIT_DIR", os.path.relpath(git_dir, linked) if is_relative else str(git_dir))
+    user.setenv("GIT_INDEX_FILE", str(git_dir / "index"))
+    user.setenv("GIT_WORK_TREE", "." if is_relative else str(linked))
+    ran = kb("hook", "post-checkout", "0" * 40, "0" * 40, "1", cwd=linked)
+    assert "feature has a store now" in ran.err
+    assert kb("status", "--json", cwd=linked).json["branch"] == "feature"

@@ -1,0 +1,72 @@
+"""What git keeps of files, read without a checkout."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kbcore import limits
+from kbcore.errors import GitUnusable
+from kbcore.git import blobs, find_repository
+from tests.support.repos import commit_files, git, git_env, make_repository
+
+ENV = git_env()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "repo")
+
+
+def test_a_commit_has_its_files_by_path_whatever_they_are_called(root):
+    names = ["a\nb.md", 'quo"te.md', "ünïcode/ä.md", "-dash.md"]
+    commit = commit_files(root, dict.fromkeys(names, "x"))
+    (root / os.fsdecode(b"\xff.md")).write_text("x")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "-m", "bytes")
+    repo = find_repository(root)
+    assert set(blobs.tree_of(repo, ENV, commit)) == set(names)
+    assert set(blobs.tree_of(repo, ENV, git(root, "rev-parse", "HEAD"))) == {*names, r"\udcff.md"}
+
+
+def test_contents_come_once_for_each_name_and_not_beyond_the_limit(root):
+    commit_files(root, {"a": "same\n", "b": "same\n", "empty": "", "c": "x" * (limits.MAX_SOURCE_FILE_BYTES + 1)})
+    repo = find_repository(root)
+    tree = blobs.tree_of(repo, ENV, git(root, "rev-parse", "HEAD"))
+    found = list(blobs.contents(repo, ENV, [blob.id for blob in tree.values()]))
+    assert len(found) == 3
+    by_name = dict(found)
+    assert [by_name[tree[name].id] for name in ("a", "empty", "c")] == [b"same\n", b"", None]
+
+
+def test_a_content_that_is_not_there_is_refused(root):
+    with pytest.raises(GitUnusable, match="is not in this clone"):
+        list(blobs.contents(find_repository(root), ENV, ["0" * 39 + "1"]))
+
+
+@pytest.mark.parametrize("rev", ["nowhere", "HEAD:x", "--output=x", "", "HEAD^{tree}", ":/nothing", "a..b"])
+def test_what_means_no_commit_is_none(root, rev):
+    assert blobs.commit_of(find_repository(root), ENV, rev) is None
+
+
+def test_a_tag_and_a_branch_mean_their_commit(root):
+    git(root, "tag", "-a", "-m", "v1", "v1")
+    head = git(root, "rev-parse", "HEAD")
+    assert {blobs.commit_of(find_repository(root), ENV, rev) for rev in ("v1", "main", "HEAD", head[:8])} == {head}
+
+
+def test_the_time_of_a_commit_sorts_as_times_of_records_do(root):
+    head = git(root, "rev-parse", "HEAD")
+    assert blobs.commit_time(find_repository(root), ENV, head) == "2026-11-20T09:30:00.999999Z"
+
+
+def test_what_git_ignores_is_what_it_does_not_keep(root):
+    commit_files(root, {".gitignore": "docs/\n"})
+    (root / "docs").mkdir()
+    (root / "docs/kept.md").write_text("x")
+    git(root, "add", "--force", "docs/kept.md")
+    repo = find_repository(root)
+    assert blobs.ignored(repo, ENV, ["docs/kept.md", "docs/other.md", "src/x"]) == {"docs/other.md"}
+    assert blobs.ignored(repo, ENV, []) == set()
