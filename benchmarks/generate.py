@@ -88,6 +88,55 @@ def changes(count: int) -> Iterator[Record]:
         yield _record(rng, seq, (put,) if seq > 1 else _operations(rng, 1), f"change {entity_id(1)}")
 
 
+def wordy_records(count: int, at_once: int = 1000) -> Iterator[Record]:
+    """Yield records that bring ``count`` entities of fifty words each, half of them of a vocabulary of 30,000."""
+    rare = random.Random(SEED)
+    vocabulary = ["".join(rare.choices("abcdefghiklmnoprstuvy", k=rare.randint(4, 10))) for _ in range(30_000)]
+    for seq, start in enumerate(range(1, count + 1, at_once), start=1):
+        rng = random.Random(SEED + seq)
+        puts = []
+        for number in range(start, min(start + at_once, count + 1)):
+            said = [_skewed(rng, _WORDS if rng.random() < 0.5 else vocabulary) for _ in range(42)]
+            fields = {"type": "req", "title": f"{_title(rng)} {vocabulary[number % len(vocabulary)]}", "status": "open"}
+            description = {"attributes.description": " ".join(said), "tags": _tags(rng)}
+            puts.append(PutNode(id=f"REQ-{number:06d}", base=0, set=fields | description))
+        yield _record(rng, seq, tuple(puts), f"add {len(puts)}")
+
+
+def concept_records(count: int, at_once: int = 500) -> Iterator[Record]:
+    """Yield records that bring ``count`` concepts of KIP with three links each, and the domains that they belong to.
+
+    One in ten is a person, the others are events; one in five of those belongs to no domain.
+    """
+    domains = [f"domain {number}" for number in range(5 + count // 200)]
+    people = [f"person {number}" for number in range(1 + count // 10)]
+    events = [f"event {number}" for number in range(count - len(people))]
+    puts = [_concept("Domain", name, {"description": name}) for name in domains]
+    rng = random.Random(SEED)
+    yield _record(rng, 1, tuple(puts), "add domains")
+    named = [("Person", name) for name in people] + [("Event", name) for name in events]
+    for seq, start in enumerate(range(0, count, at_once), start=2):
+        rng = random.Random(SEED + seq)
+        operations: list[Operation] = []
+        for number, (type_, name) in enumerate(named[start : start + at_once], start=start):
+            said = {"rank": rng.randint(1, 100), "status": rng.choice(("open", "done"))}
+            operations.append(_concept(type_, name, {"content_summary": _title(rng), **said}))
+            earlier = [f"{one}:{other}" for one, other in (named[int(number * rng.random())] for _ in range(2))]
+            domain = "" if number % 5 == 1 and type_ == "Event" else f"Domain:{_skewed(rng, domains)}"
+            ends = {("mentions", earlier[0]), ("belongs_to_domain", domain) if domain else ("mentions", earlier[1])}
+            ends.add(("created_by", f"Person:{people[int(min(number, len(people)) * rng.random())]}"))
+            if number:
+                operations += [StateLink(predicate, f"{type_}:{name}", end, 0) for predicate, end in sorted(ends)]
+        yield _record(rng, seq, tuple(operations), "remember")
+
+
+def _concept(type_: str, name: str, attributes: dict[str, object]) -> PutNode:
+    fields = {"type": type_, "name": name, "title": name, "status": "active"}
+    return PutNode(
+        id=f"{type_}:{name}", base=0, set=fields | {f"attributes.{key}": one for key, one in attributes.items()}
+    )
+
+
 def retitled(document: str, number: int) -> str:
     """Return a document with another title, as if somebody had edited it for the ``number``-th time."""
     return re.sub(r"^title: .*$", f"title: Edited for the {number}th time", document, count=1, flags=re.MULTILINE)

@@ -84,6 +84,14 @@ class Place:
         """Return a repository whose store has one entity that was changed in each of ``count`` records."""
         return self._filled("change", count)
 
+    def wordy_store(self, count: int) -> Path:
+        """Return a repository whose store has ``count`` entities of fifty words each, and a view of them."""
+        return self._filled("say", count)
+
+    def remembering_store(self, count: int) -> Path:
+        """Return a repository whose store has ``count`` concepts of KIP with three links each, and a view of them."""
+        return self._filled("remember", count)
+
     def _filled(self, action: str, count: int) -> Path:
         root = self.directory / f"{action}-{count}"
         if not root.exists():

@@ -17,6 +17,8 @@ class Sizes(msgspec.Struct, frozen=True):
     documents: tuple[int, ...] = (1_000, 5_000, 100_000)
     records: tuple[int, ...] = (1_000, 5_000, 100_000)
     watched: tuple[int, ...] = (1_000, 10_000, 100_000)
+    concepts: tuple[int, ...] = (1_000, 10_000, 100_000)
+    """Concepts of KIP, with three links each."""
     changes: tuple[int, ...] = (100, 1_000, 10_000)
     """Changes of one entity, for its history."""
     entities: tuple[int, ...] = (1_000, 10_000)
@@ -46,6 +48,7 @@ QUICK = Sizes(
     documents=(40,),
     records=(100, 300),
     watched=(40,),
+    concepts=(200,),
     changes=(40,),
     entities=(20,),
     requirements=20,
@@ -58,5 +61,7 @@ QUICK = Sizes(
 )
 """Only shows that everything runs; the figures mean nothing."""
 
-GUARD = Sizes(documents=(5_000,), records=(5_000,), changes=(1_000,), calls=150, rounds=5, long_rounds=3)
+GUARD = Sizes(
+    documents=(5_000,), records=(5_000,), changes=(1_000,), concepts=(10_000,), calls=150, rounds=5, long_rounds=3
+)
 """Of each thing one size that a whole run has too, so that there is a ratio to compare with."""

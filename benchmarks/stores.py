@@ -1,8 +1,9 @@
 """Makes stores of many records through KB's own core, without syncs: preparation, in a process of its own.
 
-``python -m benchmarks.stores fill DIR COUNT`` makes a repository with a store of so many records and its view, and
-``change DIR COUNT`` one whose records all change the same entity; ``compact DIR`` seals them under a snapshot; ``grow
-DIR COUNT`` adds more records, which the view has not seen.
+``python -m benchmarks.stores fill DIR COUNT`` makes a repository with a store of so many records and its view,
+``change DIR COUNT`` one whose records all change the same entity, and ``say DIR COUNT`` one of so many entities of
+fifty words; ``compact DIR`` seals them under a snapshot; ``grow DIR COUNT`` adds more records, which the view has not
+seen.
 """
 
 from __future__ import annotations
@@ -62,6 +63,20 @@ def change(root: Path, count: int) -> None:
     _publish(root)
 
 
+def say(root: Path, count: int) -> None:
+    """Make a repository with a KB that holds ``count`` entities of fifty words each, and publish its view."""
+    _laid_out(root)
+    _append(root, lambda _: generate.wordy_records(count))
+    _publish(root)
+
+
+def remember(root: Path, count: int) -> None:
+    """Make a repository with a KB that holds ``count`` concepts of KIP with three links each, and publish its view."""
+    _laid_out(root)
+    _append(root, lambda _: generate.concept_records(count))
+    _publish(root)
+
+
 def grow(root: Path, count: int) -> None:
     """Append ``count`` records to the journal, and nothing else."""
     _append(root, lambda seq: generate.records(count, seq))
@@ -90,11 +105,13 @@ def compact(root: Path) -> None:
 
 
 def main(action: str, root: str, *counts: str) -> None:
-    """Do one of the four."""
+    """Do one of the six."""
     if action == "compact":
         compact(Path(root))
     else:
-        {"fill": fill, "change": change, "grow": grow}[action](Path(root), int(counts[0]))
+        {"fill": fill, "change": change, "say": say, "remember": remember, "grow": grow}[action](
+            Path(root), int(counts[0])
+        )
 
 
 if __name__ == "__main__":

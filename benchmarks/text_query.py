@@ -1,19 +1,38 @@
-"""How long does a search for words take, against `git grep` for them in the titles of the same documents?"""
+"""How long does a search for words take?
+
+As a user types it, against `git grep` for the words in the titles of the same documents. And in a process that has the
+view open, on entities of fifty words: against the same look-up in tables that were made for it by hand, without scores,
+snippets, typos or filters; and the first search, which builds the index, against counting the words in SQL.
+"""
 
 from __future__ import annotations
 
-from benchmarks.measure import Sample, in_turns, process, together
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.measure import Sample, Series, call, in_turns, process, together
 from benchmarks.place import DUCKDB_START, Place
 from benchmarks.table import IN_PROPORTION, Row
 
 WORDS = ("draft", "label")
+MOST_S = 0.05
+"""What is aimed for in a process that has the view open."""
 _NONE = 1
 """With few documents no title may have both words."""
+_SEARCHES = (" ".join(WORDS), "draft lab", "drft label", "REQ-000007")
+"""Two words; the second one a beginning; a typo in one; an id."""
 
 
 def run(place: Place) -> list[Row]:
-    """Measure the first page of ``kb query --text``."""
-    return [_row(place, count) for count in place.sizes.documents]
+    """Measure the first page of ``kb query --text``, and the same in a process that stays."""
+    rows = [_row(place, count) for count in place.sizes.documents]
+    for count in place.sizes.documents:
+        rows += _inside(place, count)
+    return rows
 
 
 def _row(place: Place, count: int) -> Row:
@@ -37,3 +56,80 @@ def _row(place: Place, count: int) -> Row:
         peak_bytes=kb.peak_bytes,
         grows_at_most=IN_PROPORTION,
     )
+
+
+def _inside(place: Place, count: int) -> list[Row]:
+    rounds = place.sizes.rounds_of(count)
+    taken = place.answer("-m", "benchmarks.text_query", str(place.wordy_store(count)), str(rounds))
+    rows = []
+    for name, against, key, aims in (
+        ("search, view open", "look-up by hand", "search", {"at_most_s": MOST_S}),
+        ("first search: index built", "words counted in SQL", "build", {}),
+    ):
+        kb, floor = (Series(tuple(map(Sample, walls_s))) for walls_s in taken[key])
+        rows.append(
+            Row(
+                name=name,
+                against=against,
+                count=count,
+                unit="entities of 50 words",
+                kb=kb,
+                floor=floor,
+                peak_bytes=taken["peak_bytes"],
+                grows_at_most=IN_PROPORTION,
+                **aims,
+            )
+        )
+    return rows
+
+
+def main(root: str, rounds: int) -> None:
+    """Print the seconds of the first search and of those after it, each with its floor, and the peak of memory."""
+    from kbcore.clock import SystemClock
+    from kbcore.query import Query
+    from kbcore.searching import search
+    from kbcore.storage.fs import RealFs
+    from kbcore.view.view import View
+    from kbcore.workspace import Machine, StorePool, open_workspace
+
+    workspace = open_workspace(Path(root), Machine(RealFs(), SystemClock(), os.environ), StorePool())
+    store = workspace.store("main")
+
+    def on_view(use: Callable[[View], object]) -> Sample:
+        return call(lambda: store.read(use))
+
+    def ask(text: str) -> Sample:
+        return on_view(lambda view: search(workspace, store, "main", view, Query(text=text)))
+
+    def built() -> Sample:
+        store.close()
+        (workspace.cache_of("main") / "text.duckdb").unlink(missing_ok=True)
+        store.read(lambda view: view.seq)
+        return ask(WORDS[0])
+
+    build = in_turns(built, lambda: on_view(_counted), rounds=1, warm_ups=0)
+    store.read(_indexed)
+    found = [in_turns(lambda text=text: ask(text), lambda: on_view(_looked_up), rounds=rounds) for text in _SEARCHES]
+    searches = [[wall_s for pair in found for wall_s in pair[side].walls_s] for side in (0, 1)]
+    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    told = {"search": searches, "build": [series.walls_s for series in build], "peak_bytes": peak_bytes}
+    print(json.dumps(told))
+
+
+def _counted(view: object) -> None:
+    said = "string_split(lower(concat_ws(' ', id, title, json_extract_string(attributes, '$.description'))), ' ')"
+    view.rows(f"create or replace table by_hand as select id, unnest({said}) as word from node")
+    view.rows("select word, count(*) from by_hand group by word")
+
+
+def _indexed(view: object) -> None:
+    view.rows("create or replace table by_hand as from by_hand order by word, id")
+
+
+def _looked_up(view: object) -> None:
+    sql = "select id from by_hand where word = ? intersect select id from by_hand where word = ? order by id limit 51"
+    view.nodes([id_ for (id_,) in view.rows(sql, list(WORDS))])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from kbcore.query.filters import NO_PAIR, NO_PATTERN, moment_problem, parse_each, parse_pattern, parse_where
+from kbcore.query.found import Found, Snippet
 from kbcore.query.keys import project
 from kbcore.query.known import Known, Rows
 from kbcore.query.paging import Page, page, page_of, stale_ids
-from kbcore.query.request import DEFAULT_LIMIT, Pattern, Query, check, empty_problems, refuse
+from kbcore.query.request import Pattern, Query, check, empty_problems, refuse
 from kbcore.query.sql import Compiled, compile  # noqa: A004 - the verb, as in ``re.compile``
+from kbcore.query.textpage import Texts
 
 __all__ = [
-    "DEFAULT_LIMIT",
     "NO_PAIR",
     "NO_PATTERN",
     "Compiled",
+    "Found",
     "Known",
     "Page",
     "Pattern",
     "Query",
     "Rows",
+    "Snippet",
+    "Texts",
     "check",
     "compile",
     "empty_problems",

@@ -11,6 +11,12 @@ Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 """Answers one statement: SQL and its parameters."""
 
 _MAX_NAMES: Final = 1000
+_SHOWN: Final = 3
+_LEAST_ALIKE: Final = 0.85
+_MARGIN: Final = 0.04
+"""What is less like the word than the nearest by more than this is not named beside it."""
+_BARE: Final = "regexp_replace({}, '(^|[^0-9])0+([0-9])', '\\1\\2', 'g')"
+"""SQL for a text whose numbers have no zeros in front."""
 
 
 class Known:
@@ -43,6 +49,29 @@ class Known:
             )
             found.update(f"{column}.{name}" for (name,) in rows)
         return sorted(found)
+
+
+def near_ids(rows: Rows, word: str, limit: int = _SHOWN, *, entities: str = "node") -> tuple[str, ...]:
+    """Return the ids of entities that are most like a mistyped one, the nearest first; none when none is alike.
+
+    Zeros in front of a number do not count: REQ-1 is as near to REQ-001 as can be. ``entities`` is the relation to look
+    in, as SQL.
+    """
+    found = rows(
+        f"with word as (select lower(?) as text, {_BARE.format('lower(?)')} as bare), "  # noqa: S608 - constants
+        f"likeness as (select id, case when {_BARE.format('lower(id)')} = bare then 1.0 "
+        "else jaro_winkler_similarity(lower(id), text) end as alike "
+        f"from {entities}, word) "
+        "select id from likeness where alike > ? and alike >= (select max(alike) from likeness) - ? "
+        "order by alike desc, id limit ?",
+        [word, word, _LEAST_ALIKE, _MARGIN, limit],
+    )
+    return tuple(str(row[0]) for row in found)
+
+
+def nearest_id(rows: Rows, word: str) -> str:
+    """Return the id that is most like a mistyped one, or the empty text."""
+    return next(iter(near_ids(rows, word, 1)), "")
 
 
 def pointer(member: str) -> str:

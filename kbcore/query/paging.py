@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -10,14 +10,13 @@ import msgspec
 from kbcore import cursor as cursors
 from kbcore.errors import HistoryPruned, InvalidQuery, NotFound
 from kbcore.model import Link, Node
-from kbcore.query import sql
-from kbcore.query.known import Rows
+from kbcore.query import sql, textpage, walk
+from kbcore.query.found import Found
+from kbcore.query.known import Rows, nearest_id
 from kbcore.query.request import Query
+from kbcore.query.textpage import Fields, Nodes, Texts
 from kbcore.view.tables import files_of, link_of, node_of
 from kbcore.visible import in_quotes
-
-Nodes = Callable[[Sequence[str]], list[Node]]
-"""Returns the entities with these ids at the head; a look-up by ids alone then needs no statement."""
 
 
 class Stamped(Protocol):
@@ -54,7 +53,8 @@ class Page(msgspec.Struct, frozen=True):
 
     ``edges`` are what was asked for (type ``edge``), or all standing edges that touch ``entities``. ``seq``
     is what the page speaks of. ``stale`` are the ids of those entities that a file states which could not be read
-    whole: what is known of them may be older than the file.
+    whole: what is known of them may be older than the file. ``paths`` are those of a walk, by id; ``found`` is there
+    when a text was searched for.
     """
 
     seq: int
@@ -63,11 +63,19 @@ class Page(msgspec.Struct, frozen=True):
     total: int
     next_cursor: str
     stale: frozenset[str] = frozenset()
+    paths: dict[str, walk.Path] = {}
+    found: Found | None = None
+
+    def walked(self, id_: str) -> dict[str, Any]:
+        """Return what JSON says of how a walk came to an entity; nothing where there was no walk."""
+        return walk.walked_json(self.paths[id_]) if id_ in self.paths else {}
 
 
-def page_of(view: Viewed, query: Query, scope: str) -> Page:
-    """Return the page that a checked query asks for, from a view; ``scope`` and errors as for ``page``."""
-    found = page(query, view.rows, view.seq, scope=scope, history_from=view.basis.history_from, nodes=view.nodes)
+def page_of(view: Viewed, query: Query, scope: str, texts: Texts | None = None) -> Page:
+    """Return the page that a checked query asks for, from a view; ``scope``, ``texts`` and errors as for ``page``."""
+    history_from = view.basis.history_from
+    rows, seq, nodes = view.rows, view.seq, view.nodes
+    found = page(query, rows, seq, scope=scope, history_from=history_from, nodes=nodes, texts=texts)
     return msgspec.structs.replace(found, stale=stale_ids(view, found.entities, found.seq))
 
 
@@ -82,15 +90,23 @@ def stale_ids(view: Viewed, entities: Collection[Node], seq: int) -> frozenset[s
 
 
 def page(
-    query: Query, rows: Rows, seq: int, *, scope: str = "", history_from: int = 0, nodes: Nodes | None = None
+    query: Query,
+    rows: Rows,
+    seq: int,
+    *,
+    scope: str = "",
+    history_from: int = 0,
+    nodes: Nodes | None = None,
+    texts: Texts | None = None,
 ) -> Page:
     """Return the page that a checked query asks for.
 
     ``seq`` is that of the head which ``rows`` speaks of; ``scope`` names the store, so that a cursor fits no
-    other; before ``history_from`` the history was pruned.
+    other; before ``history_from`` the history was pruned. ``texts`` is where a text is searched; without it the words
+    of the entities themselves are gathered for this one answer.
 
-    Raises: ``InvalidQuery`` for a cursor that does not fit; ``NotFound`` when the start of a walk does not
-    exist; ``HistoryPruned``.
+    Raises: ``InvalidQuery`` for a cursor that does not fit, or a text without words; ``NotFound`` when the
+    start of a walk does not exist; ``HistoryPruned``.
     """
     digest = _digest(query, scope)
     cursor = cursors.decode(query.cursor, digest) if query.cursor else None
@@ -100,27 +116,45 @@ def page(
     if nodes and _is_look_up(asked):
         looked_up = sorted(nodes(sorted(set(asked.ids))), key=lambda node: node.id)
         return Page(at, looked_up, [], len(looked_up), "")
-    compiled = sql.compile(asked, cursor.last if cursor else "")
-    found = rows(compiled.sql, compiled.params)
-    shown = found[: query.limit]
-    if not shown and query.from_id and cursor is None:
+    last = cursor.last if cursor else ""
+    found: Found | None = None
+    shown: list[tuple[Any, ...]] = []
+    if asked.text:
+        found, entities, total, is_last = textpage.page(asked, last, rows, texts or Fields(rows), nodes)
+    else:
+        shown, total, is_last = _rows(asked, last, rows, is_first=cursor is None)
+        entities = [] if query.is_edge else [node_of(row) for row in shown]
+    if not (shown or entities) and query.from_id and cursor is None:
         _check_start(asked, rows, at)
-    is_last = len(found) <= query.limit
-    total = cursor.total if cursor else len(found)
-    if not (cursor or is_last):
-        total = rows(compiled.count_sql, compiled.count_params)[0][0]
-    entities = [] if query.is_edge else [node_of(row) for row in shown]
+    total = cursor.total if cursor else total
     edges = [link_of(row) for row in shown] if query.is_edge else []
     if query.edges and entities:
         edges = _edges_touching(entities, rows, asked.at)
-    next_cursor = "" if is_last else cursors.encode(cursors.Cursor(digest, at, total, shown[-1][0]))
-    return Page(at, entities, edges, total, next_cursor)
+    ids = [row[0] for row in shown] or [node.id for node in entities]
+    next_cursor = "" if is_last else cursors.encode(cursors.Cursor(digest, at, total, ids[-1]))
+    return Page(at, entities, edges, total, next_cursor, paths=_paths(asked, entities, rows), found=found)
+
+
+def _rows(query: Query, last: str, rows: Rows, *, is_first: bool) -> tuple[list[tuple[Any, ...]], int, bool]:
+    """Return the rows of a page, how many the whole answer has (on the first page), and whether it is the last."""
+    compiled = sql.compile(query, last)
+    found = rows(compiled.sql, compiled.params)
+    is_last = len(found) <= query.limit
+    total = len(found) if is_last or not is_first else rows(compiled.count_sql, compiled.count_params)[0][0]
+    return found[: query.limit], total, is_last
 
 
 def _is_look_up(query: Query) -> bool:
     """Tell whether entities are asked for by their ids alone, as they stand now, no more than one page."""
     plain = Query(ids=query.ids, fields=query.fields, limit=query.limit)
     return 0 < len(query.ids) <= query.limit and query == plain
+
+
+def _paths(asked: Query, entities: Sequence[Node], rows: Rows) -> dict[str, walk.Path]:
+    if not asked.from_id or not entities:
+        return {}
+    ids = [node.id for node in entities]
+    return walk.read_paths(rows, *sql.trails(asked, ids), ids)
 
 
 def _edges_touching(entities: Sequence[Node], rows: Rows, at: int | None) -> list[Link]:
@@ -152,4 +186,6 @@ def _check_seq(at: int, seq: int, history_from: int, *, is_cursor: bool) -> None
 def _check_start(query: Query, rows: Rows, at: int) -> None:
     if not rows(*sql.exists(query.from_id, query.at)):
         message = f"There is no {in_quotes(query.from_id)} at seq {at}, so nothing can be reached from it."
-        raise NotFound(message, hint="Look for it by a word of its title.")
+        near = nearest_id(rows, query.from_id)
+        hint = f"Did you mean {in_quotes(near)}?" if near else "Look for it by a word of its title."
+        raise NotFound(message, hint=hint)

@@ -22,9 +22,6 @@ from kbcore.suggest import did_you_mean, nearest
 from kbcore.values import text_problem
 from kbcore.visible import in_quotes
 
-DEFAULT_LIMIT: Final = 50
-"""Rows of a page when nobody says how many."""
-
 _EXAMPLES: Final[Mapping[KeyKind, str]] = {"flag": "false", "number": "0.5", "time": "2026-01-31"}
 """Values of keys that do not take every text."""
 
@@ -56,10 +53,10 @@ class Query(msgspec.Struct, frozen=True):
     from_id: str = ""
     """Only what can be reached from this entity or edge, itself left out."""
     follow: tuple[str, ...] = ()
-    """The edge types to go along; none means all."""
+    """The edge types to go along, or with a leading ``^`` against; none means along all."""
     depth: int = 1
     reverse: bool = False
-    """Go against the edges."""
+    """Go every way the other way."""
     edges: bool = False
     """Also answer the edges that touch the entities of the page."""
     at: int | None = None
@@ -68,7 +65,7 @@ class Query(msgspec.Struct, frozen=True):
     """A key, with a leading ``-`` for descending order."""
     fields: tuple[str, ...] = ()
     """The fields to show; none means all. See ``project``."""
-    limit: int = DEFAULT_LIMIT
+    limit: int = limits.DEFAULT_PAGE_ROWS
     cursor: str = ""
 
     @property
@@ -206,7 +203,7 @@ def _type_problems(query: Query, schema: Schema) -> Iterable[Problem]:
 
 
 def _edge_name_problems(query: Query, schema: Schema) -> Iterable[Problem]:
-    named = [(f"$.follow[{at}]", name) for at, name in enumerate(query.follow)]
+    named = [(f"$.follow[{at}]", name.removeprefix("^")) for at, name in enumerate(query.follow)]
     for name in ("has", "lacks"):
         named += [(f"$.{name}[{at}]", pattern.edge) for at, pattern in enumerate(getattr(query, name))]
     for path, edge in named:

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.query import walk
+from kbcore.query.asof import as_of
 from kbcore.query.keys import Key, key_of
 from kbcore.query.known import pointer
 from kbcore.query.meaning import number_of, span_of
 from kbcore.query.request import Pattern, Query
 from kbcore.view.tables import LINK, NODE, SOURCE, Columns
 
-_TEXTS: Final = ("id", "name", "title", "status", "owner", "priority", "severity", "text_ref")
-_LISTS: Final = ("tags", "links")
 _FEW: Final = 8
 """Up to so many ids an edge look-up by index beats one scan."""
 
@@ -35,7 +35,21 @@ class Compiled(msgspec.Struct, frozen=True):
     count_params: list[Any]
 
 
-class _Term(msgspec.Struct, frozen=True):
+class Narrowed(msgspec.Struct, frozen=True):
+    """What a query's other filters leave, for a statement that finds entities by words.
+
+    ``conditions`` and the expressions of ``order`` speak of a row ``n`` of ``node``; the order is that which was asked
+    for, none if none was. ``params`` are what all of it is given, and may grow.
+    """
+
+    ctes: str
+    node: str
+    conditions: list[str]
+    order: list[Term]
+    params: list[Any]
+
+
+class Term(msgspec.Struct, frozen=True):
     """One expression to order by; nulls come last either way."""
 
     expression: str
@@ -64,11 +78,12 @@ class _Statement:
     def _table(self, name: str, columns: Columns) -> str:
         if self._at is None:
             return name
-        listed, at = ", ".join(columns), self._at
-        return (
-            f"(select {listed} from {name} where version <= {at} union all "  # noqa: S608 - fixed names
-            f"select {listed} from {name}_history where version <= {at} and ended > {at})"
-        )
+        return as_of(name, columns, self._at)
+
+
+def statement(at: int | None) -> walk.Statement:
+    """Return the beginning of a statement over the graph as of a seq; None is the head."""
+    return _Statement(at)
 
 
 def compile(query: Query, after: str = "") -> Compiled:  # noqa: A001 - the verb, as in ``re.compile``
@@ -76,6 +91,14 @@ def compile(query: Query, after: str = "") -> Compiled:  # noqa: A001 - the verb
     sql, params = _select(query, after)
     count_sql, count_params = _count(query)
     return Compiled(sql, params, count_sql, count_params)
+
+
+def narrow(query: Query) -> Narrowed:
+    """Return everything of a checked query but its text."""
+    statement = _Statement(query.at)
+    ctes, conditions = walk.beginning(statement, query), _conditions(statement, query)
+    order = _order(statement, query) if query.sort else []
+    return Narrowed(ctes, statement.node, conditions, order, statement.params)
 
 
 def links_touching(ids: Sequence[str], at: int | None) -> tuple[str, list[Any]]:
@@ -91,6 +114,12 @@ def links_touching(ids: Sequence[str], at: int | None) -> tuple[str, list[Any]]:
     if few:
         return f"{select} e.from_id {ends} union all {select} e.to_id {ends}", statement.params
     return f"{select} e.from_id {ends} or e.to_id {ends}", statement.params
+
+
+def trails(query: Query, ids: Sequence[str]) -> tuple[str, list[Any]]:
+    """Return the statement for the steps of the walk of a checked query that lead to these ids."""
+    statement = _Statement(query.at)
+    return walk.trails(statement, query, ids), statement.params
 
 
 def exists(key: str, at: int | None) -> tuple[str, list[Any]]:
@@ -117,7 +146,7 @@ def _select(query: Query, after: str) -> tuple[str, list[Any]]:
     statement = _Statement(query.at)
     columns = ", ".join(f"n.{name}" for name in (LINK if query.is_edge else NODE))
     table = statement.link if query.is_edge else statement.node
-    ctes, conditions = _reach(statement, query), _conditions(statement, query)
+    ctes, conditions = walk.beginning(statement, query), _conditions(statement, query)
     order = _order(statement, query)
     source = f"{table} n"
     if after and len(order) == 1 and not order[0].is_descending:
@@ -125,7 +154,7 @@ def _select(query: Query, after: str) -> tuple[str, list[Any]]:
     elif after:
         keys = ", ".join(f"{term.expression} as k{at}" for at, term in enumerate(order))
         source += f", (select {keys} from {table} n where n.id = {statement.bind(after)}) last"  # noqa: S608
-        conditions.append(_is_behind(order, 0))
+        conditions.append(is_behind(order, 0))
     ordered = ", ".join(f"{term.expression} {'desc' if term.is_descending else 'asc'} nulls last" for term in order)
     return (
         f"{ctes}select {columns} from {source} where {' and '.join(conditions) or 'true'} "  # noqa: S608 - fixed names
@@ -136,24 +165,9 @@ def _select(query: Query, after: str) -> tuple[str, list[Any]]:
 def _count(query: Query) -> tuple[str, list[Any]]:
     statement = _Statement(query.at)
     table = statement.link if query.is_edge else statement.node
-    ctes, conditions = _reach(statement, query), _conditions(statement, query)
+    ctes, conditions = walk.beginning(statement, query), _conditions(statement, query)
     where = " and ".join(conditions) or "true"
     return f"{ctes}select count(*) from {table} n where {where}", statement.params  # noqa: S608 - fixed names
-
-
-def _reach(statement: _Statement, query: Query) -> str:
-    """Return the walk from ``from_id``: every id that it meets, once, with the fewest steps to it."""
-    if not query.from_id:
-        return ""
-    near, far = ("to_id", "from_id") if query.reverse else ("from_id", "to_id")
-    along = f" and e.type {statement.among(query.follow)}" if query.follow else ""
-    start, depth = statement.bind(query.from_id), statement.bind(query.depth)
-    return (
-        f"with recursive reach(id, steps) using key (id) as (select {start}::varchar, 0 union "  # noqa: S608
-        f"select e.{far}, r.steps + 1 from reach r join {statement.link} e on e.{near} = r.id "
-        f"where e.stands{along} and r.steps < {depth} "
-        f"and not exists (select 1 from recurring.reach seen where seen.id = e.{far})) "
-    )
 
 
 def _conditions(statement: _Statement, query: Query) -> list[str]:
@@ -176,8 +190,6 @@ def _conditions(statement: _Statement, query: Query) -> list[str]:
         found.append(_equals(statement, key, value))
     found += [_has(statement, pattern) for pattern in query.has]
     found += [f"not {_has(statement, pattern)}" for pattern in query.lacks]
-    if query.text:
-        found += [f"contains({_all_text()}, lower({statement.bind(word)}))" for word in query.text.split()]
     if query.from_id:
         found.append("n.id in (select reach.id from reach where reach.steps > 0)")
     return found
@@ -238,43 +250,18 @@ def _has(statement: _Statement, pattern: Pattern) -> str:
     )
 
 
-def _all_text() -> str:
-    """Return all text of an entity in small letters; a line break between two values, which no word holds."""
-    texts = [f"n.{name}" for name in _TEXTS] + [f"array_to_string(n.{name}, chr(10))" for name in _LISTS]
-    members = (
-        "array_to_string([member[1] for member in list_zip(json_extract_string(n.attributes, '$..*'), "
-        "json_type(n.attributes, '$..*')) if member[2] not in ('OBJECT', 'ARRAY')], chr(10))"
-    )
-    return f"lower(concat_ws(chr(10), {', '.join([*texts, members])}))"
-
-
-def _score(statement: _Statement, text: str) -> str:
-    """Return how well the words fit: an id counts for more than a title, a title for more than a tag."""
-    parts = []
-    for word in text.split():
-        bound = f"lower({statement.bind(word)})"
-        parts.append(
-            f"case when lower(n.id) = {bound} then 8 when contains(lower(n.id), {bound}) then 4 else 0 end "
-            f"+ case when contains(lower(n.title), {bound}) then 3 else 0 end "
-            f"+ case when contains(lower(array_to_string(n.tags, chr(10))), {bound}) then 2 else 0 end"
-        )
-    return f"({' + '.join(parts)})"
-
-
-def _order(statement: _Statement, query: Query) -> list[_Term]:
+def _order(statement: _Statement, query: Query) -> list[Term]:
     """Return what the rows are ordered by; the last term is unique."""
-    tie = _Term("n.id")
+    tie = Term("n.id")
     if query.sort:
         key = key_of(query.sort.removeprefix("-"), is_edge=query.is_edge)
         assert key is not None, "the query was not checked"  # noqa: S101
         is_descending = query.sort.startswith("-")
         if key.column == "id":
-            return [_Term("n.id", is_descending)]
-        return [*(_Term(expression, is_descending) for expression in _sortable(statement, key)), tie]
+            return [Term("n.id", is_descending)]
+        return [*(Term(expression, is_descending) for expression in _sortable(statement, key)), tie]
     if query.is_edge:
-        return [_Term("n.from_id"), _Term("n.type"), _Term("n.to_id"), tie]
-    if query.text.split():
-        return [_Term(_score(statement, query.text), is_descending=True), tie]
+        return [Term("n.from_id"), Term("n.type"), Term("n.to_id"), tie]
     return [tie]
 
 
@@ -288,11 +275,11 @@ def _sortable(statement: _Statement, key: Key) -> list[str]:
     return [f"case when {is_number} then try_cast({text} as double) end", text]
 
 
-def _is_behind(order: Sequence[_Term], at: int) -> str:
+def is_behind(order: Sequence[Term], at: int = 0) -> str:
     """Return the condition that a row comes after ``last`` in the order, from its term ``at`` on."""
     expression, last = order[at].expression, f"last.k{at}"
     sign = "<" if order[at].is_descending else ">"
     behind = f"{expression} {sign} {last} or ({expression} is null and {last} is not null)"
     if at + 1 < len(order):
-        behind += f" or ({expression} is not distinct from {last} and {_is_behind(order, at + 1)})"
+        behind += f" or ({expression} is not distinct from {last} and {is_behind(order, at + 1)})"
     return f"({behind})"

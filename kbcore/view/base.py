@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
-from kbcore import collector
+from kbcore import collector, progress
 from kbcore.errors import ViewDamaged
 from kbcore.view import database
 from kbcore.view.basis import Basis, write_stamp
@@ -13,6 +14,8 @@ from kbcore.view.database import quoted
 from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, Start, fold, pruned_rows
 from kbcore.view.tables import ELEMENTS, RECORD, VIEW_FORMAT
 from kbcore.view.view import View
+
+_WORDS: Final = {"node": "entities", "link": "edges", "source": "files"}
 
 
 def open_base(path: str, temp_dir: str) -> View:
@@ -68,7 +71,8 @@ def _load_all(connection: database.Connection, start: Start, entries: Iterable[E
                 batch = Batch()
         behind.do(_load_past, connection, batch)
         for table, elements in (("node", state.nodes), ("link", state.links), ("source", state.sources)):
-            rows = (ROW_OF[table](elements[key]) for key in sorted(elements))
+            keys = progress.counted(sorted(elements), len(elements), f"{_WORDS[table]} loaded")
+            rows = (ROW_OF[table](elements[key]) for key in keys)
             for chunk in database.chunks(rows):
                 behind.do(database.load, connection, f"base.{table}", ELEMENTS[table][1], chunk)
 

@@ -18,8 +18,8 @@ _THREADS = 2
 def main(asked: BinaryIO, answers: BinaryIO) -> None:
     """Read the settings from the first line, then answer one statement a line until there are no more.
 
-    A line is JSON: ``{"packages", "folder", "time_s", "memory_bytes"}``, then ``[sql, params]`` each; an answer is
-    ``{"rows"}``, or ``{"kind", "said"}`` for what DuckDB refuses.
+    A line is JSON: ``{"packages", "folder", "time_s", "memory_bytes"}``, then ``[sql, params]`` each, params being a
+    list, or an object by name; an answer is ``{"rows"}``, or ``{"kind", "said"}`` for what DuckDB refuses.
     """
     settings = json.loads(asked.readline())
     sys.path.append(settings["packages"])
@@ -74,7 +74,7 @@ def _limit_cpu(time_s: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (most_s, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
-def _answer(connection: Any, sql: str, params: list[Any]) -> dict[str, Any]:
+def _answer(connection: Any, sql: str, params: list[Any] | dict[str, Any]) -> dict[str, Any]:
     try:
         return {"rows": connection.execute(sql, params).fetchall()}
     except Exception as error:  # noqa: BLE001 - whatever a statement brings about is the answer to it

@@ -1,13 +1,58 @@
-"""What a new base is filled with: all that a view shows, or, where nothing stood before, what came first.
+"""What a new base is filled with: what a view shows, now or at a seq, or, where nothing stood before, what came first.
 
-And what is lent of it: one table in a file of its own.
+And what is lent of it: one relation in a file of its own; and what a tail takes in.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Container, Iterator
+
 from kbcore.view import database
+from kbcore.view.basis import Basis, write_stamp
 from kbcore.view.fold import ROW_OF, Batch
+from kbcore.view.relations import Relation
 from kbcore.view.tables import ELEMENTS, RECORD
+
+
+def new_base(connection: database.Connection, path: str, basis: Basis, first: Batch | None) -> None:
+    """Write a base into a file that does not exist yet: what queries read, or, if given, what is in no table yet."""
+    with _attached(connection, path) as into:
+        if first is None:
+            from_shown(connection, into)
+        else:
+            from_batch(connection, into, first)
+        database.finish_base(connection, into)
+        write_stamp(connection, into, basis)
+        connection.execute(f"force checkpoint {into}")
+
+
+def past_base(connection: database.Connection, path: str, basis: Basis) -> None:
+    """Write what stood at the seq of ``basis`` into a file that does not exist yet, for one use and without indexes."""
+    with _attached(connection, path) as into:
+        for name, (key, columns) in ELEMENTS.items():
+            listed = ", ".join(columns)
+            connection.execute(
+                f"create table {into}.{name} as select {listed} from {name} where version <= $1 union all "
+                f"select {listed} from {name}_history where version <= $1 and ended > $1 order by {key}",
+                [basis.seq],
+            )
+            past = f"select * from {name}_history where ended <= $1"
+            connection.execute(f"create table {into}.{name}_history as {past}", [basis.seq])
+        connection.execute(f"create table {into}.record as select * from record where seq <= $1", [basis.seq])
+        database.create_stamp(connection, into)
+        database.finish_base(connection, into, is_bare=True)
+        write_stamp(connection, into, basis)
+
+
+@contextlib.contextmanager
+def _attached(connection: database.Connection, path: str) -> Iterator[str]:
+    """Attach a new file for the block; returns the name under which it is known."""
+    connection.execute(f"attach '{database.quoted(path)}' as fresh")
+    try:
+        yield "fresh"
+    finally:
+        connection.execute("detach fresh")
 
 
 def from_shown(connection: database.Connection, into: str) -> None:
@@ -31,10 +76,31 @@ def from_batch(connection: database.Connection, into: str, batch: Batch) -> None
     database.load(connection, f"{into}.record", RECORD, batch.records)
 
 
-def one_table(connection: database.Connection, table: str, path: str) -> None:
-    """Copy a table that queries read into a new database file, under its own name."""
+def tail_of(
+    connection: database.Connection, table: str, batch: Batch, loaded: Container[str], hidden: set[str]
+) -> None:
+    """Load one table's part of what waits: what it hides of the base, and what stands instead.
+
+    ``loaded`` are the keys that have a row in the tail already, ``hidden`` those of which the base shows none.
+    """
+    key, columns = ELEMENTS[table]
+    current = batch.current[table]
+    newly = ({key: name} for name in sorted(batch.older[table] - hidden))
+    database.load(connection, f"{table}_touched", {key: "VARCHAR"}, newly)
+    again = [name for name in current if name in loaded]
+    if again:
+        condition, params = database.among(again)
+        connection.execute(f"delete from {table}_tail where {key} {condition}", params)
+    rows = (ROW_OF[table](element) for element in current.values() if element is not None)
+    database.load(connection, f"{table}_tail", columns, rows)
+    history = database.history_columns(columns)
+    database.load(connection, f"{table}_history_tail", history, batch.ended[table])
+
+
+def one_relation(connection: database.Connection, relation: Relation, path: str) -> None:
+    """Copy a relation over what queries read into a new database file, under its own name."""
     connection.execute(f"attach '{database.quoted(path)}' as lent")
     try:
-        connection.execute(f"create table lent.{table} as from {table}")
+        connection.execute(f"create table lent.{relation.name} as {relation.select}")
     finally:
         connection.execute("detach lent")

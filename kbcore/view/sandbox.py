@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -38,7 +38,9 @@ class Sandbox:
 
     def __init__(self, lend: Lend, time_s: float) -> None:
         self._lend = lend
+        self._usual_s = time_s
         self._time_s = time_s
+        self._turn = 0
         self._folder: Any = None
         self._process: subprocess.Popen[bytes] | None = None
         self._lent: set[str] = set()
@@ -53,11 +55,33 @@ class Sandbox:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def rows(self, sql: str, params: Sequence[Any] = (), *, tables: Iterable[str] = ()) -> list[tuple[Any, ...]]:
+    def turn_to(self, lend: Lend) -> None:
+        """Take back what was lent, and lend from somewhere else from now on."""
+        self._lend = lend
+        self._turn += 1
+        lent, self._lent = self._lent, set()
+        for table in sorted(lent):
+            self._ask(f"drop view {table}", ())
+            self._ask(f"detach lent_{table}", ())
+
+    def rows(
+        self,
+        sql: str,
+        params: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        tables: Iterable[str] = (),
+        time_s: float | None = None,
+    ) -> list[tuple[Any, ...]]:
         """Return all rows of a statement over these tables, each value as JSON has it.
+
+        ``time_s`` is its time, where that is not the usual one; a process has one time for all its statements.
 
         Raises: ``SqlRefused`` when the database refuses it, or when it takes more time or memory than it may.
         """
+        wanted_s = time_s or self._usual_s
+        if wanted_s != self._time_s:
+            self._end()
+            self._time_s = wanted_s
         is_fresh = self._process is None
         try:
             return self._rows(sql, params, tables)
@@ -70,9 +94,11 @@ class Sandbox:
         # What went before may have left it too little memory: that is not to be held against this statement.
         return self._rows(sql, params, tables)
 
-    def _rows(self, sql: str, params: Sequence[Any], tables: Iterable[str]) -> list[tuple[Any, ...]]:
+    def _rows(
+        self, sql: str, params: Sequence[Any] | Mapping[str, Any], tables: Iterable[str]
+    ) -> list[tuple[Any, ...]]:
         for table in sorted(set(tables) - self._lent):
-            path = Path(self._started(), f"{table}.duckdb")
+            path = Path(self._started(), f"{table}-{self._turn}.duckdb")
             if not path.exists():
                 self._lend(table, str(path))
             self._ask(f"attach '{quoted(str(path))}' as lent_{table} (read_only)", ())
@@ -89,6 +115,7 @@ class Sandbox:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", _PROGRAM],
                 cwd=folder,
+                env={},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -105,10 +132,12 @@ class Sandbox:
                 raise SqlRefused("the program that would run it does not start", is_limit=True) from error
         return folder
 
-    def _ask(self, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _ask(self, sql: str, params: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
         self._started()
         assert self._process is not None  # noqa: S101 - for the type checker: it was just started
-        answer = self._talk(self._process, [sql, list(params)], self._time_s + _GRACE_S)
+        answer = self._talk(
+            self._process, [sql, dict(params) if isinstance(params, Mapping) else list(params)], self._time_s + _GRACE_S
+        )
         if "rows" in answer:
             return [tuple(row) for row in answer["rows"]]
         if answer["kind"] == "InterruptException":
@@ -142,10 +171,7 @@ class Sandbox:
         raise self._too_slow() if is_late.is_set() else _too_large("or is nested too deeply")
 
     def _too_slow(self) -> SqlRefused:
-        return SqlRefused(
-            f"it did not end within {self._time_s:g} s; `ruleTimeLimitSeconds` in .kb/config.json is the limit",
-            is_limit=True,
-        )
+        return SqlRefused(f"it did not end within {self._time_s:g} s", is_limit=True, is_time=True)
 
     def _end(self) -> None:
         process, self._process = self._process, None

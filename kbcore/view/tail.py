@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from kbcore.model import Link
+from kbcore.model import Link, Node
 from kbcore.state import Changes
 from kbcore.view.fold import Entry
 from kbcore.view.tables import ELEMENTS, files_of
@@ -22,11 +22,15 @@ class Tail:
         self.changesets: dict[str, tuple[int, str]] = {}
         """Seq and digest of each, by its id."""
         self._at_end: dict[str, dict[str, None]] = {}
+        self._called: dict[str, dict[str, None]] = {}
 
     def add(self, entry: Entry, changes: Changes) -> None:
         """Take in what one record changed."""
         for table, changed in (("node", changes.nodes), ("link", changes.links), ("source", changes.sources)):
             self.elements[table].update((change.key, change.after) for change in changed)
+        for node_change in changes.nodes:
+            if node_change.after is not None and "name" in node_change.after.fields:
+                self._called.setdefault(node_change.after.fields["name"], {})[node_change.key] = None
         for change in changes.links:
             link = change.after or change.before
             if link is not None:
@@ -40,6 +44,12 @@ class Tail:
         wanted = list(keys)
         found = [known[key] for key in wanted if known.get(key) is not None]
         return found, [key for key in wanted if key not in known]
+
+    def named(self, names: Iterable[str]) -> list[Node]:
+        """Return the nodes that somebody called by one of these names, as far as they stand in the tail."""
+        wanted = set(names)
+        keys = {key: None for name in wanted for key in self._called.get(name, ())}
+        return [node for node in self.split("node", keys)[0] if node.fields.get("name") in wanted]
 
     def touching(self, ends: Iterable[str]) -> list[Link]:
         """Return the links that have one of these ids as an end, as far as they stand in the tail."""

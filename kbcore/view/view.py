@@ -6,7 +6,7 @@ A view is never asked what is durable. It answers for exactly one seq, and moves
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Self
 
@@ -14,22 +14,17 @@ import msgspec
 
 from kbcore.model import Link, Node, SourceFile
 from kbcore.needs import Needs, needs
+from kbcore.schema import Schema
 from kbcore.state import Changes, State
 from kbcore.view import database, filling
-from kbcore.view.basis import Basis, write_stamp
+from kbcore.view.basis import Basis
 from kbcore.view.database import among, quoted
-from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, fold
-from kbcore.view.tables import (
-    ELEMENTS,
-    LINK,
-    NODE,
-    RECORD,
-    SOURCE,
-    Columns,
-    link_of,
-    node_of,
-    source_of,
-)
+from kbcore.view.defined import Defined
+from kbcore.view.fold import CHUNK_RECORDS, Batch, Entry, fold
+from kbcore.view.relations import RELATIONS
+from kbcore.view.remembered import Remembered
+from kbcore.view.session import Session
+from kbcore.view.tables import ELEMENTS, LINK, NODE, RECORD, SOURCE, Columns, link_of, node_of, source_of
 from kbcore.view.tail import Tail
 
 
@@ -40,6 +35,7 @@ class View:
         self._connection = connection
         self._parsed = database.parser(connection)
         self._lock = threading.RLock()
+        self.session = Session(connection, self._lock, self._show)  # for statements with an end to their time
         self._waiting = Batch()
         self._tail = Tail()
         self._is_shown = False
@@ -47,6 +43,8 @@ class View:
         self._hidden: dict[str, set[str]] = {name: set() for name in ELEMENTS}
         self._loaded: dict[str, set[str]] = {name: set() for name in ELEMENTS}
         self._bad: frozenset[str] | None = None
+        self._defined = Defined(self._ask_base)
+        self._read = Remembered[Node]()
         self._is_bare = not basis.seq  # nothing stands in the base, so that nobody need ask it
         self.basis = basis
         self.tail_rows = 0
@@ -87,21 +85,28 @@ class View:
             self._show()
             return self._connection.execute(sql, list(params)).fetchall()
 
-    def lend(self, table: str, path: str) -> None:
-        """Copy a table of ``tables.py`` into a new database file, under its own name."""
+    def lend(self, relation: str, path: str) -> None:
+        """Copy what rules read as this relation (``relations.py``) into a new database file, under its name."""
         with self._lock, database.explained():
             self._show()
-            filling.one_table(self._connection, table, path)
+            filling.one_relation(self._connection, RELATIONS[relation], path)
 
     def nodes(self, ids: Sequence[str]) -> list[Node]:
         """Return the nodes with these ids, as far as they exist."""
         found, rest = self._tail.split("node", ids)
-        return [*found, *map(node_of, self._of_base("node", NODE, "id", rest))]
+        return [*found, *self._read.get(rest, lambda keys: map(node_of, self._of_base("node", NODE, "id", keys)))]
 
     def links(self, ids: Sequence[str]) -> list[Link]:
         """Return the links with these ids, as far as they exist."""
         found, rest = self._tail.split("link", ids)
         return [*found, *map(link_of, self._of_base("link", LINK, "id", rest))]
+
+    def named(self, names: Sequence[str]) -> list[Node]:
+        """Return the nodes that are called by one of these names."""
+        condition, params = among(names)
+        rows = self._ask_base(f"select {', '.join(NODE)} from base.node where name {condition}", *params)
+        later = self._tail.elements["node"]
+        return [*self._tail.named(names), *(node for node in map(node_of, rows) if node.id not in later)]
 
     def sources(self, paths: Sequence[str]) -> list[SourceFile]:
         """Return the source files with these paths, as far as they were read."""
@@ -118,6 +123,14 @@ class View:
     def touching(self, ids: Sequence[str]) -> list[Link]:
         """Return the links that have one of these ids as an end, standing or not."""
         return self._links((), ids)
+
+    def definitions(self) -> Mapping[str, Node]:
+        """Return the nodes by which the branch defines types and predicates, by id."""
+        return self._defined.nodes(self._tail)
+
+    def schema(self, project: Schema) -> Schema:
+        """Return the schema of the branch: the project's, KIP's, and what the branch defines by records of its own."""
+        return self._defined.schema(project, self._tail)
 
     def changeset(self, changeset_id: str) -> tuple[int, str] | None:
         """Return the seq and the digest of a changeset that took effect; None for one that is not known."""
@@ -210,6 +223,7 @@ class View:
         with self._lock:
             self._waiting.add(entry, changes)
             self._tail.add(entry, changes)
+            self._defined.note(changes)
 
     def _show(self) -> None:
         """Make everything that this view holds visible to SQL. Views over two tables cost, so they come late."""
@@ -229,7 +243,8 @@ class View:
                 with database.explained_all():  # or here
                     database.create_overlay(self._connection)
             for table in ELEMENTS:
-                self._load_elements(table, batch)
+                again = self._loaded[table], self._hidden[table]
+                filling.tail_of(self._connection, table, batch, *again)
             database.load(self._connection, "record_tail", RECORD, batch.records)
         # Only what is committed counts as loaded: whatever ended this early is tried again as a whole.
         self._waiting = Batch()
@@ -239,43 +254,26 @@ class View:
             self._loaded[table].update(batch.current[table])
         self.tail_rows += len(batch)
 
-    def _load_elements(self, table: str, batch: Batch) -> None:
-        """Load one table's part of what waits: what it hides of the base, and what stands instead."""
-        key, columns = ELEMENTS[table]
-        current = batch.current[table]
-        hidden = ({key: name} for name in sorted(batch.older[table] - self._hidden[table]))
-        database.load(self._connection, f"{table}_touched", {key: "VARCHAR"}, hidden)
-        again = [name for name in current if name in self._loaded[table]]
-        if again:
-            condition, params = among(again)
-            self._connection.execute(f"delete from {table}_tail where {key} {condition}", params)
-        rows = (ROW_OF[table](element) for element in current.values() if element is not None)
-        database.load(self._connection, f"{table}_tail", columns, rows)
-        history = database.history_columns(columns)
-        database.load(self._connection, f"{table}_history_tail", history, batch.ended[table])
-
     def write_base(self, path: str) -> None:
         """Write everything that this view holds as a new base into a file that does not exist yet.
 
         Raises: ``ViewDamaged`` when the file cannot be written.
         """
         with self._lock, database.explained():
-            connection = self._connection
             # Where nothing stood before, what waits is all there is, and need not go by way of the tail.
             is_first = not self._has_overlay and self._is_bare
             if not is_first:
                 self._show()
-            connection.execute(f"attach '{quoted(path)}' as fresh")
-            try:
-                if is_first:
-                    filling.from_batch(connection, "fresh", self._waiting)
-                else:
-                    filling.from_shown(connection, "fresh")
-                database.finish_base(connection, "fresh")
-                write_stamp(connection, "fresh", self.basis)
-                connection.execute("force checkpoint fresh")
-            finally:
-                connection.execute("detach fresh")
+            filling.new_base(self._connection, path, self.basis, self._waiting if is_first else None)
+
+    def write_past(self, path: str, seq: int) -> None:
+        """Write everything that this view knows of a seq as a base into a file that does not exist yet.
+
+        Raises: ``ViewDamaged`` when the file cannot be written.
+        """
+        with self._lock, database.explained():
+            self._show()
+            filling.past_base(self._connection, path, msgspec.structs.replace(self.basis, seq=seq))
 
     def rebase(self, path: str) -> None:
         """Stand on a base that this view has just written, and empty the tail.
@@ -294,5 +292,6 @@ class View:
             self._waiting = Batch()
             self._tail = Tail()
             self._bad = None
+            self._read.clear()
             self._is_bare = False
             self.tail_rows = 0

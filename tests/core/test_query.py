@@ -10,6 +10,7 @@ from kbcore.errors import HistoryPruned, InvalidQuery, NotFound
 from kbcore.model import edge_json, entity_json
 from kbcore.query import Pattern, Query, parse_pattern, parse_where
 from kbcore.query.meaning import number_of, span_of
+from kbcore.query.walk import path_text
 from kbcore.schema import CORE, CORE_EDGES, CORE_ENTITIES, EntityType, schema_of
 from kbcore.view.tables import node_row
 from tests.support.graph import graph_of, link, node
@@ -270,7 +271,7 @@ class TestFilters:
             ({"text": 'say "hi"'}, ["REQ-3"]),
             ({"text": "needle"}, ["SYM-1"]),
             ({"text": "deep"}, []),
-            ({"text": '["needle"]'}, []),
+            ({"text": '["needle"]'}, ["SYM-1"]),
             ({"text": "passkey unit"}, []),
         ],
     )
@@ -312,7 +313,11 @@ class TestFilters:
         assert ids(graph, where=((f"attributes.{text}", text),)) == ["GOOD"]
         assert ids(graph, tags=(text,)) == ["GOOD"]
         assert ids(graph, where=(("owner", text),)) == ["GOOD"]
-        assert ids(graph, text=text, tags=(text,)) == ["GOOD"]
+        if any(one.isalnum() for one in text):
+            assert ids(graph, text=text, tags=(text,)) == ["GOOD"]
+        else:
+            with pytest.raises(InvalidQuery, match="no word"):
+                ids(graph, text=text)
         assert "OTHER" not in ids(graph, text=text + "zzz")
         assert ids(graph, ids=("id " + text + " id",)) == ["id " + text + " id"]
         assert ids(graph, has=(Pattern("depends_on", "id " + text + " id"),)) == ["GOOD"]
@@ -369,6 +374,43 @@ class TestWalks:
     def test_a_start_that_does_not_exist_is_named(self, graph):
         with pytest.raises(NotFound, match="'REQ-77'"):
             ask(graph, from_id="REQ-77")
+
+    def test_each_entity_says_how_far_it_is_and_one_shortest_path_to_it(self, graph):
+        page = ask(graph, from_id="REQ-1", depth=3)
+        assert page.walked("REQ-3") == {
+            "depth": 2,
+            "path": [
+                {"from": "REQ-1", "type": "depends_on", "to": "REQ-2"},
+                {"from": "REQ-2", "type": "depends_on", "to": "REQ-3"},
+            ],
+        }
+        assert page.walked("REQ-9") == {}
+        assert ask(graph, type="req").walked("REQ-1") == {}
+
+    def test_a_mark_goes_the_other_way_along_one_edge_and_reverse_turns_every_way(self, graph):
+        mixed = ask(graph, from_id="REQ-2", follow=("^depends_on", "verified_by"), depth=2)
+        assert [entity.id for entity in mixed.entities] == ["REQ-1", "REQ-3", "TEST-1"]
+        assert path_text(mixed.paths["TEST-1"]) == "REQ-2 ← depends_on ← REQ-1 → verified_by → TEST-1"
+        assert ids(graph, from_id="TEST-1", follow=("^depends_on", "verified_by"), reverse=True, depth=2) == [
+            "REQ-1",
+            "REQ-2",
+        ]
+        both = ask(graph, from_id="REQ-1", follow=("depends_on", "^depends_on"))
+        assert {id_: len(path) for id_, path in both.paths.items()} == {"REQ-2": 1, "REQ-3": 1}
+
+    def test_a_hub_is_walked_in_a_fixed_number_of_statements(self):
+        spokes = [f"R-{number:04}" for number in range(2000)]
+        graph = graph_of(
+            [node("HUB"), *(node(id_) for id_ in spokes)],
+            [link("HUB", "depends_on", id_) for id_ in spokes] + [link(id_, "depends_on", "HUB") for id_ in spokes],
+        )
+        page = ask(graph, from_id="HUB", depth=50, limit=10)
+        assert (page.total, len(page.paths), len(graph.asked)) == (2000, 10, 3)
+
+    def test_a_mistyped_start_gets_the_nearest_id(self, graph):
+        with pytest.raises(NotFound) as caught:
+            ask(graph, from_id="REQ-11")
+        assert caught.value.hint == "Did you mean 'REQ-1'?"
 
     def test_a_start_without_edges_reaches_nothing(self, graph):
         assert ask(graph, from_id="TEST-1").total == 0

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kbcore import query
+from kbcore.errors import InvalidQuery
 from kbcore.query import Pattern, Query
 from kbcore.schema import CORE
 from tests.support.graph import graph_of, link, node
+from tests.support.histories import laws
+from tests.support.ranking import Corpus, pieces
 
 IDS = ["A", "a", "B-1", "C:2", "%", "_'", "\\", "é😀"]
 EDGES = ["depends_on", "verified_by", "relates_to"]
@@ -105,7 +109,7 @@ ENTITY_QUERIES = st.builds(
 WALKS = st.builds(
     Query,
     from_id=st.sampled_from(IDS[:5]),
-    follow=st.lists(st.sampled_from(EDGES), max_size=2, unique=True).map(tuple),
+    follow=st.lists(st.sampled_from([*EDGES, "^depends_on", "^verified_by"]), max_size=3, unique=True).map(tuple),
     depth=st.integers(1, 4),
     reverse=st.booleans(),
     type=st.sampled_from(["", "req"]),
@@ -163,30 +167,6 @@ def _field(entity, key):
     return entity.fields.get(core.get(key, "attributes." + key.removeprefix("attributes.")))
 
 
-def _leaves(value):
-    if isinstance(value, list | dict):
-        for member in value if isinstance(value, list) else value.values():
-            yield from _leaves(member)
-    elif value is not None:
-        yield _shown(value)
-
-
-def _texts(entity):
-    yield entity.id
-    for name, value in entity.fields.items():
-        if name != "type":
-            yield from _leaves(value)
-
-
-def _score(entity, words):
-    points = 0
-    for word in words:
-        points += 8 if entity.id.lower() == word else 4 if word in entity.id.lower() else 0
-        points += 3 if word in entity.fields["title"].lower() else 0
-        points += 2 if any(word in tag.lower() for tag in entity.fields.get("tags", [])) else 0
-    return points
-
-
 def _matches(pattern, entity, links):
     ends = [(edge.to_id, edge.from_id) if pattern.inverse else (edge.from_id, edge.to_id) for edge in links]
     return any(
@@ -195,21 +175,34 @@ def _matches(pattern, entity, links):
     )
 
 
-def _reached(asked, links):
-    found, frontier = {asked.from_id}, {asked.from_id}
+def _moves(asked, links):
+    """Return every edge that the walk may go, as (near, far, edge, is_against)."""
+    for edge in links:
+        named = {name.startswith("^") for name in asked.follow if name.lstrip("^") == edge.type}
+        ways = named if asked.follow else {False}
+        for is_against in ways:
+            turned = is_against != asked.reverse
+            near, far = (edge.to_id, edge.from_id) if turned else (edge.from_id, edge.to_id)
+            if edge.stands:
+                yield near, far, edge, turned
+
+
+def _paths(asked, links):
+    """Return the path to each id that the walk meets: of the shortest ones, the first from its end backwards."""
+    moves = list(_moves(asked, links))
+    found = {asked.from_id: ()}
     for _ in range(asked.depth):
-        steps = [
-            (edge.to_id, edge.from_id) if asked.reverse else (edge.from_id, edge.to_id)
-            for edge in links
-            if edge.stands and (not asked.follow or edge.type in asked.follow)
-        ]
-        frontier = {far for near, far in steps if near in frontier} - found
-        found |= frontier
-    return found - {asked.from_id}
+        steps = [move for move in moves if move[0] in found and move[1] not in found]
+        steps.sort(key=lambda move: (move[0].encode(), move[2].type, move[2].kind, move[3]), reverse=True)
+        found |= {far: (*found[near], (edge.type, edge.from_id, edge.to_id)) for near, far, edge, _ in steps}
+    return found
+
+
+def _reached(asked, links):
+    return _paths(asked, links).keys() - {asked.from_id}
 
 
 def _fits(asked, entity, links):
-    words = [word.lower() for word in asked.text.split()]
     return (
         asked.type in {"", entity.type}
         and (not asked.ids or entity.id in asked.ids)
@@ -218,7 +211,6 @@ def _fits(asked, entity, links):
         and all(_is(_field(entity, key), value) for key, value in asked.where)
         and all(_matches(pattern, entity, links) for pattern in asked.has)
         and not any(_matches(pattern, entity, links) for pattern in asked.lacks)
-        and all(any(word in text.lower() for text in _texts(entity)) for word in words)
         and (not asked.from_id or entity.id in _reached(asked, links))
     )
 
@@ -256,11 +248,13 @@ def expected(asked, nodes, links):
         found = [edge for edge in edges if _edge_fits(asked, edge)]
         found.sort(key=lambda edge: edge.id if asked.sort else (edge.from_id, edge.type, edge.to_id))
     else:
-        found = [entity for entity in _standing(nodes, seq) if _fits(asked, entity, edges)]
+        standing = _standing(nodes, seq)
+        found = [entity for entity in standing if _fits(asked, entity, edges)]
         found.sort(key=lambda entity: entity.id)
-        words = [word.lower() for word in asked.text.split()]
-        if words and not asked.sort:
-            found.sort(key=lambda entity: -_score(entity, words))
+        if asked.text:
+            ranked = Corpus(standing).ranked(asked.text, [entity.id for entity in found])
+            by_id = {entity.id: entity for entity in found}
+            found = [by_id[id_] for id_ in (sorted(ranked) if asked.sort else ranked)]
     ordered = _ordered(found, _terms(asked), is_descending=asked.sort.startswith("-"))
     return [one.id for one in ordered]
 
@@ -294,7 +288,7 @@ def answered(asked, graph, limit):
         assert shown
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(laws(60), suppress_health_check=[HealthCheck.too_slow])
 @given(histories(), st.lists(ENTITY_QUERIES | WALKS | EDGE_QUERIES, min_size=4, max_size=8), st.integers(1, 3))
 def test_a_compiled_query_answers_what_its_words_say(history, queries, limit):
     nodes, links = history
@@ -303,6 +297,10 @@ def test_a_compiled_query_answers_what_its_words_say(history, queries, limit):
     graph = graph_of(current_nodes, current_links, old_nodes=old_nodes, old_links=old_links)
     for asked in queries:
         checked = query.check(asked, CORE)
+        if checked.text and not any(pieces(checked.text)):
+            with pytest.raises(InvalidQuery, match="no word"):
+                answered(checked, graph, limit)
+            continue
         wanted = expected(checked, nodes, links)
         if checked.from_id and not wanted:
             compiled = query.compile(checked)
@@ -313,7 +311,7 @@ def test_a_compiled_query_answers_what_its_words_say(history, queries, limit):
         assert totals == {len(wanted)}
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(laws(20), suppress_health_check=[HealthCheck.too_slow])
 @given(histories(), st.integers(1, LAST_SEQ), st.lists(st.sampled_from(IDS), min_size=1, unique=True))
 def test_the_edges_of_a_page_are_those_that_stood_at_its_seq(history, at, ids):
     nodes, links = history
@@ -325,3 +323,21 @@ def test_the_edges_of_a_page_are_those_that_stood_at_its_seq(history, at, ids):
     touching = {edge.id for edge in _standing(links, at) if edge.stands and {edge.from_id, edge.to_id} & there}
     assert {entity.id for entity in page.entities} == there
     assert sorted(edge.id for edge in page.edges) == sorted(touching)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(histories(), st.lists(WALKS, min_size=2, max_size=4))
+def test_a_walk_shows_the_same_shortest_path_to_each_entity(history, walks):
+    nodes, links = history
+    current_nodes, old_nodes = _rows(nodes)
+    current_links, old_links = _rows(links)
+    graph = graph_of(current_nodes, current_links, old_nodes=old_nodes, old_links=old_links)
+    for asked in walks:
+        seq = LAST_SEQ if asked.at is None else asked.at
+        wanted = _paths(asked, _standing(links, seq))
+        compiled = query.compile(query.check(asked, CORE))
+        if not graph.rows(compiled.sql, compiled.params):
+            continue
+        page = query.page(query.check(asked, CORE), graph.rows, LAST_SEQ)
+        shown = {id_: tuple((one.type, one.from_id, one.to_id) for one in path) for id_, path in page.paths.items()}
+        assert shown == {entity.id: wanted[entity.id] for entity in page.entities}

@@ -1,0 +1,108 @@
+"""Why nothing matches: how much each filter alone keeps out, and the values that are near to one that nothing has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.query import asof
+from kbcore.query.known import near_ids
+from kbcore.query.paging import Viewed, page
+from kbcore.query.request import Query
+from kbcore.suggest import is_it, near_ones
+from kbcore.visible import in_quotes
+
+_MAX_VALUES: Final = 1000
+_VALUES: Final = {
+    "status": "select distinct status from {} where status is not null order by status",
+    "tags": "select distinct unnest(tags) as tag from {} order by tag",
+}
+"""The values that entities of a relation have, for filters that take any text."""
+
+
+_LACKING: Final = {"status": "Nothing has the status", "tags": "Nothing has the tag"}
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """One filter of a query that nothing matches. ``total`` is how many match without it.
+
+    ``unknown`` is a value, or an id, that nothing has at all, and ``near`` are some like it that there are. ``against``
+    is how many match when a walk goes the other way along its edges.
+    """
+
+    name: str
+    value: str
+    total: int
+    unknown: str = ""
+    near: tuple[str, ...] = ()
+    against: int = 0
+
+    def lacking(self) -> str:
+        """Return in words what nothing has, with what may have been meant; "" where it is no such filter."""
+        if not self.unknown:
+            return ""
+        return f"{_LACKING.get(self.name, 'There is no')} {in_quotes(self.unknown)}. {is_it(self.near)}".rstrip()
+
+
+def filters_of(view: Viewed, query: Query) -> list[Filter]:
+    """Return each filter of a checked query that nothing matches, in the order of its arguments.
+
+    Of one with a text only those that name what nothing has; their totals are 0.
+    """
+    if query.text:
+        named = ((name, value, _unknown(view, query, name, value)) for name, value, _ in _each(query))
+        return [Filter(name, value, 0, *unknown) for name, value, unknown in named if unknown[0]]
+    found = []
+    for name, value, without in _each(query):
+        against = _total(view, msgspec.structs.replace(query, reverse=not query.reverse)) if name == "from" else 0
+        found.append(Filter(name, value, _total(view, without), *_unknown(view, query, name, value), against))
+    return found
+
+
+def _total(view: Viewed, query: Query) -> int:
+    asked = msgspec.structs.replace(query, limit=1, cursor="", edges=False)
+    return page(asked, view.rows, view.seq, history_from=view.basis.history_from).total
+
+
+def _each(query: Query) -> Iterator[tuple[str, str, Query]]:
+    """Yield name and value of each filter, and the query without it."""
+    for name in ("type", "status"):
+        if getattr(query, name) and not (name == "type" and query.is_edge):
+            yield name, getattr(query, name), msgspec.structs.replace(query, **{name: ""})
+    if query.ids:
+        yield "ids", ", ".join(query.ids), msgspec.structs.replace(query, ids=())
+    for name in ("tags", "where", "has", "lacks"):
+        values: tuple[Any, ...] = getattr(query, name)
+        for at, value in enumerate(values):
+            without: dict[str, Any] = {name: values[:at] + values[at + 1 :]}
+            yield name, _words(value), msgspec.structs.replace(query, **without)
+    if query.from_id:
+        yield "from", query.from_id, msgspec.structs.replace(query, from_id="", follow=(), depth=1, reverse=False)
+
+
+def _words(value: Any) -> str:
+    """Return a value as it was asked for."""
+    if isinstance(value, tuple):
+        return "=".join(value)
+    if isinstance(value, str):
+        return value
+    return f"{'^' if value.inverse else ''}{value.edge}{f':{value.id}' if value.id else ''}"
+
+
+def _unknown(view: Viewed, query: Query, name: str, value: str) -> tuple[str, tuple[str, ...]]:
+    """Return what of a filter nothing has at the seq that is asked about, and values like it that there are."""
+    entities = asof.nodes(query.at)
+    if name in _VALUES and not query.is_edge:
+        values = [row[0] for row in view.rows(f"{_VALUES[name].format(entities)} limit {_MAX_VALUES + 1}")]
+        if len(values) > _MAX_VALUES or value in values:
+            return "", ()
+        return value, near_ones(value, values)
+    ids = query.ids if name == "ids" else tuple(filter(None, [value.partition(":")[2]])) if name == "has" else ()
+    is_link = query.is_edge and name == "ids"
+    table = asof.links(query.at) if is_link else entities
+    for key in ids:
+        if not view.rows(f"select 1 from {table} where id = ?", [key]):  # noqa: S608 - names are fixed
+            return key, () if is_link else near_ids(view.rows, key, entities=entities)
+    return "", ()

@@ -1,0 +1,180 @@
+"""The piece of an entity's text that shows why it was found, with the hits in it.
+
+Where a hit may be is found by a quick look; what counts as one is decided where words are, by the same expressions.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from operator import itemgetter
+from typing import Any, Final
+
+from kbcore.model import OBJECT_FIELDS, Node
+from kbcore.query import words
+from kbcore.query.found import Snippet
+from kbcore.query.known import Rows
+from kbcore.query.scoring import Search, Word
+
+_BEFORE_CHARS: Final = 60
+_CHARS: Final = 180
+"""How much of a long text is shown, and how much of that stands before the first hit."""
+_MAX_LOOKED_AT_CHARS: Final = 200_000
+_FIELDS: Final = ("title", "tags", "status", "owner", "priority", "severity", "links", "text_ref", "name")
+_JOINTS: Final = frozenset("-_.:@")
+_SPACE: Final = re.compile(r"\s+")
+
+
+def snippets(rows: Rows, asked: Search, entities: Sequence[Node], bodies: Mapping[str, str]) -> dict[str, Snippet]:
+    """Return a snippet for each entity that has one, by id: from the text that holds most of the words.
+
+    Of two that hold as many, the document comes first, because the rest is at hand anyway.
+    """
+    windows = [
+        (node.id, field, text, cut)
+        for node in entities
+        for field, whole in _texts(node, bodies.get(node.id, ""))
+        for text, cut in _window(asked, whole)
+    ]
+    if not windows:
+        return {}
+    taken = rows(
+        f"select {words.shown('text')} from (select text, place from (select unnest($1::varchar[]) as text, "  # noqa: S608
+        "generate_subscripts($1::varchar[], 1) as place)) order by place",
+        [[text for _, _, text, _ in windows]],
+    )
+    of_word = _hits(rows, asked, {piece for (pieces,) in taken for piece in pieces})
+    names = {at: _pattern(word) for at, word in enumerate(asked.known) if word.is_numbered}
+    best: dict[str, tuple[int, Snippet]] = {}
+    for (id_, field, text, cut), (pieces,) in zip(windows, taken, strict=True):
+        found = list(_spans(pieces, of_word))
+        found += [(match.span(), {at}) for at, name in names.items() for match in name.finditer(_folded(text))]
+        spans, held = _merged(found, text), set().union(*(hit for _, hit in found))
+        if held and (id_ not in best or len(held) > best[id_][0]):
+            best[id_] = len(held), Snippet(field, text, spans, cut)
+    return {id_: snippet for id_, (_, snippet) in best.items()}
+
+
+def _texts(node: Node, body: str) -> Iterator[tuple[str, str]]:
+    """Yield the texts of an entity by field, the one that is shown first in front."""
+    if body:
+        yield "body", body[:_MAX_LOOKED_AT_CHARS]
+    members = [field for field in node.fields if field.startswith(f"{OBJECT_FIELDS[0]}.")]
+    for field in (*members, *_FIELDS):
+        text = "\n".join(_leaves(node.fields.get(field)))
+        if text and not (field == "text_ref" and text == node.path):
+            yield field, text
+    yield "id", node.id
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, list | tuple | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(one)
+    elif isinstance(value, str):
+        yield value
+    elif value is not None:
+        yield str(value)
+
+
+def _window(asked: Search, whole: str) -> Iterator[tuple[str, tuple[bool, bool]]]:
+    """Yield the piece of a text around its hits, if it seems to hold one, on one line; and where it was cut."""
+    folded = _folded(whole)
+    places = [place for word in asked.known for place in _places_of(word, folded)]
+    if not places:
+        return
+    start = _densest(sorted(places))
+    begin = 0 if len(whole) <= _CHARS else max(0, min(start - _BEFORE_CHARS, len(whole) - _CHARS))
+    end = min(len(whole), begin + _CHARS)
+    if begin and (gap := _SPACE.search(whole, begin, start)):
+        begin = gap.end()
+    if end < len(whole) and (space := whole.rfind(" ", start, end)) > start:
+        end = space
+    text = _SPACE.sub(" ", whole[begin:end]).strip()
+    yield text, (begin > 0, end < len(whole))
+
+
+def _places_of(word: Word, folded: str) -> Iterator[int]:
+    """Yield where a hit of a word seems to stand."""
+    if word.is_numbered:
+        yield from (match.start() for match in islice(_pattern(word).finditer(folded), 1))
+    else:
+        yield from _places(folded, [one.term for one in word.alternatives])
+
+
+def _places(folded: str, terms: Sequence[str]) -> Iterator[int]:
+    """Yield where the first of these terms stand, rather at the beginning of a word than within one."""
+    for term in terms:
+        written = re.escape(term).replace("ss", "(?:ss|\u00df)")  # folded text keeps each character in its place
+        if match := re.search(rf"(?<!\w){written}", folded) or re.search(written, folded):
+            yield match.start()
+            return
+
+
+def _densest(places: Sequence[int]) -> int:
+    """Return the place from which on most of them fit into one piece."""
+    room = _CHARS - _BEFORE_CHARS
+    return max(places, key=lambda start: (sum(start <= place < start + room for place in places), -start))
+
+
+def _hits(rows: Rows, asked: Search, pieces: set[str]) -> dict[str, set[int]]:
+    """Return which of the words each of these pieces is a hit of."""
+    plain = {piece for piece in pieces if words.PLAIN.fullmatch(piece)}
+    others = sorted(pieces - plain)
+    terms = [(piece, [piece.lower()]) for piece in plain]
+    if any(any(map(str.isalnum, piece)) or not piece.isascii() for piece in others):
+        asking = f"select piece, {words.all_terms('piece')} from (select unnest($1::varchar[]) as piece)"  # noqa: S608
+        terms += rows(asking, [others])
+    found: dict[str, set[int]] = {}
+    for at, word in enumerate(asked.known):
+        exact = {one.term for one in word.alternatives if not one.is_beginning}
+        # A character of a wide script is a piece of its own, and the term that it was asked in may be two.
+        exact |= {one for term in exact if len(term) == 2 and term == word.text for one in term if _is_wide(term)}  # noqa: PLR2004
+        begins = tuple(one.term for one in word.alternatives if one.is_beginning)
+        for piece, its_terms in terms:
+            if any(term in exact or (begins and term.startswith(begins)) for term in its_terms):
+                found.setdefault(piece, set()).add(at)
+    return found
+
+
+def _is_wide(term: str) -> bool:
+    return all(unicodedata.category(one) in {"Lo", "So", "Lm"} for one in term)
+
+
+def _spans(pieces: Sequence[str], of_word: Mapping[str, set[int]]) -> Iterator[tuple[tuple[int, int], set[int]]]:
+    """Yield where the hits are in what pieces make up, and which words each is one of."""
+    at = 0
+    for piece in pieces:
+        if piece in of_word:
+            yield (at, at + len(piece)), of_word[piece]
+        at += len(piece)
+
+
+def _merged(found: Sequence[tuple[tuple[int, int], set[int]]], text: str) -> tuple[tuple[int, int], ...]:
+    """Return where the hits are in a text, in order; touching or joined ones are one."""
+    spans: list[tuple[int, int]] = []
+    for (begin, end), _ in sorted(found, key=itemgetter(0)):
+        if spans and (begin <= spans[-1][1] or (begin == spans[-1][1] + 1 and text[begin - 1] in _JOINTS)):
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((begin, end))
+    return tuple(spans)
+
+
+def _pattern(word: Word) -> re.Pattern[str]:
+    """Return what a numbered name looks like in folded text, as a piece or at the beginning of one."""
+    terms = "|".join(re.escape(one.term) + ("" if one.is_beginning else r"(?!\w)") for one in word.alternatives)
+    return re.compile(rf"(?<!\w)(?:{terms})")
+
+
+def _folded(text: str) -> str:
+    """Return text in small letters without accents, each character in its place."""
+    return text.lower() if text.isascii() else "".join(map(_fold, text))
+
+
+@lru_cache(maxsize=4096)
+def _fold(character: str) -> str:
+    return (unicodedata.normalize("NFD", character)[0].lower() or character)[0]

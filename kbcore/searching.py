@@ -1,0 +1,58 @@
+"""Text search as requests use it: the index of a branch, and its documents, from this worktree or from git."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kbcore.errors import ViewDamaged
+from kbcore.model import Node
+from kbcore.query import Page, Query, page_of
+from kbcore.query.textindex import Index
+from kbcore.store import BranchStore
+from kbcore.sync.bodies import committed_bodies, read_bodies
+from kbcore.texts import BranchTexts
+from kbcore.view.view import View
+from kbcore.workspace import Workspace
+
+
+class _Texts:
+    """The index of one branch's view, with its documents."""
+
+    def __init__(self, workspace: Workspace, branch: str, texts: BranchTexts, view: View) -> None:
+        self._workspace = workspace
+        self._branch = branch
+        self._texts = texts
+        self._view = view
+
+    def index(self, at: int | None) -> Index:
+        return self._texts.index(self._view, at, self._read)
+
+    def bodies(self, entities: Sequence[Node], at: int | None) -> Mapping[str, str]:
+        return self._texts.bodies(self._view, entities, at, self._read)
+
+    def _read(self, wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        """Yield the documents that this worktree has, then those that the branch has committed."""
+        repo = self._workspace.repo
+        found = set()
+        for digest, text in read_bodies(repo.worktree, wanted) if repo.has_worktree else ():
+            found.add(digest)
+            yield digest, text
+        gone = [one for one in wanted if one[1] not in found]
+        yield from committed_bodies(repo, self._workspace.machine.env, self._branch, gone)
+
+
+def search(workspace: Workspace, store: BranchStore, branch: str, view: View, query: Query) -> Page:
+    """Return the page that a checked query asks for, from a view of the branch's store.
+
+    A text is searched in the index that the cache keeps, which is built now if there is none, and in the documents that
+    this worktree or the last commit of the branch has.
+
+    Raises: as ``kbcore.query.page_of``; ``ViewDamaged`` after what is damaged was thrown away.
+    """
+    if not query.text:
+        return page_of(view, query, branch)
+    try:
+        return page_of(view, query, branch, _Texts(workspace, branch, store.texts, view))
+    except ViewDamaged:
+        store.texts.distrust()
+        raise

@@ -1,0 +1,65 @@
+"""A view apart: a copy of a view as of a seq, for looking at what was or what would be. It is never published.
+
+Nothing that is done to the copy touches what it was copied from, and no file of it is left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from kbcore.errors import StorageError, ViewDamaged
+from kbcore.record import VOCABULARY, Record
+from kbcore.state import Changes, Stamp
+from kbcore.view import base
+from kbcore.view.basis import Basis
+from kbcore.view.beneath import lay_beneath
+from kbcore.view.database import scratch_folder
+from kbcore.view.fold import Entry
+from kbcore.view.past import check_reach
+from kbcore.view.view import View
+
+
+@contextlib.contextmanager
+def copied(view: View, seq: int, *, beneath: tuple[int, Changes] | None = None) -> Iterator[View]:
+    """Return a view of its own that stands where this one stood at a seq, for the length of the block.
+
+    ``beneath`` leads back from the state at an earlier seq to one that is laid beneath its history.
+
+    Raises: ``HistoryPruned``; ``StorageError`` when the copy cannot be written.
+    """
+    check_reach(view, seq)
+    with scratch_folder() as folder:
+        path = Path(folder, "apart.duckdb")
+        try:
+            view.write_past(str(path), seq)
+            if beneath is not None:
+                lay_beneath(str(path), folder, *beneath)
+        except ViewDamaged as error:
+            raise StorageError(
+                f"A copy of the view cannot be written to the temporary folder: {error}",
+                hint="Free some space there, or name another folder with TMPDIR.",
+            ) from error
+        with base.open_base(str(path), folder) as copy:
+            yield copy
+
+
+def suppose(copy: View, stamp: Stamp, changes: Changes) -> None:
+    """Let a copy stand as if these changes, planned on it, were a record."""
+    record = Record(
+        schema=VOCABULARY,
+        changeset_id="",
+        digest="",
+        at=stamp.at,
+        actor=stamp.actor,
+        source=stamp.source,
+        tool="",
+        ops=(),
+    )
+    basis = copy.basis
+    copy.adopt(
+        Entry(stamp.seq, "", record, "", 0, 0),
+        changes,
+        Basis(basis.store_id, basis.lineage, stamp.seq, "", stamp.at, basis.file, basis.end_bytes, basis.history_from),
+    )

@@ -1,0 +1,126 @@
+"""The index ranks as a slow and obvious reading does, whatever way it came to hold what it holds."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kbcore import query
+from kbcore.query import Query, words
+from kbcore.query.textpage import Fields
+from kbcore.schema import CORE
+from tests.support import ranking
+from tests.support.graph import graph_of, node
+
+LAW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+VOCABULARY = [
+    *(
+        "login",
+        "logni",
+        "logins",
+        "logout",
+        "log",
+        "token",
+        "tokens",
+        "page",
+        "pages",
+        "gape",
+        "tokn",
+        "pag",
+        "logi",
+        "REQ-7",
+        "REQ-70",
+        "7",
+    ),
+    *("REQ-007", "req-0", "REQ-99", "REQ-7.md", "ADR-7", "b-1.x"),
+    *(
+        "createPlan",
+        "plan",
+        "create_plan",
+        "HTTPServer",
+        "C++",
+        "C#",
+        "c",
+        "Café",
+        "CAFE",
+        "über",
+        "Größe",
+        "GRÖSSE",
+        "GRÖẞE",
+        "東京",
+        "東京都",
+        "京都",
+    ),
+    *("😀", "don't", "a.b", "x--y", "-", "—", "'", "%", "2026-11-21", "naïve", "a1b2"),
+]
+WORDS = st.sampled_from(VOCABULARY)
+PHRASES = st.lists(WORDS, min_size=1, max_size=5).map(" ".join)
+IDS = ["REQ-7", "REQ-07", "REQ-70", "login", "A", "b-1", "東京", "x y", "é"]
+
+
+@st.composite
+def _nodes(draw, id_):
+    fields = {
+        "title": draw(PHRASES),
+        "tags": draw(st.none() | st.lists(WORDS, max_size=3)),
+        "owner": draw(st.none() | WORDS),
+    }
+    if draw(st.booleans()):
+        fields["attributes.note"] = draw(PHRASES | st.lists(WORDS, max_size=2) | st.integers(0, 99) | st.booleans())
+    return node(id_, draw(st.sampled_from(["req", "test"])), **fields)
+
+
+@st.composite
+def graphs(draw):
+    return [draw(_nodes(id_)) for id_ in draw(st.sets(st.sampled_from(IDS), min_size=1))]
+
+
+class Ready(Fields):
+    """An index that is filled once."""
+
+    def __init__(self, rows):
+        super().__init__(rows)
+        self._index = super().index(None)
+
+    def index(self, at):
+        return self._index
+
+
+def pages(graph, ready, asked, limit):
+    found, cursor = [], ""
+    while True:
+        checked = query.check(Query(**asked, limit=limit, cursor=cursor), CORE)
+        page = query.page(checked, graph.rows, 1, texts=ready)
+        found += [one.id for one in page.entities]
+        cursor = page.next_cursor
+        assert len(found) <= page.total
+        if not cursor:
+            return found
+
+
+@LAW
+@given(graphs(), st.lists(PHRASES, min_size=2, max_size=5), st.integers(1, 9), st.sampled_from(["", "req"]))
+def test_a_search_finds_what_a_slow_reading_finds_in_the_same_order(nodes, texts, limit, type_):
+    graph = graph_of(nodes)
+    ready = Ready(graph.rows)
+    corpus = ranking.Corpus(nodes)
+    passing = [one.id for one in nodes if type_ in {"", one.fields["type"]}]
+    for text in texts:
+        if any(ranking.pieces(text)):
+            assert pages(graph, ready, {"text": text, "type": type_}, limit) == corpus.ranked(text, passing), text
+
+
+@LAW
+@given(st.text(max_size=20) | PHRASES)
+def test_text_is_taken_apart_as_described(text):
+    plain = "".join(one for one in text if one.isascii() or one in "éüï東京都😀—Éßẞ")
+    graph = graph_of([])
+    found = graph.rows(
+        f"select piece, {words.all_terms('piece')} from (select unnest({words.pieces('$1')}) as piece)", [plain]
+    )
+    assert [piece for piece, _ in found] == list(ranking.pieces(plain))
+    assert [set(terms) for _, terms in found] == [ranking.terms(piece) for piece in ranking.pieces(plain)]
+    for piece, terms in found:
+        if words.PLAIN.fullmatch(piece):
+            assert terms == [piece.lower()]
+    assert "".join(piece for (shown,) in graph.rows(f"select {words.shown('$1')}", [plain]) for piece in shown) == plain

@@ -1,0 +1,372 @@
+"""Text search as a request has it: documents and all, whatever becomes of the cache and of the worktree."""
+
+from __future__ import annotations
+
+import pytest
+
+from kbcore import branches, limits, query
+from kbcore.errors import InvalidQuery
+from kbcore.query import Query
+from kbcore.searching import search
+from tests.support.project import Project, document
+from tests.support.repos import git
+
+
+@pytest.fixture
+def project(tmp_path):
+    made = Project(tmp_path / "repo")
+    made.sync(
+        {
+            "docs/requirements/login.md": doc(
+                "REQ-1", "Log in", "Members come in with a passkey.\n\nNo password is kept."
+            ),
+            "docs/requirements/out.md": doc("REQ-2", "Log out", "A session ends at once."),
+            "docs/adr/keys.md": doc("ADR-1", "Why passkeys", "Passwords leak. A passkey cannot be told."),
+        }
+    )
+    yield made
+    made.close()
+
+
+def doc(key, title, body):
+    return document(key, body, title=title, status="open")
+
+
+def ask(project, text, *, branch=None, at=None, **asked):
+    workspace = project.workspace()
+    store, choice, _ = branches.open_branch(workspace, branch)
+    checked = query.check(Query(text=text, **asked), workspace.schema)
+
+    def answer(view):
+        from msgspec.structs import replace
+
+        return search(workspace, store, choice.branch, view, replace(checked, at=at))
+
+    return store.read(answer)
+
+
+def ids(project, text, **asked):
+    return [one.id for one in ask(project, text, **asked).entities]
+
+
+def cache(project):
+    return project.root / ".kb/cache"
+
+
+def test_documents_are_searched_and_shown_around_the_hit(project):
+    page = ask(project, "password kept")
+    assert [one.id for one in page.entities] == ["REQ-1"]
+    found = page.found.shown("REQ-1")
+    assert found["snippet"] == {"field": "body", "text": "Members come in with a passkey. No «password» is «kept»."}
+    assert found["score"] > 0
+    assert ids(project, "title status") == []
+
+
+def test_filters_and_words_conjoin(project):
+    assert ids(project, "passkey") == ["ADR-1", "REQ-1"]
+    assert ids(project, "passkey", type="adr") == ["ADR-1"]
+    project.apply(entities=[{"id": "TEST-1", "type": "test", "title": "Passkey test", "status": "active"}])
+    project.apply(edges=[{"type": "verified_by", "from": "REQ-1", "to": "TEST-1"}])
+    assert ids(project, "passkey", has=(query.Pattern("verified_by"),)) == ["REQ-1"]
+    assert ids(project, "passkey", lacks=(query.Pattern("verified_by"),)) == ["TEST-1", "ADR-1"]
+    assert ids(project, "passkey", from_id="REQ-1", follow=("verified_by",)) == ["TEST-1"]
+    assert ids(project, "passkey", sort="-id") == ["TEST-1", "REQ-1", "ADR-1"]
+    nothing = ask(project, "passkey", type="flag")
+    assert "nothing that passes the other filters" in next(nothing.found.sentences(0))
+
+
+def test_what_is_written_is_found_at_once_and_what_is_gone_is_not(project):
+    assert ids(project, "badge") == []
+    project.apply(entities=[{"id": "REQ-9", "type": "req", "title": "Badge reader", "status": "open"}])
+    assert ids(project, "badge") == ["REQ-9"]
+    project.apply(entities=[{"id": "REQ-9", "title": "Card reader"}])
+    assert (ids(project, "badge"), ids(project, "card")) == ([], ["REQ-9"])
+    version = project.node("REQ-9").version
+    project.delete(entities=[{"id": "REQ-9", "expected_version": version}])
+    assert ids(project, "card") == []
+
+
+def test_a_document_whose_body_alone_changed_is_found_by_what_it_says_now(project):
+    assert ids(project, "session") == ["REQ-2"]
+    project.sync({"docs/requirements/out.md": doc("REQ-2", "Log out", "The cookie is deleted.")})
+    assert (ids(project, "session"), ids(project, "cookie")) == ([], ["REQ-2"])
+    assert ids(project, "session", at=1) == ["REQ-2"]
+    project.sync({"docs/requirements/out.md": None})
+    assert ids(project, "cookie") == []
+
+
+def test_a_past_answer_ranks_what_stood_then(project):
+    for number in range(3):
+        project.apply(entities=[{"id": f"REQ-{number}x", "type": "req", "title": "passkey", "status": "open"}])
+    assert ids(project, "passkey", at=1) == ["ADR-1", "REQ-1"]
+    assert ids(project, "passkey", at=2) == ["REQ-0x", "ADR-1", "REQ-1"]
+    assert len(ids(project, "passkey")) == 5
+    first = ask(project, "passkey", limit=2)
+    project.apply(entities=[{"id": "REQ-7x", "type": "req", "title": "passkey", "status": "open"}])
+    second = ask(project, "passkey", limit=9, cursor=first.next_cursor)
+    assert [one.id for one in [*first.entities, *second.entities]] == ["REQ-0x", "REQ-1x", "REQ-2x", "ADR-1", "REQ-1"]
+
+
+def test_the_index_is_built_by_the_first_search_and_by_no_write(project):
+    project.sync({"docs/requirements/more.md": doc("REQ-3", "More", "of it")})
+    assert not [*cache(project).glob("**/text*"), *cache(project).glob(".bodies*")]
+    ids(project, "passkey")
+    assert (cache(project) / "main/text.duckdb").exists()
+    assert (cache(project) / ".bodies.duckdb").exists()
+
+
+def test_another_process_goes_on_with_the_index_and_needs_no_document(project):
+    assert ids(project, "password") == ["REQ-1", "ADR-1"]
+    for path in (project.root / "docs").rglob("*.md"):
+        path.unlink()
+    other = Project(project.root, is_new=False)
+    page = ask(other, "leak")
+    assert [one.id for one in page.entities] == ["ADR-1"]
+    assert page.found.search.lacking == 0
+    assert page.found.snippets["ADR-1"].marked() == "Passwords «leak». A passkey cannot be told."
+    other.close()
+
+
+def test_documents_that_are_not_at_hand_are_counted_and_taken_in_when_they_are(project):
+    path = project.root / "docs/adr/keys.md"
+    stated = path.read_bytes()
+    path.write_text("edited, not synced")
+    page = ask(project, "leak")
+    assert page.entities == []
+    assert page.found.search.lacking == 1
+    assert "The document of 1 entity is not at hand: only its fields" in " ".join(page.found.sentences(0))
+    assert ids(project, "why") == ["ADR-1"]
+    path.write_bytes(stated)
+    other = Project(project.root, is_new=False)
+    page = ask(other, "leak")
+    assert ([one.id for one in page.entities], page.found.search.lacking) == (["ADR-1"], 0)
+    other.close()
+
+
+def test_a_document_that_became_a_link_out_of_the_repository_is_not_read(project, tmp_path):
+    path = project.root / "docs/adr/keys.md"
+    (tmp_path / "outside.md").write_bytes(path.read_bytes())
+    path.unlink()
+    path.symlink_to(tmp_path / "outside.md")
+    assert ask(project, "leak").found.search.lacking == 1
+
+
+def test_documents_of_a_branch_that_is_not_checked_out_are_read_from_git(project):
+    git(project.root, "add", "--all")
+    git(project.root, "commit", "--quiet", "-m", "documents")
+    assert ids(project, "leak") == ["ADR-1"]
+    project.switch("side", create=True)
+    project.sync({"docs/adr/keys.md": doc("ADR-1", "Why passkeys", "Nothing to steal.")})
+    git(project.root, "commit", "--quiet", "-am", "other words")
+    project.switch("main")
+    page = ask(project, "steal", branch="side")
+    assert ([one.id for one in page.entities], page.found.search.lacking) == (["ADR-1"], 0)
+    assert page.found.snippets["ADR-1"].marked() == "Nothing to «steal»."
+    assert ids(project, "steal") == []
+
+
+def test_a_document_that_a_search_read_is_kept(project):
+    assert ids(project, "leak") == ["ADR-1"]
+    project.sync({"docs/adr/keys.md": doc("ADR-1", "Why passkeys", "Nothing to steal.")})
+    assert ids(project, "steal") == ["ADR-1"]
+    (project.root / "docs/adr/keys.md").unlink()
+    other = Project(project.root, is_new=False)
+    assert ids(other, "steal") == ["ADR-1"]
+    other.close()
+
+
+def test_documents_that_two_processes_read_are_all_kept(project):
+    other = Project(project.root, is_new=False)
+    assert ids(project, "leak") == ids(other, "leak") == ["ADR-1"]
+    project.sync({"docs/adr/keys.md": doc("ADR-1", "Why passkeys", "Nothing to steal.")})
+    assert ids(project, "steal") == ["ADR-1"]
+    project.sync({"docs/requirements/out.md": doc("REQ-2", "Log out", "A cookie.")})
+    assert ids(other, "cookie") == ["REQ-2"]
+    for path in (project.root / "docs").rglob("*.md"):
+        path.unlink()
+    again = Project(project.root, is_new=False)
+    assert (ids(again, "steal"), ids(again, "cookie")) == (["ADR-1"], ["REQ-2"])
+    again.close()
+    other.close()
+
+
+def test_branches_share_documents_and_a_new_one_begins_with_the_index(project):
+    assert ids(project, "leak") == ["ADR-1"]
+    git(project.root, "add", "--all")
+    git(project.root, "commit", "--quiet", "-m", "documents")
+    project.switch("side", create=True)
+    project.sync({"docs/adr/keys.md": doc("ADR-1", "Why passkeys", "Nothing to steal.")})
+    assert (cache(project) / "side/text.duckdb").samefile(cache(project) / "main/text.duckdb")
+    assert (ids(project, "steal"), ids(project, "leak")) == (["ADR-1"], [])
+    assert (ids(project, "leak", branch="main"), ids(project, "steal", branch="main")) == (["ADR-1"], [])
+
+
+@pytest.mark.parametrize("name", ["main/text.duckdb", ".bodies.duckdb"])
+@pytest.mark.parametrize("harm", ["gone", "garbage", "cut", "folder", "log"])
+def test_harm_to_the_cache_costs_time_and_no_answer(project, name, harm):
+    before = ids(project, "password")
+    path = cache(project) / name
+    if harm == "log":
+        path.with_name(f"{path.name}.wal").write_bytes(b"foreign")
+    else:
+        whole = path.read_bytes()
+        path.unlink()
+        if harm == "folder":
+            path.mkdir()
+        elif harm != "gone":
+            path.write_bytes({"garbage": b"x" * 50_000, "cut": whole[: len(whole) // 2]}[harm])
+    other = Project(project.root, is_new=False)
+    assert ids(other, "password") == before
+    assert ask(other, "leak").found.snippets["ADR-1"].field == "body"
+    other.close()
+
+
+def test_the_index_of_another_history_is_not_used(project):
+    ids(project, "password")
+    other = Project(project.root.parent / "other")
+    other.sync({"docs/requirements/a.md": doc("REQ-5", "Other", "words")})
+    ids(other, "words")
+    (cache(project) / "main/text.duckdb").replace(cache(other) / "main/text.duckdb")
+    again = Project(other.root, is_new=False)
+    assert (ids(again, "words"), ids(again, "password")) == (["REQ-5"], [])
+    again.close()
+    other.close()
+
+
+def test_a_cache_that_cannot_be_written_is_searched_in_memory(project):
+    (cache(project) / "main").write_text("in the way")
+    other = Project(project.root, is_new=False)
+    assert ids(other, "password") == ["REQ-1", "ADR-1"]
+    assert not (cache(project) / ".bodies.duckdb").exists()
+    other.close()
+
+
+def test_an_index_that_much_came_after_is_written_anew(project, monkeypatch):
+    monkeypatch.setattr("kbcore.texts._TAIL_ROWS", 2)
+    ids(project, "password")
+    first = (cache(project) / "main/text.duckdb").stat().st_ino
+    project.apply(entities=[{"id": "REQ-7", "type": "req", "title": "one more", "status": "open"}])
+    ids(project, "password")
+    assert (cache(project) / "main/text.duckdb").stat().st_ino == first
+    project.sync({"docs/requirements/out.md": doc("REQ-2", "Log out", "A cookie.")})
+    assert ids(project, "cookie") == ["REQ-2"]
+    assert (cache(project) / "main/text.duckdb").stat().st_ino != first
+    other = Project(project.root, is_new=False)
+    assert ids(other, "cookie") == ["REQ-2"]
+    other.close()
+
+
+def test_the_documents_that_are_kept_are_bounded_and_those_in_use_come_first(project, monkeypatch):
+    monkeypatch.setattr("kbcore.texts._TAIL_ROWS", 1)
+    monkeypatch.setattr(limits, "MAX_KEPT_BODIES_BYTES", 100)
+    ids(project, "password")
+    project.sync({"docs/requirements/out.md": doc("REQ-2", "Log out", "A cookie.")})
+    assert ids(project, "cookie") == ["REQ-2"]
+    import duckdb
+
+    with duckdb.connect(str(cache(project) / ".bodies.duckdb"), read_only=True) as kept:
+        [(total,)] = kept.execute("select sum(strlen(text)) from body").fetchall()
+    assert 0 < total <= 100
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("—", "no word"), ("...", "no word"), (" ".join(f"w{n}" for n in range(10_000)), "10000 different words")],
+)
+def test_a_text_that_cannot_be_searched_for_is_refused(project, text, said):
+    with pytest.raises(InvalidQuery, match=said) as caught:
+        ids(project, text)
+    assert caught.value.details[0].path == "$.text"
+
+
+@pytest.mark.parametrize(
+    "text", ["p", "C++", "'; drop table node; --", "100%", "\u202epasskey", "😀 passkey", "$1 {} \\"]
+)
+def test_odd_texts_are_words_like_any_other(project, text):
+    page = ask(project, text)
+    assert page.total == len(page.entities)
+
+
+def test_a_search_that_was_broken_off_is_done_whole_the_next_time(project):
+    store = project.workspace().store("main")
+
+    def broken_off(wanted):
+        yield wanted[0][1], "half of it"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.read(lambda view: store.texts.index(view, None, broken_off))
+    assert not (cache(project) / "main/text.duckdb").exists()
+    assert ids(project, "passkey") == ["ADR-1", "REQ-1"]
+    assert ids(project, "session") == ["REQ-2"]
+
+
+@pytest.fixture
+def numbered(tmp_path):
+    made = Project(tmp_path / "numbered")
+    files = {
+        f"docs/requirements/{n}.md": doc(f"REQ-00{n}", f"Scan at gate {n}", "Kept for 4 days.") for n in range(1, 9)
+    }
+    files["docs/adr/s.md"] = doc(
+        "ADR-0003", "Sockets of Storgatan 4", "Since 2026, as ISO-8601 has it. See [it](REQ-004.md)."
+    )
+    made.sync(files)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("text", ["REQ-4", "req-0004", "REQ-004"])
+def test_an_id_is_taken_as_one_word_whose_zeros_do_not_count(numbered, text):
+    page = ask(numbered, text)
+    assert [one.id for one in page.entities] == ["REQ-004", "ADR-0003"]
+    assert page.found.snippets["REQ-004"].marked() == "«REQ-004»"
+    assert "(«REQ-004».md)" in page.found.snippets["ADR-0003"].marked()
+
+
+@pytest.mark.parametrize(
+    ("text", "near"), [("REQ-999", ""), ("ADR-2", "Did you mean 'ADR-0003'?"), ("REQ-0041", "Did you mean 'REQ-00")]
+)
+def test_an_id_that_nothing_holds_finds_nothing_by_its_parts(numbered, text, near):
+    page = ask(numbered, text)
+    assert page.entities == []
+    first, *more = page.found.sentences(0)
+    assert first == f"Nothing relevant: no entity holds '{text.lower()}'."
+    assert [one[: len(near)] for one in more] == ([near] if near else [])
+
+
+def test_a_name_of_no_kind_of_ids_is_found_by_its_parts(numbered):
+    numbered.apply(entities=[{"id": "REQ-100", "type": "req", "title": "Dates of ISO 8601", "status": "open"}])
+    assert ids(numbered, "iso-8601") == ["REQ-100", "ADR-0003"]
+    assert ids(numbered, "REQ-1") == ["REQ-001"]
+    assert ids(numbered, "REQ-10") == ["REQ-100"]
+
+
+def test_a_word_that_nothing_holds_counts_as_a_rare_one(numbered):
+    page = ask(numbered, "zebra scan")
+    assert page.entities == []
+    assert "'zebra' is in none, 'scan' is in 8" in " ".join(page.found.sentences(0))
+    assert ids(numbered, "zebra storgatan") == ["ADR-0003"]
+
+
+def test_a_typo_in_the_last_word_is_forgiven_though_it_begins_another_word(project):
+    for number, title in enumerate(["Kanban board", "Kanban borders", "Kanban boards"]):
+        project.apply(entities=[{"id": f"K-{number}", "type": "req", "title": title, "status": "open"}])
+    page = ask(project, "kanban bord")
+    assert sorted(one.id for one in page.entities) == ["K-0", "K-1"]
+    assert page.found.document(2)["also"] == {"bord": ["board"]}
+    assert list(page.found.sentences(2)) == [
+        "No entity holds all of the words as they are; looked for 'board' as well."
+    ]
+    assert ids(project, "kanban border") == ["K-1"]
+    project.apply(entities=[{"id": "K-9", "type": "req", "title": "Kanban bord", "status": "open"}])
+    assert sorted(ids(project, "kanban bord")) == ["K-1", "K-9"]
+
+
+@pytest.mark.parametrize("text", ["Größe", "GRÖSSE", "grösse", "GROSSE", "GRÖẞE"])
+def test_a_sharp_s_is_two(project, text):
+    project.apply(entities=[{"id": "K-1", "type": "req", "title": "Die Größe", "status": "open"}])
+    project.apply(entities=[{"id": "K-2", "type": "req", "title": "Grosse Messe", "status": "open"}])
+    page = ask(project, text)
+    assert sorted(one.id for one in page.entities) == ["K-1", "K-2"]
+    assert page.found.snippets["K-1"].marked() == "Die «Größe»"
+    assert page.found.snippets["K-2"].marked() == "«Grosse» Messe"
