@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from kbcore.branchtree import tree_of
 from kbcore.errors import NotFound, Problem
-from kbcore.rules import Report, RuleContext, check, load_rules
+from kbcore.rules import ON_DEMAND, Report, Rule, RuleContext, check, load_rules
+from kbcore.rules import RULES as OWN
+from kbcore.rules.project import ProjectRule
+from kbcore.rules.rule import Tree
+from kbcore.suggest import did_you_mean
 from kbcore.view.sandbox import Sandbox
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
@@ -21,17 +26,66 @@ where a.id in (select id from node union all select id from link union all selec
 """What a violation can be about: what is there, what a link names, and a file."""
 
 
-def run_checks(workspace: Workspace, view: View, *, only: Sequence[str] = (), ids: Sequence[str] = ()) -> Report:
-    """Return what the rules found; ``only`` names the rules to run, ``ids`` the entities to look at.
+def run_checks(
+    workspace: Workspace,
+    view: View,
+    *,
+    branch: str,
+    only: Sequence[str] = (),
+    ids: Sequence[str] = (),
+    is_own: bool = False,
+) -> Report:
+    """Return what the rules found in a branch, whose view this is.
+
+    ``only`` names the rules to run, ``ids`` the entities to look at; with ``is_own`` only KB's own rules are run, which
+    take no time of their own choosing.
 
     Raises: ``NotFound`` for unknown ids or an unknown rule; ``InvalidConfig`` for settings or rules files that cannot
     be used.
     """
     _check_ids(view, ids)
-    project = load_rules(workspace.texts_in(RULES))
+    return judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids, is_own=is_own)
+
+
+def judge(
+    workspace: Workspace,
+    view: View,
+    tree: Tree,
+    *,
+    only: Sequence[str] = (),
+    ids: Sequence[str] = (),
+    extra: Sequence[Rule] = (),
+    is_own: bool = False,
+) -> Report:
+    """Do as ``run_checks`` over the files of ``tree``, for ids that need not be there, and with further rules.
+
+    Raises: ``NotFound`` for an unknown rule; ``InvalidConfig``.
+    """
+    project = [] if is_own else project_rules(workspace)
     with Sandbox(view.lend, workspace.config.rule_time_s) as sandbox:
-        context = RuleContext(view.rows, workspace.schema, frozenset(ids) or None, sandbox)
-        return check(context, workspace.config.rules, only=only, project=project)
+        context = RuleContext(view.rows, view.schema(workspace.schema), frozenset(ids) or None, sandbox, tree)
+        return check(context, workspace.config.rules, only=only, project=[*project, *extra])
+
+
+def descriptions(workspace: Workspace) -> dict[str, str]:
+    """Return what each rule says, by its name. Raises: ``InvalidConfig``."""
+    return {rule.id: rule.description for rule in (*OWN, *ON_DEMAND, *project_rules(workspace))}
+
+
+def project_rules(workspace: Workspace) -> list[ProjectRule]:
+    """Return the rules of the project's own, with the values that the configuration gives to their parameters.
+
+    Raises: ``InvalidConfig``.
+    """
+    return load_rules(workspace.texts_in(RULES), workspace.config.rule_params)
+
+
+def rule_named(workspace: Workspace, name: str) -> Rule:
+    """Return the rule of this name, KB's own or the project's. Raises: ``NotFound``, ``InvalidConfig``."""
+    rules: dict[str, Rule] = {rule.id: rule for rule in (*OWN, *ON_DEMAND, *project_rules(workspace))}
+    if name not in rules:
+        raise NotFound(f"There is no rule {in_quotes(name)}.", hint=did_you_mean(name, rules))
+    return rules[name]
 
 
 def _check_ids(view: View, ids: Sequence[str]) -> None:

@@ -1,16 +1,24 @@
-"""``kb check``: run the rules."""
+"""``kb check``: run the rules, over what stands or over what a change introduces, and report in some format."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from kbcli.options import session_of
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
-    from kbcore.rules import Report
+    from collections.abc import Callable, Sequence
+
+    from kbcli.context import Opened, Session
+    from kbcli.reports.told import Told
+    from kbcore.extract.facts import Facts
+    from kbcore.rules import Violation
+    from kbcore.rules.registry import FailOn
+    from kbcore.view.view import View
+
+    Format = Literal["text", "json", "sarif", "junit", "github"]
 
 
 def run(
@@ -19,51 +27,211 @@ def run(
     rule: Annotated[
         list[str] | None, typer.Option("--rule", metavar="NAME", help="Only this rule; may be repeated.")
     ] = None,
-    format_: Annotated[Literal["text", "json"], typer.Option("--format", help="How to write it.")] = "text",
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="REV|SEQ", help="Only what came since a commit, branch, seq or time."),
+    ] = None,
+    staged: Annotated[bool, typer.Option("--staged", help="Only what a commit of the index would introduce.")] = False,
+    format_: Annotated[
+        Literal["text", "json", "sarif", "junit", "github"], typer.Option("--format", help="How to write it.")
+    ] = "text",
     fail_on: Annotated[
         Literal["error", "warning", "never"], typer.Option("--fail-on", help="What makes the status 1.")
     ] = "error",
+    explain: Annotated[
+        str | None, typer.Option("--explain", metavar="RULE", help="Say all about one rule instead.")
+    ] = None,
+    test_rules: Annotated[
+        bool, typer.Option("--test-rules", help="Run the tests of the project's rules instead.")
+    ] = False,
 ) -> int:
     """Run the rules over the branch, KB's own and the project's.
 
     Ends with status 1 when a violation counts as a failure, or when a rule could not run.
     """
+    from kbcli.bounds import check_format
+
+    session = session_of(ctx)
+    check_format(format_, {"text", "json"}, is_json=session.output.is_json)
+    if staged and since is not None:
+        raise typer.BadParameter("--staged compares with HEAD; leave out --staged or --since.")
+    if explain is not None and (rule or test_rules):
+        raise typer.BadParameter("--explain speaks of one rule; leave --rule and --test-rules out.")
+    session.output.is_json = session.output.is_json or format_ == "json"
+    if explain is not None:
+        return _explain(session, explain)
+    if test_rules:
+        return _test(session, rule or [])
+    return _check(session, _Asked(rule or [], since, staged, format_, fail_on))
+
+
+class _Asked(NamedTuple):
+    """What of a branch to judge, and how to tell it."""
+
+    only: Sequence[str]
+    since: str | None
+    staged: bool
+    format: Format
+    fail_on: FailOn
+
+
+def _check(session: Session, asked: _Asked) -> int:
+    """Run rules and tell what they found."""
     import msgspec
 
     from kbcli import exits
-    from kbcore.checks import run_checks
 
-    session = session_of(ctx)
-    session.output.is_json = session.output.is_json or format_ == "json"
+    if asked.staged:
+        from kbcore.sync.run import check_worktree
+
+        check_worktree(session.workspace, session.named_branch)
+    opened = session.open_to_read()
+    look = _Look(opened, asked.only, has_lines=asked.staged or asked.format not in {"text", "json"})
+    with session.output.waiting("Checking"):
+        told, more = opened.store.read(lambda view: look.at(view, asked))
+    told = msgspec.structs.replace(told, fail_on=asked.fail_on)
+    if session.output.is_json:
+        shown = {"branch": told.branch, "seq": told.seq, **msgspec.to_builtins(told.report), **more}
+        session.output.document(shown)
+    else:
+        _write(session, told, asked.format)
+        if not told.seq:
+            session.output.note("There is nothing to check yet: `kb sync` takes in documents.")
+    return exits.DONE if told.report.passes(asked.fail_on) else exits.VIOLATIONS
+
+
+def _explain(session: Session, name: str) -> int:
+    """Say all about one rule; ends with status 1 when a test that it brings along fails."""
+    import msgspec
+
+    from kbcli import exits
+    from kbcli.ruleswords import tell_rule
+    from kbcore.explain import explain
+
     opened = session.open_to_read()
     with session.output.waiting("Checking"):
-        seq, report = opened.store.read(lambda view: (view.seq, run_checks(opened.workspace, view, only=rule or [])))
+        seq, found = opened.store.read(
+            lambda view: (view.seq, explain(opened.workspace, view, name, branch=opened.branch))
+        )
     if session.output.is_json:
-        shown = msgspec.to_builtins(report)
-        session.output.document({"branch": opened.branch, "seq": seq, **shown})
+        session.output.document({"branch": opened.branch, "seq": seq, "rule": msgspec.to_builtins(found)})
     else:
-        _tell(session, f"{opened.branch} at seq {seq}", report)
-    return exits.DONE if report.passes(fail_on) else exits.VIOLATIONS
+        tell_rule(session.output, f"{opened.branch} at seq {seq}", found)
+    return exits.DONE if all(one.ok for one in found.tests) else exits.VIOLATIONS
 
 
-def _tell(session: Session, where: str, report: Report) -> None:
-    from kbcli.wording import counted, problem_line
+def _test(session: Session, only: list[str]) -> int:
+    """Run the tests of the project's rules; ends with status 1 when one fails."""
+    import msgspec
+
+    from kbcli import exits
+    from kbcli.ruleswords import tell_trials
+    from kbcore.explain import try_rules
+
+    with session.output.waiting("Testing the rules"):
+        found = try_rules(session.workspace, only)
+    is_ok = all(one.ok for one in found)
+    if session.output.is_json:
+        session.output.document({"ok": is_ok, "tests": msgspec.to_builtins(found)})
+    else:
+        tell_trials(session.output, found)
+    return exits.DONE if is_ok else exits.VIOLATIONS
+
+
+class _Look:
+    """What is looked at of one branch: each way returns what is told, and what JSON says besides."""
+
+    def __init__(self, opened: Opened, only: Sequence[str], *, has_lines: bool) -> None:
+        self._opened = opened
+        self._only = only
+        self._has_lines = has_lines
+
+    def at(self, view: View, asked: _Asked) -> tuple[Told, dict[str, Any]]:
+        """Look at what is asked for."""
+        if asked.staged:
+            return self.staged(view)
+        return self.whole(view) if asked.since is None else self.since(view, asked.since)
+
+    def whole(self, view: View) -> tuple[Told, dict[str, Any]]:
+        """Look at all that stands."""
+        from kbcli.reports.told import Told
+        from kbcore.checks import run_checks
+
+        report = run_checks(self._opened.workspace, view, branch=self._opened.branch, only=self._only)
+        told = Told(self._opened.branch, view.seq, report, lines=self._lines(report.violations, self._facts(view)))
+        return told, {}
+
+    def since(self, view: View, text: str) -> tuple[Told, dict[str, Any]]:
+        """Look at what came since a point."""
+        import msgspec
+
+        from kbcli.reports.told import Told
+        from kbcore.introduced.since import check_since
+
+        opened = self._opened
+        since = check_since(opened.workspace, view, opened.branch, text, only=self._only)
+        report, mended, point = since.found.report, since.found.mended, since.point
+        lines = self._lines(report.violations, self._facts(view))
+        told = Told(opened.branch, view.seq, report, lines=lines, against=point.said, mended=len(mended))
+        return told, {"since": {"seq": point.seq, "commit": point.commit}, "mended": msgspec.to_builtins(mended)}
+
+    def staged(self, view: View) -> tuple[Told, dict[str, Any]]:
+        """Look at what a commit of the index would introduce."""
+        import msgspec
+
+        from kbcli.reports.told import Told
+        from kbcore.introduced.staged import check_staged
+
+        opened = self._opened
+        found = check_staged(opened.workspace, view, only=self._only)
+        report, mended = found.found.report, found.found.mended
+        lines = self._lines(report.violations, found.facts)
+        against = "staged changes" if found.staged else "nothing is staged"
+        told = Told(opened.branch, view.seq, report, lines=lines, against=against, mended=len(mended))
+        return told, {"staged": found.staged, "mended": msgspec.to_builtins(mended)}
+
+    def _facts(self, view: View) -> Callable[[str], Facts | None]:
+        from kbcore.introduced.reading import facts_now
+
+        return facts_now(self._opened.workspace, view, self._opened.branch)
+
+    def _lines(self, violations: Sequence[Violation], facts: Callable[[str], Facts | None]) -> dict[Violation, int]:
+        from kbcore.introduced.lines import lines_of
+
+        return lines_of(violations, facts) if self._has_lines else {}
+
+
+def _write(session: Session, told: Told, format_: Format) -> None:
+    output = session.output
+    if format_ == "text":
+        from kbcli.reports.text import tell
+
+        tell(output, told)
+        return
+    from kbcli.reports.text import warn_of_rules
+    from kbcli.reports.told import summary
     from kbcore.visible import visible
 
-    output = session.output
-    output.is_paged = True
-    for one in report.violations:
-        colour: Literal["red", "yellow"] = "red" if one.severity == "error" else "yellow"
-        subject = "" if one.id in {"", one.source} or one.message.startswith(one.id) else f"{one.id}: "
-        text = problem_line(one.source, 0, f"{subject}{one.message}", one.hint) + visible(f" [{one.rule}]")
-        output.data(f"{output.styled(one.severity, colour)} {text}\n")
-    for run_ in report.rules:
-        if run_.status == "not_run":
-            output.warn(visible(f"the rule {run_.id} could not run: {run_.reason}"))
-    runs = [run_.status for run_ in report.rules]
-    how = f"{counted(runs.count('ran'), 'rule')} ran"
-    how += f", {runs.count('not_run')} could not run" if "not_run" in runs else ""
-    errors = sum(one.severity == "error" for one in report.violations)
-    warnings = len(report.violations) - errors
-    found = [counted(errors, "error")] * bool(errors) + [counted(warnings, "warning")] * bool(warnings)
-    output.say(visible(f"{where}: {', '.join(found) or 'no violations'} ({how})"))
+    output.data(_text(session, told, format_))
+    warn_of_rules(output, told)
+    output.note(visible(summary(told)))
+
+
+def _text(session: Session, told: Told, format_: Format) -> str:
+    """Return the report as another program reads it."""
+    import msgspec
+
+    if format_ == "sarif":
+        from kbcli.reports import sarif
+        from kbcore.checks import descriptions
+
+        return sarif.text(msgspec.structs.replace(told, descriptions=descriptions(session.workspace)))
+    if format_ == "junit":
+        from kbcli.reports import junit
+
+        return junit.text(told)
+    from kbcli import stepsummary
+    from kbcli.reports import github
+
+    stepsummary.append(session, github.markdown(told))
+    return github.commands(told)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from kbcore.rules.project import load_rules
-from kbcore.rules.registry import NAMES, RULES, Level, Report, RuleRun, Violation, check
+from kbcore.rules.registry import NAMES, ON_DEMAND, RULES, Level, Report, RuleRun, Violation, check
 from kbcore.rules.rule import Finding, Rule, RuleContext, Severity
+from kbcore.rules.rulesfile import load_rules
 
 __all__ = [
     "NAMES",
+    "ON_DEMAND",
     "RULES",
     "Finding",
     "Level",

@@ -123,4 +123,6 @@ RULE: Final = Rule(
     "error",
     "Edges of a type that the schema calls acyclic (depends_on, supersedes) form no cycle.",
     _run,
+    example="depends_on goes in a circle: REQ-1 → REQ-2 → REQ-1.",
+    remedy="Remove one of the edges of the circle.",
 )

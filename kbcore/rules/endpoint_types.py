@@ -54,4 +54,6 @@ RULE: Final = Rule(
     "error",
     "Every edge leads from and to types that the schema allows for it.",
     _run,
+    example="TEST-3 verified_by REQ-7 leads from test to req; such an edge leads from req to test.",
+    remedy="Swap the ends, or state the edge that fits.",
 )

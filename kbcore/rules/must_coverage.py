@@ -1,17 +1,24 @@
-"""Rule ``must-coverage``: every requirement of priority must has a scenario and a test."""
+"""Rule ``must-coverage``: every requirement of priority must has a scenario and a test, or says why it needs none."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from kbcore.rules.not_applicable import reason
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.rules.statuses import RETIRED, has_status
 
-_NEEDED: Final = (("specified_by", "scenario"), ("verified_by", "test"))
+_NEEDED: Final = (("specified_by", "scenario", "specified"), ("verified_by", "test", "verified"))
+
+
+def _is_covered(edge: str, aspect: str) -> str:
+    """Return the SQL condition that a requirement has such an edge, or says why it needs none."""
+    has_it = f"exists (select 1 from link l where l.stands and l.type = '{edge}' and l.from_id = n.id)"  # noqa: S608 - constants
+    return f"{has_it} or {reason('n.attributes', aspect)} is not null"
+
+
 _SQL: Final = f"""
-select n.id, n.path,
-  exists (select 1 from link l where l.stands and l.type = '{_NEEDED[0][0]}' and l.from_id = n.id),
-  exists (select 1 from link l where l.stands and l.type = '{_NEEDED[1][0]}' and l.from_id = n.id)
+select n.id, n.path, {", ".join(_is_covered(edge, aspect) for edge, _, aspect in _NEEDED)}
 from node n
 where n.type = 'req' and lower(n.priority) = 'must' and not {has_status("n.status", RETIRED)}
 """  # noqa: S608 - no text from outside
@@ -20,7 +27,7 @@ where n.type = 'req' and lower(n.priority) = 'must' and not {has_status("n.statu
 def _run(context: RuleContext) -> list[Finding]:
     found = []
     for id_, path, *covered in context.rows(_SQL, []):
-        for (edge, what), has_it in zip(_NEEDED, covered, strict=True):
+        for (edge, what, _), has_it in zip(_NEEDED, covered, strict=True):
             if not has_it:
                 message = f"{id_} has priority must, but no {what} (no edge {edge})."
                 found.append(Finding(id_, message, _hint(id_, path, edge, what), path))
@@ -36,7 +43,10 @@ def _hint(id_: str, path: str, edge: str, what: str) -> str:
 RULE: Final = Rule(
     "must-coverage",
     "error",
-    "Every requirement of priority must has a scenario (specified_by) and a test (verified_by). "
+    "Every requirement of priority must has a scenario (specified_by) and a test (verified_by), "
+    "unless it says with a reason that this is not applicable. "
     f"Requirements that are {', '.join(RETIRED[:-1])} or {RETIRED[-1]} need none.",
     _run,
+    example="REQ-7 has priority must, but no test (no edge verified_by).",
+    remedy="Link the requirement to its scenario and to its test.",
 )

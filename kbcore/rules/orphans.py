@@ -39,4 +39,6 @@ RULE: Final = Rule(
     "warning",
     "Every entity has at least one edge, whatever its type and direction.",
     _run,
+    example="The symbol SYM-9 is linked to nothing.",
+    remedy="State what it belongs to, or remove it.",
 )

@@ -10,21 +10,29 @@ from typing import Final, Literal
 
 import msgspec
 
+from kbcore import progress
 from kbcore.errors import KBError, NotFound, Problem, ViewDamaged
 from kbcore.rules import (
     acyclic,
+    duplicate_title,
     endpoint_types,
+    event_flow,
+    idle_flag,
+    missing_file,
     must_coverage,
     orphans,
     required_fields,
     secret,
     similar_ids,
+    staged_symbol,
     stale_decision,
+    suspect_edge,
+    unknown_status,
     unknown_type,
     unreadable_source,
     unresolved_reference,
 )
-from kbcore.rules.rule import Finding, Rule, RuleContext, Severity, in_order
+from kbcore.rules.rule import Finding, NotApplicable, Rule, RuleContext, Severity, in_order
 from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
 
@@ -33,15 +41,23 @@ RULES: Final = (
     unresolved_reference.RULE,
     endpoint_types.RULE,
     unknown_type.RULE,
+    unknown_status.RULE,
     must_coverage.RULE,
     acyclic.RULE,
     orphans.RULE,
+    idle_flag.RULE,
+    event_flow.RULE,
     stale_decision.RULE,
+    suspect_edge.RULE,
+    missing_file.RULE,
     similar_ids.RULE,
+    duplicate_title.RULE,
     unreadable_source.RULE,
     secret.RULE,
 )
-NAMES: Final = tuple(rule.id for rule in RULES)
+ON_DEMAND: Final = (staged_symbol.RULE,)
+"""Rules that run only where they are named: a state alone gives them nothing to look at."""
+NAMES: Final = tuple(rule.id for rule in (*RULES, *ON_DEMAND))
 """The names of KB's own rules, as the configuration may use them."""
 
 Level = Literal["error", "warning", "off"]
@@ -60,11 +76,14 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class RuleRun(msgspec.Struct, frozen=True):
-    """How one rule was run; ``reason`` says why it was not."""
+    """How one rule was run; ``reason`` says why it was not.
+
+    One that is not applicable had nothing to look at, and fails nothing.
+    """
 
     id: str
     severity: Severity
-    status: Literal["ran", "not_run", "off"]
+    status: Literal["ran", "not_run", "not_applicable", "off"]
     reason: str = ""
 
 
@@ -97,11 +116,12 @@ def check(
 
     Raises: ``NotFound`` with every unknown rule in ``only``.
     """
-    rules = {rule.id: rule for rule in (*RULES, *project)}
+    named = [rule for rule in ON_DEMAND if rule.id in only]
+    rules = {rule.id: rule for rule in (*RULES, *named, *project)}
     _check_names(only, rules)
     violations: list[Violation] = []
     runs = []
-    for name, rule in rules.items():
+    for name, rule in progress.counted(rules.items(), len(rules), "rules run", every=1):
         level = levels.get(name, rule.severity)
         severity: Severity = rule.severity if level == "off" else level
         if only and name not in only:
@@ -132,6 +152,8 @@ def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Fin
         found = rule.run(context)
     except ViewDamaged:
         raise
+    except NotApplicable as error:
+        return [], RuleRun(rule.id, severity, "not_applicable", str(error))
     except KBError as error:
         return [], RuleRun(rule.id, severity, "not_run", error.message)
     except Exception as error:  # noqa: BLE001 - whatever stops one rule is reported as such, and fails the command

@@ -70,4 +70,6 @@ RULE: Final = Rule(
     "error",
     "Every entity has the fields that its type requires, and every edge that needs a kind has one.",
     _run,
+    example="REQ-7 has no `title`, which every req needs.",
+    remedy="Add the field to the file, or write it with `kb apply`.",
 )

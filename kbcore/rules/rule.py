@@ -7,7 +7,7 @@ the graph is: nothing is asked entity by entity.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
@@ -25,32 +25,55 @@ _WIDEST: Final = 20
 class Confined(Protocol):
     """Where SQL runs that is not KB's own: it reaches the tables that are named, and nothing else."""
 
-    def rows(self, sql: str, params: Sequence[Any] = (), *, tables: Iterable[str] = ()) -> list[tuple[Any, ...]]:
-        """Answer one statement over these tables of the view. Raises: ``SqlRefused``."""
+    def rows(
+        self,
+        sql: str,
+        params: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        tables: Iterable[str] = (),
+        time_s: float | None = None,
+    ) -> list[tuple[Any, ...]]:
+        """Answer one statement over these relations, within its time or the usual one. Raises: ``SqlRefused``."""
 
 
 class SqlRefused(Exception):
     """What the database says against a statement.
 
-    ``is_limit`` when it takes more than it may, ``is_memory`` when that is memory.
+    ``is_limit`` when it takes more than it may, ``is_memory`` when that is memory, ``is_time`` when it is time.
     """
 
-    def __init__(self, said: str, *, is_limit: bool = False, is_memory: bool = False) -> None:
+    def __init__(self, said: str, *, is_limit: bool = False, is_memory: bool = False, is_time: bool = False) -> None:
         super().__init__(said)
         self.is_limit = is_limit
+        self.is_time = is_time
         self.is_memory = is_memory
+
+
+class Tree(Protocol):
+    """The files of the branch that is checked."""
+
+    def missing(self, paths: Collection[str]) -> set[str]:
+        """Return those of these paths, from the root, at which there is neither file nor folder of the repository.
+
+        Raises: ``NotApplicable`` when the branch has no files that could be looked at.
+        """
+
+
+class NotApplicable(Exception):
+    """Why a rule has nothing to say about this branch, as a sentence; that is no failure."""
 
 
 class RuleContext(msgspec.Struct, frozen=True):
     """What rules look at. With ``ids``, only what concerns one of these is reported.
 
-    Rules of the project's own run in ``sandbox``, or not at all.
+    Rules of the project's own run in ``sandbox``, or not at all. ``tree`` holds the files of the branch.
     """
 
     rows: Rows
     schema: Schema
     ids: frozenset[str] | None = None
     sandbox: Confined | None = None
+    tree: Tree | None = None
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -67,12 +90,17 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A rule: its stable name, its severity where the project says nothing, and how it is run."""
+    """A rule: its stable name, its severity where the project says nothing, what it asks for, and how it is run.
+
+    ``example`` is what it finds where it is broken, ``remedy`` what then helps.
+    """
 
     id: str
     severity: Severity
     description: str
     run: Callable[[RuleContext], list[Finding]]
+    example: str = ""
+    remedy: str = ""
 
 
 def first_file(files: Sequence[str] | None) -> str:

@@ -19,17 +19,20 @@ _NODE_LISTS: Final = ("tags", "links")
 _LINK_TEXTS: Final = ("kind", "created_by", "source")
 
 
-def _asked(table: str, names: str, texts: tuple[str, ...], lists: tuple[str, ...] = ()) -> str:
-    """Return the statement for the rows of a table in which something may be a secret."""
+def _asked(
+    table: str, names: str, texts: tuple[str, ...], lists: tuple[str, ...] = (), *, keys: tuple[str, ...]
+) -> str:
+    """Return the statement for the rows of a table in which something may be a secret, about all ids or some."""
     parts = [*texts, *(f"array_to_string({name}, ' ')" for name in lists), *_OBJECTS]
     return (
         f"select {', '.join([names, 'owners', *texts, *lists, *_OBJECTS])} from {table} "  # noqa: S608 - own columns
-        f"where regexp_matches(concat_ws(' ', {', '.join(parts)}), $1)"
+        f"where ($2 is null or {' or '.join(f'list_contains($2, {name})' for name in keys)}) "
+        f"and regexp_matches(concat_ws(' ', {', '.join(parts)}), $1)"
     )
 
 
-_NODES: Final = _asked("node", "id, path", _NODE_TEXTS, _NODE_LISTS)
-_LINKS: Final = _asked("link", "from_id, type, to_id, files", _LINK_TEXTS)
+_NODES: Final = _asked("node", "id, path", _NODE_TEXTS, _NODE_LISTS, keys=("id",))
+_LINKS: Final = _asked("link", "from_id, type, to_id, files", _LINK_TEXTS, keys=("from_id", "to_id"))
 _object = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -37,8 +40,12 @@ def _run(context: RuleContext) -> list[Finding]:
     return [*_in_entities(context), *_in_edges(context)]
 
 
+def _ids(context: RuleContext) -> list[str] | None:
+    return None if context.ids is None else sorted(context.ids)
+
+
 def _in_entities(context: RuleContext) -> Iterator[Finding]:
-    for id_, path, owners, *values in context.rows(_NODES, [MARKS]):
+    for id_, path, owners, *values in context.rows(_NODES, [MARKS, _ids(context)]):
         cells = dict(zip((*_NODE_TEXTS, *_NODE_LISTS, *_OBJECTS), values, strict=True))
         if cells["name"] == id_:
             del cells["name"]
@@ -53,7 +60,7 @@ def _in_entities(context: RuleContext) -> Iterator[Finding]:
 
 
 def _in_edges(context: RuleContext) -> Iterator[Finding]:
-    for from_id, type_, to_id, files, owners, *values in context.rows(_LINKS, [MARKS]):
+    for from_id, type_, to_id, files, owners, *values in context.rows(_LINKS, [MARKS, _ids(context)]):
         for field, found in _found(dict(zip((*_LINK_TEXTS, *_OBJECTS), values, strict=True))):
             where = f"`{found.place}` of {from_id} {type_ or 'links to'} {to_id}"
             source = first_file(files) if field == "kind" else _object.decode(owners).get(field, "")
@@ -84,4 +91,6 @@ RULE: Final = Rule(
     "warning",
     "Nothing that is stored looks like a key, a token or a password. As an error, it also refuses changesets with one.",
     _run,
+    example="`attributes.token` of SYM-2 looks like a GitHub token (ghp_…, 44 characters).",
+    remedy="Take it out where it is stated, and revoke it: history keeps it.",
 )

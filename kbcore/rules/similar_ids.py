@@ -34,4 +34,6 @@ RULE: Final = Rule(
     "warning",
     "No two ids differ only in case, in Unicode normal form or in leading zeros (REQ-7, req-7, REQ-07).",
     _run,
+    example="REQ-7 and req-7 are different entities whose ids differ only in case.",
+    remedy="If one is a slip, keep one id and correct the other.",
 )

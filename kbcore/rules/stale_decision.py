@@ -43,4 +43,6 @@ RULE: Final = Rule(
     "No symbol is constrained by a decision (adr) that is deprecated or superseded, by its status or by a "
     "supersedes edge. A successor that is only a draft or proposed, or was rejected or withdrawn, does not count.",
     _run,
+    example="SYM-2 is constrained by ADR-1, which is superseded by ADR-4.",
+    remedy="Link the symbol to the decision that holds now.",
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-RETIRED: Final = ("deprecated", "obsolete", "rejected", "superseded", "withdrawn")
-"""A requirement with one of these asks for nothing any more."""
+RETIRED: Final = ("deprecated", "obsolete", "rejected", "removed", "retired", "superseded", "withdrawn")
+"""What has one of these asks for nothing any more."""
 
 OUTDATED: Final = ("deprecated", "superseded")
 """A decision with one of these should bind nobody any more."""

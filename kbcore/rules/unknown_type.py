@@ -42,4 +42,6 @@ RULE: Final = Rule(
     "error",
     "The schema knows the type of every entity and of every edge; a schema file may have been taken away.",
     _run,
+    example="RISK-1 has the type 'risk', which the schema does not know.",
+    remedy="Bring the schema file back, or give another type.",
 )

@@ -33,4 +33,6 @@ RULE: Final = Rule(
     "error",
     "Every file that states facts could be read completely. Here `id` is the path of the file.",
     _run,
+    example="docs/requirements/login.md:4: the list that begins here is not closed.",
+    remedy="Mend the file and run `kb sync`; until then, what was last known from it stays as it is.",
 )

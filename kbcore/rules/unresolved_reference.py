@@ -55,4 +55,6 @@ RULE: Final = Rule(
     "error",
     "Both ends of every link exist: no symbol implements a requirement that is not there.",
     _run,
+    example="SYM-2 implements REQ-70, but there is no REQ-70.",
+    remedy="Correct the id, create what it names, or take the link out.",
 )

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
+from pathlib import Path
+
 import pytest
 
-from tests.support.cli import LOGIN, write
+from kbcore.rules import RULES
+from tests.support.cli import LOGIN, environment, program, write
+from tests.support.repos import add_worktree, git, run_git
 
+RAN = f"({len(RULES)} rules ran)"
 UNRESOLVED = {"docs/tests/b.md": "---\nid: T-2\nstatus: active\nlinks: [REQ-77]\n---\n# B\n"}
 ONLY_WARNINGS = {
     ".kb/rules/own.yaml": "rules:\n- id: no-web\n  severity: warning\n  description: Nothing is for the web.\n"
-    "  sql: select id, 'is for the web' as message from node where list_contains(tags, 'web')\n"
+    "  sql: select id, 'is for the web' as message from entity where list_contains(tags, 'web')\n"
 }
 
 
@@ -64,7 +71,7 @@ def test_rules_of_the_project_run_too_and_warnings_fail_when_asked(kb, synced):
 def test_the_last_line_counts_in_the_singular_and_the_plural(kb, synced):
     write(synced, UNRESOLVED | ONLY_WARNINGS)
     kb("sync")
-    assert kb("check").out.splitlines()[-1] == "main at seq 2: 1 error, 2 warnings (12 rules ran)"
+    assert kb("check").out.splitlines()[-1] == "main at seq 2: 1 error, 2 warnings (18 rules ran)"
     one = kb("check", "--rule", "no-web", "--format", "text").out.splitlines()[-1]
     assert one == "main at seq 2: 1 warning (1 rule ran)"
 
@@ -73,7 +80,7 @@ def test_the_last_line_counts_in_the_singular_and_the_plural(kb, synced):
     ("option", "said"),
     [
         ("--fail-on=warnin", "error, warning, never. Did you mean 'warning'?"),
-        ("--format=xml", "is none of text, json."),
+        ("--format=xml", "is none of text, json, sarif, junit, github."),
     ],
 )
 def test_an_unknown_choice_is_refused_with_those_that_there_are(kb, root, option, said):
@@ -113,7 +120,7 @@ def test_a_rule_that_cannot_run_fails_whatever_counts(kb, synced):
     ran = kb("check", "--fail-on", "never")
     assert ran.status == 1
     assert "the rule broken could not run: .kb/rules/own.yaml:3: the SQL reads 'nowhere'" in ran.err
-    assert ran.out.splitlines()[-1] == "main at seq 1: no violations (11 rules ran, 1 could not run)"
+    assert ran.out.splitlines()[-1] == "main at seq 1: no violations (17 rules ran, 1 could not run)"
     answer = kb("check", "--json").json
     assert answer["ok"] is False
     assert [rule["status"] for rule in answer["rules"] if rule["id"] == "broken"] == ["not_run"]
@@ -138,3 +145,214 @@ def test_stored_text_in_a_message_is_shown_safely(kb, synced):
     kb("sync")
     ran = kb("check")
     assert "\x1b" not in ran.out + ran.err
+
+
+def test_only_what_came_since_a_point_is_told(kb, synced):
+    write(synced, UNRESOLVED)
+    kb("sync")
+    kb("apply", "-", stdin='{"entities": [{"id": "REQ-3", "type": "req", "title": "t", "status": "open"}]}')
+    ran = kb("check", "--since", "2")
+    assert (ran.status, ran.out.splitlines()[-1]) == (0, f"main at seq 3, since seq 2: 1 new warning {RAN}")
+    assert "REQ-77" not in ran.out
+    write(synced, {"docs/tests/b.md": None})
+    kb("sync")
+    answer = kb("check", "--since", "2", "--json").json
+    assert set(answer) == {"branch", "seq", "ok", "violations", "rules", "since", "mended"}
+    assert answer["since"] == {"seq": 2, "commit": None}
+    assert [one["rule"] for one in answer["mended"]] == ["unresolved-reference", "orphans"]
+    assert kb("check", "--since", "2").out.endswith(f"since seq 2: 1 new warning, 2 mended {RAN}\n")
+    assert kb("check", "--since", "2", "--fail-on", "warning", "--rule", "acyclic").status == 0
+    assert kb("check", "--since", "2", "--fail-on", "warning").status == 1
+
+
+def test_only_what_is_staged_is_told_with_its_line(kb, synced):
+    git(synced, "add", "--all")
+    git(synced, "commit", "--quiet", "-m", "documents")
+    write(synced, UNRESOLVED)
+    ran = kb("check", "--staged")
+    assert (ran.status, ran.out) == (
+        0,
+        f"main at seq 1, nothing is staged: no new violations ({len(RULES) + 1} rules ran)\n",
+    )
+    git(synced, "add", "docs")
+    ran = kb("check", "--staged", "--rule", "unresolved-reference")
+    assert ran.status == 1
+    assert ran.out.startswith("error docs/tests/b.md:4: T-2 links to REQ-77, but there is no REQ-77. (")
+    answer = kb("check", "--staged", "--json").json
+    assert (answer["staged"], answer["mended"], answer["seq"]) == (1, [], 1)
+    assert [one["source"] for one in answer["violations"]] == ["docs/tests/b.md"] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--staged", "--since", "1"], "leave out --staged or --since"),
+        (["--json", "--format", "sarif"], "contradict each other"),
+        (["--staged", "--branch", "other"], "does not write them to other"),
+        (["--since", "mian"], "Did you mean 'main'?"),
+    ],
+)
+def test_what_cannot_be_asked_together_or_means_nothing_is_refused(kb, synced, words, said):
+    ran = kb("check", *words)
+    assert ran.status == 2
+    assert said in ran.out + ran.err
+
+
+def test_other_programs_get_the_report_on_standard_output_and_people_the_summary(kb, synced, user):
+    write(synced, UNRESOLVED)
+    kb("sync")
+    summary = f"main at seq 2: 1 error, 1 warning {RAN}\n"
+    place = synced.parent / "summary.md"
+    user.setenv("GITHUB_STEP_SUMMARY", str(place))
+    for format_ in ("sarif", "junit", "github"):
+        ran = kb("check", "--format", format_)
+        assert (ran.status, ran.err) == (1, summary)
+        assert "REQ-77" in ran.out
+    assert json.loads(kb("check", "--format", "sarif").out)["version"] == "2.1.0"
+    assert kb("check", "--format", "github").out.startswith(
+        "::error file=docs/tests/b.md,line=4,title=unresolved-reference::"
+    )
+    assert place.read_text().count("### kb check") == 2
+    assert kb("check", "--format", "junit", "--fail-on", "never", "--quiet").err == ""
+
+
+def test_a_summary_that_cannot_be_written_is_a_warning(kb, synced, user):
+    user.setenv("GITHUB_STEP_SUMMARY", str(synced))
+    ran = kb("check", "--format", "github")
+    assert ran.status == 0
+    assert "the summary for GITHUB_STEP_SUMMARY cannot be written" in ran.err
+
+
+def test_a_line_is_only_named_while_the_file_is_what_was_judged(kb, synced):
+    write(synced, UNRESOLVED)
+    kb("sync")
+    write(synced, {"docs/tests/b.md": "\n" + UNRESOLVED["docs/tests/b.md"]})
+    assert "line=" not in kb("check", "--format", "github", "--rule", "unresolved-reference").out
+
+
+HOOK = """#!/bin/sh
+exec kb check --staged
+"""
+
+
+def hooked(root: Path) -> dict[str, str]:
+    """Commit what there is, have git check each commit from then on, and return the environment for git."""
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "-m", "documents")
+    hook = root / ".git/hooks/pre-commit"
+    hook.write_text(HOOK, encoding="utf-8")
+    hook.chmod(0o755)
+    return environment({"PATH": f"{Path(program()[0]).parent}{os.pathsep}{os.environ['PATH']}"})
+
+
+@pytest.mark.parametrize("how", [[], ["--all"], ["--only", "docs/requirements/login.md"]])
+def test_git_does_not_commit_what_introduces_a_violation(kb, synced, how):
+    env = hooked(synced)
+    write(synced, {"docs/requirements/login.md": LOGIN.replace("tags:", "links: [GONE]\ntags:")})
+    if not how:
+        git(synced, "add", "docs")
+        write(synced, {"docs/requirements/login.md": LOGIN})  # what is staged counts
+    refused = run_git(synced, "commit", *how, "-m", "broken", env=env)
+    assert refused.returncode == 1
+    assert "REQ-1 links to GONE, but there is no GONE." in refused.stdout + refused.stderr
+    write(synced, {"docs/requirements/login.md": LOGIN.replace("Log in", "Sign in")})
+    git(synced, "add", *([] if how else ["docs"]))
+    done = run_git(synced, "commit", *how, "-m", "whole", env=env)
+    assert done.returncode == 0, done.stderr
+
+
+def test_git_does_not_commit_source_code_that_names_no_requirement_in_a_linked_worktree(kb, synced, tmp_path):
+    write(synced, {".kb/config.json": '{"staged": {"symbols": ["src/**"]}}'})
+    env = hooked(synced)
+    linked = add_worktree(synced, tmp_path / "linked", "feature")
+    write(linked, {"src/login.py": "def login(): ...\n"})
+    git(linked, "add", "src")
+    refused = run_git(linked, "commit", "-m", "code", env=env)
+    assert refused.returncode == 1
+    assert "src/login.py names no requirement." in refused.stdout + refused.stderr
+    write(linked, {"src/login.py": "# kb: implements REQ-1\ndef login(): ...\n"})
+    git(linked, "add", "src")
+    done = run_git(linked, "commit", "-m", "code", env=env)
+    assert done.returncode == 0, done.stderr
+
+
+TESTED = """\
+rules:
+- id: no-web
+  severity: warning
+  description: Nothing is for the web.
+  params: {tag: web}
+  sql: select id, 'is for the web' as message from entity where list_contains(tags, $tag)
+  tests:
+  - {name: a page, entities: [{id: A, type: req, tags: [web]}], reports: [A]}
+  - {name: a job, entities: [{id: A, type: req, tags: [%s]}], passes: [A]}
+"""
+
+
+def test_tests_of_rules_are_run_and_a_failing_one_ends_with_status_1(kb, synced):
+    assert "No rule of the project has tests" in kb("check", "--test-rules").out
+    write(synced, {".kb/rules/own.yaml": TESTED % "batch"})
+    ran = kb("check", "--test-rules")
+    assert (ran.status, ran.out) == (0, "2 tests of rules: 2 passed, 0 failed\n")
+    write(synced, {".kb/rules/own.yaml": TESTED % "web"})
+    ran = kb("check", "--test-rules")
+    assert ran.status == 1
+    assert ran.out.splitlines() == [
+        "failed .kb/rules/own.yaml:9: no-web, a job: Expected not to report A; it reports A. Reported: A.",
+        "2 tests of rules: 1 passed, 1 failed",
+    ]
+    answer = kb("check", "--test-rules", "--rule", "no-web", "--json")
+    assert (answer.status, answer.json["ok"]) == (1, False)
+    assert set(answer.json["tests"][0]) == {"rule", "test", "source", "ok", "message"}
+    assert kb("check", "--test-rules", "--rule", "no-wep").status == 64
+
+
+def test_a_rule_is_explained_in_full(kb, synced):
+    write(synced, {".kb/rules/own.yaml": TESTED % "batch", ".kb/config.json": '{"ruleParams":{"no-web":{"tag":"x"}}}'})
+    ran = kb("check", "--explain", "no-web")
+    assert ran.status == 0
+    for said in (
+        "severity     warning, set by .kb/rules/own.yaml:3",
+        '$tag         "x", set by .kb/config.json:1 (default "web")',
+        "time limit   10 s, set by `ruleTimeLimitSeconds`",
+        "now          0 violations in main at seq 1",
+        "  select id, 'is for the web' as message from entity where list_contains(tags, $tag)",
+        "  passed .kb/rules/own.yaml:8: no-web, a page",
+    ):
+        assert said in ran.out.splitlines() or f"  {said}" in ran.out.splitlines(), ran.out
+    answer = kb("check", "--explain", "must-coverage", "--json").json
+    assert set(answer) == {"branch", "seq", "rule"}
+    assert {"id": "must-coverage", "level": "error", "level_source": "KB", "violations": 0}.items() <= answer[
+        "rule"
+    ].items()
+
+
+def test_an_unknown_rule_to_explain_gets_a_suggestion(kb, synced):
+    ran = kb("check", "--explain", "must-coverag")
+    assert ran.status == 64
+    assert "Did you mean 'must-coverage'?" in ran.err
+
+
+def test_stored_text_of_a_rule_is_shown_safely(kb, synced):
+    text = 'rules:\n- id: no-web\n  description: "a\\e[31m"\n  sql: "select id, \'\\e[31m\' as message from entity"\n'
+    write(synced, {".kb/rules/own.yaml": text})
+    ran = kb("check", "--explain", "no-web")
+    assert "\x1b" not in ran.out + ran.err
+
+
+def test_a_suspect_edge_is_told_with_the_command_that_confirms_it(kb, synced):
+    kb(
+        "apply",
+        "-",
+        stdin='{"entities": [{"id": "S", "type": "symbol", "title": "s", "status": "active"}], '
+        '"edges": [{"type": "implements", "from": "S", "to": "REQ-1"}]}',
+    )
+    write(synced, {"docs/requirements/login.md": LOGIN + "\nMore is wanted now.\n"})
+    kb("sync")
+    ran = kb("check", "--rule", "suspect-edge")
+    [told] = [line for line in ran.out.splitlines() if "S implements REQ-1, but REQ-1 has changed at seq 3" in line]
+    request = told.partition("echo '")[2].partition("'")[0]
+    assert kb("apply", "-", stdin=request).status == 0
+    assert "S implements" not in kb("check", "--rule", "suspect-edge").out
+    assert "~ S implements REQ-1 (confirmed)" in kb("show", "4").out
+    assert "nothing to change" in kb("revert", "4").out

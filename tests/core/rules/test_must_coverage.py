@@ -46,3 +46,15 @@ def test_a_requirement_that_asks_for_nothing_any_more_is_exempt(status):
 @pytest.mark.parametrize("status", ["open", "not rejected", "rejectedish"])
 def test_other_statuses_are_not_exempt(status):
     assert len(violations(graph_of([node("R", priority="must", status=status)]), RULE)) == 2
+
+
+def test_what_is_said_with_a_reason_not_to_apply_is_not_asked_for():
+    waived = {"verified": "checked by the vendor"}
+    [found] = violations(graph_of([node("R", priority="must", attributes__not_applicable=waived)]), RULE)
+    assert "no scenario" in found.message
+
+
+@pytest.mark.parametrize("said", ["all of it", {"verified": " "}, {"verified": True}, {"implemented": "bought"}])
+def test_without_a_reason_of_its_own_an_aspect_is_asked_for(said):
+    graph = graph_of([node("R", priority="must", attributes__not_applicable=said)])
+    assert len(violations(graph, RULE)) == 2

@@ -11,6 +11,7 @@ from kbcore.errors import InvalidConfig
 from kbcore.rules import RuleContext, load_rules
 from kbcore.rules.project import SqlPlace, sql_rule
 from kbcore.schema import CORE
+from kbcore.view.relations import RELATIONS
 from kbcore.view.sandbox import Sandbox
 from tests.support.graph import graph_of, link, node
 
@@ -21,7 +22,7 @@ rules:
     description: Somebody answers for every requirement.
     sql: |
       select id, id || ' has no owner' as message
-      from node where type = 'req' and owner is null -- nobody
+      from entity where type = 'req' and owner is null -- nobody
   - id: second
     sql: "select 'X' as id, 'never' as message where false;"
 """
@@ -36,7 +37,7 @@ def context_of(graph):
 
     def lend(table, path):
         graph.connection.execute(f"attach '{path}' as lent")
-        graph.connection.execute(f"create table lent.{table} as from {table}")
+        graph.connection.execute(f"create table lent.{table} as {RELATIONS[table].select}")
         graph.connection.execute("detach lent")
 
     with Sandbox(lend, 10) as sandbox:
@@ -109,18 +110,26 @@ def test_one_name_in_two_files_is_refused():
 @pytest.mark.parametrize(
     "sql",
     [
-        "select id, title as message from node",
-        "with r as (from node) select id, 'm' as message from r",
-        "with recursive r(id) as (select 'A' union select to_id from link, r) select id, '' as message from r",
-        "select id, 'm' as message, 7 as more from node, unnest(['x']) where id not in (select source from record)",
+        "select id, title as message from entity",
+        "with r as (from entity) select id, 'm' as message from r",
+        "with recursive r(id) as (select 'A' union select to_id from edge, r) select id, '' as message from r",
+        "select id, 'm' as message, 7 as more from entity, unnest(['x']) where id not in (select source from record)",
         "select 'A' as id, null as message",
-        "select id, 'm' as message from NODE;  ",
-        "select id, 'm' as message from node where (select count(*) from node_history) = 0",
+        "select id, 'm' as message from ENTITY;  ",
+        "select id, 'm' as message from entity; -- ; the end\n/* of it; */ ;",
+        "select id, ';-- it''s' as message /* ; */, $$;$$ as \";\", e'\\';' as x -- ;\nfrom entity",
+        "select id, 'm' as message from entity where (select count(*) from entity_history) = 0",
     ],
 )
 def test_a_select_over_the_view_can_run(sql, context):
     run, found = outcome(sql, context)
     assert (run.status, [one.id for one in found]) == ("ran", ["A"])
+
+
+def test_a_row_without_a_message_says_the_description_once(context):
+    _, [found] = outcome("select 'A' as id, null as message", context)
+    assert found.message
+    assert found.hint != found.message
 
 
 @pytest.mark.parametrize(
@@ -129,19 +138,19 @@ def test_a_select_over_the_view_can_run(sql, context):
         ("selct", "syntax error"),
         ("", "0 statements"),
         ("select 1; select 2", "2 statements"),
-        ("drop table node", "must be one SELECT, and nothing else"),
-        ("select 1 as id) r; drop table node; select (1", "syntax error"),
-        ("select id from node", "no column `message`, but 'id'"),
+        ("drop table entity", "must be one SELECT, and nothing else"),
+        ("select 1 as id) r; drop table entity; select (1", "syntax error"),
+        ("select id from entity", "no column `message`, but 'id'"),
         ("select 1 as ident", "no column `id` and `message`, but 'ident'"),
-        ("select id, message from nodes", "'nodes', which a rule may not. Did you mean 'node'?"),
+        ("select id, message from entitys", "'entitys', which a rule may not. Did you mean 'entity'?"),
         ("select id, message from read_text('/etc/passwd')", "read_text()"),
         ("select 'a' as id, (select content from read_text('/etc/passwd')) as message", "read_text()"),
         ("from '/etc/passwd.csv'", "passwd"),
         ("select * from (with \"x.csv\" as (select 1) select 1), 'x.csv'", "'x.csv'"),
-        ("from query('from node')", "query()"),
+        ("from query('from entity')", "query()"),
         ("from duckdb_settings()", "duckdb_settings()"),
         ("from information_schema.tables", "'tables'"),
-        ("select id, error('stop') as message from node", "stop"),
+        ("select id, error('stop') as message from entity", "stop"),
     ],
 )
 def test_other_sql_is_reported_as_not_run_and_does_nothing(sql, said, context):
@@ -162,17 +171,17 @@ def test_an_id_that_is_no_entity_is_reported_without_a_file(context):
     ("sql", "reason"),
     [
         (
-            "select id,\n  titel as message\nfrom node",
+            "select id,\n  titel as message\nfrom entity",
             '.kb/rules/a.yaml:5: the SQL cannot be used. DuckDB says: Referenced column "titel" not found',
         ),
         ("select id,\nfrom where node", ".kb/rules/a.yaml:5: the SQL cannot be used. DuckDB says: syntax error"),
-        ("select id, '' as message\nfrom nodes", ".kb/rules/a.yaml:5: the SQL reads 'nodes'"),
+        ("select id, '' as message\nfrom entitys", ".kb/rules/a.yaml:5: the SQL reads 'entitys'"),
         (
-            "select id, 'a' + 1 as message from node",
+            "select id, 'a' + 1 as message from entity",
             ".kb/rules/a.yaml:4: the SQL cannot be used. DuckDB says: Could not choose a best candidate function",
         ),
         (
-            "select id, cast(id as int) as message from node",
+            "select id, cast(id as int) as message from entity",
             ".kb/rules/a.yaml:4: the SQL cannot be used. DuckDB says: Could not convert string",
         ),
     ],
@@ -188,6 +197,6 @@ def test_what_the_database_refuses_is_told_by_file_and_line_without_its_internal
     [("sql: |\n      select id,\n      x", 5), ("sql: |-  # why\n      select id,\n      x", 5), ("sql: select x", 3)],
 )
 def test_a_line_of_the_sql_is_a_line_of_the_file_where_it_stands_so(stated, line, context):
-    [rule] = load_rules({"a.yaml": f"rules:\n  - id: mine\n    {stated} from node\n"})
+    [rule] = load_rules({"a.yaml": f"rules:\n  - id: mine\n    {stated} from entity\n"})
     report = rules.check(context, {}, only=["mine"], project=[rule])
     assert report.rules[0].reason.startswith(f"a.yaml:{line}: ")

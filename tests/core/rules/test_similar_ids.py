@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.rules.likeness import differences
 from tests.support.graph import graph_of, node
+from tests.support.histories import laws
 from tests.support.rules import violations
 
 RULE = "similar-ids"
@@ -50,7 +51,7 @@ def test_three_that_look_alike_are_one_violation_for_each_of_them():
     assert violations(graph, RULE, ids=["OTHER"]) == []
 
 
-@settings(max_examples=25, deadline=None)
+@laws(25)
 @given(st.sets(st.text("aA0é1-", min_size=1, max_size=4), min_size=2, max_size=12))
 def test_whatever_is_reported_differs_in_something_that_has_a_name(ids):
     graph = graph_of(map(node, ids))

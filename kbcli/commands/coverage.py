@@ -1,0 +1,85 @@
+"""``kb coverage``: which requirements are specified, verified and implemented."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from kbcli.options import session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kbcli.coveragepages import Report
+    from kbcore.analysis.coverage import By
+    from kbcore.view.view import View
+
+Texts = list[str] | None
+
+
+def run(
+    ctx: typer.Context,
+    *,
+    by: Annotated[
+        Literal["requirement", "component", "tag", "priority"], typer.Option("--by", help="What makes a row.")
+    ] = "requirement",
+    tag: Annotated[Texts, typer.Option("--tag", metavar="T", help="Has the tag; twice means both.")] = None,
+    status: Annotated[str | None, typer.Option("--status", metavar="S", help="Has the status.")] = None,
+    lacks: Annotated[
+        Texts, typer.Option("--lacks", metavar="ASPECT", help="Only rows that lack it; totals stay those of all.")
+    ] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="SEQ|TIME", help="As the branch stood then.")] = None,
+    fail_under: Annotated[
+        Texts,
+        typer.Option("--fail-under", metavar="[ASPECT=]PERCENT", help="End with status 1 below; may be repeated."),
+    ] = None,
+    format_: Annotated[
+        Literal["table", "json", "markdown", "csv"], typer.Option("--format", help="How to write it.")
+    ] = "table",
+) -> int:
+    """Show which requirements are specified, verified and implemented, and what is not applicable.
+
+    ASPECT is specified, verified or implemented. Percentages are of the requirements to which it applies. Retired
+    requirements are left out.
+    """
+    from kbcli import coveragepages, exits
+    from kbcli.asof import read_as_of
+    from kbcli.bounds import check_format
+    from kbcli.coveragewords import read_aspects, read_thresholds, too_low
+    from kbcore.query import empty_problems, refuse
+
+    session = session_of(ctx)
+    check_format(format_, {"table", "json"}, is_json=session.output.is_json)
+    given = {"status": status, "at": at}
+    refuse(empty_problems({name: word for name, word in given.items() if word is not None}))
+    refuse(empty_problems({f"tags[{place}]": word for place, word in enumerate(tag or ())}))
+    lacked, thresholds = read_aspects(lacks or ()), read_thresholds(fail_under or ())
+    session.output.is_json = session.output.is_json or format_ == "json"
+    opened = session.open_to_read()
+    report = read_as_of(opened, at, lambda view, seq: _report(view, seq, by, (tag or (), status or "", lacked), at))
+    coveragepages.tell(session, opened.branch, report, format_)
+    low = too_low(report.covered.total, thresholds)
+    if thresholds and report.is_filtered and report.is_empty:
+        low = ["--fail-under has nothing to hold to a percentage: no requirement matches."]
+    for line in low:
+        session.output.warn(line)
+    return exits.VIOLATIONS if low else exits.DONE
+
+
+def _report(view: View, seq: int, by: By, asked: tuple[Sequence[str], str, Sequence[str]], at: str | None) -> Report:
+    import msgspec
+
+    from kbcli.coveragepages import Report
+    from kbcore.analysis import coverage
+
+    tags, status, lacked = asked
+    as_of = None if seq == view.seq else seq
+    covered = coverage.read(view.rows, as_of, tags=tags, status=status)
+    components = coverage.read_components(view.rows, as_of) if by == "component" else {}
+    report = Report(seq, by, covered, components, tuple(lacked), bool(tags or status), at)
+    if not report.is_empty:
+        return report
+    return msgspec.structs.replace(
+        report, unknown=tuple(coverage.unknown_filters(view.rows, as_of, tags=tags, status=status))
+    )

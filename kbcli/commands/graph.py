@@ -1,0 +1,141 @@
+"""``kb graph``: draw a part of the graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from kbcli.options import session_of
+from kbcore.limits import DEFAULT_SECTION_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kbcli.context import Session
+    from kbcore.analysis.section import Section, Wanted
+    from kbcore.view.view import View
+
+Texts = list[str] | None
+_MERMAID_EDGES = 500
+_MERMAID_CHARS = 50_000
+
+
+def run(
+    ctx: typer.Context,
+    id_: Annotated[str | None, typer.Argument(metavar="ID", help="Only what is around this entity.")] = None,
+    *,
+    depth: Annotated[
+        int | None, typer.Option("--depth", metavar="N", help="In at most so many steps; with ID. [default: 1]")
+    ] = None,
+    type_: Annotated[Texts, typer.Option("--type", metavar="TYPE", help="Only these types; may be repeated.")] = None,
+    follow: Annotated[
+        Texts, typer.Option("--follow", metavar="EDGE[,EDGE]", help="Only these edges, either way.")
+    ] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="SEQ|TIME", help="As the branch stood then.")] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", help="So many entities at most.")
+    ] = DEFAULT_SECTION_ROWS,
+    format_: Annotated[
+        Literal["mermaid", "dot"] | None, typer.Option("--format", help="What to draw it for.  [default: mermaid]")
+    ] = None,
+) -> None:
+    """Draw a part of the graph as Mermaid or DOT: what is around an entity, or the entities with the most edges.
+
+    Markdown on many sites shows Mermaid; `kb graph --format dot | dot -Tsvg` makes a picture of DOT.
+    """
+    from kbcli.asof import entity_at, read_as_of
+
+    session = session_of(ctx)
+    _check(session, {"id": id_, "at": at}, depth, limit, format_)
+    opened = session.open_to_read()
+    names = [name.strip() for one in follow or () for name in one.split(",")]
+    wanted = _wanted(id_, depth, (type_ or (), names), limit)
+
+    def answer(view: View, seq: int) -> tuple[int, Section]:
+        from kbcore.analysis.section import section
+
+        schema = view.schema(opened.workspace.schema)
+        _check_names("--type", type_ or (), schema.entities)
+        _check_names("--follow", names, schema.edges)
+        if wanted.start:
+            entity_at(view, seq, wanted.start)
+        return seq, section(view.rows, None if seq == view.seq else seq, wanted)
+
+    seq, found = read_as_of(opened, at, answer)
+    if session.output.is_json:
+        session.output.document({"branch": opened.branch, "seq": seq, **_document(found)})
+    else:
+        _tell(session, found, wanted, f"{opened.branch} at seq {seq}", format_)
+        if not found.nodes:
+            from kbcli.emptywords import nothing_stands
+
+            session.output.note("No entity of that type." if seq and wanted.types else nothing_stands(at))
+
+
+def _check(
+    session: Session, given: Mapping[str, str | None], depth: int | None, limit: int, format_: str | None
+) -> None:
+    """Refuse options that cannot be meant. Raises: ``InvalidQuery``."""
+    from kbcli.bounds import check_bounds, check_format
+    from kbcore.errors import InvalidQuery
+    from kbcore.limits import MAX_PAGE_ROWS, MAX_TRAVERSAL_DEPTH
+    from kbcore.query import empty_problems, refuse
+
+    check_format(format_, {None}, is_json=session.output.is_json)
+    refuse(empty_problems({name: word for name, word in given.items() if word is not None}))
+    if depth is not None and given["id"] is None:
+        raise InvalidQuery("--depth needs an entity to start from.", hint="Name one: kb graph ID --depth N.")
+    check_bounds("--depth", 1 if depth is None else depth, MAX_TRAVERSAL_DEPTH, 1)
+    check_bounds("--limit", limit, MAX_PAGE_ROWS, DEFAULT_SECTION_ROWS)
+
+
+def _wanted(id_: str | None, depth: int | None, names: tuple[Sequence[str], Sequence[str]], limit: int) -> Wanted:
+    from kbcore.analysis.section import Wanted
+
+    types, follow = names
+    return Wanted(id_ or "", depth or 1, tuple(types), tuple(follow), limit)
+
+
+def _check_names(option: str, names: Sequence[str], known: Mapping[str, Any]) -> None:
+    from kbcore.errors import InvalidQuery
+    from kbcore.suggest import did_you_mean
+    from kbcore.visible import in_quotes
+
+    for name in names:
+        if name not in known:
+            what = "entity type" if option == "--type" else "edge type"
+            raise InvalidQuery(f"{option}: there is no {what} {in_quotes(name)}.", hint=did_you_mean(name, known))
+
+
+def _document(found: Section) -> dict[str, Any]:
+    return {
+        "total": {"entities": found.entities, "edges": found.edges},
+        "cut": found.is_cut,
+        "nodes": [node.as_json() for node in found.nodes],
+        "edges": [arrow.as_json() for arrow in found.arrows],
+    }
+
+
+def _tell(session: Session, found: Section, wanted: Wanted, where: str, format_: str | None) -> None:
+    from kbcli.wording import counted
+    from kbcore.analysis.diagram import dot, mermaid
+
+    output = session.output
+    output.is_paged = True
+    notes = [where]
+    if found.entities > len(found.nodes):
+        of = "nearest" if wanted.start else "those with the most edges"
+        notes.append(f"{len(found.nodes)} of {counted(found.entities, 'entity')}, {of}")
+    if found.edges > len(found.arrows):
+        notes.append(f"{len(found.arrows)} of {counted(found.edges, 'edge')}")
+    draw = dot if format_ == "dot" else mermaid
+    text = draw(found, wanted.start, notes)
+    output.data(text)
+    if draw is mermaid and (len(found.arrows) > _MERMAID_EDGES or len(text) > _MERMAID_CHARS):
+        output.note(
+            f"Mermaid by default draws no more than {_MERMAID_EDGES} edges and {_MERMAID_CHARS} characters; "
+            "--limit draws less, --format dot knows no such limit."
+        )
+    for note in notes[1:]:
+        output.note(f"{note}; --limit and --type choose.")

@@ -1,0 +1,31 @@
+"""A report as lines for people: the place first, as compilers write it, and a summary at the end."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kbcli.render import Output
+from kbcli.reports.told import Told, summary, what
+from kbcli.wording import problem_line
+from kbcore.visible import visible
+
+
+def tell(output: Output, told: Told) -> None:
+    """Write the report; rules that could not run are warnings on standard error."""
+    output.is_paged = True
+    for one in told.report.violations:
+        colour: Literal["red", "yellow"] = "red" if one.severity == "error" else "yellow"
+        line = 0 if one.message.startswith(one.source) else told.lines.get(one, 0)
+        text = problem_line(one.source, line, what(one), one.hint) + visible(f" [{one.rule}]")
+        output.data(f"{output.styled(one.severity, colour)} {text}\n")
+    warn_of_rules(output, told)
+    output.say(visible(summary(told)))
+
+
+def warn_of_rules(output: Output, told: Told) -> None:
+    """Warn of each rule that could not run, and note those that had nothing to look at."""
+    for run in told.report.rules:
+        if run.status == "not_run":
+            output.warn(visible(f"the rule {run.id} could not run: {run.reason}"))
+        elif run.status == "not_applicable":
+            output.note(visible(f"The rule {run.id} did not apply: {run.reason}"))

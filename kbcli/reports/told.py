@@ -1,0 +1,60 @@
+"""What a report of ``kb check`` is told with, whatever the format: where it holds, lines of files, words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kbcli.wording import counted
+from kbcore.rules import Report, Violation
+from kbcore.rules.registry import FailOn
+
+
+class Told(msgspec.Struct, frozen=True):
+    """A report and what belongs to it. Texts are as they were stored: each format makes them safe for its readers."""
+
+    branch: str
+    seq: int
+    report: Report
+    fail_on: FailOn = "error"
+    lines: Mapping[Violation, int] = {}
+    """The line of the source of a violation, as far as it is known; lines count from 1."""
+    descriptions: Mapping[str, str] = {}
+    """What each rule says, by its name."""
+    against: str = ""
+    """What the report was compared with, as in ``since seq 3``; then it holds only what is new."""
+    mended: int = 0
+    """How many violations stood there and do not stand any more."""
+
+    def counts(self, violation: Violation) -> bool:
+        """Tell whether a violation is at least as bad as what makes the command fail."""
+        return self.fail_on != "never" and violation.severity in {"error", self.fail_on}
+
+
+def summary(told: Told) -> str:
+    """Return the last line: where, how many errors and warnings, and how many rules ran."""
+    report = told.report
+    runs = [run.status for run in report.rules]
+    how = f"{counted(runs.count('ran'), 'rule')} ran"
+    how += f", {runs.count('not_run')} could not run" if "not_run" in runs else ""
+    how += f", {runs.count('not_applicable')} not applicable" if "not_applicable" in runs else ""
+    errors = sum(one.severity == "error" for one in report.violations)
+    warnings = len(report.violations) - errors
+    new = "new " if told.against else ""
+    found = [counted(errors, f"{new}error")] * bool(errors) + [counted(warnings, f"{new}warning")] * bool(warnings)
+    mended = f", {told.mended} mended" if told.mended else ""
+    where = f"{told.branch} at seq {told.seq}" + (f", {told.against}" if told.against else "")
+    return f"{where}: {', '.join(found) or f'no {new}violations'}{mended} ({how})"
+
+
+def what(violation: Violation) -> str:
+    """Return what a violation says, with the id that it is about unless that is said already."""
+    is_named = violation.id in {"", violation.source} or violation.message.startswith(violation.id)
+    return violation.message if is_named else f"{violation.id}: {violation.message}"
+
+
+def sentences(violation: Violation) -> str:
+    """Return what a violation says and the remedy, as sentences that follow each other."""
+    said = what(violation)
+    return f"{said}{'' if said.endswith(('.', '!', '?')) else '.'} {violation.hint}".strip()

@@ -1,0 +1,41 @@
+"""An entity as far as analyses show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.query import sql
+from kbcore.query.known import Rows
+
+_NAMES: Final = ("id", "type", "title", "status", "owner")
+COLUMNS: Final = ", ".join(f"coalesce(n.{name}, '')" for name in _NAMES)
+"""What a statement selects of a node ``n`` for one subject."""
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """What names an entity to a reader; a field that is not set is ""."""
+
+    id: str
+    type: str
+    title: str
+    status: str
+    owner: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields that are set."""
+        return {name: value for name, value in msgspec.to_builtins(self).items() if value}
+
+
+def subject_of(cells: Sequence[Any]) -> Subject:
+    """Return the subject of a row that begins with ``COLUMNS``."""
+    return Subject(*cells[: len(_NAMES)])
+
+
+def find(rows: Rows, id_: str, at: int | None) -> Subject | None:
+    """Return the entity with this id as of a seq (None: the head), or None when there was none."""
+    statement = sql.statement(at)
+    found = rows(f"select {COLUMNS} from {statement.node} n where n.id = {statement.bind(id_)}", statement.params)  # noqa: S608 - fixed names
+    return subject_of(found[0]) if found else None

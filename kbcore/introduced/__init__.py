@@ -1,0 +1,1 @@
+"""What a change introduced: the violations that stand after it and did not stand before."""

@@ -1,0 +1,65 @@
+"""Two reports compared: what the later one holds and the earlier one does not, and what was mended. Pure.
+
+A rule that could not run over either state is reported as not run: nothing can be said of what it would have found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+import msgspec
+
+from kbcore.introduced.identity import Identity, identity
+from kbcore.rules import Report, RuleRun, Violation
+
+
+class Introduced(msgspec.Struct, frozen=True):
+    """What is new, as a report, and the violations that stood before and do not stand any more."""
+
+    report: Report
+    mended: tuple[Violation, ...] = ()
+
+
+def introduced(before: Report, after: Report, names: Collection[str] = ()) -> Introduced:
+    """Return what ``after`` reports and ``before`` does not.
+
+    ``names`` are numbers that name something. What says word for word the same is matched first, then what says the
+    same apart from numbers, one for one.
+    """
+    broken = {run.id: run.reason for run in before.rules if run.status == "not_run"}
+    runs = [_run_on_both(run, broken.get(run.id)) for run in after.rules]
+    compared = {run.id for run in runs if run.status != "not_run"}
+    old = [one for one in before.violations if one.rule in compared]
+    new = [one for one in after.violations if one.rule in compared]
+    old, new = _apart(old, new, [_words(one) for one in old], [_words(one) for one in new])
+    old, new = _apart(old, new, [identity(one, names) for one in old], [identity(one, names) for one in new])
+    is_ok = all(run.status != "not_run" for run in runs) and all(one.severity != "error" for one in new)
+    return Introduced(Report(is_ok, new, runs), tuple(old))
+
+
+def _run_on_both(run: RuleRun, reason: str | None) -> RuleRun:
+    if reason is None or run.status == "not_run":
+        return run
+    return msgspec.structs.replace(run, status="not_run", reason=f"over the state before the change: {reason}")
+
+
+def _words(one: Violation) -> Identity:
+    return one.rule, one.id, one.message
+
+
+def _apart(
+    old: list[Violation], new: list[Violation], old_keys: list[Identity], new_keys: list[Identity]
+) -> tuple[list[Violation], list[Violation]]:
+    """Return what is left of both when those of one key were taken away in pairs."""
+    return _left(old, old_keys, Counter(new_keys)), _left(new, new_keys, Counter(old_keys))
+
+
+def _left(violations: list[Violation], keys: list[Identity], matched: Counter[Identity]) -> list[Violation]:
+    left = []
+    for one, key in zip(violations, keys, strict=True):
+        if matched[key]:
+            matched[key] -= 1
+        else:
+            left.append(one)
+    return left

@@ -1,0 +1,25 @@
+"""What the files of a worktree state now, for as long as they are what a state has taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kbcore.extract.facts import Facts
+from kbcore.sync.pending import wanted
+from kbcore.sync.scan import found_at
+from kbcore.view.view import View
+from kbcore.workspace import Workspace
+
+
+def facts_now(workspace: Workspace, view: View, branch: str) -> Callable[[str], Facts | None]:
+    """Return what gives the facts of a file by its path; None where the file is not what the branch has taken in."""
+    if not workspace.repo.has_worktree or workspace.head().branch != branch:
+        return lambda _: None
+    wants = wanted(workspace)
+
+    def facts(path: str) -> Facts | None:
+        found = found_at(workspace.repo.worktree, wants, path)
+        sources = view.sources([path])
+        return found.facts if found and sources and sources[0].hash == found.hash else None
+
+    return facts

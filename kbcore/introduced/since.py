@@ -1,0 +1,62 @@
+"""What came since a point of a branch's history: ``kb check --since``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kbcore import collector
+from kbcore.branchtree import tree_of
+from kbcore.checks import judge, run_checks
+from kbcore.git import blobs
+from kbcore.introduced.compare import Introduced
+from kbcore.introduced.judging import apart
+from kbcore.introduced.kept import kept_of
+from kbcore.introduced.point import Point, point_of
+from kbcore.rules import Report, suspect_edge
+from kbcore.state import Changes
+from kbcore.sync.documents import Documents
+from kbcore.view.apart import copied
+from kbcore.view.view import View
+from kbcore.workspace import Workspace
+
+
+class Since(msgspec.Struct, frozen=True):
+    """What is new, and since when."""
+
+    point: Point
+    found: Introduced
+
+
+def check_since(
+    workspace: Workspace, view: View, branch: str, text: str, *, only: Sequence[str] = (), ids: Sequence[str] = ()
+) -> Since:
+    """Run the rules over a branch as it stands and as it stood, and return the violations that only stand now.
+
+    ``text`` is the point, as ``point_of`` takes it; ``only`` names the rules to run, ``ids`` the entities to look at.
+
+    Raises: as ``run_checks`` and ``point_of``; ``StorageError`` when there is no room to look at the past.
+    """
+    point = point_of(workspace, view, branch, text)
+    now = run_checks(workspace, view, branch=branch, only=only, ids=ids)
+    files = tree_of(workspace, branch)  # of how they were at a seq nothing is known
+    back = Changes()
+    with collector.paused(), copied(view, point.seq) as before:
+        if point.commit is not None:
+            tree = blobs.tree_of(workspace.repo, workspace.machine.env, point.commit)
+            back = Documents(workspace).take_in(before, tree)
+            files = kept_of(workspace, tree)
+        was = judge(workspace, before, files, only=only, ids=ids)
+        if point.is_older:
+            # The store began after the commit: what it holds came on top of the commit, not before it.
+            was = _at_first(was)
+            with copied(view, view.seq, beneath=(point.seq, back)) as after:
+                now = judge(workspace, after, tree_of(workspace, branch), only=only, ids=ids)
+        return Since(point, apart(was, now, before, view))
+
+
+def _at_first(report: Report) -> Report:
+    """Return a report over a state before which nothing is known, so that no edge of it is suspect."""
+    kept = [one for one in report.violations if one.rule != suspect_edge.RULE.id]
+    return msgspec.structs.replace(report, violations=kept)

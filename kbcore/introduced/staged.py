@@ -1,0 +1,119 @@
+"""What a commit of the index would introduce: ``kb check --staged``, for a hook that runs before a commit.
+
+The index counts, not the worktree: what is staged by half is judged by that half. Nothing is written, to git or to KB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore import collector, limits
+from kbcore.checks import judge
+from kbcore.extract import globs
+from kbcore.extract.facts import Facts
+from kbcore.git import Tree, blobs
+from kbcore.introduced.compare import Introduced
+from kbcore.introduced.judging import apart
+from kbcore.introduced.kept import kept_of
+from kbcore.introduced.symbols import IMPLEMENTS, Staged, StagedFile, StagedSymbol, named_in, rule_of
+from kbcore.rules import Report, staged_symbol
+from kbcore.state import Changes
+from kbcore.sync.documents import Documents
+from kbcore.view.apart import copied
+from kbcore.view.view import View
+from kbcore.workspace import Workspace
+from kbcore.writes import nearest_id
+
+_BINARY: Final = b"\0"
+_SYMBOLS: Final = f"""
+with symbol as (select id, path, json_extract_string(attributes, '$.file') as file from node where type = 'symbol')
+select s.id, s.path, s.file, exists (
+  select 1 from link l where l.stands and l.type = '{IMPLEMENTS}' and l.from_id = s.id
+) from symbol s
+where s.id in (select unnest($1::varchar[])) or s.file in (select unnest($2::varchar[]))
+order by s.id
+"""  # noqa: S608 - no text from outside
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What is new, how many files are staged, and what gives the facts that a staged document states, by its path."""
+
+    found: Introduced
+    staged: int
+    facts: Callable[[str], Facts | None]
+
+
+def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) -> Outcome:
+    """Return the violations that a commit of the index would introduce; ``view`` is that of the branch checked out.
+
+    ``only`` names the rules to run.
+
+    Raises: as ``run_checks``; ``GitUnusable``; ``InvalidQuery`` while a merge is not resolved; ``StorageError``.
+    """
+    repo, env = workspace.repo, workspace.machine.env
+    commit = workspace.head().commit
+    before: Tree = blobs.tree_of(repo, env, commit) if commit else {}
+    after = blobs.staged_tree(repo, env, before)
+    staged = [path for path, blob in after.items() if before.get(path) != blob and blob.mode != blobs.SUBMODULE]
+    removed = before.keys() - after.keys()
+    documents = Documents(workspace)
+    with collector.paused(), copied(view, view.seq) as copy:
+        documents.take_in(copy, before)
+        was = _was(workspace, copy, before, only)
+        changes = documents.take_in(copy, after)
+        rule = rule_of(_staged(workspace, copy, after, staged, (documents, changes)))
+        now = judge(workspace, copy, kept_of(workspace, after), only=only, extra=[rule])
+        found = apart(was, now, copy, copy)
+    return Outcome(found, len(staged) + len(removed), lambda path: documents.facts_at(path, after))
+
+
+def _was(workspace: Workspace, copy: View, before: Tree, only: Sequence[str]) -> Report:
+    """Return what stood before; the rule over what is staged has nothing to compare with."""
+    rules = [name for name in only if name != staged_symbol.RULE.id]
+    return (
+        judge(workspace, copy, kept_of(workspace, before), only=rules)
+        if rules or not only
+        else Report(ok=True, violations=[], rules=[])
+    )
+
+
+def _staged(
+    workspace: Workspace, copy: View, after: Tree, staged: Sequence[str], taken_in: tuple[Documents, Changes]
+) -> Staged:
+    """Return what the rule over staged symbols looks at, in the state that the commit would make."""
+    documents, changes = taken_in
+    made = [
+        one.key
+        for one in changes.nodes
+        if one.after and one.after.type == "symbol" and _says_more(one.before, one.after)
+    ]
+    rows = copy.rows(_SYMBOLS, [made, staged])
+    symbols = tuple(StagedSymbol(key, path or "", file or "", implements) for key, path, file, implements in rows)
+    wanted = {path for path in staged if globs.matches(path, workspace.config.staged_symbols)}
+    lacking = {one.file for one in symbols if not one.implements}
+    listed = {one.file for one in symbols if one.file in set(staged)}
+    paths = [path for path in after if path in wanted | lacking | listed]
+    files = _files(documents, after, paths, wanted)
+    named = sorted({key for file in files.values() for key in named_in(file.text)})
+    types: dict[str, Any] = dict(
+        copy.rows("select id, type from node where id in (select unnest($1::varchar[]))", [named])
+    )
+    return Staged(files, symbols, types, lambda word: nearest_id(copy, word), workspace.schema)
+
+
+def _says_more(before: Any, after: Any) -> bool:
+    """Tell whether a symbol is new, or says something else than before."""
+    return before is None or before.fields != after.fields
+
+
+def _files(documents: Documents, after: Tree, paths: Sequence[str], wanted: Collection[str]) -> dict[str, StagedFile]:
+    texts = documents.texts_of(after[path].id for path in paths)
+    found = {}
+    for path in paths:
+        data = texts.get(after[path].id)
+        text = "" if data is None or _BINARY in data[: limits.KIB] else data.decode("utf-8", "replace")
+        found[path] = StagedFile(path, text, path in wanted)
+    return found

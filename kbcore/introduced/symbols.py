@@ -1,0 +1,148 @@
+"""Rule ``staged-symbol``: what is staged of the source code says which requirement it is for. Pure.
+
+A symbol says so by an ``implements`` edge, a file for all its symbols by a comment ``kb: implements REQ-1, REQ-2``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from kbcore.rules import Finding, Rule, RuleContext, staged_symbol
+from kbcore.schema import Schema
+from kbcore.visible import in_quotes
+
+IMPLEMENTS: Final = "implements"
+
+_COMMENT: Final = re.compile(r"\bkb:[ \t]*implements\b[ \t:]*([^\r\n]*)")
+_CLOSER: Final = re.compile(r"\*/|-->|--\}|\*\)|\]\]|#\}|%>|\"\"\"|'''")
+"""What ends a comment on its line, whatever the language."""
+
+_AROUND: Final = " \t.;)\"'`"
+_SHOWN: Final = 80
+
+
+class Named(msgspec.Struct, frozen=True):
+    """An id that a comment names, and the line that it stands in."""
+
+    id: str
+    line: int
+
+
+class StagedFile(msgspec.Struct, frozen=True):
+    """A file of source code. ``is_wanted``: it is staged, and the configuration asks that it names a requirement."""
+
+    path: str
+    text: str
+    is_wanted: bool
+
+
+class StagedSymbol(msgspec.Struct, frozen=True):
+    """A symbol of a staged file, or a staged one: where it is stated, and the file that it is in ("" for none)."""
+
+    id: str
+    source: str
+    file: str
+    implements: bool
+
+
+class Staged(msgspec.Struct, frozen=True):
+    """What the rule looks at. ``files`` has, by path, each file that is staged or holds one of the symbols."""
+
+    files: Mapping[str, StagedFile]
+    symbols: tuple[StagedSymbol, ...]
+    types: Mapping[str, str]
+    """The type of each entity that a comment names, as far as there is one."""
+    nearest: Callable[[str], str]
+    schema: Schema
+
+
+def named_in(text: str) -> list[str]:
+    """Return, for each id that comments name, both the text up to the next comma and its first word."""
+    return [spelling for _, item in _items(text) for spelling in _spellings(item)]
+
+
+def rule_of(staged: Staged) -> Rule:
+    """Return the rule over what is staged."""
+    return msgspec.structs.replace(staged_symbol.RULE, run=lambda context: list(_findings(staged, context)))
+
+
+def lines_of(staged: Staged) -> dict[tuple[str, str], int]:
+    """Return the line of each comment that names what there is not, by the file and the id."""
+    return {
+        (file.path, one.id): one.line
+        for file in staged.files.values()
+        for one in _named(file, staged)
+        if not _fits(staged, one)
+    }
+
+
+def _findings(staged: Staged, _: RuleContext) -> Iterator[Finding]:
+    covered = set()
+    for file in staged.files.values():
+        named = _named(file, staged)
+        if named:  # what names the wrong thing is told as that, once
+            covered.add(file.path)
+        yield from (_unfit(staged, file, one) for one in named if not _fits(staged, one))
+    told = set()
+    for symbol in staged.symbols:
+        told.add(symbol.file)
+        if not symbol.implements and symbol.file not in covered:
+            yield _lacking(symbol)
+    for file in staged.files.values():
+        if file.is_wanted and file.path not in covered | told:
+            message = f"{file.path} names no requirement."
+            hint = "Write a comment `kb: implements ID` into it, or list its symbols in a manifest."
+            yield Finding(file.path, message, hint, file.path)
+
+
+def _lacking(symbol: StagedSymbol) -> Finding:
+    where = f", or write a comment `kb: implements ID` into {symbol.file}" if symbol.file else ""
+    hint = f"State below it which requirement it implements{where}."
+    if symbol.source:
+        hint = f"State in {symbol.source} which requirement it implements{where}."
+    return Finding(symbol.id, f"{symbol.id} implements no requirement.", hint, symbol.source or symbol.file)
+
+
+def _unfit(staged: Staged, file: StagedFile, one: Named) -> Finding:
+    shown = one.id[:_SHOWN]
+    kind = staged.types.get(one.id)
+    said = f"{file.path}:{one.line}: the comment names {in_quotes(shown)}"
+    if kind is not None:
+        targets = " or ".join(staged.schema.edges[IMPLEMENTS].to_types)
+        return Finding(file.path, f"{said}, which is a {kind}, not a {targets}.", "Name a requirement.", file.path)
+    near = staged.nearest(one.id)
+    hint = f"Did you mean {in_quotes(near)}?" if near else "Create the requirement first, or correct the comment."
+    return Finding(file.path, f"{said}, and there is no such requirement.", hint, file.path)
+
+
+def _fits(staged: Staged, one: Named) -> bool:
+    kind = staged.types.get(one.id)
+    return kind is not None and kind in staged.schema.edges[IMPLEMENTS].to_types
+
+
+def _named(file: StagedFile, staged: Staged) -> list[Named]:
+    """Return the ids that the comments of a file name: of both ways to read an id, the one that there is."""
+    found = []
+    for line, item in _items(file.text):
+        spellings = _spellings(item)
+        known = next((one for one in spellings if one in staged.types), spellings[-1] if spellings else "")
+        found.append(Named(known, line))
+    return found
+
+
+def _items(text: str) -> Iterator[tuple[int, str]]:
+    """Yield what stands between the commas of each comment, with its line; an empty comment names the empty id."""
+    for found in _COMMENT.finditer(text):
+        line = text.count("\n", 0, found.start()) + 1
+        listed = _CLOSER.split(found[1], maxsplit=1)[0]
+        yield from ((line, item.strip()) for item in listed.split(",") if item.strip() or "," not in listed)
+
+
+def _spellings(item: str) -> list[str]:
+    """Return how an id may be meant: as it stands, without what surrounds it, or as the first word, the last of all."""
+    words = item.split()
+    return list(dict.fromkeys([item, item.strip(_AROUND), words[0].rstrip(_AROUND)])) if words else []

@@ -1,0 +1,50 @@
+"""Rule ``duplicate-title``: no two entities of one type have the same title."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kbcore.rules.rule import Finding, Rule, RuleContext
+from kbcore.rules.statuses import RETIRED, has_status
+from kbcore.visible import in_quotes
+
+_FOLDED: Final = (
+    # By way of capitals, so that all small forms of a letter are one; what has no capital is spelt out.
+    r"trim(regexp_replace(replace(lower(upper(nfc_normalize(title))), 'ß', 'ss'), '\s+', ' ', 'g'))"
+)
+_IS_PLAIN: Final = r"strlen(title) = length(title) and not regexp_matches(title, '\s\s|[\t\n\r]')"
+"""Nearly all titles are, and what is said twice is rare: so only few are looked at closely."""
+_SQL: Final = f"""
+with keyed as (
+  select id, hash(type, case when {_IS_PLAIN} then lower(trim(title)) else {_FOLDED} end) as key
+  from node where title <> ''
+)
+select type, list(id order by id), list(path order by id), min(title) from node
+where id in (select id from keyed where key in (select key from keyed group by key having count(*) > 1))
+  and trim(title) <> '' and not {has_status("status", RETIRED)}
+group by type, {_FOLDED} having count(*) > 1
+"""  # noqa: S608 - no text from outside
+_MAX_SHOWN: Final = 10
+
+
+def _run(context: RuleContext) -> list[Finding]:
+    found = []
+    for type_, ids, paths, title in context.rows(_SQL, []):
+        shown = ids if len(ids) <= _MAX_SHOWN else [*ids[:_MAX_SHOWN], f"{len(ids) - _MAX_SHOWN} more"]
+        message = f"{', '.join(shown[:-1])} and {shown[-1]} are of type {type_} and have one title, {in_quotes(title)}."
+        files = sorted({path for path in paths if path})
+        where = f" in {' or '.join(files[:_MAX_SHOWN])}" if files else ""
+        hint = f"Merge them if they mean the same, or say in the title{where} what tells them apart."
+        found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids)))
+    return found
+
+
+RULE: Final = Rule(
+    "duplicate-title",
+    "warning",
+    "No two entities of one type have the same title, whatever its case, spaces and Unicode normal form. What is "
+    "retired does not count.",
+    _run,
+    example="REQ-12 and REQ-7 are of type req and have one title, 'Log in with a passkey'.",
+    remedy="Merge the two, or say in the title what tells them apart.",
+)

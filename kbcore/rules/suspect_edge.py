@@ -1,0 +1,49 @@
+"""Rule ``suspect-edge``: what an edge leads to is as it was when the edge was last confirmed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from kbcore.rules.rule import Finding, Rule, RuleContext, first_file, quoted
+from kbcore.suspects import Suspect, suspects
+
+_SUPPOSED: Final = "select seq from record where sum = '' and written_at is not null"
+"""Seqs that nobody can look up: what is only supposed, as in ``kb check --staged``, is on no record."""
+
+
+def _run(context: RuleContext) -> list[Finding]:
+    found = suspects(context.rows, ends=context.ids)
+    supposed = {seq for (seq,) in context.rows(_SUPPOSED, [])} if found else set[int]()
+    return [_finding(one, has_record=one.changed_seq not in supposed) for one in found]
+
+
+def _finding(one: Suspect, *, has_record: bool) -> Finding:
+    source = first_file(one.files)
+    changed = f" at seq {one.changed_seq}" if one.confirmed_seq < one.changed_seq and has_record else ""
+    confirmed = f"the edge was last confirmed at seq {one.confirmed_seq}"
+    if not one.confirmed_seq:  # a state that was laid beneath the first record
+        changed, confirmed = " since", "nobody has confirmed the edge"
+    message = f"{one.from_id} {one.type} {one.to_id}, but {one.to_id} has changed{changed}; {confirmed}."
+    edge: dict[str, Any] = {"type": one.type, "from": one.from_id, "to": one.to_id}
+    edge |= {"kind": one.kind} if one.kind else {}
+    request = quoted(json.dumps({"edges": [edge]}, ensure_ascii=False))
+    otherwise = f"mend what {source} says" if source else "mend or remove it"
+    look = f"`git log -p -- {quoted(one.text_path)}`" if one.text_path else f"`kb log {quoted(one.to_id)}`"
+    look = f"See {look}. If the edge holds no more, {otherwise}"
+    hint = f"{look}; if it holds, confirm it: echo {request} | kb apply -"
+    return Finding(one.from_id, message, hint, source, frozenset({one.to_id}))
+
+
+RULE: Final = Rule(
+    "suspect-edge",
+    "warning",
+    "What an edge leads to has not changed since the edge was last confirmed. Applying the edge again confirms it, and "
+    "so does a change of the entity it comes from, or of a file that states it and defines no more than one entity.",
+    _run,
+    example=("SYM-2 implements REQ-7, but REQ-7 has changed at seq 9; the edge was last confirmed at seq 4."),
+    remedy=(
+        "Look whether it still holds. If so, apply the edge again (`kb apply`, `kb_upsert`): that confirms it"
+        " and changes nothing else. If not, mend what the edge comes from, or the edge."
+    ),
+)

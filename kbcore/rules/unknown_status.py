@@ -1,0 +1,41 @@
+"""Rule ``unknown-status``: every status is one that the schema lists for the type."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kbcore.rules.rule import Finding, Rule, RuleContext
+from kbcore.suggest import did_you_mean
+from kbcore.visible import in_quotes
+
+
+def _run(context: RuleContext) -> list[Finding]:
+    listed = {name: one.statuses for name, one in context.schema.entities.items() if one.statuses}
+    if not listed:
+        return []
+    pairs = context.rows(
+        "select distinct type, status from node where list_contains($1, type) and trim(status) <> ''", [list(listed)]
+    )
+    wrong = sorted([type_, status] for type_, status in pairs if status not in listed[type_])
+    if not wrong:
+        return []
+    rows = context.rows("select id, type, status, path from node where list_contains($1, [type, status])", [wrong])
+    hints = {(type_, status): _hint(type_, status, listed[type_]) for type_, status in wrong}
+    return [
+        Finding(id_, f"{id_} has the status {in_quotes(status)}, which no {type_} has.", hints[type_, status], path)
+        for id_, type_, status, path in rows
+    ]
+
+
+def _hint(type_: str, status: str, known: tuple[str, ...]) -> str:
+    return f"{did_you_mean(status, known)} Or list it below `statuses:` of `{type_}` in a file of .kb/schema/."
+
+
+RULE: Final = Rule(
+    "unknown-status",
+    "warning",
+    "Every status is one that the schema lists for the type of the entity; where it lists none, any will do.",
+    _run,
+    example="REQ-7 has the status 'finished', which no req has.",
+    remedy="Give a status that the schema lists, or list this one below `statuses:` of the type.",
+)

@@ -1,0 +1,65 @@
+"""What the settings say of rules of the project's own: values of their parameters, each with its place. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kbcore import limits
+from kbcore.shape import Spot, shown
+
+Parameters = Mapping[str, Mapping[str, Any]]
+"""The defaults of the parameters of each rule of the project, by the rule and by their names."""
+
+_SCALARS: Final = (str, int, float)
+
+
+class RuleSetting(msgspec.Struct, frozen=True):
+    """The value that the settings give to a parameter, and where: file and line."""
+
+    value: Any
+    source: str
+
+
+def read_params(spot: Spot | None) -> dict[str, dict[str, RuleSetting]]:
+    """Return the values that the settings give, by rule and parameter; what is no value is a problem."""
+    found: dict[str, dict[str, RuleSetting]] = {}
+    for rule, params in spot.members().items() if spot else ():
+        found[rule] = {}
+        for name, member in params.members().items():
+            if _is_value(member.value):
+                found[rule][name] = RuleSetting(member.value, member.source)
+            else:
+                member.must_be("text, a number, true or false, or a list of these")
+    return found
+
+
+def check_params(rule: str, spot: Spot, known: Parameters, own_rules: frozenset[str]) -> None:
+    """Keep what is wrong with the values for one rule: a name that is none, or a value of another kind."""
+    if rule in own_rules:
+        spot.wrong("unknown_parameter", f"The rule {shown(rule)} of KB has no parameters.", "Take it out.")
+        return
+    if rule not in known:
+        spot.unknown("unknown_rule", "rule", rule, known)
+        return
+    for name, member in spot.members().items():
+        if name not in known[rule]:
+            member.unknown("unknown_parameter", f"parameter of {rule} that is called", name, known[rule])
+        elif _is_value(member.value) and _kind(member.value) != _kind(known[rule][name]):
+            member.must_be(f"{_kind(known[rule][name])}, as the default of the rule is")
+
+
+def _is_value(value: Any) -> bool:
+    if isinstance(value, list):
+        return len(value) <= limits.MAX_TAGS and all(isinstance(one, _SCALARS) for one in value)
+    return isinstance(value, _SCALARS) and (not isinstance(value, str) or len(value) <= limits.MAX_TEXT_BYTES)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, bool):
+        return "true or false"
+    return "text" if isinstance(value, str) else "a number"

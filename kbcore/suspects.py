@@ -1,0 +1,116 @@
+"""Which edges are suspect: what they lead to is not any more as it was when somebody last stood by them.
+
+An edge is confirmed by its own version (it was stated, changed, or applied again), by a change of the entity it comes
+from, and by one of a file that states it and defines a single entity: what else changed in a manifest of many says
+nothing of this edge. What counts of an entity is what it says: its fields and, where a Markdown document defines
+nothing else, that document. Who states it, where the file lies and in which line does not count. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final
+
+import msgspec
+
+_CONTENT: Final = """{
+  'type': type, 'name': name, 'title': title, 'status': status, 'tags': tags, 'owner': owner, 'priority': priority,
+  'severity': severity, 'links': links, 'metadata': metadata,
+  'attributes': json_merge_patch(attributes, '{"line":null}'),
+  'text_ref': if(split_part(text_ref, '#', 1) = path, split_part(text_ref, '#', 2), text_ref)
+}"""
+_ANY: Final = "and true"
+"""Where a condition on the edges may stand."""
+_NOW: Final = 2**62
+"""The seq that ended what stands."""
+
+_SQL: Final = f"""
+with turned as (
+  select id, version, path from node
+  where id in (select id from node_history) or path in (select path from source_history)
+), asked as (
+  select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, l.version, f.path as from_path, t.path as to_path
+  from link l join turned t on t.id = l.to_id left join node f on f.id = l.from_id left join source s on s.path = t.path
+  where l.stands and greatest(t.version, coalesce(s.version, 0)) > l.version
+    {_ANY}
+), stretch as (
+  select id, path, version, ended, {_CONTENT} as content
+  from (select * from node_history union all by name select *, {_NOW} as ended from node)
+  where id in (select from_id from asked union select to_id from asked)
+), changed as (
+  select id, max(version) as seq from (
+    select id, version, content, lag(content) over past as was, lag(ended) over past as was_until
+    from stretch window past as (partition by id order by version)
+  ) where was_until = version and content is distinct from was group by id
+), text as (
+  select path, version, ended, hash
+  from (select * from source_history union all by name select *, {_NOW} as ended from source)
+  where hash <> '' and path in (select path from source_history)
+), rewritten as (
+  select path, max(version) as seq from (
+    select path, version, hash, lag(hash) over (partition by path order by version) as was from text
+  ) where hash <> was group by path
+), document as (
+  select path from node
+  where path in (select from_path from asked union select to_path from asked)
+    and path in (select path from source where extractor like 'markdown/%')
+  group by path having count(*) = 1
+), single as (
+  select path from node where path in (select path from rewritten) group by path having count(*) = 1
+), confirmed as (
+  select a.id, greatest(a.version, coalesce(any_value(c.seq), 0), coalesce(any_value(d.seq), 0),
+    coalesce(max(r.seq), 0)) as seq
+  from (select *, unnest(if(len(files) = 0, [''], files)) as file from asked) a
+  left join changed c on c.id = a.from_id left join (from rewritten where path in (from single)) r on r.path = a.file
+  left join (from rewritten where path in (from document)) d on d.path = a.from_path
+  group by a.id, a.version
+)
+select a.id, a.type, a.kind, a.from_id, a.to_id, a.files, k.seq,
+  greatest(coalesce(c.seq, 0), coalesce(r.seq, 0)) as changed_seq,
+  if(was.content is distinct from now.content, '', s.path) as text_path
+from asked a join confirmed k on k.id = a.id
+join stretch now on now.id = a.to_id and now.ended = {_NOW}
+join stretch was on was.id = a.to_id and was.version <= k.seq and k.seq < was.ended
+left join source s on s.path = a.to_path and s.hash <> '' and s.path in (from document)
+left join (from source_history union all by name select *, {_NOW} as ended from source) old
+  on old.path = was.path and old.version <= k.seq and k.seq < old.ended and old.hash <> ''
+left join changed c on c.id = a.to_id
+left join rewritten r on r.path = s.path
+where was.content is distinct from now.content or old.hash <> s.hash
+"""  # noqa: S608 - no text from outside
+
+
+class Suspect(msgspec.Struct, frozen=True, array_like=True):
+    """A suspect edge, the seq at which it was last confirmed, and that at which its target last changed.
+
+    ``text_path`` is the document of the target where only its text is not as it was, else "".
+    """
+
+    id: str
+    type: str
+    kind: str
+    from_id: str
+    to_id: str
+    files: list[str]
+    confirmed_seq: int
+    changed_seq: int
+    text_path: str
+
+
+def suspects(
+    rows: Callable[[str, Sequence[Any]], list[tuple[Any, ...]]],
+    ids: Collection[str] | None = None,
+    ends: Collection[str] | None = None,
+) -> list[Suspect]:
+    """Return the suspect edges, all of them or those with these ids, or with an end among these.
+
+    ``rows`` answers SQL over the tables of a view. Of a state that was pruned nobody knows what it was, so no edge is
+    suspect because of it.
+    """
+    if ids is None and ends is None:
+        return [Suspect(*row) for row in rows(_SQL, [])]
+    among = "in (select unnest($1::varchar[]))"
+    condition = f"and l.id {among}" if ends is None else f"and (l.from_id {among} or l.to_id {among})"
+    return [
+        Suspect(*row) for row in rows(_SQL.replace(_ANY, condition), [sorted(ends if ends is not None else ids or ())])
+    ]

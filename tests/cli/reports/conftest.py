@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from kbcli.reports.told import Told
+from kbcore.rules import Report, RuleRun, Violation
+
+HOSTILE = "a\x00\x1b[31m\u202e<b>&\"']]>|`::error::\r\n\ud800\ufffe %0A,:#"
+
+
+@pytest.fixture
+def told() -> Told:
+    """A report with errors, warnings, what no file states, hostile text, and rules that did not run."""
+    violations = [
+        Violation("links", "error", "REQ-1", "REQ-1 links to GONE.", "Create it.", "docs/a b#1.md"),
+        Violation("links", "error", "REQ-2", "links to nothing", "", ""),
+        Violation("hostile", "error", HOSTILE, HOSTILE, HOSTILE, f"docs/{HOSTILE}.md"),
+        Violation("titles", "warning", "REQ-1", "REQ-1 has a title like REQ-2.", "", "docs/a b#1.md"),
+        Violation("titles", "warning", "REQ-1", "REQ-1 has a title like REQ-2.", "", "docs/a b#1.md"),
+    ]
+    runs = [
+        RuleRun("links", "error", "ran"),
+        RuleRun("hostile", "error", "ran"),
+        RuleRun("titles", "warning", "ran"),
+        RuleRun("clean", "error", "ran"),
+        RuleRun("slow", "error", "not_run", f"too slow {HOSTILE}"),
+        RuleRun("idle", "warning", "off", "The configuration turns it off."),
+    ]
+    report = Report(ok=False, violations=violations, rules=runs)
+    return Told("main", 7, report, lines={violations[0]: 12}, descriptions={"links": "Links lead somewhere."})

@@ -1,0 +1,57 @@
+"""JUnit XML as CI servers read it: one suite a rule, red exactly when the command fails."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from junitparser import Error, Failure, JUnitXml, Skipped
+
+from kbcli.reports import junit
+from kbcli.reports.told import Told
+from kbcore.rules import Report, RuleRun, Violation
+
+
+def read(told: Told) -> JUnitXml:
+    return JUnitXml.fromstring(junit.text(told).encode())
+
+
+def outcomes(xml: JUnitXml) -> dict[str, list[str]]:
+    kinds = {Error: "error", Failure: "failure", Skipped: "skipped"}
+    return {suite.name: [kinds[type(case.result[0])] if case.result else "passed" for case in suite] for suite in xml}
+
+
+def test_each_rule_is_a_suite_and_each_violation_a_case(told):
+    xml = read(told)
+    assert outcomes(xml) == {
+        "links": ["failure", "failure"],
+        "hostile": ["failure"],
+        "titles": ["skipped", "skipped"],
+        "clean": ["passed"],
+        "slow": ["error"],
+        "idle": ["skipped"],
+    }
+    assert (xml.tests, xml.failures, xml.errors, xml.skipped) == (8, 3, 1, 3)
+    suite = next(iter(xml))
+    case = next(iter(suite))
+    assert (case.classname, case.name) == ("kb.links", "REQ-1 links to GONE.")
+    assert case.result[0].message == "REQ-1 links to GONE."
+    assert case.result[0].text == "docs/a b#1.md:12\nREQ-1 links to GONE.\nCreate it."
+    names = [case.name for suite in xml for case in suite]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "titles", "links"), [("warning", "failure", "failure"), ("never", "skipped", "skipped")]
+)
+def test_red_is_what_makes_the_command_fail(told, fail_on, titles, links):
+    found = outcomes(read(msgspec.structs.replace(told, fail_on=fail_on)))
+    assert (found["titles"][0], found["links"][0]) == (titles, links)
+
+
+@given(st.text(st.characters(), max_size=30), st.sampled_from(["ran", "not_run", "off"]))
+def test_any_text_makes_a_document_that_can_be_read(text, status):
+    one = Violation("rule", "error", text, text, text, text)
+    report = Report(False, [one] if status == "ran" else [], [RuleRun("rule", "error", status, text)])
+    assert read(Told("main", 1, report)).tests == 1

@@ -1,0 +1,150 @@
+"""``kb coverage``: every format says the same, and CI can hold it to a percentage."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from tests.support.cli import write
+
+BOUGHT = "---\nid: REQ-3\ntitle: Bought\nnot_applicable: {verified: by the vendor, implemented: bought}\n---\n"
+
+
+@pytest.fixture
+def waived(kb, synced):
+    """Requirements of which one says what does not apply to it."""
+    write(synced, {"docs/requirements/bought.md": BOUGHT})
+    assert kb("sync").status == 0
+    return synced
+
+
+def test_each_requirement_is_a_row_with_what_shows_it_and_the_last_row_sums_up(kb, waived):
+    head, *rows = kb("coverage").out.splitlines()
+    assert head.split() == ["ID", "SPECIFIED", "VERIFIED", "IMPLEMENTED", "PRIORITY", "TITLE"]
+    assert rows[0].split() == ["REQ-1", "no", "TEST-1", "no", "Log", "in"]
+    assert "n/a: by the vendor" in rows[2]
+    assert rows[3].split("  ")[0] == "TOTAL"
+    assert "1/2 50%, 1 n/a" in rows[3]
+
+
+def test_every_format_says_the_same(kb, waived):
+    whole = kb("coverage", "--json").json
+    assert set(whole) == {"branch", "seq", "by", "total", "retired", "requirements"}
+    assert whole["total"]["verified"] == {"yes": 1, "no": 1, "not_applicable": 1, "percent": 50.0}
+    assert whole["requirements"][2]["not_applicable"] == {"verified": "by the vendor", "implemented": "bought"}
+    assert kb("coverage", "--format", "json").json == whole
+    rows = list(csv.DictReader(io.StringIO(kb("coverage", "--format", "csv").out)))
+    assert [row["id"] for row in rows] == [one["id"] for one in whole["requirements"]]
+    assert [row["verified"] for row in rows] == ["yes", "no", "not_applicable"]
+    assert json.loads(rows[0]["verified_by"]) == ["TEST-1"]
+    assert "| REQ-3 | no | n/a: by the vendor | n/a: bought |  | Bought |" in kb("coverage", "--format", "markdown").out
+
+
+@pytest.mark.parametrize(("by", "names"), [("tag", ["auth", "web", None]), ("priority", [None]), ("component", [None])])
+def test_requirements_come_in_groups(kb, waived, by, names):
+    whole = kb("coverage", "--by", by, "--json").json
+    assert [one["name"] for one in whole["groups"]] == names
+    assert "TOTAL" in kb("coverage", "--by", by).out
+    rows = list(csv.DictReader(io.StringIO(kb("coverage", "--by", by, "--format", "csv").out)))
+    assert [row[by] or None for row in rows] == names
+    assert rows[-1]["specified_no"] == str(whole["groups"][-1]["specified"]["no"])
+
+
+def test_rows_can_be_those_that_lack_something_and_the_totals_stay(kb, waived):
+    lacking = kb("coverage", "--lacks", "verified", "--json").json
+    assert [one["id"] for one in lacking["requirements"]] == ["REQ-2"]
+    assert lacking["total"] == kb("coverage", "--json").json["total"]
+    assert [one["name"] for one in kb("coverage", "--by", "tag", "--lacks", "verified", "--json").json["groups"]] == [
+        "auth"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (["--fail-under", "50"], 1, "specified: 0 % is below 50 %."),
+        (["--fail-under", "verified=50"], 0, ""),
+        (["--fail-under", "verified=50.1"], 1, "verified: 50 % is below 50.1 %."),
+        (["--fail-under", "60", "--fail-under", "specified=0", "--fail-under", "implemented=0"], 1, "verified: 50 %"),
+    ],
+)
+def test_a_percentage_can_be_asked_for(kb, waived, words, status, told):
+    ran = kb("coverage", *words)
+    assert (ran.status, told in ran.err) == (status, True)
+    assert ("is below" in ran.err) == bool(status)
+
+
+def test_a_percentage_of_nothing_that_matches_is_not_reached(kb, waived):
+    ran = kb("coverage", "--tag", "nobody", "--fail-under", "0")
+    assert ran.status == 1
+    assert "--fail-under has nothing to hold to a percentage: no requirement matches." in ran.err
+
+
+def test_a_filter_that_no_requirement_knows_is_told_with_the_nearest(kb, waived):
+    ran = kb("coverage", "--tag", "auht", "--status", "opne")
+    assert ran.err.splitlines() == [
+        "No requirement matches.",
+        "  No requirement has the tag 'auht'. Did you mean 'auth'?",
+        "  No requirement has the status 'opne'. Did you mean 'open' or 'done'?",
+    ]
+
+
+def test_before_the_first_record_nothing_is_said_of_now(kb, waived):
+    for command in ("coverage", "graph"):
+        assert kb(command, "--at", "0").err == "Seq 0 is before the first record; nothing stood then.\n"
+
+
+def test_a_test_counts_whatever_its_status(kb, waived):
+    before = kb("coverage", "--json").json["total"]["verified"]
+    request = {"entities": [{"id": "TEST-9", "type": "test", "title": "t", "status": "deprecated"}]}
+    request["edges"] = [{"type": "verified_by", "from": "REQ-2", "to": "TEST-9"}]
+    assert kb("apply", "-", stdin=json.dumps(request)).status == 0
+    assert kb("coverage", "--json").json["total"]["verified"]["yes"] == before["yes"] + 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--lacks", "verifed"], "Did you mean 'verified'?"),
+        (["--fail-under", "101"], "no percentage"),
+        (["--fail-under", "tested=5"], "none of specified"),
+        (["--json", "--format", "csv"], "contradict"),
+        (["--at", "someday"], "neither a seq nor a time"),
+        (["--status", ""], "is empty"),
+    ],
+)
+def test_what_cannot_be_understood_is_refused_with_what_can(kb, waived, words, told):
+    ran = kb("coverage", *words)
+    assert ran.status == 2
+    assert told in ran.out + ran.err
+
+
+def test_an_empty_answer_says_why(kb, ready):
+    assert "kb sync" in kb("coverage").err
+    write(ready, {"docs/tests/t.md": "---\nid: TEST-1\ntitle: T\n---\n"})
+    kb("sync")
+    assert "docs/requirements/" in kb("coverage").err
+    assert kb("coverage", "--tag", "x").err == "No requirement matches.\n  No requirement has the tag 'x'.\n"
+    write(ready, {"docs/requirements/r.md": "---\nid: REQ-1\ntitle: R\nstatus: rejected\n---\n"})
+    kb("sync")
+    assert kb("coverage").err == "Every requirement that matches is retired.\n1 retired requirement left out.\n"
+    assert kb("coverage", "--at", "1", "--json").json["total"]["requirements"] == 0
+
+
+def test_a_file_that_gives_no_reason_is_told_so(kb, synced):
+    write(synced, {"docs/requirements/bought.md": BOUGHT.replace("by the vendor", "''")})
+    assert "must say something at 'verified'" in kb("sync").err
+    answer = {"id": "REQ-1", "attributes": {"not_applicable": {"tested": "x"}}}
+    refused = kb("apply", "-", stdin=json.dumps({"entities": [answer]}))
+    assert refused.status == 10
+    assert "there may be specified, verified, implemented" in refused.err
+
+
+def test_a_tag_that_is_called_like_the_rest_is_told_apart(kb, waived):
+    write(waived, {"docs/requirements/odd.md": '---\nid: REQ-8\ntitle: Odd\ntags: ["(none)"]\n---\n'})
+    kb("sync")
+    rows = [line.split()[0] for line in kb("coverage", "--by", "tag").out.splitlines()]
+    assert (rows.count("(none)"), rows.count("'(none)'")) == (1, 1)

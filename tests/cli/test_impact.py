@@ -1,0 +1,61 @@
+"""``kb impact``: what it finds in every format, and how it speaks of limits and of ids that are not there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+def test_every_format_says_the_same(kb, synced):
+    whole = kb("impact", "REQ-1", "--json").json
+    assert [one["id"] for one in whole["direct"]] == ["REQ-2"]
+    assert whole["tests"][0]["path"] == [{"from": "REQ-1", "type": "verified_by", "to": "TEST-1"}]
+    assert whole["totals"] == {"direct": 1, "transitive": 0, "tests": 1, "related": 0, "decisions": 0, "people": 0}
+    assert (whole["entity"]["id"], whole["goes_on"]) == ("REQ-1", False)
+    assert kb("impact", "REQ-1", "--format", "json").json == whole
+    text = kb("impact", "REQ-1").out
+    assert text.startswith(
+        "REQ-1 (req) Log in\n  A change of it affects 1 entity; 1 test to run.\n\nAffected directly (1)\n"
+    )
+    assert "REQ-1 ← depends_on ← REQ-2" in text
+    page = kb("impact", "REQ-1", "--format", "markdown").out
+    assert page.startswith(
+        "# REQ-1 (req) Log in\n\nA change of it affects 1 entity; 1 test to run.\n\n## Affected directly (1)\n\n"
+    )
+    assert "| TEST-1 | test | active | Login works | REQ-1 → verified\\_by → TEST-1 |" in page
+
+
+def test_what_affects_nothing_says_where_to_look(kb, synced):
+    ran = kb("impact", "TEST-1")
+    assert "affects nothing that is known here" in ran.out
+    assert "`kb show TEST-1`" in ran.err
+
+
+def test_limits_are_told(kb, synced):
+    edges = [{"type": "depends_on", "from": f"REQ-{number}", "to": "REQ-2"} for number in (5, 6, 7)]
+    nodes = [{"id": f"REQ-{number}", "type": "req", "title": "T", "status": "open"} for number in (5, 6, 7)]
+    assert kb("apply", "-", stdin=json.dumps({"entities": nodes, "edges": edges})).status == 0
+    ran = kb("impact", "REQ-2", "--limit", "2")
+    assert "Affected directly (3, 2 of them here)" in ran.out
+    assert "--limit 3" in ran.err
+    assert "goes on" in kb("impact", "REQ-1", "--depth", "1").err
+    assert kb("impact", "REQ-2", "--limit", "2", "--json").json["totals"]["direct"] == 3
+    assert kb("impact", "REQ-2", "--at", "1", "--json").json["totals"]["direct"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (["REQ-11"], 64, "Did you mean 'REQ-1'?"),
+        (["REQ-1", "--at", "0"], 64, "There was no entity 'REQ-1' at seq 0."),
+        (["REQ-1", "--depth", "51"], 2, "--depth must be from 1 to 50"),
+        (["REQ-1", "--limit", "0"], 2, "--limit must be from 1"),
+        ([""], 2, "is empty"),
+        (["REQ-1", "--json", "--format", "markdown"], 2, "contradict"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_with_a_remedy(kb, synced, words, status, told):
+    ran = kb("impact", *words)
+    assert ran.status == status
+    assert told in ran.out + ran.err

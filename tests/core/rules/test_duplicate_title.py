@@ -1,0 +1,49 @@
+"""No two entities of one type have the same title."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.graph import graph_of, node
+from tests.support.rules import violations
+
+RULE = "duplicate-title"
+
+
+def titled(*titles, type_="req", **fields):
+    return graph_of([node(f"R{at}", type_, title=title, **fields) for at, title in enumerate(titles)])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Log in", "log  IN "),
+        ("Log in", "Log\tin"),
+        ("Log in", "\tLog in"),
+        ("Caf\u00e9", "cafe\u0301"),
+        ("Straße", "STRASSE"),
+        ("ΟΔΟΣ", "οδος"),
+        ("a\u00a0b c", "A\u00a0B  C"),
+    ],
+)
+def test_titles_are_one_whatever_case_spaces_and_normal_form(one, other):
+    [found] = violations(titled(one, other, "Something else"), RULE)
+    assert (found.id, found.severity) == ("R0", "warning")
+    assert found.message.startswith("R0 and R1 are of type req and have one title, ")
+
+
+def test_all_with_one_title_are_one_violation_with_their_files():
+    graph = graph_of([node(key, title="Same", path=f"docs/{key}.md") for key in "CAB"])
+    [found] = violations(graph, RULE)
+    assert found.message == "A, B and C are of type req and have one title, 'Same'."
+    assert (found.source, "in docs/A.md or docs/B.md or docs/C.md" in found.hint) == ("docs/A.md", True)
+    assert violations(graph, RULE, ids=["B"]) == [found]
+    assert len(violations(titled(*["x"] * 30), RULE)[0].message) < 150
+
+
+def test_other_types_other_titles_and_retired_ones_break_nothing():
+    assert violations(titled("a b", "ab", "a-b", ""), RULE) == []
+    assert violations(graph_of([node("A", title="Same"), node("B", "test", title="Same")]), RULE) == []
+    assert (
+        violations(graph_of([node("A", title="Same"), node("B", title="Same", status="superseded by A")]), RULE) == []
+    )

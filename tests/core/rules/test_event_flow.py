@@ -1,0 +1,36 @@
+"""Somebody publishes every event, and somebody consumes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.graph import graph_of, link, node
+from tests.support.rules import violations
+
+RULE = "event-flow"
+NODES = [node("E", "event", path="docs/events/e.md"), node("S", "symbol"), node("T", "symbol")]
+OUT, IN = link("S", "publishes", "E"), link("T", "consumes", "E")
+
+
+@pytest.mark.parametrize(
+    ("links", "said"),
+    [
+        ([OUT], "E: nobody consumes it."),
+        ([IN], "E: nobody publishes it."),
+        ([], "E: nobody publishes or consumes it."),
+        ([OUT, link("X", "consumes", "E", stands=False)], "E: nobody consumes it."),
+    ],
+)
+def test_what_is_lacking_is_said_once(links, said):
+    [found] = violations(graph_of(NODES, links), RULE)
+    assert (found.id, found.severity, found.message, found.source) == ("E", "warning", said, "docs/events/e.md")
+    assert ("`consumes: [E]`" in found.hint) == ("consumes" in said)
+    assert "`status: retired` in docs/events/e.md" in found.hint
+
+
+def test_an_event_that_flows_breaks_nothing():
+    assert violations(graph_of(NODES, [OUT, IN]), RULE) == []
+
+
+def test_a_retired_event_needs_nobody():
+    assert violations(graph_of([node("E", "event", status="retired")]), RULE) == []

@@ -1,0 +1,60 @@
+"""What KB says of each of its rules is what the rule says: the example is a violation as it is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from kbcore.model import NoteOnFile, SourceFile
+from kbcore.rules import RULES
+from kbcore.schema_files import load_schema
+from tests.support.graph import graph_of, link, node
+from tests.support.rules import violations
+
+STATUSES = load_schema({".kb/schema/a.yaml": "entities: {req: {statuses: [draft, done], statusDefault: draft}}\n"})
+NOTE = NoteOnFile(4, "syntax", "the list that begins here is not closed.")
+UNREAD = SourceFile("docs/requirements/login.md", "", "markdown/1", is_ok=False, problems=(NOTE,), version=1)
+SYMBOL, REQ = node("SYM-2", "symbol"), node("REQ-7")
+GRAPHS = {
+    "required-fields": graph_of([node("REQ-7", title=None)]),
+    "unresolved-reference": graph_of([SYMBOL], [link("SYM-2", "implements", "REQ-70", stands=False)]),
+    "endpoint-types": graph_of([REQ, node("TEST-3", "test")], [link("TEST-3", "verified_by", "REQ-7")]),
+    "unknown-type": graph_of([node("RISK-1", "risk")]),
+    "unknown-status": graph_of([node("REQ-7", status="finished")]),
+    "must-coverage": graph_of([node("REQ-7", priority="must")]),
+    "acyclic": graph_of(
+        [node("REQ-1"), node("REQ-2")], [link("REQ-1", "depends_on", "REQ-2"), link("REQ-2", "depends_on", "REQ-1")]
+    ),
+    "orphans": graph_of([node("SYM-9", "symbol")]),
+    "idle-flag": graph_of([node("FLAG-3", "flag")]),
+    "event-flow": graph_of([node("order-placed", "event"), SYMBOL], [link("SYM-2", "publishes", "order-placed")]),
+    "stale-decision": graph_of(
+        [SYMBOL, node("ADR-1", "adr"), node("ADR-4", "adr")],
+        [link("SYM-2", "constrained_by", "ADR-1"), link("ADR-4", "supersedes", "ADR-1")],
+    ),
+    "suspect-edge": graph_of(
+        [SYMBOL, node("REQ-7", version=9)],
+        [link("SYM-2", "implements", "REQ-7", version=4)],
+        old_nodes=[(node("REQ-7", title="Another", version=1), 9)],
+    ),
+    "missing-file": graph_of([node("SYM-2", "symbol", attributes__file="src/login.py")]),
+    "similar-ids": graph_of([node("REQ-7"), node("req-7")]),
+    "duplicate-title": graph_of([node(key, title="Log in with a passkey") for key in ("REQ-7", "REQ-12")]),
+    "unreadable-source": graph_of(files=[UNREAD]),
+    "secret": graph_of([node("SYM-2", "symbol", attributes__token="ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2)]),
+}
+
+
+class NoFiles:
+    """A branch whose tree is empty."""
+
+    def missing(self, paths):
+        return set(paths)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_the_example_of_a_rule_is_what_it_finds(rule):
+    schema = STATUSES if rule.id == "unknown-status" else load_schema({})
+    found = violations(GRAPHS[rule.id], rule.id, schema=schema, tree=NoFiles())
+    assert rule.example in [one.message for one in found]
+    assert all(one.hint for one in found)
+    assert rule.remedy.endswith(".")

@@ -1,0 +1,224 @@
+"""What an edge leads to is as it was when somebody last stood by it; applying the edge again does."""
+
+from __future__ import annotations
+
+import pytest
+
+from kbcore.checks import run_checks
+from kbcore.history.log import record_json
+from kbcore.history.undo import revert, rollback
+from kbcore.replay import folded
+from kbcore.upkeep.compacting import compact
+from tests.support.project import AUTHOR, Project, document, req
+
+RULE = "suspect-edge"
+EDGE = {"type": "implements", "from": "A", "to": "B"}
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A symbol that implements a requirement, both stated by a client."""
+    found = Project(tmp_path / "p")
+    found.apply(
+        entities=[
+            {"id": "A", "type": "symbol", "title": "a", "status": "active"},
+            {"id": "B", "type": "req", "title": "b", "status": "open"},
+        ],
+        edges=[EDGE],
+    )
+    return found
+
+
+def suspects(project):
+    report = run_checks(project.workspace(), project.view(), branch="main", only=[RULE])
+    assert report.rules[0].status == "ran", report.rules
+    return [(one.id, one.message.partition(",")[0]) for one in report.violations]
+
+
+def hint(project):
+    [found] = run_checks(project.workspace(), project.view(), branch="main", only=[RULE]).violations
+    return found.hint
+
+
+SUSPECT = [("A", "A implements B")]
+
+
+def test_an_edge_is_suspect_when_its_target_changes(project):
+    assert suspects(project) == []
+    project.apply(entities=[{"id": "B", "title": "other"}])
+    assert suspects(project) == SUSPECT
+    [found] = run_checks(project.workspace(), project.view(), branch="main", only=[RULE]).violations
+    assert (found.severity, found.source) == ("warning", "")
+    assert found.message == "A implements B, but B has changed at seq 2; the edge was last confirmed at seq 1."
+    assert found.hint.endswith("""echo '{"edges": [{"type": "implements", "from": "A", "to": "B"}]}' | kb apply -""")
+
+
+def test_applying_it_again_confirms_it_and_changes_nothing_else(project):
+    project.apply(entities=[{"id": "B", "title": "other"}])
+    before = project.link("A", "implements", "B")
+    outcome = project.apply(edges=[EDGE])
+    assert (outcome.seq, outcome.applied, outcome.edges.updated) == (3, True, 1)
+    after = project.link("A", "implements", "B")
+    assert (before.version, after.version) == (1, 3)
+    assert {**{name: getattr(before, name) for name in before.__struct_fields__}, "version": 3} == {
+        name: getattr(after, name) for name in after.__struct_fields__
+    }
+    assert suspects(project) == []
+    assert not project.apply(edges=[EDGE]).applied
+
+
+def test_a_confirmation_is_on_record_and_folded_the_same_by_a_replay(project):
+    project.apply(entities=[{"id": "B", "title": "other"}])
+    project.apply(edges=[EDGE], message="looked at it")
+    store = project.workspace().store("main")
+    record = record_json(store, project.view(), 3)
+    [operation] = record["operations"]
+    assert (operation["change"], operation["fields"], operation["confirmed"]) == ("updated", {}, True)
+    whole = folded(project.machine.fs, store.directory, store.head()).state
+    assert whole.links == {link.id: link for link in project.view().touching(["A"])}
+
+
+def test_the_target_and_its_edge_written_together_are_confirmed(project):
+    project.apply(entities=[{"id": "B", "title": "other"}], edges=[EDGE])
+    assert suspects(project) == []
+
+
+def test_both_ends_changed_in_one_record_are_not_suspect(project):
+    project.apply(entities=[{"id": "A", "title": "other"}, {"id": "B", "title": "other"}])
+    assert suspects(project) == []
+
+
+def test_a_later_change_of_the_near_end_confirms_and_an_earlier_one_does_not(project):
+    project.apply(entities=[{"id": "A", "title": "first"}])
+    project.apply(entities=[{"id": "B", "title": "other"}])
+    assert suspects(project) == SUSPECT
+    project.apply(entities=[{"id": "A", "title": "second"}])
+    assert suspects(project) == []
+
+
+def test_a_target_that_became_again_what_it_was_is_not_suspect(project):
+    project.apply(entities=[{"id": "B", "title": "other"}])
+    project.apply(entities=[{"id": "B", "title": "b"}])
+    assert suspects(project) == []
+    project.apply(entities=[{"id": "B", "title": "other"}])
+    revert(project.workspace(), "main", AUTHOR, [4], follows_head=True)
+    assert suspects(project) == []
+
+
+def test_a_confirmation_is_reverted_without_harm(project):
+    project.apply(entities=[{"id": "B", "title": "other"}])
+    project.apply(edges=[EDGE])
+    outcome = revert(project.workspace(), "main", AUTHOR, [3], follows_head=True)
+    assert (outcome.applied, outcome.seq) == (False, 3)
+    assert outcome.warnings[0].startswith("That edges were confirmed is not undone")
+    rollback(project.workspace(), "main", AUTHOR, 2, follows_head=True)
+    assert project.link("A", "implements", "B").stands
+    revert(project.workspace(), "main", AUTHOR, [2], follows_head=True)
+    assert project.node("B").fields["title"] == "b"
+
+
+def test_only_what_an_entity_says_counts(project):
+    project.apply(entities=[{"id": "B", "updated_at": "2020-01-01", "source": "elsewhere"}])
+    assert suspects(project) == []
+
+
+SYMBOLS = "symbols:\n- {id: A, name: a, file: a.py, line: %d, relationships: [{type: implements, target: B}]}\n"
+FILES = {"docs/symbols.yaml": SYMBOLS % 1, "docs/requirements/b.md": req("B"), "a.py": ""}
+
+
+@pytest.fixture
+def synced(tmp_path):
+    found = Project(tmp_path / "p")
+    found.sync(FILES)
+    return found
+
+
+def test_a_cold_sync_and_a_whole_reading_anew_make_nothing_suspect(synced):
+    assert suspects(synced) == []
+    synced.sync(rebuild=True)
+    synced.sync({".kb/schema/more.yaml": "entities: {fact: {description: More.}}\n"})
+    assert synced.view().sources(["docs/symbols.yaml"])[0].version > 1
+    assert suspects(synced) == []
+
+
+def test_the_text_of_a_document_counts_where_it_defines_one_entity(synced):
+    synced.sync({"docs/requirements/b.md": req("B") + "\nA window of at most two hours.\n"})
+    assert suspects(synced) == SUSPECT
+    assert hint(synced).startswith("See `git log -p -- docs/requirements/b.md`. If")
+    synced.sync({"docs/requirements/b.md": req("B", title="other") + "\nA window of at most two hours.\n"})
+    assert hint(synced).startswith("See `kb log B`. If")
+    synced.sync({"docs/symbols.yaml": SYMBOLS.replace("name: a", "name: b") % 1})
+    assert suspects(synced) == []
+
+
+def test_applying_an_edge_of_a_file_confirms_it_and_does_not_state_it(synced):
+    synced.sync({"docs/requirements/b.md": req("B", status="done")})
+    assert suspects(synced) == SUSPECT
+    synced.apply(edges=[EDGE])
+    assert suspects(synced) == []
+    assert [one.src for one in synced.link("A", "implements", "B").statements] == ["docs/symbols.yaml"]
+
+
+def test_another_entry_of_a_shared_manifest_confirms_nothing(synced):
+    other = "- {id: C, name: c, file: a.py}\n"
+    synced.sync({"docs/symbols.yaml": SYMBOLS % 1 + other})
+    synced.sync({"docs/requirements/b.md": req("B", status="done")})
+    synced.sync({"docs/symbols.yaml": SYMBOLS % 1 + other.replace("name: c", "name: d") + "# looked after\n"})
+    assert suspects(synced) == SUSPECT
+    synced.sync({"docs/symbols.yaml": SYMBOLS.replace("target: B", "target: B, confidence: 0.5") % 1 + other})
+    assert suspects(synced) == []
+
+
+def test_a_change_of_its_own_entry_in_a_shared_manifest_confirms(synced):
+    other = "- {id: C, name: c, file: a.py}\n"
+    synced.sync({"docs/symbols.yaml": SYMBOLS % 1 + other})
+    synced.sync({"docs/requirements/b.md": req("B", status="done")})
+    synced.sync({"docs/symbols.yaml": SYMBOLS.replace("name: a", "name: b") % 1 + other})
+    assert suspects(synced) == []
+
+
+def test_a_file_that_moves_makes_nothing_suspect(synced):
+    synced.sync({"docs/requirements/b.md": None, "docs/requirements/moved.md": req("B")})
+    assert synced.node("B").path == "docs/requirements/moved.md"
+    assert suspects(synced) == []
+    synced.sync({"docs/requirements/moved.md": None, "docs/requirements/again.md": req("B", status="done")})
+    assert suspects(synced) == SUSPECT
+
+
+def test_a_symbol_that_moves_within_its_file_makes_nothing_suspect(synced):
+    guards = {"type": "guards", "from": "F", "to": "A"}
+    synced.apply(entities=[{"id": "F", "type": "flag", "title": "f", "status": "active"}], edges=[guards])
+    synced.sync({"docs/symbols.yaml": SYMBOLS % 7})
+    assert synced.node("A").version > 2
+    assert suspects(synced) == []
+
+
+def test_a_document_with_several_entities_is_judged_by_their_fields(synced):
+    scenario = "Feature: One\n\n  @id:S-1\n  Scenario: a\n    Given x\n"
+    settings = '{"extractors": {"gherkin": {"paths": ["docs/*.feature"]}}}'
+    synced.sync({".kb/config.json": settings, "docs/a.feature": scenario})
+    synced.apply(edges=[{"type": "specified_by", "from": "B", "to": "S-1"}])
+    synced.sync({"docs/a.feature": scenario + "    When y\n"})
+    assert [found for found in suspects(synced) if found[0] == "B"] == []
+
+
+def test_what_was_pruned_makes_nothing_suspect_and_what_stays_does(project):
+    project.apply(entities=[{"id": "B", "title": "other"}])
+    project.apply(entities=[{"id": "A", "tags": ["x"]}, {"id": "B", "tags": ["x"]}])
+    project.apply(entities=[{"id": "B", "title": "third"}])
+    compact(project.workspace(), "main", prune_before=4)
+    assert suspects(project) == SUSPECT
+    project.apply(edges=[EDGE])
+    project.apply(entities=[{"id": "C", "type": "req", "title": "c", "status": "open"}])
+    compact(project.workspace(), "main", prune_before=6)
+    assert suspects(project) == []
+
+
+def test_the_near_document_confirms(tmp_path):
+    project = Project(tmp_path / "p")
+    near = document("B", title="b", status="open", links="[{depends_on: [C]}]")
+    project.sync({"docs/requirements/b.md": near, "docs/requirements/c.md": req("C")})
+    project.sync({"docs/requirements/c.md": req("C", title="other")})
+    assert suspects(project) == [("B", "B depends_on C")]
+    project.sync({"docs/requirements/b.md": near + "\nMore.\n"})
+    assert suspects(project) == []
