@@ -20,6 +20,7 @@ from kbmcp import hints
 from kbmcp.calls import Arrival, Call, Client, Service
 from kbmcp.explaining import explain
 from kbmcp.replies import Payload
+from kbmcp.telling import told_to
 from kbmcp.turns import Ticket
 
 T = TypeVar("T")
@@ -54,11 +55,12 @@ async def attempt(
     with service.turns.ticket() as ticket:
         under_way = _Attempt(service, client, key, writes=writes)
         await ticket.reached()
-        found = await run_sync(under_way.begin, prepare, ticket, limiter=service.threads)
-        if isinstance(found, Outcome):
-            return found
-        await ticket.reached()
-        return await run_sync(under_way.go_on, found, limiter=service.threads)
+        async with told_to(client.report):
+            found = await run_sync(under_way.begin, prepare, ticket, limiter=service.threads)
+            if isinstance(found, Outcome):
+                return found
+            await ticket.reached()
+            return await run_sync(under_way.go_on, found, limiter=service.threads)
 
 
 class _Ready(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ the first call, not before: the first reply of the server waits for none of it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -44,13 +44,20 @@ class Options(msgspec.Struct, frozen=True):
     is_dotted: bool = False
     is_read_only: bool = False
     env: Mapping[str, str] = {}
+    toolsets: tuple[str, ...] = ("core",)
+    """The groups of tools, and of prompts and resources, that are offered."""
+
+
+Report = Callable[[float, float, str], Awaitable[None]]
+"""Sends how much is done, of how much, in words."""
 
 
 class Client(msgspec.Struct, frozen=True):
-    """Who is at the other end, as it says itself."""
+    """Who is at the other end, as it says itself; and where it hears of the progress of this call, if it asked."""
 
     name: str = ""
     version: str = ""
+    report: Report | None = None
 
 
 class Arrival(msgspec.Struct, frozen=True):

@@ -43,7 +43,7 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
 def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
     from kbcore.checks import run_checks
 
-    report = run_checks(call.workspace, view, only=asked.rules, ids=asked.ids)
+    report = run_checks(call.workspace, view, branch=call.branch, only=asked.rules, ids=asked.ids)
     digest = cursors.request_mark((call.branch, asked.rules, asked.ids))
     keyed = [(_key(report, one), one) for one in report.violations]
     keyed.sort(key=lambda pair: pair[0])
@@ -61,7 +61,7 @@ def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
         "next_cursor": None,
     }
     shown = cut_deep(shown, PAGE_CHARS // 2)
-    rows: list[Any] = [_shown(call, one) for _, one in left[: asked.limit]]
+    rows: list[Any] = [violation_json(call, one) for _, one in left[: asked.limit]]
     room = PAGE_CHARS - length_of(shown) - _NOTE_CHARS
     shown["violations"] = rows[: leading(rows, room)] or [cut_deep(one, room) for one in rows[:1]]
     count = len(shown["violations"])
@@ -75,7 +75,7 @@ def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
     return shown
 
 
-def _shown(call: Call, one: Violation) -> Payload:
+def violation_json(call: Call, one: Violation) -> Payload:
     """Return a violation as JSON, its remedy in the words of the tools."""
     found: Payload = msgspec.to_builtins(one)
     return found | {"hint": in_tool_words(one.hint, is_dotted=call.is_dotted, is_read_only=call.is_read_only)}

@@ -54,6 +54,7 @@ _SHELL_WORD: Final = r"(?:'(?:[^']|'\"'\"')*'|[\w@%+=:,./-]+?)"
 _REMOVE_EDGE: Final = (
     rf"(?P<remove>[Rr]emove it): `?kb delete --edge (?P<edge>{_SHELL_WORD} \S+ {_SHELL_WORD})`?(?P<stop>\.?)$"
 )
+_CONFIRM: Final = rf"(?P<confirm>confirm it): echo (?P<request>{_SHELL_WORD}) \| kb apply -$"
 _QUOTED: Final = r"(?<!\w)(?P<quoted>'[^']*'|\"[^\"]*\")(?!\w)"
 _COMMAND: Final = r"(?P<run>\b(?:[Rr]un|[Ss]ee) |(?<=: ))?`kb (?P<command>[a-z]+)(?P<rest>[^`]*)`"
 _PLACE: Final = r"\{kb_(?P<tool>[a-z]+)\}"
@@ -62,7 +63,7 @@ _AT: Final = r"(?<=readable with )(?P<at>--at)(?= )"
 _SYNC: Final = r"(?P<sync>\band) sync(?=(?: first|; fields that it does not state are free)?\.$)"
 """Only where it ends a remedy: the name of a file, which stands there without quotation marks, may hold such words."""
 _BRANCH: Final = r"(?P<branch>name one with --branch)\b"
-_WORDS: Final = re.compile(f"{_REMOVE_EDGE}|{_QUOTED}|{_COMMAND}|{_PLACE}|{_FORCE}|{_AT}|{_SYNC}|{_BRANCH}")
+_WORDS: Final = re.compile(f"{_REMOVE_EDGE}|{_CONFIRM}|{_QUOTED}|{_COMMAND}|{_PLACE}|{_FORCE}|{_AT}|{_SYNC}|{_BRANCH}")
 
 
 def in_tool_words(text: str, *, is_dotted: bool, is_read_only: bool = False) -> str:
@@ -78,11 +79,10 @@ def _said(found: re.Match[str], *, is_dotted: bool, is_read_only: bool) -> str:
         return found[0]
     if found["tool"]:
         return spelled(f"kb.{found['tool']}", is_dotted=is_dotted)
-    if found["edge"] and is_read_only:
-        return f"{found['remove']}, for which you ask the user to run `kb delete --edge {found['edge']}`{found['stop']}"
     if found["edge"]:
-        tool = spelled("kb.delete", is_dotted=is_dotted)
-        return f"{found['remove']} with {tool} and `edges` {_edges(found['edge'])}{found['stop']}"
+        return _removed(found, is_dotted=is_dotted, is_read_only=is_read_only)
+    if found["confirm"]:
+        return _confirmed(found, is_dotted=is_dotted, is_read_only=is_read_only)
     if found["command"]:
         words = _command(found, is_read_only=is_read_only)
     elif found["sync"]:
@@ -94,6 +94,20 @@ def _said(found: re.Match[str], *, is_dotted: bool, is_read_only: bool) -> str:
     else:
         words = ", or write the old values with {kb_upsert}" if "old values" in found["force"] else ""
     return in_words(words, is_dotted=is_dotted)
+
+
+def _removed(found: re.Match[str], *, is_dotted: bool, is_read_only: bool) -> str:
+    if is_read_only:
+        return f"{found['remove']}, for which you ask the user to run `kb delete --edge {found['edge']}`{found['stop']}"
+    tool = spelled("kb.delete", is_dotted=is_dotted)
+    return f"{found['remove']} with {tool} and `edges` {_edges(found['edge'])}{found['stop']}"
+
+
+def _confirmed(found: re.Match[str], *, is_dotted: bool, is_read_only: bool) -> str:
+    if is_read_only:
+        return f"{found['confirm']}, for which you ask the user to run `echo {found['request']} | kb apply -`"
+    tool = spelled("kb.upsert", is_dotted=is_dotted)
+    return f"{found['confirm']} with {tool} and {shlex.split(found['request'])[0]}"
 
 
 def _edges(words: str) -> str:
@@ -110,6 +124,8 @@ def _command(found: re.Match[str], *, is_read_only: bool) -> str:
         return f"{'' if run is None else ask}`kb {command}{rest}`"
     if command == "show" and rest.strip().isdecimal():
         tool = f"{{kb_history}} with action show and `seq`{rest}"
+    if command == "log" and rest.strip() and not rest.lstrip().startswith("-"):
+        tool += f" and `id` {shlex.split(rest)[0]}"
     if command == "query":
         tool += ' with type "edge"' if rest.startswith(" edge") else " with `text`" if "--text" in rest else ""
     lead = {"Run ": "Call ", "run ": "call "}.get(run or "", run or "")

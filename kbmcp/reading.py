@@ -7,7 +7,7 @@ is asked for again with fewer rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -38,6 +38,7 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
     """
     from kbcore.history.moment import read_at
     from kbcore.query import Known, check, moment_problem
+    from kbcore.view.defined import schema_at
 
     part = read_part_cursor(asked.cursor)
     found = [*problems]
@@ -48,9 +49,10 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
     elif at is not None and (wrong := moment_problem(at)):
         found.append(wrong)
         at = None
-    schema = call.workspace.schema
+    project = call.workspace.schema
 
     def answer(view: View, seq: int | None) -> Payload:
+        schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
         checked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found)
         pages = _Pages(call, view, msgspec.structs.replace(checked, at=seq))
         return pages.part(part[1]) if part else pages.fitting()
@@ -148,9 +150,10 @@ class _Pages:
         return self._part(self._shown(page), page.seq, offset)
 
     def _page(self, limit: int) -> Page:
-        from kbcore.query import page_of
+        from kbcore.searching import search
 
-        return page_of(self._view, msgspec.structs.replace(self._wanted, limit=limit), self._call.branch)
+        call, wanted = self._call, msgspec.structs.replace(self._wanted, limit=limit)
+        return search(call.workspace, call.store, call.branch, self._view, wanted)
 
     def _shown(self, page: Page) -> Payload:
         from kbcore.model import edge_json, entity_json
@@ -159,7 +162,10 @@ class _Pages:
         fields, is_edge = self._wanted.fields, self._wanted.is_edge
         edges = [edge_json(link) | ({"id": link.id} if is_edge else {}) for link in page.edges]
         entities = [
-            project(entity_json(node), fields) | ({"stale": True} if node.id in page.stale else {})
+            project(entity_json(node), fields)
+            | ({"stale": True} if node.id in page.stale else {})
+            | page.walked(node.id)
+            | (page.found.shown(node.id) if page.found else {})
             for node in page.entities
         ]
         return {
@@ -169,18 +175,19 @@ class _Pages:
             "entities": with_edges(entities, edges) if self._wanted.edges else entities,
             "edges": [project(edge, fields) for edge in edges] if is_edge else edges,
             "next_cursor": page.next_cursor or None,
-        }
+        } | ({"search": page.found.document(page.total)} if page.found else {})
 
     def _how_many_fit(self, shown: Payload, asked: int) -> int:
         """Return how many of the first rows fit, each entity with the edges that come with it."""
+        room = _ROOM - 200 - length_of(shown.get("search", ""))
         if self._wanted.is_edge:
-            return leading(shown["edges"], _ROOM - 200)
+            return leading(shown["edges"], room)
         owner = {entity["id"]: at for at, entity in enumerate(shown["entities"])}
         sizes = [length_of(entity) for entity in shown["entities"]]
         for edge in shown["edges"]:
             first = min(owner.get(end, asked) for end in (edge["from"], edge["to"]))
             sizes[first] += length_of(edge) + 1
-        return leading(sizes, _ROOM - 200, size=int)
+        return leading(sizes, room, size=int)
 
     def _cut(self, shown: Payload, seq: int) -> Payload:
         """Return a page of one row that is too long by itself, with its long values and its edges cut."""
@@ -209,6 +216,16 @@ class _Pages:
         cursor = part_cursor(seq, following) if following else None
         return shown | {"entities": [{"id": entity["id"]}], "part": part, "next_cursor": cursor}
 
+    def _nothing(self) -> Iterator[str]:
+        """Yield why nothing matches, where a filter names what nothing has or a walk goes the wrong way."""
+        from kbcore.query.emptied import filters_of
+
+        for one in filters_of(self._view, self._wanted):
+            if lacking := one.lacking():
+                yield lacking
+            if one.against:
+                yield f"Against the direction of the edges: {one.against}. Set `reverse`, or `^` in `follow`."
+
     def _noted(self, shown: Payload, asked: int) -> Payload:
         """Add what was left out, in plain words, with the call that gets it."""
         notes: list[str] = []
@@ -223,6 +240,8 @@ class _Pages:
             notes.append(f"{len(rows)} of the {asked} rows of this page fit into one answer; {shown['total']} match.")
         elif shown["next_cursor"]:
             notes.append(f"{len(rows)} of {shown['total']} rows.")
+        elif not shown["total"]:
+            notes += self._nothing()
         if shown["next_cursor"]:
             notes.append("Repeat the call with this next_cursor as `cursor` for what comes next.")
         if shown.get("cut"):

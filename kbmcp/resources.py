@@ -22,24 +22,31 @@ from kbcore.visible import in_quotes
 from kbmcp import checking, reading, wire
 from kbmcp.attempts import Job, attempt
 from kbmcp.calls import Call, Client, Service
+from kbmcp.minds import MINDS, TOOLSET, mind_at
+from kbmcp.minds import told as told_mind
 from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, length_of, text_of
 
 if TYPE_CHECKING:
     from kbcore.view.view import View
 
 _JSON: Final = "application/json"
+_MARKDOWN: Final = "text/markdown"
 _ENTITY: Final = "kb://entity/"
 _LONGEST_URI: Final = len(_ENTITY) + 12 * limits.MAX_ID_CHARS
 """Characters: an id of four-byte characters takes twelve for each."""
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
+_ENCODED: Final = re.compile(rb"[^A-Za-z0-9._~-]")
 _NO_SUCH_RESOURCE: Final = -32002
 """What the revisions with a handshake say; later ones count it among the wrong parameters."""
 
-What = Literal["head", "schema", "check", "entity", "tools"]
+What = Literal["head", "schema", "check", "entity", "mind", "tools"]
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a URI stands for; ``id`` is that of the entity. The list of tools has no URI, but can be followed too."""
+    """What a URI stands for; ``id`` is that of the entity, or the URI of a mind, whose instructions never change.
+
+    The list of tools has no URI, but can be followed too.
+    """
 
     what: What
     id: str = ""
@@ -70,7 +77,7 @@ def _schema(call: Call, _: str) -> Payload:
     from kbcore.schema_text import schema_json
 
     around = {"branch": call.branch, "seq": call.store.head().seq}
-    whole = {**around, **schema_json(call.workspace.schema)}
+    whole = {**around, **schema_json(call.store.read(lambda view: view.schema(call.workspace.schema)))}
     if length_of(whole) <= PAGE_CHARS:
         return whole
     note = "Long parts are left out; `kb schema TYPE` shows one type in full: ask the user to run it."
@@ -114,13 +121,19 @@ RESOURCES: Final[dict[What, Resource]] = {
 }
 
 
-def listed() -> list[types.Resource]:
+def listed(service: Service) -> list[types.Resource]:
     """Return the resources that have one URI, always in the same order."""
-    return [
+    own = [
         types.Resource(uri=one.uri, name=what, title=one.title, description=one.description, mime_type=_JSON)
         for what, one in RESOURCES.items()
         if "{" not in one.uri
     ]
+    minds = [
+        types.Resource(uri=one.uri, name=name, title=one.title, description=one.description, mime_type=_MARKDOWN)
+        for name, one in MINDS.items()
+        if TOOLSET in service.options.toolsets
+    ]
+    return [*own, *minds]
 
 
 def templates() -> list[types.ResourceTemplate]:
@@ -139,6 +152,8 @@ def find(uri: str) -> Wanted:
     for what, one in RESOURCES.items():
         if uri == one.uri:
             return Wanted(what)
+    if mind_at(uri):
+        return Wanted("mind", uri)
     key = _decoded(uri.removeprefix(_ENTITY)) if uri.startswith(_ENTITY) and len(uri) <= _LONGEST_URI else ""
     if key:
         return Wanted("entity", key)
@@ -161,9 +176,17 @@ async def read(service: Service, client: Client, uri: str, protocol: str) -> typ
 
     Raises: ``MCPError``, which holds the JSON of the error as its data.
     """
+    mind = mind_at(uri) if TOOLSET in service.options.toolsets else None
+    if mind:
+        text = told_mind(mind, is_read_only=service.options.is_read_only)
+        content = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)
+        return types.ReadResourceResult(contents=[content])
 
     def prepare() -> Job:
         wanted = find(uri)
+        if wanted.what == "mind":
+            hint = f"Start the server with --toolsets core,{TOOLSET}."
+            raise NotFound(f"{uri} is in the toolset {TOOLSET}, which this server does not offer.", hint=hint)
         return Job(lambda call: RESOURCES[wanted.what].read(call, wanted.id))
 
     outcome = await attempt(service, client, "kb.query", prepare)
@@ -179,3 +202,8 @@ def refusal(error: Exception, payload: Payload, protocol: str) -> MCPError:
     if isinstance(error, NotFound) and protocol not in MODERN_PROTOCOL_VERSIONS:
         code = _NO_SUCH_RESOURCE
     return MCPError(code=code, message=payload["error"]["message"], data=payload)
+
+
+def uri_of(key: str) -> str:
+    """Return the URI of an entity: what is no letter, digit or one of ``-._~`` is percent-encoded as UTF-8."""
+    return _ENTITY + _ENCODED.sub(lambda found: b"%%%02X" % found[0][0], key.encode()).decode()

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 SPELLINGS = ("underscore", "dotted")
-TOOLSETS = ("core",)
+TOOLSETS = ("core", "kip")
 """The groups of tools there are; ``all`` stands for every one of them."""
 
 
@@ -37,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         is_dotted=arguments.tool_names == "dotted",
         is_read_only=arguments.read_only,
         env=dict(os.environ),
+        toolsets=arguments.toolsets,
     )
     return serving.serve(options, reads_fd, writes_fd)
 
@@ -74,9 +75,11 @@ def _parse(argv: Sequence[str], env: Mapping[str, str]) -> argparse.Namespace:
     arguments.tool_names = arguments.tool_names or env.get("KB_TOOL_NAMES") or SPELLINGS[0]
     if arguments.tool_names not in SPELLINGS:
         parser.error(f"there are no tool names {arguments.tool_names!r}; choose from {', '.join(SPELLINGS)}")
-    for name in arguments.toolsets.split(","):
-        if name.strip() not in {*TOOLSETS, "all"}:
-            parser.error(f"there is no toolset {name.strip()!r}; choose from {', '.join((*TOOLSETS, 'all'))}")
+    wanted = [name.strip() for name in arguments.toolsets.split(",")]
+    for name in wanted:
+        if name not in {*TOOLSETS, "all"}:
+            parser.error(f"there is no toolset {name!r}; choose from {', '.join((*TOOLSETS, 'all'))}")
+    arguments.toolsets = tuple(name for name in TOOLSETS if {name, "all"} & {*wanted})
     return arguments
 
 

@@ -1,4 +1,4 @@
-"""The server: tools and resources on the SDK's low-level server, over two descriptors, until client or signal ends it.
+"""The server: tools, resources and prompts on the SDK's low-level server, until its client or a signal ends it.
 
 A call runs in a worker thread that is never abandoned: a request that is cancelled, or whose client is gone, is carried
 out whole or not at all.
@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError
 from kbcore import __version__
 from kbcore.errors import KBError
 from kbcore.schema import CORE
-from kbmcp import resources, tools
+from kbmcp import completing, prompts, resources, tools
 from kbmcp.calls import Client, Options, Service
 from kbmcp.instructions import INSTRUCTIONS
 from kbmcp.spelling import in_words
@@ -102,6 +102,9 @@ def server_for(options: Options) -> Server[Live]:
         on_subscribe_resource=_subscribe,
         on_unsubscribe_resource=_unsubscribe,
         on_subscriptions_listen=_listen,
+        on_list_prompts=_list_prompts,
+        on_get_prompt=_get_prompt,
+        on_completion=_complete,
     )
     server.add_notification_handler(END_OF_INPUT, types.NotificationParams, _end_streams)
     return server
@@ -130,8 +133,8 @@ async def _call_tool(ctx: Context, params: types.CallToolRequestParams) -> types
     return await tools.answer(live.service, tool, params.arguments or {}, _client(ctx))
 
 
-async def _list_resources(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-    return types.ListResourcesResult(resources=resources.listed())
+async def _list_resources(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+    return types.ListResourcesResult(resources=resources.listed(ctx.lifespan_context.service))
 
 
 async def _list_resource_templates(
@@ -158,10 +161,25 @@ async def _listen(ctx: Context, params: types.SubscriptionsListenRequestParams) 
     return await ctx.lifespan_context.subscriptions.listen(ctx, params)
 
 
+async def _list_prompts(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+    return types.ListPromptsResult(prompts=prompts.listed(ctx.lifespan_context.service))
+
+
+async def _get_prompt(ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    service = ctx.lifespan_context.service
+    return await prompts.get(service, _client(ctx), params.name, params.arguments or {})
+
+
+async def _complete(ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+    return await completing.complete(ctx.lifespan_context.service, _client(ctx), params)
+
+
 async def _end_streams(ctx: Context, _: types.NotificationParams) -> None:
     ctx.lifespan_context.subscriptions.end()
 
 
 def _client(ctx: Context) -> Client:
-    params = ctx.session.client_params
-    return Client(params.client_info.name, params.client_info.version) if params else Client()
+    params, has_asked = ctx.session.client_params, "progress_token" in (ctx.meta or {})
+    report = ctx.session.report_progress if has_asked else None
+    info = params.client_info if params else None
+    return Client(info.name, info.version, report) if info else Client(report=report)

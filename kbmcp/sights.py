@@ -66,20 +66,33 @@ def marks_of(service: Service, sight: Sight, wanted: Collection[Wanted]) -> dict
     """Return a mark of each of these."""
     ids = {one.id for one in wanted if one.what == "entity"}
     entities = _entity_marks(service, sight, ids) if ids else {}
-    return {one: _mark_of(sight, one, entities) for one in wanted}
+    defined = _defined(service, sight) if any(one.what == "schema" for one in wanted) else ()
+    return {one: _mark_of(sight, one, entities, defined) for one in wanted}
 
 
-def _mark_of(sight: Sight, one: Wanted, entities: dict[str, Mark]) -> Mark:
+def _mark_of(sight: Sight, one: Wanted, entities: dict[str, Mark], defined: Mark) -> Mark:
     if one.what == "tools":  # they name the types of the schema, and are the same on all branches
         return (tuple(sight.schema.entities), tuple(sight.schema.edges)) if sight.schema else ()
+    if one.what == "mind":
+        return ()
     place = (sight.branch, sight.answering, sight.trouble)
     if one.what == "entity":
         return (*place, *entities[one.id])
     if one.what == "schema":
-        return (*place, sight.schema)
+        return (*place, sight.schema, *defined)
     if one.what == "head":
         return (*place, sight.head)
     return (*place, sight.head, sight.schema, sight.config, sight.rules)
+
+
+def _defined(service: Service, sight: Sight) -> Mark:
+    """Return a mark of the types and predicates that the branch defines by records of its own."""
+    if sight.trouble:
+        return ()
+    try:
+        return service.look(service.workspace(), sight.answering, lambda view: tuple(view.definitions().values()))
+    except KBError as error:
+        return (error.code, error.message)
 
 
 def _entity_marks(service: Service, sight: Sight, ids: Collection[str]) -> dict[str, Mark]:

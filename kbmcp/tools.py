@@ -14,8 +14,8 @@ import msgspec
 from kbcore.errors import InvalidQuery, LimitExceeded, Problem
 from kbcore.limits import MIB
 from kbcore.suggest import nearest
-from kbmcp import auditing, checking, reading, replies, wire, writing
-from kbmcp.attempts import Job, attempt
+from kbmcp import auditing, checking, kip, reading, replies, wire, writing
+from kbmcp.attempts import Job, Outcome, attempt
 from kbmcp.calls import Call, Client, Service
 from kbmcp.explaining import refused_arguments
 from kbmcp.replies import Payload
@@ -33,12 +33,23 @@ class Tool(msgspec.Struct, frozen=True):
 
     key: str
     description: str
-    model: type[Any]
+    model: type[Any] | None
+    """The arguments; None where ``schema`` describes them as it is published."""
     read: Callable[[Mapping[str, Any]], tuple[Any, list[Problem]]]
     run: Callable[[Call, Any, list[Problem]], Payload]
     writes: Literal["never", "sometimes", "always"] = "never"
     writing: tuple[str, ...] = ()
     """What of its arguments, and of their values, only writing needs; not offered where the server only reads."""
+    is_idempotent: bool = False
+    toolset: str = "core"
+    schema: Mapping[str, Any] = {}
+    finish: Callable[[Outcome, bool], types.CallToolResult] = lambda outcome, _: _finished(outcome)
+    """Makes the result of what came of a call; told whether the call would write."""
+
+
+def _finished(outcome: Outcome) -> types.CallToolResult:
+    """Return the result of a call whose answer is a document of KB's own."""
+    return replies.failure(outcome.payload) if outcome.error else replies.success(outcome.payload)
 
 
 def _reader(model: type[wire.M]) -> Callable[[Mapping[str, Any]], tuple[wire.M, list[Problem]]]:
@@ -68,6 +79,7 @@ TOOLS: Final = (
         writing.read_upsert,
         writing.carry_out,
         writes="always",
+        is_idempotent=True,
     ),
     Tool(
         "kb.delete",
@@ -77,6 +89,7 @@ TOOLS: Final = (
         writing.read_delete,
         writing.carry_out,
         writes="always",
+        is_idempotent=True,
     ),
     Tool(
         "kb.check",
@@ -94,6 +107,28 @@ TOOLS: Final = (
         writes="sometimes",
         writing=("revert", "message", "expect_branch"),
     ),
+    Tool(
+        "execute_kip",
+        "Run KIP (Knowledge Interaction Protocol 1.x): FIND, UPSERT, UPDATE, MERGE, DELETE, EXPORT, DESCRIBE, SEARCH. "
+        "Each command that writes is one changeset, all or nothing. Begin with DESCRIBE PRIMER.",
+        None,
+        kip.read,
+        kip.execute,
+        writes="always",
+        toolset="kip",
+        schema=kip.SCHEMA,
+        finish=kip.finished,
+    ),
+    Tool(
+        "execute_kip_readonly",
+        "Run KIP commands that only read: FIND, DESCRIBE, SEARCH, EXPORT. Begin with DESCRIBE PRIMER.",
+        None,
+        kip.read_only,
+        kip.execute_readonly,
+        toolset="kip",
+        schema=kip.READING_SCHEMA,
+        finish=kip.finished,
+    ),
 )
 
 
@@ -103,7 +138,8 @@ def listed(service: Service, names: wire.Names) -> list[types.Tool]:
 
 
 def _is_offered(service: Service, tool: Tool) -> bool:
-    return tool.writes != "always" or not service.options.is_read_only
+    is_wanted = tool.toolset in service.options.toolsets
+    return is_wanted and (tool.writes != "always" or not service.options.is_read_only)
 
 
 def _listed(service: Service, tool: Tool, names: wire.Names) -> types.Tool:
@@ -111,14 +147,14 @@ def _listed(service: Service, tool: Tool, names: wire.Names) -> types.Tool:
     nature = types.ToolAnnotations(read_only_hint=only_reads, open_world_hint=False)
     if not only_reads:
         nature.destructive_hint = True
-    if tool.writes == "always":
+    if tool.is_idempotent:
         nature.idempotent_hint = True
     is_dotted, hidden = service.options.is_dotted, tool.writing if only_reads else ()
     sentences = [part for part in tool.description.split("; ") if part.partition(":")[0] not in hidden]
     return types.Tool(
         name=spelled(tool.key, is_dotted=is_dotted),
         description=in_words("; ".join(sentences), is_dotted=is_dotted),
-        input_schema=wire.published(tool.model, names, hidden),
+        input_schema=wire.published(tool.model, names, hidden) if tool.model else dict(tool.schema),
         annotations=nature,
     )
 
@@ -129,8 +165,11 @@ def find(service: Service, name: str) -> Tool | str:
     known = {spelled(tool.key, is_dotted=way): tool for tool in TOOLS for way in (False, True)}
     tool = known.get(name)
     if tool is None:
-        near = nearest(name, [spelled(tool.key, is_dotted=is_dotted) for tool in TOOLS])
+        offered = [tool for tool in TOOLS if _is_offered(service, tool)]
+        near = nearest(name, [spelled(tool.key, is_dotted=is_dotted) for tool in offered])
         return f"Unknown tool: {name[:100]}" + (f" (did you mean {near}?)" if near else "")
+    if tool.toolset not in service.options.toolsets:
+        return f"{name} is not offered: it is in the toolset {tool.toolset}, which --toolsets leaves out"
     if not _is_offered(service, tool):
         return f"{name} is not offered: this server runs with --read-only"
     return tool
@@ -142,12 +181,12 @@ async def answer(service: Service, tool: Tool, arguments: Mapping[str, Any], cli
     def prepare() -> Job:
         _check_size(arguments)
         asked, problems = tool.read(arguments)
-        writes = tool.writes == "always" or getattr(asked, "action", "") in tool.writing
+        writes = getattr(asked, "writes", tool.writes == "always") or getattr(asked, "action", "") in tool.writing
         _check_offered(service, writes=writes)
         return Job(lambda call: tool.run(call, asked, problems), getattr(asked, "expect_branch", ""), writes)
 
     outcome = await attempt(service, client, tool.key, prepare, writes=tool.writes == "always")
-    return replies.failure(outcome.payload) if outcome.error else replies.success(outcome.payload)
+    return tool.finish(outcome, tool.writes == "always")
 
 
 def _check_offered(service: Service, *, writes: bool) -> None:

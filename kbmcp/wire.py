@@ -53,16 +53,16 @@ class QueryArguments(_Model):
     where: Annotated[list[Any] | dict[str, Any], Field(description="KEY=VALUE", json_schema_extra=_TEXTS)] = []
     has: Annotated[Texts, Field(description="EDGE or EDGE:ID; ^EDGE is the other way")] = []
     lacks: Texts = []
-    text: Annotated[str, Field(description="words to find")] = ""
-    from_: Annotated[str, Field(alias="from", description="walk the edges from this id")] = ""
-    follow: Annotated[Texts, Field(description="edge types")] = []
+    text: Annotated[str, Field(description="words; ranked")] = ""
+    from_: Annotated[str, Field(alias="from", description="walk from this id")] = ""
+    follow: Annotated[Texts, Field(description="EDGE or ^EDGE")] = []
     depth: int = 1
     reverse: bool = False
     edges: Annotated[bool, Field(description="add their edges")] = False
     at: Annotated[int | str | None, Field(description="past seq or time")] = None
     sort: Annotated[str, Field(description="key; -key descends")] = ""
     fields: Annotated[Texts, Field(description="show only these")] = []
-    limit: int = 50
+    limit: int = limits.DEFAULT_PAGE_ROWS
     cursor: Annotated[str, Field(description="next_cursor")] = ""
 
 

@@ -1,17 +1,26 @@
-"""``kb mcp``: serve agents over MCP; the same program as ``kb-mcp``."""
+"""``kb mcp``: serve agents over MCP, the same program as ``kb-mcp``; and tell clients how to start it."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kbcli.options import session_of
+from kbcli.tree import Command, group_of
 
-SETTINGS: dict[str, Any] = {"ignore_unknown_options": True}
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kbcli.clients.kinds import Scope
+    from kbcli.context import Session
+
+app = group_of("Serve agents over MCP on standard input and output, until the client closes it.")
 
 
-def run(
+@app.callback(invoke_without_command=True, subcommand_metavar="[COMMAND [ARGS]...]")
+def serve(
     ctx: typer.Context,
     *,
     toolsets: Annotated[
@@ -22,7 +31,12 @@ def run(
         str | None, typer.Option("--tool-names", metavar="STYLE", help="underscore (kb_query) or dotted (kb.query).")
     ] = None,
 ) -> int:
-    """Serve agents over MCP on standard input and output, until the client closes it."""
+    """Serve agents over MCP on standard input and output, until the client closes it.
+
+    `kb mcp install` tells a client how to start it.
+    """
+    if ctx.invoked_subcommand:
+        return 0
     from kbmcp.server import main
 
     session = session_of(ctx)
@@ -32,3 +46,133 @@ def run(
     words += ["--tool-names", tool_names] if tool_names else []
     words += ["--read-only"] if read_only else []
     return main(words)
+
+
+_CLIENT = typer.Argument(metavar="CLIENT", help="claude, claude-code, cursor, vscode, codex or gemini.")
+_WRITE = typer.Option("--write", help="Write it into the client's file, and show what changed.")
+_SCOPE = typer.Option(
+    "--scope", metavar="SCOPE", help="project (its file is shared) or user; the usual one if not said."
+)
+_NAME = typer.Option("--name", metavar="NAME", help="What the client calls the server.")
+
+
+@app.command("install", cls=Command)
+def install(
+    ctx: typer.Context,
+    client: Annotated[str, _CLIENT],
+    *,
+    write: Annotated[bool, _WRITE] = False,
+    scope: Annotated[str, _SCOPE] = "",
+    name: Annotated[str, _NAME] = "kb",
+) -> None:
+    """Show how a client starts the server, or write it into the client's file.
+
+    Without --write nothing is written.
+    """
+    from kbcli.clients import installing, kinds
+    from kbcore import git
+    from kbcore.errors import InvalidQuery, KBError
+
+    session = session_of(ctx)
+    kind, where = kinds.find(client), kinds.scope_of(client, scope)
+    repo = git.find_repository(session.start, **session.git_places)
+    if where == "project" and not repo.has_worktree:
+        raise InvalidQuery("A bare repository has no files for a client to read.", hint="Use --scope user.")
+    entry = kinds.entry_of(kind, where, _command(session, where), repo.worktree)
+    base = repo.worktree if where == "project" else _home(session)
+    place = installing.Place(base, kinds.file_of(kind, where, _platform()), is_private=where == "user")
+    told: dict[str, Any] = {"client": client, "scope": where, "path": str(place.path), "entry": entry}
+    snippet = installing.snippet(kind, _checked(name), entry)
+    try:
+        planned = installing.plan(kind, place, name, entry)
+    except KBError as error:
+        if write:
+            raise
+        _tell_entry(session, {**told, "state": "unusable", "problem": error.message}, snippet)
+        return
+    told |= {"state": planned.state, "written": write and planned.state != "current", "diff": planned.diff}
+    if not write:
+        _tell_entry(session, told, snippet)
+        return
+    if planned.state != "current":
+        installing.write(planned)
+    _tell_written(session, told, kind.then)
+
+
+def _tell_entry(session: Session, told: Mapping[str, Any], snippet: str) -> None:
+    from kbcore.visible import visible, visible_lines
+
+    output, path = session.output, visible(told["path"])
+    if output.is_json:
+        output.document(told)
+        return
+    output.data(visible_lines(snippet))
+    if told["state"] == "unusable":
+        output.warn(f"This belongs in {path}, where it cannot be put: {visible(told['problem'])}")
+    else:
+        then = "it is there already" if told["state"] == "current" else "--write puts it there"
+        output.note(f"This belongs in {path}; {then}.")
+
+
+def _tell_written(session: Session, told: Mapping[str, Any], then: str) -> None:
+    from kbcore.visible import visible
+
+    output = session.output
+    if output.is_json:
+        output.document(told)
+    elif not told["written"]:
+        output.say(f"{visible(told['path'])} holds it already.")
+    else:
+        for line in told["diff"]:
+            output.say(_coloured(output, visible(line)))
+        output.note(f"Written. {then}")
+
+
+def _coloured(output: Any, line: str) -> str:
+    style = "green" if line.startswith("+") else "red" if line.startswith("-") else None
+    return output.styled(line, style) if style else line
+
+
+def _command(session: Session, scope: Scope) -> list[str]:
+    """Return what starts the server: this very program by its path, or by its name in a file that others share."""
+    import shutil
+    import sys
+
+    own = Path(sys.executable).with_name("kb-mcp")
+    found = shutil.which("kb-mcp", path=session.env.get("PATH"))
+    if scope == "project" and found and own.is_file() and Path(found).samefile(own):
+        return ["kb-mcp"]
+    if own.is_file():
+        if scope == "project":
+            session.output.note("note: kb-mcp is not on your PATH, so the file names it by its path on this machine.")
+        return [str(own)]
+    return [sys.executable, "-m", "kbmcp.server"]
+
+
+def _home(session: Session) -> Path:
+    """Return the user's home folder. Raises: ``InvalidQuery``."""
+    from kbcore.errors import InvalidQuery
+
+    home = session.env.get("HOME") or session.env.get("USERPROFILE")
+    if not home or not Path(home).is_absolute():
+        raise InvalidQuery("HOME does not say where your home folder is.", hint="Set HOME, or use --scope project.")
+    return Path(home)
+
+
+def _platform() -> str:
+    import sys
+
+    return sys.platform
+
+
+def _checked(name: str) -> str:
+    """Return the name for the server. Raises: ``InvalidQuery``; clients make tool names of it."""
+    import re
+
+    from kbcore.errors import InvalidQuery
+    from kbcore.visible import in_quotes
+
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", name) or "__" in name:
+        hint = "Take at most 32 letters, digits, - and _, without two _ in a row."
+        raise InvalidQuery(f"{in_quotes(name)} cannot be the name of a server.", hint=hint)
+    return name

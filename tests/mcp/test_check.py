@@ -63,9 +63,7 @@ def test_pages_go_on_although_violations_are_mended_meanwhile(shared, kb):
 
 
 def test_the_rules_of_the_project_run_too(project):
-    project.write(
-        {".kb/rules/own.yaml": "rules: [{id: no-x, severity: error, sql: \"select id, 'is x' as message from node\"}]"}
-    )
+    project.write({".kb/rules/own.yaml": "rules: [{id: no-x, sql: \"select id, 'is x' as message from entity\"}]"})
     project.sync({"docs/requirements/a.md": req("REQ-1")})
     with agent(project.root) as found:
         answer = found.call("kb_check", rules=["no-x"])

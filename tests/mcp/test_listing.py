@@ -44,6 +44,41 @@ def test_the_schemas_are_plain_and_valid(each_era):
                 assert not isinstance(part.get("type"), list)
 
 
+def unportable(part, path="$"):
+    """Yield what some client or model cannot read in a schema: what the inspector's strict listing looks for too."""
+    if isinstance(part, bool):
+        yield f"{path} is a bare {part}"
+    elif not part:
+        yield f"{path} says nothing"
+    else:
+        if isinstance(part.get("type"), list):
+            yield f"{path} has several types"
+        if not part.get("$ref", "#").startswith("#"):
+            yield f"{path} leads elsewhere"
+        inner = [(key, part[key]) for key in ("items", "not", "if", "then", "else", "contains") if key in part]
+        inner += [(key, one) for key in ("properties", "$defs") for one in part.get(key, {}).values()]
+        inner += [(key, one) for key in ("anyOf", "oneOf", "allOf", "prefixItems") for one in part.get(key, [])]
+        rest = part.get("additionalProperties", False)
+        inner += [] if isinstance(rest, bool) else [("additionalProperties", rest)]
+        for key, one in inner:
+            yield from unportable(one, f"{path}.{key}")
+
+
+@pytest.mark.parametrize("options", [[], ["--read-only"]])
+def test_the_schemas_hold_nothing_that_some_client_cannot_read(shared, options):
+    with agent(shared.root, *options) as found:
+        assert [(tool.name, fault) for tool in found.tools() for fault in unportable(tool.input_schema)] == []
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [True, {}, {"items": {}}, {"properties": {"a": True}}, {"type": ["string", "null"]}, {"$ref": "http://x"},
+     {"anyOf": [{"type": "string"}, {}]}, {"type": "object", "additionalProperties": {}}],
+)  # fmt: skip
+def test_a_schema_that_some_client_cannot_read_is_seen(schema):
+    assert list(unportable(schema))
+
+
 def test_every_tool_says_what_it_does_and_what_it_may_change(each_era):
     for tool in each_era.tools():
         notes = tool.annotations

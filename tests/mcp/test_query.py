@@ -45,6 +45,24 @@ def test_an_answer_names_branch_and_seq_and_comes_in_both_forms(each_era):
     assert ": " not in text_of(result).replace('": "', "")
 
 
+def test_a_search_is_ranked_with_snippets_and_says_what_it_looked_for(kb):
+    answer = kb.call("kb_query", text="lonk", fields=["id"])
+    [found] = answer["entities"]
+    assert (found["id"], found["snippet"]) == ("LONG", {"field": "title", "text": "«Long»"})
+    assert set(found) == {"id", "score", "snippet"}
+    assert answer["search"]["corrected"] == {"lonk": ["long"]}
+    nothing = kb.call("kb_query", text="nowhere")
+    assert (nothing["total"], nothing["search"]["unknown"]) == (0, ["nowhere"])
+    assert nothing["search"]["note"] == "Nothing relevant: no entity holds 'nowhere'."
+    assert kb.refused("kb_query", text="...")["details"][0]["path"] == "$.text"
+
+
+def test_pages_of_a_search_fit_and_give_every_row_once(kb):
+    found = [one["id"] for page in pages_of(kb, "kb_query", "entities", text="titl", limit=200) for one in page]
+    assert sorted(found) == sorted({*found})
+    assert len(found) == COUNT
+
+
 def test_paging_to_the_end_gives_every_row_once(kb):
     found = [entity["id"] for page in pages_of(kb, "kb_query", "entities", tags=["many"]) for entity in page]
     assert found == [f"REQ-{number:03}" for number in range(COUNT)]
@@ -144,6 +162,14 @@ def test_a_walk_goes_along_edges_and_against_them(kb):
     assert "kb_query with `text`" in error["hint"]
 
 
+def test_an_answer_without_rows_names_what_nothing_has_and_the_other_way(kb):
+    said = "Nothing has the tag 'mny'. Did you mean 'many'?"
+    assert kb.call("kb_query", tags=["mny"])["note"] == kb.call("kb_query", text="title", tags=["mny"])["note"] == said
+    note = kb.call("kb_query", from_="T-007", follow=["verified_by"])["note"]
+    assert note == "Against the direction of the edges: 1. Set `reverse`, or `^` in `follow`."
+    assert "note" not in kb.call("kb_query", tags=["many"], type="test")
+
+
 def test_where_takes_text_and_objects(kb):
     by_text = kb.call("kb_query", where=["attributes.small=1"])
     by_object = kb.call("kb_query", where={"owner": "ann"})
@@ -196,3 +222,14 @@ def test_both_spellings_are_understood_whatever_is_listed(mode, shared):
 def test_the_listed_spelling_is_the_default(kb: Agent):
     assert "kb.q" not in kb.instructions
     assert kb.call("kb.query", limit=1) == kb.call("kb_query", limit=1)
+
+
+def test_a_walk_says_depth_and_path_whatever_the_fields(kb):
+    answer = kb.call("kb_query", **{"from": "T-001", "follow": ["^verified_by"], "fields": ["title"]})
+    [entity] = answer["entities"]
+    assert entity == {
+        "id": "REQ-000",
+        "title": "Title 0",
+        "depth": 1,
+        "path": [{"from": "REQ-000", "type": "verified_by", "to": "T-001"}],
+    }

@@ -7,7 +7,9 @@ import json
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from kbcore.concepts import extended
 from kbcore.schema_text import schema_json
+from kbmcp.minds import MINDS
 from kbmcp.resources import RESOURCES
 from kbmcp.subscriptions import MAX_FOLLOWED
 from tests.mcp.agents import MODES, ROOT, agent, pages_of
@@ -80,9 +82,9 @@ def test_the_head_says_where_the_branch_stands(shared, kb):
     }
 
 
-def test_the_schema_is_that_of_the_project(shared, kb):
+def test_the_schema_is_that_of_the_branch(shared, kb):
     found = read(kb, "kb://schema")
-    assert {key: found[key] for key in ("entities", "edges")} == schema_json(shared.workspace().schema)
+    assert {key: found[key] for key in ("entities", "edges")} == schema_json(extended(shared.workspace().schema))
     path = shared.root / ".kb" / "schema" / "own.yaml"
     path.parent.mkdir(exist_ok=True)
     path.write_text("entities: {fact: {description: A fact}}\n")
@@ -159,5 +161,5 @@ def test_every_resource_is_on_the_page():
     page = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
     section = page.partition("\n## Resources\n")[2].partition("\n### ")[0]
     listed = [line.split("|")[1].strip(" `") for line in section.splitlines() if line.startswith("| `")]
-    assert listed == [one.uri for one in RESOURCES.values()]
+    assert listed == [one.uri for one in (*RESOURCES.values(), *MINDS.values())]
     assert f"at most {MAX_FOLLOWED:,} resources" in page

@@ -202,6 +202,14 @@ def test_settings_are_told_to_whom_they_concern(mode, started, fast):
         found.told_until(SCHEMA)
 
 
+def test_a_type_that_the_branch_defines_is_told_to_whom_the_schema_concerns(started, fast):
+    with follower(started.root, MODES[0]) as found, found.following(SCHEMA, HEAD):
+        started.apply(entities=[entity("A", owner="ann")])
+        assert found.told_until(HEAD) == []
+        started.apply(entities=[{"id": "$ConceptType:T", "type": "$ConceptType", "name": "T", "title": "T"}])
+        assert {*found.told_until(SCHEMA), HEAD} == {HEAD}
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_damage_and_its_end_are_told(mode, started, fast):
     head = started.workspace().directory_of("main") / "head.json"

@@ -76,6 +76,7 @@ def _options(argv: Sequence[str], env: Mapping[str, str]) -> Options:
         is_dotted=given.tool_names == "dotted",
         is_read_only=given.read_only,
         env=env,
+        toolsets=given.toolsets,
     )
 
 

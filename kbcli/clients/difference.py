@@ -1,0 +1,71 @@
+"""What writing a client's file changes in it, for a person to read. Pure.
+
+Nothing that stands in both texts is shown, not even where it shares a line with what changes: clients keep keys and
+tokens in these files. Only the key right before a changed value is there, to say what was changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import takewhile
+from typing import Final
+
+_TOKENS: Final = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|\w+|.", re.DOTALL)
+_SEEN: Final = re.compile(r"\S(?:[^\n]*\S)?")
+_KEY: Final = re.compile(r"(?:\"[^\"\n]*\"|[\w-]+)[ \t]*[:=][ \t]*\Z")
+_HIDDEN: Final = "…"
+_REPEATED: Final = re.compile(f"{_HIDDEN}{{2,}}")
+_KEY_CHARS: Final = 200
+
+
+def difference(path: str, before: str | None, after: str) -> list[str]:
+    """Return what is taken out and put in, as lines of a unified diff with one hunk; none where nothing changes.
+
+    ``before`` is None for a file that is not there. What was left out of a line is a ``…`` in it, and lines of which
+    nothing is left are not there.
+    """
+    old, new = _TOKENS.findall(before or ""), _TOKENS.findall(after)
+    start = _shared(old, new)
+    end = _shared(old[start:][::-1], new[start:][::-1])
+    olds, news = old[start : len(old) - end], new[start : len(new) - end]
+    if not olds and not news:
+        return []
+    ahead, behind = "".join(old[:start]), "".join(old[len(old) - end :])
+    head, tail = _hidden(ahead.rpartition("\n")[2]), _hidden(behind.partition("\n")[0])
+    removed, added = (_lines(head + text + tail) for text in _sides(olds, news))
+    line = ahead.count("\n") + 1
+    name = "/dev/null" if before is None else path
+    where = f"@@ -{_range(line, removed)} +{_range(line, added)} @@"
+    return [f"--- {name}", f"+++ {path}", where, *(f"-{one}" for one in removed), *(f"+{one}" for one in added)]
+
+
+def _shared(a: Sequence[str], b: Sequence[str]) -> int:
+    """Return how many tokens two sequences begin with alike."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
+
+
+def _sides(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    """Yield what stands on either side, with what stands on both hidden."""
+    steps = SequenceMatcher(None, old, new).get_opcodes()
+    for tokens, spans in (old, [step[1:3] for step in steps]), (new, [step[3:] for step in steps]):
+        parts = ["".join(tokens[begin:end]) for begin, end in spans]
+        yield "".join(_hidden(part) if step[0] == "equal" else part for step, part in zip(steps, parts, strict=True))
+
+
+def _hidden(text: str) -> str:
+    """Return a text of which only the lines, their indents and a key at the end can be seen."""
+    key = _KEY.search(text[-_KEY_CHARS:])
+    kept = key[0] if key else ""
+    return _SEEN.sub(_HIDDEN, text[: len(text) - len(kept)]) + kept
+
+
+def _lines(text: str) -> list[str]:
+    lines = (_REPEATED.sub(_HIDDEN, line.rstrip("\r")) for line in text.split("\n"))
+    return [line for line in lines if line.strip(f" \t{_HIDDEN}")]
+
+
+def _range(line: int, lines: Sequence[str]) -> str:
+    """Return the lines of one side as a hunk names them."""
+    return f"{line if lines else line - 1},{len(lines)}"

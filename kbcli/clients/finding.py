@@ -1,0 +1,102 @@
+"""Finds the clients of a repository that cannot start KB's server, by the files that came with it.
+
+The files of the user's home are not looked at. A command that is not this very program is looked for, not started.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kbcli.clients import installing, kinds, trial
+from kbcli.clients.entries import PROGRAMS, Start, fault_of, start_of
+from kbcli.clients.installing import Place
+from kbcli.clients.kinds import Kind
+from kbcore.clock import Clock
+from kbcore.errors import KBError
+from kbcore.upkeep.findings import Finding
+
+CHECK: Final = "clients"
+
+
+def client_findings(worktree: Path, env: Mapping[str, str], clock: Clock) -> Iterator[Finding]:
+    """Look at every client's file in a worktree that has one, and at each entry there that is KB's."""
+    for name, kind in kinds.KINDS.items():
+        if "project" not in kind.places:
+            continue
+        place = Place(worktree, kinds.file_of(kind, "project", sys.platform))
+        try:
+            tables = installing.servers(kind, place)
+        except KBError as error:
+            message = error.message.removesuffix(" Nothing was written.")
+            remedy = f"Mend it: {kind.title} reads it."
+            yield Finding(CHECK, "warning", "client_file", message, remedy, file=str(place.path))
+            continue
+        remedy = f"Run `kb mcp install {name} --write`, or mend the entry by hand."
+        yield from _misplaced(kind, place, tables, remedy)
+        for server, entry in tables.get(kind.table, {}).items():
+            label = f"{kind.title}, {server} in {place.below}"
+            fault, start = fault_of(server, entry), start_of(server, entry, worktree)
+            if fault:
+                yield Finding(CHECK, "warning", "client_entry", f"{label}: {fault}.", remedy)
+            elif start is not None:
+                yield _finding(_Entry(label, remedy, start), worktree, env, clock)
+
+
+def _misplaced(kind: Kind, place: Place, tables: Mapping[str, Mapping[str, Any]], remedy: str) -> Iterator[Finding]:
+    """Tell of entries of KB's under the name that another client reads servers from."""
+    for table, servers in tables.items():
+        for server, entry in servers.items():
+            if table != kind.table and (start_of(server, entry, place.base) or fault_of(server, entry)):
+                label = f"{kind.title}, {server} in {place.below}"
+                message = f"{label}: it stands under `{table}`, and {kind.title} reads `{kind.table}`."
+                yield Finding(CHECK, "warning", "client_table", message, remedy)
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """An entry of KB's: how messages name it, what mends it, and what it starts."""
+
+    label: str
+    remedy: str
+    start: Start
+
+
+def _finding(entry: _Entry, worktree: Path, env: Mapping[str, str], clock: Clock) -> Finding:
+    label, remedy, start = entry.label, entry.remedy, entry.start
+    program = _program(start.command, worktree, env)
+    if program is None:
+        where = "is not there" if _has_folder(start.command) else "is in no folder of PATH"
+        return Finding(CHECK, "warning", "client_command", f"{label}: `{start.command}` {where}.", remedy)
+    own = _own(program)
+    fault = start.fault(own.name) if own else ""
+    if fault:
+        return Finding(CHECK, "warning", "client_arguments", f"{label}: {fault}.", remedy)
+    if own is None or not start.is_serving(own.name):
+        return Finding(CHECK, "ok", "client", f"{label}: `{start.command}` is there; it was not started.")
+    if start.folder and not (worktree / start.folder).is_dir():
+        message = f"{label}: the folder {start.folder} that it names is not there."
+        return Finding(CHECK, "warning", "client_folder", message, remedy)
+    trouble = trial.try_to_start([str(own), *start.arguments], worktree, {**env, **start.env}, clock)
+    if trouble:
+        return Finding(CHECK, "warning", "client_start", f"{label}: {trouble}.", remedy)
+    return Finding(CHECK, "ok", "client", f"{label}: `{start.command}` starts and answers.")
+
+
+def _program(command: str, worktree: Path, env: Mapping[str, str]) -> str | None:
+    """Return the path of a command as a client finds it that is started in the worktree; None where there is none."""
+    return shutil.which(str(worktree / command) if _has_folder(command) else command, path=env.get("PATH", ""))
+
+
+def _has_folder(command: str) -> bool:
+    return "/" in command or "\\" in command
+
+
+def _own(program: str) -> Path | None:
+    """Return the program of this very installation that a path leads to; None where it leads elsewhere."""
+    own = (Path(sys.executable).with_name(name) for name in PROGRAMS)
+    return next((path for path in own if path.is_file() and path.samefile(program)), None)

@@ -1,0 +1,160 @@
+"""Puts KB's entry into a client's file: planned as a text, shown as a difference, written when asked.
+
+What else stands in the file stays byte for byte. A file that cannot be read as what it should be is left alone, and so
+is one that is reached through a link.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, Literal
+
+import msgspec
+
+from kbcli.clients import jsontext, tomltext
+from kbcli.clients.difference import difference
+from kbcli.clients.kinds import TABLES, Kind
+from kbcli.replacing import replace_file
+from kbcore.errors import InvalidConfig, StorageError
+
+_MAX_BYTES: Final = 16 * 1024 * 1024
+_NEW_MODE: Final = 0o644
+_PRIVATE_MODE: Final = 0o600
+"""Of a new file of the user: clients keep keys there as well."""
+_BOM: Final = "\ufeff"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A file below a folder that it must not leave: the worktree, or the user's home."""
+
+    base: Path
+    below: PurePosixPath
+    is_private: bool = False
+
+    @property
+    def path(self) -> Path:
+        """Return the file."""
+        return self.base / self.below
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What is to be done: nothing where ``before`` and ``after`` are the same; None is a file that is not there."""
+
+    place: Place
+    before: bytes | None
+    after: bytes
+    mode: int
+
+    @property
+    def state(self) -> Literal["absent", "current", "other"]:
+        """Return how the file stands: without the entry's file, with the entry as wanted, or otherwise."""
+        if self.before is None:
+            return "absent"
+        return "current" if self.before == self.after else "other"
+
+    @property
+    def diff(self) -> list[str]:
+        """Return the difference that writing makes, as lines of a unified diff without anything that stays."""
+        before = None if self.before is None else self.before.decode("utf-8")
+        return difference(str(self.place.path), before, self.after.decode("utf-8"))
+
+
+def servers(kind: Kind, place: Place) -> dict[str, dict[str, Any]]:
+    """Return the servers of each table that some client reads, as they stand in a client's file; none without a file.
+
+    Raises: as ``plan``.
+    """
+    _check_way(place)
+    before, _ = _read(place)
+    try:
+        text = (before or b"").decode("utf-8").removeprefix(_BOM)
+        held: Any = tomltext.parse(text) if kind.format == "toml" else jsontext.parse(text or "{}").plain
+    except (UnicodeDecodeError, jsontext.NotJson, tomltext.NotToml) as error:
+        raise _refused(f"{place.path} cannot be read: {error}", "Mend it, then") from error
+    found = {table: held.get(table) for table in TABLES} if isinstance(held, dict) else {}
+    return {table: listed for table, listed in found.items() if isinstance(listed, dict)}
+
+
+def snippet(kind: Kind, name: str, entry: Mapping[str, Any]) -> str:
+    """Return a file that holds the entry and nothing else."""
+    return _changed(kind, "", name, entry)
+
+
+def plan(kind: Kind, place: Place, name: str, entry: Mapping[str, Any]) -> Plan:
+    """Return what puts the entry into the file.
+
+    Raises: ``InvalidConfig`` for a file that is damaged, or reached through a link; ``StorageError``.
+    """
+    _check_way(place)
+    before, mode = _read(place)
+    try:
+        text = (before or b"").decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _refused(f"{place.path} is not UTF-8 (byte {error.start})", "Save it as UTF-8, then") from error
+    bom = _BOM if text.startswith(_BOM) else ""
+    try:
+        after = bom + _changed(kind, text.removeprefix(_BOM), name, entry)
+    except jsontext.NotJson as error:
+        where = f"{place.path}:{error.line}:{error.column}"
+        raise _refused(f"{where}: {error}", "Mend the file at that place, then") from error
+    except tomltext.NotToml as error:
+        raise _refused(f"{place.path}{tomltext.line_of(error)}: {error}", "Mend that, then") from error
+    return Plan(place, before, after.encode("utf-8"), mode)
+
+
+def write(planned: Plan) -> None:
+    """Write what was planned, unless somebody else has written meanwhile. Raises: as ``plan``."""
+    place = planned.place
+    _check_way(place)
+    if _read(place)[0] != planned.before:
+        raise _refused(f"{place.path} was changed meanwhile", "To take that into account,")
+    try:
+        replace_file(place.path, planned.after, planned.mode)
+    except OSError as error:
+        raise StorageError(f"{place.path} cannot be written: {error.strerror}. It is as it was.") from error
+
+
+def _changed(kind: Kind, text: str, name: str, entry: Mapping[str, Any]) -> str:
+    if kind.format == "toml":
+        return tomltext.with_table(text, (kind.table, name), entry)
+    changed = text if text.strip() else "{}\n"
+    old: Any = jsontext.parse(changed).plain
+    there = (old.get(kind.table) or {}) if isinstance(old, dict) else {}
+    if isinstance(there, dict) and isinstance(there.get(name), dict):
+        for key, value in entry.items():
+            if there[name].get(key) != value:
+                changed = jsontext.with_member(changed, (kind.table, name, key), value)
+        return changed
+    return jsontext.with_member(changed, (kind.table, name), dict(entry))
+
+
+def _check_way(place: Place) -> None:
+    """Refuse a file, or a folder on the way to it, that is a link: it may lead to anywhere."""
+    way = place.base
+    for part in place.below.parts:
+        way /= part
+        if way.is_symlink():
+            hint = "Put the entry in by hand where the link leads; without --write it is printed."
+            raise InvalidConfig(f"{way} is a symbolic link, and KB follows none. Nothing was written.", hint=hint)
+
+
+def _read(place: Place) -> tuple[bytes | None, int]:
+    """Return what the file holds, None where there is none, and the mode that it has or gets."""
+    try:
+        fd = os.open(place.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None, _PRIVATE_MODE if place.is_private else _NEW_MODE
+    except OSError as error:
+        raise StorageError(f"{place.path} cannot be read: {error.strerror}. Nothing was written.") from error
+    with os.fdopen(fd, "rb") as file:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_BYTES:
+            raise _refused(f"{place.path} is no file that a client could read", "Put it aside, then")
+        return file.read(), stat.S_IMODE(found.st_mode)
+
+
+def _refused(what: str, remedy: str) -> InvalidConfig:
+    return InvalidConfig(f"{what}. Nothing was written.", hint=f"{remedy} run the command again.")

@@ -1,0 +1,118 @@
+"""The clients that KB knows: which file each reads, and how it starts a server from there. Pure.
+
+A file of a project is shared with others: what goes into it names no path of this machine where that can be helped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, Literal
+
+import msgspec
+
+from kbcore.errors import InvalidQuery
+from kbcore.suggest import did_you_mean
+from kbcore.visible import in_quotes
+
+Scope = Literal["project", "user"]
+SCOPES: Final[tuple[Scope, ...]] = ("project", "user")
+
+_WORKSPACE: Final = "${workspaceFolder}"
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """One client. ``places`` are its files by scope: below the worktree, or below the user's home.
+
+    ``table`` is the member of the file that holds the servers. ``folders`` says by scope what the client starts a
+    server for: ``here`` in the project's folder, the variable that stands for that folder, or ``named``, where the
+    repository has to be named.
+    """
+
+    title: str
+    places: Mapping[Scope, str]
+    folders: Mapping[Scope, str]
+    table: str = "mcpServers"
+    format: Literal["json", "toml"] = "json"
+    extra: Mapping[str, Any] = {}
+    then: str = ""
+    """What the user does after the file was written."""
+
+
+_SUPPORT: Final = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
+KINDS: Final[Mapping[str, Kind]] = {
+    "claude": Kind(
+        "Claude Desktop",
+        {"user": "{config}/Claude/claude_desktop_config.json"},
+        {"user": "named"},
+        then="Restart Claude Desktop.",
+    ),
+    "claude-code": Kind(
+        "Claude Code",
+        {"project": ".mcp.json", "user": ".claude.json"},
+        {"project": "here", "user": "here"},
+        then="Start `claude` in the project and approve the server; /mcp shows it.",
+    ),
+    "cursor": Kind(
+        "Cursor",
+        {"project": ".cursor/mcp.json", "user": ".cursor/mcp.json"},
+        {"project": _WORKSPACE, "user": "named"},
+        then="Switch the server on in Cursor's settings, under MCP.",
+    ),
+    "vscode": Kind(
+        "VS Code",
+        {"project": ".vscode/mcp.json", "user": "{config}/Code/User/mcp.json"},
+        {"project": _WORKSPACE, "user": _WORKSPACE},
+        table="servers",
+        extra={"type": "stdio"},
+        then="Run `MCP: List Servers` in VS Code, and start kb.",
+    ),
+    "codex": Kind(
+        "Codex",
+        {"project": ".codex/config.toml", "user": ".codex/config.toml"},
+        {"project": "here", "user": "named"},
+        table="mcp_servers",
+        format="toml",
+        then="Start `codex`; /mcp shows the server. The file of a project counts once the project is trusted.",
+    ),
+    "gemini": Kind(
+        "Gemini CLI",
+        {"project": ".gemini/settings.json", "user": ".gemini/settings.json"},
+        {"project": "here", "user": "here"},
+        then="Start `gemini`; /mcp shows the server.",
+    ),
+}
+TABLES: Final = tuple(dict.fromkeys(kind.table for kind in KINDS.values()))
+"""The members of their files from which clients read servers."""
+_BY_DEFAULT_OF_THE_USER: Final = frozenset({"claude", "codex"})
+
+
+def find(name: str) -> Kind:
+    """Return the client with this name. Raises: ``InvalidQuery``."""
+    if name not in KINDS:
+        hint = f"{did_you_mean(name, KINDS)} There are {', '.join(KINDS)}."
+        raise InvalidQuery(f"KB knows no client {in_quotes(name)}.", hint=hint)
+    return KINDS[name]
+
+
+def scope_of(name: str, asked: str) -> Scope:
+    """Return the scope that is meant; the usual one where none was asked for. Raises: ``InvalidQuery``."""
+    kind, usual = find(name), SCOPES[name in _BY_DEFAULT_OF_THE_USER]
+    found: Scope | None = next((one for one in SCOPES if one == (asked or usual)), None)
+    if found is None:
+        raise InvalidQuery(f"There is no scope {in_quotes(asked)}.", hint=f"There are {' and '.join(SCOPES)}.")
+    if found not in kind.places:
+        raise InvalidQuery(f"{kind.title} has one configuration, that of the user.", hint="Leave --scope out.")
+    return found
+
+
+def file_of(kind: Kind, scope: Scope, platform: str) -> PurePosixPath:
+    """Return the client's file, below the worktree or below the user's home."""
+    return PurePosixPath(kind.places[scope].format(config=_SUPPORT.get(platform, ".config")))
+
+
+def entry_of(kind: Kind, scope: Scope, command: list[str], repository: Path) -> dict[str, Any]:
+    """Return how the client is to start the server that ``command`` runs."""
+    folder = kind.folders[scope]
+    place = [] if folder == "here" else ["-C", str(repository) if folder == "named" else folder]
+    return {**kind.extra, "command": command[0], "args": [*command[1:], *place]}

@@ -1,0 +1,138 @@
+"""Sets keys of one table of a TOML text, and leaves every other line as it is. Pure.
+
+Only tables of the form ``[a.b]`` are changed; where the same is written in another form, it is left to a person.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+_HEADER: Final = re.compile(r"[ \t]*\[")
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class NotToml(Exception):
+    """The text is no TOML, or what is to be changed is written in a form that is not changed."""
+
+
+def parse(text: str) -> dict[str, Any]:
+    """Return what a text says. Raises: ``NotToml``."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise NotToml(str(error)) from error
+
+
+def with_table(text: str, path: Sequence[str], values: Mapping[str, Any]) -> str:
+    """Return the text with these keys in the table at a path: set there if it is, else in a new one at the end.
+
+    Raises: ``NotToml``.
+    """
+    before = parse(text)
+    wanted = _merged(before, path, values)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = text.splitlines(keepends=True)
+    at = next((at for at, line in enumerate(lines) if _is_header(line, path)), None)
+    if at is None:
+        if _has(before, path):
+            raise NotToml(f"`{'.'.join(path)}` is written there in another form than as a table [{'.'.join(path)}]")
+        gap = "" if not text.strip() else newline if text.endswith(("\n", "\r")) else newline * 2
+        table = [f"[{'.'.join(map(_key, path))}]", *(_line(key, value) for key, value in values.items())]
+        changed = text + gap + newline.join(table) + newline
+    else:
+        changed = "".join(_changed(lines, at, values, newline))
+    if not _says(changed, wanted):
+        raise NotToml(f"the table [{'.'.join(path)}] is written in a form that is not changed")
+    return changed
+
+
+def _says(text: str, wanted: Mapping[str, Any]) -> bool:
+    try:
+        return tomllib.loads(text) == wanted
+    except tomllib.TOMLDecodeError:
+        return False
+
+
+def line_of(error: NotToml) -> str:
+    """Return the place that an error names, or the empty text."""
+    found = re.search(r"at line (\d+)", str(error))
+    return f":{found[1]}" if found else ""
+
+
+def _changed(lines: list[str], at: int, values: Mapping[str, Any], newline: str) -> list[str]:
+    end = next((one for one in range(at + 1, len(lines)) if _HEADER.match(lines[one])), len(lines))
+    body, left = lines[at + 1 : end], dict(values)
+    kept: list[str] = []
+    while body:
+        key = next((key for key in left if re.match(rf"[ \t]*\"?{re.escape(key)}\"?[ \t]*=", body[0])), None)
+        if key is None:
+            kept.append(body.pop(0))
+            continue
+        length = _length(body)
+        is_same = parse("".join(body[:length]))[key] == left[key]
+        kept += body[:length] if is_same else [_line(key, left[key]) + newline]
+        del body[:length], left[key]
+    blank = len(kept)
+    while blank and not kept[blank - 1].strip():
+        blank -= 1
+    head = lines[at] if lines[at].endswith("\n") else lines[at] + newline
+    if left and blank and not kept[blank - 1].endswith("\n"):
+        kept[blank - 1] += newline
+    kept[blank:blank] = [_line(key, value) + newline for key, value in left.items()]
+    return [*lines[:at], head, *kept, *lines[end:]]
+
+
+def _length(body: list[str]) -> int:
+    """Return how many lines the assignment takes that the first of them begins. Raises: ``NotToml``."""
+    for length in range(1, len(body) + 1):
+        try:
+            tomllib.loads("".join(body[:length]))
+        except tomllib.TOMLDecodeError:
+            continue
+        return length
+    raise NotToml("a value of the table does not end")
+
+
+def _is_header(line: str, path: Sequence[str]) -> bool:
+    if not _HEADER.match(line) or line.lstrip().startswith("[["):
+        return False
+    try:
+        found: Any = tomllib.loads(line)
+    except tomllib.TOMLDecodeError:
+        return False
+    for key in path:
+        if not isinstance(found, dict) or list(found) != [key]:
+            return False
+        found = found[key]
+    return bool(found == {})
+
+
+def _has(whole: Mapping[str, Any], path: Sequence[str]) -> bool:
+    found: Any = whole
+    for key in path:
+        if not isinstance(found, dict) or key not in found:
+            return False
+        found = found[key]
+    return True
+
+
+def _merged(whole: Mapping[str, Any], path: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    if not path:
+        return {**whole, **values}
+    inner = whole.get(path[0], {})
+    if not isinstance(inner, dict):
+        raise NotToml(f"`{path[0]}` is no table")
+    return {**whole, path[0]: _merged(inner, path[1:], values)}
+
+
+def _line(key: str, value: Any) -> str:
+    # JSON's texts and lists of texts are TOML's as well, but for DEL, which TOML wants escaped.
+    return f"{_key(key)} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+
+
+def _key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else json.dumps(key)

@@ -1,0 +1,212 @@
+"""The prompts: what each is called, says of itself and takes; and how it becomes messages.
+
+A prompt is the guidance of ``kbmcp.guidance``, then the facts as JSON in messages of their own: what is stored or typed
+stands in these and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
+
+import mcp_types as types
+import msgspec
+from mcp.shared.exceptions import MCPError
+
+from kbcore.errors import InvalidQuery, Misuse, Problem, Rejected
+from kbcore.suggest import did_you_mean, nearest
+from kbcore.visible import in_quotes
+from kbmcp import facts, guidance, resources
+from kbmcp.attempts import Job, attempt
+from kbmcp.calls import Call, Client, Service
+from kbmcp.facts import Asked
+from kbmcp.minds import MINDS, TOOLSET, Mind, told
+from kbmcp.replies import Payload, text_of
+
+MAX_ARGUMENT_CHARS: Final = 1_000
+
+Values = Literal["requirements", "entities", "tags", "actors", "seqs", ""]
+"""What completes an argument; nothing for one that is free text."""
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """An argument of a prompt. All arguments are text, as the protocol has it."""
+
+    name: str
+    description: str
+    values: Values = ""
+    is_required: bool = False
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """A prompt. ``subject`` is the argument that names the entity which it is about, if it has one."""
+
+    name: str
+    title: str
+    description: str
+    arguments: tuple[Argument, ...]
+    guidance: str
+    facts: Callable[[Call, Asked, int], Payload]
+    subject: str = ""
+    writes: bool = False
+    """True where nothing is left of it for a server that only reads."""
+    mind: Mind | None = None
+    """What it says in place of ``guidance``, in the toolset kip."""
+
+
+PROMPTS: Final = (
+    Prompt(
+        "start_feature",
+        "Start a feature",
+        "Begin the work on a requirement, with what is known of it.",
+        (Argument("requirement", "the id of the requirement", "requirements", is_required=True),),
+        guidance.START_FEATURE,
+        facts.of_requirement,
+        subject="requirement",
+    ),
+    Prompt(
+        "record_decision",
+        "Record a decision",
+        "Record an architecture decision, tied to what it concerns and to what it replaces.",
+        (
+            Argument("title", "the decision in a few words"),
+            Argument("concerns", "the id of an entity that it concerns", "entities"),
+        ),
+        guidance.RECORD_DECISION,
+        facts.of_decisions,
+        subject="concerns",
+        writes=True,
+    ),
+    Prompt(
+        "review_changes",
+        "Review changes",
+        "Review what was changed here, by an agent or by anybody.",
+        (
+            Argument("actor", "only changes of this actor", "actors"),
+            Argument("since", "only records after this seq; the latest ten if not given", "seqs"),
+        ),
+        guidance.REVIEW_CHANGES,
+        facts.of_changes,
+    ),
+    Prompt(
+        "find_gaps",
+        "Find gaps",
+        "Find requirements that nothing specifies, verifies or implements, and what else is missing.",
+        (
+            Argument("tag", "only what has this tag", "tags"),
+            Argument("requirement", "only this requirement", "requirements"),
+        ),
+        guidance.FIND_GAPS,
+        facts.of_gaps,
+        subject="requirement",
+    ),
+    *(Prompt(name, one.title, one.description, (), "", facts.of_memory, mind=one) for name, one in MINDS.items()),
+)
+
+
+def listed(service: Service) -> list[types.Prompt]:
+    """Return the prompts that this server offers, always in the same order."""
+    return [
+        types.Prompt(
+            name=one.name,
+            title=one.title,
+            description=one.description,
+            arguments=[
+                types.PromptArgument(name=each.name, description=each.description, required=each.is_required)
+                for each in one.arguments
+            ],
+        )
+        for one in PROMPTS
+        if is_offered(service, one)
+    ]
+
+
+def is_offered(service: Service, prompt: Prompt) -> bool:
+    """Tell whether this server offers a prompt: one that only reads has none that is all writing."""
+    is_wanted = prompt.mind is None or TOOLSET in service.options.toolsets
+    return is_wanted and not (prompt.writes and service.options.is_read_only)
+
+
+def find(service: Service, name: str) -> Prompt:
+    """Return the prompt with this name. Raises: ``InvalidQuery``."""
+    found = next((one for one in PROMPTS if one.name == name), None)
+    if found is None:
+        offered = [one.name for one in PROMPTS if is_offered(service, one)]
+        raise InvalidQuery(f"There is no prompt {in_quotes(name[:100])}.", hint=did_you_mean(name, offered))
+    if found.mind and TOOLSET not in service.options.toolsets:
+        message = f"{name} is in the toolset {TOOLSET}, which this server does not offer."
+        raise InvalidQuery(message, hint=f"Have the server started with --toolsets core,{TOOLSET}.")
+    if not is_offered(service, found):
+        raise InvalidQuery(f"{name} is not offered: this server runs with --read-only.", hint="Ask for another prompt.")
+    return found
+
+
+async def get(service: Service, client: Client, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
+    """Return the messages of a prompt when the turn of this request has come.
+
+    Raises: ``MCPError``, which holds the JSON of the error as its data.
+    """
+
+    def prepare() -> Job:
+        prompt = find(service, name)
+        asked = _read(prompt, arguments)
+        return Job(lambda call: _blocks(call, prompt, asked))
+
+    outcome = await attempt(service, client, "kb.query", prepare)
+    if outcome.error is not None:
+        raise refusal(outcome.error, outcome.payload)
+    prompt, blocks = find(service, name), outcome.payload
+    options = service.options
+    if prompt.mind:
+        text = told(prompt.mind, is_read_only=options.is_read_only)
+    else:
+        text = guidance.spoken(prompt.guidance, is_dotted=options.is_dotted, is_read_only=options.is_read_only)
+    parts: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
+    if blocks["subject"]:
+        uri, document = resources.uri_of(blocks["id"]), text_of(blocks["subject"])
+        held = types.TextResourceContents(uri=uri, mime_type="application/json", text=document)
+        parts.append(types.EmbeddedResource(type="resource", resource=held))
+    known = blocks["facts"]
+    note = " ".join(one["note"] for one in (blocks, known) if "note" in one)
+    parts.append(types.TextContent(type="text", text=text_of(known | ({"note": note} if note else {}))))
+    messages = [types.PromptMessage(role="user", content=part) for part in parts]
+    return types.GetPromptResult(description=prompt.description, messages=messages)
+
+
+def refusal(error: Exception, payload: Payload) -> MCPError:
+    """Return the protocol's error for one that ``payload`` explains; its message says the remedy as well."""
+    code = types.INVALID_PARAMS if isinstance(error, Misuse | Rejected) else types.INTERNAL_ERROR
+    body = payload["error"]
+    return MCPError(code=code, message=f"{body['message']} {body['hint']}".strip(), data=payload)
+
+
+def _read(prompt: Prompt, given: Mapping[str, str]) -> dict[str, str]:
+    """Return what was given of a prompt's arguments, those that hold nothing left out. Raises: ``InvalidQuery``."""
+    names = [one.name for one in prompt.arguments]
+    problems = []
+    for name in given:
+        if name not in names:
+            hint = f"{_near(name, names)}Allowed: {', '.join(names)}."
+            problems.append(Problem(f"$.{name}", "unknown_argument", f"There is no argument {in_quotes(name)}.", hint))
+        elif len(given[name]) > MAX_ARGUMENT_CHARS:
+            message = f"`{name}` is longer than {MAX_ARGUMENT_CHARS} characters."
+            problems.append(Problem(f"$.{name}", "too_long", message, "Name an id, or a few words."))
+    asked = {name: given[name].strip() for name in names if given.get(name, "").strip()}
+    for one in prompt.arguments:
+        if one.is_required and one.name not in asked:
+            message = f"The prompt {prompt.name} needs `{one.name}`: {one.description}."
+            problems.append(Problem(f"$.{one.name}", "missing_argument", message, "Ask for the prompt again with it."))
+    if problems:
+        raise InvalidQuery(" ".join(one.message for one in problems), hint=problems[0].hint, details=problems)
+    return asked
+
+
+def _near(name: str, names: list[str]) -> str:
+    near = nearest(name, names)
+    return f"Did you mean {in_quotes(near)}? " if near else ""
+
+
+def _blocks(call: Call, prompt: Prompt, asked: Asked) -> Payload:
+    seq, key = call.store.head().seq, asked.get(prompt.subject, "")
+    subject = facts.entity(call, key) if key else None
+    return {"id": key, "subject": subject, "facts": prompt.facts(call, asked, seq)}

@@ -1,0 +1,105 @@
+"""The two texts that are changed in place: what is set is there, and all else is as it was."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbcli.clients import jsontext, tomltext
+
+KEYS = st.text(max_size=6)
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 10**9) | st.floats(allow_nan=False, allow_infinity=False) | KEYS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+DOCUMENTS = st.dictionaries(KEYS, PLAIN, max_size=4)
+ENTRY = {"command": "x", "args": ["-C", "/a b"]}
+
+
+def commented(text: str, marks: list[str]) -> str:
+    """Return a JSON text with a comment or a blank behind each bracket and comma that stands outside of texts."""
+    parts = re.split(r'("(?:[^"\\]|\\.)*"|[\[\]{},:])', text)
+    return "".join(
+        part + (marks[at % len(marks)] if part and part in "[]{},:" else "") for at, part in enumerate(parts)
+    )
+
+
+@given(
+    DOCUMENTS, st.sampled_from([None, 2, "\t"]), st.lists(st.sampled_from(["", " ", "/* , */", "// }\n"]), min_size=1)
+)
+def test_a_member_is_set_and_nothing_else_is_changed(document, indent, marks):
+    text = commented(json.dumps(document, indent=indent, ensure_ascii=False), marks)
+    assert jsontext.parse(text).plain == document
+    if isinstance(document.get("servers", {}), dict):
+        changed = jsontext.with_member(text, ("servers", "kb"), ENTRY)
+        wanted = {**document, "servers": {**document.get("servers", {}), "kb": ENTRY}}
+        assert jsontext.parse(changed).plain == wanted
+        assert jsontext.with_member(changed, ("servers", "kb"), ENTRY) == changed
+
+
+@given(DOCUMENTS, KEYS)
+def test_what_is_inserted_leaves_the_rest_byte_for_byte(document, key):
+    text = json.dumps(document, indent=2)
+    changed = jsontext.with_member(text, (key,), 1)
+    if key not in document:
+        lines = changed.split("\n")
+        assert [line.rstrip(",") for line in text.split("\n") if line not in {"{}", "{", "}"}] == [
+            line.rstrip(",") for line in lines[1:-1] if line != f"  {json.dumps(key, ensure_ascii=False)}: 1"
+        ]
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused_with_a_place(text):
+    with suppress(jsontext.NotJson):
+        jsontext.parse(text)
+    with pytest.raises(jsontext.NotJson) as refused:
+        jsontext.parse(text + "\n{")
+    assert 1 <= refused.value.line <= text.count("\n") + 2
+    assert refused.value.column >= 1
+
+
+@pytest.mark.parametrize("text", ["[" * 300, '{"a":' * 300, '"\\ud800', "{'a': 1}", '{"a" 1}', "{,}", "[1 2]", "[,]"])
+def test_what_is_no_json_is_refused(text):
+    with pytest.raises(jsontext.NotJson):
+        jsontext.parse(text)
+
+
+def test_line_ends_are_those_of_the_file():
+    assert jsontext.with_member('{\r\n  "a": 1\r\n}\r\n', ("b",), {"c": 2}) == (
+        '{\r\n  "a": 1,\r\n  "b": {\r\n    "c": 2\r\n  }\r\n}\r\n'
+    )
+    assert tomltext.with_table("a = 1\r\n", ("t",), {"b": "c"}) == 'a = 1\r\n\r\n[t]\r\nb = "c"\r\n'
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+LINES = st.lists(
+    st.sampled_from(["a = 1", "# note", "", "[other]", "[mcp_servers.x]", 'args = ["[mcp_servers.kb]"]', "[[list]]"]),
+    max_size=6,
+)
+
+
+@given(
+    LINES, LINES, st.dictionaries(st.sampled_from(["command", "args", "odd key"]), TEXTS | st.lists(TEXTS), min_size=1)
+)
+def test_a_table_is_set_and_nothing_else_is_changed(before, after, values):
+    for lines in (before, [*before, "[mcp_servers.kb] # mine", "args = [", '  "x",', "]", "other = 1", *after]):
+        text = "\n".join(lines)
+        try:
+            old = tomllib.loads(text)
+        except tomllib.TOMLDecodeError:
+            continue
+        changed = tomltext.with_table(text, ("mcp_servers", "kb"), values)
+        entry = {**old.get("mcp_servers", {}).get("kb", {}), **values}
+        assert tomllib.loads(changed) == {**old, "mcp_servers": {**old.get("mcp_servers", {}), "kb": entry}}
+        assert tomltext.with_table(changed, ("mcp_servers", "kb"), values) == changed
+        kept = [line for line in changed.splitlines() if line in lines]
+        assert [line for line in lines if line in {"# note", "[other]", "[[list]]"}] == [
+            line for line in kept if line in {"# note", "[other]", "[[list]]"}
+        ]

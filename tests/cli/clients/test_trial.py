@@ -1,0 +1,53 @@
+"""A server is started, greeted and ended again, whatever it does."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from kbcli.clients.trial import try_to_start
+from kbcore.clock import SystemClock
+from tests.support.cli import environment
+
+WELCOME = '{"jsonrpc": "2.0", "id": 1, "result": {}}'
+
+
+def tried(tmp_path, script: str, patience_s: float = 20.0) -> str:
+    command = [sys.executable, "-S", "-c", script]
+    return try_to_start(command, tmp_path, environment(), SystemClock(), patience_s=patience_s)
+
+
+def test_a_server_that_answers_is_well_and_is_ended(tmp_path):
+    script = (
+        "import sys, json, pathlib\n"
+        "asked = json.loads(sys.stdin.readline())\nassert asked['method'] == 'initialize'\n"
+        f"print({WELCOME!r}, flush=True)\nsys.stdin.read()\npathlib.Path('ended').touch()\n"
+    )
+    assert tried(tmp_path, script) == ""
+    assert (tmp_path / "ended").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("import sys; sys.exit('no\\n such module')", "it ended with status 1: no such module"),
+        ("import sys; sys.exit(3)", "it ended with status 3, and said nothing"),
+        ("print('Hello!', flush=True)", "it answered something else: Hello!"),
+        ("print('[' * 20000, flush=True)", "it answered something else: [[["),
+        ("print('{\"error\": {}}', flush=True)", 'it answered something else: {"error": {}}'),
+    ],
+)
+def test_what_goes_wrong_is_told(tmp_path, script, said):
+    assert tried(tmp_path, script).startswith(said)
+
+
+def test_a_server_that_keeps_silent_is_given_up(tmp_path):
+    script = "import sys\nprint('loading', file=sys.stderr, flush=True)\nsys.stdin.readline()\nsys.stdin.read()\n"
+    found = tried(tmp_path, script, patience_s=0.3)
+    assert found.startswith("it gave no answer within 0.3 s")
+
+
+def test_a_program_that_cannot_be_started_is_told(tmp_path):
+    found = try_to_start([str(tmp_path / "none")], tmp_path, environment(), SystemClock())
+    assert found == "it cannot be started: No such file or directory"

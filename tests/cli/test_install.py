@@ -1,0 +1,274 @@
+"""`kb mcp install`: what each client is told, where it is written, and what is left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from kbcli.clients import installing
+from kbcli.clients.kinds import KINDS, file_of
+from kbcore.errors import InvalidConfig
+
+PROGRAM = Path(sys.executable).with_name("kb-mcp")
+HERE = {"command": "kb-mcp", "args": []}
+NAMED = {"command": str(PROGRAM), "args": ["-C", "{root}"]}
+WORKSPACE = ["-C", "${workspaceFolder}"]
+
+GOLDEN = {
+    ("claude", "user"): (".config/Claude/claude_desktop_config.json", "mcpServers", NAMED),
+    ("claude-code", "project"): (".mcp.json", "mcpServers", HERE),
+    ("claude-code", "user"): (".claude.json", "mcpServers", {**HERE, "command": str(PROGRAM)}),
+    ("cursor", "project"): (".cursor/mcp.json", "mcpServers", {"command": "kb-mcp", "args": WORKSPACE}),
+    ("cursor", "user"): (".cursor/mcp.json", "mcpServers", NAMED),
+    ("vscode", "project"): (
+        ".vscode/mcp.json", "servers", {"type": "stdio", "command": "kb-mcp", "args": WORKSPACE},
+    ),
+    ("vscode", "user"): (
+        ".config/Code/User/mcp.json", "servers", {"type": "stdio", "command": str(PROGRAM), "args": WORKSPACE},
+    ),
+    ("codex", "project"): (".codex/config.toml", "mcp_servers", HERE),
+    ("codex", "user"): (".codex/config.toml", "mcp_servers", NAMED),
+    ("gemini", "project"): (".gemini/settings.json", "mcpServers", HERE),
+    ("gemini", "user"): (".gemini/settings.json", "mcpServers", {**HERE, "command": str(PROGRAM)}),
+}  # fmt: skip
+
+
+@pytest.fixture
+def home(user, tmp_path) -> Path:
+    """The home folder of a user whose PATH holds this very KB."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    user.setenv("HOME", str(folder))
+    user.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    user.setattr("kbcli.commands.mcp._platform", lambda: "linux")
+    return folder
+
+
+def golden(client: str, scope: str, root: Path) -> str:
+    """Return the whole file that a client gets, written out by hand."""
+    _, table, entry = GOLDEN[client, scope]
+    shown = {key: json.dumps(value).replace("{root}", str(root)) for key, value in entry.items()}
+    if client == "codex":
+        return f"[{table}.kb]\n" + "".join(f"{key} = {value}\n" for key, value in shown.items())
+    members = ",\n".join(f'      "{key}": {value}' for key, value in shown.items())
+    return f'{{\n  "{table}": {{\n    "kb": {{\n{members}\n    }}\n  }}\n}}\n'
+
+
+def everything_in(*folders: Path) -> set[Path]:
+    return {path for folder in folders for path in folder.rglob("*") if ".git" not in path.parts}
+
+
+@pytest.mark.parametrize(("client", "scope"), GOLDEN)
+def test_each_client_gets_its_own_form_and_only_when_asked(kb, home, root, client, scope):
+    words = ["mcp", "install", client, "--scope", scope]
+    before = everything_in(home, root)
+    shown = kb(*words)
+    assert (shown.status, shown.out) == (0, golden(client, scope, root))
+    assert everything_in(home, root) == before
+    path = (root if scope == "project" else home) / GOLDEN[client, scope][0]
+    assert str(path) in shown.err
+    written = kb(*words, "--write")
+    assert written.status == 0
+    assert path.read_text() == golden(client, scope, root)
+    assert stat.S_IMODE(path.stat().st_mode) == (0o644 if scope == "project" else 0o600)
+    assert [line[1:] for line in written.out.splitlines()[3:]] == golden(client, scope, root).splitlines()
+    assert KINDS[client].then in written.err
+    again = kb(*words, "--write")
+    assert (again.status, again.out) == (0, f"{path} holds it already.\n")
+    assert path.read_text() == golden(client, scope, root)
+
+
+@pytest.mark.parametrize("client", KINDS)
+def test_the_usual_scope_is_that_of_the_client(kb, home, root, client):
+    told = json.loads(kb("mcp", "install", client, "--json").out)
+    assert told["scope"] == ("user" if client in {"claude", "codex"} else "project")
+    assert told["state"] == "absent"
+    assert told["written"] is False
+
+
+def test_each_system_has_its_own_folder_for_settings():
+    for platform, folder in [
+        ("darwin", "Library/Application Support"),
+        ("win32", "AppData/Roaming"),
+        ("linux", ".config"),
+    ]:
+        assert str(file_of(KINDS["claude"], "user", platform)).startswith(folder)
+
+
+COMMENTED = """\
+// servers of this project
+{
+\t"servers": {
+\t\t"other": {"command": "x"}, // keep me
+\t\t/* "off": {}, */
+\t},
+\t"inputs": [],
+}
+"""
+
+
+def test_everything_else_in_a_file_stays_as_it_is(kb, home, root):
+    path = root / ".vscode" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(COMMENTED)
+    path.chmod(0o640)
+    ran = kb("mcp", "install", "vscode", "--write")
+    members = ['"type": "stdio"', '"command": "kb-mcp"', '"args": ["-C", "${workspaceFolder}"]']
+    added = '\t\t"kb": {\n\t\t\t' + ",\n\t\t\t".join(members) + "\n\t\t},\n"
+    assert path.read_text() == COMMENTED.replace("\t},\n", added + "\t},\n")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert "other" not in ran.out
+    assert [line for line in ran.out.splitlines() if line.startswith("-") and not line.startswith("---")] == []
+
+
+def test_an_entry_that_is_there_keeps_what_the_user_added(kb, home, root):
+    path = root / ".mcp.json"
+    path.write_text('{"mcpServers": {"kb": {"command": "/old/kb-mcp", "args": [], "env": {"KB_BRANCH": "main"}}}}')
+    told = json.loads(kb("mcp", "install", "claude-code", "--write", "--json").out)
+    assert (told["state"], told["written"]) == ("other", True)
+    assert path.read_text() == (
+        '{"mcpServers": {"kb": {"command": "kb-mcp", "args": [], "env": {"KB_BRANCH": "main"}}}}'
+    )
+
+
+CODEX = """\
+model = "x" # mine
+
+[mcp_servers.kb]
+args = [
+  "-C", "/elsewhere",
+]
+startup_timeout_sec = 20
+
+[mcp_servers.kb.env]
+A = "1"
+
+[mcp_servers.other]
+command = "y"
+"""
+
+
+def test_a_table_of_codex_is_changed_in_its_place(kb, home, root):
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir()
+    path.write_text(CODEX)
+    assert kb("mcp", "install", "codex", "--write").status == 0
+    args = f'args = ["-C", "{root}"]\n'
+    assert path.read_text() == CODEX.replace('args = [\n  "-C", "/elsewhere",\n]\n', args).replace(
+        "startup_timeout_sec = 20\n", f'startup_timeout_sec = 20\ncommand = "{PROGRAM}"\n'
+    )
+    assert kb("mcp", "install", "codex", "--write", "--name", "second").status == 0
+    assert path.read_text().endswith(f'\n\n[mcp_servers.second]\ncommand = "{PROGRAM}"\n{args}')
+
+
+@pytest.mark.parametrize(
+    ("client", "text", "place", "says"),
+    [
+        ("claude-code", '{"a": 1', ":1:8", "closing brace"),
+        ("claude-code", "[]", ":1:1", "no object"),
+        ("claude-code", '{\n  "mcpServers": []\n}', ":2:17", "`mcpServers` is no object"),
+        ("claude-code", '{"a": 1, "a": 2}', ":1:10", "twice"),
+        ("gemini", '{"a": tru}', ":1:7", "'tru' is no value"),
+        ("gemini", "\xff", "", "not UTF-8"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_its_place_and_stays(kb, home, root, client, text, place, says):
+    path = root / GOLDEN[client, "project"][0]
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(text.encode("latin-1"))
+    ran = kb("mcp", "install", client, "--write")
+    assert ran.status == 63
+    assert f"{path}{place}" in ran.err
+    assert says in ran.err
+    assert "Nothing was written." in ran.err
+    assert path.read_bytes() == text.encode("latin-1")
+    shown = kb("mcp", "install", client)
+    assert (shown.status, shown.out) == (0, golden(client, "project", root))
+    assert says in shown.err
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a = 1\nb = [}", "config.toml:2: "),
+        ('mcp_servers = {kb = {command = "x"}}', "another form"),
+        ('mcp_servers.kb.command = "x"', "another form"),
+        ("mcp_servers = 1", "no table"),
+    ],
+)  # fmt: skip
+def test_toml_that_is_damaged_or_of_another_form_is_left_to_a_person(kb, home, root, text, says):
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir()
+    path.write_text(text)
+    ran = kb("mcp", "install", "codex", "--write")
+    assert ran.status == 63
+    assert says in ran.err
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_no_link_is_followed(kb, home, root, tmp_path, is_folder):
+    outside = tmp_path / "outside"
+    (outside if is_folder else tmp_path).mkdir(exist_ok=True)
+    path = root / ".cursor"
+    if is_folder:
+        path.symlink_to(outside)
+    else:
+        path.mkdir()
+        (path / "mcp.json").symlink_to(outside)
+    ran = kb("mcp", "install", "cursor", "--write")
+    assert ran.status == 63
+    assert "symbolic link" in ran.err
+    assert not outside.is_file()
+    assert not is_folder or list(outside.iterdir()) == []
+    assert kb("mcp", "install", "cursor").out == golden("cursor", "project", root)
+
+
+def test_a_program_that_is_not_on_the_path_is_named_by_its_place(kb, home, root, user):
+    user.setenv("PATH", str(home))
+    ran = kb("mcp", "install", "claude-code", "--json")
+    assert json.loads(ran.out)["entry"]["command"] == str(PROGRAM)
+    assert "not on your PATH" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["claude", "--scope", "project"], "one configuration"),
+        (["cursr"], "Did you mean 'cursor'?"),
+        (["cursor", "--scope", "global"], "There are project and user."),
+        (["cursor", "--name", "a b"], "cannot be the name"),
+        (["cursor", "--name", "a__b"], "cannot be the name"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(kb, home, root, words, says):
+    ran = kb("mcp", "install", *words, "--write")
+    assert ran.status == 2
+    assert says in ran.err
+    assert not (root / ".cursor").exists()
+
+
+def test_a_file_that_somebody_changes_meanwhile_is_not_written_over(tmp_path):
+    kind = KINDS["claude-code"]
+    place = installing.Place(tmp_path, file_of(kind, "project", "linux"))
+    planned = installing.plan(kind, place, "kb", HERE)
+    place.path.write_text('{"theirs": 1}')
+    with pytest.raises(InvalidConfig, match="changed meanwhile"):
+        installing.write(planned)
+    assert place.path.read_text() == '{"theirs": 1}'
+    assert [path.name for path in tmp_path.iterdir()] == [".mcp.json"]
+
+
+def test_a_key_on_the_line_that_changes_is_not_shown(kb, home):
+    path = home / ".gemini" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"a":{"apiKey":"sekret"},"mcpServers":{}}')
+    ran = kb("mcp", "install", "gemini", "--scope", "user", "--write")
+    assert "sekret" in path.read_text()
+    assert '"kb": {' in ran.out
+    assert "sekret" not in ran.out + ran.err
