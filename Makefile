@@ -1,6 +1,6 @@
 # `make` lists what there is. Everything runs in .venv, which is set up on first use.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fault soak bench bench-peers bench-guard docs clean
+.PHONY: help setup demo test conformance check fault soak bench bench-peers bench-guard docs clean
 SHELL := /bin/sh
 
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
@@ -26,16 +26,22 @@ demo: $(READY) ## set up and run the main job on an example project
 test: $(READY) ## set up and pass every test
 	@$(BIN)/python -m pytest -q -n auto $(ARGS)
 
-fault: $(READY) ## hurt the store in every way that is known, for ten minutes at most
+fault: $(READY) ## hold all laws at length, and hurt the store in every known way: ten minutes at most
+	@KB_FAULT=merge $(BIN)/python -m pytest -q -n auto -m hypothesis --ignore tests/fault tests
 	@KB_FAULT=merge $(BIN)/python -m pytest -q -n auto tests/fault $(ARGS)
 
 soak: $(READY) ## hurt it again and again, in other ways each time: make soak MINUTES=60
 	@$(BIN)/python -m tests.support.soak $(or $(MINUTES),60)
 
-check: $(READY) ## format, lint and types
+conformance: $(READY) ## hold the MCP server against the official conformance suite and the inspector (needs npm)
+	@$(BIN)/python -m tests.conformance $(ARGS)
+
+check: $(READY) ## format, lint, types, and what KB says of its own requirements
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/kb sync --strict
+	@$(BIN)/kb check --fail-on warning
 
 bench: $(READY) ## measure KB against its floors and beside other tools, as ratios
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -37,7 +37,8 @@ def _guarded(words: list[str]) -> int:
     session = Session(os.environ, Output(os.environ))
     output = session.output
     try:
-        status = _ended(session, words)
+        with output.progress():
+            status = _ended(session, words)
         session.tell_notices()
         output.flush()
     except OutputClosed:
@@ -69,7 +70,7 @@ def _ended(session: Session, words: list[str]) -> int:
     except typer.TyperException as error:
         output.forget()
         output.is_json = output.is_json or _wants_json(words)
-        return exits.tell_usage(output, error.format_message(), f"`{_path(error, words)} --help` shows what it takes.")
+        return exits.tell_usage(output, _said(error), f"`{_path(error, words)} --help` shows what it takes.")
     except (KeyboardInterrupt, typer.Abort):
         output.forget()
         return exits.INTERRUPTED
@@ -94,6 +95,18 @@ def _run(session: Session, words: list[str]) -> int:
     except SystemExit as end:  # completion ends so
         return end.code if isinstance(end.code, int) else exits.DONE
     return answer if isinstance(answer, int) else exits.DONE
+
+
+def _said(error: Any) -> str:
+    """Return what is wrong with the command line; an option that there is not gets the nearest ones."""
+    name, ctx = getattr(error, "option_name", ""), getattr(error, "ctx", None)
+    if not hasattr(error, "possibilities") or ctx is None:
+        return str(error.format_message())
+    from kbcore.suggest import is_it, near_ones
+    from kbcore.visible import in_quotes
+
+    options = [one for parameter in ctx.command.get_params(ctx) for one in parameter.opts if one.startswith("--")]
+    return f"`{ctx.command_path}` has no option {in_quotes(name)}. {is_it(near_ones(name, options))}".rstrip()
 
 
 def _path(error: Exception, words: list[str]) -> str:

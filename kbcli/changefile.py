@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kbcore import limits, strictjson
-from kbcore.errors import InvalidChangeset, InvalidQuery, LimitExceeded, Problem
+from kbcore.errors import InvalidChangeset, InvalidQuery, KBError, LimitExceeded, Problem
 from kbcore.extract.facts import FileProblem
 
 STDIN = "-"
@@ -21,20 +21,32 @@ def read(name: str, folder: Path) -> Any:
     Raises: ``InvalidQuery`` when it cannot be read; ``InvalidChangeset`` for a text that is neither JSON nor YAML;
     ``LimitExceeded``.
     """
-    shown = "standard input" if name == STDIN else name
-    data = _read_bytes(name, shown, folder)
-    if len(data) > limits.MAX_CHANGESET_BYTES:
-        raise LimitExceeded(f"{shown} is larger than {limits.MAX_CHANGESET_BYTES} bytes. Nothing was written.")
-    try:
-        text = data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        message = f"{shown} is not UTF-8 at byte {error.start}. Nothing was written."
-        raise InvalidChangeset(message, hint="Save it as UTF-8.") from error
+    shown, text = _shown(name), text_in(name, folder, InvalidChangeset)
     if not text.strip():
         raise InvalidChangeset(f"{shown} is empty. Nothing was written.", hint="A changeset has `entities` or `edges`.")
     ending = Path(name).suffix.lower()
     is_json = ending == ".json" or (ending not in {".yaml", ".yml"} and text.lstrip()[:1] in {"{", "["})
     return _json(text, shown) if is_json else _yaml(text, shown)
+
+
+def text_in(name: str, folder: Path, fault: type[KBError] = InvalidQuery) -> str:
+    """Return the text in a file, ``-`` being standard input; relative names start in ``folder``.
+
+    Raises: ``InvalidQuery`` when it cannot be read; ``fault`` when it is no text; ``LimitExceeded``.
+    """
+    shown = _shown(name)
+    data = _read_bytes(name, shown, folder)
+    if len(data) > limits.MAX_CHANGESET_BYTES:
+        raise LimitExceeded(f"{shown} is larger than {limits.MAX_CHANGESET_BYTES} bytes. Nothing was written.")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        message = f"{shown} is not UTF-8 at byte {error.start}. Nothing was written."
+        raise fault(message, hint="Save it as UTF-8.") from error
+
+
+def _shown(name: str) -> str:
+    return "standard input" if name == STDIN else name
 
 
 def _read_bytes(name: str, shown: str, folder: Path) -> bytes:

@@ -1,45 +1,32 @@
-"""Changes and records in words: what ``kb log``, ``kb show`` and ``kb diff`` write for people."""
+"""Changes of entities and edges in words: what they were before and what they are after."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kbcli.render import Output, Style
+from kbcli.colours import Style
+from kbcli.render import Output
 from kbcli.wording import counted
 from kbcore.model import OBJECT_FIELDS
 from kbcore.visible import json_text, visible
 
 Json = Mapping[str, Any]
 
-_SIGNS: Final[Mapping[str, tuple[str, Style]]] = {
+SIGNS: Final[Mapping[str, tuple[str, Style]]] = {
     "created": ("+", "green"),
     "updated": ("~", "yellow"),
     "deleted": ("-", "red"),
 }
+BARE: Final = "(a bare link)"
+"""What stands for the type of an edge that waits for its other end to know what it is."""
 _HIDDEN: Final = frozenset(
     {"id", "type", "title", "from", "to", "kind", "version", "created_at", "updated_at", "created_by", "sources"}
 )
 """Members of an element that a change of it does not spell out."""
-_HEAD: Final = ("SEQ", "AT", "ACTOR", "SOURCE", "CHANGES", "MESSAGE")
 _VALUE_CHARS: Final = 200
-
-
-def record_rows(records: Iterable[Json]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the head and the rows of a table of records."""
-    return _HEAD, [
-        (
-            *(str(record["seq"]), short_time(record["at"]), record["actor"], record["source"]),
-            *(summary(record["summary"]), _why(record)),
-        )
-        for record in records
-    ]
-
-
-def _why(record: Json) -> str:
-    """Return the message of a record, and what was found and mended when it was written."""
-    repair = f"[{record['repair']}]" if record.get("repair") else ""
-    return f"{record['message']} {repair}".strip()
+_LINE_CHARS: Final = 40
+"""A text that is longer, before or after, gets a line for each side."""
 
 
 def short_time(at: str) -> str:
@@ -47,18 +34,11 @@ def short_time(at: str) -> str:
     return f"{at.partition('.')[0]}Z" if "." in at else at
 
 
-def summary(counts: Json) -> str:
-    """Return what a record changed, as counts."""
-    parts = [f"{counts[verb]} {verb}" for verb in ("created", "updated", "deleted") if counts[verb]]
-    parts += [counted(counts["edges"], "edge")] if counts["edges"] else []
-    return ", ".join(parts) or "nothing"
-
-
 def tell_change(output: Output, change: Json) -> Iterator[str]:
     """Yield the lines of one change: of an entity, an edge, or a file that was read."""
-    sign, colour = _SIGNS[change["change"]]
+    sign, colour = SIGNS[change["change"]]
     yield output.styled(visible(f"{sign} {_name(change)}"), colour)
-    yield from (visible(f"    {line}") for line in _field_lines(change))
+    yield from (f"    {line}" for line in field_lines(output, change))
 
 
 def _name(change: Json) -> str:
@@ -67,31 +47,61 @@ def _name(change: Json) -> str:
         return f"file {change['path']}"
     if "from" in change:
         kind = f":{change['kind']}" if change.get("kind") else ""
-        return f"{change['from']} {change['type'] or '(a bare link)'}{kind} {change['to']}"
+        confirmed = " (confirmed)" if change.get("confirmed") else ""
+        return f"{change['from']} {change['type'] or BARE}{kind} {change['to']}{confirmed}"
     return f"{change['id']} ({element.get('type', '')}) {element.get('title', '')}".rstrip()
 
 
-def _field_lines(change: Json) -> Iterator[str]:
+def field_lines(output: Output, change: Json) -> Iterator[str]:
+    """Yield the lines of what a change did to the fields, made visible."""
     before, after, fields = change.get("before"), change.get("after"), change.get("fields")
     if fields is not None and before and after:
         for name, sides in fields.items():
             old, new = (sides[key] for key in (("from", "to") if "from" in sides else ("before", "after")))
             stated = sides.get("stated_by")
             note = f" (now stated by {stated['after'] or 'nobody'})" if stated else ""
-            yield f"{name}: {value(old)} -> {value(new)}{note}"
+            yield from _sides(output, name, (old, new), note)
     elif "path" not in change:
-        yield from element_lines(after or before or {})
+        yield from map(visible, element_lines(after or before or {}))
     elif after and after.get("problems"):
         yield counted(after["problems"], "problem")
 
 
+def _sides(output: Output, name: str, sides: tuple[Any, Any], note: str) -> Iterator[str]:
+    """Yield a field before and after: on one line, or for long texts a line each with what differs marked."""
+    name, note = visible(name), visible(note)
+    texts = [side for side in sides if isinstance(side, str)]
+    if len(texts) < len(sides) or max(map(len, texts)) <= _LINE_CHARS:
+        old, new = (visible(value(side)) for side in sides)
+        yield f"{name}: {output.styled(old, 'red')} -> {output.styled(new, 'green')}{note}"
+        return
+    from kbcli.wordmarks import marked
+
+    is_coloured = output.is_coloured
+    removed, added = marked(
+        visible(texts[0]),
+        visible(texts[1]),
+        lambda text: output.styled(text, "red") if is_coloured else f"[-{text}-]",
+        lambda text: output.styled(text, "green") if is_coloured else f"{{+{text}+}}",
+    )
+    yield f"{name}:{note}"
+    yield f"  {output.styled('-', 'red')} {removed}"
+    yield f"  {output.styled('+', 'green')} {added}"
+
+
 def element_lines(element: Json, also: Collection[str] = ()) -> Iterator[str]:
     """Yield a line for each member that is worth one, and for those that are named."""
+    for name, text in element_pairs(element, also):
+        yield f"{name}: {text}"
+
+
+def element_pairs(element: Json, also: Collection[str] = ()) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each member that is worth a line, and of those that are named."""
     for name, content in element.items():
         if name in OBJECT_FIELDS:
-            yield from (f"{name}.{key}: {value(member)}" for key, member in content.items())
+            yield from ((f"{name}.{key}", value(member)) for key, member in content.items())
         elif name not in _HIDDEN or name in also:
-            yield f"{name}: {value(short_time(content) if name.endswith('_at') else content)}"
+            yield name, value(short_time(content) if name.endswith("_at") else content)
 
 
 def value(found: Any) -> str:
@@ -104,7 +114,16 @@ def value(found: Any) -> str:
 
 
 def tell_difference(output: Output, entities: Sequence[Json], edges: Sequence[Json]) -> None:
-    """Write what differs, entities before edges."""
+    """Write what differs, entities before edges, and at the end how much that is."""
     output.is_paged = True
     for change in (*entities, *edges):
         output.data("".join(f"{line}\n" for line in tell_change(output, change)))
+    counts = [_counted(changes, noun) for changes, noun in ((entities, "entity"), (edges, "edge")) if changes]
+    if counts:
+        output.say("\n" + "; ".join(counts))
+
+
+def _counted(changes: Sequence[Json], noun: str) -> str:
+    words = [change["change"] for change in changes]
+    parts = [f"{words.count(word)} {word}" for word in SIGNS if word in words]
+    return f"{counted(len(changes), noun)}: {', '.join(parts)}"

@@ -198,9 +198,9 @@ class Session:
 
         try:
             folder = git.find_repository(self.start, **self.git_places).kb_root / KB / CACHE
+            return folder if folder.is_dir() else None
         except (KBError, OSError):
             return None
-        return folder if folder.is_dir() else None
 
     def close(self) -> None:
         """Let go of every view."""

@@ -1,6 +1,6 @@
 """What ``kb doctor`` adds to the core's diagnosis: the program, the git hooks, and what only a front end knows.
 
-Every finding comes with its remedy, and nothing is written. A check that cannot be made is a finding itself.
+Every finding comes with its remedy, and nothing is changed. A check that cannot be made is a finding itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from kbcli.wording import counted, size
+from kbcli.wording import counted, hook_place, size
 from kbcore import __version__
 from kbcore.errors import InvalidConfig, KBError
 from kbcore.limits import MIB
@@ -34,6 +34,7 @@ def findings(session: Session, workspace: Workspace) -> list[Finding]:
         ("rules", _rules),
         ("schema", _schema),
         ("hooks", _hooks),
+        ("clients", _clients),
         ("disk", _disk),
         ("cache", _reports),
     )
@@ -87,8 +88,15 @@ def _hooks(session: Session, workspace: Workspace) -> Iterator[Finding]:
         return
     for result in hooks.status(workspace.repo, session.env, fallback=hooks.own_program()):
         severity = _HOOK_SEVERITY.get(result.state, "warning")
-        message = f"{result.event}: {result.state} ({result.path})"
+        message = f"{result.event}: {result.state} ({hook_place(result)})"
         yield Finding("hooks", severity, f"hook_{result.state}", message, result.remedy)
+
+
+def _clients(session: Session, workspace: Workspace) -> Iterator[Finding]:
+    from kbcli.clients.finding import client_findings
+
+    if workspace.repo.has_worktree:
+        yield from client_findings(workspace.repo.worktree, session.env, workspace.machine.clock)
 
 
 def _disk(_: Session, workspace: Workspace) -> Iterator[Finding]:

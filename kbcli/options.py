@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperArgument, TyperOption
 
+from kbcli.colours import When
 from kbcli.context import Session
 from kbcore.suggest import nearest
 from kbcore.values import text_problem
@@ -55,9 +56,14 @@ def _keep_quiet(ctx: typer.Context, value: bool) -> None:
         session_of(ctx).output.is_quiet = True
 
 
+def _keep_color(ctx: typer.Context, value: When | None) -> None:
+    if value and not ctx.resilient_parsing:
+        session_of(ctx).output.color = value
+
+
 def _keep_no_color(ctx: typer.Context, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        session_of(ctx).output.no_color = True
+        session_of(ctx).output.color = "never"
 
 
 def _declared(
@@ -85,8 +91,18 @@ def _declared(
         bool,
         typer.Option("--quiet", "-q", help="Say only what was asked for.", expose_value=False, callback=_keep_quiet),
     ] = False,
+    color: Annotated[
+        When | None,
+        typer.Option(
+            "--color",
+            metavar="WHEN",
+            help="Colours: always, never, or auto for a terminal.",
+            expose_value=False,
+            callback=_keep_color,
+        ),
+    ] = None,
     no_color: Annotated[
-        bool, typer.Option("--no-color", help="Write no colours.", expose_value=False, callback=_keep_no_color)
+        bool, typer.Option("--no-color", help="The same as --color never.", expose_value=False, callback=_keep_no_color)
     ] = False,
 ) -> None:
     """Declare the global options; never run."""

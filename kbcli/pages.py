@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kbcli import tables
+from kbcli.colours import STALE
+from kbcli.pathtables import laid_out_with_paths
+from kbcli.snippets import snippet_line
 from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, edge_json, entity_json
+from kbcore.query.walk import path_text
 from kbcore.visible import json_text, visible
 
 if TYPE_CHECKING:
     from kbcli.context import Session
+    from kbcli.render import Output
     from kbcore.query import Page, Query
+    from kbcore.query.walk import Path
 
 _ENTITY_HEAD: Final = ("ID", "TYPE", "STATUS", "TITLE")
 _EDGE_HEAD: Final = ("FROM", "EDGE", "TO", "CONFIDENCE", "SOURCE")
 _ENTITY_COLUMNS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version", "stale")
+_WALK_COLUMNS: Final = ("depth", "path")
 _EDGE_COLUMNS: Final = (
     *("type", "from", "to", "kind", "confidence", *OBJECT_FIELDS),
     *("created_at", "created_by", "source", "sources", "version", "id"),
@@ -35,7 +42,7 @@ def document(page: Page, branch: str, *, with_edges: bool, is_of_edges: bool = F
         "entities": _entities(page, with_edges=with_edges),
         "edges": _edges(page) if is_of_edges else [edge_json(link) for link in page.edges],
         "next_cursor": page.next_cursor or None,
-    }
+    } | ({"search": page.found.document(page.total)} if page.found else {})
 
 
 def _edges(page: Page) -> list[dict[str, Any]]:
@@ -43,7 +50,13 @@ def _edges(page: Page) -> list[dict[str, Any]]:
 
 
 def _entities(page: Page, *, with_edges: bool) -> list[dict[str, Any]]:
-    shown = [entity_json(node) | ({"stale": True} if node.id in page.stale else {}) for node in page.entities]
+    shown = [
+        entity_json(node)
+        | ({"stale": True} if node.id in page.stale else {})
+        | page.walked(node.id)
+        | (page.found.shown(node.id) if page.found else {})
+        for node in page.entities
+    ]
     if with_edges:
         own: dict[str, list[dict[str, Any]]] = {entity["id"]: [] for entity in shown}
         for link in page.edges:
@@ -55,43 +68,47 @@ def _entities(page: Page, *, with_edges: bool) -> list[dict[str, Any]]:
     return shown
 
 
-def tell(session: Session, page: Page, asked: Query, format_: str, *, at: str | None = None) -> None:
-    """Write a page for people, or in the format of another program; ``at`` is the seq or time asked for."""
+def tell(session: Session, page: Page, asked: Query, format_: str, nothing: Sequence[str]) -> None:
+    """Write a page for people, or in the format of another program; ``nothing`` says why it is empty, if it is."""
     output = session.output
     output.is_paged = format_ == "table"
     items = _edges(page) if asked.is_edge else _entities(page, with_edges=asked.edges)
-    columns = _EDGE_COLUMNS if asked.is_edge else _ENTITY_COLUMNS
+    columns = _EDGE_COLUMNS if asked.is_edge else (*_ENTITY_COLUMNS, *(_WALK_COLUMNS if asked.from_id else ()))
     if format_ == "jsonl":
         output.data("".join(json_text(item) + "\n" for item in items))
     elif format_ == "csv":
         output.data(tables.comma_separated(columns, ([_cell(item.get(key)) for key in columns] for item in items)))
     elif format_ == "markdown":
-        output.data(tables.markdown(*_table(items, is_edge=asked.is_edge)))
+        output.data(tables.markdown(*_table(items, page.paths, is_edge=asked.is_edge)))
     elif items:
-        output.data(_lines(tables.aligned(*_table(items, is_edge=asked.is_edge), output.width)))
+        output.data(_lines(_drawn(output, page, items, is_edge=asked.is_edge)))
         if page.edges and not asked.is_edge:
-            rows = _table([edge_json(link) for link in page.edges], is_edge=True)
-            output.data("\n" + _lines(tables.aligned(*rows, output.width)))
-    _tell_rest(session, page, len(items), _nothing(page, asked, at))
+            rows = _table([edge_json(link) for link in page.edges], {}, is_edge=True)
+            output.data("\n" + _lines(output.table(*rows)))
+    _tell_rest(session, page, len(items), nothing)
 
 
-def _nothing(page: Page, asked: Query, at: str | None) -> str:
-    """Return why a page without rows is empty."""
-    if page.seq:
-        return f"No {'edge' if asked.is_edge else 'entity'} matches."
-    if at is None:
-        return "The branch holds nothing yet; `kb sync` takes in documents."
-    what = "That time" if at.strip() != "0" else "Seq 0"
-    return f"{what} is before the first record; nothing stood then."
+def _drawn(output: Output, page: Page, items: Sequence[dict[str, Any]], *, is_edge: bool) -> Iterator[str]:
+    """Yield the lines of a table, below each row the snippet of its entity."""
+    table = laid_out_with_paths if page.paths else tables.laid_out
+    head, *rows = table(*_table(items, page.paths, is_edge=is_edge), output.width, output.styled)
+    yield from head
+    snippets = page.found.snippets if page.found else {}
+    for lines, item in zip(rows, items, strict=True):
+        yield from lines
+        if snippets and item["id"] in snippets:
+            yield snippet_line(output, snippets[item["id"]])
 
 
-def _tell_rest(session: Session, page: Page, shown: int, nothing: str) -> None:
+def _tell_rest(session: Session, page: Page, shown: int, nothing: Sequence[str]) -> None:
     output = session.output
+    for sentence in page.found.sentences(page.total) if page.found else ():
+        output.note(sentence)
     if not shown and page.total:
         output.note("The answer ends here.")
-    elif not shown:
-        output.note(nothing)
-    elif page.next_cursor:
+    elif not shown and nothing:
+        output.note("\n".join(nothing))
+    elif shown and page.next_cursor:
         output.note(f"{shown} of {page.total}; for more: {ways_on(shown, page.total, visible(page.next_cursor))}")
 
 
@@ -101,23 +118,27 @@ def ways_on(shown: int, total: int, cursor: str) -> str:
     return (f"--limit {most}, or " if shown < most else "") + f"--cursor {cursor}"
 
 
-def _table(items: Sequence[dict[str, Any]], *, is_edge: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def _table(
+    items: Sequence[dict[str, Any]], paths: Mapping[str, Path], *, is_edge: bool
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     if is_edge:
         return _EDGE_HEAD, [edge_row(item) for item in items]
     tags = any(item.get("tags") for item in items)
+    head = (*_ENTITY_HEAD, *(("TAGS",) if tags else ()), *(("PATH",) if paths else ()))
     rows = [
         (
             *(item["id"], item["type"], _status(item), item.get("title", "")),
             *((", ".join(item.get("tags", ())),) if tags else ()),
+            *((path_text(paths[item["id"]]),) if paths else ()),
         )
         for item in items
     ]
-    return (*_ENTITY_HEAD, "TAGS") if tags else _ENTITY_HEAD, rows
+    return head, rows
 
 
 def _status(item: dict[str, Any]) -> str:
     """Return the status of an entity, marked where its file could not be read whole."""
-    mark = "(stale)" if item.get("stale") else ""
+    mark = STALE if item.get("stale") else ""
     return f"{item.get('status', '')} {mark}".strip()
 
 
@@ -133,5 +154,5 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else json_text(value)
 
 
-def _lines(lines: Sequence[str]) -> str:
+def _lines(lines: Iterable[str]) -> str:
     return "".join(line + "\n" for line in lines)

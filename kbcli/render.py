@@ -11,24 +11,17 @@ import os
 import select
 import shutil
 import sys
-import unicodedata
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal, TextIO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from kbcli import colours
+from kbcli.colours import Style, When
 from kbcore.visible import json_text
 
-Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
+if TYPE_CHECKING:
+    from kbcli.bar import Bar
 
-_CODES: Final[Mapping[Style, str]] = {
-    "bold": "1",
-    "dim": "2",
-    "red": "31",
-    "green": "32",
-    "yellow": "33",
-    "cyan": "36",
-}
 _FLUSH_CHARS: Final = 64 * 1024
-_WAIT_S: Final = 1.0
 
 
 class OutputClosed(Exception):
@@ -37,28 +30,6 @@ class OutputClosed(Exception):
 
 class OutputFailed(Exception):
     """Standard output takes no more, for the reason in the message."""
-
-
-def width_of(text: str) -> int:
-    """Return how many columns a terminal needs for text without control characters."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text
-    )
-
-
-def shortened(text: str, width: int) -> str:
-    """Return text in at most so many columns; what was cut off shows as an ellipsis."""
-    if width_of(text) <= width:
-        return text
-    kept, used = [], 0
-    for one in text:
-        used += width_of(one)
-        if used > width - 1:
-            break
-        kept.append(one)
-    return "".join(kept) + "…"
 
 
 class Output:
@@ -70,9 +41,11 @@ class Output:
         self._pending_chars = 0
         self.is_json = False
         self.is_quiet = False
-        self.no_color = bool(env.get("NO_COLOR")) or env.get("TERM") == "dumb"
+        self.color: When = colours.wanted(env)
         self.is_paged = False
         """Show a long answer in a pager, if standard output is a terminal."""
+        self._after_pager: list[str] = []
+        self._bar: Bar | None = None
 
     @property
     def is_terminal(self) -> bool:
@@ -89,16 +62,35 @@ class Output:
         """Return the columns of the terminal, None when lines may be as long as they are."""
         return shutil.get_terminal_size().columns if self.is_terminal else None
 
+    @property
+    def is_coloured(self) -> bool:
+        """Tell whether the answer has colours."""
+        return self._has_colours(on_stderr=False)
+
+    def _has_colours(self, *, on_stderr: bool) -> bool:
+        return self.color == "always" or (self.color == "auto" and _is_terminal(_stream(on_stderr=on_stderr)))
+
     def styled(self, text: str, style: Style, *, on_stderr: bool = False) -> str:
         """Return text in a colour, where colour is wanted."""
-        if self.no_color or not _is_terminal(sys.stderr if on_stderr else sys.stdout):
-            return text
-        return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
+        return colours.coloured(text, style) if self._has_colours(on_stderr=on_stderr) else text
 
     def say(self, text: str) -> None:
         """Write a line for people: what happened. Neither ``--json`` nor ``--quiet`` wants it."""
         if not (self.is_json or self.is_quiet):
             self.data(text + "\n")
+
+    def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "") -> list[str]:
+        """Return the lines of a table that fits the terminal, indented; a pipe gets it whole."""
+        from kbcli.tables import aligned
+
+        width = None if self.width is None else self.width - len(indent)
+        return [indent + line for line in aligned(head, rows, width, self.styled)]
+
+    def wrapped(self, text: str, indent: str = "") -> list[str]:
+        """Return text in lines that fit the terminal, indented; a pipe gets one line."""
+        from kbcli.cells import wrapped
+
+        return [indent + line for line in wrapped(text, None if self.width is None else self.width - len(indent))]
 
     def document(self, value: Any) -> None:
         """Write the one JSON document of the answer."""
@@ -112,10 +104,14 @@ class Output:
             self._keep_order()
 
     def note(self, text: str) -> None:
-        """Tell people something on standard error that is no part of the answer."""
-        if not self.is_quiet:
-            self._keep_order()
-            self._to_stderr(text)
+        """Tell people something on standard error that is no part of the answer; after it, where a pager shows it."""
+        if self.is_quiet:
+            return
+        if self._waits_for_pager:
+            self._after_pager.append(text)
+            return
+        self.flush()
+        self._to_stderr(text)
 
     def warn(self, text: str) -> None:
         """Write a warning on standard error, also with ``--quiet``."""
@@ -132,8 +128,12 @@ class Output:
 
     def _keep_order(self) -> None:
         """Write what is pending before something else is written, unless it waits for the pager."""
-        if not (self.is_paged and self.is_terminal):
+        if not self._waits_for_pager:
             self.flush()
+
+    @property
+    def _waits_for_pager(self) -> bool:
+        return self.is_paged and self.is_terminal and not self.is_json
 
     def flush(self) -> None:
         """Write all that is pending.
@@ -143,48 +143,58 @@ class Output:
         text = "".join(self._pending)
         self._pending.clear()
         self._pending_chars = 0
-        if not text:
-            return
-        if self.is_paged and self.is_terminal and not self.is_json:
-            from kbcli import pager
+        if self._bar:
+            self._bar.clear()
+        if text and not (self._waits_for_pager and self._is_shown_in_pager(text)):
+            write_all(sys.stdout, text)
+        for note in self._after_pager:
+            self._to_stderr(note)
+        self._after_pager.clear()
 
-            if pager.show(text, self._env):
-                return
-        write_all(sys.stdout, text)
+    def _is_shown_in_pager(self, text: str) -> bool:
+        from kbcli import pager
+
+        return pager.show(text, self._env)
 
     def forget(self) -> None:
         """Drop what is pending: an error takes its place."""
         self._pending.clear()
+        self._after_pager.clear()
 
     @contextlib.contextmanager
-    def waiting(self, what: str) -> Iterator[None]:
-        """Say on a terminal what takes so long, once it has taken over a second; and take that back at the end."""
-        if self.is_quiet or not _is_terminal(sys.stderr):
+    def progress(self) -> Iterator[None]:
+        """Show at a terminal how far the work inside the block has come, wherever it takes over a second."""
+        if not _is_terminal(sys.stderr) or self._env.get("TERM") == "dumb":
             yield
             return
-        import threading
+        from kbcli.bar import Bar
+        from kbcore import progress
+        from kbcore.clock import SystemClock
 
-        shown = threading.Event()
+        def is_wanted() -> bool:
+            return not (self.is_quiet or self.is_json)
 
-        def show() -> None:
-            shown.set()
-            self._to_stderr(f"{what} …", end="")
-
-        timer = threading.Timer(_WAIT_S, show)
-        timer.daemon = True
-        timer.start()
+        self._bar = Bar(self._draw, SystemClock(), lambda: shutil.get_terminal_size().columns, is_wanted)
         try:
-            yield
+            with progress.heard_by(self._bar.note):
+                yield
         finally:
-            timer.cancel()
-            if shown.is_set():
-                self._to_stderr("\r\x1b[K", end="")
+            self._bar.close()
+
+    def waiting(self, what: str) -> contextlib.AbstractContextManager[None]:
+        """Say on a terminal what takes so long, as long as the work inside the block counts nothing."""
+        return self._bar.named(what) if self._bar else contextlib.nullcontext()
 
     @staticmethod
-    def _to_stderr(text: str, end: str = "\n") -> None:
+    def _draw(text: str) -> None:
         # Nobody can be told that standard error is gone.
         with contextlib.suppress(OutputClosed, OutputFailed):
-            write_all(sys.stderr, text + end)
+            write_all(sys.stderr, text)
+
+    def _to_stderr(self, text: str) -> None:
+        if self._bar:
+            self._bar.clear()
+        self._draw(text + "\n")
 
 
 def write_all(stream: TextIO | None, text: str) -> None:
@@ -214,6 +224,10 @@ def write_all(stream: TextIO | None, text: str) -> None:
         if error.errno in {errno.EPIPE, errno.ESHUTDOWN}:
             raise OutputClosed from error
         raise OutputFailed(error.strerror or str(error)) from error
+
+
+def _stream(*, on_stderr: bool) -> TextIO | None:
+    return sys.stderr if on_stderr else sys.stdout
 
 
 def _encoding(stream: TextIO) -> str:

@@ -1,49 +1,192 @@
-"""Rows to aligned text, Markdown and CSV. Pure; every cell is made safe here."""
+"""Rows to aligned text, Markdown and CSV. Pure; every cell is made safe here.
+
+Without a width a table is as wide as it needs to be, and the same for every reader. In a width no line is longer, but
+for an id that has no room in its column: it stays whole, and the rest of its row begins on the next line.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
 
-from kbcli.render import shortened, width_of
+from kbcli.cells import padded, shortened, width_of, wrapped
+from kbcli.colours import Style, of_status
 from kbcore.visible import visible, visible_lines
 
 _GAP: Final = "  "
-_LEAST_CHARS: Final = 12
-"""A column is not made narrower than this."""
+_LEAST: Final = 8
+"""A column of text is not made narrower than this many columns of the terminal."""
+_COMFORT: Final = 24
+"""Columns that are left out where there is little room go before one of text becomes narrower than this."""
+_MODEST: Final = 16
+"""Columns that may be left out take no more than this where others are cut."""
+_ID_SHARE: Final = 3
+"""Ids get at most the width divided by this before they stand on a line of their own."""
+
+Paint = Callable[[str, Style], str]
 
 
-def aligned(head: Sequence[str], rows: Iterable[Sequence[str]], width: int | None = None) -> list[str]:
-    """Return the lines of a table; the widest columns are shortened until a line fits into ``width``."""
-    safe = [[visible(cell) for cell in row] for row in [head, *rows]]
-    widths = [max(width_of(cell) for cell in column) for column in zip(*safe, strict=True)]
+class Column(NamedTuple):
+    """What the cells of a column are, and how they are treated.
+
+    ``kind``: text is cut at its end, and a path at its beginning; an id is never cut, nor is what is whole; a number is
+    whole and aligned to the right. ``is_extra``: a terminal that has too little room does without the column, and any
+    terminal where it is empty.
+    """
+
+    kind: Literal["text", "path", "id", "whole", "number"] = "text"
+    style: Callable[[str], Style | None] | None = None
+    is_extra: bool = False
+
+    @property
+    def is_cut(self) -> bool:
+        """Tell whether its cells may be shortened."""
+        return self.kind in {"text", "path"}
+
+
+_ID: Final = Column("id")
+_EXTRA: Final = Column(is_extra=True)
+_PLACE: Final = Column("path", is_extra=True)
+COLUMNS: Final[Mapping[str, Column]] = {
+    **dict.fromkeys(("ID", "FROM", "TO", "ENTITY", "  BRANCH"), _ID),
+    **dict.fromkeys(("TAGS", "GIT", "COPIED", "PATH"), _EXTRA),
+    **dict.fromkeys(("SOURCE", "STATED IN", "ORIGIN"), _PLACE),
+    "AT": Column("whole"),
+    "SEQ": Column("number", lambda _: "yellow"),
+    "STATUS": Column(style=of_status),
+    "CONFIDENCE": Column("number", is_extra=True),
+}
+"""What columns hold, by their heads, which mean the same in every table; all others are text."""
+
+
+def aligned(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    width: int | None = None,
+    paint: Paint | None = None,
+) -> list[str]:
+    """Return the lines of a table, the head first; ``paint`` puts a text into a style where colours are wanted."""
+    return [line for lines in laid_out(head, rows, width, paint) for line in lines]
+
+
+def laid_out(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    width: int | None = None,
+    paint: Paint | None = None,
+) -> list[list[str]]:
+    """Return the lines of the head, and those of each row, as ``aligned`` has them."""
+    named = [COLUMNS.get(one, Column()) for one in head]
+    cells = [[visible(cell) for cell in row] for row in rows]
+    needed = [max([width_of(one), *(width_of(row[at]) for row in cells)]) for at, one in enumerate(head)]
+    shown = list(range(len(named)))
     if width is not None:
-        _narrow(widths, width - len(_GAP) * (len(widths) - 1))
+        shown = [at for at in shown if not named[at].is_extra or any(row[at] for row in cells)]
+        shown, needed = _fitted(named, needed, shown, width)
+    drawn = _Drawn([named[at] for at in shown], [needed[at] for at in shown], paint)
+    return [
+        drawn.row([head[at] for at in shown], is_head=True),
+        *(drawn.row([row[at] for at in shown]) for row in cells),
+    ]
+
+
+def _fitted(
+    columns: Sequence[Column], needed: Sequence[int], shown: Sequence[int], width: int
+) -> tuple[list[int], list[int]]:
+    """Return which of the columns in ``shown`` there is room for, and the widths of all columns."""
+    widths = list(needed)
+    for at in shown:
+        if columns[at].kind == "id":
+            widths[at] = min(widths[at], max(_LEAST, width // _ID_SHARE))
+    kept = list(shown)
+    while True:
+        texts = [at for at in kept if columns[at].is_cut]
+        extra = [at for at in texts if columns[at].is_extra]
+        fixed = sum(widths[at] for at in kept if not columns[at].is_cut)
+        room = width - len(_GAP) * (len(kept) - 1) - fixed
+        if sum(widths[at] for at in texts) <= room:
+            return kept, widths
+        modest = {at: min(widths[at], _MODEST) if at in extra else widths[at] for at in texts}
+        rest = room - sum(modest.values())
+        if rest >= 0:
+            level = _level([widths[at] for at in extra], rest + sum(modest[at] for at in extra))
+            return kept, [min(one, level) if at in extra else one for at, one in enumerate(widths)]
+        level = _level([modest[at] for at in texts], room)
+        dispensable = [at for at in kept if columns[at].is_extra]
+        if level >= _COMFORT or not dispensable:
+            level = max(level, _LEAST)
+            return kept, [min(modest[at], level) if at in texts else one for at, one in enumerate(widths)]
+        del kept[kept.index(dispensable[-1])]
+
+
+def _level(widths: Sequence[int], room: int) -> int:
+    """Return the width at which to cut the widest of these, which need more than there is room, so that all fit."""
+    left = sorted(widths)
+    for place, one in enumerate(left):
+        share = room // (len(left) - place)
+        if one >= share:
+            return share
+        room -= one
+    return room
+
+
+class _Drawn:
+    """The columns of a table with their widths, ready to write rows."""
+
+    def __init__(self, columns: Sequence[Column], widths: Sequence[int], paint: Paint | None) -> None:
+        self._columns = columns
+        self._widths = widths
+        self._paint = paint
+
+    def row(self, cells: Sequence[str], *, is_head: bool = False) -> list[str]:
+        """Return the lines of a row: one, or more where an id is wider than its column."""
+        lines, line, start, pending = [], "", 0, 0
+        for column, width, cell in zip(self._columns, self._widths, cells, strict=True):
+            if cell:
+                line += " " * pending
+                if is_head or column.is_cut:
+                    cell = shortened(cell, width, keeps_end=column.kind == "path")  # noqa: PLW2901 - what is shown of it
+                taken = width_of(cell)
+                fill = width - taken
+                before = fill if column.kind == "number" and fill > 0 else 0
+                line += " " * before + self._painted(cell, column, is_head=is_head)
+                pending = fill - before + len(_GAP)
+                if fill < 0:
+                    lines.append(line)
+                    line, pending = "", start + width + len(_GAP)
+            else:
+                pending += width + len(_GAP)
+            start += width + len(_GAP)
+        return [*lines, line.rstrip()] if line or not lines else lines
+
+    def _painted(self, cell: str, column: Column, *, is_head: bool) -> str:
+        style = "bold" if is_head else column.style(cell) if column.style else None
+        return self._paint(cell, style) if self._paint and style else cell
+
+
+def pairs(rows: Iterable[tuple[str, str]], width: int | None = None, indent: str = "  ") -> list[str]:
+    """Return lines of names and what belongs to them, which is wrapped beside its name."""
+    safe = [(visible(name), visible(text)) for name, text in rows]
+    names = max((width_of(name) for name, _ in safe), default=0)
+    room = None if width is None else max(_COMFORT, width - len(indent) - names - len(_GAP))
     lines = []
-    for row in safe:
-        cells = [shortened(cell, limit) for cell, limit in zip(row, widths, strict=True)]
-        padded = [cell + " " * (limit - width_of(cell)) for cell, limit in zip(cells, widths, strict=True)]
-        lines.append(_GAP.join(padded).rstrip())
+    for name, text in safe:
+        first, *rest = wrapped(text, room)
+        lines.append(f"{indent}{padded(name, names)}{_GAP}{first}".rstrip())
+        lines += [f"{indent}{' ' * names}{_GAP}{one}" for one in rest]
     return lines
-
-
-def _narrow(widths: list[int], room: int) -> None:
-    while sum(widths) > room:
-        widest = max(range(len(widths)), key=lambda at: widths[at])
-        if widths[widest] <= _LEAST_CHARS:
-            return
-        widths[widest] = max(_LEAST_CHARS, widths[widest] - (sum(widths) - room))
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(_markdown_cell(cell) for cell in line)} |\n" for line in lines)
+    return "".join(f"| {' | '.join(markdown_text(cell) for cell in line)} |\n" for line in lines)
 
 
-def _markdown_cell(cell: str) -> str:
+def markdown_text(cell: str) -> str:
+    """Return text on one line that Markdown shows as it is."""
     text = visible(cell.replace("\n", " "))
     for character in "\\`|<>*_[]":
         text = text.replace(character, "\\" + character)

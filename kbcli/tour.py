@@ -176,7 +176,7 @@ PARTS: Final = (
             Command(
                 "Are the rules kept? A must without a test, a link that leads nowhere, and a rule of Waymark's own.",
                 "kb check",
-                ("REQ-004", "SCN-007", "likely-risk", "2 errors, 1 warning"),
+                ("REQ-004", "SCN-007", "likely-risk", "2 errors, 2 warnings"),
                 status=1,
             ),
         ),
@@ -272,10 +272,12 @@ PARTS: Final = (
                 "Leila looks: that test does not exist yet. She takes the agent's record back, by a new record.",
                 "kb revert 2",
             ),
-            Command("So the rule is broken again.", "kb check", ("REQ-004", "1 error, 1 warning"), status=1),
+            Command(
+                "So the rule is broken again.", "kb check", ("REQ-004", "suspect-edge", "1 error, 4 warnings"), status=1
+            ),
             Command("As it was before, at any time.", "kb query test --id TEST-006 --at 2", ("TEST-006",)),
             Command("Next week the test is there. Reverting the revert brings it back.", "kb revert 4"),
-            Command("", "kb check", ("1 warning",)),
+            Command("", "kb check", ("main at seq 5: 4 warnings",)),
             Command("Nothing was erased on the way.", "kb log", ("5 ", "1 ")),
             Command("Every record is chained to the one before; this proves it.", "kb verify"),
         ),

@@ -27,9 +27,13 @@ COMMANDS: Final[dict[str, Listed]] = {
     "status": Listed("status", "Show the branch, its head, and what a sync would find."),
     "query": Listed("query", "Find entities or edges."),
     "show": Listed("show", "Show one entity with its edges and history, or one record."),
+    "kip": Listed("kip", "Speak KIP to the branch."),
     "apply": Listed("apply", "Apply a changeset from a file."),
     "delete": Listed("delete", "Remove entities or edges."),
     "check": Listed("check", "Run the rules."),
+    "coverage": Listed("coverage", "Show which requirements are specified, verified and implemented."),
+    "impact": Listed("impact", "Show what a change of an entity affects, and which tests to run."),
+    "graph": Listed("graph", "Draw a part of the graph as Mermaid or DOT."),
     "log": Listed("log", "Show what changed, newest first."),
     "diff": Listed("diff", "Show what changed between two points of the history."),
     "revert": Listed("revert", "Undo records by new ones."),
@@ -37,6 +41,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "branch": Listed("branch", "List, make and compare branch stores."),
     "gc": Listed("gc", "Remove the stores of branches that are gone."),
     "compact": Listed("compact", "Write a snapshot and seal the journal so far."),
+    "export": Listed("export", "Write all entities and edges of the branch."),
     "verify": Listed("verify", "Prove the journal, record by record."),
     "doctor": Listed("doctor", "Diagnose the installation, with a remedy for every finding."),
     "hooks": Listed("hooks", "Install, remove or look at the git hooks."),
@@ -47,7 +52,23 @@ COMMANDS: Final[dict[str, Listed]] = {
 }
 """In the order of the help. A command without help text is not listed."""
 
+TASKS: Final[dict[str, tuple[str, ...]]] = {
+    "Begin": ("init", "demo"),
+    "Keep the store in step with the files": ("sync", "watch", "status"),
+    "Look something up": ("query", "show", "kip", "impact", "graph", "schema"),
+    "Change facts by hand": ("apply", "delete"),
+    "Find what is missing or wrong": ("check", "coverage"),
+    "Look into the history, and undo": ("log", "diff", "revert", "rollback"),
+    "Work with branches": ("branch", "gc"),
+    "Take care of the store": ("compact", "verify", "doctor", "export"),
+    "Work with git and agents": ("hooks", "mcp"),
+}
+"""What commands are for. Those that are named nowhere come last."""
+
+_HELP: Final = "help"
+"""`kb help COMMAND` is `kb COMMAND --help`, as users of git expect."""
 _WIDTH: Final = 100
+_EXAMPLE_CHARS: Final = 56
 SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": _WIDTH}
 
 
@@ -70,6 +91,15 @@ class Command(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options."""
         _write_parameters(self, ctx, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write examples."""
+        from kbcli.examples import EXAMPLES
+
+        rows = EXAMPLES.get(ctx.command_path.partition(" ")[2], ())
+        if rows:
+            with formatter.section("Examples"):
+                formatter.write_dl(rows, col_max=_EXAMPLE_CHARS)
 
 
 class Group(TyperGroup):
@@ -110,26 +140,37 @@ class Root(Group):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that is meant; an unknown one gets the nearest names."""
+        if args and args[0] == _HELP and not ctx.resilient_parsing:
+            args = [*args[1:], "--help"]
+            if len(args) == 1:
+                ctx.obj.output.data(ctx.get_help() + "\n")
+                ctx.exit()
         if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
-            from kbcore.suggest import nearest
+            from kbcli.examples import SYNONYMS
+            from kbcore.suggest import is_it, near_ones
 
-            near = nearest(args[0], self.list_commands(ctx))
-            ctx.fail(
-                f"There is no command {in_quotes(args[0])}." + (f" Did you mean {in_quotes(near)}?" if near else "")
-            )
+            near = near_ones(args[0], self.list_commands(ctx)) or tuple(filter(None, [SYNONYMS.get(args[0])]))
+            ctx.fail(f"There is no command {in_quotes(args[0])}. {is_it(near)}".rstrip())
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands without importing any."""
-        rows = [(name, COMMANDS[name].help) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        """Write the commands by what they are for, without importing any."""
+        listed = self.list_commands(ctx)
+        named = {name for names in TASKS.values() for name in names}
+        tasks = {**TASKS, "Other commands": tuple(name for name in listed if name not in named)}
+        longest = max(map(len, listed))
+        for task, names in tasks.items():
+            # Every name is as wide as the longest, so that the words stand below each other in all sections.
+            rows = [(name.ljust(longest), COMMANDS[name].help) for name in names if name in listed]
+            if rows:
+                with formatter.section(task):
+                    formatter.write_dl(rows)
 
 
 def root() -> Root:
     """Return ``kb``."""
     app = typer.Typer(cls=Root, rich_markup_mode=None, context_settings=SETTINGS)
-    app.callback(epilog="`kb COMMAND --help` says more about a command.")(_root)
+    app.callback(epilog="`kb help COMMAND` or `kb COMMAND --help` says more about a command.")(_root)
     group = typer.main.get_command(app)
     assert isinstance(group, Root)  # noqa: S101 - the class was given above
     make_plain(group.params)

@@ -70,7 +70,12 @@ def problem_line(path: str, line: int, message: str, hint: str) -> str:
 def hook_line(result: HookResult) -> str:
     """Return how one git hook stands."""
     done = "" if result.action in {"none", "kept"} else f", {result.action}"
-    return visible(f"Hook {result.event}: {result.state}{done} ({result.path})")
+    return visible(f"Hook {result.event}: {result.state}{done} ({hook_place(result)})")
+
+
+def hook_place(result: HookResult) -> str:
+    """Return where a git hook is."""
+    return f"hook.kb-{result.event} in {result.path}" if result.way == "config" else result.path
 
 
 def size(length_bytes: int) -> str:

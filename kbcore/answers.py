@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kbcore.model import Link
 from kbcore.state import Change, Changes
-from kbcore.view.view import View
+
+if TYPE_CHECKING:
+    from kbcore.view.view import View  # it imports duckdb, and an answer needs none
 
 
 class EdgeCounts(msgspec.Struct, frozen=True):

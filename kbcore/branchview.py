@@ -6,13 +6,13 @@ The journal decides: a view that does not lead to the head is built anew, and wh
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from kbcore import replay
+from kbcore import progress, replay
 from kbcore.errors import Damaged, HistoryPruned, ViewDamaged
 from kbcore.state import Changes
 from kbcore.storage import journal
@@ -157,7 +157,8 @@ class BranchView:
             journal.check_length(self._fs, self._directory, head)
             return
         after = Position(basis.seq, basis.sum, basis.file, basis.end_bytes)
-        view.extend(replay.entries(self._fs, self._directory, head, after=after), basis_of(head))
+        entries = replay.entries(self._fs, self._directory, head, after=after)
+        view.extend(_counted(entries, head.seq - basis.seq), basis_of(head))
 
     def _built_instead(self, view: View, head: Head) -> View:
         """Return a new view where the old one does not lead to this head, because it saw another history.
@@ -177,12 +178,16 @@ class BranchView:
         start = replay.start(self._fs, self._directory, head)
         entries = replay.entries(self._fs, self._directory, head, skip=start.seq)
         try:
-            return self._cache.build(start, entries, basis_of(head))
+            return self._cache.build(start, _counted(entries, head.seq - start.seq), basis_of(head))
         except ViewDamaged:
             # The file could not be written to its end, as on a full disk; what was folded is spent.
             start = replay.start(self._fs, self._directory, head)
             entries = replay.entries(self._fs, self._directory, head, skip=start.seq)
             return self._cache.build_in_memory(start, entries, basis_of(head))
+
+
+def _counted(entries: Iterable[Entry], total: int) -> Iterable[Entry]:
+    return progress.counted(entries, total, "records read")
 
 
 def basis_of(head: Head) -> Basis:

@@ -6,7 +6,6 @@ is known here; for other names, and only then, the project's own files and packa
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Literal, cast
 
@@ -16,16 +15,15 @@ from kbcore import limits
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import settings as extractor_settings
 from kbcore.ids import check_branch_name
+from kbcore.rulesettings import Parameters, RuleSetting, check_params, read_params
 from kbcore.schema import CORE, Schema
 from kbcore.shape import Spot, read_json, refuse
 from kbcore.suggest import did_you_mean
 
 RuleLevel = Literal["error", "warning", "off"]
-
 RULE_LEVELS: Final[tuple[RuleLevel, ...]] = ("error", "warning", "off")
+
 MAX_LOCK_WAIT_S: Final = 3600.0
-MIN_RULE_TIME_S: Final = 0.1
-MAX_RULE_TIME_S: Final = 3600.0
 MAX_KIP_ROWS: Final = 1_000_000
 MAX_KIP_TIME_S: Final = 3600.0
 
@@ -49,18 +47,24 @@ class Config(msgspec.Struct, frozen=True):
     extractors: dict[str, dict[str, Any]] = {}
     switched_off: tuple[str, ...] = ()
     rules: dict[str, RuleLevel] = {}
+    rules_at: dict[str, str] = {}
+    """File and line of each of these."""
+    rule_params: dict[str, dict[str, RuleSetting]] = {}
     rule_time_s: float = limits.RULE_TIME_S
     """How long the SQL of one rule of the project's own may run."""
     lock_wait_s: float = limits.LOCK_WAIT_S
     kip: KipLimits = KipLimits()
+    staged_symbols: tuple[str, ...] = ()
+    """Globs of the source files that must name a requirement once they are staged."""
 
 
 DEFAULT: Final = Config()
 """The settings of a project that has no file, or an empty one."""
 
-_KEYS: Final = ("defaultBranch", "extractors", "rules", "ruleTimeLimitSeconds", "lockWaitSeconds", "kip")
-_LINE_CHARS: Final = 80
+_RULE_KEYS: Final = ("rules", "ruleParams", "ruleTimeLimitSeconds")
+_KEYS: Final = ("defaultBranch", "extractors", *_RULE_KEYS, "lockWaitSeconds", "kip", "staged")
 _KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
+_STAGED_KEYS: Final = ("symbols",)
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -69,8 +73,8 @@ class Known(msgspec.Struct, frozen=True):
     Each may raise ``InvalidConfig``: then its problems are told with those of the settings.
     """
 
-    rules: Callable[[], Collection[str]]
-    """The rules of the project."""
+    parameters: Callable[[], Parameters]
+    """The rules of the project, and their parameters."""
     extractors: Callable[[], Collection[str]]
     """All extractors, those of other packages included."""
     entity_types: Callable[[], Collection[str]]
@@ -80,23 +84,23 @@ class Known(msgspec.Struct, frozen=True):
 def known_to(texts_of_rules: Callable[[], Mapping[str, str]], schema: Callable[[], Schema]) -> Known:
     """Return where to ask in a project: its rules files, by path, its installed packages, and its schema."""
 
-    def rules() -> list[str]:
+    def parameters() -> Parameters:
         from kbcore.rules import load_rules  # noqa: PLC0415 - only settings that name such a rule pay for it
 
-        return [rule.id for rule in load_rules(texts_of_rules())]
+        return {rule.id: {one.name: one.default for one in rule.params} for rule in load_rules(texts_of_rules())}
 
     def extractors() -> Collection[str]:
         from kbcore.extract import registry  # noqa: PLC0415 - only settings that name such an extractor pay for it
 
         return registry.names()
 
-    return Known(rules, extractors, lambda: schema().entities)
+    return Known(parameters, extractors, lambda: schema().entities)
 
 
 class _Doubt(msgspec.Struct, frozen=True):
-    """A name that is not KB's own, and its place."""
+    """A name that is not KB's own, and its place; the name that parameters have is that of their rule."""
 
-    what: Literal["rule", "extractor", "entity type"]
+    what: Literal["rule", "parameters", "extractor", "entity type"]
     name: str
     spot: Spot
 
@@ -130,11 +134,17 @@ def read_config(text: str, path: str) -> Reading:
         extractors={name: members for name, members in extractors.items() if members is not None},
         switched_off=tuple(sorted(name for name, members in extractors.items() if members is None)),
         rules=_rules(found.get("rules"), doubts),
+        rules_at=_places(found.get("rules")),
+        rule_params=_params(found.get("ruleParams"), doubts),
         rule_time_s=_seconds(
-            found.get("ruleTimeLimitSeconds"), DEFAULT.rule_time_s, MAX_RULE_TIME_S, minimum=MIN_RULE_TIME_S
+            found.get("ruleTimeLimitSeconds"),
+            DEFAULT.rule_time_s,
+            limits.MAX_RULE_TIME_S,
+            minimum=limits.MIN_RULE_TIME_S,
         ),
         lock_wait_s=_seconds(found.get("lockWaitSeconds"), DEFAULT.lock_wait_s, MAX_LOCK_WAIT_S),
         kip=_kip(found.get("kip")),
+        staged_symbols=_staged(found.get("staged")),
     )
     return Reading(config, tuple(problems), tuple(doubts))
 
@@ -154,7 +164,7 @@ def settle(reading: Reading, known: Known | None = None) -> Config:
 
 def _settle_doubts(doubts: Collection[_Doubt], known: Known, problems: list[Problem]) -> None:
     asked = {
-        "rule": ("unknown_rule", known.rules),
+        "rule": ("unknown_rule", known.parameters),
         "extractor": ("unknown_extractor", known.extractors),
         "entity type": ("unknown_type", known.entity_types),
     }
@@ -169,6 +179,19 @@ def _settle_doubts(doubts: Collection[_Doubt], known: Known, problems: list[Prob
             if doubt.name not in names:
                 spot = msgspec.structs.replace(doubt.spot, problems=problems)
                 spot.unknown(code, what, doubt.name, names)
+    _settle_params([doubt for doubt in doubts if doubt.what == "parameters"], known, problems)
+
+
+def _settle_params(doubts: Collection[_Doubt], known: Known, problems: list[Problem]) -> None:
+    try:
+        parameters = known.parameters() if doubts else {}
+    except InvalidConfig as error:
+        # Whoever asks for rules is told of their files; once is enough.
+        problems += [one for one in error.details if one not in problems]
+        return
+    for doubt in doubts:
+        spot = msgspec.structs.replace(doubt.spot, problems=problems)
+        check_params(doubt.name, spot, parameters, frozenset(_own_names("rule")))
 
 
 def _own_names(what: str) -> Collection[str]:
@@ -187,47 +210,6 @@ def default_branch_fault(name: str) -> str | None:
     if name in {"HEAD", "@"}:
         return f"git has another meaning for {name!r}"
     return check_branch_name(name)
-
-
-def default_config_text(default_branch: str | None = None) -> str:
-    """Return the file that ``kb init`` writes: every setting with its default, one member to a line."""
-    from kbcore.extract import gherkin, manifest, markdown  # noqa: PLC0415 - only `kb init` writes
-
-    documents = {"paths": markdown.DEFAULT_PATHS, "idFromFilename": False, "titleFromHeading": True}
-    extractors = {
-        markdown.NAME: documents,
-        manifest.NAME: {"paths": manifest.DEFAULT_PATHS},
-        gherkin.NAME: {"paths": []},
-    }
-    kip = {"rowLimit": DEFAULT.kip.rows, "timeLimitSeconds": _short(DEFAULT.kip.time_s)}
-    settings = {
-        "defaultBranch": default_branch,
-        "extractors": extractors,
-        "rules": DEFAULT.rules,
-        "ruleTimeLimitSeconds": _short(DEFAULT.rule_time_s),
-        "lockWaitSeconds": _short(DEFAULT.lock_wait_s),
-        "kip": kip,
-    }
-    return _indented(settings, "") + "\n"
-
-
-def _indented(value: Any, indent: str) -> str:
-    inner = indent + "  "
-    line = json.dumps(value, ensure_ascii=False)
-    if isinstance(value, Mapping) and value:
-        opener, closer = "{}"
-        members = [f"{json.dumps(key)}: {_indented(member, inner)}" for key, member in value.items()]
-    elif isinstance(value, list | tuple) and len(line) > _LINE_CHARS:
-        opener, closer = "[]"
-        members = [_indented(member, inner) for member in value]
-    else:
-        return line
-    listed = ",\n".join(inner + member for member in members)
-    return f"{opener}\n{listed}\n{indent}{closer}"
-
-
-def _short(number: float) -> int | float:
-    return int(number) if number.is_integer() else number
 
 
 def _branch(spot: Spot | None) -> str | None:
@@ -277,6 +259,20 @@ def _rules(spot: Spot | None, doubts: list[_Doubt]) -> dict[str, RuleLevel]:
     return found
 
 
+def _places(spot: Spot | None) -> dict[str, str]:
+    members = spot.value if spot and isinstance(spot.value, dict) else {}
+    return {name: level.source for name, level in spot.members().items()} if spot and members else {}
+
+
+def _params(spot: Spot | None, doubts: list[_Doubt]) -> dict[str, dict[str, RuleSetting]]:
+    members = spot.value if spot and isinstance(spot.value, dict) else {}
+    if spot and members:
+        doubts += [
+            _Doubt("parameters", name, one) for name, one in spot.members().items() if isinstance(one.value, dict)
+        ]
+    return read_params(spot)
+
+
 def _kip(spot: Spot | None) -> KipLimits:
     found = spot.known_members(_KIP_KEYS, "setting of KIP") if spot else {}
     rows = found.get("rowLimit")
@@ -285,6 +281,11 @@ def _kip(spot: Spot | None) -> KipLimits:
         rows = None
     time = _seconds(found.get("timeLimitSeconds"), DEFAULT.kip.time_s, MAX_KIP_TIME_S)
     return KipLimits(rows.value if rows else DEFAULT.kip.rows, time)
+
+
+def _staged(spot: Spot | None) -> tuple[str, ...]:
+    symbols = spot.known_members(_STAGED_KEYS, "setting of staged").get("symbols") if spot else None
+    return extractor_settings.globs_in(symbols) if symbols else ()
 
 
 def _seconds(spot: Spot | None, default: float, maximum: float, *, minimum: float = 0) -> float:

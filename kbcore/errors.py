@@ -3,14 +3,13 @@
 KBError
 ├─ Rejected       nothing written, mend the request
 │    InvalidChangeset · IntegrityViolation · StaleBase · ChangesetIdReused · LimitExceeded
-│    DerivedFact · BranchMoved · RevertConflict
+│    DerivedFact · BranchMoved · RevertConflict · KipRefused
 ├─ Unavailable    nothing written, try later
 │    LockTimeout · LockUnsupported · StorageFull · ReadOnlyStore · StorageError
 ├─ CommitUncertain  may or may not be durable; retry with the same changeset id
 ├─ Damaged        stop; a person decides
 │    JournalCorrupt · JournalTruncated · HeadDamaged · SnapshotCorrupt · ForeignWrite
-├─ Incompatible   written by a newer KB
-│    FormatTooNew
+├─ Incompatible   written by a newer KB: FormatTooNew
 └─ Misuse         wrong place, name or argument
      NotARepository · NotInitialised · UnknownBranch · InvalidConfig · NotFound · InvalidQuery
      HistoryPruned · GitUnusable
@@ -138,6 +137,12 @@ class RevertConflict(Rejected, code="revert_conflict", exit_status=17):
     """A later record changed what the revert would undo."""
 
     default_hint = "Revert the later records first, or force the old values to be taken all the same."
+
+
+class KipRefused(Rejected, code="kip_refused", exit_status=18):
+    """A KIP command is refused; the KIP code in the answer (`kip_code`) says why."""
+
+    default_hint = "Mend the command as the message says and send it again; nothing was written."
 
 
 class Unavailable(KBError):

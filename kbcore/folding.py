@@ -12,7 +12,7 @@ import msgspec
 
 from kbcore.ids import link_id
 from kbcore.model import CLIENT, STAMPS, Link, Node, SourceFile, Statement
-from kbcore.record import DropNode, ForgetSource, Operation, PutNode, ReadSource, StateLink, WithdrawLink
+from kbcore.record import ConfirmLink, DropNode, ForgetSource, Operation, PutNode, ReadSource, StateLink, WithdrawLink
 from kbcore.state import Change, Changes, Stamp, State
 from kbcore.values import is_same
 
@@ -45,6 +45,8 @@ def apply(state: State, stamp: Stamp, ops: Iterable[Operation]) -> Changes:
                 before.nodes.setdefault(op.id, state.nodes.pop(op.id))
         elif isinstance(op, WithdrawLink):
             _withdraw_link(state, stamp, op, before)
+        elif isinstance(op, ConfirmLink):
+            _confirm_link(state, stamp, op, before)
         else:
             _note_source(state, stamp, op, before)
     _settle(state, stamp, before)
@@ -159,6 +161,14 @@ def _withdraw_link(state: State, stamp: Stamp, op: WithdrawLink, before: _Before
     owners = {name: owner for name, owner in old.owners.items() if name not in gone}
     left = msgspec.structs.replace(old, fields=fields, owners=owners, statements=statements, version=stamp.seq)
     state.put_link(left)
+
+
+def _confirm_link(state: State, stamp: Stamp, op: ConfirmLink, before: _Before) -> None:
+    key = link_id(op.type, op.kind, op.from_id, op.to_id)
+    old = state.links.get(key)
+    if old is not None:
+        before.links.setdefault(key, old)
+        state.put_link(msgspec.structs.replace(old, version=stamp.seq))
 
 
 def _note_source(state: State, stamp: Stamp, op: ReadSource | ForgetSource, before: _Before) -> None:

@@ -1,4 +1,4 @@
-"""The grammar of ids and branch names, and the directory name of each branch.
+"""The grammar of ids and branch names, the directory name of each branch, and the text of any path.
 
 Everything here is pure. Two different branch names never share a directory, not even on a file system that
 ignores case.
@@ -23,6 +23,7 @@ DETACHED_PREFIX: Final = "detached:"
 MAX_DIRECTORY_CHARS: Final = 200
 """Longest directory name of a branch; file systems stop at 255 bytes, and temporary names add to it."""
 
+_ESCAPED = re.compile(r"\\udc[89a-f][0-9a-f]")
 _quoted = json.encoder.encode_basestring_ascii
 _LINK_ID = re.compile(r"link:[0-9a-f]{32}")
 _DETACHED = re.compile(r"detached:(?:[0-9a-f]{40}|[0-9a-f]{64})")
@@ -146,3 +147,17 @@ def decode_branch(dirname: str) -> str | None:
     except UnicodeDecodeError:
         return None
     return name if encode_branch(name) == dirname else None
+
+
+def path_text(path: str | bytes) -> str:
+    """Return a path as the text by which it is known everywhere; ``path`` is as the system or git gives it.
+
+    Bytes of a name that are no UTF-8 are written out as escapes.
+    """
+    text = path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else path
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def is_misspelled(text: str) -> bool:
+    """Tell whether ``path_text`` had to escape bytes, or another name looks as if: two files may have this text."""
+    return _ESCAPED.search(text) is not None

@@ -14,7 +14,8 @@ import msgspec
 
 from kbcore import branches, git, limits
 from kbcore.branches import Ensured
-from kbcore.config import default_branch_fault, default_config_text, parse_config
+from kbcore.config import default_branch_fault, parse_config
+from kbcore.config_text import default_config_text
 from kbcore.errors import InvalidConfig, InvalidQuery, ReadOnlyStore, StorageError
 from kbcore.git import Repository
 from kbcore.schema_files import CORE_FILE
@@ -88,14 +89,16 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
     ``master``, or the branch that is checked out.
 
     Raises: ``InvalidQuery`` for a name that cannot be a branch, or that an existing configuration contradicts;
-    ``InvalidConfig``; ``StorageError`` and its kin when something cannot be written.
+    ``InvalidConfig``; ``GitUnusable``; ``StorageError`` and its kin when something cannot be written.
     """
     if default_branch is not None and (reason := default_branch_fault(default_branch)):
         raise InvalidQuery(f"{in_quotes(default_branch)} cannot be the default branch: {reason}.")
     workspace = Workspace(repo, machine, pool)
+    workspace.head()  # a repository that git cannot read is told of before anything is made
     layout = _Layout(machine, repo.kb_root)
-    _make_own_folder(layout, workspace.kb_dir)
     settings = workspace.settings_dir
+    for folder in dict.fromkeys([workspace.kb_dir, settings]):
+        _make_own_folder(layout, folder)
     _write_config(layout, workspace, default_branch)
     for folder in (settings / SCHEMA, settings / RULES):
         layout.folder(folder)

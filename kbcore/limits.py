@@ -27,8 +27,22 @@ MAX_RECORD_BYTES: Final = 512 * MIB
 """Any record: a sync writes one changeset, however many files changed."""
 MAX_DELETE_IDS: Final = 100
 MAX_QUERY_IDS: Final = 1000
+MAX_QUERY_WORDS: Final = 32
+"""Different words of one text search."""
 MAX_PAGE_ROWS: Final = 10_000
+DEFAULT_PAGE_ROWS: Final = 50
+"""Rows of a page when nobody says how many."""
+DEFAULT_SECTION_ROWS: Final = 100
+"""Entities of a section of the graph when nobody says how many."""
+MAX_SEARCHED_CHARS: Final = 1_000_000
+"""Of one document, in a text search: what stands beyond is not found."""
+MAX_KEPT_BODIES_BYTES: Final = 1024 * MIB
+"""Text of documents that search keeps in the cache, of all branches together."""
 MAX_TRAVERSAL_DEPTH: Final = 50
+MAX_AFFECTED: Final = 100_000
+"""Entities that one ``kb impact`` looks at."""
+MAX_DRAWN_EDGES: Final = 10_000
+"""Edges of one drawing."""
 MAX_SOURCE_FILE_BYTES: Final = 4 * MIB
 MAX_FRONT_MATTER_BYTES: Final = 256 * KIB
 MAX_YAML_NODES: Final = 2_000_000
@@ -43,5 +57,23 @@ MAX_RULE_FINDINGS: Final = 10_000
 """Rows that the SQL of one rule of the project's own may give."""
 MAX_RULE_MESSAGE_CHARS: Final = 2000
 MAX_RULE_MEMORY_BYTES: Final = 1024 * MIB
+MAX_RULE_PARAMS: Final = 50
+MAX_RULE_TESTS: Final = 100
+"""Tests of one rule."""
+MAX_RULE_TEST_ITEMS: Final = 1000
+"""Entities, edges or ids of one test."""
 RULE_TIME_S: Final = 10.0
+MIN_RULE_TIME_S: Final = 0.1
+MAX_RULE_TIME_S: Final = 3600.0
 LOCK_WAIT_S: Final = 10.0
+MAX_KIP_BYTES: Final = 256 * KIB
+"""The text of one KIP command."""
+MAX_KIP_DEPTH: Final = 64
+"""Braces, brackets and parentheses inside of each other in a KIP command."""
+MAX_KIP_HOPS: Final = 10
+MAX_KIP_DELETED: Final = 10_000
+"""Elements that one KIP command may name for deletion; what hangs on them goes with them."""
+MAX_KIP_COMMANDS: Final = 256
+"""Commands of one batch."""
+MAX_KIP_HITS: Final = 100
+"""Elements that one SEARCH finds."""

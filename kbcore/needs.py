@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from kbcore.ids import is_link_id, link_id
-from kbcore.record import DropNode, Operation, PutNode, StateLink, WithdrawLink
+from kbcore.record import ConfirmLink, DropNode, Operation, PutNode, StateLink, WithdrawLink
 
 
 class Needs(msgspec.Struct, frozen=True):
@@ -75,6 +75,8 @@ def needs(ops: Iterable[Operation]) -> Needs:
             nodes.update((op.from_id, op.to_id))
             links.update(end for end in (op.from_id, op.to_id) if is_link_id(end))
             touching.add(key)
+        elif isinstance(op, ConfirmLink):
+            links.add(link_id(op.type, op.kind, op.from_id, op.to_id))
         else:
             sources.add(op.path)
     return Needs(frozenset(nodes), frozenset(links), frozenset(touching), frozenset(sources))

@@ -68,6 +68,16 @@ class WithdrawLink(_Op, frozen=True, tag="unlink", rename={"from_id": "from", "t
     src: str = CLIENT
 
 
+class ConfirmLink(_Op, frozen=True, tag="confirm", rename={"from_id": "from", "to_id": "to"}):
+    """Note that an edge was looked at and still holds: its version moves, and nothing else."""
+
+    type: str
+    from_id: str
+    to_id: str
+    base: int
+    kind: str = ""
+
+
 class ReadSource(_Op, frozen=True, tag="source"):
     """Note that a file was read: the SHA-256 of its content and what was wrong with it."""
 
@@ -86,7 +96,7 @@ class ForgetSource(_Op, frozen=True, tag="forget"):
     base: int
 
 
-Operation = PutNode | DropNode | StateLink | WithdrawLink | ReadSource | ForgetSource
+Operation = PutNode | DropNode | StateLink | WithdrawLink | ConfirmLink | ReadSource | ForgetSource
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

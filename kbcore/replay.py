@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kbcore import canonical, record
+from kbcore import canonical, progress, record
 from kbcore.canonical import Folded, Known
 from kbcore.errors import SnapshotCorrupt
 from kbcore.state import State
@@ -67,7 +67,9 @@ def folded(fs: Fs, directory: Path, head: Head, *, until: int | None = None) -> 
         raise pruned(until, begun.seq)
     known = list(begun.known)
     if until is None or until > begun.seq:
-        for entry in entries(fs, directory, head, until=until, skip=begun.seq):
+        last = head.seq if until is None else until
+        found = entries(fs, directory, head, until=until, skip=begun.seq)
+        for entry in progress.counted(found, last - begun.seq, "records replayed"):
             fold(begun.state, entry)
             known.append(known_of(entry))
     return Folded(begun.state, known)

@@ -10,19 +10,26 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from kbcore.visible import in_quotes
+
 ANY: Final = "any"
 LINK: Final = "link"
 
 AttributeType = Literal["text", "number", "boolean", "list", "object", "any"]
+Impact = Literal["from", "to", "both", "none"]
 
 
 class Attribute(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An attribute that a type declares. ``values`` lists the allowed ones, if only some are."""
+    """An attribute that a type declares. ``values`` lists the allowed ones, if only some are.
+
+    ``keys`` are the only members that an object may have; each of them then holds a text that says something.
+    """
 
     type: AttributeType = "any"
     required: bool = False
     values: tuple[str, ...] = ()
     description: str = ""
+    keys: tuple[str, ...] = ()
 
 
 class EntityType(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,7 +51,10 @@ class EntityType(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class EdgeType(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A type of edge: which entity types may stand at its ends, and whether a cycle breaks a rule."""
+    """A type of edge: which entity types may stand at its ends, and whether a cycle breaks a rule.
+
+    ``impact`` is the end that is affected when the other one changes.
+    """
 
     name: str
     from_types: tuple[str, ...]
@@ -52,6 +62,7 @@ class EdgeType(msgspec.Struct, frozen=True, omit_defaults=True):
     description: str = ""
     acyclic: bool = False
     needs_kind: bool = False
+    impact: Impact = "from"
     origin: str = ""
 
 
@@ -99,14 +110,30 @@ def _entity(name: str, description: str, status: str, **attributes: Attribute) -
 
 
 def _edge(
-    name: str, ends: tuple[str, str], description: str, *, acyclic: bool = False, needs_kind: bool = False
+    name: str,
+    ends: tuple[str, str],
+    impact: Impact,
+    description: str,
+    *,
+    acyclic: bool = False,
+    needs_kind: bool = False,
 ) -> EdgeType:
     from_types, to_types = (tuple(end.split()) for end in ends)
-    return EdgeType(name, from_types, to_types, description, acyclic=acyclic, needs_kind=needs_kind)
+    return EdgeType(name, from_types, to_types, description, acyclic, needs_kind, impact)
 
+
+NOT_APPLICABLE: Final = "not_applicable"
+"""The attribute of a requirement that says what it needs not have, and why."""
+ASPECTS: Final = ("specified", "verified", "implemented")
+"""What a requirement should be."""
 
 CORE_ENTITIES: Final = (
-    _entity("req", "A requirement: something the product must do or be.", "draft"),
+    _entity(
+        "req",
+        "A requirement: something the product must do or be.",
+        "draft",
+        **{NOT_APPLICABLE: Attribute("object", description="What it need not be, each with the reason.", keys=ASPECTS)},
+    ),
     _entity("scenario", "A behaviour of the product, as in BDD.", "draft"),
     _entity(
         "test",
@@ -129,18 +156,18 @@ CORE_ENTITIES: Final = (
 )
 
 CORE_EDGES: Final = (
-    _edge("depends_on", ("req", "req"), "The first cannot be met without the second.", acyclic=True),
-    _edge("specified_by", ("req", "scenario"), "The scenario says what the requirement means."),
-    _edge("verified_by", ("req", "test"), "The test shows that the requirement is met."),
-    _edge("implements", ("symbol", "req"), "The symbol does what the requirement asks."),
-    _edge("covered_by", ("symbol", "test"), "The test runs the symbol."),
-    _edge("constrained_by", ("symbol", "adr"), "The decision limits how the symbol may be written."),
-    _edge("affects", ("adr", "symbol component"), "The decision changes that part."),
-    _edge("guards", ("flag", "symbol event req"), "The flag switches it on and off."),
-    _edge("publishes", ("symbol", "event"), "The symbol emits the event."),
-    _edge("consumes", ("symbol", "event"), "The symbol reacts to the event."),
-    _edge("supersedes", (ANY, ANY), "The first, the newer, takes the place of the second.", acyclic=True),
-    _edge("relates_to", (ANY, ANY), "Any other relationship; its kind says which.", needs_kind=True),
+    _edge("depends_on", ("req", "req"), "from", "The first cannot be met without the second.", acyclic=True),
+    _edge("specified_by", ("req", "scenario"), "both", "The scenario says what the requirement means."),
+    _edge("verified_by", ("req", "test"), "to", "The test shows that the requirement is met."),
+    _edge("implements", ("symbol", "req"), "both", "The symbol does what the requirement asks."),
+    _edge("covered_by", ("symbol", "test"), "to", "The test runs the symbol."),
+    _edge("constrained_by", ("symbol", "adr"), "from", "The decision limits how the symbol may be written."),
+    _edge("affects", ("adr", "symbol component"), "to", "The decision changes that part."),
+    _edge("guards", ("flag", "symbol event req"), "to", "The flag switches it on and off."),
+    _edge("publishes", ("symbol", "event"), "both", "The symbol emits the event."),
+    _edge("consumes", ("symbol", "event"), "from", "The symbol reacts to the event."),
+    _edge("supersedes", (ANY, ANY), "none", "The first, the newer, takes the place of the second.", acyclic=True),
+    _edge("relates_to", (ANY, ANY), "both", "Any other relationship; its kind says which.", needs_kind=True),
 )
 
 
@@ -165,7 +192,15 @@ def attribute_problem(attribute: Attribute, value: Any) -> str:
     expected = kinds.get(attribute.type)
     is_boolean = isinstance(value, bool)
     if expected and (not isinstance(value, expected) or (is_boolean and attribute.type != "boolean")):
-        return f"must be a {attribute.type}"
+        return f"must be {'an' if attribute.type == 'object' else 'a'} {attribute.type}"
     if attribute.values and value not in attribute.values:
         return f"must be one of {', '.join(attribute.values)}"
-    return ""
+    return _members_problem(attribute.keys, value) if attribute.keys else ""
+
+
+def _members_problem(keys: tuple[str, ...], value: Mapping[str, Any]) -> str:
+    unknown = next((name for name in value if name not in keys), None)
+    if unknown is not None:
+        return f"has a member {in_quotes(unknown)}; there may be {', '.join(keys)}"
+    mute = next((name for name in value if not isinstance(value[name], str) or not value[name].strip()), None)
+    return "" if mute is None else f"must say something at {in_quotes(mute)}, as text"

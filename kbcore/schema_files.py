@@ -1,8 +1,8 @@
 """The project's types, ``.kb/schema/*.yaml``: read from texts into one schema on top of KB's own. Pure.
 
 KB's own types are strict: a project adds attributes, statuses, a default status and a description to them,
-and says of KB's edges whether they may form cycles; ends and required fields stay. All problems are found in
-one go.
+and says of KB's edges whether they may form cycles and what a change affects; ends and required fields
+stay. All problems are found in one go.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import msgspec
 
 from kbcore import limits, schema_members
 from kbcore.errors import Problem
-from kbcore.schema import ANY, CORE, LINK, EdgeType, EntityType, Schema
-from kbcore.schema_text import core_schema_text
+from kbcore.schema import ANY, CORE, LINK, EdgeType, EntityType, Impact, Schema
+from kbcore.schema_text import is_core_schema
 from kbcore.shape import Spot, read_yaml, refuse, shown
 
 CORE_FILE: Final = "core.yaml"
@@ -34,11 +34,11 @@ _NAMES: Final[Mapping[_What, tuple[re.Pattern[str], str]]] = {
 }
 _KEYS: Final[Mapping[_What, tuple[str, ...]]] = {
     "entity": ("description", "required", "statusDefault", "statuses", "attributes"),
-    "edge": ("from", "to", "acyclic", "kind", "description"),
+    "edge": ("from", "to", "acyclic", "kind", "impact", "description"),
 }
 _OPEN_IN_CORE: Final[Mapping[_What, frozenset[str]]] = {
     "entity": frozenset({"description", "statusDefault", "statuses", "attributes"}),
-    "edge": frozenset({"acyclic"}),
+    "edge": frozenset({"acyclic", "impact"}),
 }
 _SECTIONS: Final[Mapping[str, _What]] = {"entities": "entity", "edges": "edge"}
 
@@ -64,12 +64,9 @@ def load_schema(files: Mapping[str, str]) -> Schema:
 
 
 def _compare_core(path: str, text: str, problems: list[Problem]) -> None:
-    if text.removeprefix("\ufeff").replace("\r\n", "\n") == core_schema_text():
+    if is_core_schema(text.removeprefix("\ufeff").replace("\r\n", "\n")):
         return
-    message = (
-        f"{CORE_FILE} is only there to be read, and is not what this version of KB writes: "
-        "it was changed, or another version of KB wrote it."
-    )
+    message = f"{CORE_FILE} is only there to be read, and is not as KB wrote it: it was changed."
     hint = (
         f"Move what you added to another file beside it, such as project.yaml, and run `kb init`: it writes "
         f"{CORE_FILE} anew."
@@ -184,8 +181,10 @@ class _Loader:
     def edge(self, name: str, found: Mapping[str, Spot], spot: Spot) -> None:
         flags = {key: schema_members.flag(found[key]) for key in ("acyclic", "kind") if key in found}
         if _is_core("edge", name):
-            is_acyclic = flags.get("acyclic", self.edges[name].acyclic)
-            self.edges[name] = msgspec.structs.replace(self.edges[name], acyclic=is_acyclic)
+            known = self.edges[name]
+            impact = schema_members.impact(found["impact"]) if "impact" in found else known.impact
+            is_acyclic = flags.get("acyclic", known.acyclic)
+            self.edges[name] = msgspec.structs.replace(known, acyclic=is_acyclic, impact=impact)
             return
         ends: dict[str, tuple[str, ...]] = {}
         for key in ("from", "to"):
@@ -200,9 +199,10 @@ class _Loader:
             ends.get("from", ()),
             ends.get("to", ()),
             schema_members.text(found["description"]) if "description" in found else "",
-            flags.get("acyclic", False),
-            flags.get("kind", False),
-            spot.file,
+            acyclic=flags.get("acyclic", False),
+            needs_kind=flags.get("kind", False),
+            impact=_impact(found, needs_kind=flags.get("kind", False)),
+            origin=spot.file,
         )
 
     def check_ends(self) -> None:
@@ -221,6 +221,13 @@ class _Loader:
                 default = shown(entity.status_default)
                 message = f"The default status {default} of {name!r} is none of its `statuses`."
                 spot.wrong("bad_status", message, "Add it to `statuses`, or set another `statusDefault`.")
+
+
+def _impact(found: Mapping[str, Spot], *, needs_kind: bool) -> Impact:
+    """Return which end a change affects; what an edge with a kind means is open, so both."""
+    if "impact" in found:
+        return schema_members.impact(found["impact"])
+    return "both" if needs_kind else "from"
 
 
 def _is_core(what: _What, name: str) -> bool:

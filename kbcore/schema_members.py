@@ -11,11 +11,12 @@ from typing import Final, cast, get_args
 
 from kbcore import limits
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, STAMPS
-from kbcore.schema import Attribute, AttributeType
+from kbcore.schema import Attribute, AttributeType, Impact
 from kbcore.shape import Spot, shown
 from kbcore.values import text_problem
 
-ATTRIBUTE_KEYS: Final = ("type", "required", "values", "description")
+ATTRIBUTE_KEYS: Final = ("type", "required", "values", "keys", "description")
+IMPACTS: Final[tuple[str, ...]] = get_args(Impact)
 ATTRIBUTE_TYPES: Final[tuple[str, ...]] = get_args(AttributeType)
 ALWAYS_REQUIRED: Final = ("title", "status")
 """Fields that every entity has, whatever its type."""
@@ -46,6 +47,14 @@ def flag(spot: Spot) -> bool:
     if not is_known:
         spot.must_be("true or false", "Write `true` or `false`, in small letters.")
     return is_known and _FLAGS[spot.value]
+
+
+def impact(spot: Spot) -> Impact:
+    """Return which end of an edge is affected when the other one changes."""
+    if isinstance(spot.value, str) and spot.value in IMPACTS:
+        return cast("Impact", spot.value)
+    spot.must_be("one of from, to, both, none", "Name the end that is affected when the other one changes.")
+    return "none"
 
 
 def label(spot: Spot) -> str:
@@ -98,7 +107,8 @@ def attribute(spot: Spot) -> Attribute:
         return Attribute()
     found = spot.known_members(ATTRIBUTE_KEYS, "key of an attribute")
     values = labels(found["values"]) if "values" in found else ()
-    kind = "text" if values else "any"
+    keys = labels(found["keys"]) if "keys" in found else ()
+    kind = "text" if values else "object" if keys else "any"
     if "type" in found:
         kind = label(found["type"])
         if kind not in ATTRIBUTE_TYPES:
@@ -107,11 +117,18 @@ def attribute(spot: Spot) -> Attribute:
         elif values and kind not in {"text", "any"}:
             hint = "Use `type: text`, or leave `values` out."
             found["values"].wrong("wrong_type", f"`values` are texts; an attribute of type {kind} has none.", hint)
+    if keys and kind != "object":
+        found["keys"].wrong(
+            "wrong_type",
+            f"`keys` are of objects; an attribute of type {kind} has none.",
+            "Use `type: object`, or leave `keys` out.",
+        )
     return Attribute(
         cast("AttributeType", kind),
         flag(found["required"]) if "required" in found else False,
         values,
         text(found["description"]) if "description" in found else "",
+        keys,
     )
 
 

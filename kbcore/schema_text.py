@@ -5,19 +5,20 @@ The order is always the same: KB's own types as KB lists them, then the project'
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from kbcore.schema import CORE, CORE_EDGES, CORE_ENTITIES, Attribute, EdgeType, EntityType, Schema
+from kbcore.schema import CORE, CORE_EDGES, CORE_ENTITIES, Attribute, EdgeType, EntityType, Impact, Schema
 
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9 ,;.()/'_-]*[A-Za-z0-9.)]|[A-Za-z]")
 _HEADER: Final = """\
 # The types of entities and edges that every KB store knows. This file is KB's own: it is here to be read,
-# and a changed copy is refused. To add types, attributes, statuses or edges, write another file beside it,
-# such as project.yaml, in the same format; docs/schema.md of KB explains it.
+# and a changed copy is refused; one of another version of KB is left alone. To add types, attributes, statuses
+# or edges, write another file beside it, such as project.yaml, in the same format; docs/schema.md of KB explains it.
 #
 # entities:
 #   NAME:                      small letters, digits and _, or UpperCamelCase
@@ -30,6 +31,7 @@ _HEADER: Final = """\
 #         type: text|number|boolean|list|object|any
 #         required: true|false
 #         values: [texts]        the values there are, of an attribute that is text
+#         keys: [texts]          the members there are, of one that is an object; each holds a text
 #         description: text
 # edges:
 #   NAME:                      small letters, digits and _
@@ -37,9 +39,20 @@ _HEADER: Final = """\
 #     to: [types]              the same for the end
 #     acyclic: true|false      whether a cycle breaks the rule about cycles
 #     kind: true|false         whether each such edge needs a kind
+#     impact: from|to|both|none  the end that is affected when the other one changes
 #     description: text
 
 """
+
+IMPACT_WORDS: Final[Mapping[Impact, str]] = {
+    "from": "a change of the to end affects the from end",
+    "to": "a change of the from end affects the to end",
+    "both": "a change of either end affects the other",
+    "none": "a change of one end does not affect the other",
+}
+
+_SUM: Final = "# sha256 of what follows: "
+"""Begins the first line, by which a copy that nobody changed is known, whatever version wrote it."""
 
 _T = TypeVar("_T")
 
@@ -47,7 +60,18 @@ _T = TypeVar("_T")
 @cache
 def core_schema_text() -> str:
     """Return the file ``core.yaml`` that ``kb init`` writes: KB's own types, to be read."""
-    return _HEADER + schema_yaml(CORE_ENTITIES, CORE_EDGES)
+    text = _HEADER + schema_yaml(CORE_ENTITIES, CORE_EDGES)
+    return f"{_SUM}{_sum_of(text)}\n{text}"
+
+
+def is_core_schema(text: str) -> bool:
+    """Tell whether this is a ``core.yaml`` as a version of KB, this or another one, wrote it."""
+    first, _, rest = text.partition("\n")
+    return first == _SUM + _sum_of(rest)
+
+
+def _sum_of(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def schema_yaml(entities: Iterable[EntityType], edges: Iterable[EdgeType]) -> str:
@@ -92,6 +116,7 @@ def edge_json(edge: EdgeType) -> dict[str, Any]:
         "to": list(edge.to_types),
         "acyclic": edge.acyclic,
         "kind": edge.needs_kind,
+        "impact": edge.impact,
         "origin": edge.origin or "core",
     }
 
@@ -106,6 +131,7 @@ def _attribute_json(attribute: Attribute) -> dict[str, Any]:
         "type": attribute.type,
         "required": attribute.required,
         "values": list(attribute.values),
+        "keys": list(attribute.keys),
         "description": attribute.description,
     }
 

@@ -25,6 +25,7 @@ from kbcore.storage import journal
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.journal import Position
+from kbcore.texts import BranchTexts
 from kbcore.view.fold import Entry
 from kbcore.view.view import View
 from kbcore.viewcache import ViewCache
@@ -74,6 +75,8 @@ class BranchStore:
         self._clock = clock
         self._seen = BranchView(fs, directory, cache)
         self.directory = directory
+        self.texts = BranchTexts(fs, cache)
+        """The index of text, for whoever searches in a view that ``read`` gives."""
 
     def head(self) -> Head:
         """Return the last acknowledged head.

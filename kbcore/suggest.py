@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from kbcore.visible import in_quotes
 
+_SHOWN: Final = 3
+_LEAST_ALIKE: Final = 0.6
+_LEAST_CHARS: Final = 2
+"""A word that is shorter is the beginning of too much."""
+_MARGIN: Final = 0.1
+"""What is less like the word than the nearest by more than this is not named beside it."""
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the known name that is most like the word, or the empty text when none is alike."""
+
+def near_ones(word: str, known: Iterable[str], limit: int = _SHOWN) -> tuple[str, ...]:
+    """Return the known names that are most like the word, the nearest first; none when none is alike.
+
+    Names that begin with the word come before all others.
+    """
     import difflib  # noqa: PLC0415 - only failures pay for it
 
     folded: dict[str, str] = {}
     for name in known:
         folded.setdefault(name.casefold(), name)
-    found = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
-    return folded[found[0]] if found else ""
+    text = word.casefold()
+    begun = [name for name in folded if len(text) >= _LEAST_CHARS and name.startswith(text)]
+    if begun:
+        return tuple(folded[name] for name in sorted(begun, key=len)[:limit])
+    found = difflib.get_close_matches(text, folded, n=limit, cutoff=_LEAST_ALIKE)
+    alike = [difflib.SequenceMatcher(None, name, text).ratio() for name in found]
+    return tuple(folded[name] for name, one in zip(found, alike, strict=True) if one >= alike[0] - _MARGIN)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the known name that is most like the word, or the empty text when none is alike."""
+    return next(iter(near_ones(word, known, 1)), "")
+
+
+def is_it(names: Sequence[str]) -> str:
+    """Return the question whether one of these names was meant, or the empty text without any."""
+    if not names:
+        return ""
+    *others, last = [in_quotes(name) for name in names]
+    return f"Did you mean {', '.join(others)}{' or ' if others else ''}{last}?"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a hint sentence with the nearest name, or with the names there are when none is near."""
+    """Return a hint sentence with the nearest names, or with the names there are when none is near."""
     names = list(known)
-    near = nearest(word, names)
+    near = near_ones(word, names)
     if near:
-        return f"Did you mean {in_quotes(near)}?"
+        return is_it(near)
     return f"Known: {', '.join(sorted(names)[:40])}." if names else ""

@@ -27,6 +27,8 @@ from kbcore.view.fold import Entry, Start
 from kbcore.view.view import View
 
 VIEW: Final = "view.duckdb"
+TEXT: Final = "text.duckdb"
+"""The index of text; ``kbcore.texts`` says what is in it."""
 AHEAD: Final = "ahead-"
 """Begins the name of a view that was kept because it contradicts the journal."""
 
@@ -95,14 +97,15 @@ class ViewCache:
         For a branch that is about to be copied from the other: done before, so that the view is never later than the
         copy. Only a saving: where it cannot be done, the view is folded from the journal.
         """
-        target = self._new_file()
-        if target is None:
-            return
-        try:
-            self._fs.link(other.path, target)
-        except OSError:
-            return
-        self._move_in(target)
+        for name in (VIEW, TEXT):
+            target = self.new_file()
+            if target is None:
+                return
+            try:
+                self._fs.link(other.directory / name, target)
+                self._fs.replace(target, self.directory / name)
+            except OSError:
+                self._remove(target)
 
     def set_aside(self, basis: Basis, head: Head) -> None:
         """Keep a view that knows of records which the journal lacks: it is the second witness of a loss."""
@@ -148,7 +151,7 @@ class ViewCache:
 
         Raises: ``ViewDamaged`` when the cache took only a part of it.
         """
-        target = self._new_file() if basis.seq else None
+        target = self.new_file() if basis.seq else None
         if target is None:
             return self.build_in_memory(start, entries, basis)
         try:
@@ -171,7 +174,7 @@ class ViewCache:
 
     def publish(self, view: View) -> None:
         """Write the view as the new base, if the cache can be written, and stand on it."""
-        target = None if self._is_refusing else self._new_file()
+        target = None if self._is_refusing else self.new_file()
         if target is None:
             return
         try:
@@ -211,7 +214,7 @@ class ViewCache:
     def _temp_dir(self) -> str:
         return _spill_beside(self.path)
 
-    def _new_file(self) -> Path | None:
+    def new_file(self) -> Path | None:
         """Return the name of a new file in the cache, or None when the cache cannot be written."""
         target = self.directory / f"{UNFINISHED}{os.getpid()}-{secrets.token_hex(4)}.duckdb"
         try:

@@ -6,10 +6,11 @@ stores outlive a request, in a ``StorePool``.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -99,9 +100,17 @@ class Workspace:
 
     @cached_property
     def settings_dir(self) -> Path:
-        """The ``.kb`` whose configuration and schema apply: the worktree's own, if it has one checked out."""
+        """The ``.kb`` whose configuration and schema apply: the worktree's own, if it has one checked out.
+
+        A worktree of a bare repository gets them into a folder of its own: git tracks nothing inside of itself.
+
+        Raises: ``InvalidConfig`` when nobody may look.
+        """
         own = self.repo.worktree / KB
-        return own if (own / CONFIG).is_file() else self.kb_dir
+        is_inside_git = self.repo.kb_root == self.repo.common_dir and self.repo.has_worktree
+        with _readable(f"{KB}/{CONFIG}"):
+            is_own = (own / CONFIG).is_file() or (is_inside_git and not (self.kb_dir / CONFIG).is_file())
+        return own if is_own else self.kb_dir
 
     def renewed(self) -> Workspace:
         """Return this workspace with settings and schema as they are now, for whoever has waited in between."""
@@ -123,11 +132,12 @@ class Workspace:
     def texts_in(self, folder: str) -> dict[str, str]:
         """Return the YAML files of a settings folder, by the path that messages name. Raises ``InvalidConfig``."""
         directory, root = self.settings_dir / folder, self.settings_dir.parent
-        if not directory.is_dir():
-            if os.path.lexists(directory):
-                raise InvalidConfig(f"{KB}/{folder} leads to no folder.", hint="Mend or remove it.")
-            return {}
-        paths = sorted(path for path in directory.iterdir() if path.suffix in _YAML)
+        with _readable(f"{KB}/{folder}"):
+            if not directory.is_dir():
+                if os.path.lexists(directory):
+                    raise InvalidConfig(f"{KB}/{folder} leads to no folder.", hint="Mend or remove it.")
+                return {}
+            paths = sorted(path for path in directory.iterdir() if path.suffix in _YAML)
         found = {f"{KB}/{folder}/{path.name}": _read_text(path, root) for path in paths}
         return {name: _there(name, text) for name, text in found.items()}
 
@@ -204,6 +214,16 @@ def check_initialised(workspace: Workspace) -> None:
     has_stores = files.is_directory(fs, workspace.kb_dir / BRANCHES)
     if not has_stores and not (workspace.settings_dir / CONFIG).is_file():
         raise NotInitialised(f"There is no {KB} in {workspace.repo.kb_root}.")
+
+
+@contextlib.contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Turn an ``OSError`` inside the block into an ``InvalidConfig`` that names what could not be read."""
+    try:
+        yield
+    except OSError as error:
+        message = f"{name} cannot be read: {error.strerror}."
+        raise InvalidConfig(message, hint="Give yourself permission to read it.") from error
 
 
 def _is_link(fs: Fs, path: Path) -> bool:

@@ -7,13 +7,18 @@ from typing import Any
 
 from kbcore.answers import Outcome
 from kbcore.changeset import Changeset
+from kbcore.concepts import DEFINING, Concept, extended
 from kbcore.errors import Rejected
 from kbcore.locate import DERIVED, with_lines
 from kbcore.planning.findings import Surroundings
 from kbcore.planning.plan import Plan, plan, reads
 from kbcore.planning.secrets import CODE as SECRET
+from kbcore.query.known import nearest_id as nearest_known
+from kbcore.schema import Schema
 from kbcore.state import Stamp, State
 from kbcore.store import Author, Draft, Request
+from kbcore.suspects import suspects
+from kbcore.view.defined import definition_of
 from kbcore.view.view import View
 from kbcore.view.working import plan_on
 from kbcore.workspace import Workspace
@@ -49,10 +54,12 @@ def carry_out(
 
 
 def planner(changeset: Changeset, workspace: Workspace) -> Callable[[View, Stamp], Draft]:
-    """Return the function that plans a changeset on a view, by the schema and the settings of a workspace."""
-    schema, level = workspace.schema, workspace.config.rules.get(SECRET, "warning")
+    """Return the function that plans a changeset on a view, by the schema of its branch and a workspace's settings."""
+    level = workspace.config.rules.get(SECRET, "warning")
 
     def draft(view: View, stamp: Stamp) -> Draft:
+        schema = schema_after(view, workspace.schema, changeset)
+
         def on(state: State) -> Plan:
             around = Surroundings(
                 schema=schema,
@@ -61,6 +68,7 @@ def planner(changeset: Changeset, workspace: Workspace) -> Callable[[View, Stamp
                 suggest=lambda word: nearest_id(view, word),
                 secrets=level,
                 pruned=view.basis.history_from,
+                suspect=lambda ids: {one.id for one in suspects(view.rows, ids)},
             )
             return plan(changeset, state, around)
 
@@ -75,6 +83,26 @@ def planner(changeset: Changeset, workspace: Workspace) -> Callable[[View, Stamp
         )
 
     return draft
+
+
+def schema_after(view: View, project: Schema, changeset: Changeset) -> Schema:
+    """Return the schema of a branch with what a changeset itself defines, so that it can use that at once."""
+    known = view.definitions()
+    written = [item for item in changeset.entities if item.id in known or item.values.get("type") in DEFINING]
+    deleted = [item.id for item in changeset.entity_deletes if item.id in known]
+    if not written and not deleted:
+        return view.schema(project)
+    after = {key: definition_of(node) for key, node in known.items() if key not in deleted}
+    for item in written:
+        old = after.get(item.id)
+        kind = item.values.get("type", old.type if old else "")
+        if kind in DEFINING:
+            name = item.values.get("name", old.name if old else item.id.removeprefix(f"{kind}:"))
+            attributes = item.objects.get("attributes", old.attributes if old else {})
+            after[item.id] = Concept(kind, name, attributes)
+        else:
+            after.pop(item.id, None)
+    return extended(project, (after[key] for key in sorted(after)))
 
 
 def _removed(view: View, changeset: Changeset, state: State) -> dict[str, int]:
@@ -95,9 +123,4 @@ def last_removals(view: View, table: str, ids: Sequence[str]) -> dict[str, int]:
 
 def nearest_id(view: View, word: str) -> str:
     """Return the entity id that is most like a mistyped one, or the empty text."""
-    rows = view.rows(
-        "select id from node where jaro_winkler_similarity(lower(id), lower(?)) > 0.85 "
-        "order by jaro_winkler_similarity(lower(id), lower(?)) desc, id limit 1",
-        [word, word],
-    )
-    return str(rows[0][0]) if rows else ""
+    return nearest_known(view.rows, word)

@@ -12,7 +12,15 @@ import pytest
 # this run's other workers and the next run, even where Python is told to keep nothing.
 sys.dont_write_bytecode = False
 
-from tests.support.project import Project  # noqa: E402 - it is kept as well
+from hypothesis import settings  # noqa: E402 - it is kept as well
+
+from tests.support.gits import use_hooks_in_files  # noqa: E402 - likewise
+from tests.support.project import Project  # noqa: E402 - likewise
+from tests.support.scale import tries  # noqa: E402 - likewise
+
+settings.register_profile("scaled", max_examples=tries(30, 100), deadline=None)
+settings.load_profile("scaled")
+use_hooks_in_files()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -20,14 +20,20 @@ MAX_PARAMETERS = 5
 
 # The tiers of kbcore, lowest first: a module imports its own tier and those before it.
 _TIERS = """
-errors ids limits clock collector suggest visible model values record schema changeset reader secrets
+errors ids limits clock collector progress suggest visible model values record schema concepts changeset reader secrets
 
-state folding needs bare planning query cursor rules extract inverse canonical strictjson shape
-view.tables view.fold view.tail
+kip.errors kip.places kip.syntax kip.grammar kip.parsing kip.binding kip.printer
 
-storage view viewcache replay git config schema_files schema_members schema_text
+state folding needs bare planning query cursor rules analysis extract inverse canonical strictjson shape
+suspects rulesettings
+view.tables view.relations view.fold view.tail
 
-answers branchview checks store workspace branches writes sync history upkeep init watch locate
+storage view viewcache replay git config config_text schema_files schema_members schema_text
+
+answers branchview branchtree checks ruletests explain completing store workspace branches writes sync history upkeep
+introduced init watch locate exporting texts searching
+
+kip
 """
 TIERS = [names.split() for names in _TIERS.split("\n\n")]
 
@@ -44,19 +50,21 @@ CONFINED: dict[str, tuple[str, ...]] = {
     "mcp_types": ("kbmcp/",),
     "anyio": ("kbmcp/",),
     "typer": ("kbcli/",),
+    "rich": ("kbcli/cells.py",),
     "subprocess": (
         "kbcore/git/commands.py",
         "kbcore/view/sandbox.py",
-        "kbcore/view/sandbox.py",
         "kbcli/commands/demo.py",
         "kbcli/pager.py",
+        "kbcli/clients/trial.py",
     ),
     "importlib": ("kbcli/tree.py", "kbcli/commands/demo.py", "kbcore/extract/registry.py"),
-    "urllib": ("kbcore/extract/links.py",),
+    "urllib": ("kbcore/extract/links.py", "kbcli/reports/sarif.py"),
     "time": ("kbcore/clock.py",),
     "fcntl": ("kbcore/storage/fs.py",),
     "shutil": ("kbcore/git/commands.py", "kbcli/"),
-    "tempfile": ("kbcore/view/database.py", "kbcli/exits.py", "kbcli/commands/demo.py"),
+    "tempfile": ("kbcore/view/database.py", "kbcli/clients/trial.py", "kbcli/exits.py", "kbcli/commands/demo.py"),
+    "xml": ("kbcli/reports/junit.py",),
     **dict.fromkeys(("socket", "pty", "ctypes", "multiprocessing", "http", "ftplib", "smtplib"), ()),
 }
 # What starts another program, past `subprocess`.
@@ -74,7 +82,11 @@ OPENERS = {
     "kbcore/sync/": "the documents of the worktree",
     "kbcore/workspace.py": "the settings of the project",
     "kbcore/upkeep/mounts.py": "the mount table of the machine",
-    "kbcli/hooks/files.py": "git's hooks",
+    "kbcore/watch/settings.py": "the settings of the project",
+    "kbcore/watch/hearing.py": "which folders there are to listen to, and what the system says of its own process",
+    "kbcli/hooks/files.py": "git's hooks, and the configuration of programs that write them",
+    "kbcli/replacing.py": "files that are not KB's own, and are changed when a command is asked to",
+    "kbcli/clients/installing.py": "the configuration files of MCP clients",
     "kbcore/view/confined.py": "the size of its own process",
     "kbcli/changefile.py": "the file that a command is asked to read",
     "kbcli/exits.py": "reports of bugs",
@@ -82,6 +94,9 @@ OPENERS = {
     "kbcli/app.py": "the null device",
     "kbmcp/server.py": "the null device",
     "kbcli/commands/demo.py": "the example project",
+    "kbcli/kip/history.py": "what was typed at the prompt of `kb kip`",
+    "kbcli/commands/export.py": "the file that a command is asked to write",
+    "kbcli/stepsummary.py": "the file that GitHub names for a job's summary",
 }
 # Receivers whose methods have such a name and touch no file.
 OTHER_RECEIVERS = frozenset({"self._cache", "service", "pipes", "session", "scan"})

@@ -31,7 +31,7 @@ def run(
         request["dry_run"] = True
     wanted = changeset.parse(request)
     opened = session.open()
-    outcome = writes.carry_out(
-        opened.workspace, opened.branch, session.author, wanted, follows_head=opened.choice.follows_head
-    )
+    follows_head = opened.choice.follows_head
+    with session.output.waiting("Applying"):
+        outcome = writes.carry_out(opened.workspace, opened.branch, session.author, wanted, follows_head=follows_head)
     session.tell_outcome(outcome)

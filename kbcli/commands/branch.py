@@ -17,7 +17,6 @@ def list_(ctx: typer.Context) -> None:
     """List the branches that have a store; the current one has a star."""
     import msgspec
 
-    from kbcli.tables import aligned
     from kbcore import branches
 
     session = session_of(ctx)
@@ -37,7 +36,7 @@ def list_(ctx: typer.Context) -> None:
     ]
     output = session.output
     if rows:
-        output.data("\n".join(aligned(("  BRANCH", "SEQ", "GIT", "COPIED"), rows, output.width)) + "\n")
+        output.data("\n".join(output.table(("  BRANCH", "SEQ", "GIT", "COPIED"), rows)) + "\n")
         if any(one.error for one in found):
             output.note("`kb doctor` says what is wrong with those that have no seq.")
     else:

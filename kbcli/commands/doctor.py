@@ -9,8 +9,8 @@ import typer
 from kbcli.options import session_of
 
 if TYPE_CHECKING:
+    from kbcli.colours import Style
     from kbcli.context import Session
-    from kbcli.render import Style
     from kbcore.upkeep.doctor import Diagnosis
     from kbcore.upkeep.repair import Repaired
 
@@ -27,9 +27,10 @@ def run(
         typer.Option("--rebuild-snapshots", help="Make damaged snapshots anew, after a copy of the store."),
     ] = False,
 ) -> int:
-    """Diagnose the installation, with a remedy for every finding. Writes nothing, unless told to.
+    """Diagnose the installation, with a remedy for every finding. Changes nothing, unless told to.
 
-    Looks at every branch. Ends with the status of the first error that it finds.
+    Looks at every branch, times the disk with a file in .kb/cache that it removes again, and starts KB's server the way
+    the repository's MCP clients do. Ends with the status of the first error that it finds.
     """
     session = session_of(ctx)
     if rebuild_head or rebuild_snapshots:
@@ -39,12 +40,13 @@ def run(
 
 def _diagnose(session: Session) -> int:
     from kbcli import diagnosis, exits
+    from kbcore.storage.fs import RealFs
     from kbcore.upkeep.doctor import diagnose
 
     session.is_read_only = True
     workspace = session.workspace_as_it_is()
     with session.output.waiting("Looking at everything"):
-        found = diagnose(workspace, diagnosis.findings(session, workspace))
+        found = diagnose(workspace, diagnosis.findings(session, workspace), probe=RealFs())
     if session.output.is_json:
         session.output.document(found.as_json())
     else:

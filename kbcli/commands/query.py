@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kbcli.options import session_of
+from kbcore.limits import DEFAULT_PAGE_ROWS
 
 if TYPE_CHECKING:
     from kbcli.context import Opened
     from kbcore.errors import Problem
     from kbcore.query import Page, Query
+    from kbcore.query.emptied import Filter
     from kbcore.view.view import View
 
 Texts = list[str] | None
@@ -22,11 +24,13 @@ Status = Annotated[str | None, typer.Option("--status", metavar="S", help="Has t
 Where = Annotated[Texts, typer.Option("--where", metavar="KEY=VALUE", help="A field or attribute has the value.")]
 Has = Annotated[Texts, typer.Option("--has", metavar="EDGE[:ID]", help="Has such an edge; ^EDGE looks the other way.")]
 Lacks = Annotated[Texts, typer.Option("--lacks", metavar="EDGE[:ID]", help="Has no such edge.")]
-Text = Annotated[str | None, typer.Option("--text", metavar="WORDS", help="Each word occurs in its text.")]
+Text = Annotated[str | None, typer.Option("--text", metavar="WORDS", help="Holds the words, best first.")]
 From = Annotated[str | None, typer.Option("--from", metavar="ID", help="Can be reached from there.")]
-Follow = Annotated[Texts, typer.Option("--follow", metavar="EDGE[,EDGE]", help="Along these edges only; with --from.")]
+Follow = Annotated[
+    Texts, typer.Option("--follow", metavar="EDGE[,EDGE]", help="Along these only, or against ^EDGE; with --from.")
+]
 Depth = Annotated[int, typer.Option("--depth", metavar="N", help="In at most so many steps; with --from.")]
-Reverse = Annotated[bool, typer.Option("--reverse", help="Against the edges; with --from.")]
+Reverse = Annotated[bool, typer.Option("--reverse", help="The other way along each edge; with --from.")]
 Edges = Annotated[bool, typer.Option("--edges", help="Show the edges of what is found.")]
 At = Annotated[str | None, typer.Option("--at", metavar="SEQ|TIME", help="As the branch stood then.")]
 Sort = Annotated[str | None, typer.Option("--sort", metavar="KEY", help="Order by a field; -KEY descends.")]
@@ -55,13 +59,14 @@ def run(
     edges: Edges = False,
     at: At = None,
     sort: Sort = None,
-    limit: Limit = 50,
+    limit: Limit = DEFAULT_PAGE_ROWS,
     cursor: Cursor = None,
     format_: Format = "table",
 ) -> None:
     """Find entities or edges. Every filter conjoins.
 
-    Entities are in the order of ids, or with --text of how well they fit.
+    Entities are in the order of ids, or with --text of how well they fit: they hold every word, in a field or in their
+    document. One typo in a word is allowed, and the last word may be a beginning.
     """
     from kbcore.query import NO_PAIR, NO_PATTERN, Query, empty_problems, parse_each, parse_pattern, parse_where
 
@@ -90,18 +95,19 @@ def run(
 
 def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str, problems: list[Problem]) -> None:
     from kbcli import pages
+    from kbcli.bounds import check_format
     from kbcore.errors import InvalidQuery
 
     session = session_of(ctx)
-    if session.output.is_json and format_ not in {"table", "json"}:
-        raise InvalidQuery(f"--json and --format {format_} contradict each other.", hint="Give one of the two.")
+    check_format(format_, {"table", "json"}, is_json=session.output.is_json)
     if wanted.edges and format_ in {"csv", "markdown"}:
         hint = f"`kb query edge --format {format_}` shows edges."
         raise InvalidQuery(f"--format {format_} has no place for the edges of entities.", hint=hint)
     session.output.is_json = session.output.is_json or format_ == "json"
     opened = session.open_to_read()
     try:
-        page = _page(opened, wanted, at, problems)
+        with session.output.waiting("Searching"):
+            page, filters = _page(opened, wanted, at, problems)
     except InvalidQuery as error:
         if session.output.is_json:
             raise
@@ -112,22 +118,40 @@ def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str, pro
         carrying = {"with_edges": wanted.edges, "is_of_edges": wanted.is_edge}
         session.output.document(pages.document(page, opened.branch, **carrying))
     else:
-        pages.tell(session, page, wanted, format_, at=at)
+        pages.tell(session, page, wanted, format_, () if page.total else _nothing(wanted, page.seq, at, filters))
 
 
-def _page(opened: Opened, wanted: Query, at: str | None, problems: list[Problem]) -> Page:
-    """Return the page. Raises: ``InvalidQuery`` with every problem, those that are known already among them."""
+def _nothing(wanted: Query, seq: int, at: str | None, filters: list[Filter]) -> list[str]:
+    from kbcli.emptywords import nothing_matches
+
+    return nothing_matches(wanted, seq, at, filters)
+
+
+def _page(opened: Opened, wanted: Query, at: str | None, problems: list[Problem]) -> tuple[Page, list[Filter]]:
+    """Return the page, and of an empty one what each filter keeps out.
+
+    Raises: ``InvalidQuery`` with every problem, those that are known already among them.
+    """
     import msgspec
 
-    from kbcore.query import Known, check, moment_problem, page_of
+    from kbcore.query import Known, check, moment_problem
+    from kbcore.searching import search
+    from kbcore.view.defined import schema_at
 
     wrong = moment_problem(at) if at else None
     found = [*problems, *([wrong] if wrong else [])]
-    schema = opened.workspace.schema
+    project = opened.workspace.schema
 
-    def answer(view: View, seq: int | None) -> Page:
+    def answer(view: View, seq: int | None) -> tuple[Page, list[Filter]]:
+        schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
         asked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found)
-        return page_of(view, msgspec.structs.replace(asked, at=seq), opened.branch)
+        asked = msgspec.structs.replace(asked, at=seq)
+        page = search(opened.workspace, opened.store, opened.branch, view, asked)
+        if page.total or not page.seq:
+            return page, []
+        from kbcore.query.emptied import filters_of
+
+        return page, filters_of(view, asked)
 
     if not at or wrong:
         return opened.store.read(lambda view: answer(view, None))

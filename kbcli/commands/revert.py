@@ -28,5 +28,6 @@ def run(
     opened = session.open()
     options = UndoOptions(force=force)
     follows_head = opened.choice.follows_head
-    outcome = revert(opened.workspace, opened.branch, session.author, seqs, options, follows_head=follows_head)
+    with session.output.waiting("Undoing"):
+        outcome = revert(opened.workspace, opened.branch, session.author, seqs, options, follows_head=follows_head)
     session.tell_outcome(outcome)

@@ -23,5 +23,6 @@ def run(
     session = session_of(ctx)
     opened = session.open()
     follows_head = opened.choice.follows_head
-    outcome = rollback(opened.workspace, opened.branch, session.author, to, follows_head=follows_head)
+    with session.output.waiting("Going back"):
+        outcome = rollback(opened.workspace, opened.branch, session.author, to, follows_head=follows_head)
     session.tell_outcome(outcome)

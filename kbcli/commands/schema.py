@@ -10,15 +10,16 @@ from kbcli.options import session_of
 
 if TYPE_CHECKING:
     from kbcli.context import Session
+    from kbcore.schema import Schema
 
 
 def run(
     ctx: typer.Context,
     type_: Annotated[str | None, typer.Argument(metavar="TYPE", help="One entity or edge type, in full.")] = None,
 ) -> None:
-    """Show the types of entities and edges: KB's own and the project's.
+    """Show the types of entities and edges: KB's own, the project's, KIP's, and those that the branch defines.
 
-    A project adds types in .kb/schema.
+    A project adds types in .kb/schema; who speaks KIP defines others on a branch.
     """
     from kbcore.errors import NotFound
     from kbcore.schema_text import edge_json, entity_json, schema_json
@@ -26,7 +27,7 @@ def run(
     from kbcore.visible import in_quotes
 
     session = session_of(ctx)
-    schema = session.workspace.schema
+    schema = _schema(session, type_)
     if type_ is None:
         whole = schema_json(schema)
         if session.output.is_json:
@@ -47,9 +48,22 @@ def run(
         _tell_one(session, one)
 
 
-def _tell_all(session: Session, whole: dict[str, Any]) -> None:
-    from kbcli.tables import aligned
+def _schema(session: Session, type_: str | None) -> Schema:
+    """Return the schema of the branch; that of the project alone is enough for a type that is in it."""
+    workspace = session.workspace
+    project = workspace.schema
+    if type_ in project.entities or type_ in project.edges:
+        return project
+    from kbcore import branches
+    from kbcore.concepts import extended
 
+    branch = branches.choose(workspace, session.named_branch).branch
+    if not workspace.has_store(branch):
+        return extended(project)
+    return workspace.store(branch).read(lambda view: view.schema(project))
+
+
+def _tell_all(session: Session, whole: dict[str, Any]) -> None:
     output = session.output
     entities: list[tuple[str, ...]] = [
         (name, one["description"], one["origin"]) for name, one in whole["entities"].items()
@@ -58,18 +72,20 @@ def _tell_all(session: Session, whole: dict[str, Any]) -> None:
         (name, ", ".join(one["from"]), ", ".join(one["to"]), one["description"], one["origin"])
         for name, one in whole["edges"].items()
     ]
-    first = aligned(("ENTITY", "MEANING", "ORIGIN"), entities, output.width)
-    second = aligned(("EDGE", "FROM", "TO", "MEANING", "ORIGIN"), edges, output.width)
+    first = output.table(("ENTITY", "MEANING", "ORIGIN"), entities)
+    second = output.table(("EDGE", "FROM", "TO", "MEANING", "ORIGIN"), edges)
     output.data("\n".join([*first, "", *second]) + "\n")
 
 
 def _tell_one(session: Session, one: dict[str, Any]) -> None:
+    from kbcore.schema_text import IMPACT_WORDS
     from kbcore.visible import visible
 
     lines = [f"{one['name']} ({one['what']}, defined by {one['origin']})", f"  {one['description']}"]
     if one["what"] == "edge":
         lines.append(f"  from {', '.join(one['from'])} to {', '.join(one['to'])}")
         lines += ["  must not form a cycle"] * one["acyclic"] + ["  needs a kind"] * one["kind"]
+        lines.append(f"  impact: {one['impact']} ({IMPACT_WORDS[one['impact']]})")
     else:
         lines.append(f"  required: {', '.join(one['required'])}")
         lines.append(f"  default status of documents: {one['statusDefault']}")
@@ -77,5 +93,6 @@ def _tell_one(session: Session, one: dict[str, Any]) -> None:
         for name, attribute in one["attributes"].items():
             notes = [attribute["type"], *(["required"] if attribute["required"] else [])]
             notes += [f"one of {', '.join(attribute['values'])}"] if attribute["values"] else []
+            notes += [f"may hold {', '.join(attribute['keys'])}"] if attribute["keys"] else []
             lines.append(f"  attributes.{name}: {'; '.join(notes)}. {attribute['description']}".rstrip())
     session.output.data("".join(visible(line) + "\n" for line in lines))

@@ -9,13 +9,11 @@ import typer
 from kbcli.options import session_of
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
+    from kbcli.context import Opened, Session
+    from kbcli.entitypage import Around
     from kbcore.model import Link
     from kbcore.store import BranchStore
     from kbcore.view.view import View
-
-_RECORDS = 20
-"""Records of an entity's history that the text shows; JSON has all of them."""
 
 
 def run(
@@ -27,28 +25,39 @@ def run(
     """Show one entity with its edges and history, or one record with what it changed, before and after."""
     session = session_of(ctx)
     opened = session.open_to_read()
-    found = _read(opened.store, subject)
+    found, around = _read(opened, subject, is_page=not session.output.is_json)
     found = {"branch": opened.branch, **found}
     if session.output.is_json:
         session.output.document(found)
-    elif "entity" in found:
-        _tell_entity(session, found)
+    elif around:
+        from kbcli import entitypage
+        from kbcore.workspace import RULES
+
+        session.output.is_paged = True
+        session.output.data("".join(f"{line}\n" for line in entitypage.lines(session.output, found, around)))
+        if opened.workspace.texts_in(RULES):
+            # Each of them may take long, and no page waits for that.
+            session.output.note("The project's own rules are run by `kb check` only.")
     else:
-        _tell_record(session, found)
+        _tell_record(session, found, opened.store.head().seq)
 
 
-def _read(store: BranchStore, subject: str) -> dict[str, Any]:
-    """Return what is asked for; a record also when the journal is damaged behind it."""
+def _read(opened: Opened, subject: str, *, is_page: bool) -> tuple[dict[str, Any], Around | None]:
+    """Return what is asked for, a record also when the journal is damaged behind it; with what the page needs."""
     from kbcore.errors import Damaged
     from kbcore.history.log import record_json
     from kbcore.history.moment import is_seq, read_at
 
+    def read(view: View) -> tuple[dict[str, Any], Around | None]:
+        found = _found(opened.store, view, subject)
+        return found, _around(opened, view, found) if is_page and "entity" in found else None
+
     try:
-        return store.read(lambda view: _found(store, view, subject))
+        return opened.store.read(read)
     except Damaged:
         if not is_seq(subject):
             raise
-        return read_at(store, subject, lambda view, seq: record_json(store, view, seq))
+        return read_at(opened.store, subject, lambda view, seq: record_json(opened.store, view, seq)), None
 
 
 def _found(store: BranchStore, view: View, subject: str) -> dict[str, Any]:
@@ -78,47 +87,42 @@ def _place(link: Link) -> tuple[bool, str, str, str, str]:
     return not link.stands, link.from_id, link.type, link.to_id, link.kind
 
 
-def _tell_entity(session: Session, found: dict[str, Any]) -> None:
-    from kbcli.changes import element_lines, record_rows
-    from kbcli.pages import edge_row
-    from kbcli.tables import aligned
+def _around(opened: Opened, view: View, found: dict[str, Any]) -> Around:
+    """Return what the page shows beside the entity."""
+    from kbcli.entitypage import NAMED, RECORDS, Around
+    from kbcore.checks import run_checks
+    from kbcore.history.shown import entity_change
+    from kbcore.history.touched import changes_of, touched
+    from kbcore.state import Change
+
+    key = found["entity"]["id"]
+    ends = sorted({edge[end] for edge in found["edges"] for end in ("from", "to")} - {key})
+    seqs = [record["seq"] for record in found["history"][:RECORDS]]
+    changes = changes_of(view, key, min(seqs)) if seqs else {}
+    # The entity itself is one of what a record touched.
+    named = touched(view, seqs, limit=NAMED + 2, id=key)
+    return Around(
+        {node.id: node for node in view.nodes(ends)},
+        run_checks(opened.workspace, view, branch=opened.branch, ids=[key], is_own=True),
+        {seq: entity_change(Change(one.key, one.before, one.after)) for seq, one in changes.items()},
+        {seq: [one for one in part if one.to_id] for seq, part in named.items()},
+    )
+
+
+def _tell_record(session: Session, record: dict[str, Any], head: int) -> None:
+    from kbcli import records
+    from kbcli.changes import tell_change
     from kbcore.visible import visible
 
     output = session.output
     output.is_paged = True
-    entity = found["entity"]
-    title = visible(f"{entity['id']} ({entity['type']}) {entity.get('title', '')}")
-    lines = [output.styled(title, "bold")]
-    shown = {name: value for name, value in entity.items() if name not in {"stale", "stale_files"}}
-    lines += [visible(f"  {line}") for line in element_lines(shown, also=("created_at", "updated_at", "version"))]
-    unread = entity.get("stale_files", ())
-    lines += [visible(f"  may be older than {path}, which could not be read whole") for path in unread]
-    if found["edges"]:
-        rows = [(*edge_row(edge), "unresolved" if edge.get("unresolved") else "") for edge in found["edges"]]
-        lines += ["", *aligned(("FROM", "EDGE", "TO", "CONFIDENCE", "SOURCE", ""), rows, output.width)]
-    history, pruned_before = found["history"], found.get("pruned_before")
-    if history:
-        lines += ["", *aligned(*record_rows(history[:_RECORDS]), output.width)]
-    if len(history) > _RECORDS:
-        lines.append(visible(f"… and {len(history) - _RECORDS} more; `kb log {entity['id']}` lists them"))
-    elif pruned_before:
-        lines += [*([] if history else [""]), f"Records before seq {pruned_before} were pruned."]
-    output.data("\n".join(lines) + "\n")
-
-
-def _tell_record(session: Session, record: dict[str, Any]) -> None:
-    from kbcli.changes import short_time, summary, tell_change
-    from kbcore.visible import visible
-
-    output = session.output
-    output.is_paged = True
-    head = [
-        output.styled(visible(f"Record {record['seq']} of {record['branch']}"), "bold"),
-        visible(f"  {short_time(record['at'])} {record['actor']} through {record['source']} ({record['tool']})"),
-        *([visible(f"  {record['message']}")] if record["message"] else []),
-        visible(f"  changeset {record['changeset_id']}: {summary(record['summary'])}"),
-        *(visible(f"  warning: {warning}") for warning in record.get("warnings", ())),
-        *([visible(f"  repair: {record['repair']}")] if record.get("repair") else []),
+    notes = [
+        f"changeset {record['changeset_id']} ({record['tool']}): {records.summary(record['summary'])}",
+        *(f"warning: {warning}" for warning in record.get("warnings", ())),
     ]
-    body = [line for operation in record["operations"] for line in tell_change(output, operation)]
-    output.data("\n".join([*head, *body]) + "\n")
+    lines = records.page(output, record, head=head, now=session.machine.clock.now()) + [
+        line for one in notes for line in output.wrapped(visible(one), "    ")
+    ]
+    for operation in record["operations"]:
+        lines += ["", *tell_change(output, operation)]
+    output.data("\n".join(lines) + "\n")

@@ -81,8 +81,8 @@ def _watched(session: Session, branch: str) -> BranchStore:
 
 def _compared(session: Session, view: View | None, *, has_files: bool) -> dict[str, Any]:
     """Return how the files differ from what a state has taken in of them, and the links that it leaves open."""
-    from kbcore.sync.answer import stale_sources, unresolved_links
     from kbcore.sync.pending import look, place_of
+    from kbcore.sync.remains import stale_sources, unresolved_links
     from kbcore.sync.stamps import path_of, read_stamps
     from kbcore.workspace import CACHE
 
@@ -166,6 +166,8 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     output.data("".join(visible(line) + "\n" for line in lines))
     if is_pending:
         output.say("Next: `kb sync`")
+    elif files["scanned"] == 0:
+        output.say("Next: write a document where the extractors look (`kb sync` says where), or try `kb demo`")
 
 
 def _listed(title: str, items: list[str]) -> list[str]:

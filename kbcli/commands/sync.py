@@ -29,21 +29,36 @@ def run(
     no record. A file that cannot be read is reported; what was known from it is kept.
     """
     from kbcli import exits
-    from kbcore.sync.paths import normal_paths
-    from kbcore.sync.run import SyncOptions, check_worktree, sync
 
     session = session_of(ctx)
-    workspace = session.workspace
-    check_worktree(workspace, session.named_branch)
-    options = SyncOptions(normal_paths(paths or [], session.start, workspace.repo.worktree), dry_run, rebuild)
-    opened = session.open()
-    with session.output.waiting("Reading files"):
-        answer = sync(workspace, opened.branch, session.author, options)
+    answer = None if paths or dry_run or rebuild else _answer_at_rest(session)
+    if answer is None:
+        answer = _take_in(session, paths or [], dry_run=dry_run, rebuild=rebuild)
     if session.output.is_json:
         session.output.document(answer.as_json())
     else:
         _tell(session, answer, named=paths or [])
     return exits.UNREADABLE if strict and answer.bad else exits.DONE
+
+
+def _answer_at_rest(session: Session) -> SyncAnswer | None:
+    """Return what there is to answer when nothing has changed since the last sync, which needs no database."""
+    from kbcore.sync import rest
+
+    workspace = session.workspace
+    return rest.answer_at_rest(workspace, session.named_branch or workspace.head().branch)
+
+
+def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool) -> SyncAnswer:
+    from kbcore.sync.paths import normal_paths
+    from kbcore.sync.run import SyncOptions, check_worktree, sync
+
+    workspace = session.workspace
+    check_worktree(workspace, session.named_branch)
+    options = SyncOptions(normal_paths(paths, session.start, workspace.repo.worktree), dry_run, rebuild)
+    opened = session.open()
+    with session.output.waiting("Syncing"):
+        return sync(workspace, opened.branch, session.author, options)
 
 
 def _tell(session: Session, answer: SyncAnswer, *, named: list[str]) -> None:

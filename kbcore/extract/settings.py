@@ -40,6 +40,11 @@ def globs_of(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
+def globs_in(spot: Spot) -> tuple[str, ...]:
+    """Return the globs of a list, or the one that stands alone; what cannot be used is kept as a problem."""
+    return tuple(glob for glob, _ in _globs(spot))
+
+
 def _check_flag(spot: Spot) -> list[tuple[str, Spot]]:
     if not isinstance(spot.value, bool):
         spot.must_be("true or false", "Write `true` or `false`, without quotes.")

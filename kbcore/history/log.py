@@ -15,10 +15,10 @@ from kbcore.ids import is_link_id
 from kbcore.planning.findings import edge_words
 from kbcore.state import Change
 from kbcore.store import BranchStore
+from kbcore.suggest import is_it
 from kbcore.values import normal_time
 from kbcore.view.past import LINKS, NODES, SOURCES, Table, changes_at, changes_from, count_changed, seqs_of
 from kbcore.view.view import View
-from kbcore.writes import nearest_id
 
 _COLUMNS = "seq, changeset_id, written_at, actor, source, message, repair, created, updated, deleted, edges"
 _TABLES: Final[tuple[Table[Any], ...]] = (NODES, LINKS, SOURCES)
@@ -96,8 +96,9 @@ def missing(view: View, key: str) -> NotFound:
     if waiting:
         more = f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else ""
         return NotFound(f"There is no entity {key!r}; an edge waits for it: {waiting[0]}{more}.", hint=records)
-    near = "" if is_link_id(key) else nearest_id(view, key)
-    hint = f"Did you mean {near!r}?" if near else ""
+    from kbcore.query.known import near_ids  # noqa: PLC0415 - only failures pay for it
+
+    hint = "" if is_link_id(key) else is_it(near_ids(view.rows, key))
     if is_pruned(view):
         first = first_record(view)
         message = f"No entity {key!r} was in this branch since seq {first}; records before seq {first} were pruned."

@@ -42,6 +42,8 @@ class Wanted(msgspec.Struct):
     conflicts: list[Conflict] = []
     restamped: set[str] = set()
     """Entities of which nothing but the time of the update was changed, and is to be put back."""
+    has_confirmed: bool = False
+    """Whether a record confirmed an edge, of which there is nothing to put back."""
 
     def operations(self) -> tuple[Operation, ...]:
         """Return the operations that lead from what stands to what is wanted."""
@@ -182,11 +184,13 @@ def _short(value: Any) -> str:
 
 
 def sentences(found: Wanted) -> tuple[str, ...]:
-    """Return the warnings that an undo comes with: files state what it changes, and will do so again."""
+    """Return the warnings that an undo comes with: what files state they will state again, and what is not undone."""
+    kept = ("That edges were confirmed is not undone: it says nothing that could be taken back.",)
+    confirmed = kept if found.has_confirmed else ()
     files = found.files()
     if not files:
-        return ()
+        return confirmed
     more = f" and {len(files) - _SHOWN_FILES} more" if len(files) > _SHOWN_FILES else ""
     named = ", ".join(files[:_SHOWN_FILES]) + more
     remedy = "The next `kb sync` takes them as the files state them; change the files to make it last."
-    return (f"This changes facts of files: {named}. {remedy}",)
+    return (f"This changes facts of files: {named}. {remedy}", *confirmed)

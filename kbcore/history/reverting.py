@@ -6,18 +6,22 @@ A file whose facts are changed by it is noted as not taken in, so that the next 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kbcore import inverse
+from kbcore import inverse, progress
 from kbcore.history.moves import followed, renamed
 from kbcore.history.planned import Wanted
+from kbcore.history.shown import is_confirmed
 from kbcore.history.undone import Conflict, Undone, undone_link, undone_node
 from kbcore.model import Link, Node, SourceFile
 from kbcore.state import Change, Changes
 from kbcore.view.past import LINKS, NODES, Later, Table, changes_at, later_changes
 from kbcore.view.view import View
+
+_WORDS: Final = {NODES.name: "entities", LINKS.name: "edges"}
 
 E = TypeVar("E", Node, Link)
 Undo = Callable[[Change[E], E | None, Sequence[Later[E]]], Undone[E]]
@@ -42,6 +46,7 @@ def reverted(view: View, seqs: Sequence[int], *, force: bool) -> Wanted:
         sources={},
         conflicts=[],
         restamped=_restamped(changes.values()),
+        has_confirmed=any(map(is_confirmed, chain.from_iterable(one.links for one in changes.values()))),
     )
     found.conflicts = list(conflicts.values())
     found.sources = _sources(view, changes, found.files())
@@ -60,15 +65,13 @@ def _undone(
     later = later_changes(view, table, keys, min(changes))
     now = {element.id: element for element in table.current(view, keys)}
     wanted: dict[str, E | None] = {key: now.get(key) for key in keys}
-    for seq, part in changes.items():
-        for change in part:
-            names, since = followed(
-                [one for one in later.get(change.key, ()) if one.seq > seq and one.seq not in changes]
-            )
-            told = Change(change.key, renamed(change.before, names), renamed(change.after, names))
-            undone = undo(told, wanted[change.key], since)
-            wanted[change.key] = undone.wanted
-            conflicts |= {(one.seq, one.key, one.field): one for one in undone.conflicts}
+    each = [(seq, change) for seq, part in changes.items() for change in part]
+    for seq, change in progress.counted(each, len(each), f"changes of {_WORDS[table.name]} undone"):
+        names, since = followed([one for one in later.get(change.key, ()) if one.seq > seq and one.seq not in changes])
+        told = Change(change.key, renamed(change.before, names), renamed(change.after, names))
+        undone = undo(told, wanted[change.key], since)
+        wanted[change.key] = undone.wanted
+        conflicts |= {(one.seq, one.key, one.field): one for one in undone.conflicts}
     return {key: (now.get(key), wanted[key]) for key in keys}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from kbcore.model import CLIENT, Link, Node, SourceFile, edge_json, entity_json
 from kbcore.state import Change
 from kbcore.values import is_same
@@ -53,7 +55,10 @@ def entity_change(change: Change[Node]) -> dict[str, Any]:
 
 
 def edge_change(change: Change[Link]) -> dict[str, Any]:
-    """Return the change of one edge, in the shape of ``entity_change``; the edge is named by type, kind and ends."""
+    """Return the change of one edge, in the shape of ``entity_change``; the edge is named by type, kind and ends.
+
+    ``confirmed`` is there when it was only that.
+    """
     before, after = change.before, change.after
     shown = edge_name(before or after)
     shown |= {
@@ -63,7 +68,15 @@ def edge_change(change: Change[Link]) -> dict[str, Any]:
     }
     if before and after:
         shown["fields"] = _fields(link_fields(before), link_fields(after), before.owners, after.owners)
+        if is_confirmed(change):
+            shown["confirmed"] = True
     return shown
+
+
+def is_confirmed(change: Change[Link]) -> bool:
+    """Tell whether a change of an edge is that somebody confirmed it: nothing but its version moved."""
+    before, after = change.before, change.after
+    return before is not None and after is not None and replace(before, version=after.version) == after
 
 
 def edge_name(link: Link | None) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def revert_planner(seqs: Sequence[int], schema: Schema, *, force: bool = False) 
         for seq in seqs:
             check_record(view, seq)
         found = reverted(view, sorted(set(seqs), reverse=True), force=force)
-        ops, state, broken = operations(view, found, stamp, schema, min(seqs))
+        ops, state, broken = operations(view, found, stamp, view.schema(schema), min(seqs))
         if not force:
             refuse(seqs, found, broken)
         return Draft(ops, apply(state, stamp, ops), state.loaded, warnings=sentences(found))

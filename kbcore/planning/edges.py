@@ -7,9 +7,9 @@ from typing import Any
 
 from kbcore.changeset import EdgeWrite
 from kbcore.ids import is_link_id
-from kbcore.model import CLIENT, OBJECT_FIELDS, Link
+from kbcore.model import CLIENT, OBJECT_FIELDS, STAMPS, Link
 from kbcore.planning.findings import Findings, edge_words, replaced
-from kbcore.record import StateLink
+from kbcore.record import ConfirmLink, PutNode, StateLink
 from kbcore.schema import LINK
 from kbcore.state import Changes
 from kbcore.suggest import did_you_mean
@@ -28,19 +28,36 @@ def plan_edge(found: Findings, item: EdgeWrite) -> None:
     values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
     found.check_owned(item.path, edge_words(item), owners, [*values, *unset])
     found.check_source(item.path, values)
-    is_stated = old is not None and any(statement.src == CLIENT for statement in old.statements)
-    if values or unset or not is_stated:
-        found.ops.append(
-            StateLink(
-                type=item.type,
-                kind=item.kind,
-                from_id=item.from_id,
-                to_id=item.to_id,
-                base=old.version if old else 0,
-                set=values,
-                unset=tuple(unset),
-            )
+    if old and not values and not unset:
+        found.repeated[item.path] = old
+        return
+    found.ops.append(
+        StateLink(
+            type=item.type,
+            kind=item.kind,
+            from_id=item.from_id,
+            to_id=item.to_id,
+            base=old.version if old else 0,
+            set=values,
+            unset=tuple(unset),
         )
+    )
+
+
+def plan_repeated(found: Findings) -> None:
+    """Add what it means to write edges as they stand already, once all else that the changeset writes is planned.
+
+    An edge whose target has changed since is confirmed, and nothing else: who states it stays. Any other is from now on
+    stated by the client as well, if it was not.
+    """
+    repeated = found.repeated.values()
+    suspect = found.around.suspect([link.id for link in repeated]) if repeated else frozenset[str]()
+    turned = {op.id for op in found.ops if isinstance(op, PutNode) and {*op.set, *op.unset} - {*STAMPS}}
+    for link in repeated:
+        is_suspect = link.id in suspect or (link.stands and link.to_id in turned)
+        if is_suspect or all(statement.src != CLIENT for statement in link.statements):
+            kind_of_op = ConfirmLink if is_suspect else StateLink
+            found.ops.append(kind_of_op(link.type, link.from_id, link.to_id, link.version, link.kind))
 
 
 def _is_defined(found: Findings, item: EdgeWrite) -> bool:

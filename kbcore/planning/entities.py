@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kbcore.changeset import EntityWrite
+from kbcore.concepts import DEFINING, ORIGIN, STYLE_WORDS, TYPE, Concept, is_well_named
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, STAMPS, Node
 from kbcore.planning.findings import Findings, replaced
 from kbcore.record import PutNode
-from kbcore.schema import EntityType, attribute_problem
+from kbcore.schema import EdgeType, EntityType, attribute_problem
 from kbcore.suggest import did_you_mean
 from kbcore.values import is_same, normal_time
 from kbcore.visible import in_quotes
@@ -30,6 +31,8 @@ def plan_entity(found: Findings, item: EntityWrite) -> None:
         _check_required(found, item, definition, {**fields, **wanted}, unset)
         _check_attributes(found, item, definition, wanted)
         _check_status(found, item, definition, wanted)
+        if definition.name in DEFINING:
+            _check_definition(found, item, definition.name, {**fields, **wanted})
     found.check_owned(item.path, item.id, owners, [*values, *unset])
     found.check_source(item.path, values)
     if definition and item.id and (values or unset):
@@ -98,6 +101,21 @@ def _check_status(found: Findings, item: EntityWrite, definition: EntityType, wa
         hint = f"Use one of: {', '.join(definition.statuses)}."
         message = f"{in_quotes(status)} is no status of a {definition.name}."
         found.wrong(f"{item.path}.status", "unknown_status", message, hint)
+
+
+def _check_definition(found: Findings, item: EntityWrite, kind: str, fields: Mapping[str, Any]) -> None:
+    """Note why a type or predicate could not be used under the name that it is given."""
+    name = str(fields.get("name") or item.id.removeprefix(f"{kind}:"))
+    known: Mapping[str, EntityType | EdgeType] = found.schema.entities if kind == TYPE else found.schema.edges
+    what = "type" if kind == TYPE else "predicate"
+    if not is_well_named(Concept(kind, name, {})):
+        example = "such as UserPreference" if kind == TYPE else "such as works_on"
+        message = f"{in_quotes(name)} is no name of a {what}: it is not in {STYLE_WORDS[kind]}."
+        found.wrong(f"{item.path}.name", "bad_type_name", message, f"Write it in {STYLE_WORDS[kind]}, {example}.")
+    elif name in known and known[name].origin != ORIGIN:
+        where = known[name].origin or "KB itself"
+        message = f"The {what} {in_quotes(name)} is defined by {where} already."
+        found.wrong(f"{item.path}.name", "defined_already", message, "Use it as it is, or choose another name.")
 
 
 def _check_attributes(found: Findings, item: EntityWrite, definition: EntityType, wanted: Mapping[str, Any]) -> None:

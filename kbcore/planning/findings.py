@@ -5,7 +5,7 @@ Each thing that is wrong is said once: what only follows from another problem is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
@@ -14,6 +14,7 @@ from kbcore import limits
 from kbcore.changeset import Changeset
 from kbcore.errors import DerivedFact, IntegrityViolation, InvalidChangeset, KBError, NotFound, Problem, StaleBase
 from kbcore.ids import is_link_id
+from kbcore.model import Link
 from kbcore.record import Operation
 from kbcore.schema import Schema
 from kbcore.state import Stamp, State
@@ -45,13 +46,16 @@ class Surroundings(msgspec.Struct, frozen=True):
     suggest: Callable[[str], str]
     secrets: Literal["error", "warning", "off"] = "warning"
     pruned: int = 0
+    suspect: Callable[[Sequence[str]], Collection[str]] = lambda _: frozenset()
+    """Returns those of these edges, by id, whose target has changed since they were last confirmed."""
 
 
 class Findings:
     """The plan of one changeset while it grows.
 
     ``types`` holds the type after it of entities that come, go or turn; ``doubtful`` are the ids of entities and edges
-    that are at fault themselves, so that nobody knows what they would be.
+    that are at fault themselves, so that nobody knows what they would be; ``repeated`` are the edges that are written
+    as they stand, by place.
     """
 
     def __init__(self, state: State, around: Surroundings, changeset: Changeset) -> None:
@@ -65,6 +69,7 @@ class Findings:
         self.ops: list[Operation] = []
         self.types: dict[str, str | None] = {}
         self.withdrawn: set[str] = set()
+        self.repeated: dict[str, Link] = {}
         self._hints_left = _MAX_HINTS
 
     def wrong(self, path: str, code: str, message: str, hint: str = "", source: str = "") -> None:

@@ -16,7 +16,7 @@ from kbcore.ids import is_link_id
 from kbcore.model import Link, Node
 from kbcore.needs import Needs
 from kbcore.planning.deletions import plan_edge_deletion, plan_entity_deletions
-from kbcore.planning.edges import check_standing, check_written, plan_edge
+from kbcore.planning.edges import check_standing, check_written, plan_edge, plan_repeated
 from kbcore.planning.entities import plan_entity
 from kbcore.planning.findings import Findings, Surroundings, edge_words
 from kbcore.planning.secrets import check_secrets
@@ -69,6 +69,7 @@ def plan(changeset: Changeset, state: State, around: Surroundings) -> Plan:
         plan_entity(found, entity)
     for edge in changeset.edges:
         plan_edge(found, edge)
+    plan_repeated(found)
     for item in changeset.edge_deletes:
         plan_edge_deletion(found, item, cascade=changeset.cascade)
     plan_entity_deletions(found, changeset.entity_deletes, cascade=changeset.cascade)

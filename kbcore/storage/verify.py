@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from kbcore import progress
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, SnapshotCorrupt, Unavailable
 from kbcore.storage import files, head, layout, quarantine, recovery, scan, snapshot
 from kbcore.storage.fs import Fs
@@ -122,7 +123,8 @@ def _prove_segment(
     place = start_of(segment)
     alone = _only(of, segment)
     try:
-        for entry in scan.scan(fs, directory, alone, after=place):
+        entries = scan.scan(fs, directory, alone, after=place)
+        for entry in progress.counted(entries, alone.seq - place.seq, "records proven"):
             place = entry.end
             if place.seq in hashes:
                 hashes[place.seq] = place.hash

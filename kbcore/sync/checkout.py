@@ -6,12 +6,13 @@ found in between belong to a branch that HEAD does not name yet, so nothing read
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from kbcore.errors import BranchMoved
+from kbcore.errors import BranchMoved, GitUnusable
 from kbcore.git import HeadState
 from kbcore.workspace import Workspace
 
@@ -21,6 +22,9 @@ WAIT_S: Final = 2.0
 _STEP_S: Final = 0.02
 _FOLLOW_NS: Final = 20_000_000
 """So long after the index was written HEAD may still have to follow it."""
+
+_SUM_BYTES: Final = 20
+"""A longer one ends in so many bytes as well; zeros stand there where git is told to keep none."""
 
 _LOCKS: Final = ("index.lock", "HEAD.lock")
 _HEADS: Final = ("HEAD", "reftable/tables.list")
@@ -37,6 +41,20 @@ class Checkout(msgspec.Struct, frozen=True):
     head: HeadState
     head_marks: tuple[Mark | None, ...]
     index_mark: Mark | None
+
+    def index_sum(self) -> str:
+        """Return the checksum that ends git's index, if the index is still the one that was there; else "".
+
+        While it is the same, git has written no file that it tracks: it notes of each how it looked afterwards.
+        """
+        path = self.workspace.repo.git_dir / "index"
+        try:
+            with path.open("rb") as index:
+                index.seek(-_SUM_BYTES, os.SEEK_END)
+                checksum = index.read()
+        except OSError:  # there is none, or it is too short to be one
+            return ""
+        return checksum.hex() if any(checksum) and _mark(path) == self.index_mark else ""
 
     def guard(self) -> None:
         """Refuse to commit what was read, unless git has left HEAD alone all the while.
@@ -118,9 +136,11 @@ def _head_marks(workspace: Workspace) -> tuple[Mark | None, ...]:
 
 
 def _mark(path: Path) -> Mark | None:
-    """Return what changes whenever git writes a file anew; None when it is not there."""
+    """Return what changes whenever git writes a file anew; None when it is not there. Raises ``GitUnusable``."""
     try:
         found = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise GitUnusable(f"cannot look at {path}: {error.strerror}", hint="Check its permissions.") from error
     return found.st_mtime_ns, found.st_ino, found.st_size

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from kbcore.errors import InvalidQuery, Problem
+from kbcore.ids import path_text
 
 
 def normal_paths(paths: Sequence[str], start: Path, root: Path) -> tuple[str, ...]:
@@ -36,11 +37,6 @@ def _inside(path: Path, root: Path) -> str | None:
             found = path_text(candidate.relative_to(root).as_posix())
             return "" if found == "." else found
     return None
-
-
-def path_text(path: str) -> str:
-    """Return a path as text: bytes of a name that are no UTF-8 are written out as escapes."""
-    return path.encode("utf-8", "backslashreplace").decode()
 
 
 def is_named(path: str, named: Sequence[str]) -> bool:

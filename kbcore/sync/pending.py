@@ -5,12 +5,14 @@ A file has changed when its content is not what was taken in, or when another ex
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from kbcore.concepts import PREDICATE, VOCABULARY
 from kbcore.extract import registry
 from kbcore.extract.facts import FileProblem
 from kbcore.extract.globs import compiled
@@ -29,6 +31,7 @@ _CODES: Final = " or ".join(f"contains(problems::varchar, '\"{code}\"')" for cod
 _OPEN: Final = f"(problems::varchar <> '[]' and ({_CODES}))"
 """The first part is seldom true, and found without looking into every text."""
 
+_EMPTY: Final = hashlib.sha256(b"").hexdigest()
 _KNOWN: Final = "path, hash, extractor"
 _BELOW: Final = "exists (select 1 from unnest($1::varchar[]) as t(folder) where starts_with(path, t.folder || '/'))"
 
@@ -45,6 +48,9 @@ class Place(msgspec.Struct, frozen=True):
     touched: tuple[str, ...] | None = None
     """The only paths at or below which something may have changed since the last sync; None: anything may have."""
 
+    believed: tuple[str, ...] | None = None
+    """Files that are gone or empty count only at or below these paths: others may be being saved. None: all count."""
+
     @property
     def below(self) -> tuple[str, ...] | None:
         """The paths that a scan is limited to; None: it looks everywhere."""
@@ -54,7 +60,8 @@ class Place(msgspec.Struct, frozen=True):
 class Pending(msgspec.Struct, frozen=True):
     """What a sync has to look at, among the named paths, at the seq of the state.
 
-    ``again`` are files that did not change and may yet mean something else now, because of other files.
+    ``again`` are files that did not change and may yet mean something else now, because of other files; ``doubted``
+    are gone or empty, and not believed to be.
     """
 
     seq: int
@@ -63,6 +70,7 @@ class Pending(msgspec.Struct, frozen=True):
     changed: tuple[Found, ...]
     again: tuple[Found, ...]
     gone: tuple[str, ...]
+    doubted: tuple[str, ...] = ()
 
 
 def place_of(workspace: Workspace) -> Place:
@@ -78,6 +86,21 @@ def wanted(workspace: Workspace) -> tuple[Wanted, ...]:
     return tuple(scanning.wanted(loaded, workspace.config.extractors, extra, meaning))
 
 
+def as_defined(wants: Sequence[Wanted], view: View) -> tuple[Wanted, ...]:
+    """Return extractors as a branch uses them: where it defines types and predicates, these are known in files too.
+
+    Files are then read by other extractors, as it were: each is looked at again when a definition comes or goes.
+    """
+    from kbcore.view.defined import definitions  # noqa: PLC0415 - its package imports duckdb, as above
+
+    own = [one for one in definitions(view.definitions().values()) if (one.type, one.name) not in VOCABULARY]
+    if not own:
+        return tuple(wants)
+    names = {one.name for one in own if one.type == PREDICATE}
+    meaning = msgspec.json.encode([(one.type, one.name, one.attributes.get("acyclic") is True) for one in own])
+    return tuple(scanning.knowing(want, {EDGE_NAMES: names}, meaning) for want in wants)
+
+
 def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_ns: int) -> Pending:
     """Scan the files, and return how they differ from what the state of this view has taken in (None: nothing).
 
@@ -85,8 +108,10 @@ def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_n
 
     Raises: ``InvalidQuery`` for a named path at which there is nothing and of which nothing is known.
     """
+    if view:
+        place = msgspec.structs.replace(place, wants=as_defined(place.wants, view))
     below = place.below
-    rows = _taken_in(view, below) if view else []
+    rows = taken_in_by(view, below) if view else []
     taken_in = {path: (digest, mark) for path, digest, mark, _ in rows}
     waiting = {path for path, _, _, is_open in rows if is_open or place.rebuild}
     check_known(place.named, place.root, taken_in)
@@ -100,7 +125,22 @@ def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_n
     again = tuple(one for one in ours if one.path in waiting and taken_in.get(one.path) == (one.hash, one.wanted.mark))
     missing = (path for path in taken_in if path not in scan.files and is_named(path, place.named))
     gone = tuple(sorted(path for path in missing if not scan.is_blind_to(path)))
-    return Pending(view.seq if view else 0, scan, len(ours), changed, again, gone)
+    found = Pending(view.seq if view else 0, scan, len(ours), changed, again, gone)
+    return found if place.believed is None else _doubting(found, place, taken_in, place.believed)
+
+
+def _doubting(
+    found: Pending, place: Place, taken_in: Mapping[str, tuple[str, str]], believed: Sequence[str]
+) -> Pending:
+    """Return what was found without what may be in the middle of being saved."""
+    empty = [one.path for one in found.changed if one.hash == _EMPTY]
+    # What no glob means any more is gone for good, and may well be there; what is elsewhere now has moved there.
+    new = {one.hash for one in found.changed if one.path not in taken_in}
+    away = [path for path in found.gone if taken_in[path][0] not in new and scanning.is_wanted(place.wants, path)]
+    doubted = {path for path in (*empty, *away) if not (believed and is_named(path, believed))}
+    changed = tuple(one for one in found.changed if one.path not in doubted)
+    gone = tuple(path for path in found.gone if path not in doubted)
+    return msgspec.structs.replace(found, changed=changed, gone=gone, doubted=tuple(sorted(doubted)))
 
 
 def find(place: Place, paths: Iterable[str], now_ns: int) -> dict[str, Found]:
@@ -108,7 +148,7 @@ def find(place: Place, paths: Iterable[str], now_ns: int) -> dict[str, Found]:
     return scanning.scan(place.root, place.wants, Known({}, {}, now_ns), sorted(paths)).files
 
 
-def _taken_in(view: View, below: Sequence[str] | None) -> list[tuple[str, str, str, bool]]:
+def taken_in_by(view: View, below: Sequence[str] | None = None) -> list[tuple[str, str, str, bool]]:
     """Return path, hash and mark of the files that the state knows, and whether other files may give it more meaning.
 
     ``below`` limits them to files at or below these paths, and to those that other files matter to.

@@ -1,13 +1,16 @@
-"""Where a worktree and a branch were found at rest: files and head as they were when a sync had nothing to do or say.
+"""Where a worktree and a branch were found at rest: head and files as they were when a sync had nothing to do.
 
-Kept in ``.kb/cache`` for git's hooks, which mostly find nothing new and then need no database to know it. Losing it
-costs a whole sync, nothing else; it is only believed while head, files and settings are what they were.
+Kept in ``.kb/cache`` with what that sync answered, so that the next one, and git's hooks, need no database to say the
+same. Losing it costs a whole sync, nothing else; it is only believed while head, files and settings are what they were.
+
+git's hooks believe it on one sign less where there are many files: while git's index is what it was, git has written
+none of them. What an editor changed meanwhile is then left to the next sync.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,68 +19,117 @@ import msgspec
 from kbcore.errors import KBError
 from kbcore.storage import files, journal
 from kbcore.storage.head import Head
-from kbcore.sync import scan as scanning
-from kbcore.sync.checkout import settled
-from kbcore.sync.pending import wanted
-from kbcore.sync.scan import Known, Scan, Wanted
-from kbcore.sync.stamps import path_of, read_stamps, write_cached
-from kbcore.workspace import CACHE, Workspace
+from kbcore.sync.answer import SyncAnswer
+from kbcore.sync.checkout import Checkout, settled
+from kbcore.sync.pending import SETTINGS, wanted
+from kbcore.sync.scan import Scan, Wanted, candidates, walk_of
+from kbcore.sync.stamps import path_of, write_cached
+from kbcore.workspace import Workspace
 
-_FORMAT: Final = 1
-_MAX_BYTES: Final = 4096
+MANY_FILES: Final = 5_000
+"""Above so many files, looking at each takes longer than a hook may."""
+
+_FORMAT: Final = 3
+_MAX_BYTES: Final = 2**20
+"""A longer answer is not kept: whoever has thousands of problems to read has the time of a whole sync."""
 
 
 class _Rest(msgspec.Struct, frozen=True):
-    """The head of one store, and the digest of all files with what reads them."""
+    """The head of one store, the digests of what reads the files and of how all looked from outside, and the answer.
+
+    ``index`` is git's own checksum of its index, "" where it keeps none.
+    """
 
     format: int
     store_id: str
     seq: int
     sum: str
-    files: str
+    wants: str
+    looks: str
+    files: int
+    index: str
+    answer: SyncAnswer
 
 
 _decode = msgspec.json.Decoder(_Rest).decode
 
 
-def is_at_rest(workspace: Workspace, branch: str) -> bool:
-    """Tell whether nothing has changed since a sync of this branch found nothing to do. No file is read for it.
+def answer_at_rest(
+    workspace: Workspace, branch: str, *, is_hook: bool = False, many_files: int = MANY_FILES
+) -> SyncAnswer | None:
+    """Return what a sync of this branch would answer, when nothing has changed since one that found nothing to do.
+
+    No file is read for it. None when a sync has to look. With ``is_hook``, above ``many_files`` they are looked at only
+    when git may have written one.
 
     Raises: ``BranchMoved`` when git does not get done; ``InvalidConfig``; what reading the head raises.
     """
+    if not workspace.repo.has_worktree:
+        return None
     checkout = settled(workspace)
-    place = _path_of(workspace, branch)
-    fs = workspace.machine.fs
-    noted = _read(workspace, place)
+    noted = _read(workspace, _path_of(workspace, branch))
     if noted is None or checkout.head.branch != branch or not workspace.has_store(branch):
-        return False
+        return None
     directory = workspace.directory_of(branch)
-    head = journal.read_head(fs, directory)
+    head = journal.read_head(workspace.machine.fs, directory)
     if (noted.store_id, noted.seq, noted.sum) != (head.store_id, head.seq, head.hash):
-        return False
-    journal.check_length(fs, directory, head)
-    root = workspace.repo.worktree
-    stamps = read_stamps(fs, path_of(workspace.kb_dir / CACHE, root))
+        return None
+    journal.check_length(workspace.machine.fs, directory, head)
     wants = wanted(checkout.workspace)
-    found = scanning.scan(root, wants, Known(stamps, {}, 0, is_glance=True))
-    return not found.read and _is_plain(found) and _digest(found, wants) == noted.files
+    if _digest(wants) != noted.wants:
+        return None
+    index = checkout.index_sum()
+    if is_hook and noted.files > many_files and index and index == noted.index:
+        return noted.answer
+    if _looks_now(workspace.repo.worktree, wants) != noted.looks:
+        return None
+    if index != noted.index:
+        _write(workspace, branch, msgspec.structs.replace(noted, index=index))
+    return noted.answer
 
 
-def note(workspace: Workspace, branch: str, head: Head, found: Scan, wants: Sequence[Wanted]) -> None:
-    """Note that this head and these files are at rest, unless something about the files has to be told each time."""
-    place = _path_of(workspace, branch)
-    rest = _Rest(_FORMAT, head.store_id, head.seq, head.hash, _digest(found, wants))
-    if _is_plain(found) and _read(workspace, place) != rest:
-        write_cached(workspace.machine.fs, place, msgspec.json.encode(rest))
+def note(checkout: Checkout, head: Head, scan: Scan, wants: Sequence[Wanted], answer: SyncAnswer) -> None:
+    """Note that this head and these files are at rest, as far as their looks tell all that the answer stands on.
+
+    They do not where a file cannot be read or has just been changed, or a folder cannot be looked into. ``checkout`` is
+    what git had checked out before they were looked at.
+    """
+    if scan.blind or scan.notes.keys() - {SETTINGS} or scan.stamps.keys() != scan.files.keys() or not scan.files:
+        return
+    looks = [_look(path, one.size, one.mtime_ns, one.ctime_ns, one.inode) for path, one in scan.stamps.items()]
+    about = (_digest(wants), _digest(wants, looks), len(looks), checkout.index_sum())
+    _write(
+        checkout.workspace, answer.outcome.branch, _Rest(_FORMAT, head.store_id, head.seq, head.hash, *about, answer)
+    )
 
 
-def _is_plain(found: Scan) -> bool:
-    return not found.blind and not found.notes
+def _write(workspace: Workspace, branch: str, rest: _Rest) -> None:
+    """Keep a note, unless it is kept already."""
+    place, data = _path_of(workspace, branch), msgspec.json.encode(rest)
+    if len(data) <= _MAX_BYTES and _read(workspace, place) != rest:
+        write_cached(workspace.machine.fs, place, data)
 
 
-def _digest(found: Scan, wants: Sequence[Wanted]) -> str:
-    listed = [(path, one.hash, one.type, one.wanted.mark) for path, one in sorted(found.files.items())]
-    return hashlib.sha256(msgspec.json.encode([[want.mark for want in wants], listed])).hexdigest()
+def _looks_now(root: Path, wants: Sequence[Wanted]) -> str:
+    """Return the digest of how all wanted files look from outside now; "" when that cannot be told."""
+    walk = walk_of(root, wants)
+    looks = set()
+    try:
+        for path, entry, _, _ in candidates(walk, wants):
+            about = entry.stat()
+            looks.add(_look(path, about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino))
+    except OSError:
+        return ""
+    return "" if walk.blind or walk.notes else _digest(wants, looks)
+
+
+def _look(path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> str:
+    return f"{path}\0{size} {mtime_ns} {ctime_ns} {inode}"
+
+
+def _digest(wants: Sequence[Wanted], looks: Iterable[str] = ()) -> str:
+    text = "\n".join([*(want.mark for want in wants), *sorted(looks)])
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _path_of(workspace: Workspace, branch: str) -> Path:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from kbcore import progress
 from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
 from kbcore.extract.globs import compiled, depth_of, fixed_part
 from kbcore.extract.registry import run
+from kbcore.ids import is_misspelled, path_text
 from kbcore.sync.content import Unfit, check, read
-from kbcore.sync.paths import is_named, path_text
+from kbcore.sync.paths import is_named
 from kbcore.sync.walk import Entry, Walk
 
 _RACY_NS: Final = 2_000_000_000
@@ -102,14 +105,19 @@ def wanted(
     return found
 
 
+def knowing(want: Wanted, more: Mapping[str, Iterable[str]], meaning: bytes) -> Wanted:
+    """Return what to look for with more names in lists of its settings, and ``meaning`` by which facts are read too."""
+    settings = {**want.settings, **{key: sorted({*want.settings[key], *names}) for key, names in more.items()}}
+    mark = f"{want.mark}+{hashlib.sha256(meaning).hexdigest()[:12]}"
+    return msgspec.structs.replace(want, settings=settings, mark=mark)
+
+
 class Known(msgspec.Struct, frozen=True):
     """What spares work: stamps of an earlier scan, and the hash and mark that the state has for each path."""
 
     stamps: Mapping[str, FileStamp]
     taken_in: Mapping[str, tuple[str, str]]
     now_ns: int
-    is_glance: bool = False
-    """Read nothing: a file whose stamp does not hold is only counted, as one that would have to be read."""
 
 
 def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str] | None = None) -> Scan:
@@ -118,32 +126,73 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str]
     ``below`` limits the search to files and folders at these paths from the root. A file whose content is not what the
     state knows is extracted while it is at hand. A known one that a folder hides counts as one that cannot be read.
     """
-    folders: dict[str, list[tuple[Wanted, str, str | None]]] = {}
-    for want in wants:
-        for glob, entity_type in want.globs:
-            folders.setdefault(fixed_part(glob), []).append((want, glob, entity_type))
-    walk = Walk(root, known.taken_in, folders.keys(), lambda path: _wanted_at(wants, path) is not None)
+    walk = walk_of(root, wants, known.taken_in)
     result = Scan({}, {}, blind=walk.blind, notes=walk.notes)
-    for folder, rules in sorted(folders.items()):
-        matchers = [(want, compiled(glob), entity_type) for want, glob, entity_type in rules]
-        depth = max((depth_of(glob) for _, glob, _ in rules), default=0)
-        for path, entry in walk.files(folder, depth, below):
-            name = path_text(path)
-            if name in result.files:
-                continue
-            for want, pattern, entity_type in matchers:
-                if pattern.fullmatch(path):
-                    blank = Found(name, want, entity_type, "")
-                    found = _found(result, root, blank, entry, known) if name == path else _misnamed(blank)
-                    if found:
-                        result.files[name] = found
-                    break
+    listed = list(candidates(walk, wants, below))
+    for path, entry, want, entity_type in progress.counted(listed, len(listed), "files looked at"):
+        name = path_text(path)
+        if name not in result.files:
+            blank = Found(name, want, entity_type, "")
+            found = _found(result, root, blank, entry, known) if not is_misspelled(name) else misnamed(blank)
+            if found:
+                result.files[name] = found
     if result.blind:
         hidden = (path for path in known.taken_in if path not in result.files and result.is_blind_to(path))
         blanks = [found for found in (_wanted_at(wants, path) for path in hidden) if found]
         # Why stands with the folder, once for all files that it hides.
         result.files |= {blank.path: _with_facts(blank, "", Facts(is_complete=False)) for blank in blanks}
     return result
+
+
+def walk_of(root: Path, wants: Sequence[Wanted], known: Collection[str] = ()) -> Walk:
+    """Return a search below ``root`` for what extractors want; ``known`` are the files that the state knows."""
+    starts = {fixed_part(glob) for want in wants for glob, _ in want.globs}
+    return Walk(root, known, starts, lambda path: is_wanted(wants, path))
+
+
+def candidates(
+    walk: Walk, wants: Sequence[Wanted], below: Sequence[str] | None = None
+) -> Iterator[tuple[str, Entry, Wanted, str | None]]:
+    """Yield path, directory entry, extractor and type of every file that an extractor wants.
+
+    A file below two folders where globs begin comes twice; the first time counts.
+    """
+    for place in places_of(wants):
+        matchers = [(want, pattern.fullmatch, entity_type) for want, pattern, entity_type in place.rules]
+        for path, entry in walk.files(place.folder, place.depth, below):
+            for want, matches, entity_type in matchers:
+                if matches(path):
+                    yield path, entry, want, entity_type
+                    break
+
+
+class SearchPlace(msgspec.Struct, frozen=True):
+    """A folder where a search begins: how many folders below it to look, and which extractor wants what there."""
+
+    folder: str
+    depth: int
+    rules: tuple[tuple[Wanted, re.Pattern[str], str | None], ...]
+
+
+def places_of(wants: Iterable[Wanted]) -> list[SearchPlace]:
+    """Return where to search, in order; the first rule of the first place that means a file decides who reads it."""
+    folders: dict[str, list[tuple[Wanted, str, str | None]]] = {}
+    for want in wants:
+        for glob, entity_type in want.globs:
+            folders.setdefault(fixed_part(glob), []).append((want, glob, entity_type))
+    return [
+        SearchPlace(
+            folder,
+            max(depth_of(glob) for _, glob, _ in rules),
+            tuple((want, compiled(glob), entity_type) for want, glob, entity_type in rules),
+        )
+        for folder, rules in sorted(folders.items())
+    ]
+
+
+def is_wanted(wants: Sequence[Wanted], path: str) -> bool:
+    """Tell whether an extractor wants the file at a path, if there is one."""
+    return _wanted_at(wants, path) is not None
 
 
 def _wanted_at(wants: Sequence[Wanted], path: str) -> Found | None:
@@ -155,7 +204,8 @@ def _wanted_at(wants: Sequence[Wanted], path: str) -> Found | None:
     return None
 
 
-def _misnamed(blank: Found) -> Found:
+def misnamed(blank: Found) -> Found:
+    """Return a document whose name tells it from no other."""
     return _unread(blank, Unfit("The name of the file is not UTF-8.", "Rename the file."))
 
 
@@ -172,9 +222,6 @@ def _found(result: Scan, root: Path, blank: Found, entry: Entry, known: Known) -
         if stamp and stamp.holds(about):
             result.stamps[path] = stamp
             return msgspec.structs.replace(blank, hash=stamp.hash)
-        if known.is_glance:
-            result.read += 1
-            return blank
         data, about = read(entry.path)
     except (FileNotFoundError, NotADirectoryError) as error:
         return _unread(blank, error) if entry.is_symlink() else None
@@ -189,6 +236,16 @@ def _found(result: Scan, root: Path, blank: Found, entry: Entry, known: Known) -
     return _with_facts(blank, digest, _extract(blank, data))
 
 
+def content_of(found: Found, data: bytes) -> Found:
+    """Return a found file with this content and what it states."""
+    return _with_facts(found, hashlib.sha256(data).hexdigest(), _extract(found, data))
+
+
+def unread(found: Found, problem: FileProblem) -> Found:
+    """Return a found file of which nothing can be taken in, and why."""
+    return _with_facts(found, "", Facts(problems=(problem,), is_complete=False))
+
+
 def read_facts(root: Path, found: Found) -> Found:
     """Return a found file with what it states, read now unless it was read before."""
     if found.facts is not None:
@@ -199,13 +256,19 @@ def read_facts(root: Path, found: Found) -> Found:
         data, _ = read(place)
     except (OSError, Unfit) as error:
         return _unread(found, error)
-    return _with_facts(found, hashlib.sha256(data).hexdigest(), _extract(found, data))
+    return content_of(found, data)
 
 
 def read_named(root: Path, wants: Sequence[Wanted], path: str) -> Facts:
     """Return what the file at one path states now; nothing when no extractor wants it."""
+    found = found_at(root, wants, path)
+    return (found.facts if found else None) or Facts()
+
+
+def found_at(root: Path, wants: Sequence[Wanted], path: str) -> Found | None:
+    """Return the file at one path with what it states now; None when no extractor wants it."""
     found = _wanted_at(wants, path)
-    return (read_facts(root, found).facts if found else None) or Facts()
+    return read_facts(root, found) if found else None
 
 
 def _extract(found: Found, data: bytes) -> Facts:
@@ -224,5 +287,4 @@ def _unread(found: Found, error: OSError | Unfit) -> Found:
         message, hint = "It is a link to nothing, or went away while it was read.", "Remove the link, or sync again."
     else:
         message, hint = f"It cannot be read: {error.strerror}.", "Give yourself permission to read it."
-    problem = FileProblem(0, "unreadable", message, hint)
-    return _with_facts(found, "", Facts(problems=(problem,), is_complete=False))
+    return unread(found, FileProblem(0, "unreadable", message, hint))

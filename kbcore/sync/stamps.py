@@ -38,7 +38,12 @@ _decode = msgspec.json.Decoder(_Kept).decode
 
 def path_of(cache: Path, worktree: Path) -> Path:
     """Return where the stamps of a worktree are kept; each worktree has its own files, whatever the branch."""
-    return cache / f"stamps-{hashlib.sha256(str(worktree).encode('utf-8', 'surrogateescape')).hexdigest()[:16]}.json"
+    return cache / f"stamps-{mark_of(worktree)}.json"
+
+
+def mark_of(worktree: Path) -> str:
+    """Return what stands for a worktree in the names of files that are its own."""
+    return hashlib.sha256(str(worktree).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def read_stamps(fs: Fs, path: Path) -> dict[str, FileStamp]:

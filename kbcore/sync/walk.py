@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from kbcore.extract.facts import FileProblem
-from kbcore.sync.paths import is_named, path_text
+from kbcore.ids import path_text
+from kbcore.sync.paths import is_named
 
 _SKIPPED_FOLDERS: Final = frozenset({".git", ".kb"})
 _KEPT: Final = "What was known of its files is kept."

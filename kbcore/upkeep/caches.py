@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from kbcore.errors import Damaged, Incompatible, ViewDamaged
+from kbcore.limits import MIB
 from kbcore.storage import files, journal
+from kbcore.texts import BODIES
 from kbcore.upkeep.findings import Finding
-from kbcore.viewcache import UNFINISHED, VIEW, ViewCache, is_ahead, is_lost, is_usable, open_view
+from kbcore.view import texttables
+from kbcore.viewcache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, is_lost, is_usable, open_view
 from kbcore.workspace import Workspace
 
 _REMEDY: Final = "If that was meant, delete the file; if not, restore .kb/branches from a backup."
@@ -37,6 +40,8 @@ def cache_findings(workspace: Workspace, branch: str) -> Iterator[Finding]:
         yield Finding("cache", "note", "unfinished_view", message, remedy, branch, str(folder))
     if VIEW in names:
         yield from _view(workspace, branch)
+    if TEXT in names:
+        yield from _text(workspace, branch)
 
 
 def witnesses(workspace: Workspace, branch: str) -> Iterator[Finding]:
@@ -53,6 +58,24 @@ def witnesses(workspace: Workspace, branch: str) -> Iterator[Finding]:
 def _of_lost_store(what: str, seq: int, branch: str, path: str) -> Finding:
     message = f"{what} is left of another store of {branch}, which had come to seq {seq} and was gone."
     return Finding("cache", "warning", "view_of_lost_store", message, _REMEDY, branch, path)
+
+
+def _text(workspace: Workspace, branch: str) -> Iterator[Finding]:
+    """Look at the index of text, and at the documents that are kept for the indexes of all branches."""
+    fs, path = workspace.machine.fs, workspace.cache_of(branch) / TEXT
+    kept = path.parent.parent / BODIES
+    try:
+        sizes = [files.read_size(fs, path), files.read_size(fs, kept)]
+        seq, entities = texttables.inspect(str(path), "" if sizes[1] is None else str(kept), str(path.parent / "spill"))
+    except ViewDamaged as error:
+        reason = str(error).splitlines()[0]
+        remedy = "Nothing to do: it is built anew by the next search."
+        yield Finding("cache", "warning", "text_damaged", f"It cannot be read: {reason}", remedy, branch, str(path))
+        return
+    holds = f"holds {entities} {'entity' if entities == 1 else 'entities'}"
+    size = f"{sum(filter(None, sizes)) / MIB:.1f} MiB"
+    message = f"The text index at seq {seq} {holds}; with the documents of all branches it takes {size}."
+    yield Finding("cache", "ok", "text", message, "", branch)
 
 
 def _view(workspace: Workspace, branch: str) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ import msgspec
 
 from kbcore import canonical, replay
 from kbcore.model import Node
+from kbcore.schema import Schema
 from kbcore.storage import compaction
 from kbcore.storage.head import Head
 from kbcore.sync.fields import stated_by_clients
@@ -100,12 +101,12 @@ def _not_pruned(head: Head, before: int) -> str:
 def _with_clients_facts(workspace: Workspace, branch: str) -> dict[str, Node]:
     """Return the entities that went with their files and would come back with what clients had stated of them."""
 
-    def ask(view: View) -> tuple[dict[str, Node], frozenset[str]]:
+    def ask(view: View) -> tuple[dict[str, Node], frozenset[str], Schema]:
         gone = gone_with_files(view)
-        return gone, statuses_by_sync(view, gone)
+        return gone, statuses_by_sync(view, gone), view.schema(workspace.schema)
 
-    gone, unsaid = workspace.store(branch).read(ask)
-    types = workspace.schema.entities
+    gone, unsaid, schema = workspace.store(branch).read(ask)
+    types = schema.entities
     return {key: node for key, node in gone.items() if stated_by_clients(node, types.get(node.type), unsaid)}
 
 

@@ -1,4 +1,4 @@
-"""Diagnose an installation: git, settings, every store, its cache, and the file system below. Writes nothing.
+"""Diagnose an installation: git, settings, every store, its cache, and the file system below. Changes nothing.
 
 Each thing that was looked at is a finding, also when it is well; what could not be looked at says so.
 """
@@ -26,6 +26,7 @@ from kbcore.errors import (
     SnapshotCorrupt,
     Unavailable,
 )
+from kbcore.git import versions
 from kbcore.git.commands import run_git
 from kbcore.init import IGNORE
 from kbcore.limits import MAX_CONFIG_BYTES
@@ -36,6 +37,7 @@ from kbcore.upkeep import good
 from kbcore.upkeep.caches import cache_findings
 from kbcore.upkeep.findings import Finding, as_json, gravest_first, is_sound, of_config, of_error, of_proof, told_once
 from kbcore.upkeep.mounts import MOUNTS, network_mount
+from kbcore.upkeep.speed import speed_findings
 from kbcore.workspace import BRANCHES, CACHE, CONFIG, KB, Workspace
 
 MANY_RECORDS: Final = 50_000
@@ -72,11 +74,17 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 def diagnose(
-    workspace: Workspace, others: Iterable[Finding] = (), *, mounts: Path = MOUNTS, many_records: int = MANY_RECORDS
+    workspace: Workspace,
+    others: Iterable[Finding] = (),
+    *,
+    probe: Fs | None = None,
+    mounts: Path = MOUNTS,
+    many_records: int = MANY_RECORDS,
 ) -> Diagnosis:
     """Look at everything; ``others`` are the front end's own findings, such as how the git hooks stand.
 
-    The workspace need not be initialised. ``mounts`` is where Linux lists file systems; from ``many_records`` since
+    The workspace need not be initialised. ``probe`` is what the disk is timed with, by a file in the cache; None
+    leaves that out. ``mounts`` is where Linux lists file systems; from ``many_records`` since
     the newest snapshot on, compaction is advised. Raises nothing for what it finds.
     """
     found = [
@@ -84,6 +92,7 @@ def diagnose(
         *_guarded("settings", partial(_settings, workspace)),
         *others,
         *_guarded("disk", partial(_disk, workspace, mounts)),
+        *_guarded("disk", partial(_speed, workspace, probe)),
         *_guarded("stores", partial(_writable, workspace)),
         *_guarded("stores", partial(_strangers, workspace)),
         *_guarded("stores", partial(_lost, workspace)),
@@ -119,12 +128,22 @@ def _git(workspace: Workspace) -> Iterator[Finding]:
     repo, env = workspace.repo, workspace.machine.env
     version = run_git(repo, env, ["--version"]).output.decode("utf-8", "replace").strip()
     yield Finding("git", "ok", "version", f"{version}; {workspace.head().branch} is checked out.")
+    yield from _git_version(version)
     places = [f":(top){KB}/{BRANCHES}", f":(top){KB}/{CACHE}"]
     tracked = run_git(repo, env, ["ls-files", "-z", "--", *places]).output.count(b"\0") if repo.has_worktree else 0
     if tracked:
         message = f"git tracks {tracked} files of the stores: a checkout or a merge would change them."
         remedy = f"Run `git rm -r --cached {KB}/{BRANCHES} {KB}/{CACHE}` and commit that."
         yield Finding("git", "error", "store_tracked", message, remedy)
+
+
+def _git_version(said: str) -> Iterator[Finding]:
+    found = versions.parsed(said)
+    oldest = ".".join(map(str, versions.OLDEST))
+    if found is not None and found < versions.OLDEST:
+        message = f"{said} is older than {oldest}, the oldest that KB is tried with."
+        remedy = f"Install a newer git; it also brings {', '.join(versions.lacking(found))}."
+        yield Finding("git", "warning", "git_too_old", message, remedy)
 
 
 def _settings(workspace: Workspace) -> Iterator[Finding]:
@@ -159,9 +178,14 @@ def _disk(workspace: Workspace, mounts: Path) -> Iterator[Finding]:
         yield Finding("disk", "note", "mounts_unknown", "This system does not say what kind of file system this is.")
         return
     if mount:
-        message = f"{root} is on {mount[0]}, a network file system ({mount[1]}), where locks may not hold."
+        message = f"{root} is on {mount[0]}, which other machines reach as well ({mount[1]}): locks may not hold."
         remedy = "Keep the repository on a local disk, or write to it from one machine only."
         yield Finding("disk", "warning", "network_file_system", message, remedy)
+
+
+def _speed(workspace: Workspace, probe: Fs | None) -> Iterator[Finding]:
+    if probe is not None:
+        yield from speed_findings(probe, workspace.kb_dir / CACHE, workspace.machine.clock)
 
 
 def _names(workspace: Workspace) -> list[str]:
@@ -259,8 +283,10 @@ def _strangers(workspace: Workspace) -> Iterator[Finding]:
     with files.explained(trash, "list", reading=True):
         kept = len(fs.listdir(trash)) if files.is_directory(fs, trash) else 0
     if kept:
-        remedy = "Delete the folder once nobody misses them."
-        yield Finding("stores", "note", "trash", f"{kept} stores that `kb gc` moved away.", remedy, file=str(trash))
+        message = f"{kept} store{'' if kept == 1 else 's'} that `kb gc` moved away to {trash}."
+        yield Finding(
+            "stores", "note", "trash", message, "Delete that folder once nobody misses them.", file=str(trash)
+        )
     living = branches.living(workspace)
     for name, _ in branches.stores(workspace):
         if name not in living:

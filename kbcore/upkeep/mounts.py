@@ -12,13 +12,15 @@ from typing import Final
 MOUNTS: Final = Path("/proc/mounts")
 NETWORK: Final = frozenset(
     {"9p", "afs", "ceph", "cifs", "coda", "fuse.glusterfs", "fuse.sshfs", "glusterfs", "lustre", "ncpfs", "nfs"}
-    | {"nfs4", "orangefs", "smb3", "smbfs", "virtiofs"}
+    | {"nfs4", "orangefs", "smb3", "smbfs", "virtiofs", "beegfs", "drvfs", "fakeowner", "fuse.gcsfuse", "fuse.juicefs"}
+    | {"fuse.rclone", "fuse.s3fs", "fuse.vmhgfs-fuse", "gpfs", "prl_fs", "vboxsf", "vmhgfs"}
 )
+"""File systems of other machines, of clouds, and of what a virtual machine shares with its host."""
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 
 
 def network_mount(path: Path, mounts: Path = MOUNTS) -> tuple[str, str] | None:
-    """Return mount point and type of the network file system that a path is on; None when it is on a local one.
+    """Return mount point and type of the file system that others reach as well; None when the path is on a local one.
 
     Raises: ``OSError`` where there is no such list, as on macOS.
     """

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kbcore import canonical, replay
+from kbcore import canonical, progress, replay
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Unavailable, ViewDamaged
 from kbcore.storage import files, snapshot, verify
 from kbcore.storage.head import Head, SnapshotRef
@@ -163,7 +163,8 @@ def _folding(proof: _Proof, head: Head, start: Start, until: int) -> Iterator[in
     """Fold the records after ``start`` into its state, and yield each seq once its record is in."""
     if until <= start.seq:
         return
-    for entry in replay.entries(proof.fs, proof.directory, head, until=until, skip=start.seq):
+    entries = replay.entries(proof.fs, proof.directory, head, until=until, skip=start.seq)
+    for entry in progress.counted(entries, until - start.seq, "records replayed"):
         fold(start.state, entry)
         start.known.append(replay.known_of(entry))
         yield entry.seq

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 
 import pytest
 
-from kbcli import app, exits, tree
+from kbcli import app, examples, exits, tree
+from kbcli.context import Session
+from kbcli.render import Output
 from kbcore.errors import LockTimeout, Problem
 from tests.support.cli import LOGIN, write
+from tests.support.help_pages import commands, help_of
 from tests.support.repos import add_worktree, git, make_repository
 
 
@@ -66,7 +70,7 @@ def test_a_linked_worktree_shares_the_kb_of_the_main_one(kb, synced, tmp_path):
         (["sycn"], "Did you mean 'sync'"),
         (["query", "--limt", "3"], "--limit"),
         (["query", "--limit", "many"], "whole number"),
-        (["check", "--format", "sarif"], "text, json"),
+        (["check", "--format", "xml"], "text, json, sarif"),
         (["delete", "--edge", "A", "depends_on"], "3 arguments"),
         (["branch"], "Missing command"),
         (["status", "surplus"], "surplus"),
@@ -111,7 +115,7 @@ def test_before_init_the_error_names_init(kb, root):
 def test_without_a_command_the_help_comes_with_status_2(kb):
     ran = kb()
     assert (ran.status, ran.out) == (2, "")
-    assert "Commands:" in ran.err
+    assert "Look something up:" in ran.err
 
 
 def test_the_version_is_one_line(kb):
@@ -129,11 +133,52 @@ def test_every_command_has_help_that_begins_as_the_list_says(kb, name):
     assert f"kb {name}" in kb(name, "-h").out
 
 
-def test_help_lists_every_command_but_the_hidden_one(kb):
-    listed = kb("--help").out.partition("Commands:")[2]
-    assert [line.split()[0] for line in listed.splitlines()[1:] if line.startswith("  ")][: len(tree.COMMANDS) - 1] == [
-        name for name in tree.COMMANDS if name != "hook"
-    ]
+def test_help_lists_every_command_but_the_hidden_one_by_what_it_is_for(kb):
+    listed = kb("--help").out.partition("Begin:")[2]
+    names = [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and not line.startswith("  `")]
+    assert sorted(names) == sorted(name for name in tree.COMMANDS if name != "hook")
+    assert names[:2] == ["init", "demo"]
+
+
+def test_help_is_a_command_as_well(kb):
+    assert kb("help") == kb("--help")
+    assert kb("help", "branch", "diff") == kb("branch", "diff", "--help")
+    ran = kb("help", "quer")
+    assert (ran.status, ran.out) == (2, "")
+    assert "Did you mean 'query'?" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["qeury"], "Did you mean 'query'?"),
+        (["re"], "Did you mean 'revert'?"),
+        (["undo"], "Did you mean 'revert'?"),
+        (["ls"], "Did you mean 'query'?"),
+        (["query", "--limt"], "`kb query` has no option '--limt'. Did you mean '--limit'?"),
+        (["--jsn", "query"], "Did you mean '--json'?"),
+    ],
+)
+def test_mistyped_words_get_the_nearest_ones(kb, words, meant):
+    ran = kb(*words)
+    assert (ran.status, ran.out) == (2, "")
+    assert meant in ran.err
+
+
+@pytest.mark.parametrize("name", examples.EXAMPLES)
+def test_every_example_in_the_help_can_be_understood(name):
+    command = commands()[name]
+    for line, _ in examples.EXAMPLES[name]:
+        words = shlex.split(line.partition(" < ")[0])
+        assert words[: 1 + len(name.split())] == ["kb", *name.split()]
+        session = Session({}, Output({}))
+        assert command.make_context(name, words[1 + len(name.split()) :], obj=session).params is not None
+    assert line in help_of(name)
+
+
+def test_every_synonym_leads_to_a_command():
+    assert set(examples.SYNONYMS.values()) <= tree.COMMANDS.keys()
+    assert not examples.SYNONYMS.keys() & tree.COMMANDS.keys()
 
 
 def test_completion_suggests_commands_and_options(kb, user):

@@ -151,6 +151,27 @@ def test_the_schema_is_shown_with_the_types_of_the_project(kb, ready):
     assert "'fact'" in ran.err
 
 
+def test_types_that_a_branch_defines_are_shown_and_asked_for_there(kb, ready):
+    write(
+        ready,
+        {
+            "c.json": '{"entities": [{"id": "$ConceptType:Taste", "type": "$ConceptType", "name": "Taste",'
+            ' "title": "Taste", "attributes": {"description": "What one likes."}},'
+            ' {"id": "T-1", "type": "Taste", "title": "dark"}]}'
+        },
+    )
+    assert kb("apply", "c.json").status == 0
+    assert kb("schema", "--json").json["entities"]["Taste"]["origin"] == "KIP"
+    assert "Taste (entity, defined by KIP)\n  What one likes." in kb("schema", "Taste").out
+    assert kb("query", "Taste", "--json").json["entities"][0]["id"] == "T-1"
+    ran = kb("query", "Tast")
+    assert "'Taste'" in ran.err
+    git(ready, "switch", "-qc", "before", "HEAD")
+    assert kb("delete", "T-1", "$ConceptType:Taste", "--yes").status == 0
+    assert "There is no entity type 'Taste'" in kb("query", "Taste").err
+    assert kb("query", "Taste", "--at", "1", "--json").json["total"] == 1
+
+
 def test_a_broken_schema_names_file_and_line(kb, ready):
     write(ready, {".kb/schema/project.yaml": "entities:\n  fact: {colour: red}\n"})
     ran = kb("query")
@@ -160,11 +181,11 @@ def test_a_broken_schema_names_file_and_line(kb, ready):
 
 def test_hooks_are_installed_looked_at_and_removed(kb, ready):
     states = [hook["state"] for hook in kb("hooks", "status", "--json").json["hooks"]]
-    assert states == ["absent", "absent"]
+    assert states == ["absent"] * 3
     assert "kb hooks install" in kb("hooks", "status").err
-    assert [hook["action"] for hook in kb("hooks", "install", "--json").json["hooks"]] == ["created", "created"]
+    assert [hook["action"] for hook in kb("hooks", "install", "--json").json["hooks"]] == ["created"] * 3
     assert kb("hooks", "status").out.startswith("Hook post-checkout: active (")
-    assert [hook["action"] for hook in kb("hooks", "uninstall", "--json").json["hooks"]] == ["deleted", "deleted"]
+    assert [hook["action"] for hook in kb("hooks", "uninstall", "--json").json["hooks"]] == ["deleted"] * 3
     answer = kb("hooks", "install", "--hooks-path", "hooks", "--json", cwd=ready).json
     assert answer["hooks"][0]["path"] == str(ready / "hooks/post-checkout")
 

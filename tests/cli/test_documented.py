@@ -41,7 +41,10 @@ PROMISED = {
     "hooks status": set(),
     "schema": set(),
     "mcp": set(),
+    "mcp install": {"--write", "--scope"},
     "demo": set(),
+    "kip": {"--file", "-f", "--param", "--dry-run"},
+    "export": {"--format"},
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 from kbcli import exits
 from kbcli.render import Output
 from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem
+from tests.support.fenced import as_somebody
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
 ONE = Problem("$.entities[0].type", "unknown_type", "There is no entity type 'rec'.", "Did you mean 'req'?")
@@ -60,3 +61,25 @@ def test_the_page_on_errors_has_every_code_that_the_command_line_answers_with() 
     page = PAGE.read_text(encoding="utf-8")
     for code in [*exits.statuses(), exits.USAGE_CODE, exits.BUG_CODE]:
         assert f"| `{code}` |" in page
+
+
+HIDDEN = """
+import os, sys; from pathlib import Path
+from kbcli.app import main
+from kbcli.context import Session
+from kbcli.render import Output
+root = Path(sys.argv[1])
+for name in (".git", ".kb/schema", ".kb"):
+    mode = (root / name).stat().st_mode
+    (root / name).chmod(0)
+    session = Session(os.environ, Output(os.environ))
+    session.directories.append(str(root))
+    print(main(["-C", str(root), "status"]), session.cache() is None, file=sys.stdout)
+    (root / name).chmod(mode)
+"""
+
+
+def test_a_place_that_may_not_be_read_is_named_and_no_bug(synced: Path) -> None:
+    (synced / ".kb/schema").mkdir(exist_ok=True)
+    told = as_somebody(HIDDEN, synced)
+    assert told.splitlines() == ["67 True", "63 False", "24 True"]

@@ -64,8 +64,26 @@ def test_the_log_can_be_narrowed(kb, told, words, found):
     assert seqs(kb("log", *words, "--json")) == found
 
 
-def test_the_log_for_people_is_a_safe_table_that_says_when_there_is_more(kb, told):
+def test_the_log_for_people_has_a_page_for_each_record_that_says_what_it_changed(kb, told):
     ran = kb("log", "--limit", "2")
+    newest, older = ran.out.split("\n\nrecord 2\n")
+    assert newest.startswith("record 3 (head)\nActor:  tester through sync\nDate:   2")
+    assert newest.endswith("\n\n    sync\n\n    ~ REQ-1\n    1 updated")
+    assert " ago)" not in ran.out
+    assert "\n\n    a \\x1b[31mscenario\n\n    + SCN-1, REQ-1 specified_by SCN-1\n    1 created, 1 edge\n" in older
+
+
+def test_a_log_names_some_of_what_a_large_record_changed(kb, synced):
+    entities = [{"id": f"REQ-1{number}", "type": "req", "title": "T", "status": "open"} for number in range(9)]
+    kb("apply", "-", stdin=json.dumps({"entities": entities}))
+    shown = kb("log", "--limit", "1").out
+    assert "    + REQ-10, REQ-11, REQ-12, REQ-13, REQ-14, REQ-15\n" in shown
+    assert "    9 created; 3 not named here: kb show 2\n" in shown
+    assert "    + REQ-18\n    9 created; 8 not named here: kb show 2\n" in kb("log", "REQ-18").out
+
+
+def test_the_log_on_one_line_each_is_a_safe_table_that_says_when_there_is_more(kb, told):
+    ran = kb("log", "--limit", "2", "--oneline")
     assert [line.split()[0] for line in ran.out.splitlines()] == ["SEQ", "3", "2"]
     assert "1 created, 1 edge" in ran.out
     assert r"a \x1b[31mscenario" in ran.out
@@ -74,7 +92,10 @@ def test_the_log_for_people_is_a_safe_table_that_says_when_there_is_more(kb, tol
 
 
 def test_an_empty_log_and_unknown_names_are_told(kb, ready):
-    assert kb("log") == (0, "", "Nothing was written yet.\n")
+    assert kb("log") == (
+        *(0, ""),
+        "Nothing was written yet: `kb sync` takes in the documents, and `kb apply` a changeset.\n",
+    )
     assert kb("log", "--limit", "0").status == 2
     assert kb("log", "REQ-77").status == 64
     assert kb("log", "--since", "soon").status == 2
@@ -90,10 +111,46 @@ def test_an_entity_is_shown_with_its_edges_both_ways_and_its_history(kb, told):
     }
     assert [record["seq"] for record in found["history"]] == [3, 2, 1]
     text = kb("show", "REQ-1").out
-    assert text.startswith("REQ-1 (req) Log in\n  status: done\n")
-    assert "tags: auth, web" in text
-    assert "specified_by" in text
-    assert "attributes.kind: e2e" in kb("show", "TEST-1").out
+    assert text.startswith("REQ-1\n  Log in\n  req · done · version 3\n")
+    assert "  tags        auth, web\n" in text
+    assert (
+        "\nEdges from it (2)\n"
+        "  EDGE          ID      STATUS  TITLE         CONFIDENCE  STATED IN\n"
+        "  specified_by  SCN-1   open    Known device              cli\n"
+        "  verified_by   TEST-1  active  Login works               docs/tests/login.md\n"
+        "\nEdges to it (1)\n"
+    ) in text
+    history = text.partition("History (3)\n")[2]
+    assert "tester through sync  sync\n      status: open -> done\n  2  " in history
+    assert "\n      + REQ-1 specified_by SCN-1\n  1  " in history
+    assert "attributes.kind  e2e" in kb("show", "TEST-1").out
+
+
+def test_the_page_of_an_entity_has_what_the_rules_found_and_marks_what_is_missing(kb, synced):
+    write(
+        synced,
+        {
+            "docs/requirements/more.md": LOGIN.replace("REQ-1", "REQ-5")
+            .replace("title: Log in", "title: Another way")
+            .replace("[auth, web]", "[]\nlinks: [X]")
+        },
+    )
+    kb("sync")
+    page = kb("show", "REQ-5").out
+    assert "  (a bare link)  X   unresolved" in page
+    assert "\nViolations (2)\n  error REQ-5 links to X" in page
+    assert "[unresolved-reference]\n" in page
+    assert "Violations" not in kb("show", "REQ-1").out
+    assert "violations" not in kb("show", "REQ-5", "--json").json
+
+
+def test_the_page_of_an_entity_waits_for_no_rule_of_the_project(kb, synced):
+    own = "rules:\n- id: own\n  sql: select id, 'is judged' as message from entity\n"
+    write(synced, {".kb/rules/own.yaml": own})
+    assert "is judged" in kb("check").out
+    page = kb("show", "REQ-1")
+    assert "is judged" not in page.out
+    assert page.err == "The project's own rules are run by `kb check` only.\n"
 
 
 def test_a_number_is_a_seq_unless_an_entity_has_it(kb, told):
@@ -137,7 +194,18 @@ def test_diff_goes_from_the_first_point_to_the_second(kb, told):
     back = kb("diff", "3", "1").out
     assert "status: done -> open" in back
     assert "- SCN-1 (scenario) Known device" in back
+    assert back.endswith("\n\n2 entities: 1 updated, 1 deleted; 1 edge: 1 deleted\n")
     assert kb("diff", "1", "2", "--json").json["to"] == 2
+
+
+def test_long_texts_are_compared_line_by_line_with_the_words_marked_that_differ(kb, synced):
+    for title in ("A customer logs in with a name and a password", "A customer logs in with a name and a key"):
+        kb("apply", "-", stdin=json.dumps({"entities": [{"id": "X", "type": "req", "title": title, "status": "open"}]}))
+    assert (
+        "    title:\n"
+        "      - A customer logs in with a name and a [-password-]\n"
+        "      + A customer logs in with a name and a {+key+}\n"
+    ) in kb("diff", "2").out
 
 
 def test_diff_takes_times_and_tells_when_nothing_differs(kb, told):
@@ -231,8 +299,8 @@ def test_what_was_given_up_is_told_where_the_rest_is_listed(kb, pruned):
     note = "Records before seq 4 were pruned.\n"
     assert kb("log").err == kb("log", "--actor", "tester").err == kb("log", "SCN-1").err == note
     assert kb("log", "REQ-1").err == f"No record matches.\n{note}"
-    assert kb("show", "REQ-1").out.endswith(f"\n\n{note}")
-    assert kb("show", "SCN-1").out.endswith(f"1 updated\n{note}")
+    assert kb("show", "REQ-1").out.endswith(f"\n\nHistory\n  {note}")
+    assert kb("show", "SCN-1").out.endswith(f"\n  {note}")
     for words in (("log",), ("show", "REQ-1")):
         assert kb(*words, "--json").json["pruned_before"] == 4
     assert kb("log", "GONE").status == kb("show", "GONE").status == 64
@@ -248,13 +316,14 @@ def test_what_lies_before_the_first_record_is_not_told_of_the_whole_branch(kb, t
     ("words", "status", "message", "hint"),
     [
         (("show", "nope"), 64, "No entity 'nope' was ever in this branch.", "list what there is"),
-        (("show", "REQ-7"), 64, "No entity 'REQ-7' was ever in this branch.", "Did you mean 'REQ-1'?"),
+        (("show", "REQ-7"), 64, "No entity 'REQ-7' was ever in this branch.", "Did you mean 'REQ-1' or 'REQ-2'?"),
         (("show", "0"), 64, "There is no record 0.", "The records are 1 to 3; see `kb log`."),
         (("show", "99999"), 64, "There is no record 99999.", "The records are 1 to 3"),
         (("show", ""), 64, "No entity '' was ever in this branch.", "list what there is"),
-        (("log", "REQ-7"), 64, "No entity 'REQ-7' was ever in this branch.", "Did you mean 'REQ-1'?"),
+        (("log", "REQ-7"), 64, "No entity 'REQ-7' was ever in this branch.", "Did you mean 'REQ-1' or 'REQ-2'?"),
         (("log", ""), 2, "The id is empty.", "Leave it out"),
-        (("log", "--limit", "0"), 2, "The limit must be 1 or more.", "Leave --limit out"),
+        (("log", "--limit", "0"), 2, "--limit must be from 1 to 10000, not 0.", "Leave it out"),
+        (("log", "--limit", "20000"), 2, "--limit must be from 1 to 10000, not 20000.", "Leave it out"),
         (("log", "--since", "soon"), 2, "'soon' is no time.", "2026-01-31"),
         (("diff", "5", "3"), 2, "There is no record 5 yet.", "The head is at seq 3."),
         (("diff", "9" * 30), 2, "is neither a seq nor a time.", "Give a seq from 0 to 3"),
@@ -276,18 +345,18 @@ def test_wrong_input_is_answered_with_one_line_and_what_to_do(kb, told, words, s
 def test_facts_that_a_bad_file_kept_are_told_on_the_page_of_the_entity(kb, told):
     write(told, {"docs/requirements/login.md": LOGIN.replace("title: Log in", "title: [Log in")})
     kb("sync")
-    assert (
-        "\n  may be older than docs/requirements/login.md, which could not be read whole\n" in kb("show", "REQ-1").out
-    )
+    stale = "\n  stale: may be older than docs/requirements/login.md, which could not be read whole\n"
+    assert stale in kb("show", "REQ-1").out
     assert kb("show", "REQ-1", "--json").json["entity"]["stale"] is True
     assert "kept from" not in kb("show", "REQ-2").out
     assert "stale" not in kb("show", "REQ-2", "--json").json["entity"]
 
 
 def test_an_entity_with_a_long_history_names_the_command_that_lists_the_rest(kb, told):
-    for number in range(21):
+    for number in range(6):
         kb("apply", "-", stdin=json.dumps({"entities": [{"id": "SCN-1", "title": str(number)}]}))
-    assert "… and 2 more; `kb log SCN-1` lists them\n" in kb("show", "SCN-1").out
+    assert "      title: 4 -> 5\n" in kb("show", "SCN-1").out
+    assert "  … 2 more: kb log SCN-1\n" in kb("show", "SCN-1").out
 
 
 def test_the_log_shows_what_was_found_and_mended(kb, told):
@@ -298,6 +367,7 @@ def test_the_log_shows_what_was_found_and_mended(kb, told):
     kb("apply", "-", stdin=json.dumps({"message": "why", "entities": [entity]}))
     repair = kb("log", "--limit", "1", "--json").json["records"][0]["repair"]
     assert "10 bytes of an unfinished write were cut from" in repair
-    assert f"why [{repair}]" in kb("log").out
+    assert f"why [{repair}]" in kb("log", "--oneline").out
+    assert f"    repair: {repair}\n" in kb("log").out
     assert f"why [{repair}]" in kb("show", "REQ-9").out
     assert f"  repair: {repair}" in kb("show", "4").out

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.hooks import EVENTS
 from tests.support.repos import add_worktree, commit_files, git, make_repository
 
 
@@ -40,7 +41,7 @@ def test_a_second_init_changes_nothing(kb, root):
     answer = kb("init", "--json").json
     assert (answer["created"], answer["updated"]) == ([], [])
     assert answer["branch"] == {"name": "main", "is_new": False, "seq": 0}
-    assert [hook["action"] for hook in answer["hooks"]] == ["kept", "kept"]
+    assert [hook["action"] for hook in answer["hooks"]] == ["kept"] * 3
     assert tree_of(root) == before
     assert "Already set up" in kb("init").out
 
@@ -75,9 +76,7 @@ def test_hooks_are_left_alone_or_put_where_asked(kb, root, tmp_path):
     kb("init", "--no-hooks")
     assert not (root / ".git/hooks/post-merge").exists()
     answer = kb("init", "--hooks-path", "my hooks", "--json").json
-    assert {hook["path"] for hook in answer["hooks"]} == {
-        str(root / "my hooks" / event) for event in ("post-checkout", "post-merge")
-    }
+    assert {hook["path"] for hook in answer["hooks"]} == {str(root / "my hooks" / event) for event in EVENTS}
 
 
 def test_the_default_branch_is_the_one_that_is_there(kb, tmp_path):
@@ -170,7 +169,7 @@ def test_hooks_that_the_system_refuses_are_a_failure_and_all_else_is_kept(kb, ro
     hooks.write_text("")
     ran = kb("init", "-q")
     assert (ran.status, ran.out) == (24, "")
-    assert ran.err.count("warning: Hook post-") == 2
+    assert ran.err.count("warning: Hook post-") == 3
     assert (root / ".kb/branches/main/head.json").is_file()
     shown = kb("init", "--json")
     assert (shown.status, {hook["state"] for hook in shown.json["hooks"]}) == (24, {"failed"})

@@ -15,7 +15,7 @@ SHAPE = {"branch", "seq", "total", "entities", "edges", "next_cursor"}
 
 
 def ids(ran) -> list[str]:
-    assert set(ran.json) == SHAPE
+    assert set(ran.json) - {"search"} == SHAPE
     return [entity["id"] for entity in ran.json["entities"]]
 
 
@@ -64,6 +64,20 @@ def test_the_answer_has_the_fixed_shape_and_edges_only_when_asked(kb, synced):
     ends = {(edge["type"], edge["from"], edge["to"]) for edge in answer["edges"]}
     assert ends == {("verified_by", "REQ-1", "TEST-1"), ("depends_on", "REQ-2", "REQ-1")}
     assert answer["entities"][0]["edges"] == answer["edges"]
+
+
+def test_a_walk_shows_depth_and_path_in_every_format(kb, synced):
+    words = ["query", "--from", "REQ-2", "--depth", "2", "--follow", "depends_on,verified_by"]
+    entities = kb(*words, "--json").json["entities"]
+    assert [(entity["id"], entity["depth"]) for entity in entities] == [("REQ-1", 1), ("TEST-1", 2)]
+    first = {"from": "REQ-2", "type": "depends_on", "to": "REQ-1"}
+    assert entities[1]["path"] == [first, {"from": "REQ-1", "type": "verified_by", "to": "TEST-1"}]
+    assert "REQ-2 → depends_on → REQ-1 → verified_by → TEST-1" in kb(*words).out
+    rows = list(csv.DictReader(io.StringIO(kb(*words, "--format", "csv").out)))
+    assert (rows[0]["depth"], json.loads(rows[0]["path"])) == ("1", [first])
+    back = kb("query", "--from", "REQ-1", "--follow", "^depends_on,verified_by")
+    assert "REQ-1 ← depends_on ← REQ-2" in back.out
+    assert "PATH" not in kb("query").out
 
 
 def test_edges_themselves_can_be_asked_for(kb, synced):
@@ -162,8 +176,20 @@ def test_what_a_file_stated_that_cannot_be_read_any_more_is_marked(kb, synced):
 
 
 def test_an_empty_answer_is_told_on_standard_error(kb, synced, root):
-    assert kb("query", "--status", "none") == (0, "", "No entity matches.\n")
     assert kb("query", "edge", "--where", "from=X") == (0, "", "No edge matches.\n")
+    assert kb("query", "--status", "dnoe") == (
+        *(0, ""),
+        "No entity matches.\n  Nothing has the status 'dnoe'. Did you mean 'done'?\n",
+    )
+    assert kb("query", "adr").err == "No entity matches.\n  There is no adr yet; of all other types there are 3.\n"
+    assert kb("query", "req", "--tag", "web", "--status", "done").err == (
+        "No entity matches.\n  Without `--status done`: 1.\n  Without `--tag web`: 1.\n"
+    )
+    assert "There is no 'TEST-01'. Did you mean 'TEST-1'?" in kb("query", "--has", "verified_by:TEST-01").err
+    assert kb("query", "--text", "log", "--status", "dnoe").err.endswith(
+        "\nNothing has the status 'dnoe'. Did you mean 'done'?\n"
+    )
+    assert "  Against the direction of the edges: 1. Add `--reverse`" in kb("query", "--from", "TEST-1").err
 
 
 def test_an_empty_store_says_what_to_do(kb, ready):
@@ -179,6 +205,25 @@ def test_stored_text_never_acts_on_a_terminal(kb, synced):
         assert "\u202e" not in out
         assert "\x07" not in out
     assert kb("query", "--id", "X\u202e1", "--json").json["entities"][0]["title"] == title
+
+
+def test_a_search_shows_below_each_row_why_it_was_found_and_on_stderr_how_it_was_read(kb, synced):
+    ran = kb("query", "--text", "lgo out")
+    assert (ran.out.splitlines()[2], ran.status) == ("    title: Log «out»", 0)
+    assert ran.err == "No entity holds 'lgo'; this is what the other words find.\n"
+    write(
+        synced, {"docs/requirements/key.md": "---\nid: KEY\ntitle: Keys\nstatus: open\n---\nA passkey \x1b[2J opens.\n"}
+    )
+    kb("sync")
+    ran = kb("query", "--text", "paskey")
+    assert ran.out.splitlines()[2] == r"    body: A «passkey» \x1b[2J opens."
+    assert ran.err == "No entity holds 'paskey'; looked for 'passkey' instead.\n"
+    assert kb("query", "--text", "paskey", "--format", "jsonl").out.count('"snippet"') == 1
+    found = kb("query", "--text", "paskey", "--json").json
+    assert found["search"]["corrected"] == {"paskey": ["passkey"]}
+    assert found["entities"][0]["snippet"]["text"] == "A «passkey» \x1b[2J opens."
+    assert kb("query", "--text", "nowhere").err == "Nothing relevant: no entity holds 'nowhere'.\n"
+    assert kb("query", "--text", "—").err.startswith("error: `--text` holds no word.")
 
 
 def test_ids_that_begin_with_a_dash_come_behind_two_dashes_or_with_their_option(kb, synced):

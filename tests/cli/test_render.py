@@ -10,32 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from kbcli import pager, tables
-from kbcli.render import (
-    Output,
-    OutputClosed,
-    OutputFailed,
-    shortened,
-    width_of,
-    write_all,
-)
-from kbcore.visible import visible
-
-
-@given(st.text(max_size=30), st.integers(1, 20))
-def test_a_shortened_text_fits(text, width):
-    text = visible(text)
-    short = shortened(text, width)
-    assert width_of(short) <= width or width_of(text) <= width
-    assert short == text or short.endswith("…")
-
-
-def test_wide_letters_take_two_columns_and_accents_none():
-    assert width_of("東京") == 4
-    assert width_of("e\u0301") == 1
+from kbcli import pager
+from kbcli.render import Output, OutputClosed, OutputFailed, write_all
 
 
 def read_slowly(descriptor: int, into: list[bytes]) -> None:
@@ -98,37 +75,32 @@ def test_quiet_keeps_warnings_and_what_was_asked_for(capfd):
     assert capfd.readouterr() == ("data\n", "warning: warned\n")
 
 
-def test_colours_are_for_terminals_that_want_them(capfd):
-    assert Output({}).styled("text", "red") == "text"
-    terminal = os.openpty()
-    with os.fdopen(terminal[1], "w") as stream:
-        for env, expected in (({}, "\x1b[31mtext\x1b[0m"), ({"NO_COLOR": "1"}, "text"), ({"TERM": "dumb"}, "text")):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("sys.stdout", stream)
-                assert Output(env).styled("text", "red") == expected
-    os.close(terminal[0])
+RED = "\x1b[31mtext\x1b[0m"
 
 
-def test_a_table_is_aligned_by_columns_and_fits_a_terminal():
-    rows = [("REQ-1", "東京 " * 10), ("A\x1b", "short")]
-    lines = tables.aligned(("ID", "TITLE"), rows, 30)
-    assert lines[0] == "ID     TITLE"
-    assert lines[1].startswith("REQ-1  東京")
-    assert lines[2] == "A\\x1b  short"
-    assert all(width_of(line) <= 30 for line in lines)
-    assert lines[1].endswith("…")
-    assert width_of(tables.aligned(("ID", "TITLE"), rows)[1]) > 30
-
-
-def test_a_markdown_table_takes_nothing_from_its_cells():
-    assert tables.markdown(("A", "B"), [("a|b", "<b>\n`x`")]) == (
-        "| A | B |\n| --- | --- |\n| a\\|b | \\<b\\> \\`x\\` |\n"
-    )
-
-
-def test_csv_keeps_line_breaks_and_quotes_and_no_control_characters():
-    text = tables.comma_separated(("a", "b"), [('say "x"\nand', "\x1b,")])
-    assert text == 'a,b\n"say ""x""\nand","\\x1b,"\n'
+@pytest.mark.parametrize(
+    ("env", "at_terminal", "in_pipe"),
+    [
+        ({}, RED, "text"),
+        ({"NO_COLOR": "1"}, "text", "text"),
+        ({"NO_COLOR": ""}, RED, "text"),
+        ({"TERM": "dumb"}, "text", "text"),
+        ({"CLICOLOR": "0"}, "text", "text"),
+        ({"CLICOLOR": "1"}, RED, "text"),
+        ({"FORCE_COLOR": "1"}, RED, RED),
+        ({"FORCE_COLOR": "0"}, RED, "text"),
+        ({"CLICOLOR_FORCE": "1", "TERM": "dumb"}, RED, RED),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, "text", "text"),
+    ],
+)
+def test_colours_are_for_terminals_unless_the_environment_says_otherwise(monkeypatch, env, at_terminal, in_pipe):
+    main, side = os.openpty()
+    with os.fdopen(side, "w") as terminal:
+        monkeypatch.setattr("sys.stdout", terminal)
+        assert Output(env).styled("text", "red") == at_terminal
+        monkeypatch.setattr("sys.stdout", io.StringIO())
+        assert Output(env).styled("text", "red") == in_pipe
+    os.close(main)
 
 
 def test_the_pager_is_the_one_that_git_would_take(tmp_path):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from kbcli.render import width_of
+from kbcli.cells import width_of
 from tests.support.cli import DOCUMENTS, environment, run_kb, write
 from tests.support.repos import make_repository
 
@@ -51,11 +52,28 @@ def read_some(descriptor: int) -> bytes:
         return b""
 
 
+def plain(shown: str) -> str:
+    """Return what a terminal shows without its colours."""
+    return re.sub(r"\x1b\[\d*m", "", shown)
+
+
+def test_a_snippet_fits_the_terminal_with_its_hit_in_sight(tmp_path):
+    project = make_repository(tmp_path / "repo")
+    run_kb(project, "init", "--no-hooks")
+    text = "very " * 20 + "odd passkey " + "and more " * 20
+    write(project, {"docs/requirements/key.md": f"---\nid: KEY\ntitle: Keys\nstatus: open\n---\n{text}\n"})
+    run_kb(project, "sync")
+    _, shown = at_terminal(project, ["query", "--text", "passkey", "--no-color"])
+    assert "odd «passkey» and more" in shown
+    assert all(width_of(line) <= 70 for line in shown.splitlines())
+    assert "\x1b[1mpasskey\x1b[0m" in at_terminal(project, ["query", "--text", "passkey"])[1]
+
+
 def test_a_table_fits_the_terminal(project):
     status, shown = at_terminal(project, ["query"])
     assert status == 0
     assert "…" in shown
-    assert all(width_of(line) <= 70 for line in shown.splitlines())
+    assert all(width_of(line) <= 70 for line in plain(shown).splitlines())
     assert "…" not in run_kb(project, "query").out
 
 
@@ -69,13 +87,26 @@ def test_colours_are_there_unless_unwanted(project):
     ):
         assert "\x1b[" not in at_terminal(project, words, env=env)[1]
     assert "\x1b[" not in run_kb(project, "diff", "0").out
+    assert "\x1b[32m" in run_kb(project, "diff", "0", "--color=always").out
+    assert "\x1b[32m" in run_kb(project, "diff", "0", env=environment({"CLICOLOR_FORCE": "1"})).out
+
+
+def test_notes_on_a_paged_answer_come_after_it(project, tmp_path):
+    _, shown = at_terminal(project, ["query", "--limit", "1"], env={"PAGER": "cat -A"})
+    assert plain(shown).splitlines()[-1].startswith("1 of 4; for more: ")
+
+
+def test_how_long_ago_a_record_was_written_is_for_people_at_terminals(project):
+    assert re.search(
+        r"Date:   \d{4}\S+Z \((?:less than a|\d+) (?:minute|hour)s? ago\)", at_terminal(project, ["log"])[1]
+    )
 
 
 def test_long_answers_go_to_the_pager_and_documents_do_not(project, tmp_path):
     seen = tmp_path / "seen"
     pager = {"PAGER": f"cat > '{seen}'; echo paged"}
     assert at_terminal(project, ["log"], env=pager) == (0, "paged\n")
-    assert seen.read_text().startswith("SEQ")
+    assert plain(seen.read_text()).startswith("record 1 (head)\n")
     seen.unlink()
     for words in (["log", "--json"], ["query", "--format", "csv"], ["status"]):
         assert "paged" not in at_terminal(project, words, env=pager)[1]

@@ -115,6 +115,7 @@ def test_the_doctor_finds_nothing_wrong_where_nothing_is_wrong(kb, synced, user,
     assert {one["severity"] for one in ran.json["findings"]} == {"ok"}
     found = set(by_check(ran))
     assert {"program", "git", "settings", "extractors", "rules", "hooks", "disk", "journal"} <= found
+    assert {one["code"] for one in by_check(ran)["disk"]} == {"free_space", "speed"}
     assert [one["branch"] for one in ran.json["stores"]] == ["main"]
     assert kb("doctor").out.endswith("All is well.\n")
     assert everything(synced) == before
@@ -140,6 +141,9 @@ def put_branch_gone(root: Path, kb) -> None:
         ("ruled", "rules", "error", 63),
         ("core", "schema", "note", 0),
         ("hook", "hooks", "warning", 0),
+        ("unhooked", "hooks", "note", 0),
+        ("shadowed", "hooks", "warning", 0),
+        ("client", "clients", "warning", 0),
         ("gone", "stores", "note", 0),
         ("unfinished", "stores", "note", 0),
         ("tracked", "git", "error", 1),
@@ -161,6 +165,9 @@ def test_the_doctor_finds_each_trouble_and_says_what_to_do(kb, synced, spoilt, c
         "ruled": partial(write, kb_dir, {"rules/x.yaml": "rules: 3"}),
         "core": (kb_dir / "schema/core.yaml").unlink,
         "hook": lambda: hook.write_text(hook.read_text().replace("exec", "true;exec")),
+        "unhooked": hook.unlink,
+        "shadowed": lambda: git(synced, "config", "core.hooksPath", ".githooks"),
+        "client": partial(write, synced, {".mcp.json": '{"mcpServers": {"kb": {"command": "kb-of-old"}}}'}),
         "gone": partial(put_branch_gone, synced, kb),
         "unfinished": (kb_dir / "branches/.tmp-1").mkdir,
         "tracked": lambda: git(synced, "add", "-f", ".kb/branches"),

@@ -268,3 +268,13 @@ def test_a_changeset_beyond_the_limit_is_refused(kb, synced):
     with (synced / "big.json").open("w") as file:
         file.truncate(9 * 1024 * 1024)
     assert kb("apply", "big.json").status == 14
+
+
+def test_the_page_of_an_entity_names_all_that_state_an_edge(kb, synced):
+    write(synced, {"docs/requirements/a.md": "---\nid: REQ-8\ntitle: A\nlinks: [{depends_on: [REQ-1]}]\n---\n"})
+    assert kb("sync").status == 0
+    request = {"edges": [{"type": "depends_on", "from": "REQ-8", "to": "REQ-1"}]}
+    assert kb("apply", "-", stdin=json.dumps(request)).status == 0
+    shown = kb("show", "REQ-8").out.splitlines()
+    row = shown[next(at for at, line in enumerate(shown) if "STATED IN" in line) + 1]
+    assert row.rstrip().endswith("cli, docs/requirements/a.md")

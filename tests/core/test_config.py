@@ -15,12 +15,12 @@ from kbcore.config import (
     Config,
     KipLimits,
     Known,
-    default_config_text,
     known_to,
     parse_config,
     read_config,
     settle,
 )
+from kbcore.config_text import default_config_text
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import registry, settings
 from kbcore.extract.facts import Source
@@ -42,7 +42,7 @@ EVERYTHING = """\
 """
 
 
-NOTHING_MORE = Known(rules=tuple, extractors=tuple, entity_types=tuple)
+NOTHING_MORE = Known(parameters=dict, extractors=tuple, entity_types=tuple)
 """A project that adds nothing to KB's own rules, extractors and types."""
 
 
@@ -67,6 +67,7 @@ def test_every_setting_is_read():
         },
         switched_off=("manifest",),
         rules={"orphans": "off", "cycles": "warning"},
+        rules_at={"orphans": ".kb/config.json:8", "cycles": ".kb/config.json:8"},
         lock_wait_s=2.5,
         kip=KipLimits(5, 60.0),
     )
@@ -196,7 +197,9 @@ NAMES_IN_DOUBT = """\
 
 
 def test_names_that_nobody_knows_are_told_at_once_each_with_its_line_and_the_nearest_name():
-    known = Known(rules=lambda: ["no-owner"], extractors=lambda: ["todo", "scip"], entity_types=lambda: ["fact"])
+    known = Known(
+        parameters=lambda: {"no-owner": {}}, extractors=lambda: ["todo", "scip"], entity_types=lambda: ["fact"]
+    )
     found = faults(NAMES_IN_DOUBT, known)
     assert [(problem.source, problem.path, problem.code, problem.hint) for problem in found] == [
         (f"{PATH}:3", "$.extractors.markdwon", "unknown_extractor", "Did you mean 'markdown'?"),
@@ -208,7 +211,7 @@ def test_names_that_nobody_knows_are_told_at_once_each_with_its_line_and_the_nea
 
 def test_names_that_the_project_knows_pass():
     known = Known(
-        rules=lambda: ["no-owner", "orfans"],
+        parameters=lambda: {"no-owner": {}, "orfans": {}},
         extractors=lambda: ["todo", "scip", "markdwon"],
         entity_types=lambda: ["fact", "rq"],
     )

@@ -6,7 +6,7 @@ import pytest
 
 from kbcli.readonly import ReadOnlyFs
 from kbcore.clock import SystemClock
-from kbcore.config import default_config_text
+from kbcore.config_text import default_config_text
 from kbcore.errors import InvalidConfig, InvalidQuery, ReadOnlyStore, StorageError
 from kbcore.git import find_repository
 from kbcore.init import lay_out

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 
 import pytest
 
 from kbcore.errors import InvalidConfig, Problem
-from kbcore.schema import CORE, Attribute, EdgeType, EntityType
+from kbcore.schema import CORE, Attribute, EdgeType, EntityType, attribute_problem
 from kbcore.schema_files import load_schema
 from kbcore.schema_text import core_schema_text
 
@@ -58,7 +59,7 @@ entities:
       Due date:
   Person: {statuses: [active]}
 edges:
-  threatens: {from: risk, to: [any, link], acyclic: true, kind: true}
+  threatens: {from: risk, to: [any, link], acyclic: true, kind: true, impact: none}
 """
     schema = load_schema({A: text})
     assert schema.entities["risk"] == EntityType(
@@ -75,7 +76,7 @@ edges:
     )
     assert schema.entities["Person"].status_default == "active"
     assert schema.edges["threatens"] == EdgeType(
-        "threatens", ("risk",), ("any", "link"), acyclic=True, needs_kind=True, origin=A
+        "threatens", ("risk",), ("any", "link"), acyclic=True, needs_kind=True, impact="none", origin=A
     )
 
 
@@ -103,7 +104,7 @@ edges:
         "agreed",
         ("draft", "agreed", "met"),
     )
-    assert (list(req.attributes), req.required, req.origin) == (["risk", "effort"], ("title", "status"), "")
+    assert (list(req.attributes)[1:], req.required, req.origin) == (["risk", "effort"], ("title", "status"), "")
     assert schema.entities["test"] == CORE.entities["test"]
     assert not schema.edges["depends_on"].acyclic
     assert schema.edges["relates_to"].acyclic
@@ -267,10 +268,18 @@ def test_the_core_file_as_init_writes_it_is_passed_over(change):
     assert load_schema({CORE_PATH: change(core_schema_text())}) == CORE
 
 
+def test_a_core_file_that_another_version_wrote_is_passed_over():
+    """A branch of last year has the core file of last year."""
+    first, _, rest = core_schema_text().partition("\n")
+    older = rest.replace("A requirement: something", "A requirement, something")
+    summed = first[: first.rindex(" ") + 1] + hashlib.sha256(older.encode()).hexdigest()[:32]
+    assert load_schema({CORE_PATH: f"{summed}\n{older}"}) == CORE
+    assert only_fault_of_core(f"{first}\n{older}").code == "core_schema_changed"
+
+
 def test_a_changed_core_file_is_refused_with_the_way_out():
     problem = only_fault_of_core(core_schema_text() + "\n  mine: {}\n")
     assert problem.code == "core_schema_changed"
-    assert "another version of KB" in problem.message
     assert "project.yaml" in problem.hint
     assert "`kb init`" in problem.hint
 
@@ -296,3 +305,35 @@ sys.exit("yaml" in sys.modules or "duckdb" in sys.modules)
 @pytest.mark.parametrize("change", [lambda text: "\ufeff" + text, lambda text: text.replace("\n", "\r\n")])
 def test_a_byte_order_mark_and_windows_line_breaks_do_no_harm(change):
     assert load_schema({A: change(CONTRACT_EXAMPLE)}) == load_schema({A: CONTRACT_EXAMPLE})
+
+
+def test_what_a_change_affects_is_declared_or_the_end_that_names_the_other():
+    text = """
+edges:
+  needs: {from: req, to: req}
+  about: {from: any, to: any, kind: true}
+  feeds: {from: req, to: req, impact: both}
+  supersedes: {impact: to}
+"""
+    edges = load_schema({A: text}).edges
+    assert {name: edges[name].impact for name in ("needs", "about", "feeds", "supersedes", "affects")} == {
+        "needs": "from",
+        "about": "both",
+        "feeds": "both",
+        "supersedes": "to",
+        "affects": "to",
+    }
+    problem = only_fault("edges: {needs: {from: req, to: req, impact: sideways}}")
+    assert (problem.source, "from, to, both, none" in problem.message) == (f"{A}:1", True)
+
+
+def test_an_object_may_be_held_to_members_that_say_something():
+    waived = load_schema({A: "entities: {task: {attributes: {waived: {keys: [review, test]}}}}"})
+    attribute = waived.entities["task"].attributes["waived"]
+    assert attribute == Attribute("object", keys=("review", "test"))
+    assert attribute_problem(attribute, {"review": "by the vendor"}) == ""
+    assert attribute_problem(attribute, "review") == "must be an object"
+    assert "'reveiw'; there may be review, test" in attribute_problem(attribute, {"reveiw": "x"})
+    assert "at 'test', as text" in attribute_problem(attribute, {"review": "x", "test": " "})
+    problem = only_fault("entities: {task: {attributes: {waived: {type: list, keys: [a]}}}}")
+    assert "`keys` are of objects" in problem.message

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kbcore.schema import CORE, CORE_EDGES, CORE_ENTITIES, Attribute, EdgeType, EntityType, Schema
 from kbcore.schema_files import load_schema
+from kbcore.schema_members import IMPACTS
 from kbcore.schema_text import (
     core_schema_text,
     schema_json,
@@ -40,6 +41,9 @@ NAMES = st.from_regex(r"x_[a-z0-9_]{0,8}|X[A-Za-z0-9]{0,8}", fullmatch=True)
 ATTRIBUTES = st.builds(
     Attribute, st.sampled_from(["text", "number", "list", "any"]), st.booleans(), st.just(()), TEXTS
 ) | st.builds(Attribute, st.just("text"), st.booleans(), st.lists(LABELS, unique=True).map(tuple), TEXTS)
+ATTRIBUTES |= st.builds(
+    Attribute, st.just("object"), st.booleans(), st.just(()), TEXTS, st.lists(LABELS, unique=True).map(tuple)
+)
 ENTITIES = st.builds(
     EntityType,
     NAMES,
@@ -58,6 +62,7 @@ EDGES = st.builds(
     TEXTS,
     st.booleans(),
     st.booleans(),
+    st.sampled_from(IMPACTS),
     st.just(A),
 )
 
@@ -83,6 +88,7 @@ def test_json_has_every_key_and_the_same_order_whatever_the_files():
         "to": ["link"],
         "acyclic": False,
         "kind": True,
+        "impact": "both",
         "origin": B,
     }
     assert shown["entities"]["test"] == {
@@ -95,6 +101,7 @@ def test_json_has_every_key_and_the_same_order_whatever_the_files():
                 "type": "text",
                 "required": False,
                 "values": ["unit", "integration", "e2e"],
+                "keys": [],
                 "description": "How much it takes in.",
             }
         },

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.folding import apply
 from kbcore.ids import link_id
-from kbcore.record import DropNode, PutNode, StateLink, WithdrawLink
+from kbcore.record import ConfirmLink, DropNode, PutNode, StateLink, WithdrawLink
 from kbcore.state import Stamp, State
 from kbcore.view.fold import fold
 from tests.support.histories import based, entries_of, laws, lines_of, records, standing, states_of
@@ -60,11 +61,13 @@ def test_every_owner_of_a_field_of_a_link_states_that_link(history) -> None:
 @LAWS
 @given(records(max_ops=1))
 def test_doing_the_same_again_changes_nothing_and_bumps_no_version(history) -> None:
+    """All but a confirmation, whose only word is its seq."""
     state = State()
     for entry in entries_of(history):
         fold(state, entry)
         once = lines_of(state)
-        again = apply(state, stamp(99), based(state, entry.record.ops))
+        ops = [op for op in entry.record.ops if not isinstance(op, ConfirmLink)]
+        again = apply(state, stamp(99), based(state, ops))
         assert not again
         assert lines_of(state) == once
 
@@ -146,3 +149,14 @@ def test_an_edge_stands_as_long_as_one_source_states_it_and_loses_what_the_other
     assert state.links[key].fields == {"metadata.why": "seen"}
     apply(state, stamp(4), [WithdrawLink(**edge, base=3)])
     assert key not in state.links
+
+
+def test_a_confirmation_moves_the_version_of_an_edge_and_nothing_else() -> None:
+    edge = {"type": "depends_on", "from_id": "A", "to_id": "B"}
+    state = State()
+    apply(state, stamp(1), [StateLink(**edge, base=0, set={"confidence": 0.5}, src="docs/a.md")])
+    [old] = state.links.values()
+    changes = apply(state, stamp(7), [ConfirmLink(**edge, base=1)])
+    [change] = changes.links
+    assert change.after == msgspec.structs.replace(old, version=7)
+    assert not apply(state, stamp(8), [ConfirmLink(type="depends_on", from_id="A", to_id="X", base=0)])

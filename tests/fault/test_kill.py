@@ -14,9 +14,9 @@ import pytest
 
 from kbcore.errors import KBError
 from kbcore.storage.fs import RealFs
-from tests.fault.workloads import WORKLOADS, Acked, Workload, check
+from tests.fault.workloads import SOAKED, WORKLOADS, Acked, Workload, check
 from tests.support.faultfs import LoggingFs, NoSyncFs
-from tests.support.scale import tries
+from tests.support.scale import SCALE, tries
 
 CALLS = (
     "openat,write,pwrite64,fsync,ftruncate,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir"
@@ -59,7 +59,11 @@ def acknowledged(printed: str) -> Acked:
     return [int(line) if line.isdigit() else line for line in printed.splitlines()]
 
 
-KILLED = tuple(work for work in WORKLOADS if work.name not in {"longer commits", "commit over both"})
+KILLED = tuple(
+    work
+    for work in (SOAKED if SCALE == "soak" else WORKLOADS)
+    if work.name not in {"longer commits", "commit over both"}
+)
 
 
 @pytest.mark.fault("F1")

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from kbcore.errors import KBError
-from tests.fault.workloads import CONTROLLED, WORKLOADS, Acked, Workload, check
+from tests.fault.workloads import CONTROLLED, SOAKED, WORKLOADS, Acked, Workload, check
 from tests.support import disk
 from tests.support.disk import MemoryDisk
-from tests.support.scale import SEED, tries
+from tests.support.scale import SCALE, SEED, tries
 
 ROOT = Path("/store")
 BROKEN = (KBError, AssertionError, OSError, ValueError, KeyError)
@@ -74,11 +74,11 @@ def broken(fs: MemoryDisk, work: Workload, acked: Acked, *, is_refused: bool = F
 
 
 @pytest.mark.fault("F4")
-@pytest.mark.parametrize("work", WORKLOADS, ids=lambda work: work.name)
+@pytest.mark.parametrize("work", SOAKED if SCALE == "soak" else WORKLOADS, ids=lambda work: work.name)
 def test_a_loss_of_power_at_any_moment_keeps_what_was_acknowledged(work: Workload, tally) -> None:
     seen: set[int] = set()
     for at, fs, acked in moments(work):
-        for loss, left in disk.losses(fs, tries(40, 32768), SEED + at):
+        for loss, left in disk.losses(fs, tries(40, 32_768, 400_000), SEED + at):
             key = hash((disk.content(left), tuple(acked)))
             if key in seen:
                 continue

@@ -21,13 +21,14 @@ from kbcore.limits import MAX_RULE_MEMORY_BYTES
 from kbcore.query import Query
 from kbcore.query.paging import page_of
 from kbcore.rules import RuleContext, check
-from kbcore.rules.project import SqlPlace, sql_rule
+from kbcore.rules.project import Parameter, SqlPlace, sql_rule
 from kbcore.rules.rule import SqlRefused
 from kbcore.schema import CORE
 from kbcore.storage.fs import RealFs
+from kbcore.view.relations import RELATIONS
 from kbcore.view.sandbox import Sandbox
 from tests.support.graph import graph_of, node
-from tests.support.hostile_sql import ENDLESS, FILES, GREEDY, INJECTED, SMUGGLED, STATEMENTS
+from tests.support.hostile_sql import ENDLESS, FILES, GREEDY, INJECTED, SMUGGLED, STATEMENTS, WITH_PARAMETER
 from tests.support.project import Project, document, req
 from tests.support.scale import SCALE, tries
 from tests.support.spoken import ROOT, Spoken, is_there, use_every_tool
@@ -46,7 +47,7 @@ GRAPH = graph_of([node(f"A{number}", path="docs/a.md") for number in range(3000)
 
 def lend(table: str, path: str) -> None:
     GRAPH.connection.execute(f"attach '{path}' as lent")
-    GRAPH.connection.execute(f"create table lent.{table} as from {table}")
+    GRAPH.connection.execute(f"create table lent.{table} as {RELATIONS[table].select}")
     GRAPH.connection.execute("detach lent")
 
 
@@ -79,8 +80,32 @@ def test_sql_of_a_rule_that_reaches_out_is_refused_with_file_and_line(sandbox, t
             tally.violated(sql, said)
     assert sorted(tmp_path.iterdir()) == before
     assert GRAPH.rows("select count(*) from node") == [(3000,)]
-    assert reason(sandbox, "select id, 'm' as message from node where false") == ""
+    assert reason(sandbox, "select id, 'm' as message from entity where false") == ""
     tally.done(at_least=140)
+
+
+@pytest.mark.fault("H2")
+def test_a_parameter_opens_no_way_either(sandbox, tally, tmp_path) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("hidden treasure\n")
+    params = (Parameter("p", str(secret), str(secret), ".kb/rules/a.yaml:3"),)
+    for sql in WITH_PARAMETER:
+        rule = sql_rule("mine", "error", "d", sql, PLACE, params=params)
+        report = check(RuleContext(GRAPH.rows, CORE, None, sandbox), {}, only=["mine"], project=[rule])
+        tally.tried()
+        told = f"{report.rules[0].reason} {report.violations}"
+        if "treasure" in told or report.rules[0].status == "ran":
+            tally.violated(sql, told)
+    for sql in INJECTED:
+        value = sql.replace("{f}", str(secret))
+        params = (Parameter("p", "", value, ".kb/rules/a.yaml:3"),)
+        rule = sql_rule("mine", "error", "d", "select 'a' as id, $p as message", PLACE, params=params)
+        report = check(RuleContext(GRAPH.rows, CORE, None, sandbox), {}, only=["mine"], project=[rule])
+        tally.tried()
+        if [one.message for one in report.violations] != [value]:
+            tally.violated(sql, report)
+    assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
+    tally.done(at_least=30)
 
 
 @pytest.mark.fault("H2")
@@ -107,7 +132,7 @@ def test_what_passed_a_look_at_the_sql_would_still_reach_nothing(sandbox, tally,
             continue  # it may do as it likes to its own copy
         tally.tried()
         with pytest.raises(SqlRefused, match=r"(?s)^((?!treasure).)*$"):
-            sandbox.rows(sql.replace("\n", " "), tables=["node"])
+            sandbox.rows(sql.replace("\n", " "), tables=["entity"])
     locks = "select current_setting('enable_external_access'), current_setting('lock_configuration')"
     assert sandbox.rows(locks) == [(False, True)]
     assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
@@ -117,7 +142,7 @@ def test_what_passed_a_look_at_the_sql_would_still_reach_nothing(sandbox, tally,
 @pytest.mark.fault("H2")
 def test_sql_that_does_not_end_is_ended_at_its_limit(sandbox, tally) -> None:
     for sql in ENDLESS[: tries(2, len(ENDLESS))]:
-        reason(sandbox, "select id, 'm' as message from node where false")  # starting is no part of it
+        reason(sandbox, "select id, 'm' as message from entity where false")  # starting is no part of it
         begun = time.monotonic()
         said = reason(sandbox, sql)
         took_s = time.monotonic() - begun
@@ -138,7 +163,7 @@ def test_sql_gets_no_more_memory_than_its_limit_and_the_next_rule_does_not_suffe
             tally.tried()
             if "1024 MiB of memory" not in said:
                 tally.violated(sql, said)
-            if reason(roomy, "select id, repeat('y', 1000) as message from node where id < 'A1'"):
+            if reason(roomy, "select id, repeat('y', 1000) as message from entity where id < 'A1'"):
                 tally.violated(sql, "the rule after it could not run")
     largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     assert largest < 1.5 * MAX_RULE_MEMORY_BYTES, largest
@@ -161,12 +186,12 @@ def test_sql_may_give_only_so_many_and_so_long_messages(sandbox, tally) -> None:
 @pytest.mark.fault("H2")
 def test_a_limit_of_the_settings_holds_in_a_check_of_a_branch(tally, tmp_path) -> None:
     project = Project(tmp_path / "p")
-    late = "- id: late\n  sql: |\n    select id, 'late' as message\n    from node\n"
+    late = "- id: late\n  sql: |\n    select id, 'late' as message\n    from entity\n"
     rules = f"rules:\n- id: slow\n  sql: {ENDLESS[1]}\n{late}"
     project.sync({"docs/requirements/a.md": req("A"), ".kb/rules/a.yaml": rules})
     project.write({".kb/config.json": '{"ruleTimeLimitSeconds": 0.2}'})
     with project.view() as view:
-        report = checks.run_checks(project.workspace(), view, only=["slow", "late"])
+        report = checks.run_checks(project.workspace(), view, branch="main", only=["slow", "late"])
     slow, after = report.rules
     assert slow.reason == (
         ".kb/rules/a.yaml:3: the SQL was ended: it did not end within 0.2 s; "
@@ -233,7 +258,7 @@ def base(tmp_path: Path) -> Project:
             "docs/requirements/b.md": document(
                 "B", "[x](../../../secret.md)", title="T", text_ref="../../../secret.md"
             ),
-            ".kb/rules/a.yaml": "rules:\n- id: mine\n  sql: select id, 'm' as message from node\n",
+            ".kb/rules/a.yaml": "rules:\n- id: mine\n  sql: select id, 'm' as message from entity\n",
         }
     )
     (project.root / "docs/requirements/c.md").symlink_to(tmp_path / "secret.md")

@@ -198,6 +198,12 @@ WORKLOADS = (
     Workload("rebuild the head", _headless, _rebuild, maybe=4),
 )
 
+SIZES = (0, 470, 4_000, 12_000, 70_000)
+"""How many bytes longer the records of a soak are: none, to the end of a sector, of several, and beyond one write."""
+
+SOAKED = WORKLOADS + tuple(Workload(f"commits of {pad} bytes", _plain, _commits(2, pad)) for pad in SIZES)
+"""What a soak goes through besides: the same commits with records of other lengths."""
+
 CONTROLLED = tuple(work for work in WORKLOADS if "long" not in work.name and work.name != "commit over both")
 """Those that show that every sync is needed. In the others a sync repeats another, or nothing new would be seen."""
 

@@ -1,4 +1,4 @@
-"""Clocks for tests: one whose waiting takes no time and lets something happen meanwhile, and one that stands still."""
+"""Clocks for tests: one whose waiting takes no time and lets something happen meanwhile, and two that stand still."""
 
 from __future__ import annotations
 
@@ -32,3 +32,13 @@ class StillClock(SystemClock):
 
     def now(self) -> str:
         return "2026-11-20T09:30:00.000000Z"
+
+
+class StoppedClock(SystemClock):
+    """A clock whose seconds from an arbitrary start are set by hand."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic_s(self) -> float:
+        return self.now_s

@@ -135,9 +135,10 @@ def run_page(text: str, folder: Path) -> Iterator[tuple[Block, list[Ended]]]:
 
 @contextlib.contextmanager
 def environment(folder: Path) -> Iterator[dict[str, str]]:
-    """Let this process and what it starts see no settings of the user's, and a ``kb`` on the PATH, while this lasts."""
-    programs = folder / "bin"
+    """Let this process and what it starts see no settings of the user's, no home of theirs, and ``kb`` on the PATH."""
+    programs, home = folder / "bin", folder / "home"
     programs.mkdir()
+    home.mkdir(exist_ok=True)
     script = programs / "kb"
     script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m kbcli.app "$@"\n', encoding="utf-8")
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -145,6 +146,7 @@ def environment(folder: Path) -> Iterator[dict[str, str]]:
     env |= {
         "PATH": f"{programs}{os.pathsep}{env['PATH']}",
         "PYTHONPATH": str(ROOT),
+        "HOME": str(home),
         "TERM": "dumb",
         "GIT_AUTHOR_DATE": "2026-11-20T09:30:00Z",
         "GIT_COMMITTER_DATE": "2026-11-20T09:30:00Z",

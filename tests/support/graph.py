@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -13,6 +14,8 @@ import duckdb
 from kbcore.ids import link_id
 from kbcore.model import Link, Node, SourceFile, Statement
 from kbcore.view import database, tables
+from kbcore.view.basis import Basis
+from kbcore.view.session import Session
 
 AT = "2026-11-20T09:30:00.000000Z"
 
@@ -39,6 +42,9 @@ class Graph:
         self.connection = _database().cursor()
         self.connection.execute(f"attach ':memory:' as {name}; use {name}")
         weakref.finalize(self, _forget, self.connection, name)
+        self.session = Session(self.connection, threading.RLock(), lambda: None)
+        self.seq = 1
+        self.basis = Basis("store", "", 1, "", "", "", 0)
         self.asked: list[str] = []
         self._columns: dict[str, Mapping[str, str]] = {"record": tables.RECORD}
         for name, (_key, columns) in tables.ELEMENTS.items():

@@ -45,5 +45,9 @@ def help_of(name: str) -> str:
 
 def help_blocks() -> list[tuple[str, str]]:
     """Return the name of each generated block of the page about the command line, and the command it is about."""
-    groups = {name.split()[0] for name in commands() if " " in name}
+    groups = {
+        name
+        for name, command in commands().items()
+        if getattr(command, "commands", None) and not command.invoke_without_command
+    }
     return [("kb", ""), *((f"kb {name}", name) for name in commands() if name not in groups)]

@@ -17,6 +17,7 @@ from kbcore.ids import link_id
 from kbcore.model import Link, Node, NoteOnFile
 from kbcore.record import (
     VOCABULARY,
+    ConfirmLink,
     DropNode,
     ForgetSource,
     Operation,
@@ -29,6 +30,7 @@ from kbcore.record import (
 from kbcore.state import State
 from kbcore.view.basis import Basis
 from kbcore.view.fold import Entry, fold
+from tests.support.scale import tries
 
 FACTOR = int(os.environ.get("KB_TEST_FACTOR", "1"))
 """How many times as many examples as usual the laws are tried on."""
@@ -92,18 +94,22 @@ def _subset(draw: Any, fields: dict[str, st.SearchStrategy[Any]]) -> tuple[dict[
 
 @st.composite
 def _operation(draw: Any, *, bare: bool = True) -> Operation:
-    kind = draw(st.sampled_from(["put", "put", "put", "drop", "link", "link", "link", "unlink", "source", "forget"]))
+    kind = draw(
+        st.sampled_from(["put", "put", "put", "drop", "link", "link", "link", "unlink", "confirm", "source", "forget"])
+    )
     src = draw(st.sampled_from(FILES))
     if kind == "put":
         values, removed = draw(_subset(_node_fields))
         return PutNode(id=draw(st.sampled_from(IDS)), base=0, set=values, unset=removed, src=src)
     if kind == "drop":
         return DropNode(id=draw(st.sampled_from(IDS)), base=0)
-    if kind in {"link", "unlink"}:
+    if kind in {"link", "unlink", "confirm"}:
         name, why, from_id, to_id = draw(st.sampled_from(LINKS))
         edge = {"type": name, "kind": why, "from_id": from_id, "to_id": to_id, "base": 0, "src": src}
         if kind == "unlink":
             return WithdrawLink(**edge)
+        if kind == "confirm":
+            return ConfirmLink(**{name: value for name, value in edge.items() if name != "src"})
         values, removed = draw(_subset(_link_fields if src else {**_link_fields, **_link_stamps}))
         return StateLink(**edge, set=values, unset=removed, said=draw(st.sampled_from(["", from_id] if bare else [""])))
     path = draw(st.sampled_from(FILES[1:]))
@@ -131,8 +137,8 @@ _preludes: list[list[list[Operation]]] = [
 
 
 def laws(examples: int) -> settings:
-    """Return settings that try so many examples, times the factor, however long each takes."""
-    return settings(max_examples=examples * FACTOR, deadline=None)
+    """Return settings that try so many examples, times the factor, however long each takes; a slice tries a third."""
+    return settings(max_examples=tries(-(-examples // 3), examples) * FACTOR, deadline=None)
 
 
 def records(max_size: int = 8, max_ops: int = 4, *, bare: bool = True) -> st.SearchStrategy[list[list[Operation]]]:
@@ -154,18 +160,20 @@ def drawn(dice: random.Random, size: int, max_ops: int = 4, *, bare: bool = True
 
 
 def _drawn_operation(dice: random.Random, *, bare: bool) -> Operation:
-    kind = dice.choice(["put", "put", "put", "drop", "link", "link", "link", "unlink", "source", "forget"])
+    kind = dice.choice(["put", "put", "put", "drop", "link", "link", "link", "unlink", "confirm", "source", "forget"])
     src, path = dice.choice(FILES), dice.choice(FILES[1:])
     if kind == "put":
         values, removed = _drawn_subset(dice, [*_node_fields])
         return PutNode(id=dice.choice(IDS), base=0, set=values, unset=removed, src=src)
     if kind == "drop":
         return DropNode(id=dice.choice(IDS), base=0)
-    if kind in {"link", "unlink"}:
+    if kind in {"link", "unlink", "confirm"}:
         name, why, from_id, to_id = dice.choice(LINKS)
         edge = {"type": name, "kind": why, "from_id": from_id, "to_id": to_id, "base": 0, "src": src}
         if kind == "unlink":
             return WithdrawLink(**edge)
+        if kind == "confirm":
+            return ConfirmLink(**{name: value for name, value in edge.items() if name != "src"})
         values, removed = _drawn_subset(dice, [*_link_fields, *([] if src else _link_stamps)])
         return StateLink(**edge, set=values, unset=removed, said=dice.choice(["", from_id]) if bare else "")
     if kind == "forget":
@@ -226,7 +234,7 @@ def _version(state: State, op: Operation) -> int:
     element: Any
     if isinstance(op, PutNode | DropNode):
         element = state.nodes.get(op.id)
-    elif isinstance(op, StateLink | WithdrawLink):
+    elif isinstance(op, StateLink | WithdrawLink | ConfirmLink):
         element = state.links.get(link_id(op.type, op.kind, op.from_id, op.to_id))
     else:
         element = state.sources.get(op.path)

@@ -176,7 +176,7 @@ def _settings(folder: str, read: Callable[[str], Any]) -> Target:
 def _config() -> Target:
     from kbcore import config
 
-    known = config.Known(lambda: ["mine"], lambda: ["own"], lambda: ["fact"])
+    known = config.Known(lambda: {"mine": {}}, lambda: ["own"], lambda: ["fact"])
     path = ".kb/config.json"
     return _settings("config", lambda text: config.settle(config.read_config(text, path), known))
 
@@ -355,6 +355,29 @@ def _names() -> Target:
     return Target(seeds, _decoded(use))
 
 
+def _kip() -> Target:
+    """A KIP command with its parameters; what can be parsed is written, and parsed again to the same tree."""
+    from kbcore import limits
+    from kbcore.kip.binding import bind
+    from kbcore.kip.parsing import parse
+    from kbcore.kip.printer import write
+    from tests.support.kip_trees import without_places
+
+    parameters: dict[str, Any] = dict.fromkeys(
+        ("name", "t", "id", "event_name", "source", "predicate", "type", "q"), "Ada"
+    )
+    parameters |= {"limit": 5, "most": 1, "key": "k", "v": [{"a": ":v"}], "metadata": {"b": None}, "attributes": {}}
+
+    def use(data: bytes) -> None:
+        tree = parse(data.decode("utf-8", "surrogatepass"))
+        text = write(tree)
+        if len(text.encode()) <= limits.MAX_KIP_BYTES:
+            assert without_places(parse(text)) == without_places(tree), "another tree"
+        bind(tree, parameters)
+
+    return Target(corpus("kip"), _decoded(use))
+
+
 TARGETS: dict[str, Callable[[], Target]] = {
     "line": _line,
     "record": _record,
@@ -376,5 +399,6 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "HEAD": lambda: _repository("HEAD", seeds=corpus("head_of_git")),
     "gitconfig": lambda: _repository("config", seeds=corpus("gitconfig")),
     "names": _names,
+    "kip": _kip,
 }
 """Each target by its name; making one imports what it needs."""

@@ -12,12 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kbcore.config import default_config_text
+from kbcore.config_text import default_config_text
 from kbcore.errors import KBError
+from kbcore.kip.errors import CODES
+from kbcore.kip.failures import TOLD
+from kbcore.kip.grammar import GRAMMAR, TOKENS
 from kbcore.schema import CORE
 from kbcore.schema_text import core_schema_text
 from tests.support.help_pages import help_blocks, help_of
+from tests.support.kip_seed import difference_table
 from tests.support.limit_table import limit_table
+from tests.support.rule_pages import relation_tables, rule_sections
 from tests.support.schema_tables import edge_table, type_table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -83,6 +88,35 @@ def error_table() -> str:
     return "\n".join(rows)
 
 
+def token_table() -> str:
+    """Return the table of the names in capitals in the grammar of KIP."""
+    rows = [f"| `{'`, `'.join(names.split(', '))}` | {words} |" for names, words in TOKENS]
+    return "\n".join(["| name | stands for |", "|---|---|", *rows])
+
+
+def kip_code_table() -> str:
+    """Return the table of the error codes of KIP."""
+    rows = [f"| `{code.code}` | {code.name} | {code.meaning} | {code.hint} |" for code in CODES]
+    return "\n".join(["| code | name | meaning | what to do |", "|---|---|---|---|", *rows])
+
+
+def failure_table() -> str:
+    """Return the table of how the errors of KB are told in KIP."""
+    rows = []
+    for error in error_classes():
+        told = TOLD.get(error.code)
+        if told:
+            hint = told.hint or error.default_hint
+            rows.append(f"| `{error.code}` | `{told.code.code}` {told.code.name} | {error.applied} | {hint} |")
+    return "\n".join(["| error of KB | in KIP | applied | what to do |", "|---|---|---|---|", *rows])
+
+
+def kip_limit_table() -> str:
+    """Return the rows of the table of limits that are about KIP."""
+    lines = limit_table().splitlines()
+    return "\n".join([*lines[:2], *(line for line in lines[2:] if "KIP" in line)])
+
+
 def fenced(language: str, text: str) -> str:
     """Return a text as a code block."""
     return f"```{language}\n{text.rstrip()}\n```"
@@ -100,6 +134,14 @@ BLOCKS = (
     Block("configuration.md", "config.json", lambda: fenced("json", default_config_text())),
     Block("configuration.md", "limits", limit_table),
     Block("errors.md", "errors", error_table),
+    Block("rules.md", "rules", rule_sections),
+    Block("rules.md", "relations", relation_tables),
+    Block("kip.md", "failures", failure_table),
+    Block("kip.md", "kip limits", kip_limit_table),
+    Block("kip-grammar.md", "grammar", lambda: fenced("text", GRAMMAR)),
+    Block("kip-grammar.md", "tokens", token_table),
+    Block("kip-grammar.md", "codes", kip_code_table),
+    Block("kip-grammar.md", "differences", difference_table),
     *(Block("cli.md", name, partial(help_block, command)) for name, command in help_blocks()),
 )
 

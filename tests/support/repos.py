@@ -40,9 +40,12 @@ def git_env(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 def run_git(
     folder: Path, *arguments: str | Path, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run git in ``folder`` and return how it ended, whatever the status. ``file`` remotes are allowed."""
+    """Run git in ``folder`` and return how it ended, whatever the status.
+
+    ``file`` remotes are allowed, and nothing is tidied up behind the test's back.
+    """
     return subprocess.run(
-        ["git", "-c", "protocol.file.allow=always", *map(str, arguments)],
+        ["git", "-c", "protocol.file.allow=always", "-c", "maintenance.auto=false", *map(str, arguments)],
         cwd=folder,
         env=dict(env) if env is not None else git_env(),
         stdin=subprocess.DEVNULL,
@@ -116,13 +119,13 @@ def start_conflicting_rebase(repository: Path, branch: str = "feature", *, apply
     assert stopped.returncode != 0, "the rebase was meant to conflict"
 
 
-def set_trap(repository: Path) -> Path:
+def set_trap(repository: Path, env: Mapping[str, str] | None = None) -> Path:
     """Configure ``core.fsmonitor`` and a hook that leave a file behind when run; return that file's path."""
     marker = repository.parent / f"{repository.name}-trap-was-run"
     trap = repository.parent / f"{repository.name}-trap.sh"
     trap.write_text(f"#!/bin/sh\ntouch '{marker}'\n", encoding="utf-8")
     trap.chmod(0o755)
-    git(repository, "config", "core.fsmonitor", trap)
+    git(repository, "config", "core.fsmonitor", trap, env=env)
     hooks = repository / ".git" / "hooks"
     for event in ("post-checkout", "reference-transaction", "post-index-change"):
         (hooks / event).write_bytes(trap.read_bytes())

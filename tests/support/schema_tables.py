@@ -29,13 +29,14 @@ def edge_table(schema: Schema) -> str:
     for name, edge in schema_json(schema)["edges"].items():
         notes = ["must not form a cycle"] * edge["acyclic"] + ["needs `kind`"] * edge["kind"]
         ends = (", ".join(edge[end]) for end in ("from", "to"))
-        rows.append((f"`{name}`", *ends, _cell(edge["description"]), "; ".join(notes)))
-    return _table(("edge", "from", "to", "meaning", "notes"), rows)
+        rows.append((f"`{name}`", *ends, _cell(edge["description"]), f"`{edge['impact']}`", "; ".join(notes)))
+    return _table(("edge", "from", "to", "meaning", "impact", "notes"), rows)
 
 
 def _attribute_words(name: str, attribute: Mapping[str, Any]) -> str:
     words: list[str] = [attribute["type"]] if attribute["type"] != "any" else []
     words += ["one of " + ", ".join(attribute["values"])] if attribute["values"] else []
+    words += ["may hold " + ", ".join(attribute["keys"])] if attribute["keys"] else []
     words += ["required"] if attribute["required"] else []
     return f"`{_cell(name)}`" + (f" ({_cell('; '.join(words))})" if words else "")
 

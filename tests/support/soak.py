@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.support import tally
 
 ROOT = Path(__file__).resolve().parents[2]
+LAWS = "-m hypothesis --ignore tests/fault tests"
 LEAST_S = 30.0
 """A file is not begun with less time left."""
 
@@ -28,7 +29,7 @@ def main() -> int:
         return 2
     minutes = int(asked)
     end_s = time.monotonic() + 60 * minutes
-    files = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests" / "fault").glob("test_*.py"))
+    files = [LAWS, *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests" / "fault").glob("test_*.py"))]
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows"
         try:
@@ -55,7 +56,7 @@ def _rounds(files: list[str], rows: Path, end_s: float) -> int:
                 "KB_FAULT_ROUND": str(number),
                 tally.KEPT_IN: str(rows),
             }
-            command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--no-summary", file]
+            command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--tb=short", *file.split()]
             try:
                 ended = subprocess.run(command, cwd=ROOT, env=environment, timeout=left_s, check=False)
             except subprocess.TimeoutExpired:

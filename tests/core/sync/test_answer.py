@@ -6,7 +6,8 @@ import msgspec
 
 from kbcore.extract.facts import FileProblem
 from kbcore.model import Statement
-from kbcore.sync.answer import counted_notes, stale_sources, unresolved_links
+from kbcore.sync.answer import counted_notes
+from kbcore.sync.remains import stale_sources, unresolved_links
 from tests.support.graph import graph_of, link, node
 from tests.support.project import Project, document, req
 

@@ -164,6 +164,15 @@ def test_adding_to_the_index_meanwhile_does_not_disturb_a_sync(beside: Beside) -
     assert len(beside.clock.waits_s) == 1
 
 
+def test_an_index_that_git_wrote_since_is_not_taken_for_the_one_that_was_seen(beside: Beside) -> None:
+    seen = settled(beside.workspace())
+    assert seen.index_sum()
+    beside.write({"new.txt": "new"})
+    git(beside.root, "add", "new.txt")
+    assert not seen.index_sum()
+    assert settled(beside.workspace()).index_sum()
+
+
 def test_a_hook_that_git_runs_while_it_holds_the_index_is_not_refused(beside: Beside) -> None:
     (beside.git_dir / "index.lock").touch()
     beside.machine = Machine(beside.at_commit, beside.clock, git_env({"GIT_INDEX_FILE": ".git/index.lock"}))

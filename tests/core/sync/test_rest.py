@@ -29,7 +29,7 @@ def idle(project: Project) -> Project:
 
 
 def is_at_rest(project: Project, branch: str = "main") -> bool:
-    return rest.is_at_rest(project.workspace(), branch)
+    return rest.answer_at_rest(project.workspace(), branch) is not None
 
 
 def test_after_a_sync_with_nothing_to_do_nothing_is_read_but_the_head(idle: Project) -> None:
@@ -76,12 +76,42 @@ def test_a_damaged_journal_is_told_and_not_passed_over(idle: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["no front matter\n", req("REQ-1", links="[REQ-9]"), "---\nid: REQ-1\ntitle: [\nstatus: open\n---\n"]
+    "text",
+    [
+        req("REQ-1"),
+        "no front matter\n",
+        req("REQ-1", links="[REQ-9]"),
+        "---\nid: REQ-1\ntitle: no status\n---\n",
+        "---\nid: REQ-1\ntitle: [\nstatus: open\n---\n",
+    ],
 )
-def test_what_has_to_be_told_each_time_is_never_at_rest(idle: Project, text: str) -> None:
+def test_what_stays_wrong_is_told_at_rest_as_a_whole_sync_tells_it(idle: Project, text: str) -> None:
     idle.sync({DOCUMENT: text})
+    told = idle.sync()
+    assert rest.answer_at_rest(idle.workspace(), "main") == told == idle.sync()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda one: (one.root / "docs/requirements/2.md").symlink_to("nowhere.md"),
+        lambda one: (one.root / "docs/requirements/there").symlink_to(one.root / "docs"),
+        lambda one: os.mkfifo(one.root / "docs/requirements/2.md"),
+        lambda one: (one.root / os.fsdecode(b"docs/requirements/\xff.md")).write_text(req("REQ-2")),
+    ],
+    ids=["a link to nothing", "a link to a folder", "a pipe", "a name that is not UTF-8"],
+)
+def test_what_looks_do_not_tell_is_never_at_rest(idle: Project, make: Callable[[Project], object]) -> None:
+    make(idle)
+    idle.sync()
     idle.sync()
     assert not is_at_rest(idle)
+
+
+def test_a_file_that_has_just_been_changed_is_not_at_rest(project: Project) -> None:
+    project.sync({DOCUMENT: req("REQ-1")})
+    project.sync()
+    assert not is_at_rest(project)
 
 
 def test_another_branch_is_at_rest_only_after_a_sync_of_its_own(idle: Project) -> None:
@@ -99,3 +129,80 @@ def test_a_sync_that_is_limited_or_tried_out_notes_nothing(idle: Project) -> Non
     assert not is_at_rest(idle)
     idle.sync()
     assert is_at_rest(idle)
+
+
+@pytest.fixture
+def tracked(idle: Project) -> Project:
+    """A project at rest whose documents git tracks."""
+    git(idle.root, "add", "docs")
+    git(idle.root, "commit", "--quiet", "-m", "documents")
+    idle.sync({DOCUMENT: req("REQ-1", owner="ann")})
+    git(idle.root, "commit", "--quiet", "-am", "an owner")
+    idle.sync()
+    return idle
+
+
+def is_at_rest_for_a_hook(project: Project, branch: str = "main", many_files: int = 0) -> bool:
+    return rest.answer_at_rest(project.workspace(), branch, is_hook=True, many_files=many_files) is not None
+
+
+def test_above_many_files_a_hook_believes_git_that_it_wrote_none_of_them(tracked: Project) -> None:
+    git(tracked.root, "switch", "--quiet", "-c", "other")
+    git(tracked.root, "switch", "--quiet", "main")
+    tracked.write({DOCUMENT: req("REQ-1", owner="bea")})
+    assert is_at_rest_for_a_hook(tracked)
+    assert not is_at_rest_for_a_hook(tracked, many_files=1)
+    assert not is_at_rest(tracked)
+
+
+WRITES: dict[str, Callable[[Project], object]] = {
+    "a checkout there and back": lambda one: [
+        git(one.root, "checkout", "--quiet", commit) for commit in ("HEAD~1", "main")
+    ],
+    "a restored file": lambda one: [
+        one.write({DOCUMENT: "x"}),
+        git(one.root, "checkout", "HEAD~1", "--", DOCUMENT),
+    ],
+    "a reset": lambda one: git(one.root, "reset", "--quiet", "--hard", "HEAD~1"),
+    "a stash": lambda one: [one.write({DOCUMENT: "x"}), git(one.root, "stash"), git(one.root, "stash", "pop")],
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_whatever_git_writes_is_looked_at(tracked: Project, write: Callable[[Project], object]) -> None:
+    write(tracked)
+    assert not is_at_rest_for_a_hook(tracked)
+
+
+def test_settings_and_the_store_are_looked_at_all_the_same(tracked: Project) -> None:
+    assert is_at_rest_for_a_hook(tracked)
+    tracked.write({".kb/config.json": json.dumps({"extractors": {"manifest": {"paths": ["other.yaml"]}}})})
+    assert not is_at_rest_for_a_hook(tracked)
+    tracked.write({".kb/config.json": None})
+    tracked.apply(entities=[{"id": "T-1", "type": "test", "title": "T", "status": "open"}])
+    assert not is_at_rest_for_a_hook(tracked)
+
+
+def test_an_index_that_changed_while_no_document_did_is_believed_from_then_on(tracked: Project) -> None:
+    (tracked.root / "other.txt").write_text("1")
+    git(tracked.root, "add", "other.txt")
+    tracked.write({DOCUMENT: req("REQ-1", owner="bea")})
+    assert not is_at_rest_for_a_hook(tracked)
+    tracked.sync()
+    tracked.sync()
+    git(tracked.root, "rm", "--quiet", "--force", "other.txt")
+    assert is_at_rest_for_a_hook(tracked)
+    tracked.write({DOCUMENT: req("REQ-1", owner="cem")})
+    assert is_at_rest_for_a_hook(tracked)
+
+
+@pytest.mark.parametrize("spoil", ["no index", "a short index", "no checksum"])
+def test_without_a_checksum_of_the_index_every_file_is_looked_at(tracked: Project, spoil: str) -> None:
+    index = tracked.root / ".git/index"
+    content = {"no index": None, "a short index": b"DIRC", "no checksum": index.read_bytes()[:-20] + bytes(20)}[spoil]
+    index.unlink()
+    if content is not None:
+        index.write_bytes(content)
+    assert is_at_rest_for_a_hook(tracked)
+    tracked.write({DOCUMENT: req("REQ-1", owner="bea")})
+    assert not is_at_rest_for_a_hook(tracked)

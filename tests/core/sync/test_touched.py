@@ -122,3 +122,22 @@ def test_who_tells_what_changed_hears_of_what_was_read_and_not_of_the_rest(proje
     assert (answer.problems, answer.bad) == ((), 0)
     whole = project.sync()
     assert (len(whole.unresolved), whole.bad, len(whole.problems) > 0) == (2, 1, True)
+
+
+def test_what_is_gone_or_empty_while_files_are_saved_counts_once_it_is_believed(
+    project: Project,
+) -> None:
+    one, two, empty = (f"{REQS}/{name}.md" for name in ("one", "two", "empty"))
+    project.sync({one: req("REQ-1"), two: req("REQ-2"), empty: req("REQ-3")})
+    for touched in ((one, empty), None):
+        left = project.sync({one: None, empty: ""}, touched=touched, believed=())
+        assert (left.doubted, left.outcome.applied, left.is_idle) == ((empty, one), False, False)
+        project.write({one: req("REQ-1")})
+    (project.root / two).rename(project.root / REQS / "moved.md")
+    moved = project.sync({}, touched=(two, f"{REQS}/moved.md"), believed=())
+    assert (moved.outcome.updated, moved.doubted, moved.problems) == (("REQ-2",), (), ())
+    gone = project.sync({one: None}, believed=(REQS,))
+    assert (gone.outcome.deleted, gone.doubted, gone.unread) == (("REQ-1",), (), 1)
+    settings = '{"extractors": {"markdown": {"paths": {"req": ["specs/**/*.md"]}}}}'
+    unwanted = project.sync({".kb/config.json": settings}, believed=())
+    assert (unwanted.outcome.deleted, unwanted.doubted) == (("REQ-2", "REQ-3"), ())

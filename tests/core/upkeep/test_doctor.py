@@ -15,7 +15,7 @@ from kbcore.upkeep.doctor import Diagnosis, diagnose
 from kbcore.upkeep.findings import Finding, of_config
 from kbcore.upkeep.mounts import network_mount
 from kbcore.viewcache import VIEW
-from kbcore.workspace import StorePool, Workspace
+from kbcore.workspace import Machine, StorePool, Workspace
 from tests.support.faultfs import NoSyncFs
 from tests.support.project import Project
 from tests.support.repos import git as run
@@ -210,6 +210,7 @@ def test_stores_of_branches_that_are_gone_are_noted_and_so_is_the_trash(healthy:
     problems = found(healthy)
     assert "outdated_store" not in problems
     assert problems["trash"].severity == "note"
+    assert problems["trash"].message.startswith("1 store that `kb gc` moved away to ")
 
 
 def test_a_store_of_a_commit_that_is_checked_out_no_more_is_noted(healthy: Project) -> None:
@@ -358,3 +359,28 @@ def test_an_emptied_store_is_found_with_what_to_do_and_no_repair_that_cannot_hel
     assert (finding.severity, finding.message) == ("error", f"{directory} holds nothing, and no store")
     assert "remove it" in finding.remedy
     assert "--rebuild-head" not in finding.remedy
+
+
+@pytest.mark.parametrize(("version", "is_old"), [("2.29.3", True), ("2.30.0", False), ("3.0.0", False)])
+def test_a_git_older_than_what_kb_is_tried_with_is_told(
+    healthy: Project, tmp_path: Path, version: str, is_old: bool
+) -> None:
+    stand_in = tmp_path / "bin" / "git"
+    stand_in.parent.mkdir()
+    stand_in.write_text(
+        f'#!/bin/sh\ncase "$*" in *--version) echo "git version {version}"; exit;; esac\n'
+        f'PATH="{os.environ["PATH"]}"\nexec git "$@"\n'
+    )
+    stand_in.chmod(0o755)
+    env = {**healthy.machine.env, "PATH": f"{stand_in.parent}:/usr/bin:/bin"}
+    healthy.machine = Machine(healthy.machine.fs, healthy.machine.clock, env)
+    old = [one for one in diagnose(healthy.workspace()).findings if one.code == "git_too_old"]
+    assert bool(old) is is_old
+    assert all("2.54" in one.remedy for one in old)
+
+
+def test_the_disk_is_timed_when_there_is_something_to_time_it_with(healthy: Project) -> None:
+    before = sorted((healthy.root / ".kb/cache").rglob("*"))
+    codes = {one.code for one in diagnose(healthy.workspace(), probe=NoSyncFs()).findings}
+    assert "speed" in codes
+    assert sorted((healthy.root / ".kb/cache").rglob("*")) == before

@@ -1,0 +1,168 @@
+"""A report of coverage in every format: JSON, a table, Markdown and CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from kbcli import tables
+from kbcli.emptywords import nothing_stands
+from kbcli.wording import counted
+from kbcore.analysis.coverage import By, Covered, Group, Requirement, Tally, Unknown, groups, lacking
+from kbcore.schema import ASPECTS
+from kbcore.suggest import is_it
+from kbcore.visible import in_quotes, json_text
+
+if TYPE_CHECKING:
+    from kbcli.context import Session
+
+_SHOWN_IDS: Final = 2
+_NONE: Final = "(none)"
+_NO_REQUIREMENTS: Final = (
+    "There are no requirements yet: documents in docs/requirements/ become some with `kb sync`, "
+    "entities of type req with `kb apply`."
+)
+_NUMBERS: Final = ("yes", "no", "not_applicable", "percent")
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What was asked and found. ``lacked`` are the aspects that every row must lack."""
+
+    seq: int
+    by: By
+    covered: Covered
+    components: dict[str, tuple[str, ...]]
+    lacked: tuple[str, ...]
+    is_filtered: bool
+    at: str | None = None
+    """The seq or time that was asked for."""
+    unknown: tuple[Unknown, ...] = ()
+    """Filters of which no requirement knows anything; looked up where none matches."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether no requirement matches, not even a retired one."""
+        return not self.covered.requirements and not self.covered.retired
+
+    @property
+    def requirements(self) -> list[Requirement]:
+        """Return the requirements that are rows."""
+        return lacking(self.covered, self.lacked).requirements
+
+    @property
+    def groups(self) -> list[Group]:
+        """Return the groups that are rows."""
+        found = groups(self.covered, self.by, self.components)
+        return [one for one in found if all(one.tallies[name].no for name in self.lacked)]
+
+
+def tell(session: Session, branch: str, report: Report, format_: str) -> None:
+    """Write a report for people, or in the format of another program."""
+    output = session.output
+    output.is_paged = format_ == "table"
+    if output.is_json:
+        output.document(_document(branch, report))
+    elif format_ == "csv":
+        output.data(tables.comma_separated(*_columns(report)))
+    else:
+        head, rows = _rows(report)
+        if rows and format_ == "markdown":
+            output.data(tables.markdown(head, rows))
+        elif rows:
+            output.data("".join(line + "\n" for line in output.table(head, rows)))
+        _tell_rest(session, report, has_rows=bool(rows))
+
+
+def _document(branch: str, report: Report) -> dict[str, Any]:
+    rows = (
+        {"requirements": [msgspec.to_builtins(one) for one in report.requirements]}
+        if report.by == "requirement"
+        else {"groups": [{"name": one.name, **one.as_json()} for one in report.groups]}
+    )
+    return {
+        "branch": branch,
+        "seq": report.seq,
+        "by": report.by,
+        "total": report.covered.total.as_json(),
+        "retired": report.covered.retired,
+        **rows,
+    }
+
+
+def _rows(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    aspects = tuple(name.upper() for name in ASPECTS)
+    total = report.covered.total
+    sums = tuple(_tally(total.tallies[name]) for name in ASPECTS)
+    if report.by == "requirement":
+        rows = [
+            (one.id, *(_cell(one, name) for name in ASPECTS), one.priority, one.title) for one in report.requirements
+        ]
+        last = ("TOTAL", *sums, "", counted(total.requirements, "requirement"))
+        return ("ID", *aspects, "PRIORITY", "TITLE"), [*rows, last] if rows else []
+    rows = [
+        (_named(one.name), str(one.requirements), *(_tally(one.tallies[name]) for name in ASPECTS))
+        for one in report.groups
+    ]
+    last = ("TOTAL", str(total.requirements), *sums)
+    return (report.by.upper(), "REQUIREMENTS", *aspects), [*rows, last] if rows else []
+
+
+def _cell(one: Requirement, aspect: str) -> str:
+    ids: Sequence[str] = getattr(one, aspect)
+    if ids:
+        more = f" +{len(ids) - _SHOWN_IDS}" if len(ids) > _SHOWN_IDS else ""
+        return ", ".join(ids[:_SHOWN_IDS]) + more
+    return f"n/a: {one.not_applicable[aspect]}" if aspect in one.not_applicable else "no"
+
+
+def _tally(tally: Tally) -> str:
+    share = f"{tally.yes}/{tally.needed} {tally.percent:g}%" if tally.needed else ""
+    waived = f"{tally.not_applicable} n/a" if tally.not_applicable else ""
+    return ", ".join(part for part in (share, waived) if part) or "-"
+
+
+def _columns(report: Report) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Return a report as CSV has it: states as words, numbers each in a column."""
+    if report.by == "requirement":
+        head = ("id", "title", "status", "priority", "tags", *ASPECTS, *(f"{name}_by" for name in ASPECTS))
+        return (*head, "not_applicable"), [
+            [
+                *(one.id, one.title, one.status, one.priority, json_text(one.tags)),
+                *(one.state(name) for name in ASPECTS),
+                *(json_text(getattr(one, name)) for name in ASPECTS),
+                json_text(one.not_applicable),
+            ]
+            for one in report.requirements
+        ]
+    columns = (report.by, "requirements", *(f"{name}_{number}" for name in ASPECTS for number in _NUMBERS))
+    return columns, [
+        [one.name or "", str(one.requirements), *_numbers([one.tallies[name] for name in ASPECTS])]
+        for one in report.groups
+    ]
+
+
+def _named(name: str | None) -> str:
+    """Return what a group is called; one that is called like the rest stands in quotation marks."""
+    return _NONE if name is None else in_quotes(name) if name == _NONE else name
+
+
+def _numbers(tallies: Sequence[Tally]) -> list[str]:
+    values = [tally.as_json()[number] for tally in tallies for number in _NUMBERS]
+    return ["" if value is None else str(value) for value in values]
+
+
+def _tell_rest(session: Session, report: Report, *, has_rows: bool) -> None:
+    covered, output = report.covered, session.output
+    if not report.seq:
+        output.note(nothing_stands(report.at))
+    elif report.is_empty:
+        output.note("No requirement matches." if report.is_filtered else _NO_REQUIREMENTS)
+        for one in report.unknown:
+            output.note(f"  No requirement has the {one.name} {in_quotes(one.value)}. {is_it(one.near)}".rstrip())
+    elif not has_rows:
+        what = " and ".join(report.lacked)
+        output.note(f"None that matches lacks being {what}." if what else "Every requirement that matches is retired.")
+    if covered.retired:
+        output.note(f"{counted(covered.retired, 'retired requirement')} left out.")

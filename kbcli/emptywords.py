@@ -1,0 +1,54 @@
+"""What to say where there is nothing to show: why, and the next step. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kbcore.visible import visible
+
+if TYPE_CHECKING:
+    from kbcore.query import Query
+    from kbcore.query.emptied import Filter
+
+_SAID: Final = {"type": "TYPE", "ids": "--id", "tags": "--tag"}
+
+
+def nothing_matches(query: Query, seq: int, at: str | None, filters: Sequence[Filter]) -> list[str]:
+    """Return why a query has no answer: nothing stood then, or which filters keep everything out.
+
+    ``seq`` is what the answer speaks of, and ``at`` the seq or time that was asked for.
+    """
+    if not seq:
+        return [nothing_stands(at)]
+    if query.text:
+        return [visible(one.lacking()) for one in filters]
+    if not filters:
+        return [f"There is no {'edge' if query.is_edge else 'entity'}."]
+    return [f"No {'edge' if query.is_edge else 'entity'} matches.", *map(visible, _reasons(filters))]
+
+
+def nothing_stands(at: str | None) -> str:
+    """Return why nothing stands at seq 0, which this seq or time means, or None the head."""
+    if at is None:
+        return "The branch holds nothing yet: `kb sync` takes in documents, and `kb apply` a changeset."
+    return f"{'Seq 0' if at.strip() == '0' else 'That time'} is before the first record; nothing stood then."
+
+
+def _reasons(filters: Sequence[Filter]) -> Iterator[str]:
+    for one in filters:
+        if one.unknown:
+            yield f"  {one.lacking()}"
+        if one.against:
+            yield f"  Against the direction of the edges: {one.against:,}. Add `--reverse`, or `^` to a --follow."
+    if len(filters) > 1:
+        for one in filters:
+            if one.total:
+                yield f"  Without {_option(one)}: {one.total:,}."
+    elif filters[0].name == "type":
+        yield f"  There is no {filters[0].value} yet; of all other types there are {filters[0].total:,}."
+
+
+def _option(one: Filter) -> str:
+    value = one.value if one.name == "type" else f"{_SAID.get(one.name, f'--{one.name}')} {one.value}"
+    return f"`{value}`"

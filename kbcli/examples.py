@@ -1,0 +1,91 @@
+"""Examples for the help of commands: what people do most, as they would type it. Each line is parsed by the tests."""
+
+from __future__ import annotations
+
+from typing import Final
+
+EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    "init": (("kb init", "set up KB, with its git hooks"), ("kb init --no-hooks", "without them")),
+    "sync": (
+        ("kb sync", "take in what has changed"),
+        ("kb sync --dry-run docs/adr", "see what one folder would change"),
+    ),
+    "watch": (("kb watch --check", "keep the violations on screen while you write"),),
+    "status": (("kb status", "see whether a sync would find something"),),
+    "query": (
+        ("kb query req --lacks verified_by", "requirements without a test"),
+        ("kb query --text 'log in' --status open", "what is open and speaks of it"),
+        ("kb query --from REQ-1 --depth 2", "what can be reached from there in two steps"),
+    ),
+    "show": (
+        ("kb show REQ-1", "an entity, its edges and what happened to it"),
+        ("kb show 12", "the twelfth record, before and after"),
+    ),
+    "kip": (
+        ("kb kip", "a prompt, with history and completion"),
+        ("kb kip 'DESCRIBE PRIMER'", "one command"),
+        ("kb kip -f notes.kip --dry-run", "see whether a file of commands would do"),
+    ),
+    "apply": (
+        ("kb apply changes.yaml --dry-run", "see what a file would change"),
+        ("kb apply - < changes.json", "from another program"),
+    ),
+    "delete": (
+        ("kb delete REQ-9 --dry-run", "see what would go"),
+        ("kb delete --edge REQ-1 verified_by TEST-2", "remove one edge"),
+    ),
+    "check": (
+        ("kb check", "run all rules"),
+        ("kb check --rule must-coverage --fail-on warning", "one rule, strictly"),
+    ),
+    "coverage": (
+        ("kb coverage --by tag", "how far each topic is"),
+        ("kb coverage --lacks verified --fail-under verified=80", "what has no test, as a gate for CI"),
+    ),
+    "impact": (("kb impact REQ-1", "what a change of it affects, and which tests to run"),),
+    "graph": (("kb graph REQ-1 --depth 2", "what is around it, as Mermaid"),),
+    "log": (
+        ("kb log REQ-1", "what happened to one entity"),
+        ("kb log --oneline --source mcp --since 2026-01-31", "what agents did since then"),
+    ),
+    "diff": (
+        ("kb diff 12", "what changed after record 12"),
+        ("kb diff 2026-01-31 2026-02-28", "what changed in a month"),
+    ),
+    "revert": (("kb revert 12", "undo one record; `kb log` shows which"),),
+    "rollback": (("kb rollback --to 12", "bring everything back to how it stood after record 12"),),
+    "branch list": (("kb branch list", "the branches that have a store"),),
+    "branch ensure": (("kb branch ensure feature --from main", "give a branch the records of another"),),
+    "branch restore": (("kb branch restore feature", "bring a store back from the trash"),),
+    "branch diff": (("kb branch diff main feature", "what a branch changed"),),
+    "gc": (("kb gc --dry-run", "see which stores would go"),),
+    "compact": (("kb compact", "make opening a long history quicker"),),
+    "export": (
+        ("kb export all.json", "everything, as a changeset"),
+        ("kb export - --format jsonl", "a line for each, for another program"),
+    ),
+    "verify": (("kb verify", "prove every record, for example before a backup"),),
+    "doctor": (("kb doctor", "find out why something does not work"),),
+    "hooks install": (("kb hooks install", "keep the store in step with what git checks out"),),
+    "hooks status": (("kb hooks status", "see which hooks run KB"),),
+    "schema": (("kb schema req", "what a requirement may hold"),),
+    "demo": (("kb demo --into kb-demo", "set up an example project, and look around in it"),),
+}
+"""By the full name of the command: a line, and what it is for."""
+
+SYNONYMS: Final[dict[str, str]] = {
+    **dict.fromkeys(("add", "import", "upsert", "put"), "apply"),
+    **dict.fromkeys(("find", "get", "list", "ls", "search", "select"), "query"),
+    **dict.fromkeys(("history", "blame"), "log"),
+    **dict.fromkeys(("remove", "rm"), "delete"),
+    **dict.fromkeys(("lint", "test", "validate"), "check"),
+    **dict.fromkeys(("refresh", "scan", "update", "pull"), "sync"),
+    **dict.fromkeys(("cat", "view"), "show"),
+    **dict.fromkeys(("reset", "restore"), "rollback"),
+    "undo": "revert",
+    "fsck": "verify",
+    "setup": "init",
+    "server": "mcp",
+    "types": "schema",
+}
+"""Words that people bring along from other programs, and the command that does what they mean."""

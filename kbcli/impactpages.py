@@ -1,0 +1,125 @@
+"""The impact of a change in every format: JSON, tables and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kbcli import tables
+from kbcli.pathtables import with_paths
+from kbcli.wording import counted
+from kbcore.analysis.impact import Affected, Impact
+from kbcore.query.walk import path_text
+from kbcore.visible import visible
+
+if TYPE_CHECKING:
+    from kbcli.context import Session
+
+_PARTS: Final = (
+    ("direct", "Affected directly"),
+    ("transitive", "Affected through others"),
+    ("tests", "Tests to run"),
+    ("related", "Related, to be looked at"),
+    ("decisions", "Decisions that bind"),
+)
+_SHOWN_IDS: Final = 3
+_PATH: Final = "PATH"
+
+
+class _Section(NamedTuple):
+    """One part of the answer as a table."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    total: int
+
+
+def document(branch: str, seq: int, found: Impact, *, depth: int, limit: int) -> dict[str, Any]:
+    """Return the impact as JSON: at most ``limit`` of each part, and how many there are."""
+    parts = {name: getattr(found, name) for name, _ in _PARTS}
+    people = [{"owner": one.owner, "entities": len(one.ids), "ids": list(one.ids[:limit])} for one in found.people]
+    return {
+        "branch": branch,
+        "seq": seq,
+        "entity": found.start.as_json(),
+        "depth": depth,
+        **{name: [one.as_json() for one in part[:limit]] for name, part in parts.items()},
+        "people": people[:limit],
+        "totals": {**{name: len(part) for name, part in parts.items()}, "people": len(people)},
+        "goes_on": found.goes_on,
+    }
+
+
+def tell(session: Session, found: Impact, *, depth: int, limit: int, format_: str) -> None:
+    """Write the impact for people, on a terminal or as Markdown."""
+    output = session.output
+    output.is_paged = format_ == "table"
+    start = found.start
+    title = visible(f"{start.id} ({start.type}) {start.title}").rstrip()
+    is_markdown = format_ == "markdown"
+    output.data(f"# {tables.markdown_text(title)}\n" if is_markdown else output.styled(title, "bold") + "\n")
+    sentence = _sentence(found)
+    output.data(f"\n{sentence}\n" if is_markdown else f"  {sentence}\n")
+    for section in _sections(found, limit):
+        more = f", {len(section.rows)} of them here" if len(section.rows) < section.total else ""
+        heading = f"{section.title} ({section.total}{more})"
+        output.data(f"\n## {heading}\n\n" if is_markdown else f"\n{output.styled(heading, 'bold')}\n")
+        output.data(tables.markdown(section.head, section.rows) if is_markdown else _table(section, output.width))
+    _tell_limits(session, found, depth=depth, limit=limit)
+
+
+def _sentence(found: Impact) -> str:
+    affected = len(found.direct) + len(found.transitive)
+    if not affected and not found.tests:
+        return "A change of it affects nothing that is known here."
+    entities = counted(affected, "entity") if affected else "nothing else"
+    tests = counted(len(found.tests), "test") if found.tests else "no test"
+    return f"A change of it affects {entities}; {tests} to run."
+
+
+def _sections(found: Impact, limit: int) -> list[_Section]:
+    parts = [(title, getattr(found, name)) for name, title in _PARTS]
+    sections = [_section(title, part, limit) for title, part in parts if part]
+    people: list[tuple[str, ...]] = [(one.owner, _ids(one.ids)) for one in found.people]
+    if people:
+        sections.append(_Section("People to ask", ("OWNER", "OF"), people[:limit], len(people)))
+    return sections
+
+
+def _section(title: str, part: Sequence[Affected], limit: int) -> _Section:
+    shown = part[:limit]
+    has_owners = any(one.subject.owner for one in shown)
+    rows = [
+        (
+            *(one.subject.id, one.subject.type, one.subject.status, one.subject.title),
+            *((one.subject.owner,) if has_owners else ()),
+            path_text(one.path),
+        )
+        for one in shown
+    ]
+    head = ("ID", "TYPE", "STATUS", "TITLE", *(("OWNER",) if has_owners else ()), _PATH)
+    return _Section(title, head, list(rows), len(part))
+
+
+def _table(section: _Section, width: int | None) -> str:
+    lay_out = with_paths if section.head[-1] == _PATH else tables.aligned
+    return "".join(f"{line}\n" for line in lay_out(section.head, section.rows, width))
+
+
+def _ids(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - _SHOWN_IDS} more" if len(ids) > _SHOWN_IDS else ""
+    return ", ".join(ids[:_SHOWN_IDS]) + more
+
+
+def _tell_limits(session: Session, found: Impact, *, depth: int, limit: int) -> None:
+    output = session.output
+    most = max(len(getattr(found, name)) for name, _ in _PARTS)
+    if most > limit:
+        output.note(f"Parts are cut at {limit}; for more: --limit {most}")
+    if found.goes_on:
+        output.note(f"It goes on beyond what is shown (--depth {depth}).")
+    if not (found.direct or found.transitive or found.tests):
+        output.note(
+            visible(f"`kb show {found.start.id}` shows its edges; `kb schema` says which end a change affects.")
+        )

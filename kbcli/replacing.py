@@ -1,0 +1,31 @@
+"""Replaces a file that is not KB's own: whole or not at all, and on the disk before it counts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def replace_file(path: Path, content: bytes, mode: int) -> None:
+    """Give a file new content; it and its folder are synced, so that no crash leaves somebody's file empty.
+
+    Folders are made.
+
+    Raises: ``OSError``.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.kb-{os.getpid()}")
+    try:
+        with new.open("xb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    finally:
+        new.unlink(missing_ok=True)

@@ -1,0 +1,48 @@
+"""The line that shows why a search found an entity: a part of its text, the hits marked, the first one in sight."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Final
+
+from kbcli.cells import shortened, width_of
+from kbcore.visible import visible
+
+if TYPE_CHECKING:
+    from kbcli.render import Output
+    from kbcore.query import Snippet
+
+_LEAST_ROOM: Final = 12
+
+
+def snippet_line(output: Output, snippet: Snippet) -> str:
+    """Return a snippet in one line, its first hit in sight: by its style, between marks where there is none."""
+    has_style = output.styled("x", "bold") != "x"
+    lead = f"    {snippet.field}: "
+    pieces = [(visible(text), is_hit) for text, is_hit in snippet.segments()]
+    if not has_style:
+        pieces = [
+            (f"«{text}»" if is_hit else text.replace("«", '"').replace("»", '"'), is_hit) for text, is_hit in pieces
+        ]
+    room = None if output.width is None else max(output.width - width_of(lead), _LEAST_ROOM)
+    if room is not None:
+        pieces = _cut(pieces, room)
+    return output.styled(lead, "dim") + "".join(
+        output.styled(text, "bold" if is_hit else "dim") for text, is_hit in pieces if text
+    )
+
+
+def _cut(pieces: list[tuple[str, bool]], room: int) -> list[tuple[str, bool]]:
+    """Return the pieces of a snippet in so many columns; what stands before the first hit gives way to it."""
+    before = "".join(text for text, _ in itertools.takewhile(lambda one: not one[1], pieces))
+    rest = list(itertools.dropwhile(lambda one: not one[1], pieces))
+    if width_of(before) > room // 2 and rest:
+        words = before[-(room // 3) :].partition(" ")
+        before = f"… {words[2]}"
+    kept: list[tuple[str, bool]] = []
+    for text, is_hit in [(before, False), *rest]:
+        kept.append((shortened(text, room), is_hit))
+        room -= width_of(text)
+        if room <= 0:
+            break
+    return kept

@@ -1,0 +1,72 @@
+"""Which entities and edges records changed, by name and a few of each record: what a log shows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from kbcore.model import Node
+from kbcore.view.past import NODES, Later, later_changes
+from kbcore.view.view import View
+
+Word = Literal["created", "updated", "deleted"]
+
+_NODE: Final = "id as key, id, '' as type, '' as kind, '' as other"
+_LINK: Final = "id as key, from_id as id, type, kind, to_id as other"
+_ELEMENTS: Final = """
+with asked as (select unnest(?::bigint[]) as seq), side as ({sides}),
+element as (select seq, rank, key, any_value(id) as id, any_value(type) as type, any_value(kind) as kind,
+  any_value(other) as other, bool_or(is_before) as is_before, bool_or(not is_before) as is_after
+  from side group by seq, rank, key)
+select seq, is_before, is_after, id, type, kind, other from element
+qualify row_number() over (partition by seq order by rank, id, type, other, kind) <= ?
+order by seq, rank, id, type, other, kind
+"""
+"""Some of the elements on either side of each asked record."""
+
+
+class Touched(msgspec.Struct, frozen=True):
+    """An entity that a record changed, or with ``type`` an edge from ``id`` to ``to_id``."""
+
+    change: Word
+    id: str
+    type: str = ""
+    kind: str = ""
+    to_id: str = ""
+
+
+def touched(view: View, seqs: Sequence[int], *, limit: int, id: str = "") -> dict[int, list[Touched]]:  # noqa: A002
+    """Return what each of these records changed, entities first, at most ``limit`` elements of each record.
+
+    With ``id``, only this entity and its edges.
+    """
+    node_condition, link_condition = ("id = ?", "? in (from_id, to_id)") if id else ("true", "true")
+    parts = [_part("node", _NODE, node_condition), _part("link", _LINK, link_condition)]
+    sql = _ELEMENTS.format(sides=" union all ".join(parts))
+    found: dict[int, list[Touched]] = {}
+    params: list[Any] = [list(seqs), *([id] * 6 if id else []), limit]
+    for seq, is_before, is_after, *names in view.rows(sql, params):
+        change: Word = "created" if not is_before else "updated" if is_after else "deleted"
+        found.setdefault(seq, []).append(Touched(change, *names))
+    return found
+
+
+def _part(table: str, columns: str, condition: str) -> str:
+    """Return SQL for the elements of one table after and before the asked records."""
+    rank = int(table == "link")
+    return " union all ".join(
+        f"select {seq} as seq, {rank} as rank, {columns}, {is_before} as is_before "  # noqa: S608 - constants
+        f"from {place} where {seq} in (from asked) and {condition}"
+        for place, seq, is_before in (
+            (table, "version", False),
+            (f"{table}_history", "version", False),
+            (f"{table}_history", "ended", True),
+        )
+    )
+
+
+def changes_of(view: View, id: str, since: int) -> dict[int, Later[Node]]:  # noqa: A002 - the word of the contract
+    """Return each change of an entity by its record, from the record ``since`` on."""
+    return {one.seq: one for one in later_changes(view, NODES, [id], since - 1).get(id, ())}

@@ -1,0 +1,43 @@
+"""How far long work has come, told to whoever listens to it; mostly nobody does, and then it costs nothing.
+
+Work tells and goes on: a listener only takes note, and never waits, asks or refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+Tell = Callable[[int, int, str], None]
+"""Takes how much is done, of how much, and of what, in the plural: ``(2000, 9000, "records read")``."""
+
+_EVERY: Final = 256
+_listener: ContextVar[Tell | None] = ContextVar("kbcore.progress", default=None)
+
+
+@contextmanager
+def heard_by(tell: Tell) -> Iterator[None]:
+    """Let ``tell`` hear of the work that begins inside the block: in this thread, and in those it hands its context."""
+    token = _listener.set(tell)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def counted(items: Iterable[T], total: int, what: str, *, every: int = _EVERY) -> Iterable[T]:
+    """Return the items, so that taking them is heard of: at the first, at each ``every``-th, and at the end."""
+    tell = _listener.get()
+    return items if tell is None else _told(items, total, what, every, tell)
+
+
+def _told(items: Iterable[T], total: int, what: str, every: int, tell: Tell) -> Iterator[T]:
+    for done, item in enumerate(items):
+        if done % every == 0:
+            tell(done, total, what)
+        yield item
+    tell(total, total, what)

@@ -1,0 +1,66 @@
+"""The text of documents as search has it: without front matter, of files whose content is what a branch knows.
+
+Every file is read as a sync reads it, with the same checks: nothing outside of the repository, nothing too large. What
+the worktree does not hold so is looked for in what git keeps of the branch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from kbcore import limits
+from kbcore.errors import GitUnusable
+from kbcore.extract import frontmatter
+from kbcore.extract.decoding import decode
+from kbcore.git import blobs
+from kbcore.git.repository import Repository
+from kbcore.sync import content
+
+
+def read_bodies(root: Path, wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield hash and text of the documents below ``root`` that still have the SHA-256 given with their paths.
+
+    A file that is gone, changed, or must not be read is left out: whoever asks counts what is missing.
+    """
+    for path, digest in wanted:
+        data = _read(root, path)
+        if data is not None and hashlib.sha256(data).hexdigest() == digest:
+            yield digest, _body(data)
+
+
+def committed_bodies(
+    repo: Repository, env: Mapping[str, str], branch: str, wanted: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """Yield hash and text of the documents that the last commit of a branch holds with the SHA-256 given.
+
+    Nothing is fetched. What git cannot give is left out, as with ``read_bodies``.
+    """
+    here = {**env, "GIT_NO_LAZY_FETCH": "1"}
+    with contextlib.suppress(GitUnusable):  # a search goes on with the fields, and counts what is missing
+        commit = blobs.commit_of(repo, here, f"refs/heads/{branch}") if wanted else None
+        tree = blobs.tree_of(repo, here, commit) if commit else {}
+        hashes: dict[str, set[str]] = {}
+        for path, digest in wanted:
+            if path in tree and tree[path].mode not in {blobs.LINK, blobs.SUBMODULE}:
+                hashes.setdefault(tree[path].id, set()).add(digest)
+        for name, data in blobs.contents(repo, here, hashes):
+            if data is not None and (digest := hashlib.sha256(data).hexdigest()) in hashes[name]:
+                yield digest, _body(data)
+
+
+def _read(root: Path, path: str) -> bytes | None:
+    place = os.path.join(root, path)  # noqa: PTH118 - as a scan names it
+    try:
+        content.check(place, os.stat(place), root, is_direct=False)  # noqa: PTH116 - likewise
+        return content.read(place)[0]
+    except (OSError, ValueError, content.Unfit):
+        return None
+
+
+def _body(data: bytes) -> str:
+    text = decode(data).text
+    return frontmatter.split(text).body[: limits.MAX_SEARCHED_CHARS] if text else ""

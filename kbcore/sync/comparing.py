@@ -1,0 +1,112 @@
+"""What files make of a state: their difference, taken together with that of the files whose meaning they change.
+
+A file that states an edge which no longer fits, or which named an entity that moved, is read again with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+import msgspec
+
+from kbcore.extract.facts import Facts
+from kbcore.model import CLIENT
+from kbcore.needs import NOTHING, Needs
+from kbcore.schema import Schema
+from kbcore.state import Changes, Stamp, State
+from kbcore.sync.claims import Reading
+from kbcore.sync.difference import Difference, contested_elsewhere, difference, reads, unfit_elsewhere
+from kbcore.sync.entities import Past
+from kbcore.sync.scan import Found
+from kbcore.view.past import gone_with_files, statuses_by_sync
+from kbcore.view.view import View
+from kbcore.view.working import plan_on
+
+
+class Ways(msgspec.Struct, frozen=True):
+    """How files are come by: ``gone`` are those that are not there any more."""
+
+    schema: Schema
+    gone: Collection[str]
+    whole: Callable[[Found], Found]
+    """Returns a file with what it states."""
+    as_taken_in: Callable[[View, Collection[str]], list[Found]]
+    """Returns those of these files that may be read although they did not change."""
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """What comparing came to: the files that were read, the difference, and what was looked at of the state."""
+
+    readings: tuple[Reading, ...]
+    last: Difference
+    loaded: Needs
+
+
+NONE: Final = Compared((), Difference((), Changes(), (), ()), NOTHING)
+"""What comes of no file at all."""
+
+
+def compare(view: View, stamp: Stamp, files: Sequence[Found], ways: Ways) -> Compared:
+    """Return the difference that these files make; with them, such as state an edge that is another one for it."""
+    gone = tuple(ways.gone)
+    while True:
+        readings = [_reading(ways.whole(found)) for found in files]
+        read = {reading.path for reading in readings}
+        last, state = _planned(view, stamp, readings, gone, ways.schema)
+        others = unfit_elsewhere(last, state, ways.schema, read) | contested_elsewhere(last, read)
+        more = ways.as_taken_in(view, others | _moved_elsewhere(view, last, {*read, *gone}))
+        if not more:
+            return Compared(tuple(readings), last, state.loaded)
+        files = (*files, *more)
+
+
+def _planned(
+    view: View, stamp: Stamp, readings: Sequence[Reading], gone: Sequence[str], schema: Schema
+) -> tuple[Difference, State]:
+    stated = {entity.id for reading in readings for entity in reading.facts.entities}
+    ids = _ids_of_paths(view, readings, gone)
+
+    def plan(state: State) -> Difference:
+        past = _past(view, state, stated)
+        return difference(readings, gone, state, schema, stamp, ids_of_path=ids, past=past)
+
+    paths = [*(reading.path for reading in readings), *gone]
+    return plan_on(view, reads(readings, gone, view.stated_by(list(dict.fromkeys(paths)))), plan)
+
+
+def _reading(whole: Found) -> Reading:
+    return Reading(whole.path, whole.hash, whole.wanted.mark, whole.facts or Facts())
+
+
+def _past(view: View, state: State, stated: Collection[str]) -> Past:
+    """Return what history knows of the entities that files state, or stated."""
+    former = gone_with_files(view, stated - state.nodes.keys())
+    doubtful = {node.id for node in (*state.nodes.values(), *former.values()) if "status" not in node.owners}
+    return Past(former, statuses_by_sync(view, doubtful))
+
+
+def _moved_elsewhere(view: View, found: Difference, read: Collection[str]) -> set[str]:
+    """Return the files, not read now, that link to an entity which goes, or which another file states from now on.
+
+    They may have named it by the path of its document, and mean another one then.
+    """
+    moved = [
+        change.key
+        for change in found.changes.nodes
+        if change.before and (change.after is None or change.after.path != change.before.path)
+    ]
+    sources = {statement.src for link in view.touching(moved) for statement in link.statements}
+    return sources - {CLIENT, *read}
+
+
+def _ids_of_paths(view: View, readings: Sequence[Reading], gone: Collection[str]) -> dict[str, list[str]]:
+    """Return the entities of documents that links name by path, and that are there and not read now."""
+    known = {*(reading.path for reading in readings), *gone}
+    targets = sorted({link.target for one in readings for link in one.facts.links if link.is_path} - known)
+    ids: dict[str, list[str]] = {}
+    if targets:
+        sql = "select path, id from node where path in (select unnest(?::varchar[])) order by id"
+        for path, key in view.rows(sql, [targets]):
+            ids.setdefault(path, []).append(key)
+    return ids

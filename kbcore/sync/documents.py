@@ -1,0 +1,165 @@
+"""Documents as git keeps them, in a commit or staged, and what a state would be if they had been synced.
+
+What git ignores is in no commit: such a document counts as it was last taken in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from kbcore.extract.facts import Facts, FileProblem
+from kbcore.git import Tree, blobs
+from kbcore.ids import is_misspelled, path_text
+from kbcore.record import SYNC
+from kbcore.state import Changes, Stamp
+from kbcore.sync.comparing import Ways, compare
+from kbcore.sync.pending import as_defined, taken_in_by, wanted
+from kbcore.sync.scan import Found, Wanted, content_of, misnamed, places_of, unread
+from kbcore.view.apart import suppose
+from kbcore.view.view import View
+from kbcore.workspace import Workspace
+
+_MAX_LINKS: Final = 8
+_ACTOR: Final = "kb"
+
+Marks = Mapping[str, tuple[str, str]]
+"""The hash and the extractor's mark of each file that a state has taken in."""
+
+
+class Documents:
+    """What git keeps of a repository's documents. Contents are read when they are asked for, and hashed once."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._hashes: dict[str, str] = {}
+        self._wants = wanted(workspace)
+        self.schema = workspace.schema
+
+    def take_in(self, copy: View, tree: Tree) -> Changes:
+        """Let a copy of a view stand as if a sync had found the files of a tree; returns what that changed.
+
+        Raises: ``GitUnusable``.
+        """
+        self._wants = as_defined(wanted(self._workspace), copy)
+        known = taken_in_by(copy)
+        taken_in = {path: (digest, mark) for path, digest, mark, _ in known}
+        waiting = {path for path, _, _, is_open in known if is_open}
+        files = dict(self._found(tree, taken_in))
+        missing = taken_in.keys() - files.keys()
+        gone = sorted(missing - blobs.ignored(self._workspace.repo, self._workspace.machine.env, missing))
+        read = [
+            one for path, one in files.items() if path in waiting or taken_in.get(path) != (one.hash, one.wanted.mark)
+        ]
+        clock = self._workspace.machine.clock
+        stamp = Stamp(copy.seq + 1, max(clock.now(), copy.basis.at), _ACTOR, SYNC)
+        whole: dict[str, Found] = {}
+
+        def read_whole(one: Found) -> Found:
+            found = whole[one.path] = whole.get(one.path) or self.whole(one, tree)
+            return found
+
+        def as_taken_in(_: View, paths: Collection[str]) -> list[Found]:
+            return [files[path] for path in sorted(paths) if path in files]
+
+        if not read and not gone:
+            return Changes()
+        last = compare(copy, stamp, read, Ways(copy.schema(self.schema), gone, read_whole, as_taken_in)).last
+        suppose(copy, stamp, last.changes)
+        return last.changes
+
+    def facts_at(self, path: str, tree: Tree) -> Facts | None:
+        """Return what the document at a path states; None when no extractor wants it. Raises: ``GitUnusable``."""
+        named: Tree = {path: tree[path]} if path in tree else {}
+        return next((self.whole(one, tree).facts for one in _wanted_in(named, self._wants)), None)
+
+    def whole(self, one: Found, tree: Tree) -> Found:
+        """Return a document of a tree with what it states. Raises: ``GitUnusable``."""
+        if one.facts is not None:
+            return one
+        if is_misspelled(one.path):
+            return misnamed(one)
+        blob = _followed(one.path, tree, self.text_of)
+        data = self.text_of(blob) if blob else None
+        return unread(one, _NOWHERE) if data is None else content_of(one, data)
+
+    def texts_of(self, names: Iterable[str]) -> dict[str, bytes | None]:
+        """Return the content of blobs; None for one that is too large for a document. Raises: ``GitUnusable``."""
+        return dict(blobs.contents(self._workspace.repo, self._workspace.machine.env, list(names)))
+
+    def text_of(self, name: str) -> bytes | None:
+        """Return the content of one blob; None when it is too large for a document. Raises: ``GitUnusable``."""
+        return self.texts_of([name])[name]
+
+    def _found(self, tree: Tree, taken_in: Marks) -> Iterator[tuple[str, Found]]:
+        """Yield the documents of a tree; those that the state does not know so come with what they state."""
+        blanks = list(_wanted_in(tree, self._wants))
+        names = {blank.path: _followed(blank.path, tree, self.text_of) for blank in blanks}
+        by_name: dict[str, list[Found]] = {}
+        for blank in blanks:
+            name = names[blank.path]
+            if is_misspelled(blank.path):
+                yield blank.path, misnamed(blank)
+            elif name is None:
+                yield blank.path, unread(blank, _NOWHERE)
+            elif name in self._hashes and taken_in.get(blank.path) == (self._hashes[name], blank.wanted.mark):
+                yield blank.path, msgspec.structs.replace(blank, hash=self._hashes[name])
+            else:
+                by_name.setdefault(name, []).append(blank)
+        repo, env = self._workspace.repo, self._workspace.machine.env
+        for name, data in blobs.contents(repo, env, by_name):
+            if data is not None:
+                self._hashes[name] = hashlib.sha256(data).hexdigest()
+            for blank in by_name[name]:
+                yield blank.path, _read(blank, data, self._hashes.get(name, ""), taken_in)
+
+
+def _read(blank: Found, data: bytes | None, digest: str, taken_in: Marks) -> Found:
+    if data is None:
+        return unread(blank, _TOO_LARGE)
+    if taken_in.get(blank.path) == (digest, blank.wanted.mark):
+        return msgspec.structs.replace(blank, hash=digest)
+    return content_of(blank, data)
+
+
+def _wanted_in(tree: Tree, wants: Collection[Wanted]) -> Iterator[Found]:
+    """Yield the files of a tree that a scan would find, in the order in which it asks the globs."""
+    places = places_of(wants)
+    for path, blob in tree.items():
+        if blob.mode == blobs.SUBMODULE:
+            continue
+        for place in places:
+            folder = place.folder
+            if (folder and not path.startswith(f"{folder}/")) or _is_hidden(path[len(folder) :]):
+                continue
+            rule = next(((want, kind) for want, pattern, kind in place.rules if pattern.fullmatch(path)), None)
+            if rule:
+                yield Found(path, rule[0], rule[1], "")
+                break
+
+
+def _is_hidden(path: str) -> bool:
+    return ".kb/" in path and ".kb" in path.split("/")[:-1]
+
+
+def _followed(path: str, tree: Tree, text_of: Callable[[str], bytes | None]) -> str | None:
+    """Return the name of the content at a path, by way of links within the tree; None when they lead nowhere."""
+    for _ in range(_MAX_LINKS):
+        blob = tree.get(path)
+        if blob is None or blob.mode == blobs.SUBMODULE:
+            return None
+        if blob.mode != blobs.LINK:
+            return blob.id
+        target = path_text(text_of(blob.id) or b"")
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    return None
+
+
+_NOWHERE: Final = FileProblem(
+    0, "unreadable", "It is a link that leads to no file of the commit.", "Commit the file that it leads to."
+)
+_TOO_LARGE: Final = FileProblem(0, "unreadable", "It is larger than KB reads.", "Split the document.")

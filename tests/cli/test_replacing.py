@@ -1,0 +1,32 @@
+"""Replacing a file of somebody else: whole, on the disk, and nothing is left beside it."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from kbcli.replacing import replace_file
+
+
+def test_a_file_and_then_its_folder_are_synced(tmp_path, monkeypatch):
+    path, synced = tmp_path / "made" / "file", []
+    sync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        synced.append((stat.S_ISDIR(os.fstat(descriptor).st_mode), path.exists()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    replace_file(path, b"new", 0o640)
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert synced == [(False, False), (True, True)]
+
+
+def test_where_it_cannot_be_replaced_nothing_is_left_beside_it(tmp_path):
+    (tmp_path / "file" / "kept").mkdir(parents=True)
+    with pytest.raises(OSError, match="file"):
+        replace_file(tmp_path / "file", b"new", 0o644)
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,39 @@
+"""What a diagnosis says of the text index; ``test_doctor`` has what it says of views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+from kbcore.query import Query
+from kbcore.searching import search
+from kbcore.upkeep.caches import cache_findings
+from kbcore.upkeep.findings import Finding
+from kbcore.viewcache import TEXT
+from tests.support.project import Project
+
+
+def found(project: Project) -> dict[str, Finding]:
+    return {one.code: one for one in cache_findings(project.workspace(), "main")}
+
+
+def another_database(path: Path) -> bytes:
+    with duckdb.connect(str(path)) as other:
+        other.execute("create table t as select 1")
+    return path.read_bytes()
+
+
+def test_the_text_index_is_shown_and_a_damaged_one_is_a_warning_and_nothing_worse(project: Project) -> None:
+    project.apply(entities=[{"id": "A", "type": "req", "title": "T", "status": "open"}])
+    project.view()
+    assert "text" not in found(project)
+    workspace = project.workspace()
+    store = workspace.store("main")
+    store.read(lambda view: search(workspace, store, "main", view, Query(text="t")))
+    assert "at seq 1 holds 1 entity;" in found(project)["text"].message
+    path = project.root / ".kb/cache/main" / TEXT
+    for content in (another_database(project.root / "x.duckdb"), b"no database" * 100, b""):
+        path.write_bytes(content)
+        assert found(project)["text_damaged"].severity == "warning"
+    assert path.exists()
