@@ -182,7 +182,7 @@ class Session:
 
     def tell_outcome(self, outcome: Outcome) -> None:
         """Answer what a write did."""
-        from kbcli.wording import outcome_line
+        from kbcli.words.lines import outcome_line
 
         if self.output.is_json:
             self.output.document(outcome.as_json())

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from kbcli.wording import counted, hook_place, size
+from kbcli.words.lines import counted, hook_place, size
 from kbcore import __version__
 from kbcore.errors import InvalidConfig, KBError
 from kbcore.limits import MIB

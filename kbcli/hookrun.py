@@ -97,12 +97,12 @@ def _take_in(session: Session) -> SyncAnswer:
 
 
 def _tell(answer: SyncAnswer) -> None:
-    from kbcli import syncwords, wording
+    from kbcli.words import lines, synced
 
-    if wording.has_changes(answer.outcome):
-        _say(syncwords.sync_line(answer))
+    if lines.has_changes(answer.outcome):
+        _say(synced.sync_line(answer))
     if answer.bad:
-        _say(wording.unread(answer.bad))
+        _say(lines.unread(answer.bad))
 
 
 def _say(message: str, hint: str = "") -> None:

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperArgument, TyperOption
 
-from kbcli.colours import When
 from kbcli.context import Session
+from kbcli.terminal.colours import When
 from kbcore.suggest import nearest
 from kbcore.values import text_problem
 from kbcore.visible import in_quotes

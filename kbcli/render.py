@@ -14,12 +14,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from kbcli import colours
-from kbcli.colours import Style, When
+from kbcli.terminal import colours
+from kbcli.terminal.colours import Style, When
 from kbcore.visible import json_text
 
 if TYPE_CHECKING:
-    from kbcli.bar import Bar
+    from kbcli.terminal.bar import Bar
 
 _FLUSH_CHARS: Final = 64 * 1024
 
@@ -81,14 +81,14 @@ class Output:
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "") -> list[str]:
         """Return the lines of a table that fits the terminal, indented; a pipe gets it whole."""
-        from kbcli.tables import aligned
+        from kbcli.terminal.tables import aligned
 
         width = None if self.width is None else self.width - len(indent)
         return [indent + line for line in aligned(head, rows, width, self.styled)]
 
     def wrapped(self, text: str, indent: str = "") -> list[str]:
         """Return text in lines that fit the terminal, indented; a pipe gets one line."""
-        from kbcli.cells import wrapped
+        from kbcli.terminal.cells import wrapped
 
         return [indent + line for line in wrapped(text, None if self.width is None else self.width - len(indent))]
 
@@ -152,7 +152,7 @@ class Output:
         self._after_pager.clear()
 
     def _is_shown_in_pager(self, text: str) -> bool:
-        from kbcli import pager
+        from kbcli.terminal import pager
 
         return pager.show(text, self._env)
 
@@ -167,7 +167,7 @@ class Output:
         if not _is_terminal(sys.stderr) or self._env.get("TERM") == "dumb":
             yield
             return
-        from kbcli.bar import Bar
+        from kbcli.terminal.bar import Bar
         from kbcore import progress
         from kbcore.clock import SystemClock
 

@@ -14,7 +14,7 @@ from typing import Final
 from kbcore import limits
 from kbcore.errors import StorageError, ViewDamaged
 from kbcore.model import Node
-from kbcore.query.textindex import Index
+from kbcore.query.text.tables import Index
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.view import texttables

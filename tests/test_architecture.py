@@ -30,7 +30,7 @@ view.tables view.relations view.fold view.tail
 
 storage view viewcache replay git config config_text schema_files schema_members schema_text
 
-answers branchview branchtree checks ruletests explain completing store workspace branches writes sync history upkeep
+answers branchview branchtree checks completing store workspace branches writes sync history upkeep
 introduced init watch locate exporting texts searching
 
 kip
@@ -50,12 +50,12 @@ CONFINED: dict[str, tuple[str, ...]] = {
     "mcp_types": ("kbmcp/",),
     "anyio": ("kbmcp/",),
     "typer": ("kbcli/",),
-    "rich": ("kbcli/cells.py",),
+    "rich": ("kbcli/terminal/cells.py",),
     "subprocess": (
         "kbcore/git/commands.py",
         "kbcore/view/sandbox.py",
         "kbcli/commands/demo.py",
-        "kbcli/pager.py",
+        "kbcli/terminal/pager.py",
         "kbcli/clients/trial.py",
     ),
     "importlib": ("kbcli/tree.py", "kbcli/commands/demo.py", "kbcore/extract/registry.py"),

@@ -124,7 +124,7 @@ def diff(
     b: Annotated[str, typer.Argument(metavar="B", help="Another branch.")],
 ) -> None:
     """Show what differs between two branches, going from the first to the second."""
-    from kbcli.changes import tell_difference
+    from kbcli.words.changes import tell_difference
     from kbcore import branches
     from kbcore.history.compare import diff_branches
     from kbcore.visible import visible

@@ -105,8 +105,8 @@ def _explain(session: Session, name: str) -> int:
     import msgspec
 
     from kbcli import exits
-    from kbcli.ruleswords import tell_rule
-    from kbcore.explain import explain
+    from kbcli.words.rules import tell_rule
+    from kbcore.checks.explain import explain
 
     opened = session.open_to_read()
     with session.output.waiting("Checking"):
@@ -125,8 +125,8 @@ def _test(session: Session, only: list[str]) -> int:
     import msgspec
 
     from kbcli import exits
-    from kbcli.ruleswords import tell_trials
-    from kbcore.explain import try_rules
+    from kbcli.words.rules import tell_trials
+    from kbcore.checks.explain import try_rules
 
     with session.output.waiting("Testing the rules"):
         found = try_rules(session.workspace, only)

@@ -38,7 +38,7 @@ def run(
 
 
 def _tell(session: Session, done: CompactAnswer, prune_before: int | None) -> None:
-    from kbcli.wording import size
+    from kbcli.words.lines import size
     from kbcore.visible import visible
 
     output = session.output

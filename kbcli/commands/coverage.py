@@ -11,7 +11,7 @@ from kbcli.options import session_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kbcli.coveragepages import Report
+    from kbcli.pages.coverage import Report
     from kbcore.analysis.coverage import By
     from kbcore.view.view import View
 
@@ -43,10 +43,11 @@ def run(
     ASPECT is specified, verified or implemented. Percentages are of the requirements to which it applies. Retired
     requirements are left out.
     """
-    from kbcli import coveragepages, exits
+    from kbcli import exits
     from kbcli.asof import read_as_of
     from kbcli.bounds import check_format
-    from kbcli.coveragewords import read_aspects, read_thresholds, too_low
+    from kbcli.pages.coverage import tell
+    from kbcli.thresholds import read_aspects, read_thresholds, too_low
     from kbcore.query import empty_problems, refuse
 
     session = session_of(ctx)
@@ -58,7 +59,7 @@ def run(
     session.output.is_json = session.output.is_json or format_ == "json"
     opened = session.open_to_read()
     report = read_as_of(opened, at, lambda view, seq: _report(view, seq, by, (tag or (), status or "", lacked), at))
-    coveragepages.tell(session, opened.branch, report, format_)
+    tell(session, opened.branch, report, format_)
     low = too_low(report.covered.total, thresholds)
     if thresholds and report.is_filtered and report.is_empty:
         low = ["--fail-under has nothing to hold to a percentage: no requirement matches."]
@@ -70,7 +71,7 @@ def run(
 def _report(view: View, seq: int, by: By, asked: tuple[Sequence[str], str, Sequence[str]], at: str | None) -> Report:
     import msgspec
 
-    from kbcli.coveragepages import Report
+    from kbcli.pages.coverage import Report
     from kbcore.analysis import coverage
 
     tags, status, lacked = asked

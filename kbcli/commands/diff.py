@@ -22,7 +22,7 @@ def run(
 
     `kb branch diff` compares branches.
     """
-    from kbcli.changes import tell_difference
+    from kbcli.words.changes import tell_difference
 
     session = session_of(ctx)
     opened = session.open_to_read()

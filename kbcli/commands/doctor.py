@@ -9,8 +9,8 @@ import typer
 from kbcli.options import session_of
 
 if TYPE_CHECKING:
-    from kbcli.colours import Style
     from kbcli.context import Session
+    from kbcli.terminal.colours import Style
     from kbcore.upkeep.doctor import Diagnosis
     from kbcore.upkeep.repair import Repaired
 
@@ -55,7 +55,7 @@ def _diagnose(session: Session) -> int:
 
 
 def _tell(session: Session, found: Diagnosis) -> None:
-    from kbcli.wording import counted
+    from kbcli.words.lines import counted
     from kbcore.visible import visible, visible_lines
 
     output = session.output

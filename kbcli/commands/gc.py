@@ -20,7 +20,7 @@ def run(
     """
     import msgspec
 
-    from kbcli.wording import counted
+    from kbcli.words.lines import counted
     from kbcore import branches
     from kbcore.visible import visible
 

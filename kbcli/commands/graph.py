@@ -68,7 +68,7 @@ def run(
     else:
         _tell(session, found, wanted, f"{opened.branch} at seq {seq}", format_)
         if not found.nodes:
-            from kbcli.emptywords import nothing_stands
+            from kbcli.words.nothing import nothing_stands
 
             session.output.note("No entity of that type." if seq and wanted.types else nothing_stands(at))
 
@@ -118,7 +118,7 @@ def _document(found: Section) -> dict[str, Any]:
 
 
 def _tell(session: Session, found: Section, wanted: Wanted, where: str, format_: str | None) -> None:
-    from kbcli.wording import counted
+    from kbcli.words.lines import counted
     from kbcore.analysis.diagram import dot, mermaid
 
     output = session.output

@@ -73,7 +73,7 @@ def _told(session: Session, results: Sequence[HookResult]) -> int:
 
 def tell_hook(output: Output, result: HookResult) -> None:
     """Show how one hook stands; what the system refused also with ``--quiet``."""
-    from kbcli.wording import hook_line
+    from kbcli.words.lines import hook_line
     from kbcore.visible import visible_lines
 
     if result.state == "failed":

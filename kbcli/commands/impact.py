@@ -34,9 +34,9 @@ def run(
     Effects go along edges of every type, as `kb schema` says of each, directly and through others. Also shows which
     decisions bind what is affected, and whom to ask.
     """
-    from kbcli import impactpages
     from kbcli.asof import read_as_of
     from kbcli.bounds import check_bounds, check_format
+    from kbcli.pages.impact import document, tell
     from kbcore.limits import MAX_PAGE_ROWS, MAX_TRAVERSAL_DEPTH
     from kbcore.query import empty_problems, refuse
 
@@ -58,6 +58,6 @@ def run(
 
     seq, found = read_as_of(opened, at, answer)
     if session.output.is_json:
-        session.output.document(impactpages.document(opened.branch, seq, found, depth=depth, limit=limit))
+        session.output.document(document(opened.branch, seq, found, depth=depth, limit=limit))
     else:
-        impactpages.tell(session, found, depth=depth, limit=limit, format_=format_)
+        tell(session, found, depth=depth, limit=limit, format_=format_)

@@ -73,7 +73,7 @@ def run(
 
 def _read(view: View, asked: Mapping[str, Any], limit: int, *, is_named: bool) -> _Read:
     """Return the records that are asked for, and one more where there are more."""
-    from kbcli.records import NAMED
+    from kbcli.words.records import NAMED
     from kbcore.history.log import log
     from kbcore.history.reach import first_record, is_pruned
     from kbcore.history.touched import touched
@@ -85,7 +85,7 @@ def _read(view: View, asked: Mapping[str, Any], limit: int, *, is_named: bool) -
 
 
 def _tell_table(output: Output, records: Sequence[dict[str, Any]]) -> None:
-    from kbcli.records import HEAD, rows
+    from kbcli.words.records import HEAD, rows
 
     if records:
         output.data("".join(f"{line}\n" for line in output.table(HEAD, rows(records))))
@@ -102,7 +102,7 @@ def _tell_rest(output: Output, read: _Read, narrowing: Sequence[str], limit: int
 
 
 def _tell_pages(output: Output, read: _Read, records: Sequence[dict[str, Any]], now: str) -> None:
-    from kbcli.records import changed, page
+    from kbcli.words.records import changed, page
 
     for place, record in enumerate(records):
         lines = page(output, record, head=read.head, now=now)

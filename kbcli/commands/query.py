@@ -94,8 +94,8 @@ def run(
 
 
 def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str, problems: list[Problem]) -> None:
-    from kbcli import pages
     from kbcli.bounds import check_format
+    from kbcli.pages.query import document, tell
     from kbcore.errors import InvalidQuery
 
     session = session_of(ctx)
@@ -111,18 +111,18 @@ def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str, pro
     except InvalidQuery as error:
         if session.output.is_json:
             raise
-        from kbcli.optionwords import in_option_words
+        from kbcli.words.options import in_option_words
 
         raise in_option_words(error) from error
     if session.output.is_json:
         carrying = {"with_edges": wanted.edges, "is_of_edges": wanted.is_edge}
-        session.output.document(pages.document(page, opened.branch, **carrying))
+        session.output.document(document(page, opened.branch, **carrying))
     else:
-        pages.tell(session, page, wanted, format_, () if page.total else _nothing(wanted, page.seq, at, filters))
+        tell(session, page, wanted, format_, () if page.total else _nothing(wanted, page.seq, at, filters))
 
 
 def _nothing(wanted: Query, seq: int, at: str | None, filters: list[Filter]) -> list[str]:
-    from kbcli.emptywords import nothing_matches
+    from kbcli.words.nothing import nothing_matches
 
     return nothing_matches(wanted, seq, at, filters)
 

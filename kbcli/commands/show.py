@@ -10,7 +10,7 @@ from kbcli.options import session_of
 
 if TYPE_CHECKING:
     from kbcli.context import Opened, Session
-    from kbcli.entitypage import Around
+    from kbcli.pages.entity import Around
     from kbcore.model import Link
     from kbcore.store import BranchStore
     from kbcore.view.view import View
@@ -30,11 +30,11 @@ def run(
     if session.output.is_json:
         session.output.document(found)
     elif around:
-        from kbcli import entitypage
+        from kbcli.pages.entity import lines
         from kbcore.workspace import RULES
 
         session.output.is_paged = True
-        session.output.data("".join(f"{line}\n" for line in entitypage.lines(session.output, found, around)))
+        session.output.data("".join(f"{line}\n" for line in lines(session.output, found, around)))
         if opened.workspace.texts_in(RULES):
             # Each of them may take long, and no page waits for that.
             session.output.note("The project's own rules are run by `kb check` only.")
@@ -89,7 +89,7 @@ def _place(link: Link) -> tuple[bool, str, str, str, str]:
 
 def _around(opened: Opened, view: View, found: dict[str, Any]) -> Around:
     """Return what the page shows beside the entity."""
-    from kbcli.entitypage import NAMED, RECORDS, Around
+    from kbcli.pages.entity import NAMED, RECORDS, Around
     from kbcore.checks import run_checks
     from kbcore.history.shown import entity_change
     from kbcore.history.touched import changes_of, touched
@@ -110,8 +110,8 @@ def _around(opened: Opened, view: View, found: dict[str, Any]) -> Around:
 
 
 def _tell_record(session: Session, record: dict[str, Any], head: int) -> None:
-    from kbcli import records
-    from kbcli.changes import tell_change
+    from kbcli.words import records
+    from kbcli.words.changes import tell_change
     from kbcore.visible import visible
 
     output = session.output

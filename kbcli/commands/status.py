@@ -131,7 +131,7 @@ def _cached_bytes(fs: Fs, cache: Path) -> int:
 
 def _tell(session: Session, found: dict[str, Any]) -> None:
     """Show the status. All of it was asked for, so ``--quiet`` leaves out only what to do next."""
-    from kbcli.wording import counted, size
+    from kbcli.words.lines import counted, size
     from kbcore.branches import lost
     from kbcore.visible import visible
 

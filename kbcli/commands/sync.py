@@ -62,27 +62,27 @@ def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool
 
 
 def _tell(session: Session, answer: SyncAnswer, *, named: list[str]) -> None:
-    from kbcli import syncwords, wording
+    from kbcli.words import lines, synced
     from kbcore.sync.pending import wanted
     from kbcore.visible import visible
 
     output = session.output
-    output.say(syncwords.sync_line(answer))
+    output.say(synced.sync_line(answer))
     for path, problem in answer.problems:
         if problem.severity != "note":
-            output.warn(wording.problem_line(path, problem.line, problem.message, problem.hint))
+            output.warn(lines.problem_line(path, problem.line, problem.message, problem.hint))
     for note in answer.notes:
-        output.note(syncwords.note_line(note))
+        output.note(synced.note_line(note))
     for warning in answer.outcome.warnings:
         output.warn(visible(warning))
     for from_id, target, source in answer.unresolved:
         output.note(visible(f"unresolved: {from_id} -> {target} (stated in {source})"))
     if answer.bad:
-        output.note(f"{wording.unread(answer.bad)} What could not be read stays as it was known.")
-    elsewhere = syncwords.elsewhere_line(answer.problems_elsewhere, answer.unresolved_elsewhere)
+        output.note(f"{lines.unread(answer.bad)} What could not be read stays as it was known.")
+    elsewhere = synced.elsewhere_line(answer.problems_elsewhere, answer.unresolved_elsewhere)
     if elsewhere:
         output.note(elsewhere)
     if not answer.scanned and not answer.removed:
         place = f"below {', '.join(named)} is" if named else "is"
         globs = [glob for want in wanted(session.workspace) for glob, _ in want.globs]
-        output.note(visible(f"No file {place} where the extractors look: {syncwords.globs_line(globs)}."))
+        output.note(visible(f"No file {place} where the extractors look: {synced.globs_line(globs)}."))

@@ -36,7 +36,7 @@ def run(ctx: typer.Context) -> int:
 
 
 def _tell(session: Session, proof: Verified) -> None:
-    from kbcli.wording import counted, problem_line
+    from kbcli.words.lines import counted, problem_line
     from kbcore.visible import visible
 
     output = session.output

@@ -15,7 +15,7 @@ from kbcli.options import session_of
 
 if TYPE_CHECKING:
     from kbcli.render import Output
-    from kbcli.watchwords import Line
+    from kbcli.words.watched import Line
     from kbcore.watch.events import Checked, Event
 
 _KEPT_LINES: Final = 200
@@ -67,19 +67,19 @@ class _Told:
     """Says what happens line by line; with ``lists`` all violations at the beginning, too."""
 
     def __init__(self, output: Output, *, lists: bool) -> None:
-        from kbcli import watchwords
+        from kbcli.words import watched
 
         self._output = output
         self._lists = lists
-        self._telling = watchwords.Telling()
+        self._telling = watched.Telling()
 
     def __call__(self, event: Event) -> None:
-        from kbcli import watchwords
+        from kbcli.words import watched
         from kbcore.visible import json_text
         from kbcore.watch.events import Checked
 
         if self._output.is_json:
-            shown = watchwords.as_json(event)
+            shown = watched.as_json(event)
             if self._lists and isinstance(event, Checked):
                 import msgspec
 
@@ -90,7 +90,7 @@ class _Told:
                 self._output.say(_styled(self._output, line))
             if self._lists and isinstance(event, Checked) and event.is_first:
                 for one in event.standing:
-                    self._output.say(f"  {one.severity} {watchwords.violation_line(one)}")
+                    self._output.say(f"  {one.severity} {watched.violation_line(one)}")
         self._output.flush()
 
 
@@ -98,10 +98,10 @@ class _Screen:
     """Shows the violations that stand on the whole terminal, and what happened last below them."""
 
     def __init__(self, output: Output) -> None:
-        from kbcli import watchwords
+        from kbcli.words import watched
 
         self._output = output
-        self._telling = watchwords.Telling()
+        self._telling = watched.Telling()
         self._last = deque[str](maxlen=_KEPT_LINES)
         self._standing: Checked | None = None
         self._is_due = False
@@ -134,11 +134,11 @@ class _Screen:
             self._draw()
 
     def _draw(self) -> None:
-        from kbcli import watchwords
+        from kbcli.words import watched
 
         size = shutil.get_terminal_size()
         standing = self._standing.standing if self._standing else ()
-        lines = watchwords.screen(list(self._last), standing, size.columns, size.lines)
+        lines = watched.screen(list(self._last), standing, size.columns, size.lines)
         self._output.data(_CLEAR + "\n".join(lines) + "\n")
         self._output.flush()
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from kbcli.render import Output
 from kbcli.reports.told import Told, summary, what
-from kbcli.wording import problem_line
+from kbcli.words.lines import problem_line
 from kbcore.visible import visible
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kbcli.wording import counted
+from kbcli.words.lines import counted
 from kbcore.rules import Report, Violation
 from kbcore.rules.registry import FailOn
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from kbcore.query.filters import NO_PAIR, NO_PATTERN, moment_problem, parse_each, parse_pattern, parse_where
-from kbcore.query.found import Found, Snippet
 from kbcore.query.keys import project
 from kbcore.query.known import Known, Rows
 from kbcore.query.paging import Page, page, page_of, stale_ids
 from kbcore.query.request import Pattern, Query, check, empty_problems, refuse
 from kbcore.query.sql import Compiled, compile  # noqa: A004 - the verb, as in ``re.compile``
-from kbcore.query.textpage import Texts
+from kbcore.query.text.found import Found, Snippet
+from kbcore.query.text.page import Texts
 
 __all__ = [
     "NO_PAIR",

@@ -10,11 +10,11 @@ import msgspec
 from kbcore import cursor as cursors
 from kbcore.errors import HistoryPruned, InvalidQuery, NotFound
 from kbcore.model import Link, Node
-from kbcore.query import sql, textpage, walk
-from kbcore.query.found import Found
+from kbcore.query import sql, walk
 from kbcore.query.known import Rows, nearest_id
 from kbcore.query.request import Query
-from kbcore.query.textpage import Fields, Nodes, Texts
+from kbcore.query.text.found import Found
+from kbcore.query.text.page import Fields, Nodes, Texts, page_found
 from kbcore.view.tables import files_of, link_of, node_of
 from kbcore.visible import in_quotes
 
@@ -120,7 +120,7 @@ def page(
     found: Found | None = None
     shown: list[tuple[Any, ...]] = []
     if asked.text:
-        found, entities, total, is_last = textpage.page(asked, last, rows, texts or Fields(rows), nodes)
+        found, entities, total, is_last = page_found(asked, last, rows, texts or Fields(rows), nodes)
     else:
         shown, total, is_last = _rows(asked, last, rows, is_first=cursor is None)
         entities = [] if query.is_edge else [node_of(row) for row in shown]

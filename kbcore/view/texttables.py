@@ -15,8 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import ViewDamaged
-from kbcore.query import asof, textindex
-from kbcore.query.textindex import Index
+from kbcore.query import asof
+from kbcore.query.text import tables
+from kbcore.query.text.tables import Index
 from kbcore.view import database
 from kbcore.view.database import quoted
 from kbcore.view.view import View
@@ -92,8 +93,8 @@ def build(view: View, path: str, read: Reader) -> None:
     _detach(view)
     gather(view, read, None)
     view.rows(f"attach '{quoted(path)}' as text")
-    textindex.create(view.rows, _PUBLISHED)
-    textindex.fill(view.rows, _PUBLISHED, "node", documents_at_hand(None))
+    tables.create(view.rows, _PUBLISHED)
+    tables.fill(view.rows, _PUBLISHED, "node", documents_at_hand(None))
     _stamp(view, "text")
     if path != ":memory:":
         view.rows("force checkpoint text")
@@ -109,7 +110,7 @@ def merge(view: View, path: str) -> None:
     """
     view.rows(f"attach '{quoted(path)}' as text_fresh")
     try:
-        textindex.create(view.rows, _FRESH)
+        tables.create(view.rows, _FRESH)
         for table, order in _ORDERS.items():
             view.rows(f"insert into {_FRESH[table]} from {WHOLE[table]} order by {order}")
         _stamp(view, "text_fresh")
@@ -187,7 +188,7 @@ def catch_up(view: View, since: int, read: Reader) -> None:
     view.rows(f"delete from text_tail_entity where id in ({changing})")
     [(above,)] = view.rows("select coalesce(max(doc), 0) from text.entity")
     nodes = f"(select * from node where id in ({changing}))"
-    textindex.fill(view.rows, _TAIL, nodes, documents_at_hand(None, changing), above=above)
+    tables.fill(view.rows, _TAIL, nodes, documents_at_hand(None, changing), above=above)
 
 
 def tail_share(view: View) -> tuple[int, int]:
@@ -202,8 +203,8 @@ def tail_share(view: View) -> tuple[int, int]:
 def fill_past(view: View, at: int, read: Reader) -> None:
     """Fill the index ``PAST`` with what stood at a seq."""
     gather(view, read, None, at)
-    textindex.create(view.rows, PAST)
-    textindex.fill(view.rows, PAST, asof.nodes(at), documents_at_hand(at))
+    tables.create(view.rows, PAST)
+    tables.fill(view.rows, PAST, asof.nodes(at), documents_at_hand(at))
 
 
 def gather(view: View, read: Reader, ids: str | None, at: int | None = None) -> None:
@@ -254,15 +255,15 @@ def documents_at_hand(at: int | None, ids: str | None = None) -> str:
 
 
 def _detach(view: View) -> None:
-    for table in (*textindex.TABLES, "touched"):
+    for table in (*tables.TABLES, "touched"):
         view.rows(f"drop view if exists text_{table}" if table != "touched" else "drop table if exists text_touched")
     view.rows("detach database if exists text")
 
 
 def _overlay(view: View) -> None:
-    textindex.create(view.rows, _TAIL)
+    tables.create(view.rows, _TAIL)
     view.rows("create table text_touched (doc integer)")
-    for table, columns in textindex.TABLES.items():
+    for table, columns in tables.TABLES.items():
         listed = ", ".join(columns)
         kept = " where doc not in (select doc from text_touched)" if "doc" in columns else ""
         view.rows(

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from kbcli import pages
+from kbcli.pages.query import ways_on
 from tests.support.cli import LOGIN, write
 
 SHAPE = {"branch", "seq", "total", "entities", "edges", "next_cursor"}
@@ -254,8 +254,8 @@ def test_a_refused_query_names_the_options_and_in_json_the_arguments(kb, synced)
     [(2, "--limit 2, or --cursor C"), (20_000, "--limit 10000, or --cursor C")],
 )
 def test_the_way_to_more_is_one_that_can_be_gone(total, ways):
-    assert pages.ways_on(1, total, "C") == ways
-    assert pages.ways_on(10_000, 20_000, "C") == "--cursor C"
+    assert ways_on(1, total, "C") == ways
+    assert ways_on(10_000, 20_000, "C") == "--cursor C"
 
 
 def test_an_edge_can_be_the_end_of_another_by_the_id_that_a_query_of_edges_shows(kb, synced):

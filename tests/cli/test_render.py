@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kbcli import pager
 from kbcli.render import Output, OutputClosed, OutputFailed, write_all
+from kbcli.terminal import pager
 
 
 def read_slowly(descriptor: int, into: list[bytes]) -> None:

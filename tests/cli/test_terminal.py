@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kbcli.cells import width_of
+from kbcli.terminal.cells import width_of
 from tests.support.cli import DOCUMENTS, environment, run_kb, write
 from tests.support.repos import make_repository
 

@@ -23,9 +23,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kbcli import watchwords
 from kbcli.commands import watch as watching
 from kbcli.render import Output
+from kbcli.words import watched
 from kbcore.answers import Outcome
 from kbcore.extract.facts import FileProblem
 from kbcore.rules import Violation
@@ -159,7 +159,7 @@ def test_a_screen_never_holds_more_lines_than_fit_above_the_end_of_the_last() ->
     standing = [Violation("own", "error", f"E-{number}", "m", "", "") for number in range(30)]
     for height in range(2, 30):
         for count in (0, 1, 3, 30):
-            shown = watchwords.screen(said, standing[:count], 80, height)
+            shown = watched.screen(said, standing[:count], 80, height)
             assert len(shown) <= height - 1
             assert shown[0] == (f"{count} error{'s' * (count != 1)}, 0 warnings" if count else "No violations.")
 
@@ -200,7 +200,7 @@ def test_what_is_wrong_in_files_is_told_once_and_not_without_end() -> None:
     problems = tuple((f"{number}.md", FileProblem(2, "bad", "No.", "")) for number in range(30))
     answer = SyncAnswer(outcome, 30, 30, 0, 30, 30, problems, (), (), 0, 0)
     at = "2026-01-02T03:04:05Z"
-    telling = watchwords.Telling()
+    telling = watched.Telling()
     synced = telling.lines_of(Synced(at, answer, 1))
     assert [line.mark for line in synced].count("!") == 21
     assert synced[-1].text == "and 10 more; `kb sync` lists them all"
@@ -214,7 +214,7 @@ def test_what_is_wrong_in_files_is_told_once_and_not_without_end() -> None:
 
 
 def test_what_hides_a_file_is_told_once_and_its_end_in_words_that_go_with_it() -> None:
-    at, telling = "2026-01-02T03:04:05Z", watchwords.Telling()
+    at, telling = "2026-01-02T03:04:05Z", watched.Telling()
     outcome = msgspec.structs.replace(Outcome.unchanged_at("main", 3, dry_run=False), applied=True)
     problems = (("docs", FileProblem(0, "unreadable", "The folder cannot be listed.", "")),)
     answer = SyncAnswer(outcome, 1, 1, 0, 1, 1, problems, (), (), 0, 0, noted=("docs/a.md",))
@@ -237,11 +237,11 @@ def test_what_hides_a_file_is_told_once_and_its_end_in_words_that_go_with_it() -
 
 def test_it_says_that_it_goes_on() -> None:
     at = "2026-01-02T03:04:05Z"
-    assert watchwords.as_json(Resumed(at)) == {"event": "resumed", "at": at}
-    assert watchwords.Telling().lines_of(Resumed(at))[0].text.endswith(" going on.")
+    assert watched.as_json(Resumed(at)) == {"event": "resumed", "at": at}
+    assert watched.Telling().lines_of(Resumed(at))[0].text.endswith(" going on.")
     again = Checked(at, "main", 3, (), (), (), run_again=("own",))
-    assert watchwords.as_json(again)["run_again"] == ["own"]
-    assert watchwords.Telling().lines_of(again)[0].text == "the rule own can be run again."
+    assert watched.as_json(again)["run_again"] == ["own"]
+    assert watched.Telling().lines_of(again)[0].text == "the rule own can be run again."
 
 
 def test_a_second_signal_ends_it_at_once_also_the_other_one() -> None:

@@ -6,8 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kbcore import query
-from kbcore.query import Query, words
-from kbcore.query.textpage import Fields
+from kbcore.query import Query
+from kbcore.query.text import words
+from kbcore.query.text.page import Fields
 from kbcore.schema import CORE
 from tests.support import ranking
 from tests.support.graph import graph_of, node

@@ -18,7 +18,7 @@ from kbcore.kip.meta.likeness import SAME, asked_words, likeness
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.model import Link, Node
 from kbcore.query import Query
-from kbcore.query.scoring import SATURATION, SCALE
+from kbcore.query.text.scoring import SATURATION, SCALE
 from kbcore.schema import Schema
 from kbcore.searching import search as search_text
 from kbcore.store import BranchStore

@@ -7,13 +7,13 @@ import tempfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.query import textindex
 from kbcore.query.asof import nodes
+from kbcore.query.text import tables
 from kbcore.view import texttables
 from tests.support.grown import built
 from tests.support.histories import basis_at, entries_of, laws, records
 
-ANEW = textindex.Index("anew_")
+ANEW = tables.Index("anew_")
 
 
 def held(view, index):
@@ -50,10 +50,10 @@ def test_an_index_caught_up_in_any_steps_is_one_filled_at_once(history, steps):
             if size == 1:
                 texttables.merge(view, f"{folder}/{position}.duckdb")
                 assert texttables.tail_share(view)[0] == 0
-            textindex.create(view.rows, ANEW)
-            textindex.fill(view.rows, ANEW, "node", texttables.documents_at_hand(None))
+            tables.create(view.rows, ANEW)
+            tables.fill(view.rows, ANEW, "node", texttables.documents_at_hand(None))
             assert held(view, texttables.WHOLE) == held(view, ANEW)
         texttables.fill_past(view, position // 2, read)
-        textindex.create(view.rows, ANEW)
-        textindex.fill(view.rows, ANEW, nodes(position // 2), texttables.documents_at_hand(position // 2))
+        tables.create(view.rows, ANEW)
+        tables.fill(view.rows, ANEW, nodes(position // 2), texttables.documents_at_hand(position // 2))
         assert held(view, texttables.PAST) == held(view, ANEW)

@@ -9,10 +9,10 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
-from kbcore.query import words
 from kbcore.query.known import Rows, near_ids
-from kbcore.query.scoring import EXACT, NEAR, WHOLE, Alternative, Search, Word, held_by, worth
-from kbcore.query.textindex import Index
+from kbcore.query.text import words
+from kbcore.query.text.scoring import EXACT, NEAR, WHOLE, Alternative, Search, Word, held_by, worth
+from kbcore.query.text.tables import Index
 
 _MOST_NEAR: Final = 12
 """So many words a typo away are looked for, those that most entities hold."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore import explain
-from kbcore.checks import run_checks
+from kbcore.checks import explain, run_checks
+from kbcore.checks.trials import run_trials
 from kbcore.errors import InvalidConfig, NotFound
 from kbcore.rules import load_rules
-from kbcore.ruletests import run_trials
 from kbcore.schema import CORE
 from tests.support.project import Project, req
 

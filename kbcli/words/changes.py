@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kbcli.colours import Style
 from kbcli.render import Output
-from kbcli.wording import counted
+from kbcli.terminal.colours import Style
+from kbcli.words.lines import counted
 from kbcore.model import OBJECT_FIELDS
 from kbcore.visible import json_text, visible
 
@@ -75,7 +75,7 @@ def _sides(output: Output, name: str, sides: tuple[Any, Any], note: str) -> Iter
         old, new = (visible(value(side)) for side in sides)
         yield f"{name}: {output.styled(old, 'red')} -> {output.styled(new, 'green')}{note}"
         return
-    from kbcli.wordmarks import marked
+    from kbcli.terminal.wordmarks import marked
 
     is_coloured = output.is_coloured
     removed, added = marked(

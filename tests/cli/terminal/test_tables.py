@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcli import tables
-from kbcli.cells import width_of
-from kbcli.colours import coloured
+from kbcli.terminal import tables
+from kbcli.terminal.cells import width_of
+from kbcli.terminal.colours import coloured
 
 HEAD = ("ID", "TYPE", "STATUS", "TITLE", "TAGS")
 ROWS = [

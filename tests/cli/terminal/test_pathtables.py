@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kbcli.cells import width_of
-from kbcli.pathtables import with_paths
+from kbcli.terminal.cells import width_of
+from kbcli.terminal.pathtables import with_paths
 
 HEAD = ("ID", "TITLE", "PATH")
 ROWS = [("B", "Title", "A → depends_on → B"), ("C", "Title", "A → depends_on → B ← implements ← C")]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kbcli.cells import width_of
-from kbcli.tables import Paint, aligned, laid_out
+from kbcli.terminal.cells import width_of
+from kbcli.terminal.tables import Paint, aligned, laid_out
 from kbcore.visible import visible
 
 _INDENT: Final = "    "

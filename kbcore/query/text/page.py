@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from kbcore.model import Node
-from kbcore.query import asof, snippets, textindex
-from kbcore.query.found import Found, Hits, find
+from kbcore.query import asof
 from kbcore.query.known import Rows
 from kbcore.query.request import Query
-from kbcore.query.search import understand, widened
 from kbcore.query.sql import narrow
-from kbcore.query.textindex import Index
+from kbcore.query.text import snippets, tables
+from kbcore.query.text.found import Found, Hits, find
+from kbcore.query.text.reading import understand, widened
+from kbcore.query.text.tables import Index
 from kbcore.view.tables import NODE, node_of
 
 Nodes = Callable[[Sequence[str]], list[Node]]
@@ -39,8 +40,8 @@ class Fields:
 
     def index(self, at: int | None) -> Index:
         """Return an index that was filled just now."""
-        textindex.create(self._rows, _PASSING)
-        textindex.fill(self._rows, _PASSING, asof.nodes(at))
+        tables.create(self._rows, _PASSING)
+        tables.fill(self._rows, _PASSING, asof.nodes(at))
         return _PASSING
 
     def bodies(self, entities: Sequence[Node], at: int | None) -> Mapping[str, str]:  # noqa: ARG002 - as ``Texts`` has it
@@ -48,7 +49,9 @@ class Fields:
         return {}
 
 
-def page(query: Query, last: str, rows: Rows, texts: Texts, nodes: Nodes | None) -> tuple[Found, list[Node], int, bool]:
+def page_found(
+    query: Query, last: str, rows: Rows, texts: Texts, nodes: Nodes | None
+) -> tuple[Found, list[Node], int, bool]:
     """Return what was found, the entities of the page behind ``last``, how many there are, and if it is the last page.
 
     Raises: ``InvalidQuery`` for a text without a word, or with too many.

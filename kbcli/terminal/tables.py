@@ -11,8 +11,8 @@ import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from kbcli.cells import padded, shortened, width_of, wrapped
-from kbcli.colours import Style, of_status
+from kbcli.terminal.cells import padded, shortened, width_of, wrapped
+from kbcli.terminal.colours import Style, of_status
 from kbcore.visible import visible, visible_lines
 
 _GAP: Final = "  "

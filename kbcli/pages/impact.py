@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kbcli import tables
-from kbcli.pathtables import with_paths
-from kbcli.wording import counted
+from kbcli.terminal import tables
+from kbcli.terminal.pathtables import with_paths
+from kbcli.words.lines import counted
 from kbcore.analysis.impact import Affected, Impact
 from kbcore.query.walk import path_text
 from kbcore.visible import visible

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from kbcli.changes import BARE, SIGNS, short_time
-from kbcli.wording import counted
+from kbcli.words.changes import BARE, SIGNS, short_time
+from kbcli.words.lines import counted
 from kbcore.visible import visible, visible_lines
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.query.known import Rows
-from kbcore.query.textindex import Index
-from kbcore.query.words import NUMBERED
+from kbcore.query.text.tables import Index
+from kbcore.query.text.words import NUMBERED
 
 SCALE: Final = 1_000_000
 """A score is kept in millionths."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kbcli.bar import Bar, Step, line
-from kbcli.cells import width_of
 from kbcli.render import Output
+from kbcli.terminal.bar import Bar, Step, line
+from kbcli.terminal.cells import width_of
 from kbcore import progress
 from tests.support.clocks import StoppedClock
 

@@ -14,10 +14,10 @@ from operator import itemgetter
 from typing import Any, Final
 
 from kbcore.model import OBJECT_FIELDS, Node
-from kbcore.query import words
-from kbcore.query.found import Snippet
 from kbcore.query.known import Rows
-from kbcore.query.scoring import Search, Word
+from kbcore.query.text import words
+from kbcore.query.text.found import Snippet
+from kbcore.query.text.scoring import Search, Word
 
 _BEFORE_CHARS: Final = 60
 _CHARS: Final = 180

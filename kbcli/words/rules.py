@@ -7,13 +7,13 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kbcli.wording import counted
+from kbcli.words.lines import counted
 from kbcore.visible import visible, visible_lines
 
 if TYPE_CHECKING:
     from kbcli.render import Output
-    from kbcore.explain import Explained
-    from kbcore.ruletests import TrialRun
+    from kbcore.checks.explain import Explained
+    from kbcore.checks.trials import TrialRun
 
 _LABEL_CHARS = 11
 

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from kbcore.query import words
 from kbcore.query.known import Rows
+from kbcore.query.text import words
 from kbcore.view.tables import Columns
 
 WEIGHTS: Final[Mapping[str, int]] = {"id": 8, "title": 5, "tags": 4, "attributes": 2, "body": 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
-from kbcli.cells import shortened, width_of
+from kbcli.terminal.cells import shortened, width_of
 from kbcore.visible import visible
 
 if TYPE_CHECKING:

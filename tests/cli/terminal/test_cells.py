@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcli.cells import _PLAIN, letters, padded, shortened, width_of, wrapped
+from kbcli.terminal.cells import _PLAIN, letters, padded, shortened, width_of, wrapped
 from kbcore.visible import visible
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from kbcli.cells import shortened
-from kbcli.syncwords import elsewhere_line, note_line
-from kbcli.wording import changes_of, counted, problem_line
+from kbcli.terminal.cells import shortened
+from kbcli.words.lines import changes_of, counted, problem_line
+from kbcli.words.synced import elsewhere_line, note_line
 from kbcore.sync.paths import is_named
 from kbcore.visible import visible
 from kbcore.watch.events import Checked, Event, Following, Listening, Polling, Resumed, Synced, Waiting
 
 if TYPE_CHECKING:
-    from kbcli.colours import Style
+    from kbcli.terminal.colours import Style
     from kbcore.rules import Violation
     from kbcore.sync.answer import SyncAnswer
 

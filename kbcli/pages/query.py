@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kbcli import tables
-from kbcli.colours import STALE
-from kbcli.pathtables import laid_out_with_paths
-from kbcli.snippets import snippet_line
+from kbcli.terminal import tables
+from kbcli.terminal.colours import STALE
+from kbcli.terminal.pathtables import laid_out_with_paths
+from kbcli.words.snippets import snippet_line
 from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, edge_json, entity_json
 from kbcore.query.walk import path_text

@@ -7,9 +7,9 @@ from typing import Final, Literal
 import msgspec
 
 from kbcore.checks import rule_named, run_checks
+from kbcore.checks.trials import TrialRun, run_trials
 from kbcore.rules import load_rules
 from kbcore.rules.project import ProjectRule, Value
-from kbcore.ruletests import TrialRun, run_trials
 from kbcore.view.view import View
 from kbcore.workspace import RULES, Workspace
 

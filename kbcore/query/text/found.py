@@ -12,11 +12,12 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.query import sql, words
+from kbcore.query import sql
 from kbcore.query.known import Rows
 from kbcore.query.request import Query
-from kbcore.query.scoring import EXACT_ID, SCALE, Search, scored
-from kbcore.query.textindex import Index
+from kbcore.query.text import words
+from kbcore.query.text.scoring import EXACT_ID, SCALE, Search, scored
+from kbcore.query.text.tables import Index
 from kbcore.suggest import is_it
 from kbcore.visible import in_quotes
 

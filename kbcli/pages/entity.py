@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kbcli import colours, records
-from kbcli.changes import BARE, SIGNS, element_pairs, field_lines, short_time
-from kbcli.tables import pairs
+from kbcli.terminal import colours
+from kbcli.terminal.tables import pairs
+from kbcli.words import records
+from kbcli.words.changes import BARE, SIGNS, element_pairs, field_lines, short_time
 from kbcore.visible import visible
 
 if TYPE_CHECKING:

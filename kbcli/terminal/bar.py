@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from kbcli.cells import shortened
+from kbcli.terminal.cells import shortened
 from kbcore.clock import Clock
 
 WAIT_S: Final = 1.0

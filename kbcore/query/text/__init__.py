@@ -1,0 +1,1 @@
+"""Text search: the index, how what was typed is read, what it finds, and the page that shows it."""
