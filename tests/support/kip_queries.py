@@ -66,8 +66,11 @@ def links(draw: Any) -> list[Link]:
             stands=draw(st.integers(0, 9)) > 0,
         )
         found[one.id] = one
-    kept = {key: one for key, one in found.items() if one.stands}
-    return [one for one in found.values() if all(end in kept or end[:5] != "link:" for end in (one.from_id, one.to_id))]
+    kept: dict[str, Link] = {}
+    for key, one in found.items():  # each comes after the links that it is over
+        if all(end[:5] != "link:" or (end in kept and kept[end].stands) for end in (one.from_id, one.to_id)):
+            kept[key] = one
+    return list(kept.values())
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
