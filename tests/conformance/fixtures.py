@@ -81,8 +81,8 @@ TOOLS = (
 
 
 def _prompt(name: str, *arguments: str, subject: str = "") -> Prompt:
-    def facts(call: Call, asked: Any) -> dict[str, Any]:
-        return {"branch": call.branch, "asked": dict(asked)}
+    def facts(call: Call, asked: Any, seq: int) -> dict[str, Any]:
+        return {"branch": call.branch, "seq": seq, "asked": dict(asked)}
 
     told = tuple(Argument(one, f"the argument {one}", is_required=True) for one in arguments)
     return Prompt(name, name, f"Conformance: {name}.", told, "A prompt for tests.", facts, subject=subject)
