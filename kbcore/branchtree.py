@@ -15,7 +15,7 @@ from pathlib import Path
 from kbcore.errors import KBError
 from kbcore.git import blobs
 from kbcore.git.files import BRANCH_PREFIX, encode_name
-from kbcore.introduced.kept import kept_of
+from kbcore.git.kept import kept_of
 from kbcore.rules.rule import NotApplicable, Tree
 from kbcore.workspace import Workspace
 
@@ -53,7 +53,7 @@ class _BranchTree:
             commit = blobs.commit_of(repo, self._workspace.machine.env, ref)
             if commit is not None:
                 tree = blobs.tree_of(repo, self._workspace.machine.env, commit)
-                return kept_of(self._workspace, tree).missing(names)
+                return kept_of(repo, self._workspace.machine.env, tree).missing(names)
         except KBError as error:
             raise NotApplicable(f"git does not show the files of {self._branch}: {error.message}") from error
         raise NotApplicable(f"{self._branch} is not checked out here and is no branch of git: it has no files.")

@@ -10,9 +10,9 @@ from kbcore import collector
 from kbcore.branchtree import tree_of
 from kbcore.checks import judge, run_checks
 from kbcore.git import blobs
+from kbcore.git.kept import kept_of
 from kbcore.introduced.compare import Introduced
 from kbcore.introduced.judging import apart
-from kbcore.introduced.kept import kept_of
 from kbcore.introduced.point import Point, point_of
 from kbcore.rules import Report, suspect_edge
 from kbcore.state import Changes
@@ -44,9 +44,10 @@ def check_since(
     back = Changes()
     with collector.paused(), copied(view, point.seq) as before:
         if point.commit is not None:
-            tree = blobs.tree_of(workspace.repo, workspace.machine.env, point.commit)
+            repo, env = workspace.repo, workspace.machine.env
+            tree = blobs.tree_of(repo, env, point.commit)
             back = Documents(workspace).take_in(before, tree)
-            files = kept_of(workspace, tree)
+            files = kept_of(repo, env, tree)
         was = judge(workspace, before, files, only=only, ids=ids)
         if point.is_older:
             # The store began after the commit: what it holds came on top of the commit, not before it.

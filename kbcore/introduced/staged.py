@@ -15,9 +15,9 @@ from kbcore.checks import judge
 from kbcore.extract import globs
 from kbcore.extract.facts import Facts
 from kbcore.git import Tree, blobs
+from kbcore.git.kept import kept_of
 from kbcore.introduced.compare import Introduced
 from kbcore.introduced.judging import apart
-from kbcore.introduced.kept import kept_of
 from kbcore.introduced.symbols import IMPLEMENTS, Staged, StagedFile, StagedSymbol, named_in, rule_of
 from kbcore.rules import Report, staged_symbol
 from kbcore.state import Changes
@@ -62,22 +62,16 @@ def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) 
     documents = Documents(workspace)
     with collector.paused(), copied(view, view.seq) as copy:
         documents.take_in(copy, before)
-        was = _was(workspace, copy, before, only)
+        # The rule over what is staged has nothing to compare with.
+        rules = [name for name in only if name != staged_symbol.RULE.id]
+        was = Report(ok=True, violations=[], rules=[])
+        if rules or not only:
+            was = judge(workspace, copy, kept_of(repo, env, before), only=rules)
         changes = documents.take_in(copy, after)
         rule = rule_of(_staged(workspace, copy, after, staged, (documents, changes)))
-        now = judge(workspace, copy, kept_of(workspace, after), only=only, extra=[rule])
+        now = judge(workspace, copy, kept_of(repo, env, after), only=only, extra=[rule])
         found = apart(was, now, copy, copy)
     return Outcome(found, len(staged) + len(removed), lambda path: documents.facts_at(path, after))
-
-
-def _was(workspace: Workspace, copy: View, before: Tree, only: Sequence[str]) -> Report:
-    """Return what stood before; the rule over what is staged has nothing to compare with."""
-    rules = [name for name in only if name != staged_symbol.RULE.id]
-    return (
-        judge(workspace, copy, kept_of(workspace, before), only=rules)
-        if rules or not only
-        else Report(ok=True, violations=[], rules=[])
-    )
 
 
 def _staged(

@@ -6,15 +6,15 @@ What git ignores is in no commit: such a document counts as it was last taken in
 from __future__ import annotations
 
 import hashlib
-import posixpath
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
 
 from kbcore.extract.facts import Facts, FileProblem
 from kbcore.git import Tree, blobs
-from kbcore.ids import is_misspelled, path_text
+from kbcore.git.kept import TextOf, followed
+from kbcore.ids import is_misspelled
 from kbcore.record import SYNC
 from kbcore.state import Changes, Stamp
 from kbcore.sync.comparing import Ways, compare
@@ -24,7 +24,6 @@ from kbcore.view.apart import suppose
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
 
-_MAX_LINKS: Final = 8
 _ACTOR: Final = "kb"
 
 Marks = Mapping[str, tuple[str, str]]
@@ -83,8 +82,8 @@ class Documents:
             return one
         if is_misspelled(one.path):
             return misnamed(one)
-        blob = _followed(one.path, tree, self.text_of)
-        data = self.text_of(blob) if blob else None
+        name = _content(one.path, tree, self.text_of)
+        data = self.text_of(name) if name else None
         return unread(one, _NOWHERE) if data is None else content_of(one, data)
 
     def texts_of(self, names: Iterable[str]) -> dict[str, bytes | None]:
@@ -98,7 +97,7 @@ class Documents:
     def _found(self, tree: Tree, taken_in: Marks) -> Iterator[tuple[str, Found]]:
         """Yield the documents of a tree; those that the state does not know so come with what they state."""
         blanks = list(_wanted_in(tree, self._wants))
-        names = {blank.path: _followed(blank.path, tree, self.text_of) for blank in blanks}
+        names = {blank.path: _content(blank.path, tree, self.text_of) for blank in blanks}
         by_name: dict[str, list[Found]] = {}
         for blank in blanks:
             name = names[blank.path]
@@ -146,17 +145,10 @@ def _is_hidden(path: str) -> bool:
     return ".kb/" in path and ".kb" in path.split("/")[:-1]
 
 
-def _followed(path: str, tree: Tree, text_of: Callable[[str], bytes | None]) -> str | None:
+def _content(path: str, tree: Tree, text_of: TextOf) -> str | None:
     """Return the name of the content at a path, by way of links within the tree; None when they lead nowhere."""
-    for _ in range(_MAX_LINKS):
-        blob = tree.get(path)
-        if blob is None or blob.mode == blobs.SUBMODULE:
-            return None
-        if blob.mode != blobs.LINK:
-            return blob.id
-        target = path_text(text_of(blob.id) or b"")
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-    return None
+    blob = tree.get(followed(path, tree, text_of) or "")
+    return None if blob is None or blob.mode == blobs.SUBMODULE else blob.id
 
 
 _NOWHERE: Final = FileProblem(

@@ -9,7 +9,7 @@ import pytest
 from kbcore import branches
 from kbcore.errors import HistoryPruned, InvalidQuery, NotFound
 from kbcore.git import blobs
-from kbcore.introduced.kept import kept_of
+from kbcore.git.kept import kept_of
 from kbcore.introduced.since import Since, check_since
 from kbcore.upkeep.compacting import compact
 from tests.support.project import Project, document, req
@@ -71,7 +71,7 @@ def test_a_name_that_is_no_utf_8_is_the_same_document_in_git_and_on_the_disk(pro
     assert (found.report.violations, found.mended) == ([], ())
     repo, paths = project.workspace().repo, {path for (path,) in project.view().rows("select path from source")}
     assert paths <= set(blobs.tree_of(repo, project.machine.env, "HEAD"))
-    assert kept_of(project.workspace(), blobs.tree_of(repo, project.machine.env, "HEAD")).missing(paths) == set()
+    assert kept_of(repo, project.machine.env, blobs.tree_of(repo, project.machine.env, "HEAD")).missing(paths) == set()
 
 
 def test_a_line_that_shifts_introduces_nothing(project):
