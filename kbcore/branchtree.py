@@ -14,7 +14,6 @@ from pathlib import Path
 
 from kbcore.errors import KBError
 from kbcore.git import blobs
-from kbcore.git.files import BRANCH_PREFIX, encode_name
 from kbcore.git.kept import kept_of
 from kbcore.rules.rule import NotApplicable, Tree
 from kbcore.workspace import Workspace
@@ -49,8 +48,7 @@ class _BranchTree:
         if repo.has_worktree and self._workspace.head().branch == self._branch:
             return _missing_below(repo.worktree, names)
         try:
-            ref = os.fsdecode(BRANCH_PREFIX + encode_name(self._branch))
-            commit = blobs.commit_of(repo, self._workspace.machine.env, ref)
+            commit = blobs.tip_of(repo, self._workspace.machine.env, self._branch)
             if commit is not None:
                 tree = blobs.tree_of(repo, self._workspace.machine.env, commit)
                 return kept_of(repo, self._workspace.machine.env, tree).missing(names)

@@ -16,6 +16,7 @@ import msgspec
 from kbcore import limits
 from kbcore.errors import GitUnusable, InvalidQuery
 from kbcore.git.commands import run_git
+from kbcore.git.files import BRANCH_PREFIX, encode_name
 from kbcore.git.repository import Repository
 from kbcore.ids import path_text
 
@@ -52,6 +53,11 @@ def commit_of(repo: Repository, env: Mapping[str, str], rev: str) -> str | None:
     named = ["rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}"]
     answer = run_git(repo, env, named, allowed=(0, 1, 128))
     return answer.output.decode("ascii", "replace").strip() if answer.status == 0 else None
+
+
+def tip_of(repo: Repository, env: Mapping[str, str], branch: str) -> str | None:
+    """Return the last commit of a branch, None where git has no such branch. Raises: ``GitUnusable``."""
+    return commit_of(repo, env, os.fsdecode(BRANCH_PREFIX + encode_name(branch)))
 
 
 def shared_commit(repo: Repository, env: Mapping[str, str], a: str, b: str) -> str | None:

@@ -79,7 +79,7 @@ def _shared(workspace: Workspace, branch: str, word: str, commit: str) -> str:
     """Return the last commit that the branch shares with a commit."""
     repo, env = workspace.repo, workspace.machine.env
     head = workspace.head()
-    tip = head.commit if head.branch == branch else blobs.commit_of(repo, env, f"refs/heads/{branch}")
+    tip = head.commit if head.branch == branch else blobs.tip_of(repo, env, branch)
     if tip is None:
         raise InvalidQuery(f"{branch} has no commit that could be compared with {in_quotes(word)}.", hint="Give a seq.")
     shared = blobs.shared_commit(repo, env, tip, commit)

@@ -41,7 +41,7 @@ def committed_bodies(
     """
     here = {**env, "GIT_NO_LAZY_FETCH": "1"}
     with contextlib.suppress(GitUnusable):  # a search goes on with the fields, and counts what is missing
-        commit = blobs.commit_of(repo, here, f"refs/heads/{branch}") if wanted else None
+        commit = blobs.tip_of(repo, here, branch) if wanted else None
         tree = blobs.tree_of(repo, here, commit) if commit else {}
         hashes: dict[str, set[str]] = {}
         for path, digest in wanted:

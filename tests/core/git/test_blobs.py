@@ -57,6 +57,14 @@ def test_a_tag_and_a_branch_mean_their_commit(root):
     assert {blobs.commit_of(find_repository(root), ENV, rev) for rev in ("v1", "main", "HEAD", head[:8])} == {head}
 
 
+def test_a_branch_has_its_last_commit_whatever_bytes_its_name_has(root):
+    head = git(root, "rev-parse", "HEAD")
+    git(root, "tag", "v1")
+    git(root, "branch", os.fsdecode(b"caf\xe9"))
+    repo = find_repository(root)
+    assert [blobs.tip_of(repo, ENV, name) for name in ("main", r"caf\xe9", "v1")] == [head, head, None]
+
+
 def test_the_time_of_a_commit_sorts_as_times_of_records_do(root):
     head = git(root, "rev-parse", "HEAD")
     assert blobs.commit_time(find_repository(root), ENV, head) == "2026-11-20T09:30:00.999999Z"
