@@ -255,8 +255,9 @@ def documents_at_hand(at: int | None, ids: str | None = None) -> str:
 
 
 def _detach(view: View) -> None:
-    for table in (*tables.TABLES, "touched"):
-        view.rows(f"drop view if exists text_{table}" if table != "touched" else "drop table if exists text_touched")
+    for table in tables.TABLES:
+        view.rows(f"drop view if exists {WHOLE[table]}")
+    view.rows("drop table if exists text_touched")
     view.rows("detach database if exists text")
 
 
