@@ -47,10 +47,9 @@ def _is_of_flag(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
-def padded(text: str, width: int, *, is_right: bool = False) -> str:
+def padded(text: str, width: int) -> str:
     """Return text filled up with spaces to so many columns."""
-    fill = " " * (width - width_of(text))
-    return fill + text if is_right else text + fill
+    return text + " " * (width - width_of(text))
 
 
 def shortened(text: str, width: int, *, keeps_end: bool = False) -> str:

@@ -18,7 +18,6 @@ from kbcore.rules.statuses import RETIRED, has_status
 from kbcore.schema import ASPECTS
 from kbcore.suggest import near_ones
 
-Aspect = Literal["specified", "verified", "implemented"]
 State = Literal["yes", "no", "not_applicable"]
 By = Literal["requirement", "component", "tag", "priority"]
 

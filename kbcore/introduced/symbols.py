@@ -70,16 +70,6 @@ def rule_of(staged: Staged) -> Rule:
     return msgspec.structs.replace(staged_symbol.RULE, run=lambda context: list(_findings(staged, context)))
 
 
-def lines_of(staged: Staged) -> dict[tuple[str, str], int]:
-    """Return the line of each comment that names what there is not, by the file and the id."""
-    return {
-        (file.path, one.id): one.line
-        for file in staged.files.values()
-        for one in _named(file, staged)
-        if not _fits(staged, one)
-    }
-
-
 def _findings(staged: Staged, _: RuleContext) -> Iterator[Finding]:
     covered = set()
     for file in staged.files.values():

@@ -82,4 +82,3 @@ def test_lines_break_between_words_and_inside_only_what_is_too_long():
 
 def test_a_cell_is_filled_up_by_columns():
     assert padded("東", 4) == "東  "
-    assert padded("12", 4, is_right=True) == "  12"
