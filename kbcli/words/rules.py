@@ -2,74 +2,51 @@
 
 from __future__ import annotations
 
-import json
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from kbcli.terminal.tables import pairs
 from kbcli.words.lines import counted
-from kbcore.visible import visible, visible_lines
+from kbcore.visible import json_text, visible, visible_lines
 
 if TYPE_CHECKING:
     from kbcli.render import Output
     from kbcore.checks.explain import Explained
     from kbcore.checks.trials import TrialRun
 
-_LABEL_CHARS = 11
+_INDENT = "  "
 
 
 def tell_rule(output: Output, where: str, rule: Explained) -> None:
     """Write everything about one rule."""
     output.is_paged = True
-    width = max(output.width or 100, 40)
-    lines = [output.styled(visible(rule.id), "bold"), *_wrapped(visible(rule.description), width, "  ")]
-    lines += ["", *_facts(rule, where, width)]
+    lines = [output.styled(visible(rule.id), "bold"), *output.wrapped(visible(rule.description), _INDENT)]
+    lines += ["", *pairs(_facts(rule, where), output.width, _INDENT)]
     if rule.sql:
-        lines += ["", "SQL", *(f"  {line}" for line in visible_lines(rule.sql).splitlines())]
+        lines += ["", "SQL", *(_INDENT + line for line in visible_lines(rule.sql).splitlines())]
     for title, text in (("Example", rule.example), ("Remedy", rule.remedy)):
         if text:
-            lines += ["", title, *_wrapped(visible(text), width, "  ")]
+            lines += ["", title, *output.wrapped(visible(text), _INDENT)]
     if rule.tests:
-        lines += ["", "Tests", *(f"  {line}" for line in _trial_lines(output, rule.tests))]
+        lines += ["", "Tests", *(_INDENT + line for line in _trial_lines(output, rule.tests))]
     output.data("\n".join(lines) + "\n")
 
 
-def _facts(rule: Explained, where: str, width: int) -> Iterator[str]:
-    level = "off" if rule.level == "off" else rule.level
+def _facts(rule: Explained, where: str) -> Iterator[tuple[str, str]]:
     default = f" (without that: {rule.severity})" if rule.level != rule.severity else ""
+    yield "severity", f"{rule.level}, set by {rule.level_source}{default}"
+    yield "defined in", rule.source
+    for one in rule.params:
+        changed = f" (default {json_text(one.default)})" if one.value != one.default else ""
+        yield f"${one.name}", f"{json_text(one.value)}, set by {one.source}{changed}"
+    if rule.time_limit_seconds:
+        yield "time limit", f"{rule.time_limit_seconds:g} s, set by {rule.time_limit_source}"
     found = counted(rule.violations, "violation")
     if rule.status == "not_run":
         found = f"could not run: {rule.reason}"
     elif rule.status == "not_applicable":
         found = f"does not apply: {rule.reason}"
-    limits_s = [rule.time_limit_seconds]
-    rows = [
-        ("severity", f"{level}, set by {rule.level_source}{default}"),
-        ("defined in", rule.source),
-        *((f"${one.name}", _parameter(one.value, one.source, one.default)) for one in rule.params),
-        *(("time limit", f"{limit_s:g} s, set by {rule.time_limit_source}") for limit_s in filter(None, limits_s)),
-        ("now", f"{found} in {where}"),
-    ]
-    label_chars = max(_LABEL_CHARS, *(len(label) for label, _ in rows)) + 2
-    for label, text in rows:
-        head, *rest = _wrapped(visible(text), width, " " * (label_chars + 2)) or [""]
-        yield f"  {visible(label):{label_chars}}{head.strip()}"
-        yield from rest
-
-
-def _parameter(value: object, source: str, default: object) -> str:
-    changed = f" (default {_shown(default)})" if value != default else ""
-    return f"{_shown(value)}, set by {source}{changed}"
-
-
-def _shown(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _wrapped(text: str, width: int, indent: str) -> list[str]:
-    return textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-    )
+    yield "now", f"{found} in {where}"
 
 
 def tell_trials(output: Output, trials: Sequence[TrialRun]) -> None:

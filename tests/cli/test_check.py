@@ -312,10 +312,10 @@ def test_a_rule_is_explained_in_full(kb, synced):
     ran = kb("check", "--explain", "no-web")
     assert ran.status == 0
     for said in (
-        "severity     warning, set by .kb/rules/own.yaml:3",
-        '$tag         "x", set by .kb/config.json:1 (default "web")',
-        "time limit   10 s, set by `ruleTimeLimitSeconds`",
-        "now          0 violations in main at seq 1",
+        "severity    warning, set by .kb/rules/own.yaml:3",
+        '$tag        "x", set by .kb/config.json:1 (default "web")',
+        "time limit  10 s, set by `ruleTimeLimitSeconds`",
+        "now         0 violations in main at seq 1",
         "  select id, 'is for the web' as message from entity where list_contains(tags, $tag)",
         "  passed .kb/rules/own.yaml:8: no-web, a page",
     ):
