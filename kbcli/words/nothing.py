@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from kbcli.words.options import OPTIONS
 from kbcore.visible import visible
 
 if TYPE_CHECKING:
     from kbcore.query import Query
     from kbcore.query.emptied import Filter
-
-_SAID: Final = {"type": "TYPE", "ids": "--id", "tags": "--tag"}
 
 
 def nothing_matches(query: Query, seq: int, at: str | None, filters: Sequence[Filter]) -> list[str]:
@@ -50,5 +49,5 @@ def _reasons(filters: Sequence[Filter]) -> Iterator[str]:
 
 
 def _option(one: Filter) -> str:
-    value = one.value if one.name == "type" else f"{_SAID.get(one.name, f'--{one.name}')} {one.value}"
+    value = one.value if one.name == "type" else f"{OPTIONS[one.name]} {one.value}"
     return f"`{value}`"

@@ -9,7 +9,7 @@ import msgspec
 
 from kbcore.errors import InvalidQuery, Problem
 
-_OPTIONS: Final = {
+OPTIONS: Final = {
     "type": "TYPE",
     "ids": "--id",
     "tags": "--tag",
@@ -22,7 +22,9 @@ _OPTIONS: Final = {
         )
     },
 }
-_NAMED: Final = re.compile(rf"`({'|'.join(_OPTIONS)})`")
+"""What is typed for each argument of a query."""
+
+_NAMED: Final = re.compile(rf"`({'|'.join(OPTIONS)})`")
 _PLACE: Final = re.compile(r"\$\.(\w+)(?:\[\d+\])?")
 
 
@@ -37,8 +39,8 @@ def in_option_words(error: InvalidQuery) -> InvalidQuery:
 
 def _option(problem: Problem) -> str:
     found = _PLACE.fullmatch(problem.path)
-    return _OPTIONS.get(found[1], problem.path) if found else problem.path
+    return OPTIONS.get(found[1], problem.path) if found else problem.path
 
 
 def _said(text: str) -> str:
-    return _NAMED.sub(lambda found: f"`{_OPTIONS[found[1]]}`", text)
+    return _NAMED.sub(lambda found: f"`{OPTIONS[found[1]]}`", text)
