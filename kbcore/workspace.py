@@ -156,10 +156,7 @@ class Workspace:
         def guard() -> None:
             now = self.head().branch
             if now != branch:
-                raise BranchMoved(
-                    f"HEAD moved from {branch} to {now} while the request ran. Nothing was written.",
-                    data={"old": branch, "new": now},
-                )
+                raise moved(branch, now)
 
         return guard
 
@@ -178,6 +175,12 @@ class Workspace:
     def has_store(self, branch: str) -> bool:
         """Tell whether a branch has a store. Raises ``StorageError`` when something else lies in its place."""
         return files.is_directory(self.machine.fs, self.directory_of(branch))
+
+
+def moved(old: str, new: str) -> BranchMoved:
+    """Return the error for a HEAD that names another branch than before."""
+    message = f"HEAD moved from {old} to {new} while the request ran. Nothing was written."
+    return BranchMoved(message, data={"old": old, "new": new})
 
 
 def open_workspace(

@@ -14,7 +14,7 @@ import msgspec
 
 from kbcore.errors import BranchMoved, GitUnusable
 from kbcore.git import HeadState
-from kbcore.workspace import Workspace
+from kbcore.workspace import Workspace, moved
 
 WAIT_S: Final = 2.0
 """How long git is waited for."""
@@ -96,12 +96,6 @@ def settled(workspace: Workspace) -> Checkout:
     head_marks = _head_marks(workspace)
     # Settings are files of the checkout like any other.
     return Checkout(workspace.renewed(), workspace.head(), head_marks, index_mark)
-
-
-def moved(old: str, new: str) -> BranchMoved:
-    """Return the error for a HEAD that names another branch than before."""
-    message = f"HEAD moved from {old} to {new} while the request ran. Nothing was written."
-    return BranchMoved(message, data={"old": old, "new": new})
 
 
 def _busy(lock: str) -> BranchMoved:

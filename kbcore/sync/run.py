@@ -16,7 +16,7 @@ from kbcore.state import Stamp
 from kbcore.store import Author, BranchStore, Draft, Request
 from kbcore.sync import rest
 from kbcore.sync.answer import SyncAnswer, counted_notes, divided
-from kbcore.sync.checkout import Checkout, moved, settled
+from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.comparing import NONE, Ways, compare
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import Pending, as_defined, find, look, place_of
@@ -24,7 +24,7 @@ from kbcore.sync.remains import remains
 from kbcore.sync.scan import FileStamp, Found, read_facts
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from kbcore.view.view import View
-from kbcore.workspace import CACHE, Workspace
+from kbcore.workspace import CACHE, Workspace, moved
 
 __all__ = ["SyncAnswer", "SyncOptions", "check_worktree", "sync"]
 
