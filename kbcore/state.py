@@ -1,4 +1,4 @@
-"""The elements at one seq as a working set, and what a record changed of them. Plain data.
+"""The elements at one seq as a working set, what a record changed of them, and what is planned on them. Plain data.
 
 For a full replay a ``State`` starts empty and holds everything; for one changeset it is loaded with the elements that
 ``needs`` names. ``folding.apply`` alone changes it.
@@ -13,6 +13,7 @@ import msgspec
 
 from kbcore.model import Link, Node, SourceFile
 from kbcore.needs import NOTHING, Needs
+from kbcore.record import Operation
 from kbcore.schema import LINK
 
 E = TypeVar("E")
@@ -45,6 +46,17 @@ class Changes(msgspec.Struct, frozen=True):
     def __bool__(self) -> bool:
         """Tell whether anything changed at all."""
         return bool(self.nodes or self.links or self.sources)
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """What a planner came to: the operations, what they change, and what was ``loaded`` of the state to find that."""
+
+    ops: tuple[Operation, ...]
+    changes: Changes
+    loaded: Needs
+    unchanged: tuple[str, ...] = ()
+    edges_unchanged: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 class State:

@@ -18,9 +18,9 @@ from kbcore.answers import Outcome
 from kbcore.branchview import BranchView
 from kbcore.clock import Clock
 from kbcore.errors import ChangesetIdReused, LimitExceeded, StorageError, UnknownBranch
-from kbcore.needs import Needs, needs
-from kbcore.record import Operation, Record
-from kbcore.state import Changes, Stamp
+from kbcore.needs import needs
+from kbcore.record import Record
+from kbcore.state import Draft, Stamp
 from kbcore.storage import journal
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
@@ -51,17 +51,6 @@ class Request(msgspec.Struct, frozen=True):
     limit_bytes: int = limits.MAX_CHANGESET_BYTES
     lock_wait_s: float = limits.LOCK_WAIT_S
     """How long to wait for other writers, by the configuration in force."""
-
-
-class Draft(msgspec.Struct, frozen=True):
-    """What a planner came to: the operations, what they change, and what was ``loaded`` of the state to find that."""
-
-    ops: tuple[Operation, ...]
-    changes: Changes
-    loaded: Needs
-    unchanged: tuple[str, ...] = ()
-    edges_unchanged: int = 0
-    warnings: tuple[str, ...] = ()
 
 
 Planner = Callable[[View, Stamp], Draft]

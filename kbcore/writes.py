@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from kbcore.answers import Outcome
 from kbcore.changeset import Changeset
 from kbcore.concepts import DEFINING, Concept, extended
 from kbcore.errors import Rejected
 from kbcore.locate import DERIVED, with_lines
 from kbcore.planning.findings import Surroundings
-from kbcore.planning.plan import Plan, plan, reads
+from kbcore.planning.plan import plan, reads
 from kbcore.planning.secrets import CODE as SECRET
 from kbcore.query.known import nearest_id as nearest_known
 from kbcore.schema import Schema
-from kbcore.state import Stamp, State
-from kbcore.store import Author, Draft, Request
+from kbcore.state import Draft, Stamp, State
+from kbcore.store import Author, Request
 from kbcore.suspects import suspects
 from kbcore.view.defined import definition_of
 from kbcore.view.view import View
@@ -60,7 +62,7 @@ def planner(changeset: Changeset, workspace: Workspace) -> Callable[[View, Stamp
     def draft(view: View, stamp: Stamp) -> Draft:
         schema = schema_after(view, workspace.schema, changeset)
 
-        def on(state: State) -> Plan:
+        def on(state: State) -> Draft:
             around = Surroundings(
                 schema=schema,
                 stamp=stamp,
@@ -73,14 +75,7 @@ def planner(changeset: Changeset, workspace: Workspace) -> Callable[[View, Stamp
             return plan(changeset, state, around)
 
         planned, state = plan_on(view, reads(changeset), on)
-        return Draft(
-            ops=planned.ops,
-            changes=planned.changes,
-            loaded=state.loaded,
-            unchanged=planned.unchanged,
-            edges_unchanged=planned.edges_unchanged,
-            warnings=planned.warnings,
-        )
+        return msgspec.structs.replace(planned, loaded=state.loaded)
 
     return draft
 

@@ -20,8 +20,8 @@ from kbcore.history.reach import check_record, first_record
 from kbcore.history.reverting import reverted
 from kbcore.needs import needs
 from kbcore.schema import Schema
-from kbcore.state import Stamp
-from kbcore.store import Author, Draft, Planner, Request
+from kbcore.state import Draft, Stamp
+from kbcore.store import Author, Planner, Request
 from kbcore.view.past import changes_between
 from kbcore.view.view import View
 from kbcore.workspace import Workspace

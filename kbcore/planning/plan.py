@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from kbcore.bare import resolve
 from kbcore.changeset import Changeset, EdgeDelete, EdgeWrite, EntityDelete, EntityWrite
 from kbcore.folding import apply
@@ -20,21 +18,10 @@ from kbcore.planning.edges import check_standing, check_written, plan_edge, plan
 from kbcore.planning.entities import plan_entity
 from kbcore.planning.findings import Findings, Surroundings, edge_words
 from kbcore.planning.secrets import check_secrets
-from kbcore.record import Operation
-from kbcore.state import Changes, State
+from kbcore.state import Changes, Draft, State
 
 _UNKNOWN: Final = frozenset({""})
 """What names an item of a changeset that could not be read."""
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """What a changeset comes to: operations to record, and what they change."""
-
-    ops: tuple[Operation, ...]
-    changes: Changes
-    unchanged: tuple[str, ...]
-    edges_unchanged: int
-    warnings: tuple[str, ...]
 
 
 def reads(changeset: Changeset) -> Needs:
@@ -57,7 +44,7 @@ def reads(changeset: Changeset) -> Needs:
     )
 
 
-def plan(changeset: Changeset, state: State, around: Surroundings) -> Plan:
+def plan(changeset: Changeset, state: State, around: Surroundings) -> Draft:
     """Return the operations that carry the changeset out; the state is changed to what it will be.
 
     Raises: ``InvalidChangeset``, ``NotFound``, ``StaleBase``, ``DerivedFact`` or ``IntegrityViolation``, with every
@@ -80,9 +67,10 @@ def plan(changeset: Changeset, state: State, around: Surroundings) -> Plan:
     found.refuse()
     changed = {change.key for change in changes.nodes}
     changed_links = {change.key for change in changes.links}
-    return Plan(
+    return Draft(
         ops=tuple(ops),
         changes=changes,
+        loaded=state.loaded,
         unchanged=tuple(item.id for item in changeset.entities if item.id not in changed),
         edges_unchanged=sum(edge.id not in changed_links for edge in changeset.edges),
         warnings=tuple(found.warnings),

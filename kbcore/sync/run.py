@@ -12,8 +12,8 @@ from kbcore import collector, limits
 from kbcore.answers import Outcome
 from kbcore.errors import BranchMoved, InvalidQuery
 from kbcore.record import SYNC, ForgetSource, ReadSource
-from kbcore.state import Stamp
-from kbcore.store import Author, BranchStore, Draft, Request
+from kbcore.state import Draft, Stamp
+from kbcore.store import Author, BranchStore, Request
 from kbcore.sync import rest
 from kbcore.sync.answer import SyncAnswer, counted_notes, divided
 from kbcore.sync.checkout import Checkout, settled

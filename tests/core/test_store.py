@@ -18,11 +18,11 @@ from kbcore.errors import BranchMoved, ChangesetIdReused, JournalCorrupt, LimitE
 from kbcore.history.undo import revert
 from kbcore.needs import NOTHING
 from kbcore.record import DropNode, PutNode, StateLink
-from kbcore.state import Changes, Stamp
+from kbcore.state import Changes, Draft, Stamp
 from kbcore.storage import lock
 from kbcore.storage.fs import LOCK_EXCLUSIVE
 from kbcore.storage.head import Head
-from kbcore.store import Draft, Request
+from kbcore.store import Request
 from kbcore.view.fold import Entry
 from kbcore.view.past import state_at
 from kbcore.view.view import View

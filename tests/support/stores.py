@@ -12,10 +12,10 @@ from kbcore.answers import Outcome
 from kbcore.folding import apply
 from kbcore.needs import needs
 from kbcore.record import Operation, PutNode
-from kbcore.state import Stamp
+from kbcore.state import Draft, Stamp
 from kbcore.storage import branchdir
 from kbcore.storage.fs import Fs
-from kbcore.store import Author, BranchStore, Draft, Planner, Request
+from kbcore.store import Author, BranchStore, Planner, Request
 from kbcore.view.view import View
 from kbcore.viewcache import ViewCache
 from tests.support.faultfs import NoSyncFs

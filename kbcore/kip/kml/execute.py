@@ -22,8 +22,8 @@ from kbcore.kip.kml.update import apply_update
 from kbcore.kip.kml.upsert import apply_upserts
 from kbcore.kip.kml.work import Work
 from kbcore.locate import DERIVED, with_lines
-from kbcore.state import Stamp
-from kbcore.store import Author, Draft, Request
+from kbcore.state import Draft, Stamp
+from kbcore.store import Author, Request
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
 from kbcore.writes import planner

@@ -10,9 +10,9 @@ import pytest
 from kbcore.changeset import parse
 from kbcore.errors import InvalidChangeset
 from kbcore.planning.findings import Surroundings
-from kbcore.planning.plan import Plan, plan
+from kbcore.planning.plan import plan
 from kbcore.schema import CORE
-from kbcore.state import Stamp, State
+from kbcore.state import Draft, Stamp, State
 from tests.support.project import Project
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -23,7 +23,7 @@ def req(key: str, **fields: Any) -> dict[str, Any]:
     return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open", **fields}
 
 
-def planned(level: Any, **request: Any) -> Plan:
+def planned(level: Any, **request: Any) -> Draft:
     around = Surroundings(CORE, STAMP, gone={}, suggest=lambda _: "", secrets=level)
     return plan(parse(request), State(), around)
 
