@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kbcore.errors import InvalidQuery, NotFound, Problem
-from kbcore.suggest import did_you_mean
+from kbcore.suggest import did_you_mean, is_it
 from kbcore.visible import in_quotes
 from kbmcp import auditing, checking, reading, resources, wire
 from kbmcp.calls import Call
@@ -110,8 +110,7 @@ def entity(call: Call, key: str) -> Payload:
         return resources.RESOURCES["entity"].read(call, key)
     except NotFound as error:
         near = call.store.read(lambda view: near_ids(view.rows, key, _NEAREST))
-        hint = f"Did you mean {', '.join(map(in_quotes, near))}?" if near else error.hint
-        raise NotFound(error.message, hint=hint) from error
+        raise NotFound(error.message, hint=is_it(near) or error.hint) from error
 
 
 _COUNT: Final = "select count(*) from record where file <> '' and seq > ? and ? in ('', actor)"

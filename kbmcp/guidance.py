@@ -1,7 +1,7 @@
 """What each prompt asks an agent to do. Written here and nowhere else: nothing stored or typed gets into it.
 
-Tools stand in braces, as ``kbmcp.spelling`` reads them. Lines that begin with ``W`` are for servers that write, those
-that begin with ``R`` for servers that only read.
+Tools stand in braces, as ``kbmcp.spelling`` reads them. Lines behind ``W`` are for servers that write, those behind
+``R`` for servers that only read.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ more with {{kb_query}}: `from` and `follow` walk the edges, `text` finds what no
 2. Say in a few sentences what is to be built, and what would show that it is done. Ask where the requirement leaves \
 that open; do not fill the gap by guessing.
 3. Plan with what is there: behaviour without a scenario, scenarios without a test, code that exists already.
-W4. Record the plan before the code, with one {{kb_upsert}}: scenarios, tests and the edges `specified_by`, \
+W 4. Record the plan before the code, with one {{kb_upsert}}: scenarios, tests and the edges `specified_by`, \
 `verified_by` and `depends_on`. Send it with `dry_run` first, then with `expected_seq` set to the seq of the data. \
 Where the related entities have a file as their source, write files like them instead, and ask the user to run \
 `kb sync`.
-R4. This server only reads: show the user the scenarios, tests and edges that should be recorded.
+R 4. This server only reads: show the user the scenarios, tests and edges that should be recorded.
 5. Build it. When the code is there, tie it in: a symbol with `implements` to the requirement.
 6. End with {{kb_check}} and the id of the requirement in `ids`: what it still lists is not done. Report what is \
 left open.
@@ -61,9 +61,9 @@ What the blocks leave out, action log and action diff page through.
 overwritten that still holds? Is an edge claimed, a `verified_by` or `implements` say, for which you find no test or \
 code? Look there yourself.
 3. Tell what you found, the gravest first, each with its seq and ids; say plainly what you could not verify.
-W4. Undo nothing on your own. Where the user agrees, {{kb_history}} with action revert undoes one record, and \
+W 4. Undo nothing on your own. Where the user agrees, {{kb_history}} with action revert undoes one record, and \
 {{kb_upsert}} mends a single field.
-R4. This server only reads: where something is to be undone, name the seq for the user's `kb revert`.
+R 4. This server only reads: where something is to be undone, name the seq for the user's `kb revert`.
 """
 
 FIND_GAPS: Final = f"""\
@@ -76,16 +76,20 @@ with `lacks` goes on where a list is cut; a gap's `query` is the call that gives
 are two different findings.
 3. Report them in this order: requirements that nothing verifies, behaviour that nobody specified, code that belongs \
 to no requirement, tests that verify nothing. Name ids and files, and say what you did not look at.
-W4. Offer to add the edges that you can prove, with one {{kb_upsert}} and `dry_run` first; what is stated by a file is \
-added in that file. Never write an edge only to make a rule content.
-R4. This server only reads: list the edges that you can prove, for the user to add.
+W 4. Offer to add the edges that you can prove, with one {{kb_upsert}} and `dry_run` first; what is stated by a file \
+is added in that file. Never write an edge only to make a rule content.
+R 4. This server only reads: list the edges that you can prove, for the user to add.
 5. {{kb_check}} shows what is left.
 """
 
 
 def spoken(text: str, *, is_dotted: bool, is_read_only: bool) -> str:
     """Return a text with the tools as they are listed, and the lines for this server."""
-    keeps, drops = ("R", "W") if is_read_only else ("W", "R")
-    lines = [line for line in text.splitlines() if not (line.startswith(drops) and line[1:2].isdigit())]
-    shown = [line[1:] if line.startswith(keeps) and line[1:2].isdigit() else line for line in lines]
-    return in_words("\n".join(shown), is_dotted=is_dotted)
+    return in_words(for_server(text, is_read_only=is_read_only), is_dotted=is_dotted)
+
+
+def for_server(text: str, *, is_read_only: bool) -> str:
+    """Return a text with the lines for this server."""
+    keeps, drops = ("R ", "W ") if is_read_only else ("W ", "R ")
+    lines = [line for line in text.splitlines() if not line.startswith(drops)]
+    return "\n".join(line.removeprefix(keeps) for line in lines)

@@ -1,6 +1,7 @@
 """What KIP asks of the two minds of an agent: the one that talks, and the one that keeps the memory in order.
 
 Each is a prompt and a resource of the toolset kip. It is written here and nowhere else: nothing stored gets into it.
+Lines for one kind of server are marked as ``kbmcp.guidance`` marks them.
 """
 
 from __future__ import annotations
@@ -131,10 +132,3 @@ TOOLSET: Final = "kip"
 def mind_at(uri: str) -> Mind | None:
     """Return the mind whose resource has this URI, None where there is none."""
     return next((one for one in MINDS.values() if one.uri == uri), None)
-
-
-def told(mind: Mind, *, is_read_only: bool) -> str:
-    """Return the text of a mind: lines behind ``W`` are for servers that write, behind ``R`` for the others."""
-    keeps, drops = ("R ", "W ") if is_read_only else ("W ", "R ")
-    lines = [line for line in mind.text.splitlines() if not line.startswith(drops)]
-    return "\n".join(line.removeprefix(keeps) for line in lines)

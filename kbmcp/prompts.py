@@ -20,7 +20,7 @@ from kbmcp import facts, guidance, resources
 from kbmcp.attempts import Job, attempt
 from kbmcp.calls import Call, Client, Service
 from kbmcp.facts import Asked
-from kbmcp.minds import MINDS, TOOLSET, Mind, told
+from kbmcp.minds import MINDS, TOOLSET, Mind
 from kbmcp.replies import Payload, text_of
 
 MAX_ARGUMENT_CHARS: Final = 1_000
@@ -158,7 +158,7 @@ async def get(service: Service, client: Client, name: str, arguments: Mapping[st
     prompt, blocks = find(service, name), outcome.payload
     options = service.options
     if prompt.mind:
-        text = told(prompt.mind, is_read_only=options.is_read_only)
+        text = guidance.for_server(prompt.mind.text, is_read_only=options.is_read_only)
     else:
         text = guidance.spoken(prompt.guidance, is_dotted=options.is_dotted, is_read_only=options.is_read_only)
     parts: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]

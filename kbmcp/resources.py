@@ -22,8 +22,8 @@ from kbcore.visible import in_quotes
 from kbmcp import checking, reading, wire
 from kbmcp.attempts import Job, attempt
 from kbmcp.calls import Call, Client, Service
+from kbmcp.guidance import for_server
 from kbmcp.minds import MINDS, TOOLSET, mind_at
-from kbmcp.minds import told as told_mind
 from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, length_of, text_of
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ async def read(service: Service, client: Client, uri: str, protocol: str) -> typ
     """
     mind = mind_at(uri) if TOOLSET in service.options.toolsets else None
     if mind:
-        text = told_mind(mind, is_read_only=service.options.is_read_only)
+        text = for_server(mind.text, is_read_only=service.options.is_read_only)
         content = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)
         return types.ReadResourceResult(contents=[content])
 

@@ -186,8 +186,8 @@ def test_the_lines_for_servers_that_read_and_write_are_told_apart():
     for prompt in OWN:
         steps = {"W": [], "R": []}
         for line in prompt.guidance.splitlines():
-            if line[:1] in steps and line[1:2].isdigit():
-                steps[line[0]].append(line[1])
+            if line.startswith(("W ", "R ")):
+                steps[line[0]].append(line[2:3])
         assert prompt.writes or steps["R"] == steps["W"] != []
 
 
