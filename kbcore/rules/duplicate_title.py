@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kbcore.rules.rule import Finding, Rule, RuleContext
+from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
 from kbcore.rules.statuses import RETIRED, has_status
 from kbcore.visible import in_quotes
 
@@ -24,16 +24,14 @@ where id in (select id from keyed where key in (select key from keyed group by k
   and trim(title) <> '' and not {has_status("status", RETIRED)}
 group by type, {_FOLDED} having count(*) > 1
 """  # noqa: S608 - no text from outside
-_MAX_SHOWN: Final = 10
 
 
 def _run(context: RuleContext) -> list[Finding]:
     found = []
     for type_, ids, paths, title in context.rows(_SQL, []):
-        shown = ids if len(ids) <= _MAX_SHOWN else [*ids[:_MAX_SHOWN], f"{len(ids) - _MAX_SHOWN} more"]
-        message = f"{', '.join(shown[:-1])} and {shown[-1]} are of type {type_} and have one title, {in_quotes(title)}."
+        message = f"{listed(ids)} are of type {type_} and have one title, {in_quotes(title)}."
         files = sorted({path for path in paths if path})
-        where = f" in {' or '.join(files[:_MAX_SHOWN])}" if files else ""
+        where = f" in {' or '.join(files[:MAX_SHOWN])}" if files else ""
         hint = f"Merge them if they mean the same, or say in the title{where} what tells them apart."
         found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids)))
     return found

@@ -90,14 +90,15 @@ def sql_rule(name: str, severity: Severity, description: str, sql: str, place: S
 
 
 def _run(rule: ProjectRule, context: RuleContext) -> list[Finding]:
-    if context.sandbox is None:
+    sandbox = context.sandbox
+    if sandbox is None:
         raise _error(rule.place, 1, "there is no place where the SQL of a project may run")
-    reads = _reads(context.sandbox, rule)
+    reads = _reads(sandbox, rule)
     values = {one.name: one.value for one in rule.params if one.name in reads.params}
 
     def answer(sql: str) -> list[tuple[Any, ...]]:
         try:
-            return context.sandbox.rows(sql, values, tables=reads.relations, time_s=rule.time_s)  # type: ignore[union-attr] # looked at above
+            return sandbox.rows(sql, values, tables=reads.relations, time_s=rule.time_s)
         except SqlRefused as error:
             said, _, shown = str(error).partition("\n\nLINE ")
             line = _NUMBER.match(shown)

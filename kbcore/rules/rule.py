@@ -18,6 +18,9 @@ Severity = Literal["error", "warning"]
 Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 """Answers one statement over the tables of the view: SQL and its parameters."""
 
+MAX_SHOWN: Final = 10
+"""So many names of one kind a finding lists."""
+
 _DIGITS: Final = re.compile(r"\d+")
 _WIDEST: Final = 20
 
@@ -106,6 +109,12 @@ class Rule(msgspec.Struct, frozen=True):
 def first_file(files: Sequence[str] | None) -> str:
     """Return the first of the files that state an edge, "" when only a client does."""
     return min(files) if files else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return several names as a sentence has them, the first of many."""
+    shown = names if len(names) <= MAX_SHOWN else [*names[:MAX_SHOWN], f"{len(names) - MAX_SHOWN} more"]
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def in_order(text: str) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from kbcore.rules.likeness import differences, folded
-from kbcore.rules.rule import Finding, Rule, RuleContext
+from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
 
 _SQL: Final = f"""
 select list(id order by id), list(path order by id) from node
 group by {folded("id")} having count(*) > 1
 """  # noqa: S608 - no text from outside
-_MAX_SHOWN: Final = 10
 
 
 def _run(context: RuleContext) -> list[Finding]:
@@ -20,10 +19,9 @@ def _run(context: RuleContext) -> list[Finding]:
         what = differences(ids)
         # in another normal form two ids look the same, so what they are made of is shown
         names = [f"{id_!a}" for id_ in ids] if "Unicode" in what else ids
-        shown = names if len(names) <= _MAX_SHOWN else [*names[:_MAX_SHOWN], f"{len(names) - _MAX_SHOWN} more"]
         files = sorted({path for path in paths if path})
-        where = f" in {' and '.join(files[:_MAX_SHOWN])}" if files else ""
-        message = f"{', '.join(shown[:-1])} and {shown[-1]} are different entities whose ids differ only in {what}."
+        where = f" in {' and '.join(files[:MAX_SHOWN])}" if files else ""
+        message = f"{listed(names)} are different entities whose ids differ only in {what}."
         hint = f"If one is a slip, keep one id and correct the other{where}; links follow the exact id."
         found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids)))
     return found
