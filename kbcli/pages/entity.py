@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,7 +89,7 @@ def _edges(output: Output, key: str, edges: Sequence[Json], around: Around) -> I
         if part:
             yield from _section(output, title, len(part))
             yield from output.table(_HEAD, [_row(edge, edge[end], around) for edge in part[:EDGES]], indent=_INDENT)
-            command = f"kb query edge --where {own}={_quoted(key)}"
+            command = f"kb query edge --where {own}={shlex.quote(key)}"
             yield from _more(len(part) - EDGES, f"{command} --limit {len(part)}")
     if not edges:
         yield from _section(output, "Edges", 0)
@@ -125,7 +126,7 @@ def _history(output: Output, key: str, found: Json, around: Around) -> Iterator[
         yield f"{_INDENT}{seq}  {short_time(record['at'])}  {who}  {visible(records.why(record))}".rstrip()
         yield from (f"{_INDENT}    {line}" for line in _changed(output, record["seq"], around))
     if len(history) > RECORDS:
-        yield from _more(len(history) - RECORDS, f"kb log {_quoted(key)}")
+        yield from _more(len(history) - RECORDS, f"kb log {shlex.quote(key)}")
     elif found.get("pruned_before"):
         yield f"{_INDENT}Records before seq {found['pruned_before']} were pruned."
 
@@ -153,10 +154,3 @@ def _section(output: Output, title: str, count: int) -> list[str]:
 def _more(count: int, command: str) -> Iterator[str]:
     if count > 0:
         yield visible(f"{_INDENT}… {count} more: {command}")
-
-
-def _quoted(key: str) -> str:
-    """Return an id as a shell takes it."""
-    import shlex
-
-    return shlex.quote(key)
