@@ -15,8 +15,6 @@ _SHOWN: Final = 3
 _LEAST_ALIKE: Final = 0.85
 _MARGIN: Final = 0.04
 """What is less like the word than the nearest by more than this is not named beside it."""
-_BARE: Final = "regexp_replace({}, '(^|[^0-9])0+([0-9])', '\\1\\2', 'g')"
-"""SQL for a text whose numbers have no zeros in front."""
 
 
 class Known:
@@ -51,6 +49,11 @@ class Known:
         return sorted(found)
 
 
+def without_zeros(expression: str) -> str:
+    """Return the SQL for a text whose numbers have no zeros in front."""
+    return rf"regexp_replace({expression}, '(^|[^0-9])0+([0-9])', '\1\2', 'g')"
+
+
 def near_ids(rows: Rows, word: str, limit: int = _SHOWN, *, entities: str = "node") -> tuple[str, ...]:
     """Return the ids of entities that are most like a mistyped one, the nearest first; none when none is alike.
 
@@ -58,8 +61,8 @@ def near_ids(rows: Rows, word: str, limit: int = _SHOWN, *, entities: str = "nod
     in, as SQL.
     """
     found = rows(
-        f"with word as (select lower(?) as text, {_BARE.format('lower(?)')} as bare), "  # noqa: S608 - constants
-        f"likeness as (select id, case when {_BARE.format('lower(id)')} = bare then 1.0 "
+        f"with word as (select lower(?) as text, {without_zeros('lower(?)')} as bare), "  # noqa: S608 - constants
+        f"likeness as (select id, case when {without_zeros('lower(id)')} = bare then 1.0 "
         "else jaro_winkler_similarity(lower(id), text) end as alike "
         f"from {entities}, word) "
         "select id from likeness where alike > ? and alike >= (select max(alike) from likeness) - ? "

@@ -6,13 +6,13 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from kbcore.query.known import without_zeros
 from kbcore.rules.rule import Rows
 
 
 def folded(expression: str) -> str:
     """Return the SQL expression of what ids that look alike have in common."""
-    plain = f"lower(nfc_normalize({expression}))"
-    return rf"regexp_replace({plain}, '(^|[^0-9])0+([0-9])', '\1\2', 'g')"
+    return without_zeros(f"lower(nfc_normalize({expression}))")
 
 
 def lookalikes(rows: Rows, unknown: Iterable[str]) -> dict[str, str]:
