@@ -115,12 +115,13 @@ class Relation:
             self.columns[variable] = found
         elif not (old.is_open or found.is_open):
             self.equate(found.sql, old.sql)
-            is_own = old.home is self or found.node or found.link
+            is_own = old.home is self or bool(found.node or found.link)  # otherwise more is joined to rows around this
             kind = _narrower(old.kind, found.kind) if is_own else old.kind
-            both = Bound(old.sql, kind, old.home, is_virtual=old.is_virtual and found.is_virtual)
+            is_virtual = old.is_virtual and found.is_virtual
+            both = Bound(old.sql, kind, old.home, is_virtual=is_virtual if is_own else old.is_virtual)
             pattern = found.pattern[0] or old.pattern[0], found.pattern[1] or old.pattern[1]
             self.columns[variable] = both.as_found(found.node or old.node, found.link or old.link, pattern)
-            if not both.is_virtual:
+            if not is_virtual:
                 self._read_stored(old.node, old.link)
         else:
             parts = [f"{one.sql} is null" for one in (old, found) if one.is_open]

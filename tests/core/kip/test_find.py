@@ -128,6 +128,12 @@ def test_definitions_are_found_like_all_else_until_somebody_stores_them() -> Non
     assert ask(changed, both).result == ["Ours."]
 
 
+def test_what_not_asks_of_a_definition_nobody_stored_leaves_the_rows_around_it_alone(graph) -> None:
+    text = """FIND(COUNT(?t)) WHERE { OPTIONAL { ?t {type: "$ConceptType"} }
+        NOT { (?t, "depends_on", ?x) FILTER(IS_NULL(?t.attributes.status)) } }"""
+    assert ask(graph, text).result == ask(graph, text.partition("NOT")[0] + "}").result > 9
+
+
 def test_pages_fit_together_and_the_last_one_says_so(graph) -> None:
     text = 'FIND(?n.name) WHERE { ?n {type: "Person"} } ORDER BY ?n.attributes.age ASC LIMIT 2'
     first = ask(graph, text)
