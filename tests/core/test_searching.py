@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 
 from kbcore import branches, limits, query
@@ -370,3 +372,59 @@ def test_a_sharp_s_is_two(project, text):
     assert sorted(one.id for one in page.entities) == ["K-1", "K-2"]
     assert page.found.snippets["K-1"].marked() == "Die «Größe»"
     assert page.found.snippets["K-2"].marked() == "«Grosse» Messe"
+
+
+TYPOS = {
+    "приветик": ["привтик", "привтеик", "приветикк", "пгиветик"],
+    "δρόμολόγιο": ["δρομολγοιο"],
+    "비밀번호": ["비밀변호", "비번호"],
+    "로그인": ["로그잉"],
+    "문서": ["문저"],
+    "größe": ["grözse"],
+    "𐐨𐐩𐐪𐐫": ["𐐨𐐪𐐩𐐫"],
+}
+
+
+def test_one_typo_is_forgiven_in_any_script(project):
+    titles = {f"K-{number}": word for number, word in enumerate(TYPOS)}
+    project.apply(
+        entities=[{"id": key, "type": "req", "title": f"a {word}", "status": "open"} for key, word in titles.items()]
+    )
+    for key, word in titles.items():
+        for typed in TYPOS[word]:
+            page = ask(project, typed)
+            assert [one.id for one in page.entities] == [key], typed
+            assert page.found.snippets[key].marked() == f"a «{word}»"
+    assert ids(project, "пливетикл") == []
+
+
+SHOWN = {
+    "로그인 화면에서": ("로그인", "«로그인» 화면에서"),
+    unicodedata.normalize("NFD", "로그아웃 버튼, déjà vu"): ("로그아웃 deja", "«로그아웃» 버튼, «déjà» vu"),
+    "ẓ̌ x": ("ž", "«ẓ̌» x"),
+    "नमस्ते दुनिया": ("नमस्ते", "«नमस्ते» दुनिया"),
+    "👨‍👩‍👧 👍🏽 🇫🇷🇩🇪": ("👨 👍🏽 🇩🇪", "«👨‍👩‍👧» «👍🏽» 🇫🇷«🇩🇪»"),
+    "ที่นี่กี่วันกรุงเทพ": ("กรุงเทพ", "ที่นี่กี่วัน«กรุงเทพ»"),
+    "東の京、東京都の設計書": ("東京", "東の京、«東京»都の設計書"),
+    "東の設計書": ("計", "東の設«計»書"),
+    "die straße groẞ": ("GROSS", "die straße «groẞ»"),
+}
+
+
+def test_a_hit_is_marked_in_whole_letters_of_any_script(project):
+    keys = {f"K-{number}": text for number, text in enumerate(SHOWN)}
+    project.apply(entities=[{"id": key, "type": "req", "title": text, "status": "open"} for key, text in keys.items()])
+    for key, text in keys.items():
+        asked, shown = SHOWN[text]
+        assert ask(project, asked).found.snippets[key].marked() == shown
+
+
+@pytest.mark.parametrize("letter", ["👨‍👩‍👧", "กี่", "ẓ̌", "🇩🇪", "👍🏽", "각"])
+def test_a_snippet_is_cut_between_letters(project, letter):
+    for much in range(3):
+        key = f"K-{much}"
+        title = "." * much + letter * 150 + ",passkeeper," + letter * 150
+        project.apply(entities=[{"id": key, "type": "req", "title": title, "status": "open"}])
+        snippet = ask(project, "passkeeper", ids=(key,)).found.snippets[key]
+        assert snippet.is_cut == (True, True)
+        assert snippet.text.replace(letter, "") == ",passkeeper,"

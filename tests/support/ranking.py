@@ -26,7 +26,7 @@ def is_wide(one: str) -> bool:
     return (
         unicodedata.category(one) == "So"
         or "CJK" in unicodedata.name(one, "")
-        or "HIRAGANA" in unicodedata.name(one, "")
+        or any(name in unicodedata.name(one, "") for name in ("HIRAGANA", "THAI CHARACTER"))
     )
 
 
@@ -77,8 +77,9 @@ def parts(run: str) -> list[str]:
         cut += (" " if is_hump or is_edge else "") + one
     found = []
     for part in cut.split():
-        if is_wide(part[0]) and len(part) > 1:
-            found += [part[i : i + 2] for i in range(len(part) - 1)]
+        plain = normal(part) if is_wide(part[0]) else ""
+        if len(plain) > 1:
+            found += [plain[i : i + 2] for i in range(len(plain) - 1)]
         else:
             found.append(part)
     return [term for term in map(normal, found) if term]
@@ -231,7 +232,7 @@ class Corpus:
         return Word(word.text, {**near, **word.terms}, word.beginning)
 
     def _near(self, word: str) -> dict[str, int]:
-        if len(word) < 4 or any(one in DIGITS for one in word):
+        if len(typed(word)) < 4 or any(one in DIGITS for one in word):
             return {}
         everything = {term for counted in self.weights.values() for term in counted}
         near = [term for term in everything if not any(one in DIGITS for one in term) and is_a_typo_away(word, term)]
@@ -269,7 +270,17 @@ class Word:
 
 
 def is_a_typo_away(one: str, other: str) -> bool:
-    """Tell whether one insertion, deletion, change or swap of neighbours makes one word the other."""
+    """Tell whether one insertion, deletion, change or swap of neighbours makes one word the other, as it is typed."""
+    return is_one_away(one, other) or is_one_away(typed(one), typed(other))
+
+
+def typed(word: str) -> str:
+    """Return what a word is typed with: for a syllable of Hangul its two or three letters."""
+    return unicodedata.normalize("NFD", word)
+
+
+def is_one_away(one: str, other: str) -> bool:
+    """Tell whether one insertion, deletion, change or swap of neighbours makes one text the other."""
     if one == other or abs(len(one) - len(other)) > 1:
         return False
     if len(one) > len(other):

@@ -9,11 +9,11 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from kbcore.query.text.typos import is_a_typo, is_long_enough
+
 SAME: Final = 1.0
 """The very name was asked for."""
 _IN_NAME, _BEGINS, _TYPO, _IN_TEXT = 0.95, 0.8, 0.7, 0.4
-_TYPO_CHARS: Final = 4
-"""Shorter words have too many neighbours."""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W_]")
 _PLAIN: Final = re.compile(r"[^\W_]+")
 
@@ -49,10 +49,5 @@ def _fit(word: str, named: Sequence[str], said: Sequence[str]) -> float:
 
 
 def is_near(word: str, other: str) -> bool:
-    """Tell whether two words are at most one insertion, deletion, change or swap apart; short words never are."""
-    if len(word) < _TYPO_CHARS or abs(len(word) - len(other)) > 1:
-        return word == other
-    start = next((at for at, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
-    one, two = word[start:], other[start:]
-    is_swap = one[:2] == two[1::-1] and one[2:] == two[2:]
-    return one == two or is_swap or one[1:] == two[1:] or one[1:] == two or one == two[1:]
+    """Tell whether two words are at most one typo apart; short words never are."""
+    return word == other or (is_long_enough(word) and is_a_typo(word, other))

@@ -13,13 +13,14 @@ from kbcore.query.known import Rows, near_ids
 from kbcore.query.text import words
 from kbcore.query.text.scoring import EXACT, NEAR, WHOLE, Alternative, Search, Word, held_by, worth
 from kbcore.query.text.tables import Index
+from kbcore.query.text.typos import is_a_typo, is_long_enough
 
 _MOST_NEAR: Final = 12
 """So many words a typo away are looked for, those that most entities hold."""
 _MOST_WIDENED: Final = 8
 """Of more words it hardly matters how each is spelled."""
-_TYPO_CHARS: Final = 4
-"""Shorter words are taken as they are."""
+_TYPO_BYTES: Final = 8
+"""No typo changes more: two letters that changed places, each as long as a letter can be."""
 _FEW_BEGIN: Final = 10
 """If no more entities than these hold a word that begins with the last one, that one may as well be mistyped."""
 _MOST_DIGITS: Final = 8
@@ -82,7 +83,7 @@ def _with_near(rows: Rows, word: Word, count: int) -> Word:
 
 def _has_spelling(text: str) -> bool:
     """Tell whether a typo in a word can be told: a number is a name, and a short word has too many neighbours."""
-    return len(text) >= _TYPO_CHARS and not _has_digit(text)
+    return is_long_enough(text) and not _has_digit(text)
 
 
 def _read(rows: Rows, index: Index, text: str) -> list[Word]:
@@ -178,18 +179,19 @@ def _second_try(rows: Rows, index: Index, word: Word, *, is_last: bool) -> tuple
 
 
 def _a_typo_away(rows: Rows, index: Index, text: str) -> tuple[str, ...]:
-    """Return the words that some entity holds and that are one insertion, deletion, change or swap away.
+    """Return the words that some entity holds and that are a typo away.
 
-    One typo leaves the beginning or the end as it was, which is quick to look at.
+    One typo leaves the beginning or the end as it was, which is quick to look at. The database measures in bytes: what
+    it lets through is looked at letter by letter.
     """
-    half = (len(text) - 1) // 2
+    half = max((len(text) - 1) // 2, 1)
     found = rows(
         f"select distinct term from {index['term']} where length(term) between $2 and $3 "  # noqa: S608 - fixed names
-        "and (starts_with(term, $4) or ends_with(term, $5)) and damerau_levenshtein(term, $1) = 1 "
-        "order by term",
-        [text, len(text) - 1, len(text) + 1, text[:half], text[len(text) - half :]],
+        "and (starts_with(term, $4) or ends_with(term, $5)) and damerau_levenshtein(term, $1) between 1 and "
+        "least(1 + 2 * (strlen(term) - length(term) + $6), $7) order by term",
+        [text, len(text) - 1, len(text) + 1, text[:half], text[-half:], len(text.encode()) - len(text), _TYPO_BYTES],
     )
-    near = [Word(term, (Alternative(term, NEAR),)) for (term,) in found]
+    near = [Word(term, (Alternative(term, NEAR),)) for (term,) in found if is_a_typo(term, text)]
     # The list of terms outlives the entities that held them.
     held = zip(held_by(rows, index, near), (word.text for word in near), strict=True)
     most = sorted((-count, term) for count, term in held if count)
