@@ -22,7 +22,7 @@ from kbcore.view import database
 from kbcore.view.database import quoted
 from kbcore.view.view import View
 
-TEXT_FORMAT: Final = 2
+TEXT_FORMAT: Final = 3
 WHOLE: Final = Index("text_")
 PAST: Final = Index("text_past_")
 _PUBLISHED: Final = Index("text.")

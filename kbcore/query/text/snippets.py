@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from itertools import islice
-from operator import itemgetter
+from itertools import chain, islice, pairwise, zip_longest
 from typing import Any, Final
 
 from kbcore.model import OBJECT_FIELDS, Node
 from kbcore.query.known import Rows
 from kbcore.query.text import words
+from kbcore.query.text.folded import Folded, composed, is_added, letter_begin, letter_end
 from kbcore.query.text.found import Snippet
 from kbcore.query.text.scoring import Search, Word
 
@@ -25,6 +24,8 @@ _CHARS: Final = 180
 _MAX_LOOKED_AT_CHARS: Final = 200_000
 _FIELDS: Final = ("title", "tags", "status", "owner", "priority", "severity", "links", "text_ref", "name")
 _JOINTS: Final = frozenset("-_.:@")
+_OF_WIDE: Final = frozenset({"Lo", "Lm", "Nl", "So", "Sm", "Sk"})
+"""The categories of what is a word of its own in a wide script, or a symbol."""
 _SPACE: Final = re.compile(r"\s+")
 
 
@@ -46,12 +47,14 @@ def snippets(rows: Rows, asked: Search, entities: Sequence[Node], bodies: Mappin
         "generate_subscripts($1::varchar[], 1) as place)) order by place",
         [[text for _, _, text, _ in windows]],
     )
-    of_word = _hits(rows, asked, {piece for (pieces,) in taken for piece in pieces})
+    shown = [_letters(pieces) for (pieces,) in taken]
+    of_word = _hits(rows, asked, {*chain(*shown)}, {*chain(*map(_pairs, shown))} - {""})
     names = {at: _pattern(word) for at, word in enumerate(asked.known) if word.is_numbered}
     best: dict[str, tuple[int, Snippet]] = {}
-    for (id_, field, text, cut), (pieces,) in zip(windows, taken, strict=True):
+    for (id_, field, text, cut), pieces in zip(windows, shown, strict=True):
         found = list(_spans(pieces, of_word))
-        found += [(match.span(), {at}) for at, name in names.items() for match in name.finditer(_folded(text))]
+        folded = Folded(text) if names else None
+        found += [(span, {at}) for at, name in names.items() if folded for span in folded.spans(name)]
         spans, held = _merged(found, text), set().union(*(hit for _, hit in found))
         if held and (id_ not in best or len(held) > best[id_][0]):
             best[id_] = len(held), Snippet(field, text, spans, cut)
@@ -82,13 +85,14 @@ def _leaves(value: Any) -> Iterator[str]:
 
 def _window(asked: Search, whole: str) -> Iterator[tuple[str, tuple[bool, bool]]]:
     """Yield the piece of a text around its hits, if it seems to hold one, on one line; and where it was cut."""
-    folded = _folded(whole)
-    places = [place for word in asked.known for place in _places_of(word, folded)]
+    whole = composed(whole)
+    folded = Folded(whole)
+    places = [folded.place(at) for word in asked.known for at in _places_of(word, folded.text)]
     if not places:
         return
     start = _densest(sorted(places))
     begin = 0 if len(whole) <= _CHARS else max(0, min(start - _BEFORE_CHARS, len(whole) - _CHARS))
-    end = min(len(whole), begin + _CHARS)
+    begin, end = letter_begin(whole, begin), letter_begin(whole, begin + _CHARS)
     if begin and (gap := _SPACE.search(whole, begin, start)):
         begin = gap.end()
     if end < len(whole) and (space := whole.rfind(" ", start, end)) > start:
@@ -98,7 +102,7 @@ def _window(asked: Search, whole: str) -> Iterator[tuple[str, tuple[bool, bool]]
 
 
 def _places_of(word: Word, folded: str) -> Iterator[int]:
-    """Yield where a hit of a word seems to stand."""
+    """Yield where a hit of a word seems to stand in folded text."""
     if word.is_numbered:
         yield from (match.start() for match in islice(_pattern(word).finditer(folded), 1))
     else:
@@ -108,7 +112,7 @@ def _places_of(word: Word, folded: str) -> Iterator[int]:
 def _places(folded: str, terms: Sequence[str]) -> Iterator[int]:
     """Yield where the first of these terms stand, rather at the beginning of a word than within one."""
     for term in terms:
-        written = re.escape(term).replace("ss", "(?:ss|\u00df)")  # folded text keeps each character in its place
+        written = re.escape(term)
         if match := re.search(rf"(?<!\w){written}", folded) or re.search(written, folded):
             yield match.start()
             return
@@ -120,19 +124,19 @@ def _densest(places: Sequence[int]) -> int:
     return max(places, key=lambda start: (sum(start <= place < start + room for place in places), -start))
 
 
-def _hits(rows: Rows, asked: Search, pieces: set[str]) -> dict[str, set[int]]:
-    """Return which of the words each of these pieces is a hit of."""
+def _hits(rows: Rows, asked: Search, pieces: set[str], pairs: set[str]) -> dict[str, set[int]]:
+    """Return which of the words each of these pieces is a hit of, and each of these pairs of them."""
     plain = {piece for piece in pieces if words.PLAIN.fullmatch(piece)}
-    others = sorted(pieces - plain)
+    others = sorted(pieces - plain | pairs)
     terms = [(piece, [piece.lower()]) for piece in plain]
     if any(any(map(str.isalnum, piece)) or not piece.isascii() for piece in others):
         asking = f"select piece, {words.all_terms('piece')} from (select unnest($1::varchar[]) as piece)"  # noqa: S608
-        terms += rows(asking, [others])
+        asked_for = rows(asking, [others])
+        # A character of a pair is a piece itself.
+        terms += [(piece, [one for one in its if len(one) > 1] if piece in pairs else its) for piece, its in asked_for]
     found: dict[str, set[int]] = {}
     for at, word in enumerate(asked.known):
         exact = {one.term for one in word.alternatives if not one.is_beginning}
-        # A character of a wide script is a piece of its own, and the term that it was asked in may be two.
-        exact |= {one for term in exact if len(term) == 2 and term == word.text for one in term if _is_wide(term)}  # noqa: PLR2004
         begins = tuple(one.term for one in word.alternatives if one.is_beginning)
         for piece, its_terms in terms:
             if any(term in exact or (begins and term.startswith(begins)) for term in its_terms):
@@ -140,23 +144,41 @@ def _hits(rows: Rows, asked: Search, pieces: set[str]) -> dict[str, set[int]]:
     return found
 
 
-def _is_wide(term: str) -> bool:
-    return all(unicodedata.category(one) in {"Lo", "So", "Lm"} for one in term)
+def _letters(pieces: Sequence[str]) -> list[str]:
+    """Return what a text is made of, each mark in one with the letter that it stands on."""
+    found: list[str] = []
+    for piece in pieces:
+        if found and is_added(piece[0]):
+            found[-1] += piece
+        else:
+            found.append(piece)
+    return found
+
+
+def _pairs(pieces: Sequence[str]) -> Iterator[str]:
+    """Yield each two characters of a wide script that stand side by side, empty text for all other neighbours."""
+    return (one + other if _is_wide(one) and _is_wide(other) else "" for one, other in pairwise(pieces))
+
+
+def _is_wide(piece: str) -> bool:
+    is_one = not piece.isascii() and letter_end(piece, 1) == len(piece)
+    return is_one and unicodedata.category(piece[0]) in _OF_WIDE
 
 
 def _spans(pieces: Sequence[str], of_word: Mapping[str, set[int]]) -> Iterator[tuple[tuple[int, int], set[int]]]:
     """Yield where the hits are in what pieces make up, and which words each is one of."""
     at = 0
-    for piece in pieces:
-        if piece in of_word:
-            yield (at, at + len(piece)), of_word[piece]
+    for piece, pair in zip_longest(pieces, _pairs(pieces), fillvalue=""):
+        for hit in (piece, pair):
+            if hit in of_word:
+                yield (at, at + len(hit)), of_word[hit]
         at += len(piece)
 
 
 def _merged(found: Sequence[tuple[tuple[int, int], set[int]]], text: str) -> tuple[tuple[int, int], ...]:
-    """Return where the hits are in a text, in order; touching or joined ones are one."""
+    """Return where the hits are in a text, in order and in whole letters; touching or joined ones are one."""
     spans: list[tuple[int, int]] = []
-    for (begin, end), _ in sorted(found, key=itemgetter(0)):
+    for begin, end in sorted((letter_begin(text, begin), letter_end(text, end)) for (begin, end), _ in found):
         if spans and (begin <= spans[-1][1] or (begin == spans[-1][1] + 1 and text[begin - 1] in _JOINTS)):
             spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
         else:
@@ -168,13 +190,3 @@ def _pattern(word: Word) -> re.Pattern[str]:
     """Return what a numbered name looks like in folded text, as a piece or at the beginning of one."""
     terms = "|".join(re.escape(one.term) + ("" if one.is_beginning else r"(?!\w)") for one in word.alternatives)
     return re.compile(rf"(?<!\w)(?:{terms})")
-
-
-def _folded(text: str) -> str:
-    """Return text in small letters without accents, each character in its place."""
-    return text.lower() if text.isascii() else "".join(map(_fold, text))
-
-
-@lru_cache(maxsize=4096)
-def _fold(character: str) -> str:
-    return (unicodedata.normalize("NFD", character)[0].lower() or character)[0]

@@ -71,7 +71,7 @@ def parts(text: str) -> str:
     split = f"regexp_replace({split}, '([{_WIDE}]+)', ' \\1 ', 'g')"
     return _terms(
         f"flatten(list_transform(regexp_extract_all({split}, '{_RUN}'), lambda run: "
-        f"case when {_is_wide('run')} and length(run) > 1 then {_pairs('run')} else [run] end))"
+        f"case when {_is_wide('run')} and length({normal('run')}) > 1 then {_pairs(normal('run'))} else [run] end))"
     )
 
 
