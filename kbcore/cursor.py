@@ -15,18 +15,22 @@ import msgspec
 
 from kbcore.errors import InvalidQuery
 
-_START_OVER: Final = "Ask for the first page again, without a cursor."
+START_OVER: Final = "Ask for the first page again, without a cursor."
 _CHECK_BYTES: Final = 6
 _DIGEST_HEX: Final = 16
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Where a page ended: ``last`` is the key of its last row, ``total`` counts the rows of all pages."""
+    """Where a page ended: ``last`` is the key of its last row, ``total`` counts the rows of all pages.
+
+    ``basis`` stands for what the answer rests on beside that seq, such as the documents that were at hand.
+    """
 
     digest: str
     seq: int
     total: int
     last: str
+    basis: str = ""
 
 
 _decoder = msgspec.json.Decoder(Cursor)
@@ -52,10 +56,10 @@ def decode(text: str, digest: str) -> Cursor:
         raw = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
         check, body = raw[:_CHECK_BYTES], raw[_CHECK_BYTES:]
         if check != _check(body):
-            raise InvalidQuery("The cursor is damaged: it is not as KB gave it.", hint=_START_OVER)
+            raise InvalidQuery("The cursor is damaged: it is not as KB gave it.", hint=START_OVER)
         cursor = _decoder.decode(body)
     except (UnicodeEncodeError, binascii.Error, msgspec.DecodeError) as error:
-        raise InvalidQuery("The cursor is none that KB gave.", hint=_START_OVER) from error
+        raise InvalidQuery("The cursor is none that KB gave.", hint=START_OVER) from error
     if cursor.digest != digest:
         hint = "Repeat the request exactly as it was for the first page; only the limit may differ."
         raise InvalidQuery("The cursor belongs to another request.", hint=hint)

@@ -121,6 +121,7 @@ def page(
     shown: list[tuple[Any, ...]] = []
     if asked.text:
         found, entities, total, is_last = page_found(asked, last, rows, texts or Fields(rows), nodes)
+        _check_basis(found, cursor)
     else:
         shown, total, is_last = _rows(asked, last, rows, is_first=cursor is None)
         entities = [] if query.is_edge else [node_of(row) for row in shown]
@@ -131,7 +132,7 @@ def page(
     if query.edges and entities:
         edges = _edges_touching(entities, rows, asked.at)
     ids = [row[0] for row in shown] or [node.id for node in entities]
-    next_cursor = "" if is_last else cursors.encode(cursors.Cursor(digest, at, total, ids[-1]))
+    next_cursor = "" if is_last else _cursor(digest, at, total, ids[-1], found)
     return Page(at, entities, edges, total, next_cursor, paths=_paths(asked, entities, rows), found=found)
 
 
@@ -181,6 +182,17 @@ def _check_seq(at: int, seq: int, history_from: int, *, is_cursor: bool) -> None
         raise InvalidQuery(f"There is no seq {at} yet; the head is {seq}.", hint=f"Ask for a seq up to {seq}.")
     if at < history_from:
         raise HistoryPruned.before(history_from + 1, f"seq {at}")
+
+
+def _cursor(digest: str, at: int, total: int, last: str, found: Found | None) -> str:
+    return cursors.encode(cursors.Cursor(digest, at, total, last, found.search.basis if found else ""))
+
+
+def _check_basis(found: Found, cursor: cursors.Cursor | None) -> None:
+    """Refuse to go on where other documents are at hand than for the first page: they rank otherwise."""
+    if cursor and cursor.basis != found.search.basis:
+        message = "The cursor rests on other documents than those that can be read now, by which the order changes."
+        raise InvalidQuery(message, hint=cursors.START_OVER)
 
 
 def _check_start(query: Query, rows: Rows, at: int) -> None:

@@ -109,6 +109,33 @@ def test_a_past_answer_ranks_what_stood_then(project):
     assert [one.id for one in [*first.entities, *second.entities]] == ["REQ-0x", "REQ-1x", "REQ-2x", "ADR-1", "REQ-1"]
 
 
+def test_a_cursor_says_so_when_other_documents_are_at_hand_than_before(project):
+    path = project.root / "docs/adr/keys.md"
+    stated = path.read_bytes()
+    path.unlink()
+    first = ask(project, "passkey", limit=1)
+    assert ([one.id for one in first.entities], first.total, first.found.search.lacking) == (["ADR-1"], 2, 1)
+    path.write_bytes(stated)
+    assert [one.id for one in ask(project, "passkey", cursor=first.next_cursor).entities] == ["REQ-1"]
+    other = Project(project.root, is_new=False)
+    with pytest.raises(InvalidQuery, match="other documents than those") as caught:
+        ask(other, "passkey", cursor=first.next_cursor)
+    assert caught.value.hint == "Ask for the first page again, without a cursor."
+    again = ask(other, "passkey", limit=1)
+    assert [one.id for one in ask(project, "passkey", cursor=first.next_cursor).entities] == ["REQ-1"]
+    assert [one.id for one in ask(other, "passkey", cursor=again.next_cursor).entities] == ["REQ-1"]
+    other.close()
+
+
+def test_pages_of_one_answer_hold_everything_once_whatever_is_synced_in_between(project):
+    first = ask(project, "passkey", limit=1)
+    project.sync({"docs/adr/keys.md": doc("ADR-1", "Why", "No word of it."), "docs/requirements/login.md": None})
+    other = Project(project.root, is_new=False)
+    for one in (project, other):
+        assert [node.id for node in ask(one, "passkey", cursor=first.next_cursor).entities] == ["REQ-1"]
+    other.close()
+
+
 def test_the_index_is_built_by_the_first_search_and_by_no_write(project):
     project.sync({"docs/requirements/more.md": doc("REQ-3", "More", "of it")})
     assert not [*cache(project).glob("**/text*"), *cache(project).glob(".bodies*")]

@@ -33,15 +33,19 @@ def understand(rows: Rows, index: Index, text: str) -> Search:
     Raises: ``InvalidQuery`` for one without a word, or with too many.
     """
     found = _read(rows, index, text)
-    counted = f"select count(*), coalesce(sum(length), 0), count(*) filter (lacks_body) from {index['entity']}"  # noqa: S608
-    [(entities, length, lacking)] = rows(counted, ())
+    [(entities, length, lacking, which)] = rows(
+        "select count(*), coalesce(sum(length), 0)::bigint, count(*) filter (lacks_body), "  # noqa: S608 - fixed names
+        f"coalesce(bit_xor(hash(id)) filter (lacks_body), 0) from {index['entity']}",
+        (),
+    )
     counts = held_by(rows, index, found)
     settled = [
         _doubted(rows, index, word, count) if count else _second_try(rows, index, word, is_last=word is found[-1])
         for word, count in zip(found, counts, strict=True)
     ]
+    basis = f"{entities}.{length}.{lacking}.{which:x}"
     weighed = tuple(_weighed(_with_near(rows, word, count), count, entities) for word, count in settled)
-    return Search(text.strip(), weighed, entities, length / entities if length else 1.0, lacking)
+    return Search(text.strip(), weighed, entities, length / entities if length else 1.0, lacking, basis)
 
 
 def widened(rows: Rows, index: Index, asked: Search) -> Search:

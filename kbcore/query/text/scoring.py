@@ -66,6 +66,7 @@ class Search(msgspec.Struct, frozen=True):
     """A text as it was understood: its words, and the entities of the whole branch.
 
     ``lacking`` counts those of which the documents are not at hand, so that only their fields can be searched.
+    ``basis`` is the same for the same entities with the same documents: only then are two answers in one order.
     """
 
     text: str
@@ -73,6 +74,7 @@ class Search(msgspec.Struct, frozen=True):
     entities: int
     mean_length: float
     lacking: int = 0
+    basis: str = ""
 
     @property
     def known(self) -> tuple[Word, ...]:
