@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -26,8 +27,9 @@ def read_bodies(root: Path, wanted: Sequence[tuple[str, str]]) -> Iterator[tuple
 
     A file that is gone, changed, or must not be read is left out: whoever asks counts what is missing.
     """
+    inside: dict[str, bool] = {}
     for path, digest in wanted:
-        data = _read(root, path)
+        data = _read(root, path, inside)
         if data is not None and hashlib.sha256(data).hexdigest() == digest:
             yield digest, _body(data)
 
@@ -52,10 +54,20 @@ def committed_bodies(
                 yield digest, _body(data)
 
 
-def _read(root: Path, path: str) -> bytes | None:
+def _read(root: Path, path: str, inside: dict[str, bool]) -> bytes | None:
+    """Return the content of a file, None where it cannot or must not be read.
+
+    ``inside`` remembers which folders are in the repository: following the links of every path takes longer than
+    reading what is there.
+    """
     place = os.path.join(root, path)  # noqa: PTH118 - as a scan names it
     try:
-        content.check(place, os.stat(place), root, is_direct=False)  # noqa: PTH116 - likewise
+        about, folder = os.lstat(place), os.path.dirname(place)  # noqa: PTH120 - likewise
+        is_link = stat.S_ISLNK(about.st_mode)
+        if folder not in inside:
+            inside[folder] = Path(os.path.realpath(folder)).is_relative_to(root)
+        about = os.stat(place) if is_link else about  # noqa: PTH116 - likewise
+        content.check(place, about, root, is_direct=inside[folder] and not is_link)
         return content.read(place)[0]
     except (OSError, ValueError, content.Unfit):
         return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -30,7 +29,8 @@ _FRESH: Final = Index("text_fresh.")
 _TAIL: Final = Index("text_tail_")
 _ORDERS: Final = {"entity": "doc", "posting": "term, doc", "term": "term"}
 """How the rows of a published index lie, so that few of them are read to find a term."""
-_CHUNK: Final = 1000
+_CHUNK_CHARS: Final = 2_000_000
+"""So much text is handed to the database at once."""
 _ONE_TO_ONE: Final = "markdown"
 """The extractor whose files each state one entity."""
 
@@ -55,7 +55,7 @@ def attach_bodies(view: View, path: str) -> None:
     kept = ""
     if path:
         view.rows(f"attach '{quoted(path)}' as text_kept (read_only)")
-        kept = " union all select hash, text from text_kept.body"
+        kept = " union all select hash, text from text_kept.body where hash not in (select hash from text_read)"
     view.rows(f"create view text_body as select hash, text from text_read{kept}")
 
 
@@ -73,10 +73,10 @@ def keep_bodies(view: View, path: str, limit_bytes: int) -> None:
     view.rows(f"attach '{quoted(path)}' as text_fresh")
     try:
         view.rows(
-            "create table text_fresh.body as select hash, text from (select hash, text, sum(strlen(text)) over "
-            "(order by is_used desc, hash) as total_bytes from (select hash, any_value(text) as text, "
-            f"hash in (select hash from {_documents(None)}) as is_used from text_body group by hash)) "
-            f"where total_bytes <= {limit_bytes:d} order by hash"
+            "create table text_fresh.body as select hash, text from text_body where hash in (select hash from "
+            "(select hash, sum(length_bytes) over (order by is_used desc, hash) as total_bytes from (select hash, "
+            f"strlen(text) as length_bytes, hash in (select hash from {_documents(None)}) as is_used from text_body)) "
+            f"where total_bytes <= {limit_bytes:d}) order by hash"
         )
         view.rows("force checkpoint text_fresh")
     finally:
@@ -214,9 +214,11 @@ def gather(view: View, read: Reader, ids: str | None, at: int | None = None) -> 
         "order by path"
     )
     for chunk in _chunks(read([(path, hash_) for path, hash_ in wanted])):
-        hashes, texts = zip(*chunk, strict=True)
+        texts = dict(chunk)  # two files may say the same
         view.rows(
-            "insert into text_read select unnest($1::varchar[]), unnest($2::varchar[])", [list(hashes), list(texts)]
+            "insert into text_read select hash, text from (select unnest($1::varchar[]) as hash, "
+            "unnest($2::varchar[]) as text) where hash not in (select hash from text_read)",
+            [list(texts), list(texts.values())],
         )
 
 
@@ -248,10 +250,7 @@ def _documents(at: int | None, ids: str | None = None) -> str:
 
 def documents_at_hand(at: int | None, ids: str | None = None) -> str:
     """Return a relation of the entities that a document of their own states, with its text where that is at hand."""
-    return (
-        f"(select d.id, any_value(b.text) as text from {_documents(at, ids)} d "
-        "left join text_body b on b.hash = d.hash group by d.id)"
-    )
+    return f"(select d.id, b.text from {_documents(at, ids)} d left join text_body b on b.hash = d.hash)"
 
 
 def _detach(view: View) -> None:
@@ -274,6 +273,12 @@ def _overlay(view: View) -> None:
 
 
 def _chunks(found: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    source = iter(found)
-    while chunk := list(islice(source, _CHUNK)):
+    chunk, chars = [], 0
+    for one in found:
+        chunk.append(one)
+        chars += len(one[1])
+        if chars >= _CHUNK_CHARS:
+            yield chunk
+            chunk, chars = [], 0
+    if chunk:
         yield chunk

@@ -172,14 +172,6 @@ def test_documents_that_are_not_at_hand_are_counted_and_taken_in_when_they_are(p
     other.close()
 
 
-def test_a_document_that_became_a_link_out_of_the_repository_is_not_read(project, tmp_path):
-    path = project.root / "docs/adr/keys.md"
-    (tmp_path / "outside.md").write_bytes(path.read_bytes())
-    path.unlink()
-    path.symlink_to(tmp_path / "outside.md")
-    assert ask(project, "leak").found.search.lacking == 1
-
-
 def test_documents_of_a_branch_that_is_not_checked_out_are_read_from_git(project):
     git(project.root, "add", "--all")
     git(project.root, "commit", "--quiet", "-m", "documents")
@@ -248,6 +240,32 @@ def test_harm_to_the_cache_costs_time_and_no_answer(project, name, harm):
     assert ids(other, "password") == before
     assert ask(other, "leak").found.snippets["ADR-1"].field == "body"
     other.close()
+
+
+def test_however_much_is_taken_in_at_once_the_answer_is_the_same(project, monkeypatch):
+    files = {f"docs/requirements/{n}.md": doc(f"K-{n}", f"gate {n}", "same words " * (n // 2)) for n in range(9)}
+    project.sync({**files, "docs/requirements/twin.md": doc("K-9", "gate 0", "")})
+    whole = ask(project, "gate same words")
+    (cache(project) / "main/text.duckdb").unlink()
+    (cache(project) / ".bodies.duckdb").unlink()
+    monkeypatch.setattr("kbcore.query.textindex._CHUNK_BYTES", 1000)
+    monkeypatch.setattr("kbcore.view.texttables._CHUNK_CHARS", 50)
+    other = Project(project.root, is_new=False)
+    page = ask(other, "gate same words")
+    assert ([one.id for one in page.entities], page.found.scores) == (
+        [one.id for one in whole.entities],
+        whole.found.scores,
+    )
+    assert len(page.entities) == 7
+    other.close()
+
+
+@pytest.mark.parametrize("place", ["docs/adr", "docs/adr/keys.md"])
+def test_what_lies_behind_a_link_out_of_the_repository_is_not_read(project, tmp_path, place):
+    path, outside = project.root / place, tmp_path / "outside"
+    path.rename(outside)
+    path.symlink_to(outside)
+    assert ask(project, "leak").found.search.lacking == 1
 
 
 def test_the_index_of_another_history_is_not_used(project):

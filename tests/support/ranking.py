@@ -95,7 +95,7 @@ def terms(piece: str) -> set[str]:
     found = {*wholes(piece), *(normal(one) for one in piece if is_wide(one)), *name_in_front(piece)}
     for run in runs(piece):
         found |= {*wholes(run), *parts(run)}
-    return found
+    return found - {""}
 
 
 def name_of(piece: str) -> tuple[str, str] | None:

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from kbcore import limits
 from kbcore.query.known import Rows
 from kbcore.query.text import words
 from kbcore.view.tables import Columns
@@ -25,9 +26,10 @@ TERM: Final[Columns] = {"term": "VARCHAR"}
 """The terms that are spelled, not counted: those without a digit."""
 TABLES: Final[Mapping[str, Columns]] = {"entity": ENTITY, "posting": POSTING, "term": TERM}
 
-_CHUNK: Final = 25_000
-"""So many entities are taken in at once, which bounds the memory that it takes. Within a chunk postings are in order,
-so that few of them are read to find a term."""
+_CHUNK_BYTES: Final = 16 * limits.MIB
+_FIELDS_BYTES: Final = 640
+"""So much text is taken in at once, counting so much for the fields of an entity, which bounds the memory that it
+takes. Within a chunk postings are in order, so that few of them are read to find a term."""
 
 NO_BODIES: Final = "(select '' as id, '' as text where false)"
 """Bodies for those who have none."""
@@ -58,14 +60,15 @@ def fill(rows: Rows, index: Index, nodes: str, bodies: str = NO_BODIES, *, above
     ``above``.
     """
     rows(
-        "create or replace temp table text_new as select (row_number() over (order by n.id) "  # noqa: S608 - fixed names
+        "create or replace temp table text_new as select (row_number() over before "  # noqa: S608 - fixed names
         f"+ (select greatest(coalesce(max(doc), 0), {above:d}) from {index['entity']}))::integer as doc, n.id, "
-        f"b.id is not null and b.text is null as lacks_body from {nodes} n left join {bodies} b on b.id = n.id",
+        f"b.id is not null and b.text is null as lacks_body, (sum({_FIELDS_BYTES} + coalesce(strlen(b.text), 0)) "
+        f"over before // {_CHUNK_BYTES})::integer as part from {nodes} n left join {bodies} b on b.id = n.id "
+        "window before as (order by n.id rows unbounded preceding)",
         (),
     )
-    [(first, last)] = rows("select min(doc), max(doc) from text_new", ())
-    for begin in range(first or 0, (last or -1) + 1, _CHUNK):
-        _fill_some(rows, index, f"(from text_new where doc between {begin} and {begin + _CHUNK - 1})", nodes, bodies)
+    for (part,) in rows("select distinct part from text_new order by part", ()):
+        _fill_some(rows, index, f"(from text_new where part = {part:d})", nodes, bodies)
     rows("drop table text_new", ())
 
 
