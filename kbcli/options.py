@@ -113,11 +113,12 @@ def _names() -> frozenset[str]:
     return frozenset(option for parameter in global_options() for option in parameter.opts)
 
 
-def global_options() -> list[Parameter]:
-    """Return new objects of the global options, for one command."""
+@cache
+def global_options() -> tuple[Parameter, ...]:
+    """Return the global options, which all commands share: Typer takes milliseconds to make them."""
     app = typer.Typer(add_completion=False)
     app.command()(_declared)
-    return [_plain(parameter) for parameter in typer.main.get_command(app).params]
+    return tuple(_plain(parameter) for parameter in typer.main.get_command(app).params)
 
 
 def is_global(parameter: Any) -> bool:

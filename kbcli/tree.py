@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -167,8 +168,9 @@ class Root(Group):
                     formatter.write_dl(rows)
 
 
+@cache
 def root() -> Root:
-    """Return ``kb``."""
+    """Return ``kb``, made once in a process, as each of its commands is."""
     app = typer.Typer(cls=Root, rich_markup_mode=None, context_settings=SETTINGS)
     app.callback(epilog="`kb help COMMAND` or `kb COMMAND --help` says more about a command.")(_root)
     group = typer.main.get_command(app)

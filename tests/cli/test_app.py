@@ -205,12 +205,14 @@ def broken(user):
     """Put a command in place of `kb gc` that raises what it is given."""
 
     def put(error: BaseException) -> None:
+        tree.root.cache_clear()
         module = type(sys)("kbcli.commands.broken")
         module.run = run_broken(error)
         user.setitem(sys.modules, "kbcli.commands.broken", module)
         user.setitem(tree.COMMANDS, "gc", tree.Listed("broken", "Fail."))
 
-    return put
+    yield put
+    tree.root.cache_clear()
 
 
 def test_an_error_of_kb_shows_message_details_and_hint(kb, ready, broken):

@@ -45,6 +45,8 @@ _COMMENT = re.compile(r"<!-- (console|file|tool): (.*?) -->")
 _COMMENTS = re.compile(rf"(?:{_COMMENT.pattern}\n+)+\Z")
 _STATUS = re.compile(r"\s+# status (\d+)\Z")
 _SHELL_WORDS = frozenset("|<>;&$`*?~")
+_BARE = re.compile(r"'[^']*'")
+"""What the shell leaves as it is."""
 _VARYING = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z| UTC|[+-]\d\d:?\d\d)?"), "TIME"),
     (re.compile(r"\b[0-9a-f]{12,64}\b"), "HASH"),
@@ -201,7 +203,7 @@ _KEPT: list[tempfile.TemporaryDirectory[str]] = []
 
 def _run(step: Step, env: dict[str, str]) -> Ended:
     """Run a command: ``kb`` within this process unless the shell has to do something for it, all else by the shell."""
-    if step.line.startswith("kb ") and not _SHELL_WORDS & set(step.line):
+    if step.line.startswith("kb ") and not _SHELL_WORDS & set(_BARE.sub("", step.line)):
         captured = io.StringIO()
         with contextlib.redirect_stdout(captured), contextlib.redirect_stderr(captured):
             status = app.main(shlex.split(step.line)[1:])
