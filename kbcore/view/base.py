@@ -44,10 +44,10 @@ def build(target: str, temp_dir: str, start: Start, entries: Iterable[Entry], ba
     connection = database.connect(temp_dir)
     try:
         with database.explained(), collector.paused():
-            connection.execute(f"attach '{quoted(target)}' as base")
+            connection.execute(database.attaching_new(target, "base"))
             database.create_base(connection, "base")
             _load_all(connection, start, entries)
-            database.finish_base(connection, "base", is_bare=not basis.seq)
+            database.finish_base(connection, "base")
             write_stamp(connection, "base", basis)
             if target != ":memory:":
                 connection.execute("force checkpoint base")

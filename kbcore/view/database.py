@@ -40,6 +40,21 @@ _FEW_ROWS: Final = 4
 _MANY_ROWS: Final = 500
 _SMALL_LIST: Final = 64
 _STATEMENTS: Final = 64
+_INDEXED_ROWS: Final = 2048
+"""More rows than this are indexed: DuckDB reads as many at a time, and that takes no longer than asking an index."""
+
+_INDEXED: Final[Mapping[str, tuple[str, ...]]] = {
+    "node": ("id", "type"),
+    "node_src": ("src",),
+    "link": ("id", "from_id", "to_id"),
+    "link_src": ("src",),
+    "source": ("path",),
+    "node_history": ("id",),
+    "link_history": ("id", "from_id", "to_id"),
+    "record": ("seq", "changeset_id"),
+}
+"""What is looked up by key."""
+
 _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
 
@@ -105,6 +120,14 @@ def connect(temp_dir: str) -> Connection:
     )
 
 
+def attaching_new(path: str, catalog: str) -> str:
+    """Return the statement that attaches a file that does not exist yet, or ``:memory:``.
+
+    DuckDB keeps no log of how it is filled: nobody uses it before the checkpoint at the end.
+    """
+    return f"attach '{quoted(path)}' as {catalog} (recovery_mode no_wal_writes)"
+
+
 @contextlib.contextmanager
 def transaction(connection: Connection) -> Iterator[None]:
     """Commit what the block does, or nothing of it; raises what the block raises."""
@@ -146,31 +169,21 @@ def create_stamp(connection: Connection, catalog: str) -> None:
     _create(connection, f"{catalog}.stamp", STAMP)
 
 
-def finish_base(connection: Connection, catalog: str, *, is_bare: bool = False) -> None:
-    """Derive the look-up tables of a filled base, and index what is looked up by key; a bare base needs no index."""
+def finish_base(connection: Connection, catalog: str) -> None:
+    """Derive the look-up tables of a filled base, and index what is looked up by key where it has many rows."""
+    derive(connection, catalog)
+    counted = " union all ".join(f"select '{table}', count(*) from {catalog}.{table}" for table in _INDEXED)
+    for table, rows in connection.execute(counted).fetchall():
+        for column in _INDEXED[table] if rows > _INDEXED_ROWS else ():
+            connection.execute(f"create index {table}_by_{column} on {catalog}.{table} ({column})")
+
+
+def derive(connection: Connection, catalog: str) -> None:
+    """Make the look-up tables of a filled base."""
     for name in ("node", "link"):
         connection.execute(
             f"create table {catalog}.{name}_src as select unnest(files) as src, id from {catalog}.{name}"
         )
-    if is_bare:
-        return
-    for table, column in (
-        ("node", "id"),
-        ("node", "type"),
-        ("node_src", "src"),
-        ("link", "id"),
-        ("link", "from_id"),
-        ("link", "to_id"),
-        ("link_src", "src"),
-        ("source", "path"),
-        ("node_history", "id"),
-        ("link_history", "id"),
-        ("link_history", "from_id"),
-        ("link_history", "to_id"),
-        ("record", "seq"),
-        ("record", "changeset_id"),
-    ):
-        connection.execute(f"create index {table}_by_{column} on {catalog}.{table} ({column})")
 
 
 def create_plain(connection: Connection) -> None:

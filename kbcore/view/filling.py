@@ -24,7 +24,6 @@ def new_base(connection: database.Connection, path: str, basis: Basis, first: Ba
             from_batch(connection, into, first)
         database.finish_base(connection, into)
         write_stamp(connection, into, basis)
-        connection.execute(f"force checkpoint {into}")
 
 
 def past_base(connection: database.Connection, path: str, basis: Basis) -> None:
@@ -41,16 +40,17 @@ def past_base(connection: database.Connection, path: str, basis: Basis) -> None:
             connection.execute(f"create table {into}.{name}_history as {past}", [basis.seq])
         connection.execute(f"create table {into}.record as select * from record where seq <= $1", [basis.seq])
         database.create_stamp(connection, into)
-        database.finish_base(connection, into, is_bare=True)
+        database.derive(connection, into)
         write_stamp(connection, into, basis)
 
 
 @contextlib.contextmanager
 def _attached(connection: database.Connection, path: str) -> Iterator[str]:
-    """Attach a new file for the block; returns the name under which it is known."""
-    connection.execute(f"attach '{database.quoted(path)}' as fresh")
+    """Attach a new file that the block fills; returns the name under which it is known."""
+    connection.execute(database.attaching_new(path, "fresh"))
     try:
         yield "fresh"
+        connection.execute("force checkpoint fresh")
     finally:
         connection.execute("detach fresh")
 

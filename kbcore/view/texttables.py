@@ -70,7 +70,7 @@ def keep_bodies(view: View, path: str, limit_bytes: int) -> None:
 
     Raises: ``ViewDamaged`` when the file cannot be written.
     """
-    view.rows(f"attach '{quoted(path)}' as text_fresh")
+    view.rows(database.attaching_new(path, "text_fresh"))
     try:
         view.rows(
             "create table text_fresh.body as select hash, text from text_body where hash in (select hash from "
@@ -92,7 +92,7 @@ def build(view: View, path: str, read: Reader) -> None:
     """
     _detach(view)
     gather(view, read, None)
-    view.rows(f"attach '{quoted(path)}' as text")
+    view.rows(database.attaching_new(path, "text"))
     tables.create(view.rows, _PUBLISHED)
     tables.fill(view.rows, _PUBLISHED, "node", documents_at_hand(None))
     _stamp(view, "text")
@@ -108,7 +108,7 @@ def merge(view: View, path: str) -> None:
 
     Raises: ``ViewDamaged`` when the file cannot be written.
     """
-    view.rows(f"attach '{quoted(path)}' as text_fresh")
+    view.rows(database.attaching_new(path, "text_fresh"))
     try:
         tables.create(view.rows, _FRESH)
         for table, order in _ORDERS.items():
