@@ -105,8 +105,13 @@ def _said(error: Any) -> str:
     from kbcore.suggest import is_it, near_ones
     from kbcore.visible import in_quotes
 
-    options = [one for parameter in ctx.command.get_params(ctx) for one in parameter.opts if one.startswith("--")]
-    return f"`{ctx.command_path}` has no option {in_quotes(name)}. {is_it(near_ones(name, options))}".rstrip()
+    parameters = ctx.command.get_params(ctx)
+    places = {f"--{str(one.metavar).lower()}": one.metavar for one in parameters if one.param_type_name == "argument"}
+    if name in places:
+        hint = f"Give {places[name]} without it: `{ctx.command_path} {places[name]}`."
+    else:
+        hint = is_it(near_ones(name, [one for parameter in parameters for one in parameter.opts if one[:2] == "--"]))
+    return f"`{ctx.command_path}` has no option {in_quotes(name)}. {hint}".rstrip()
 
 
 def _path(error: Exception, words: list[str]) -> str:

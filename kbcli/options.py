@@ -43,6 +43,8 @@ def _keep_branch(ctx: typer.Context, value: str | None) -> None:
     if value is not None and not ctx.resilient_parsing:
         if not value:
             raise typer.BadParameter("it is empty.")
+        if session_of(ctx).branch:
+            raise typer.BadParameter("it is given before and after the command, and takes one value.")
         session_of(ctx).branch = value
 
 
@@ -70,7 +72,11 @@ def _declared(
     directory: Annotated[
         list[str] | None,
         typer.Option(
-            "-C", metavar="PATH", help="Run as if started there.", expose_value=False, callback=_keep_directory
+            "-C",
+            metavar="PATH",
+            help="Run as if started there; may be repeated, as with git.",
+            expose_value=False,
+            callback=_keep_directory,
         ),
     ] = None,
     branch: Annotated[
@@ -134,6 +140,18 @@ def make_plain(parameters: list[Any]) -> None:
     for parameter in parameters:
         if _is_ours(parameter):
             _plain(parameter)
+
+
+def check_once(command: Any, ctx: Any, words: list[str]) -> None:
+    """Refuse an option that takes one value and is given several times: the last would count, and nobody be told.
+
+    Raises: ``typer.BadParameter``, or what else is wrong with the words.
+    """
+    _, _, given = command.make_parser(ctx).parse_args(args=list(words))
+    for parameter in given if not ctx.resilient_parsing else ():
+        is_single = isinstance(parameter, TyperOption) and not (parameter.is_flag or parameter.multiple)
+        if is_single and given.count(parameter) > 1:
+            raise typer.BadParameter("it is given more than once, and takes one value.", ctx=ctx, param=parameter)
 
 
 def _is_ours(parameter: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from kbcli.options import GLOBAL, global_options, is_global, make_plain
+from kbcli.options import GLOBAL, check_once, global_options, is_global, make_plain
 from kbcore import __version__
 from kbcore.visible import in_quotes
 
@@ -76,6 +76,11 @@ SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_c
 class Command(TyperCommand):
     """A command whose help shows its own options first, and no types that mean nothing to users."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return what is left of the words when the options are taken off."""
+        check_once(self, ctx, args)
+        return super().parse_args(ctx, args)
+
     def get_help_option(self, ctx: Any) -> Any:
         """Return the option that shows the help."""
         return _plain_help(super().get_help_option(ctx))
@@ -105,6 +110,11 @@ class Command(TyperCommand):
 
 class Group(TyperGroup):
     """Commands below a command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the command below and its words."""
+        check_once(self, ctx, args)
+        return super().parse_args(ctx, args)
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return the option that shows the help."""

@@ -11,6 +11,8 @@ _SHOWN: Final = 3
 _LEAST_ALIKE: Final = 0.6
 _LEAST_CHARS: Final = 2
 """A word that is shorter is the beginning of too much."""
+_STEM_CHARS: Final = 3
+"""A name that is shorter is the beginning of too much."""
 _MARGIN: Final = 0.1
 """What is less like the word than the nearest by more than this is not named beside it."""
 
@@ -18,7 +20,8 @@ _MARGIN: Final = 0.1
 def near_ones(word: str, known: Iterable[str], limit: int = _SHOWN) -> tuple[str, ...]:
     """Return the known names that are most like the word, the nearest first; none when none is alike.
 
-    Names that begin with the word come before all others.
+    Names that begin with the word come before all others; where none is alike, the longest counts with which the word
+    begins, as ``req`` for ``requirements``.
     """
     import difflib  # noqa: PLC0415 - only failures pay for it
 
@@ -30,6 +33,9 @@ def near_ones(word: str, known: Iterable[str], limit: int = _SHOWN) -> tuple[str
     if begun:
         return tuple(folded[name] for name in sorted(begun, key=len)[:limit])
     found = difflib.get_close_matches(text, folded, n=limit, cutoff=_LEAST_ALIKE)
+    if not found:
+        stems = [name for name in folded if len(name) >= _STEM_CHARS and text.startswith(name)]
+        return tuple(folded[name] for name in sorted(stems, key=len, reverse=True)[:1])
     alike = [difflib.SequenceMatcher(None, name, text).ratio() for name in found]
     return tuple(folded[name] for name, one in zip(found, alike, strict=True) if one >= alike[0] - _MARGIN)
 

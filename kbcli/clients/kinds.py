@@ -90,8 +90,7 @@ _BY_DEFAULT_OF_THE_USER: Final = frozenset({"claude", "codex"})
 def find(name: str) -> Kind:
     """Return the client with this name. Raises: ``InvalidQuery``."""
     if name not in KINDS:
-        hint = f"{did_you_mean(name, KINDS)} There are {', '.join(KINDS)}."
-        raise InvalidQuery(f"KB knows no client {in_quotes(name)}.", hint=hint)
+        raise InvalidQuery(f"KB knows no client {in_quotes(name)}.", hint=did_you_mean(name, KINDS))
     return KINDS[name]
 
 

@@ -53,16 +53,19 @@ def run(
 
     session = session_of(ctx)
     check_format(format_, {"text", "json"}, is_json=session.output.is_json)
+    asked = _Asked(rule or [], since, staged, format_, fail_on)
+    if explain is not None:
+        _keep_apart("--explain speaks of one rule as it stands", asked, ["--test-rules"] * test_rules, asked.only)
+    if test_rules:
+        _keep_apart("--test-rules judges the graphs of tests", asked)
     if staged and since is not None:
         raise typer.BadParameter("--staged compares with HEAD; leave out --staged or --since.")
-    if explain is not None and (rule or test_rules):
-        raise typer.BadParameter("--explain speaks of one rule; leave --rule and --test-rules out.")
     session.output.is_json = session.output.is_json or format_ == "json"
     if explain is not None:
         return _explain(session, explain)
     if test_rules:
         return _test(session, rule or [])
-    return _check(session, _Asked(rule or [], since, staged, format_, fail_on))
+    return _check(session, asked)
 
 
 class _Asked(NamedTuple):
@@ -73,6 +76,20 @@ class _Asked(NamedTuple):
     staged: bool
     format: Format
     fail_on: FailOn
+
+
+def _keep_apart(what: str, asked: _Asked, others: Sequence[str] = (), only: Sequence[str] = ()) -> None:
+    """Refuse what says how to judge where nothing is judged so. Raises: ``typer.BadParameter``."""
+    given = [
+        *others,
+        *["--rule"] * bool(only),
+        *["--since"] * (asked.since is not None),
+        *["--staged"] * asked.staged,
+        *[f"--format {asked.format}"] * (asked.format not in {"text", "json"}),
+        *[f"--fail-on {asked.fail_on}"] * (asked.fail_on != "error"),
+    ]
+    if given:
+        raise typer.BadParameter(f"{what}; leave out {' and '.join(given)}.")
 
 
 def _check(session: Session, asked: _Asked) -> int:

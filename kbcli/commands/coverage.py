@@ -27,7 +27,8 @@ def run(
     tag: Annotated[Texts, typer.Option("--tag", metavar="T", help="Has the tag; twice means both.")] = None,
     status: Annotated[str | None, typer.Option("--status", metavar="S", help="Has the status.")] = None,
     lacks: Annotated[
-        Texts, typer.Option("--lacks", metavar="ASPECT", help="Only rows that lack it; totals stay those of all.")
+        Texts,
+        typer.Option("--lacks", metavar="ASPECT", help="Only rows that lack it, twice both; totals stay those of all."),
     ] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="SEQ|TIME", help="As the branch stood then.")] = None,
     fail_under: Annotated[

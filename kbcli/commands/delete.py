@@ -25,7 +25,9 @@ def run(
     *,
     edge: Annotated[
         list[Any] | None,
-        typer.Option("--edge", metavar="FROM TYPE TO", help="An edge to remove; TYPE:KIND where it has a kind."),
+        typer.Option(
+            "--edge", metavar="FROM TYPE TO", help="An edge to remove; TYPE:KIND where it has a kind; may be repeated."
+        ),
     ] = None,
     cascade: Annotated[
         bool, typer.Option("--cascade", help="Remove the edges of others to these entities too.")

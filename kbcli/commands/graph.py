@@ -30,7 +30,7 @@ def run(
     ] = None,
     type_: Annotated[Texts, typer.Option("--type", metavar="TYPE", help="Only these types; may be repeated.")] = None,
     follow: Annotated[
-        Texts, typer.Option("--follow", metavar="EDGE[,EDGE]", help="Only these edges, either way.")
+        Texts, typer.Option("--follow", metavar="EDGE[,EDGE]", help="Only these edges, either way; may be repeated.")
     ] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="SEQ|TIME", help="As the branch stood then.")] = None,
     limit: Annotated[

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 _COMMAND = typer.Argument(metavar="COMMAND|-", help="One command of KIP, or several; - is standard input.")
 _FILE = typer.Option("-f", "--file", metavar="FILE|-", help="A file of commands, which run one after the other.")
-_PARAM = typer.Option("--param", metavar="NAME=VALUE", help="What :NAME stands for: JSON if it is JSON, else text.")
+_PARAM = typer.Option(
+    "--param", metavar="NAME=VALUE", help="What :NAME stands for: JSON if it is JSON, else text; may be repeated."
+)
 _DRY_RUN = typer.Option("--dry-run", help="Check what would be written in full, and write nothing.")
 
 

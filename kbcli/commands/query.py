@@ -21,13 +21,21 @@ Type = Annotated[str | None, typer.Argument(metavar="TYPE", help="An entity type
 Ids = Annotated[Texts, typer.Option("--id", metavar="ID", help="Only these; may be repeated.")]
 Tags = Annotated[Texts, typer.Option("--tag", metavar="T", help="Has the tag; twice means both.")]
 Status = Annotated[str | None, typer.Option("--status", metavar="S", help="Has the status.")]
-Where = Annotated[Texts, typer.Option("--where", metavar="KEY=VALUE", help="A field or attribute has the value.")]
-Has = Annotated[Texts, typer.Option("--has", metavar="EDGE[:ID]", help="Has such an edge; ^EDGE looks the other way.")]
-Lacks = Annotated[Texts, typer.Option("--lacks", metavar="EDGE[:ID]", help="Has no such edge.")]
+Where = Annotated[
+    Texts, typer.Option("--where", metavar="KEY=VALUE", help="A field or attribute has the value; twice means both.")
+]
+Has = Annotated[
+    Texts,
+    typer.Option("--has", metavar="EDGE[:ID]", help="Has such an edge, with ^EDGE the other way; twice means both."),
+]
+Lacks = Annotated[Texts, typer.Option("--lacks", metavar="EDGE[:ID]", help="Has no such edge; twice means neither.")]
 Text = Annotated[str | None, typer.Option("--text", metavar="WORDS", help="Holds the words, best first.")]
 From = Annotated[str | None, typer.Option("--from", metavar="ID", help="Can be reached from there.")]
 Follow = Annotated[
-    Texts, typer.Option("--follow", metavar="EDGE[,EDGE]", help="Along these only, or against ^EDGE; with --from.")
+    Texts,
+    typer.Option(
+        "--follow", metavar="EDGE[,EDGE]", help="Along these only, or against ^EDGE; with --from; may be repeated."
+    ),
 ]
 Depth = Annotated[int, typer.Option("--depth", metavar="N", help="In at most so many steps; with --from.")]
 Reverse = Annotated[bool, typer.Option("--reverse", help="The other way along each edge; with --from.")]

@@ -75,6 +75,11 @@ def test_a_linked_worktree_shares_the_kb_of_the_main_one(kb, synced, tmp_path):
         (["branch"], "Missing command"),
         (["status", "surplus"], "surplus"),
         (["--branch", "", "status"], "empty"),
+        (["query", "--status", "open", "--status", "done"], "'--status': it is given more than once"),
+        (["query", "--limit", "5", "--limit=5"], "'--limit': it is given more than once"),
+        (["--branch", "a", "--branch", "b", "status"], "'--branch': it is given more than once"),
+        (["--branch", "a", "status", "--branch", "b"], "before and after the command"),
+        (["mcp", "--toolsets", "core", "--toolsets", "kip"], "'--toolsets': it is given more than once"),
     ],
 )
 def test_a_command_line_that_cannot_be_understood_ends_with_status_2(kb, ready, words, said):
@@ -157,6 +162,8 @@ def test_help_is_a_command_as_well(kb):
         (["ls"], "Did you mean 'query'?"),
         (["query", "--limt"], "`kb query` has no option '--limt'. Did you mean '--limit'?"),
         (["--jsn", "query"], "Did you mean '--json'?"),
+        (["query", "--type", "req"], "Give TYPE without it: `kb query TYPE`."),
+        (["log", "--id", "REQ-1"], "Give ID without it: `kb log ID`."),
     ],
 )
 def test_mistyped_words_get_the_nearest_ones(kb, words, meant):
@@ -174,6 +181,17 @@ def test_every_example_in_the_help_can_be_understood(name):
         session = Session({}, Output({}))
         assert command.make_context(name, words[1 + len(name.split()) :], obj=session).params is not None
     assert line in help_of(name)
+
+
+def test_flags_and_what_may_be_repeated_can_be_given_again(kb, synced):
+    words = ["--quiet", "--quiet", "--json", "--json", "--id", "REQ-1", "--id", "REQ-2", "--tag", "web", "--tag", "web"]
+    assert kb("query", *words).status == 0
+
+
+@pytest.mark.parametrize("name", commands())
+def test_the_help_of_what_may_be_repeated_says_so(name):
+    several = [one for one in commands()[name].params if one.param_type_name == "option" and one.multiple]
+    assert [one.opts for one in several if "repeated" not in one.help and "twice" not in one.help] == []
 
 
 def test_every_synonym_leads_to_a_command():

@@ -327,6 +327,25 @@ def test_a_rule_is_explained_in_full(kb, synced):
     ].items()
 
 
+@pytest.mark.parametrize("instead", [["--explain", "acyclic"], ["--test-rules"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "other", [["--staged"], ["--since", "1"], ["--format", "sarif"], ["--fail-on", "never"]], ids=" ".join
+)
+def test_what_says_how_to_judge_is_refused_where_nothing_is_judged_so(kb, synced, instead, other):
+    ran = kb("check", *instead, *other)
+    assert (ran.status, ran.out) == (2, "")
+    assert f"{instead[0]} " in ran.err
+    assert f"; leave out {' '.join(other).removesuffix(' 1')}." in ran.err
+
+
+def test_one_rule_is_explained_at_a_time_and_both_ways_know_json(kb, synced):
+    assert (
+        "leave out --test-rules and --rule." in kb("check", "--explain", "acyclic", "--rule", "x", "--test-rules").err
+    )
+    assert kb("check", "--explain", "acyclic", "--format", "json").json["rule"]["id"] == "acyclic"
+    assert kb("check", "--test-rules", "--format", "json", "--rule", "acyclic").json == {"ok": True, "tests": []}
+
+
 def test_an_unknown_rule_to_explain_gets_a_suggestion(kb, synced):
     ran = kb("check", "--explain", "must-coverag")
     assert ran.status == 64

@@ -19,6 +19,8 @@ NAMES = ["query", "status", "revert", "rollback", "Tag"]
         ("ro", ("rollback",)),
         ("tga", ("Tag",)),
         ("nothing like it", ()),
+        ("tagging a lot", ("Tag",)),
+        ("status queries of today", ("status",)),
     ],
 )
 def test_names_are_near_that_begin_so_or_differ_little(word, near):
@@ -31,6 +33,11 @@ def test_several_that_are_as_near_are_all_named():
     assert did_you_mean("onwer", ["owner", "owned"]) == "Did you mean 'owner'?"
     assert is_it(["a", "b", "c"]) == "Did you mean 'a', 'b' or 'c'?"
     assert is_it([]) == ""
+
+
+def test_a_word_that_begins_with_a_name_is_near_the_longest_such_name_and_to_none_that_is_a_letter_or_two():
+    assert near_ones("requirements", ["re", "req", "requ", "test"]) == ("requ",)
+    assert near_ones("requirements", ["re", "test"]) == ()
 
 
 def test_without_a_near_one_all_that_there_are_are_named():
