@@ -40,6 +40,12 @@ def run(
             output.warn(visible(f"{'; '.join(said)}.{_taken(one.name, one.renamed_to)}"))
     kept = f"{counted(len(done.kept), 'store')} kept."
     output.say(kept if done.removed else f"Nothing to remove; {kept}")
+    names: dict[str, list[str]] = {}
+    for name, reason in done.reasons.items():
+        names.setdefault(reason, []).append(name)
+    for reason, kept_so in names.items():
+        for line in output.wrapped(visible(f"{', '.join(kept_so)}: {reason}"), "  "):
+            output.say(line)
 
 
 def _taken(name: str, by: str) -> str:

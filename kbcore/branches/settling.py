@@ -49,14 +49,14 @@ def may_be_former(workspace: Workspace, branch: str) -> bool:
     return not stays and is_given_up(workspace.repo, workspace.machine.env, branch)
 
 
-def listed(workspace: Workspace, ask: Callable[[], set[str]]) -> tuple[set[str], bool]:
-    """Return the names that ``ask`` finds while no branch is renamed, and whether they are to be relied on."""
+def listed(workspace: Workspace, ask: Callable[[], T]) -> tuple[T, bool]:
+    """Return what ``ask`` finds while no branch is renamed, and whether that is to be relied on."""
 
-    def look() -> tuple[set[str], set[str]]:
+    def look() -> tuple[set[str], T]:
         return git.local_branches(workspace.repo, workspace.machine.env), ask()
 
-    def is_doubtful(found: tuple[set[str], set[str]]) -> bool:
+    def is_doubtful(found: tuple[set[str], T]) -> bool:
         return is_between_names(workspace) or git.local_branches(workspace.repo, workspace.machine.env) != found[0]
 
-    (_, names), is_reliable = settled(workspace, look, is_doubtful)
-    return names, is_reliable
+    (_, found), is_reliable = settled(workspace, look, is_doubtful)
+    return found, is_reliable

@@ -83,23 +83,27 @@ def in_git(workspace: Workspace) -> set[str]:
     return git.local_branches(repo, env) | {one.head.branch for one in git.worktree_heads(repo, env)}
 
 
-def living(workspace: Workspace) -> set[str]:
-    """Return the branches whose stores are needed.
+def living(workspace: Workspace) -> dict[str, str]:
+    """Return the branches whose stores are needed, each with the reason in words.
 
     Those are what git has, the default branch, and the former name of a branch that was renamed and has not been
     used since: its store is still under that name.
 
     Raises: ``GitUnusable`` when git cannot list them all, or keeps renaming them.
     """
+    repo, env = workspace.repo, workspace.machine.env
 
-    def ask() -> set[str]:
-        names = in_git(workspace) | {workspace.default_branch, workspace.head().branch}
-        return names | {old for name in names for old in [former(workspace, name)] if old}
+    def ask() -> dict[str, str]:
+        needed = dict.fromkeys(git.local_branches(repo, env), "a branch of git")
+        needed |= {one.head.branch: f"checked out in {one.path}" for one in git.worktree_heads(repo, env)}
+        needed |= {workspace.head().branch: "checked out here", workspace.default_branch: "the default branch"}
+        past = {old: f"git renamed it to {name}" for name in sorted(needed) for old in [former(workspace, name)] if old}
+        return past | needed
 
-    names, is_reliable = settling.listed(workspace, ask)
+    needed, is_reliable = settling.listed(workspace, ask)
     if not is_reliable:
         raise GitUnusable("git keeps renaming branches.", hint="Run it again when git is done.")
-    return names
+    return needed
 
 
 def former(workspace: Workspace, branch: str) -> str:

@@ -26,6 +26,8 @@ from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
 from kbcore.workspace import BRANCHES, Workspace
 
+_ALIVE: Final = "its branch came back just now"
+_NAMELESS: Final = "nobody can tell its branch"
 _UNREADABLE: Final = (Damaged, Incompatible, UnknownBranch, HistoryPruned)
 
 
@@ -43,13 +45,14 @@ class Trashed(msgspec.Struct, frozen=True):
 
 
 class Collected(msgspec.Struct, frozen=True):
-    """What ``collect`` moved to the trash, and what it kept."""
+    """What ``collect`` moved to the trash, and what it kept; ``reasons`` says why, by name."""
 
     removed: tuple[str, ...]
     kept: tuple[str, ...]
     dry_run: bool
     trash: tuple[Trashed, ...] = ()
     """The removed ones again, with what is lost sight of by their going."""
+    reasons: dict[str, str] = {}
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -85,7 +88,9 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
             else:
                 trashed.append(msgspec.structs.replace(found, renamed_to=takers.get(name, "")))
     removed = tuple(one.name for one in trashed)
-    return Collected(removed, tuple(sorted(kept)), dry_run, tuple(trashed))
+    names = sorted(kept)
+    reasons = {name: needed.get(name) or (_ALIVE if (name, kept[name]) in gone else _NAMELESS) for name in names}
+    return Collected(removed, tuple(names), dry_run, tuple(trashed), reasons)
 
 
 def restore(workspace: Workspace, branch: str) -> Restored:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 from tests.support.cli import write
-from tests.support.repos import commit_files, git
+from tests.support.repos import add_worktree, commit_files, git
 
 
 def test_the_list_shows_every_store_and_where_it_comes_from(kb, synced):
@@ -47,14 +47,33 @@ def test_gc_removes_what_exists_nowhere_any_more(kb, synced):
     kb("query")
     git(synced, "switch", "-q", "main")
     git(synced, "branch", "-q", "-D", "gone")
-    assert kb("gc", "--dry-run").out == "would remove gone\n1 store kept.\n"
+    assert kb("gc", "--dry-run").out == "would remove gone\n1 store kept.\n  main: the default branch\n"
     dry = {"removed": ["gone"], "kept": ["main"], "dry_run": True}
     trash = [{"name": "gone", "records": 0, "place": "", "renamed_to": ""}]
-    assert kb("gc", "--dry-run", "--json").json == dry | {"trash": trash}
+    assert kb("gc", "--dry-run", "--json").json == dry | {"trash": trash, "reasons": {"main": "the default branch"}}
     done = kb("gc", "--json").json
     assert (done["removed"], done["kept"], done["dry_run"]) == (["gone"], ["main"], False)
     assert done["trash"][0]["place"].startswith(str(synced / ".kb/branches/.trash/gone~"))
-    assert kb("gc").out == "Nothing to remove; 1 store kept.\n"
+    assert kb("gc").out == "Nothing to remove; 1 store kept.\n  main: the default branch\n"
+
+
+def test_gc_says_why_it_keeps_a_store(kb, synced, tmp_path):
+    linked = add_worktree(synced, tmp_path / "linked", "feature")
+    for name in ("idle", "spare", "old"):
+        git(synced, "branch", name)
+        kb("query", "--branch", name)
+    kb("query", cwd=linked)
+    git(synced, "switch", "-q", "-c", "here")
+    kb("query")
+    git(synced, "branch", "-m", "old", "new")
+    assert kb("gc").out == (
+        "Nothing to remove; 6 stores kept.\n"
+        f"  feature: checked out in {linked}\n"
+        "  here: checked out here\n"
+        "  idle, spare: a branch of git\n"
+        "  main: the default branch\n"
+        "  old: git renamed it to new\n"
+    )
 
 
 def test_gc_names_what_is_lost_sight_of_and_the_command_that_brings_it_back(kb, synced):
@@ -63,7 +82,7 @@ def test_gc_names_what_is_lost_sight_of_and_the_command_that_brings_it_back(kb, 
     assert kb("apply", "change.json", "--branch", "gone").status == 0
     git(synced, "branch", "-q", "-D", "gone")
     dry = kb("gc", "--dry-run")
-    assert dry.out == "would remove gone\n1 store kept.\n"
+    assert dry.out == "would remove gone\n1 store kept.\n  main: the default branch\n"
     assert dry.err == "warning: gone holds 1 record that no other store has.\n"
     ran = kb("gc")
     assert ran.status == 0

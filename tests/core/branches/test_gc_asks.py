@@ -50,5 +50,6 @@ def test_a_store_whose_branch_is_alive_again_is_not_moved_or_comes_back_at_once(
     done = branches.collect(project.workspace())
     project.close()
     assert (done.removed, done.kept) == ((), ("back", "main"))
+    assert done.reasons == {"back": "its branch came back just now", "main": "the default branch"}
     assert ("back" in fs.renamed) == (moment == "after")
     assert (project.root / ".kb/branches/back/head.json").exists()
