@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from kbcli.words.lines import counted, hook_place, size
+from kbcli.words.lines import hook_place, size
 from kbcore import __version__
+from kbcore.counts import counted
 from kbcore.errors import InvalidConfig, KBError
 from kbcore.limits import MIB
 from kbcore.upkeep.findings import Finding, Severity, of_config, of_error

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kbcore import cursor as cursors
+from kbcore.counts import counted
 from kbcore.errors import Problem
 from kbmcp.calls import Call
 from kbmcp.explaining import refused_arguments
@@ -69,8 +70,8 @@ def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
         last = msgspec.json.encode(left[count - 1][0]).decode()
         shown["next_cursor"] = cursors.encode(cursors.Cursor(digest, view.seq, len(keyed), last))
         shown["note"] = (
-            f"{count} violations shown, {len(left) - count} more follow: "
-            "repeat the call with this next_cursor as `cursor`."
+            f"{count} of {counted(len(left), 'violation')} shown; for more, repeat the call with this next_cursor as "
+            "`cursor`."
         )
     return shown
 

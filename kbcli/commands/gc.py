@@ -20,8 +20,8 @@ def run(
     """
     import msgspec
 
-    from kbcli.words.lines import counted
     from kbcore import branches
+    from kbcore.counts import counted
     from kbcore.visible import visible
 
     session = session_of(ctx)

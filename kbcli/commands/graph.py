@@ -118,8 +118,8 @@ def _document(found: Section) -> dict[str, Any]:
 
 
 def _tell(session: Session, found: Section, wanted: Wanted, where: str, format_: str | None) -> None:
-    from kbcli.words.lines import counted
     from kbcore.analysis.diagram import dot, mermaid
+    from kbcore.counts import counted
 
     output = session.output
     output.is_paged = True

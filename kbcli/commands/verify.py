@@ -36,7 +36,8 @@ def run(ctx: typer.Context) -> int:
 
 
 def _tell(session: Session, proof: Verified) -> None:
-    from kbcli.words.lines import counted, problem_line
+    from kbcli.words.lines import problem_line
+    from kbcore.counts import counted
     from kbcore.visible import visible
 
     output = session.output

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kbcli.render import Output
 from kbcli.terminal.tables import pairs
-from kbcli.words.lines import counted
+from kbcore.counts import counted
 from kbcore.kip import syntax as s
 from kbcore.visible import json_text, visible, visible_lines
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kbcli.terminal import tables
-from kbcli.words.lines import counted
 from kbcli.words.nothing import nothing_stands
 from kbcore.analysis.coverage import By, Covered, Group, Requirement, Tally, Unknown, groups, lacking
+from kbcore.counts import counted
 from kbcore.schema import ASPECTS
 from kbcore.suggest import is_it
 from kbcore.visible import in_quotes, json_text

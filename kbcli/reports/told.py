@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kbcli.words.lines import counted
+from kbcore.counts import counted
 from kbcore.rules import Report, Violation
 from kbcore.rules.registry import FailOn
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kbcli.render import Output
 from kbcli.terminal.colours import Style
-from kbcli.words.lines import counted
+from kbcore.counts import counted
 from kbcore.model import OBJECT_FIELDS
 from kbcore.visible import json_text, visible
 

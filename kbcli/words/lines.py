@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbcore.counts import counted
 from kbcore.limits import KIB
 from kbcore.visible import visible
 
 if TYPE_CHECKING:
     from kbcli.hooks import HookResult
     from kbcore.answers import EdgeCounts, Outcome
-
-_PLURALS = {"entity": "entities", "branch": "branches", "history": "histories"}
-
-
-def counted(number: int, noun: str) -> str:
-    """Return ``1 file`` or ``2 files``."""
-    return f"{number} {noun if number == 1 else _PLURALS.get(noun, noun + 's')}"
 
 
 def outcome_line(outcome: Outcome) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from kbcli.words.lines import changes_of, counted, problem_line
+from kbcli.words.lines import changes_of, problem_line
+from kbcore.counts import counted
 from kbcore.visible import visible
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from kbcli.terminal.cells import shortened
-from kbcli.words.lines import changes_of, counted, problem_line
+from kbcli.words.lines import changes_of, problem_line
 from kbcli.words.synced import elsewhere_line, note_line
+from kbcore.counts import counted
 from kbcore.sync.paths import is_named
 from kbcore.visible import visible
 from kbcore.watch.events import Checked, Event, Following, Listening, Polling, Resumed, Synced, Waiting

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from kbcore import limits
+from kbcore.counts import counted
 
 Severity = Literal["error", "warning", "note"]
 
@@ -118,5 +119,7 @@ def at_most(problems: Sequence[FileProblem]) -> tuple[FileProblem, ...]:
     rest = len(problems) - len(kept)
     if not rest:
         return kept
-    last = FileProblem(0, "more_problems", f"{rest} more problems of this file are not shown", "Mend these first.")
+    last = FileProblem(
+        0, "more_problems", f"{counted(rest, 'more problem')} of this file, not shown here", "Mend these first."
+    )
     return (*kept, last)

@@ -6,6 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from kbcore.counts import counted
 from kbcore.rules.rule import Finding, Rule, RuleContext
 
 _MAX_SHOWN: Final = 20
@@ -42,7 +43,8 @@ def _finding(edge: str, cycle: list[str], group: frozenset[str], path: str) -> F
     if len(shown) > _MAX_SHOWN:
         shown = [*shown[: _MAX_SHOWN - 2], f"({len(shown) - _MAX_SHOWN + 1} more)", shown[-1]]
     others = len(group) - len(cycle)
-    more = f" It is tangled with further cycles; {others} more entities lie on them." if others else ""
+    lie = "lies" if others == 1 else "lie"
+    more = f" It is tangled with further cycles; {counted(others, 'more entity')} {lie} on them." if others else ""
     hint = (
         f"Remove one of these {edge} edges. If cycles are meant to be, write `acyclic: false` below the edge "
         f"`{edge}` in a file of .kb/schema/."

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kbcore.counts import counted
 from kbcore.errors import Damaged, Incompatible, ViewDamaged
 from kbcore.limits import MIB
 from kbcore.storage import files, journal
@@ -72,7 +73,7 @@ def _text(workspace: Workspace, branch: str) -> Iterator[Finding]:
         remedy = "Nothing to do: it is built anew by the next search."
         yield Finding("cache", "warning", "text_damaged", f"It cannot be read: {reason}", remedy, branch, str(path))
         return
-    holds = f"holds {entities} {'entity' if entities == 1 else 'entities'}"
+    holds = f"holds {counted(entities, 'entity')}"
     size = f"{sum(filter(None, sizes)) / MIB:.1f} MiB"
     message = f"The text index at seq {seq} {holds}; with the documents of all branches it takes {size}."
     yield Finding("cache", "ok", "text", message, "", branch)
@@ -91,7 +92,7 @@ def _view(workspace: Workspace, branch: str) -> Iterator[Finding]:
     try:
         head = journal.read_head(fs, directory)
     except (Damaged, Incompatible):  # the journal's own check says so, with its remedy
-        message = f"The view at seq {basis.seq} holds {rows} rows; there is no head to compare it with."
+        message = f"The view at seq {basis.seq} holds {counted(rows, 'row')}; there is no head to compare it with."
         yield Finding("cache", "note", "view", message, branch=branch)
         return
     if is_ahead(basis, head):
@@ -101,4 +102,4 @@ def _view(workspace: Workspace, branch: str) -> Iterator[Finding]:
     if not is_usable(basis, head) and is_lost(fs, directory, basis, head.store_id):
         yield _of_lost_store("The cached view", basis.seq, branch, str(path))
         return
-    yield Finding("cache", "ok", "view", f"The view at seq {basis.seq} holds {rows} rows.", "", branch)
+    yield Finding("cache", "ok", "view", f"The view at seq {basis.seq} holds {counted(rows, 'row')}.", "", branch)

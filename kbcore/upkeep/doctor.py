@@ -16,6 +16,7 @@ import msgspec
 from kbcore import branches, replay
 from kbcore.branches import lost
 from kbcore.branches.moves import ASIDE
+from kbcore.counts import counted
 from kbcore.errors import (
     Damaged,
     Incompatible,
@@ -107,7 +108,8 @@ def diagnose(
 
 def _advice(store: StoreHealth) -> Finding:
     size = store.size
-    since = f"{size.records_since_snapshot} records ({size.bytes_since_snapshot} bytes) since the newest snapshot"
+    records = counted(size.records_since_snapshot, "record")
+    since = f"{records} ({size.bytes_since_snapshot} bytes) since the newest snapshot"
     message = f"{since}: the store is slow to prove, and to open without a cache."
     return Finding("journal", "warning", "compact_advised", message, "Run `kb compact`.", store.branch)
 
@@ -132,7 +134,7 @@ def _git(workspace: Workspace) -> Iterator[Finding]:
     places = [f":(top){KB}/{BRANCHES}", f":(top){KB}/{CACHE}"]
     tracked = run_git(repo, env, ["ls-files", "-z", "--", *places]).output.count(b"\0") if repo.has_worktree else 0
     if tracked:
-        message = f"git tracks {tracked} files of the stores: a checkout or a merge would change them."
+        message = f"git tracks {counted(tracked, 'file')} of the stores: a checkout or a merge would change them."
         remedy = f"Run `git rm -r --cached {KB}/{BRANCHES} {KB}/{CACHE}` and commit that."
         yield Finding("git", "error", "store_tracked", message, remedy)
 
@@ -273,17 +275,19 @@ def _strangers(workspace: Workspace) -> Iterator[Finding]:
         entries = sorted(fs.listdir(parent))
     aside = [name.removeprefix(ASIDE) for name in entries if name.startswith(ASIDE)]
     if aside:
-        message = f"{len(aside)} stores that made room when their process ended: {', '.join(aside[:3])}."
+        message = f"{counted(len(aside), 'store')} that made room when their process ended: {', '.join(aside[:3])}."
         yield Finding("stores", "note", "store_aside", message, "`kb gc` puts them back.", file=str(parent))
     building = [name for name in entries if name.startswith(layout.BUILDING_PREFIX)]
     if building:
-        message = f"{len(building)} unfinished stores of processes that ended early: {', '.join(building[:3])}"
+        message = (
+            f"{counted(len(building), 'unfinished store')} of processes that ended early: {', '.join(building[:3])}"
+        )
         yield Finding("stores", "note", "unfinished_store", message, "`kb gc` removes them.", file=str(parent))
     trash = parent / branches.TRASH
     with files.explained(trash, "list", reading=True):
         kept = len(fs.listdir(trash)) if files.is_directory(fs, trash) else 0
     if kept:
-        message = f"{kept} store{'' if kept == 1 else 's'} that `kb gc` moved away to {trash}."
+        message = f"{counted(kept, 'store')} that `kb gc` moved away to {trash}."
         yield Finding(
             "stores", "note", "trash", message, "Delete that folder once nobody misses them.", file=str(trash)
         )

@@ -46,7 +46,9 @@ def test_cycles_apart_are_reported_apart():
 
 def test_tangled_cycles_are_one_violation_that_says_so():
     [found] = cycles("AB", "BA", "BC", "CB")
-    assert "A → B → A. It is tangled with further cycles; 1 more" in found.message
+    assert found.message.endswith("A → B → A. It is tangled with further cycles; 1 more entity lies on them.")
+    [found] = cycles("AB", "BA", "BC", "CB", "BD", "DB")
+    assert found.message.endswith("A → B → A. It is tangled with further cycles; 2 more entities lie on them.")
 
 
 def test_every_edge_type_is_looked_at_by_itself():

@@ -347,7 +347,7 @@ def test_a_missing_head_is_told_once_and_the_view_says_how_far_it_had_come(healt
     assert [one.check for one in findings if one.severity == "error"] == ["journal"]
     [view] = [one for one in findings if one.check == "cache"]
     assert (view.severity, view.message) == (
-        "note", "The view at seq 1 holds 1 rows; there is no head to compare it with."
+        "note", "The view at seq 1 holds 1 row; there is no head to compare it with."
     )  # fmt: skip
 
 
