@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from kbcore.counts import counted
 from kbcore.rules.rule import Finding, Rule, RuleContext
@@ -12,16 +12,30 @@ from kbcore.rules.rule import Finding, Rule, RuleContext
 _MAX_SHOWN: Final = 20
 """Entities of one cycle that a message names."""
 
+_MOST_STEPS: Final = 32
+_STANDING: Final = (
+    "from link l left join node n on n.id = l.from_id where l.stands and list_contains($1::varchar[], l.type)"
+)
+_REACHED: Final = f"""
+with recursive reached(type, id, steps) as (
+  select a.type, b.id, 0 from unnest($1::varchar[]) as a(type), unnest($2::varchar[]) as b(id)
+  union
+  select l.type, l.to_id, r.steps + 1 from reached r join link l on l.type = r.type and l.from_id = r.id
+  where l.stands and r.steps < {_MOST_STEPS}
+)
+select l.type, l.from_id, l.to_id, n.path, (select max(steps) from reached)
+{_STANDING} and (l.type, l.from_id) in (select type, id from reached) order by all
+"""  # noqa: S608 - no text from outside
+"""A circle is walked round and round, and so counts as a way that is too long."""
+
 _Graph = Mapping[str, list[str]]
 
 
 def _run(context: RuleContext) -> list[Finding]:
     names = [name for name, definition in context.schema.edges.items() if definition.acyclic]
-    rows = context.rows(
-        "select l.type, l.from_id, l.to_id, n.path from link l left join node n on n.id = l.from_id "
-        "where l.stands and list_contains($1, l.type) order by all",
-        [names],
-    )
+    rows = _near(context, names)
+    if rows is None:
+        rows = context.rows(f"select l.type, l.from_id, l.to_id, n.path {_STANDING} order by all", [names])
     graphs: dict[str, defaultdict[str, list[str]]] = {name: defaultdict(list) for name in names}
     paths: dict[str, str] = {}
     found = []
@@ -36,6 +50,17 @@ def _run(context: RuleContext) -> list[Finding]:
             cycle = shortest_cycle(graph, group)
             found.append(_finding(edge, cycle, group, paths[cycle[0]]))
     return found
+
+
+def _near(context: RuleContext, names: list[str]) -> list[tuple[Any, ...]] | None:
+    """Return the edges that lie on the ways from the ids asked for, among which is every circle through one of them.
+
+    None where all are wanted, or where some way is so long that it is quicker to read all.
+    """
+    if context.ids is None:
+        return None
+    rows = context.rows(_REACHED, [names, sorted(context.ids)])
+    return None if rows and rows[0][-1] >= _MOST_STEPS else [row[:-1] for row in rows]
 
 
 def _finding(edge: str, cycle: list[str], group: frozenset[str], path: str) -> Finding:

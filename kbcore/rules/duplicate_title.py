@@ -12,23 +12,29 @@ _FOLDED: Final = (
     # By way of capitals, so that all small forms of a letter are one; what has no capital is spelt out.
     r"trim(regexp_replace(replace(lower(upper(nfc_normalize(title))), 'ß', 'ss'), '\s+', ' ', 'g'))"
 )
-_IS_PLAIN: Final = r"strlen(title) = length(title) and not regexp_matches(title, '\s\s|[\t\n\r]')"
+_IS_PLAIN: Final = r"strlen(title) = length(title) and not regexp_matches(title, '\s\s|[\t\n\f\r]')"
 """Nearly all titles are, and what is said twice is rare: so only few are looked at closely."""
-_SQL: Final = f"""
+_SAME: Final = f"""
 with keyed as (
   select id, hash(type, case when {_IS_PLAIN} then lower(trim(title)) else {_FOLDED} end) as key
-  from node where title <> ''
+  from node where title <> '' _OF_TYPES_
 )
 select type, list(id order by id), list(path order by id), min(title) from node
-where id in (select id from keyed where key in (select key from keyed group by key having count(*) > 1))
+where id in (select id from keyed where key in (select key from keyed _SEVERAL_))
   and trim(title) <> '' and not {has_status("status", RETIRED)}
 group by type, {_FOLDED} having count(*) > 1
 """  # noqa: S608 - no text from outside
+_ALL: Final = _SAME.replace("_OF_TYPES_", "").replace("_SEVERAL_", "group by key having count(*) > 1")
+_ASKED: Final = "id in (select unnest($1::varchar[]))"
+_NEAR: Final = _SAME.replace("_OF_TYPES_", f"and type in (select type from node where {_ASKED})").replace(  # noqa: S608
+    "_SEVERAL_", f"where {_ASKED}"
+)
 
 
 def _run(context: RuleContext) -> list[Finding]:
     found = []
-    for type_, ids, paths, title in context.rows(_SQL, []):
+    groups = context.rows(_ALL, []) if context.ids is None else context.rows(_NEAR, [sorted(context.ids)])
+    for type_, ids, paths, title in groups:
         message = f"{listed(ids)} are of type {type_} and have one title, {in_quotes(title)}."
         files = sorted({path for path in paths if path})
         where = f" in {' or '.join(files[:MAX_SHOWN])}" if files else ""

@@ -7,15 +7,23 @@ from typing import Final
 from kbcore.rules.likeness import differences, folded
 from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
 
-_SQL: Final = f"""
-select list(id order by id), list(path order by id) from node
+_ALIKE: Final = f"""
+select list(id order by id), list(path order by id) from _NODES_
 group by {folded("id")} having count(*) > 1
 """  # noqa: S608 - no text from outside
+_ALL: Final = _ALIKE.replace("_NODES_", "node")
+_NEAR: Final = _ALIKE.replace(
+    "_NODES_",
+    f"""node where strlen(id) <> length(id) or replace(lower(id), '0', '') in
+  (select replace({folded("asked")}, '0', '') from unnest($1::varchar[]) as a(asked))""",  # noqa: S608 - as above
+)
+"""To fold an id takes long; without any zero, and in small letters, alike ones of ASCII are the same at once."""
 
 
 def _run(context: RuleContext) -> list[Finding]:
     found = []
-    for ids, paths in context.rows(_SQL, []):
+    groups = context.rows(_ALL, []) if context.ids is None else context.rows(_NEAR, [sorted(context.ids)])
+    for ids, paths in groups:
         what = differences(ids)
         # in another normal form two ids look the same, so what they are made of is shown
         names = [f"{id_!a}" for id_ in ids] if "Unicode" in what else ids
