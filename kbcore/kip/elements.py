@@ -6,7 +6,7 @@ latter says, as everywhere in KIP.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, TypeNames
@@ -65,3 +65,15 @@ def _metadata(element: Node | Link, fields: Mapping[str, str], given: Mapping[st
     values = {key: given[key] if key in given else getattr(element, field) for key, field in fields.items()}
     shown = {key: value for key, value in values.items() if value not in {None, ""} and (value or key != "_version")}
     return dict(sorted((shown | nested(element.fields, "metadata")).items()))
+
+
+def in_order(links: Iterable[Link]) -> list[Link]:
+    """Return links in an order that is always the same, in which one stands before the links about it."""
+    left = {link.id: link for link in sorted(links, key=lambda one: one.id)}
+    found: list[Link] = []
+    while left:
+        ready = [one for one in left.values() if one.from_id not in left and one.to_id not in left]
+        found += ready
+        for link in ready:
+            del left[link.id]
+    return found

@@ -67,12 +67,15 @@ def _edges(work: Work, origin: Origin) -> list[dict[str, Any]]:
     looked_at = -1
     while looked_at < len(items):
         looked_at = len(items)
-        for draft in [*work.links.values()]:
+        written = []
+        for draft in work.links.values():
             item = edge_item(draft) if draft.id not in items else None
-            if item is None:
-                continue
-            origin.note(f"$.edges[{len(items)}]", draft, link_words(draft))
-            items[draft.id] = item
+            if item is not None:
+                origin.note(f"$.edges[{len(items)}]", draft, link_words(draft))
+                items[draft.id] = item
+                written.append(draft)
+        work.look_up(end for draft in written for end in (draft.from_id, draft.to_id))
+        for draft in written:
             for end in (draft.from_id, draft.to_id):
                 known = work.element(end, draft.at)
                 if known is not None and not known.is_stored:

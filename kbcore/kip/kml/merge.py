@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kbcore.kip import syntax as s
-from kbcore.kip.elements import link_json, node_json
+from kbcore.kip.elements import in_order, link_json, node_json
 from kbcore.kip.errors import DUPLICATE, NOT_FOUND, refused
 from kbcore.kip.kml.delete import check_deletable
-from kbcore.kip.kml.drafts import NodeDraft
+from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
 from kbcore.kip.kml.intent import Intent, node_words
 from kbcore.kip.kml.selection import check_named
 from kbcore.kip.kml.work import Work, misused
@@ -96,35 +96,43 @@ class _Links:
     def __init__(self, work: Work, source: NodeDraft, target: NodeDraft, at: int) -> None:
         self.work = work
         self.moved: dict[str, str] = {source.id: target.id}
+        self.gone: set[str] = set()
         self.at = at
 
     def lead(self) -> tuple[int, int]:
         """Write the links anew; return how many, and how many of them were there already."""
-        repointed = deduplicated = 0
-        pending, seen = list(self.moved), set[str]()
-        while pending:
-            links = sorted(self.work.view.touching([pending.pop(0)]), key=lambda link: link.id)
-            for link in links:
-                if link.stands and link.id not in seen:
-                    seen.add(link.id)
-                    is_new = self._lead_one(link)
-                    repointed += is_new is True
-                    deduplicated += is_new is False
-                    pending += [link.id] if link.id in self.moved else []
-        return repointed, deduplicated
+        led = [(link, draft) for link in in_order(self._reached()) if (draft := self._led(link))]
+        self.work.settle()
+        are_new = [self._say(link, draft) for link, draft in led]
+        return sum(are_new), len(are_new) - sum(are_new)
 
-    def _lead_one(self, link: Link) -> bool | None:
-        """Write one link anew: None where it led from the one to the other, and so to nothing."""
+    def _reached(self) -> list[Link]:
+        """Return the links that stand at the source, and those about them."""
+        found: dict[str, Link] = {}
+        frontier = list(self.moved)
+        while frontier:
+            links = {link.id: link for link in self.work.view.touching(frontier) if link.stands}
+            frontier = sorted(links.keys() - found.keys())
+            found |= links
+        return list(found.values())
+
+    def _led(self, link: Link) -> LinkDraft | None:
+        """Return what a link becomes; None where it led from the one to the other, or is about one that did."""
+        old = link.from_id, link.to_id
         ends = self.moved.get(link.from_id, link.from_id), self.moved.get(link.to_id, link.to_id)
-        if ends[0] == ends[1] and link.from_id != link.to_id:
+        if self.gone.intersection(old) or (ends[0] == ends[1] and old[0] != old[1]):
+            self.gone.add(link.id)
             return None
         draft = self.work.new_link(link.type, link.kind, ends, self.at)
-        is_known = draft.is_stated
-        self.work.settle()
+        self.moved[link.id] = draft.id
+        return draft
+
+    def _say(self, link: Link, draft: LinkDraft) -> bool:
+        """Have a draft say what a link says and it does not; tell whether there was none before."""
         shown = link_json(link)
         attributes = {key: value for key, value in shown["attributes"].items() if not (key == "kind" and link.kind)}
         metadata = {key: value for key, value in shown["metadata"].items() if not key.startswith("_")}
-        is_new = not is_known and not (draft.old and draft.old.stands)
+        is_new = not draft.is_stated and not (draft.old and draft.old.stands)
         if not is_new:
             there = link_json(draft.old) if draft.old else {"attributes": {}, "metadata": {}}
             attributes = _missing(attributes, there["attributes"] | draft.edits.attributes)
@@ -132,7 +140,6 @@ class _Links:
         draft.edits.attributes |= attributes
         draft.edits.metadata |= metadata
         draft.is_stated = True
-        self.moved[link.id] = draft.id
         return is_new
 
 

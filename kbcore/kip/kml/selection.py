@@ -15,19 +15,19 @@ def selected(work: Work, variable: s.Variable, where: s.Group) -> list[Draft]:
     Raises: ``KipRefused``: KIP_3002 when WHERE names an element for it that does not exist, KIP_3001 when it stands for
     predicates.
     """
-    found: dict[str, Draft] = {}
-    for row in work.solutions(where, [variable]):
-        key = row[variable.name]
-        if key is not None and key not in found:
-            draft = work.element(key, variable.at)
-            if draft is None:
-                message = f"?{variable.name} stands for predicates, such as {in_quotes(key)}."
-                raise refused(REFERENCE, message, at=variable.at, hint="Use a variable of concepts or propositions.")
-            draft.at = variable.at
-            found[key] = draft
+    found: list[Draft] = []
+    keys = [key for row in work.solutions(where, [variable]) if (key := row[variable.name]) is not None]
+    work.look_up(keys)
+    for key in keys:
+        draft = work.element(key, variable.at)
+        if draft is None:
+            message = f"?{variable.name} stands for predicates, such as {in_quotes(key)}."
+            raise refused(REFERENCE, message, at=variable.at, hint="Use a variable of concepts or propositions.")
+        draft.at = variable.at
+        found.append(draft)
     if not found:
         check_named(work, variable, where)
-    return list(found.values())
+    return found
 
 
 def concepts(work: Work, variable: s.Variable, where: s.Group, command: str) -> list[NodeDraft]:

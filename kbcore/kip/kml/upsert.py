@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore import limits
 from kbcore.concepts import DEFINING, PREDICATE, TYPE
 from kbcore.ids import is_link_id, link_id
 from kbcore.kip import syntax as s
-from kbcore.kip.errors import DUPLICATE, NOT_FOUND, REFERENCE, VERSION, refused
+from kbcore.kip.errors import DUPLICATE, NOT_FOUND, REFERENCE, RESOURCE, VERSION, refused
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
 from kbcore.kip.kml.intent import Intent
 from kbcore.kip.kml.update import check_metadata_key
@@ -37,12 +38,24 @@ def apply_upserts(work: Work, command: s.Upserts) -> Intent:
     """Carry a command out on its drafts. Raises: ``KipRefused`` with the offset of the place."""
     work.foresee(named_in(command))
     receipt = Receipt()
+    written = 0
     for upsert in command.upserts:
-        for row in _rows(work, upsert):
+        rows = _rows(work, upsert)
+        written += len(rows) * _size(upsert)
+        if written > limits.MAX_KIP_APPLIED:
+            told = f"The command would write {written} blocks and links, row by row of its WHERE"
+            message = f"{told}; the limit is {limits.MAX_KIP_APPLIED}."
+            raise refused(RESOURCE, message, at=upsert.at, hint="Narrow WHERE down, and send several commands.")
+        for row in rows:
             _Blocks(work, upsert, row, receipt).apply()
     blocks = len(command.upserts)
     done = _receipt(blocks, receipt)
     return Intent(lambda _: done, _receipt(blocks, Receipt()))
+
+
+def _size(upsert: s.Upsert) -> int:
+    """Return how many blocks and links one row of WHERE writes."""
+    return sum(1 + (len(block.links) if isinstance(block, s.Concept) else 0) for block in upsert.blocks)
 
 
 def _receipt(blocks: int, of: Receipt) -> dict[str, Any]:
@@ -75,6 +88,7 @@ def _rows(work: Work, upsert: s.Upsert) -> list[Mapping[str, Draft]]:
         found = work.solutions(msgspec.structs.replace(upsert.where, clauses=(*upsert.where.clauses, _ANY)), [_ROW])
         return [{} for _ in found]
     rows = work.solutions(upsert.where, list(used.values()))
+    work.look_up(value for row in rows for value in row.values() if value)
     return [{name: _bound(work, one, row[name]) for name, one in used.items()} for row in rows]
 
 

@@ -48,6 +48,7 @@ class Work:
         """The types and predicates that the command itself defines, by name."""
         self._by_name: dict[tuple[str, str], NodeDraft] = {}
         self._read: dict[str, Node | None] = {}
+        self._read_links: dict[str, Link | None] = {}
         self._called: dict[str, list[Node]] = {}
 
     @cached_property
@@ -72,12 +73,22 @@ class Work:
                 known = self._candidates(kip_type, name)
                 ids.update(known)
                 names.setdefault(name, known)
-        self._read |= dict.fromkeys(ids) | {node.id: node for node in self.view.nodes(sorted(ids))}
+        self.look_up(ids)
         open_ = [name for name, known in names.items() if len(known) > 1 and not any(map(self._read.get, known))]
         if open_:
             self._called |= {name: [] for name in open_}
             for node in self.view.named(open_):
                 self._called[str(node.fields.get("name", node.id))].append(node)
+
+    def look_up(self, keys: Iterable[str]) -> None:
+        """Read at once all elements that are going to be asked for by these ids."""
+        wanted = set(keys) - self._read.keys() - self._read_links.keys()
+        if not wanted:
+            return
+        links = sorted(filter(is_link_id, wanted))
+        nodes = sorted(wanted.difference(links))
+        self._read |= dict.fromkeys(nodes) | {node.id: node for node in self.view.nodes(nodes)}
+        self._read_links |= dict.fromkeys(links) | {link.id: link for link in self.view.links(links)}
 
     def solutions(self, group: s.Group, variables: Sequence[s.Variable]) -> list[dict[str, str | None]]:
         """Return the distinct bindings of variables in a WHERE. Raises: ``KipRefused``."""
@@ -163,9 +174,8 @@ class Work:
         return [name] if self.names.is_named_by_id(kb_type) else [concept_id(kip_type, name), name]
 
     def _node(self, key: str) -> Node | None:
-        if key not in self._read:
-            self._read[key] = next(iter(self.view.nodes([key])), None)
-        return self._read[key]
+        self.look_up([key])
+        return self._read.get(key)
 
     def node(self, key: str, at: int) -> NodeDraft | None:
         """Return the draft of a concept that exists, by its id."""
@@ -204,9 +214,13 @@ class Work:
 
     def proposition(self, key: str, at: int) -> LinkDraft | None:
         """Return the draft of a proposition that stands, by its id."""
+        if not is_link_id(key):
+            return None
         if key not in self.links:
-            stored = next((link for link in self.view.links([key]) if link.stands), None) if is_link_id(key) else None
-            link = stored or (self.core_links.get(key) if is_link_id(key) else None)
+            self.look_up([key])
+            found = self._read_links[key]
+            stored = found if found and found.stands else None
+            link = stored or self.core_links.get(key)
             if link is None:
                 return None
             ends = link.from_id, link.to_id
@@ -223,11 +237,11 @@ class Work:
     def settle(self) -> None:
         """Look up what stands of the propositions that were named by their ends."""
         unknown = sorted(key for key, draft in self.links.items() if draft.old is None and not self._is_at_new(draft))
-        for link in self.view.links(unknown) if unknown else ():
-            draft = self.links[link.id]
-            draft.old, draft.is_stored = link, True
+        self.look_up(unknown)
         for key in unknown:
             draft = self.links[key]
+            draft.old = self._read_links[key]
+            draft.is_stored = draft.old is not None
             if draft.old is None and (draft.type, draft.to_id) == _OF_VOCABULARY:
                 draft.old = self.core_links.get(key)
 
