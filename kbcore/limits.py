@@ -77,3 +77,12 @@ MAX_KIP_COMMANDS: Final = 256
 """Commands of one batch."""
 MAX_KIP_HITS: Final = 100
 """Elements that one SEARCH finds."""
+MAX_KIP_CLAUSES: Final = 50
+"""Patterns, filters and groups of a WHERE. Planning them takes the database more than their square, and no time limit
+ends it: 50 take some seconds, 200 minutes."""
+MAX_KIP_CONDITIONS: Final = 250
+"""Comparisons and tests in the filters of a WHERE."""
+MAX_KIP_EXPRESSIONS: Final = 50
+"""Expressions of FIND and keys of ORDER BY."""
+MAX_KIP_APPLIED: Final = 100_000
+"""Blocks and links that the UPSERTs of one KIP command write, counted anew for each row of WHERE."""

@@ -1,13 +1,37 @@
-"""What FIND and ORDER BY may ask of the variables that WHERE binds. Pure."""
+"""What FIND and ORDER BY may ask of the variables that WHERE binds, and how much a command may ask at once. Pure."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
+from kbcore import limits
 from kbcore.kip import scoping
 from kbcore.kip import syntax as s
-from kbcore.kip.errors import SYNTAX, refused
+from kbcore.kip.errors import RESOURCE, SYNTAX, refused
 from kbcore.kip.steps import MAPS, Kinds, Translation
+
+_CLAUSES: Final = (s.Matcher, s.Triple, s.LinkId, s.Filter, s.Not, s.Optional, s.Union)
+_CONDITIONS: Final = (s.Comparison, s.TextTest, s.IsIn, s.IsNull)
+
+
+def check_size(asked: s.Query | s.Group) -> None:
+    """Refuse what would take the database too long to plan. Raises: ``KipRefused`` with KIP_4002."""
+    where, shown = asked, ()
+    if isinstance(asked, s.Query):
+        where, shown = asked.where, (*asked.find, *asked.order)
+    parts = [*scoping.parts_of(where)]
+    _check_count([one for one in parts if isinstance(one, _CLAUSES)], limits.MAX_KIP_CLAUSES, "patterns and groups")
+    told = "conditions"
+    hint = 'Compare with a list, IN(?x.name, ["a", "b"]), or split the command into several.'
+    _check_count([one for one in parts if isinstance(one, _CONDITIONS)], limits.MAX_KIP_CONDITIONS, told, hint)
+    _check_count(shown, limits.MAX_KIP_EXPRESSIONS, "expressions", "FIND the whole element, ?x, or its ?x.attributes.")
+
+
+def _check_count(found: Sequence[Any], most: int, what: str, hint: str = "") -> None:
+    if len(found) > most:
+        message = f"The command has {len(found)} {what}; the limit is {most}."
+        raise refused(RESOURCE, message, at=found[most].at, hint=hint or "Split it into several commands.")
 
 
 def check_query(translation: Translation, query: s.Query, bound: Kinds) -> None:

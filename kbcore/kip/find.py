@@ -14,7 +14,7 @@ from kbcore.config import KipLimits
 from kbcore.errors import HistoryPruned, InvalidQuery
 from kbcore.kip import syntax as s
 from kbcore.kip.asking import Viewed, ask, prepared, too_many
-from kbcore.kip.checking import check_query, check_variables
+from kbcore.kip.checking import check_query, check_size, check_variables
 from kbcore.kip.compile.groups import solve
 from kbcore.kip.compile.projection import Selected, select, select_variables
 from kbcore.kip.compile.statement import Statement
@@ -64,6 +64,7 @@ def compiled(
 
     ``page`` is how many rows are left out and how many are asked for. Raises: ``KipRefused`` as ``find`` does.
     """
+    check_size(query)
     known = prepared(view, schema).known
     translation = Translation(schema, known.names)
     steps, bound = translation.steps(query.where)
@@ -87,6 +88,7 @@ def solutions(
 
     Raises: ``KipRefused`` as ``find`` does; KIP_3001 for a variable that WHERE does not bind.
     """
+    check_size(group)
     known = prepared(view, schema).known
     steps, bound = Translation(schema, known.names).steps(group)
     check_variables(variables, group, bound)

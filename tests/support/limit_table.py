@@ -48,6 +48,10 @@ _WORDS: Final = {
     "MAX_KIP_HOPS": "hops of a path in a KIP command",
     "MAX_KIP_COMMANDS": "commands of one KIP batch",
     "MAX_KIP_HITS": "elements that one SEARCH of KIP finds",
+    "MAX_KIP_CLAUSES": "patterns, filters and groups in the WHERE of a KIP command, those inside of each other too",
+    "MAX_KIP_CONDITIONS": "comparisons and tests in the filters of a KIP command",
+    "MAX_KIP_EXPRESSIONS": "expressions of FIND and keys of ORDER BY in a KIP command",
+    "MAX_KIP_APPLIED": "blocks and links in the UPSERTs of one KIP command, counted anew for each row of WHERE",
 }
 _NO_LIMITS: Final = {
     "KIB": "a unit",
