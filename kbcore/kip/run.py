@@ -143,7 +143,7 @@ class _Attempt:
             case s.Export():
                 from kbcore.kip.kml.export import export  # noqa: PLC0415 - as above
 
-                exported = export(view, schema, tree)
+                exported = export(view, schema, tree, limits)
                 response = paged(exported.result, exported.next_cursor)
             case s.Search():
                 place = search.Place(workspace, self._around.store, self._around.branch)

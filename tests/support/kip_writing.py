@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kbcore import branches
+from kbcore.config import KipLimits
 from kbcore.errors import KipRefused
 from kbcore.kip import find, kml
 from kbcore.kip import syntax as s
@@ -34,7 +35,7 @@ class Kip:
             if isinstance(command, s.Query):
                 return find.find(self.project.view(), self.schema(), command).result
             if isinstance(command, s.Export):
-                return export(self.project.view(), self.schema(), command).result
+                return export(self.project.view(), self.schema(), command, KipLimits()).result
             workspace = self.project.workspace()
             _, choice, _ = branches.open_branch(workspace, None)
             wanted = kml.Options(**options)

@@ -6,19 +6,20 @@ types and predicates that it uses are part of it, and links are, whose two ends 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from kbcore import cursor
+from kbcore import cursor as cursors
 from kbcore.concepts import PREDICATE, TYPE, VOCABULARY
 from kbcore.config import KipLimits
 from kbcore.errors import InvalidQuery
 from kbcore.ids import is_link_id
 from kbcore.kip import syntax as s
-from kbcore.kip.elements import element_json, link_json, node_json
-from kbcore.kip.errors import RESOURCE, SYNTAX, refused
+from kbcore.kip.elements import element_json, in_order, link_json, node_json
+from kbcore.kip.errors import RESOURCE, SYNTAX, VERSION, refused
 from kbcore.kip.kml.drafts import LinkDraft
 from kbcore.kip.kml.selection import selected
 from kbcore.kip.kml.work import Work
@@ -28,7 +29,7 @@ from kbcore.model import Link, Node
 from kbcore.schema import Schema
 from kbcore.view.view import View
 
-_DEFAULT: Final = KipLimits()
+_AGAIN: Final = "EXPORT again from the first page, without CURSOR; a capsule that was written already changes nothing."
 _HINT: Final = "Export fewer elements at a time with LIMIT, and ask for the next page with CURSOR."
 
 
@@ -39,15 +40,17 @@ class Exported(msgspec.Struct, frozen=True):
     next_cursor: str
 
 
-def export(view: View, schema: Schema, command: s.Export, *, limits: KipLimits = _DEFAULT) -> Exported:
-    """Return a part of the graph as a capsule.
+def export(view: View, schema: Schema, command: s.Export, limits: KipLimits) -> Exported:
+    """Return a part of the graph as a capsule. All pages speak of the same seq.
 
-    Raises: ``KipRefused`` with the offset of the place: KIP_4002 where the capsule would be too large for one command.
+    Raises: ``KipRefused`` with the offset of the place: KIP_4002 where the capsule would be too large for one command,
+    KIP_3005 for the cursor of a page since which something was written; what ``find.solutions`` raises.
     """
+    mark = cursors.request_mark((view.basis.store_id, write(msgspec.structs.replace(command, limit=None, cursor=None))))
+    last_key = _ended(view, command.cursor, mark) if command.cursor else ""
     work = Work(view, schema, limits)
     found = [draft.id for draft in selected(work, command.variable, command.where)]
-    mark = cursor.request_mark(msgspec.to_builtins(msgspec.structs.replace(command, limit=None, cursor=None)))
-    first = _begin(found, command.cursor, mark)
+    first = bisect_right(found, last_key)
     last = min(len(found), first + command.limit.value) if command.limit else len(found)
     before, now = _Closure(work, found[:first]), _Closure(work, found[:last])
     nodes = [node for key, node in now.nodes.items() if key not in before.nodes]
@@ -56,19 +59,21 @@ def export(view: View, schema: Schema, command: s.Export, *, limits: KipLimits =
     if len(text.encode()) > MAX_KIP_BYTES:
         message = f"The capsule would have {len(text.encode())} bytes; one command takes {MAX_KIP_BYTES}."
         raise refused(RESOURCE, message, at=command.at, hint=_HINT)
-    token = cursor.encode(cursor.Cursor(mark, view.seq, len(found), found[last - 1])) if last < len(found) else ""
+    more = last < len(found)
+    token = cursors.encode(cursors.Cursor(mark, view.seq, len(found), found[last - 1])) if more else ""
     return Exported({"capsule": text, "concepts": len(nodes), "propositions": len(links)}, token)
 
 
-def _begin(found: Sequence[str], given: s.Text | None, mark: str) -> int:
-    """Return where a page begins."""
-    if given is None:
-        return 0
+def _ended(view: View, given: s.Text, mark: str) -> str:
+    """Return the id with which the page ended that gave a cursor. Raises: ``KipRefused``."""
     try:
-        last = cursor.decode(given.value, mark).last
+        cursor = cursors.decode(given.value, mark)
     except InvalidQuery as error:
         raise refused(SYNTAX, error.message, at=given.at, hint=error.hint) from error
-    return next((place for place, key in enumerate(found) if key > last), len(found))
+    if cursor.seq != view.seq:
+        message = f"The page before spoke of seq {cursor.seq}, and the branch is at {view.seq}."
+        raise refused(VERSION, message, at=given.at, hint=_AGAIN)
+    return cursor.last
 
 
 class _Closure:
@@ -139,25 +144,13 @@ def _capsule(work: Work, nodes: Sequence[Node], links: Sequence[Link]) -> str:
                 handles[node.id], identity, attributes=_map(shown["attributes"]), metadata=_map(_own(shown["metadata"]))
             )
         )
-    for link in _in_order(links):
+    for link in in_order(links):
         shown = link_json(link)
         fact = s.Fact(_end(work, link.from_id, handles), s.Text(link.type), _end(work, link.to_id, handles))
         handles[link.id] = s.Variable(f"p{len(handles) + 1}")
         attributes, metadata = _map(shown["attributes"]), _map(_own(shown["metadata"]))
         blocks.append(s.Proposition(handles[link.id], fact, attributes=attributes, metadata=metadata))
     return write(s.Upserts((s.Upsert(tuple(blocks)),)))
-
-
-def _in_order(links: Sequence[Link]) -> list[Link]:
-    """Return links in an order that is always the same, in which one stands before the links about it."""
-    left = {link.id: link for link in sorted(links, key=lambda one: one.id)}
-    found: list[Link] = []
-    while left:
-        ready = [one for one in left.values() if one.from_id not in left and one.to_id not in left]
-        found += ready
-        for link in ready:
-            del left[link.id]
-    return found
 
 
 def _end(work: Work, key: str, handles: Mapping[str, s.Variable]) -> s.Target:

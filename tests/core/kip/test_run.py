@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kbcore import branches
 from kbcore.kip.request import read
 from kbcore.kip.run import Surroundings, run
@@ -102,6 +104,30 @@ def test_the_limits_of_the_configuration_hold(project):
     order = ", ".join(f"?{name}.name" for name in "fedcba")
     error = error_of(asked(project, f"FIND({order}) WHERE {{ {all_with_all} }} ORDER BY {order} LIMIT 1"))
     assert error["code"] == "KIP_4001"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'UPSERT { CONCEPT {{type: "Domain", name: "New"} SET PROPOSITIONS { ("mentions", ?t) }} } WHERE { %s }',
+        "UPDATE ?t SET ATTRIBUTES {n: 1} WHERE { %s }",
+        "DELETE CONCEPT ?t DETACH WHERE { %s }",
+        'DELETE ATTRIBUTES {"n"} FROM ?t WHERE { %s }',
+        "EXPORT ?t WHERE { %s }",
+    ],
+)
+def test_the_limits_of_the_configuration_hold_for_every_where(project, command):
+    project.write({".kb/config.json": '{"kip": {"rowLimit": 3}}'})
+    error = error_of(asked(project, command % '?t {type: "$ConceptType"}'))
+    assert error["code"] == "KIP_4002"
+    assert "There are more than 3 rows; `kip.rowLimit` is the limit" in error["message"]
+    project.write({".kb/config.json": '{"kip": {"timeLimitSeconds": 0.05}}'})
+    slow = " ".join(f'?{name} {{type: "$ConceptType"}}' for name in "abcdef")
+    sums = " && ".join(f"?{name}.name < ?t.name" for name in "abcdef")
+    error = error_of(asked(project, command % f'?t {{type: "$ConceptType"}} {slow} FILTER({sums})'))
+    assert error["code"] == "KIP_4001"
+    assert "`kip.timeLimitSeconds` is the limit" in error["message"]
+    assert project.seq() == 0
 
 
 def test_an_answer_can_be_asked_for_with_fewer_rows(project):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kbcore.config import KipLimits
 from kbcore.errors import KipRefused
 from kbcore.kip.binding import read
 from kbcore.kip.kml.export import export
@@ -70,13 +71,36 @@ def test_pages_of_a_capsule_make_the_whole(kip: Kip, empty: Kip) -> None:
     while True:
         text = f"{ALL} LIMIT 2" + (f' CURSOR "{cursor}"' if cursor else "")
         command: Any = read(text)
-        found = export(kip.project.view(), kip.schema(), command)
+        found = export(kip.project.view(), kip.schema(), command, KipLimits())
         empty(found.result["capsule"])
         cursor, pages = found.next_cursor, pages + 1
         if not cursor:
             break
     assert pages == 3
     assert empty(ALL)["capsule"] == kip(ALL)["capsule"]
+
+
+def test_a_page_is_refused_when_something_was_written_since_the_one_before(kip: Kip) -> None:
+    kip(SETUP)
+    command: Any = read(f"{ALL} LIMIT 2")
+    cursor = export(kip.project.view(), kip.schema(), command, KipLimits()).next_cursor
+    kip('UPSERT { CONCEPT { {type: "Person", name: "AA"} } }')
+    error = kip.refusal(f'{ALL} LIMIT 2 CURSOR "{cursor}"')
+    assert (error["code"], error["name"]) == ("KIP_3005", "VersionConflict")
+    assert "The page before spoke of seq 1, and the branch is at 2 (line 1, column" in error["message"]
+    assert error["hint"].startswith("EXPORT again from the first page, without CURSOR")
+
+
+def test_a_cursor_belongs_to_its_store_and_its_command(kip: Kip, empty: Kip) -> None:
+    for one in (kip, empty):
+        one(SETUP)
+    command: Any = read(f"{ALL} LIMIT 2")
+    cursor = export(kip.project.view(), kip.schema(), command, KipLimits()).next_cursor
+    assert kip(f'{ALL} LIMIT 3 CURSOR "{cursor}"')["concepts"]
+    for other, text in ((empty, ALL), (kip, 'EXPORT ?n WHERE { ?n {type: "Person"} }')):
+        error = other.refusal(f'{text} CURSOR "{cursor}"')
+        assert error["code"] == "KIP_1001"
+        assert "another request" in error["message"]
 
 
 def test_links_are_exported_with_what_they_lead_to(kip: Kip, empty: Kip) -> None:
