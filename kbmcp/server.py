@@ -75,12 +75,20 @@ def _parse(argv: Sequence[str], env: Mapping[str, str]) -> argparse.Namespace:
     arguments.tool_names = arguments.tool_names or env.get("KB_TOOL_NAMES") or SPELLINGS[0]
     if arguments.tool_names not in SPELLINGS:
         parser.error(f"there are no tool names {arguments.tool_names!r}; choose from {', '.join(SPELLINGS)}")
-    wanted = [name.strip() for name in arguments.toolsets.split(",")]
+    try:
+        arguments.toolsets = toolsets_of(arguments.toolsets)
+    except ValueError as error:
+        parser.error(str(error))
+    return arguments
+
+
+def toolsets_of(words: str) -> tuple[str, ...]:
+    """Return the toolsets that are named, with commas between them. Raises: ``ValueError`` for another name."""
+    wanted = [name.strip() for name in words.split(",")]
     for name in wanted:
         if name not in {*TOOLSETS, "all"}:
-            parser.error(f"there is no toolset {name!r}; choose from {', '.join((*TOOLSETS, 'all'))}")
-    arguments.toolsets = tuple(name for name in TOOLSETS if {name, "all"} & {*wanted})
-    return arguments
+            raise ValueError(f"there is no toolset {name!r}; choose from {', '.join((*TOOLSETS, 'all'))}")
+    return tuple(name for name in TOOLSETS if {name, "all"} & {*wanted})
 
 
 if __name__ == "__main__":

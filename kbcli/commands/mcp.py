@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 app = group_of("Serve agents over MCP on standard input and output, until the client closes it.")
 
 
+_TOOLSETS = typer.Option("--toolsets", metavar="SETS", help="The groups of tools to offer, or all.")
+
+
 @app.callback(invoke_without_command=True, subcommand_metavar="[COMMAND [ARGS]...]")
 def serve(
     ctx: typer.Context,
     *,
-    toolsets: Annotated[
-        str | None, typer.Option("--toolsets", metavar="SETS", help="The groups of tools to offer, or all.")
-    ] = None,
+    toolsets: Annotated[str | None, _TOOLSETS] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Offer only what reads.")] = False,
     tool_names: Annotated[
         str | None, typer.Option("--tool-names", metavar="STYLE", help="underscore (kb_query) or dotted (kb.query).")
@@ -36,6 +37,8 @@ def serve(
     `kb mcp install` tells a client how to start it.
     """
     if ctx.invoked_subcommand:
+        if toolsets or read_only or tool_names:
+            _refuse_options(ctx.invoked_subcommand)
         return 0
     from kbmcp.server import main
 
@@ -46,6 +49,16 @@ def serve(
     words += ["--tool-names", tool_names] if tool_names else []
     words += ["--read-only"] if read_only else []
     return main(words)
+
+
+def _refuse_options(command: str) -> None:
+    """Refuse options of the server in front of a command, where they would do nothing. Raises: ``InvalidQuery``."""
+    from kbcore.errors import InvalidQuery
+
+    message = f"Options of the server in front of `{command}` do nothing."
+    raise InvalidQuery(
+        message, hint=f"Write `kb mcp {command} CLIENT --toolsets SETS`; put others into `args` of the file."
+    )
 
 
 _CLIENT = typer.Argument(metavar="CLIENT", help="claude, claude-code, cursor, vscode, codex or gemini.")
@@ -63,6 +76,7 @@ def install(
     *,
     write: Annotated[bool, _WRITE] = False,
     scope: Annotated[str, _SCOPE] = "",
+    toolsets: Annotated[str | None, _TOOLSETS] = None,
     name: Annotated[str, _NAME] = "kb",
 ) -> None:
     """Show how a client starts the server, or write it into the client's file.
@@ -78,7 +92,8 @@ def install(
     repo = git.find_repository(session.start, **session.git_places)
     if where == "project" and not repo.has_worktree:
         raise InvalidQuery("A bare repository has no files for a client to read.", hint="Use --scope user.")
-    entry = kinds.entry_of(kind, where, _command(session, where), repo.worktree)
+    command = [*_command(session, where), *_offering(toolsets)]
+    entry = kinds.entry_of(kind, where, command, repo.worktree)
     base = repo.worktree if where == "project" else _home(session)
     place = installing.Place(base, kinds.file_of(kind, where, _platform()), is_private=where == "user")
     told: dict[str, Any] = {"client": client, "scope": where, "path": str(place.path), "entry": entry}
@@ -147,6 +162,21 @@ def _command(session: Session, scope: Scope) -> list[str]:
             session.output.note("note: kb-mcp is not on your PATH, so the file names it by its path on this machine.")
         return [str(own)]
     return [sys.executable, "-m", "kbmcp.server"]
+
+
+def _offering(toolsets: str | None) -> list[str]:
+    """Return the words that have the server offer these toolsets. Raises: ``InvalidQuery``."""
+    from kbcore.errors import InvalidQuery
+    from kbmcp.server import TOOLSETS, toolsets_of
+
+    if toolsets is None:
+        return []
+    try:
+        toolsets_of(toolsets)
+    except ValueError as error:
+        hint = f"For example --toolsets {','.join(TOOLSETS)}."
+        raise InvalidQuery(f"The server would refuse to start: {error}.", hint=hint) from None
+    return ["--toolsets", toolsets.replace(" ", "")]
 
 
 def _home(session: Session) -> Path:

@@ -41,7 +41,7 @@ PROMISED = {
     "hooks status": set(),
     "schema": set(),
     "mcp": set(),
-    "mcp install": {"--write", "--scope"},
+    "mcp install": {"--write", "--scope", "--toolsets"},
     "demo": set(),
     "kip": {"--file", "-f", "--param", "--dry-run"},
     "export": {"--format"},

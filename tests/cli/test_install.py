@@ -84,6 +84,33 @@ def test_each_client_gets_its_own_form_and_only_when_asked(kb, home, root, clien
 
 
 @pytest.mark.parametrize("client", KINDS)
+def test_each_client_is_told_which_toolsets_the_server_offers(kb, home, root, client):
+    plain = json.loads(kb("mcp", "install", client, "--json").out)["entry"]
+    told = json.loads(kb("mcp", "install", client, "--toolsets", "core, kip", "--json").out)
+    assert told["entry"] == {**plain, "args": ["--toolsets", "core,kip", *plain["args"]]}
+
+
+def test_an_entry_changes_with_its_toolsets(kb, home, root):
+    kb("mcp", "install", "claude-code", "--write")
+    told = json.loads(kb("mcp", "install", "claude-code", "--toolsets", "all", "--write", "--json").out)
+    assert (told["state"], told["written"]) == ("other", True)
+    assert json.loads((root / ".mcp.json").read_text())["mcpServers"]["kb"]["args"] == ["--toolsets", "all"]
+
+
+def test_toolsets_that_there_are_not_and_options_that_would_do_nothing_are_refused(kb, home, root):
+    before = everything_in(home, root)
+    ran = kb("mcp", "install", "claude-code", "--toolsets", "core,kp", "--write")
+    assert ran.status
+    assert "there is no toolset 'kp'; choose from core, kip, all." in ran.err
+    for option in (["--toolsets", "all"], ["--read-only"], ["--tool-names", "dotted"]):
+        ran = kb("mcp", *option, "install", "claude-code", "--write")
+        assert ran.status
+        assert "in front of `install` do nothing" in ran.err
+        assert "kb mcp install CLIENT --toolsets SETS" in ran.err
+    assert everything_in(home, root) == before
+
+
+@pytest.mark.parametrize("client", KINDS)
 def test_the_usual_scope_is_that_of_the_client(kb, home, root, client):
     told = json.loads(kb("mcp", "install", client, "--json").out)
     assert told["scope"] == ("user" if client in {"claude", "codex"} else "project")
