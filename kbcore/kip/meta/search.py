@@ -13,7 +13,7 @@ from kbcore import limits
 from kbcore.errors import InvalidQuery
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json, name_of
-from kbcore.kip.errors import SYNTAX, TYPE_MISMATCH, refused
+from kbcore.kip.errors import RESOURCE, SYNTAX, TYPE_MISMATCH, refused
 from kbcore.kip.meta.likeness import SAME, asked_words, likeness
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.model import Link, Node
@@ -62,7 +62,7 @@ def search(place: Place, view: View, schema: Schema, tree: s.Search) -> list[dic
     """Return the elements that a SEARCH finds, best first, each with ``_score`` in its metadata.
 
     Raises: ``KipRefused`` with the offset of the place: KIP_2001 for an undefined type or predicate, KIP_1001 for a
-    term without words, a limit or a mode that there is not; ``ViewDamaged``.
+    term without words, a threshold or a mode that there is not, KIP_4002 for more hits than the limit; ``ViewDamaged``.
     """
     limit = _limit(tree)
     if tree.mode and tree.mode.value.lower() not in _MODES:
@@ -72,7 +72,7 @@ def search(place: Place, view: View, schema: Schema, tree: s.Search) -> list[dic
     if not asked_words(tree.term.value):
         raise refused(SYNTAX, "The search term holds no word.", at=tree.term.at, hint="Search for a word of a name.")
     known = vocabulary(schema)
-    least = float(tree.threshold.json) if tree.threshold else 0.0
+    least = _threshold(tree)
     hits = _concepts(place, view, known, tree) if tree.of == "CONCEPT" else _propositions(view, schema, known, tree)
     best = sorted(hits, key=lambda hit: (-hit.score, hit.place, hit.element.type, hit.element.id))
     shown = []
@@ -82,12 +82,20 @@ def search(place: Place, view: View, schema: Schema, tree: s.Search) -> list[dic
     return shown
 
 
+def _threshold(tree: s.Search) -> float:
+    least = float(tree.threshold.json) if tree.threshold else 0.0
+    if tree.threshold and not 0 <= least <= 1:
+        message = f"Scores go from 0 to 1; THRESHOLD is {tree.threshold.json}."
+        raise refused(SYNTAX, message, at=tree.threshold.at, hint="Write a number from 0 to 1, such as 0.5.")
+    return least
+
+
 def _limit(tree: s.Search) -> int:
     if tree.limit is None:
         return DEFAULT_LIMIT
     if tree.limit.value > limits.MAX_KIP_HITS:
         message = f"SEARCH finds at most {limits.MAX_KIP_HITS} elements; LIMIT is {tree.limit.value}."
-        raise refused(SYNTAX, message, at=tree.limit.at, hint="Take a smaller LIMIT and more exact words, or FIND.")
+        raise refused(RESOURCE, message, at=tree.limit.at, hint="Take a smaller LIMIT and more exact words, or FIND.")
     return tree.limit.value
 
 

@@ -55,6 +55,10 @@ def bad_token(word: str, expected: Sequence[str]) -> BadToken:
         return BadToken('Texts stand in double quotes: "…".')
     if word == "/*":
         return BadToken("KIP has only // comments, which end with their line.")
+    if word[0] in "*+" and "`|`" in expected:
+        return BadToken('A path of several links is written with their number: "…"{1,3}.')
+    if word[0] in "-.$" and "`:`" in expected:
+        return BadToken("A key with other signs than letters, digits and _ stands in double quotes.")
     if word == "=" and "`:`" in expected:
         return BadToken("Write `:` between key and value.")
     if strange:

@@ -25,6 +25,8 @@ _GUESSED_CHARS: Final = 3
 _CLOSERS: Final = {"{": "}", "[": "]", "(": ")"}
 _VALUES: Final = frozenset({"plain", "string", "number", "parameter", "path", "name", "true", "false", "null"})
 _VARIABLES: Final = ("a variable", "a path", "a handle")
+NO_VALUES: Final = frozenset({"none", "nil", "undefined", "nan"})
+"""What other languages have for nothing, in small letters."""
 _OTHER_WORDS: Final = {
     "and": "`&&` joins conditions that must all hold.",
     "or": "`||` joins conditions of which one must hold.",
@@ -44,10 +46,7 @@ _OTHER_WORDS: Final = {
     "having": "KIP has no HAVING; filter what is asked for, or what was answered.",
     "like": 'Use CONTAINS(?n.name, "…"), STARTS_WITH, ENDS_WITH or REGEX.',
     "is": "Use IS_NULL(?n.attributes.key) or IS_NOT_NULL(…).",
-    "none": "Write `null`.",
-    "nil": "Write `null`.",
-    "undefined": "Write `null`.",
-    "nan": "JSON has no such number; write `null`.",
+    **dict.fromkeys(NO_VALUES, "JSON has no such value; write `null`."),
 }
 """Words of other languages, and what KIP has in their place."""
 
@@ -82,6 +81,8 @@ def _found(tokens: Tokens) -> str:
 def _remedy_of(tokens: Tokens, expected: Sequence[str], hint: str) -> str:
     if tokens.kind == "end":
         return _still_open(tokens) or hint
+    if tokens.kind == "[" and tokens.i and tokens.kinds[tokens.i - 1] == "path":
+        return "A path is written with dots: ?x.attributes.key."
     if tokens.kind in ")]}":
         return _misfit(tokens) or hint
     keywords = [form.strip("`") for form in expected if form.strip("`") in KEYWORDS]

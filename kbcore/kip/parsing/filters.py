@@ -77,7 +77,7 @@ def _primary(t: Tokens) -> Condition:
         tested = operand(t)
         t.leave(")")
         return IsNull(tested, kind == "IS_NOT_NULL", at)
-    left = operand(t, *_CONDITIONS[len(OPERANDS) :])
+    left = operand(t, *_CONDITIONS[len(OPERANDS) :], hint=_function_hint(t))
     if t.kind not in _OPERATORS:
         raise t.unexpected("`==`", "`!=`", "`<`", "`<=`", "`>`", "`>=`", hint=_comparison_hint(t))
     operator: Operator = t.kind  # type: ignore[assignment] # it is one of them
@@ -85,6 +85,11 @@ def _primary(t: Tokens) -> Condition:
     if operator == "<" and t.kind == ">":
         raise t.unexpected(*OPERANDS, hint="`<>` is `!=` in KIP.")
     return Comparison(operator, left, operand(t), at)
+
+
+def _function_hint(t: Tokens) -> str:
+    is_called = t.kind == "name" and t.kinds[t.i + 1] == "("
+    return f"KIP has no function {t.word}; there are {', '.join(_TESTS)}." if is_called else ""
 
 
 def _comparison_hint(t: Tokens) -> str:
@@ -134,11 +139,11 @@ def _list(t: Tokens) -> Value:
     return Value(items, start, tuple(holes))
 
 
-def operand(t: Tokens, *also: str) -> Operand:
+def operand(t: Tokens, *also: str, hint: str = "") -> Operand:
     """Return a path or a scalar. Raises: ``KipRefused``."""
     if t.kind == "path":
         return path(t)
-    return literals.scalar(t, *also, OPERANDS[0])
+    return literals.scalar(t, *also, OPERANDS[0], hint=hint)
 
 
 def path(t: Tokens) -> Path:

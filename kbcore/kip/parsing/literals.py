@@ -10,6 +10,7 @@ from typing import Any, Final
 from kbcore import limits
 from kbcore.kip.errors import RESOURCE, refused
 from kbcore.kip.grammar import KEYWORDS
+from kbcore.kip.parsing.faults import NO_VALUES
 from kbcore.kip.parsing.lexer import Tokens
 from kbcore.kip.syntax import Count, Hole, Member, Object, Text, Value, Variable
 from kbcore.visible import in_quotes
@@ -121,10 +122,10 @@ def value(t: Tokens) -> Value:
     return Value(said, at, tuple(holes))
 
 
-def scalar(t: Tokens, *also: str) -> Value:
+def scalar(t: Tokens, *also: str, hint: str = "") -> Value:
     """Return a value that is no list and no object; ``also`` could stand in its place. Raises: ``KipRefused``."""
     if t.kind in {"{", "["} or (t.kind not in _CONSTANTS and is_word(t)):
-        raise t.unexpected(*also, *SCALARS)
+        raise t.unexpected(*also, *SCALARS, hint=hint)
     at = t.at
     holes: list[Hole] = []
     said = _json(t, holes, (), (*also, *SCALARS))
@@ -148,7 +149,7 @@ def _json(t: Tokens, holes: list[Hole], path: tuple[str | int, ...], expected: t
         return _array(t, holes, path)
     if kind == "{":
         return _object(t, holes, path)
-    hint = QUOTES if kind == "name" or kind in KEYWORDS else ""
+    hint = QUOTES if is_word(t) and t.word.lower() not in NO_VALUES else ""
     raise t.unexpected(*expected, hint=_NO_PATH if kind == "path" else hint)
 
 

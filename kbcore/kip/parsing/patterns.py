@@ -72,7 +72,7 @@ def _clause(t: Tokens, end: str) -> Clause:
         return Link(None, triple(t), at)
     if kind == "FILTER":
         t.advance()
-        t.enter("(")
+        t.enter("(", hint='A condition stands in parentheses: FILTER(?x.name == "…").')
         holds = condition(t)
         t.leave(")")
         return Filter(holds, at)

@@ -91,16 +91,16 @@ def describe(t: Tokens) -> Describe:
         return DescribePrimer(at)
     if t.accept("DOMAINS"):
         return DescribeDomains(at)
-    of = _kind(t, "`PRIMER`", "`DOMAINS`")
+    of = _kind(t, "`PRIMER`", "`DOMAINS`", hint="Write DESCRIBE CONCEPT TYPES or DESCRIBE PROPOSITION TYPES.")
     if t.accept("TYPES"):
         return DescribeTypes(of, limit(t), cursor(t), at)
     t.take("TYPE")
     return DescribeType(of, literals.text(t, "the name of a type in quotes"), at)
 
 
-def _kind(t: Tokens, *also: str) -> Kind:
+def _kind(t: Tokens, *also: str, hint: str) -> Kind:
     if t.kind not in {"CONCEPT", "PROPOSITION"}:
-        raise t.unexpected(*also, *_KINDS)
+        raise t.unexpected(*also, *_KINDS, hint=hint)
     kind: Kind = t.kind  # type: ignore[assignment] # it is one of them
     t.advance()
     return kind
@@ -109,7 +109,7 @@ def _kind(t: Tokens, *also: str) -> Kind:
 def search(t: Tokens) -> Search:
     """Return the SEARCH that begins here. Raises: ``KipRefused``."""
     at = t.take("SEARCH")
-    of = _kind(t)
+    of = _kind(t, hint='Say what is looked for: SEARCH CONCEPT "…", or SEARCH PROPOSITION "…".')
     term = literals.text(t, "a search term in quotes")
     type_ = mode = None
     threshold: Value | None = None

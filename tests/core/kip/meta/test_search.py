@@ -75,7 +75,7 @@ def test_a_type_narrows_the_search(project):
 def test_ten_are_found_unless_said_and_a_hundred_at_most(project):
     assert len(names(project, 'SEARCH CONCEPT "sign in"')) == DEFAULT_LIMIT
     assert len(names(project, 'SEARCH CONCEPT "sign in" LIMIT 3')) == 3
-    assert error_of(asked(project, 'SEARCH CONCEPT "sign in" LIMIT 101'))["code"] == "KIP_1001"
+    assert error_of(asked(project, 'SEARCH CONCEPT "sign in" LIMIT 101'))["code"] == "KIP_4002"
 
 
 def test_the_vocabulary_is_searched_though_no_record_holds_it(project):
@@ -112,6 +112,8 @@ def test_propositions_of_the_vocabulary_are_found_too(project):
         ('SEARCH CONCEPT "x" WITH TYPE "req"', "KIP_2001", "KIP calls it Requirement."),
         ('SEARCH PROPOSITION "x" WITH TYPE "likes"', "KIP_2001", "Known:"),
         ('SEARCH CONCEPT "x" MODE "semantic"', "KIP_1001", "keyword"),
+        ('SEARCH CONCEPT "x" THRESHOLD 1.5', "KIP_1001", "0 to 1"),
+        ('SEARCH CONCEPT "x" THRESHOLD -1', "KIP_1001", "0 to 1"),
         ('SEARCH CONCEPT " - "', "KIP_1001", "word"),
     ],
 )
