@@ -36,12 +36,12 @@ def rows_growing_with(power: float, **others) -> list[Row]:
 
 def test_questions_of_documents_and_of_records_have_their_rows_in_one_table(tmp_path, capsys):
     # The others run in CI by themselves: `make bench ARGS=--quick`.
-    names = ["unchanged_sync", "open_store", "new_branch"]
+    names = ["unchanged_sync", "new_branch"]
     assert main(["--quick", "--directory", str(tmp_path), "--questions", *names]) == 0
     shown = capsys.readouterr().out
     lines = [line for line in shown.partition("### Growth")[0].splitlines() if line.startswith("|")]
     assert [cell.strip() for cell in lines[0].strip("|").split("|")] == list(HEADINGS)
-    of_documents, of_records = 1, 2  # the latter at two sizes each, and new_branch has a row more
+    of_documents, of_records = 1, 1  # the latter at two sizes, and new_branch has a row more
     assert len(lines) == 2 + of_documents + 2 * of_records + 1
     assert list(tmp_path.iterdir()) == [], "a run removes what it made"
 
