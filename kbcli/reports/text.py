@@ -7,6 +7,7 @@ from typing import Literal
 from kbcli.render import Output
 from kbcli.reports.told import Told, summary, what
 from kbcli.words.lines import problem_line
+from kbcore.counts import counted
 from kbcore.visible import visible
 
 
@@ -23,9 +24,13 @@ def tell(output: Output, told: Told) -> None:
 
 
 def warn_of_rules(output: Output, told: Told) -> None:
-    """Warn of each rule that could not run, and note those that had nothing to look at."""
+    """Warn of each rule that could not run, and note those that had nothing to look at, by reason."""
+    idle: dict[str, list[str]] = {}
     for run in told.report.rules:
         if run.status == "not_run":
             output.warn(visible(f"the rule {run.id} could not run: {run.reason}"))
         elif run.status == "not_applicable":
-            output.note(visible(f"The rule {run.id} did not apply: {run.reason}"))
+            idle.setdefault(run.reason, []).append(run.id)
+    for reason, names in idle.items():
+        which = f"The rule {names[0]}" if len(names) == 1 else counted(len(names), "rule")
+        output.note(visible(f"{which} did not apply: {reason}"))

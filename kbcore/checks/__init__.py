@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from kbcore.branchtree import tree_of
@@ -56,15 +56,18 @@ def judge(
     ids: Sequence[str] = (),
     extra: Sequence[Rule] = (),
     is_own: bool = False,
+    idle: Callable[[str], str] = lambda _: "",
 ) -> Report:
     """Do as ``run_checks`` over the files of ``tree``, for ids that need not be there, and with further rules.
+
+    ``idle`` is that of ``kbcore.rules.check``.
 
     Raises: ``NotFound`` for an unknown rule; ``InvalidConfig``.
     """
     project = [] if is_own else project_rules(workspace)
     with Sandbox(view.lend, workspace.config.rule_time_s) as sandbox:
         context = RuleContext(view.rows, view.schema(workspace.schema), frozenset(ids) or None, sandbox, tree)
-        return check(context, workspace.config.rules, only=only, project=[*project, *extra])
+        return check(context, workspace.config.rules, only=only, project=[*project, *extra], idle=idle)
 
 
 def descriptions(workspace: Workspace) -> dict[str, str]:

@@ -123,6 +123,15 @@ def staged_tree(repo: Repository, env: Mapping[str, str], before: Tree) -> Tree:
     return found
 
 
+def is_anything_staged(repo: Repository, env: Mapping[str, str], commit: str) -> bool:
+    """Tell whether the index may hold anything else than a commit; an unresolved merge and ``git add -N`` count.
+
+    The index is that of ``staged_tree``. Raises: ``GitUnusable``.
+    """
+    asked = ["diff-index", "--cached", "--quiet", "--ignore-submodules=none", commit, "--"]
+    return run_git(repo, env, asked, allowed=(0, 1), timeout_s=_TIMEOUT_S, index=_index(repo, env)).status == 1
+
+
 def ignored(repo: Repository, env: Mapping[str, str], paths: Collection[str]) -> set[str]:
     """Return those of these paths that git ignores: it is told to, and does not keep them. Raises: ``GitUnusable``."""
     if not paths or not repo.has_worktree:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import Final
 
 from kbcore.git import blobs
@@ -42,7 +42,6 @@ class Kept:
 
     def __init__(self, tree: Tree, text_of: TextOf) -> None:
         self._tree = tree
-        self._there = {folder for path in tree for folder in _upwards(path)}
         self._modules = {path for path, one in tree.items() if one.mode == blobs.SUBMODULE}
         self._text_of = cache(text_of)
 
@@ -53,11 +52,18 @@ class Kept:
         """
         return {path for path in paths if not self._is_there(posixpath.normpath(path))}
 
+    @cached_property
+    def _folders(self) -> set[str]:
+        holding = {path.rpartition("/")[0] for path in self._tree}
+        return {above for folder in holding for above in _upwards(folder)}
+
     def _is_there(self, path: str) -> bool:
         found = followed(path, self._tree, self._text_of)
         if found is None:
             return False
-        return found == "." or found in self._there or any(one in self._modules for one in _upwards(found))
+        if found == "." or found in self._tree or found in self._folders:
+            return True
+        return any(one in self._modules for one in _upwards(found))
 
 
 def kept_of(repo: Repository, env: Mapping[str, str], tree: Tree) -> Kept:

@@ -1,10 +1,11 @@
 """What a commit of the index would introduce: ``kb check --staged``, for a hook that runs before a commit.
 
-The index counts, not the worktree: what is staged by half is judged by that half. Nothing is written, to git or to KB.
+The index counts, not the worktree: what is staged by half is judged by that half. Nothing is written, to git or to a store.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from kbcore.git.kept import kept_of
 from kbcore.introduced.compare import Introduced
 from kbcore.introduced.judging import apart
 from kbcore.introduced.symbols import IMPLEMENTS, Staged, StagedFile, StagedSymbol, named_in, rule_of
-from kbcore.rules import Report, staged_symbol
+from kbcore.rules import missing_file, staged_symbol
 from kbcore.state import Changes
 from kbcore.sync.documents import Documents
 from kbcore.view.apart import copied
@@ -27,6 +28,8 @@ from kbcore.view.view import View
 from kbcore.workspace import Workspace
 from kbcore.writes import nearest_id
 
+_OVER_FILES: Final = frozenset({missing_file.RULE.id, staged_symbol.RULE.id})
+"""Rules that look at more than what is stated."""
 _BINARY: Final = b"\0"
 _SYMBOLS: Final = f"""
 with symbol as (select id, path, json_extract_string(attributes, '$.file') as file from node where type = 'symbol')
@@ -49,29 +52,44 @@ class Outcome(msgspec.Struct, frozen=True):
 def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) -> Outcome:
     """Return the violations that a commit of the index would introduce; ``view`` is that of the branch checked out.
 
-    ``only`` names the rules to run.
+    ``only`` names the rules to run. Rules over what is stated are not run where the commit changes nothing of that.
 
     Raises: as ``run_checks``; ``GitUnusable``; ``InvalidQuery`` while a merge is not resolved; ``StorageError``.
     """
     repo, env = workspace.repo, workspace.machine.env
     commit = workspace.head().commit
+    if commit and not blobs.is_anything_staged(repo, env, commit):
+        report = judge(workspace, view, kept_of(repo, env, {}), only=only, extra=[staged_symbol.RULE], idle=_idle)
+        return Outcome(Introduced(report), 0, lambda _: None)
     before: Tree = blobs.tree_of(repo, env, commit) if commit else {}
     after = blobs.staged_tree(repo, env, before)
     staged = [path for path, blob in after.items() if before.get(path) != blob and blob.mode != blobs.SUBMODULE]
     removed = before.keys() - after.keys()
     documents = Documents(workspace)
-    with collector.paused(), copied(view, view.seq) as copy:
-        documents.take_in(copy, before)
-        # The rule over what is staged has nothing to compare with.
-        rules = [name for name in only if name != staged_symbol.RULE.id]
-        was = Report(ok=True, violations=[], rules=[])
-        if rules or not only:
-            was = judge(workspace, copy, kept_of(repo, env, before), only=rules)
-        changes = documents.take_in(copy, after)
-        rule = rule_of(_staged(workspace, copy, after, staged, (documents, changes)))
-        now = judge(workspace, copy, kept_of(repo, env, after), only=only, extra=[rule])
-        found = apart(was, now, copy, copy)
+    with collector.paused():
+        known = documents.differing(view, before)
+        is_stated = documents.is_stated_by([*staged, *removed], after)
+        idle = _busy if is_stated else _idle_but_for_files
+        with copied(view, view.seq) if known or is_stated else contextlib.nullcontext(view) as copy:
+            documents.take(copy, known)
+            was = judge(workspace, copy, kept_of(repo, env, before), only=only, idle=idle)
+            changes = documents.take_in(copy, after) if is_stated else Changes()
+            rule = rule_of(_staged(workspace, copy, after, staged, (documents, changes)))
+            now = judge(workspace, copy, kept_of(repo, env, after), only=only, extra=[rule], idle=idle)
+            found = apart(was, now, copy, copy)
     return Outcome(found, len(staged) + len(removed), lambda path: documents.facts_at(path, after))
+
+
+def _busy(_: str) -> str:
+    return ""
+
+
+def _idle(_: str) -> str:
+    return "Nothing is staged."
+
+
+def _idle_but_for_files(rule: str) -> str:
+    return "" if rule in _OVER_FILES else "No document is staged, so nothing is stated otherwise."
 
 
 def _staged(

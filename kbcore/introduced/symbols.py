@@ -1,6 +1,8 @@
 """Rule ``staged-symbol``: what is staged of the source code says which requirement it is for. Pure.
 
-A symbol says so by an ``implements`` edge, a file for all its symbols by a comment ``kb: implements REQ-1, REQ-2``.
+A symbol says so by an ``implements`` edge, a file for all its symbols by a comment ``kb: implements REQ-1, REQ-2``,
+whatever marks a comment in its language. Ids are parted by commas; quotation marks, backticks and brackets around one,
+and what ends a sentence or the comment, are none of it; words that follow the id are prose.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ from kbcore.visible import in_quotes
 
 IMPLEMENTS: Final = "implements"
 
-_COMMENT: Final = re.compile(r"\bkb:[ \t]*implements\b[ \t:]*([^\r\n]*)")
+_COMMENT: Final = re.compile(r"\bkb:[ \t]*implements\b[ \t:]*([^\r\n]*)", re.IGNORECASE)
 _CLOSER: Final = re.compile(r"\*/|-->|--\}|\*\)|\]\]|#\}|%>|\"\"\"|'''")
 """What ends a comment on its line, whatever the language."""
 
-_AROUND: Final = " \t.;)\"'`"
+_AROUND: Final = " \t.:;!()[]{}<>\"'`"
 _SHOWN: Final = 80
 
 
@@ -135,4 +137,4 @@ def _items(text: str) -> Iterator[tuple[int, str]]:
 def _spellings(item: str) -> list[str]:
     """Return how an id may be meant: as it stands, without what surrounds it, or as the first word, the last of all."""
     words = item.split()
-    return list(dict.fromkeys([item, item.strip(_AROUND), words[0].rstrip(_AROUND)])) if words else []
+    return list(dict.fromkeys([item, item.strip(_AROUND), words[0].strip(_AROUND)])) if words else []

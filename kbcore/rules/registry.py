@@ -5,7 +5,7 @@ A rule that could not run is reported as not run and never counts as passed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -107,12 +107,14 @@ def check(
     *,
     only: Sequence[str] = (),
     project: Iterable[Rule] = (),
+    idle: Callable[[str], str] = lambda _: "",
 ) -> Report:
     """Run the rules and return everything they found, errors first, then in the order of rules and ids.
 
     ``levels`` holds what the configuration changes; that there are such rules was seen when it was read. ``only``
     names the rules to run, even those that are off; none means all. ``project`` are rules of the project's own, whose
-    names are no others' (``load_rules`` sees to that).
+    names are no others' (``load_rules`` sees to that). ``idle`` says by the name of a rule why it has nothing to look
+    at; such a rule is not applicable, and is not run.
 
     Raises: ``NotFound`` with every unknown rule in ``only``.
     """
@@ -128,6 +130,10 @@ def check(
             continue
         if level == "off" and not only:
             runs.append(RuleRun(name, severity, "off", "The configuration turns it off."))
+            continue
+        reason = idle(name)
+        if reason:
+            runs.append(RuleRun(name, severity, "not_applicable", reason))
             continue
         findings, run = _run(rule, severity, context)
         runs.append(run)

@@ -6,7 +6,7 @@ What git ignores is in no commit: such a document counts as it was last taken in
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -17,12 +17,13 @@ from kbcore.git.kept import TextOf, followed
 from kbcore.ids import is_misspelled
 from kbcore.record import SYNC
 from kbcore.state import Changes, Stamp
+from kbcore.sync.blobsums import BlobSums
 from kbcore.sync.comparing import Ways, compare
 from kbcore.sync.pending import as_defined, taken_in_by, wanted
 from kbcore.sync.scan import Found, Wanted, content_of, misnamed, places_of, unread
 from kbcore.view.apart import suppose
 from kbcore.view.view import View
-from kbcore.workspace import Workspace
+from kbcore.workspace import CACHE, Workspace
 
 _ACTOR: Final = "kb"
 
@@ -30,22 +31,35 @@ Marks = Mapping[str, tuple[str, str]]
 """The hash and the extractor's mark of each file that a state has taken in."""
 
 
+class Differing(msgspec.Struct, frozen=True):
+    """The documents of a tree, those to read because a state may not know them so, and the paths that are gone.
+
+    It counts as false when there is nothing to read and nothing is gone.
+    """
+
+    tree: Tree
+    files: Mapping[str, Found]
+    read: Sequence[Found]
+    gone: Sequence[str]
+
+    def __bool__(self) -> bool:
+        """Tell whether the tree states anything else than is known."""
+        return bool(self.read or self.gone)
+
+
 class Documents:
     """What git keeps of a repository's documents. Contents are read when they are asked for, and hashed once."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._hashes: dict[str, str] = {}
+        self._sums = BlobSums(workspace.machine.fs, workspace.kb_dir / CACHE)
         self._wants = wanted(workspace)
         self.schema = workspace.schema
 
-    def take_in(self, copy: View, tree: Tree) -> Changes:
-        """Let a copy of a view stand as if a sync had found the files of a tree; returns what that changed.
-
-        Raises: ``GitUnusable``.
-        """
-        self._wants = as_defined(wanted(self._workspace), copy)
-        known = taken_in_by(copy)
+    def differing(self, view: View, tree: Tree) -> Differing:
+        """Return what a sync would look at if it found the files of a tree. Raises: ``GitUnusable``."""
+        self._wants = as_defined(wanted(self._workspace), view)
+        known = taken_in_by(view)
         taken_in = {path: (digest, mark) for path, digest, mark, _ in known}
         waiting = {path for path, _, _, is_open in known if is_open}
         files = dict(self._found(tree, taken_in))
@@ -54,22 +68,40 @@ class Documents:
         read = [
             one for path, one in files.items() if path in waiting or taken_in.get(path) != (one.hash, one.wanted.mark)
         ]
+        return Differing(tree, files, read, gone)
+
+    def take_in(self, copy: View, tree: Tree) -> Changes:
+        """Let a copy of a view stand as if a sync had found the files of a tree; returns what that changed.
+
+        Raises: ``GitUnusable``.
+        """
+        return self.take(copy, self.differing(copy, tree))
+
+    def take(self, copy: View, found: Differing) -> Changes:
+        """Do as ``take_in`` with what was found to differ from the copy. Raises: ``GitUnusable``."""
+        if not found:
+            return Changes()
         clock = self._workspace.machine.clock
         stamp = Stamp(copy.seq + 1, max(clock.now(), copy.basis.at), _ACTOR, SYNC)
         whole: dict[str, Found] = {}
 
         def read_whole(one: Found) -> Found:
-            found = whole[one.path] = whole.get(one.path) or self.whole(one, tree)
-            return found
+            read = whole[one.path] = whole.get(one.path) or self.whole(one, found.tree)
+            return read
 
         def as_taken_in(_: View, paths: Collection[str]) -> list[Found]:
-            return [files[path] for path in sorted(paths) if path in files]
+            return [found.files[path] for path in sorted(paths) if path in found.files]
 
-        if not read and not gone:
-            return Changes()
-        last = compare(copy, stamp, read, Ways(copy.schema(self.schema), gone, read_whole, as_taken_in)).last
+        ways = Ways(copy.schema(self.schema), found.gone, read_whole, as_taken_in)
+        last = compare(copy, stamp, found.read, ways).last
         suppose(copy, stamp, last.changes)
         return last.changes
+
+    def is_stated_by(self, paths: Collection[str], tree: Tree) -> bool:
+        """Tell whether a document of a tree may be one of these paths, or a link that leads there."""
+        named = {path: tree.get(path, _GONE) for path in paths}
+        links = (path for path, blob in tree.items() if blob.mode == blobs.LINK)
+        return any(_wanted_in(named | {path: tree[path] for path in links}, self._wants))
 
     def facts_at(self, path: str, tree: Tree) -> Facts | None:
         """Return what the document at a path states; None when no extractor wants it. Raises: ``GitUnusable``."""
@@ -96,25 +128,29 @@ class Documents:
 
     def _found(self, tree: Tree, taken_in: Marks) -> Iterator[tuple[str, Found]]:
         """Yield the documents of a tree; those that the state does not know so come with what they state."""
-        blanks = list(_wanted_in(tree, self._wants))
-        names = {blank.path: _content(blank.path, tree, self.text_of) for blank in blanks}
         by_name: dict[str, list[Found]] = {}
-        for blank in blanks:
-            name = names[blank.path]
+        names: dict[str, str] = {}
+        for blank in _wanted_in(tree, self._wants):
+            name = _content(blank.path, tree, self.text_of)
+            known = self._sums.known(name) if name else None
             if is_misspelled(blank.path):
                 yield blank.path, misnamed(blank)
             elif name is None:
                 yield blank.path, unread(blank, _NOWHERE)
-            elif name in self._hashes and taken_in.get(blank.path) == (self._hashes[name], blank.wanted.mark):
-                yield blank.path, msgspec.structs.replace(blank, hash=self._hashes[name])
             else:
-                by_name.setdefault(name, []).append(blank)
+                names[name] = blank.path
+                if known and taken_in.get(blank.path) == (known, blank.wanted.mark):
+                    yield blank.path, msgspec.structs.replace(blank, hash=known)
+                else:
+                    by_name.setdefault(name, []).append(blank)
         repo, env = self._workspace.repo, self._workspace.machine.env
         for name, data in blobs.contents(repo, env, by_name):
-            if data is not None:
-                self._hashes[name] = hashlib.sha256(data).hexdigest()
+            digest = "" if data is None else hashlib.sha256(data).hexdigest()
+            if digest:
+                self._sums.learn({name: digest})
             for blank in by_name[name]:
-                yield blank.path, _read(blank, data, self._hashes.get(name, ""), taken_in)
+                yield blank.path, _read(blank, data, digest, taken_in)
+        self._sums.keep(names)
 
 
 def _read(blank: Found, data: bytes | None, digest: str, taken_in: Marks) -> Found:
@@ -151,6 +187,7 @@ def _content(path: str, tree: Tree, text_of: TextOf) -> str | None:
     return None if blob is None or blob.mode == blobs.SUBMODULE else blob.id
 
 
+_GONE: Final = blobs.Blob("100644", "")
 _NOWHERE: Final = FileProblem(
     0, "unreadable", "It is a link that leads to no file of the commit.", "Commit the file that it leads to."
 )

@@ -170,10 +170,12 @@ def test_only_what_is_staged_is_told_with_its_line(kb, synced):
     git(synced, "commit", "--quiet", "-m", "documents")
     write(synced, UNRESOLVED)
     ran = kb("check", "--staged")
+    idle = len(RULES) + 1
     assert (ran.status, ran.out) == (
         0,
-        f"main at seq 1, nothing is staged: no new violations ({len(RULES) + 1} rules ran)\n",
+        f"main at seq 1, nothing is staged: no new violations (0 rules ran, {idle} not applicable)\n",
     )
+    assert ran.err == f"{idle} rules did not apply: Nothing is staged.\n"
     git(synced, "add", "docs")
     ran = kb("check", "--staged", "--rule", "unresolved-reference")
     assert ran.status == 1

@@ -112,6 +112,33 @@ def test_a_staged_rename_breaks_nothing(project):
     assert violations(project, []) == []
 
 
+def test_without_anything_staged_no_rule_is_run_and_an_unknown_one_is_still_refused(project):
+    project.write({".kb/rules/a.yaml": "rules:\n- id: broken\n  sql: select nothing from nowhere\n"})
+    found = look(project, [])
+    assert {(run.status, run.reason) for run in found.found.report.rules} == {("not_applicable", "Nothing is staged.")}
+    assert {"acyclic", "staged-symbol", "broken"} < {run.id for run in found.found.report.rules}
+    assert (found.staged, found.found.report.ok) == (0, True)
+    with pytest.raises(NotFound):
+        look(project, ["acyclics"])
+
+
+def test_where_no_document_is_staged_only_what_looks_at_files_is_run(project):
+    project.sync({"docs/requirements/2.md": LOOSE})
+    stage(project, {"src/a.py": "x"})
+    found = look(project, [])
+    assert [run.id for run in found.found.report.rules if run.status == "ran"] == ["missing-file", "staged-symbol"]
+    assert (found.staged, found.found.report.violations) == (1, [])
+
+
+def test_what_a_document_leads_to_is_the_document(project):
+    commit_files(project.root, {"elsewhere/2.md": req("REQ-2", links="[REQ-1]")})
+    (project.root / "docs/requirements/2.md").symlink_to("../../elsewhere/2.md")
+    git(project.root, "add", "--all")
+    git(project.root, "commit", "--quiet", "-m", "a link")
+    stage(project, {"elsewhere/2.md": LOOSE})
+    assert said(project) == ["REQ-2 links to GONE, but there is no GONE."]
+
+
 def test_what_stood_before_is_not_held_against_the_commit(project):
     commit_files(project.root, {"docs/requirements/2.md": LOOSE})
     stage(project, {"docs/requirements/3.md": req("REQ-3", links="[REQ-1, LOST]")})
@@ -243,12 +270,36 @@ def test_a_staged_source_file_asks_for_the_requirements_of_its_symbols(project):
         "-- kb: implements REQ-1 because it must.",
         "(* kb: implements REQ-1. *)",
         '"""Log in.\n\nkb: implements REQ-1\r\n"""',
+        "# kb: implements (REQ-1)",
+        "; kb: implements: [REQ-0, REQ-1]",
+        "% kb: implements `REQ-1`, 'REQ-0'.",
+        '{- kb: implements "REQ-1" -}',
+        "/** KB: Implements <REQ-1>: the login. **/",
+        "x = 1  # what it is for (kb: implements REQ-1)",
+        "{{!-- kb: implements REQ-1 --}}",
     ],
 )
 def test_a_comment_names_a_requirement_in_any_language(project, comment):
     configure(project, "src/**")
     stage(project, {"src/a": f"first line\n{comment}\n"})
     assert said(project) == []
+
+
+@pytest.mark.parametrize(
+    ("comment", "id_"),
+    [("# kb: implements", ""), ("# kb: implements ()", ""), ("# kb: implements the login", "the")],
+)
+def test_a_comment_that_names_nothing_is_told_as_that(project, comment, id_):
+    configure(project, "src/**")
+    stage(project, {"src/a": comment})
+    assert said(project) == [f"src/a:1: the comment names '{id_}', and there is no such requirement."]
+
+
+@pytest.mark.parametrize("text", ["# implements REQ-1", "# kb implements REQ-1", "# akb: implements REQ-1"])
+def test_only_what_is_addressed_to_kb_counts(project, text):
+    configure(project, "src/**")
+    stage(project, {"src/a": text})
+    assert said(project) == ["src/a names no requirement."]
 
 
 def test_a_comment_that_names_what_there_is_not_is_an_error_with_a_suggestion(project):
