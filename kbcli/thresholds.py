@@ -9,7 +9,7 @@ from typing import Final
 from kbcore.analysis.coverage import Group
 from kbcore.errors import InvalidQuery
 from kbcore.schema import ASPECTS
-from kbcore.suggest import did_you_mean
+from kbcore.suggest import is_it, near_ones
 from kbcore.visible import in_quotes
 
 _PERCENT: Final = re.compile(r"\d{1,3}(?:\.\d{1,3})?")
@@ -39,7 +39,7 @@ def read_thresholds(words: Iterable[str]) -> dict[str, float]:
 def _aspect(option: str, word: str) -> str:
     if word not in ASPECTS:
         raise InvalidQuery(
-            f"{option}: {in_quotes(word)} is none of {', '.join(ASPECTS)}.", hint=did_you_mean(word, ASPECTS)
+            f"{option}: {in_quotes(word)} is none of {', '.join(ASPECTS)}.", hint=is_it(near_ones(word, ASPECTS))
         )
     return word
 

@@ -1,6 +1,7 @@
 """What a commit of the index would introduce: ``kb check --staged``, for a hook that runs before a commit.
 
-The index counts, not the worktree: what is staged by half is judged by that half. Nothing is written, to git or to a store.
+The index counts, not the worktree: what is staged by half is judged by that half. Nothing is written, to git or to a
+store.
 """
 
 from __future__ import annotations

@@ -144,8 +144,9 @@ def check(
 
 
 def _check_names(only: Sequence[str], rules: Collection[str]) -> None:
+    known = dict.fromkeys([*NAMES, *rules])
     problems = [
-        Problem(f"$.rules[{at}]", "unknown_rule", f"There is no rule {in_quotes(name)}.", did_you_mean(name, rules))
+        Problem(f"$.rules[{at}]", "unknown_rule", f"There is no rule {in_quotes(name)}.", did_you_mean(name, known))
         for at, name in enumerate(only)
         if name not in rules
     ]

@@ -107,10 +107,11 @@ def test_an_unknown_rule_is_refused_with_the_nearest_one(graph):
 
 def test_all_unknown_rules_are_told_at_once(graph):
     with pytest.raises(NotFound) as caught:
-        run(graph, only=["orphan", "orphans", "acylic"])
+        run(graph, only=["orphan", "orphans", "acylic", "staged-symbl"])
     assert [(one.path, one.message, one.hint) for one in caught.value.details] == [
         ("$.rules[0]", "There is no rule 'orphan'.", "Did you mean 'orphans'?"),
         ("$.rules[2]", "There is no rule 'acylic'.", "Did you mean 'acyclic'?"),
+        ("$.rules[3]", "There is no rule 'staged-symbl'.", "Did you mean 'staged-symbol'?"),
     ]
 
 
