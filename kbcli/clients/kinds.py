@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore.errors import InvalidQuery
-from kbcore.suggest import is_it, near_ones
+from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
 
 Scope = Literal["project", "user"]
