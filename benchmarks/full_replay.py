@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path
 
+from benchmarks.inside import opened
 from benchmarks.measure import Sample, in_turns
 from benchmarks.place import Place
 from benchmarks.table import IN_PROPORTION, Row
@@ -48,14 +48,7 @@ def _row(place: Place, count: int) -> Row:
 
 def main(root: str) -> None:
     """Open the store of a repository, in this process."""
-    import os
-
-    from kbcore.clock import SystemClock
-    from kbcore.storage.fs import RealFs
-    from kbcore.workspace import Machine, StorePool, open_workspace
-
-    workspace = open_workspace(Path(root), Machine(RealFs(), SystemClock(), os.environ), StorePool())
-    store = workspace.store("main")
+    store = opened(root).store("main")
     if store.read(lambda view: view.seq) != store.head().seq:
         raise SystemExit("the view is not at the head")
 

@@ -7,14 +7,12 @@ before the database is asked: reading the text and compiling it.
 from __future__ import annotations
 
 import json
-import os
-import resource
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.measure import Sample, Series, call, in_turns
+from benchmarks.inside import opened, own_peak_bytes, series_of
+from benchmarks.measure import Series, call, in_turns
 from benchmarks.place import Place
 from benchmarks.table import Row
 
@@ -95,9 +93,9 @@ def run(place: Place) -> list[Row]:
         rounds = place.sizes.rounds_of(count)
         taken = place.answer("-m", "benchmarks.kip_read", str(place.remembering_store(count)), str(rounds))
         for question in QUESTIONS:
-            kb, floor = (Series(tuple(map(Sample, walls_s))) for walls_s in taken["questions"][question.name])
+            kb, floor = series_of(taken["questions"][question.name])
             rows.append(_row(f"KIP: {question.name}", count, kb, floor, taken["peak_bytes"], at_most=RATIO))
-        kb, floor = (Series(tuple(map(Sample, walls_s))) for walls_s in taken["compile"])
+        kb, floor = series_of(taken["compile"])
         rows.append(_row("KIP: read and compile", count, kb, floor, None, at_most_s=COMPILE_S))
     return rows
 
@@ -117,14 +115,9 @@ def _row(name: str, count: int, kb: Series, floor: Series, peak_bytes: int | Non
 
 def main(root: str, rounds: int) -> None:
     """Print the seconds of each question, by KIP and by hand, those of compiling, and the peak of memory."""
-    from kbcore.clock import SystemClock
-    from kbcore.storage.fs import RealFs
-    from kbcore.workspace import Machine, StorePool, open_workspace
-
-    store = open_workspace(Path(root), Machine(RealFs(), SystemClock(), os.environ), StorePool()).store("main")
+    store = opened(root).store("main")
     told = store.read(lambda view: _measured(view, rounds))
-    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    print(json.dumps({**told, "peak_bytes": peak_bytes}))
+    print(json.dumps({**told, "peak_bytes": own_peak_bytes()}))
 
 
 def _measured(view: Any, rounds: int) -> dict[str, Any]:

@@ -6,16 +6,14 @@ One concept and two links from the text of the command to its answer, durable; a
 from __future__ import annotations
 
 import json
-import os
-import resource
 import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import count as counting
-from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Sample, Series, call, in_turns
+from benchmarks.inside import opened, own_peak_bytes, series_of
+from benchmarks.measure import call, in_turns
 from benchmarks.place import Place
 from benchmarks.table import Row
 
@@ -32,7 +30,7 @@ def run(place: Place) -> list[Row]:
         root = place.copy_of(place.remembering_store(count), f"kip-write-{count}")
         taken = place.answer("-m", "benchmarks.kip_write", str(root), str(place.sizes.rounds_of(count)))
         for name in ("UPSERT, 2 links", f"batch of {BATCH} UPSERTs"):
-            kb, floor = (Series(tuple(map(Sample, walls_s))) for walls_s in taken[name])
+            kb, floor = series_of(taken[name])
             rows.append(
                 Row(
                     name=f"KIP: {name}",
@@ -50,11 +48,7 @@ def run(place: Place) -> list[Row]:
 
 def main(root: str, rounds: int) -> None:
     """Print the seconds of single commands and of batches, by KIP and by the library, and the peak of memory."""
-    from kbcore.clock import SystemClock
-    from kbcore.storage.fs import RealFs
-    from kbcore.workspace import Machine, StorePool, open_workspace
-
-    workspace = open_workspace(Path(root), Machine(RealFs(), SystemClock(), os.environ), StorePool())
+    workspace = opened(root)
     names = [row[0] for row in workspace.store("main").read(_people)]
     by_kip, by_hand = _writers(workspace, names)
     batch = max(3, rounds // BATCH)
@@ -64,9 +58,8 @@ def main(root: str, rounds: int) -> None:
             partial(call, partial(_repeated, by_kip)), partial(call, partial(_repeated, by_hand)), rounds=batch
         ),
     }
-    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     told: dict[str, Any] = {name: [series.walls_s for series in found] for name, found in taken.items()}
-    print(json.dumps({**told, "peak_bytes": peak_bytes}))
+    print(json.dumps({**told, "peak_bytes": own_peak_bytes()}))
 
 
 def _people(view: Any) -> list[tuple[str]]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-_PEAK_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
+PEAK_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ def ended(child: subprocess.Popen[bytes], start: float) -> tuple[Sample, int]:
     wall_s = time.perf_counter() - start
     child.returncode = os.waitstatus_to_exitcode(status)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if sys.platform == "linux" else 0
-    peak_bytes = usage.ru_maxrss * _PEAK_UNIT_BYTES if usage.ru_maxrss > own else None
+    peak_bytes = usage.ru_maxrss * PEAK_UNIT_BYTES if usage.ru_maxrss > own else None
     return Sample(wall_s, usage.ru_utime + usage.ru_stime, peak_bytes), child.returncode
 
 

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.inside import opened, series_of
 from benchmarks.measure import Sample, Series, call, in_turns
 from benchmarks.place import Place
 from benchmarks.table import FLAT, Row
@@ -31,7 +32,7 @@ def run(place: Place) -> list[Row]:
     stores = [*(place.compacted_store(count) for count in counts), place.store(counts[-1])]
     copies = [place.copy_of(root, f"branching-{number}") for number, root in enumerate(stores)]
     taken = place.answer("-m", "benchmarks.new_branch", str(place.sizes.rounds), *map(str, copies))
-    *sealed, active, copied = (Series(tuple(Sample(wall_s) for wall_s in kind)) for kind in taken)
+    *sealed, active, copied = series_of(taken)
     length = _active_segment(copies[-1]).stat().st_size
     whole = Row(
         name="new branch, not sealed",
@@ -62,12 +63,7 @@ def _sealed(place: Place, count: int, root: Path, taken: Series, smallest: Serie
 
 def main(rounds: int, *roots: str) -> None:
     """Print the seconds of each kind, round by round: the sealed stores, the active segment, and its floor."""
-    from kbcore.clock import SystemClock
-    from kbcore.storage.fs import RealFs
-    from kbcore.workspace import Machine, StorePool, open_workspace
-
-    machine = Machine(RealFs(), SystemClock(), os.environ)
-    *sealed, active = (Branching(open_workspace(Path(root), machine, StorePool())) for root in roots)
+    *sealed, active = (Branching(opened(root)) for root in roots)
     source = _active_segment(Path(roots[-1]))
     target = source.with_name("copy")
     taken = [

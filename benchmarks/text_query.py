@@ -8,13 +8,11 @@ snippets, typos or filters; and the first search, which builds the index, agains
 from __future__ import annotations
 
 import json
-import os
-import resource
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
-from benchmarks.measure import Sample, Series, call, in_turns, process, together
+from benchmarks.inside import opened, own_peak_bytes, series_of
+from benchmarks.measure import Sample, call, in_turns, process, together
 from benchmarks.place import DUCKDB_START, Place
 from benchmarks.table import IN_PROPORTION, Row
 
@@ -66,7 +64,7 @@ def _inside(place: Place, count: int) -> list[Row]:
         ("search, view open", "look-up by hand", "search", {"at_most_s": MOST_S}),
         ("first search: index built", "words counted in SQL", "build", {}),
     ):
-        kb, floor = (Series(tuple(map(Sample, walls_s))) for walls_s in taken[key])
+        kb, floor = series_of(taken[key])
         rows.append(
             Row(
                 name=name,
@@ -85,14 +83,11 @@ def _inside(place: Place, count: int) -> list[Row]:
 
 def main(root: str, rounds: int) -> None:
     """Print the seconds of the first search and of those after it, each with its floor, and the peak of memory."""
-    from kbcore.clock import SystemClock
     from kbcore.query import Query
     from kbcore.searching import search
-    from kbcore.storage.fs import RealFs
     from kbcore.view.view import View
-    from kbcore.workspace import Machine, StorePool, open_workspace
 
-    workspace = open_workspace(Path(root), Machine(RealFs(), SystemClock(), os.environ), StorePool())
+    workspace = opened(root)
     store = workspace.store("main")
 
     def on_view(use: Callable[[View], object]) -> Sample:
@@ -111,8 +106,7 @@ def main(root: str, rounds: int) -> None:
     store.read(_indexed)
     found = [in_turns(lambda text=text: ask(text), lambda: on_view(_looked_up), rounds=rounds) for text in _SEARCHES]
     searches = [[wall_s for pair in found for wall_s in pair[side].walls_s] for side in (0, 1)]
-    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    told = {"search": searches, "build": [series.walls_s for series in build], "peak_bytes": peak_bytes}
+    told = {"search": searches, "build": [series.walls_s for series in build], "peak_bytes": own_peak_bytes()}
     print(json.dumps(told))
 
 

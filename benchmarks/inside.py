@@ -1,0 +1,33 @@
+"""Measuring in a process that keeps a store open: the store, the memory that it took, and its times handed on."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.measure import PEAK_UNIT_BYTES, Sample, Series
+
+if TYPE_CHECKING:
+    from kbcore.workspace import Workspace
+
+
+def opened(root: str) -> Workspace:
+    """Return the workspace of a repository, as a user's program opens it."""
+    from kbcore.clock import SystemClock
+    from kbcore.storage.fs import RealFs
+    from kbcore.workspace import Machine, StorePool, open_workspace
+
+    return open_workspace(Path(root), Machine(RealFs(), SystemClock(), os.environ), StorePool())
+
+
+def own_peak_bytes() -> int:
+    """Return the most memory that this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * PEAK_UNIT_BYTES
+
+
+def series_of(kinds: Iterable[Iterable[float]]) -> list[Series]:
+    """Return a series for each kind of work from the seconds of its runs, as another process printed them."""
+    return [Series(tuple(map(Sample, walls_s))) for walls_s in kinds]
