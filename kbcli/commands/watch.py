@@ -75,6 +75,7 @@ class _Told:
 
     def __call__(self, event: Event) -> None:
         from kbcli.words import watched
+        from kbcli.words.violations import violation_line
         from kbcore.visible import json_text
         from kbcore.watch.events import Checked
 
@@ -90,7 +91,7 @@ class _Told:
                 self._output.say(_styled(self._output, line))
             if self._lists and isinstance(event, Checked) and event.is_first:
                 for one in event.standing:
-                    self._output.say(f"  {one.severity} {watched.violation_line(one)}")
+                    self._output.say(f"  {one.severity} {violation_line(one)}")
         self._output.flush()
 
 

@@ -11,7 +11,8 @@ from collections import Counter
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from kbcli.reports.told import Told, what
+from kbcli.reports.told import Told
+from kbcli.words.violations import what
 from kbcore.rules import RuleRun, Violation
 from kbcore.visible import visible
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from kbcli.render import Output
-from kbcli.reports.told import Told, summary, what
-from kbcli.words.lines import problem_line
+from kbcli.reports.told import Told, summary
+from kbcli.words.violations import violation_line
 from kbcore.counts import counted
 from kbcore.visible import visible
 
@@ -17,8 +17,7 @@ def tell(output: Output, told: Told) -> None:
     for one in told.report.violations:
         colour: Literal["red", "yellow"] = "red" if one.severity == "error" else "yellow"
         line = 0 if one.message.startswith(one.source) else told.lines.get(one, 0)
-        text = problem_line(one.source, line, what(one), one.hint) + visible(f" [{one.rule}]")
-        output.data(f"{output.styled(one.severity, colour)} {text}\n")
+        output.data(f"{output.styled(one.severity, colour)} {violation_line(one, line)}\n")
     warn_of_rules(output, told)
     output.say(visible(summary(told)))
 

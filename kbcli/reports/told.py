@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kbcli.words.violations import what
 from kbcore.counts import counted
 from kbcore.rules import Report, Violation
 from kbcore.rules.registry import FailOn
@@ -46,12 +47,6 @@ def summary(told: Told) -> str:
     mended = f", {told.mended} mended" if told.mended else ""
     where = f"{told.branch} at seq {told.seq}" + (f", {told.against}" if told.against else "")
     return f"{where}: {', '.join(found) or f'no {new}violations'}{mended} ({how})"
-
-
-def what(violation: Violation) -> str:
-    """Return what a violation says, with the id that it is about unless that is said already."""
-    is_named = violation.id in {"", violation.source} or violation.message.startswith(violation.id)
-    return violation.message if is_named else f"{violation.id}: {violation.message}"
 
 
 def sentences(violation: Violation) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from kbcli.terminal.cells import shortened
 from kbcli.words.lines import changes_of, problem_line
 from kbcli.words.synced import elsewhere_line, note_line
+from kbcli.words.violations import violation_line
 from kbcore.counts import counted
 from kbcore.sync.paths import is_named
 from kbcore.visible import visible
@@ -108,12 +109,6 @@ def as_json(event: Event) -> dict[str, Any]:
     if isinstance(event, Listening):
         return {"event": "listening", "at": event.at}
     return {"event": "polling", "at": event.at, "reason": event.reason}
-
-
-def violation_line(one: Violation) -> str:
-    """Return a violation with the file to edit, as compilers write it."""
-    subject = "" if one.id in {"", one.source} or one.message.startswith(one.id) else f"{one.id}: "
-    return problem_line(one.source, 0, f"{subject}{one.message}", one.hint) + visible(f" [{one.rule}]")
 
 
 def screen(last: Sequence[str], standing: Sequence[Violation], width: int, height: int) -> list[str]:

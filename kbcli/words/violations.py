@@ -1,0 +1,23 @@
+"""A violation in words: what it says, and as a line. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kbcli.words.lines import problem_line
+from kbcore.visible import visible
+
+if TYPE_CHECKING:
+    from kbcore.rules import Violation
+
+
+def what(violation: Violation) -> str:
+    """Return what a violation says, with the id that it is about unless that is said already."""
+    is_named = violation.id in {"", violation.source} or violation.message.startswith(violation.id)
+    return violation.message if is_named else f"{violation.id}: {violation.message}"
+
+
+def violation_line(violation: Violation, line: int = 0) -> str:
+    """Return a violation with the file to edit, and the line in it where that is known, as compilers write it."""
+    said = problem_line(violation.source, line, what(violation), violation.hint)
+    return said + visible(f" [{violation.rule}]")
