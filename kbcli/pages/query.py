@@ -24,6 +24,7 @@ _ENTITY_HEAD: Final = ("ID", "TYPE", "STATUS", "TITLE")
 _EDGE_HEAD: Final = ("FROM", "EDGE", "TO", "CONFIDENCE", "SOURCE")
 _ENTITY_COLUMNS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version", "stale")
 _WALK_COLUMNS: Final = ("depth", "path")
+_TEXT_COLUMNS: Final = ("score", "snippet")
 _EDGE_COLUMNS: Final = (
     *("type", "from", "to", "kind", "confidence", *OBJECT_FIELDS),
     *("created_at", "created_by", "source", "sources", "version", "id"),
@@ -73,19 +74,37 @@ def tell(session: Session, page: Page, asked: Query, format_: str, nothing: Sequ
     output = session.output
     output.is_paged = format_ == "table"
     items = _edges(page) if asked.is_edge else _entities(page, with_edges=asked.edges)
-    columns = _EDGE_COLUMNS if asked.is_edge else (*_ENTITY_COLUMNS, *(_WALK_COLUMNS if asked.from_id else ()))
+    columns = _EDGE_COLUMNS if asked.is_edge else _entity_columns(asked)
     if format_ == "jsonl":
         output.data("".join(json_text(item) + "\n" for item in items))
     elif format_ == "csv":
         output.data(tables.comma_separated(columns, ([_cell(item.get(key)) for key in columns] for item in items)))
     elif format_ == "markdown":
-        output.data(tables.markdown(*_table(items, page.paths, is_edge=asked.is_edge)))
+        output.data(tables.markdown(*_with_snippets(items, *_table(items, page.paths, is_edge=asked.is_edge))))
     elif items:
         output.data(_lines(_drawn(output, page, items, is_edge=asked.is_edge)))
         if page.edges and not asked.is_edge:
             rows = _table([edge_json(link) for link in page.edges], {}, is_edge=True)
             output.data("\n" + _lines(output.table(*rows)))
     _tell_rest(session, page, len(items), nothing)
+
+
+def _entity_columns(asked: Query) -> tuple[str, ...]:
+    return (
+        *_ENTITY_COLUMNS,
+        *(_WALK_COLUMNS if asked.from_id else ()),
+        *(_TEXT_COLUMNS if asked.text else ()),
+    )
+
+
+def _with_snippets(
+    items: Sequence[dict[str, Any]], head: tuple[str, ...], rows: list[tuple[str, ...]]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return a table with what shows why each entity was found, in the column that a terminal has no room for."""
+    if not any("snippet" in item for item in items):
+        return head, rows
+    said = [item.get("snippet", {}).get("text", "") for item in items]
+    return (*head, "SNIPPET"), [(*row, one) for row, one in zip(rows, said, strict=True)]
 
 
 def _drawn(output: Output, page: Page, items: Sequence[dict[str, Any]], *, is_edge: bool) -> Iterator[str]:

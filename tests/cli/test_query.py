@@ -117,6 +117,17 @@ def test_every_format_says_the_same(kb, synced):
     assert kb("query", "--format", "table").out == kb("query").out
 
 
+def test_what_a_text_found_has_every_format_too(kb, synced):
+    words = ["query", "--text", "log in"]
+    [entity] = kb(*words, "--json").json["entities"]
+    [row] = csv.DictReader(io.StringIO(kb(*words, "--format", "csv").out))
+    assert (float(row["score"]), json.loads(row["snippet"])) == (entity["score"], entity["snippet"])
+    head, _, line = kb(*words, "--format", "markdown").out.splitlines()
+    assert head == "| ID | TYPE | STATUS | TITLE | TAGS | SNIPPET |"
+    assert line == "| REQ-1 | req | open | Log in | auth, web | # «Log» «in» |"
+    assert "score" not in kb("query", "--format", "csv").out
+
+
 def test_edges_have_every_format_too(kb, synced):
     whole = kb("query", "edge", "--json").json["edges"]
     assert [json.loads(line) for line in kb("query", "edge", "--format", "jsonl").out.splitlines()] == whole
