@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from kbcli.words.lines import hook_place, size
 from kbcore import __version__
-from kbcore.counts import counted
 from kbcore.errors import InvalidConfig, KBError
 from kbcore.limits import MIB
+from kbcore.phrases import counted
 from kbcore.upkeep.findings import Finding, Severity, of_config, of_error
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kbcore.phrases import one_of
 from kbcore.visible import in_quotes
 
 _SHOWN: Final = 3
@@ -49,8 +50,7 @@ def is_it(names: Sequence[str]) -> str:
     """Return the question whether one of these names was meant, or the empty text without any."""
     if not names:
         return ""
-    *others, last = [in_quotes(name) for name in names]
-    return f"Did you mean {', '.join(others)}{' or ' if others else ''}{last}?"
+    return f"Did you mean {one_of([in_quotes(name) for name in names])}?"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

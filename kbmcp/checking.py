@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kbcore import cursor as cursors
-from kbcore.counts import counted
 from kbcore.errors import Problem
+from kbcore.phrases import counted
 from kbmcp.calls import Call
 from kbmcp.explaining import refused_arguments
 from kbmcp.hints import in_tool_words

@@ -21,8 +21,8 @@ MAX_PARAMETERS = 5
 
 # The tiers of kbcore, lowest first: a module imports its own tier and those before it.
 _TIERS = """
-errors ids limits counts clock collector progress suggest visible model values record schema concepts changeset reader
-secrets
+errors ids limits phrases clock collector progress suggest visible model values record schema concepts changeset
+reader secrets
 
 kip.errors kip.places kip.syntax kip.grammar kip.parsing kip.binding kip.printer
 

@@ -105,7 +105,7 @@ def _versioned(request: dict[str, Any], wanted: Changeset, going: _Going) -> dic
 
 def _confirmed(session: Session, going: _Going, planned: Outcome) -> bool:
     """Show what goes, and ask at the terminal whether to go on with what was planned."""
-    from kbcore.counts import counted
+    from kbcore.phrases import counted
     from kbcore.planning.findings import edge_words
     from kbcore.visible import visible
 

@@ -55,7 +55,7 @@ def _diagnose(session: Session) -> int:
 
 
 def _tell(session: Session, found: Diagnosis) -> None:
-    from kbcore.counts import counted
+    from kbcore.phrases import counted
     from kbcore.visible import visible, visible_lines
 
     output = session.output

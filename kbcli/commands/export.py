@@ -78,7 +78,7 @@ def _write(session: Session, texts: list[tuple[str, str]]) -> None:
 
 
 def _tell(session: Session, file: str, entities: int, edges: int) -> None:
-    from kbcore.counts import counted
+    from kbcore.phrases import counted
     from kbcore.visible import visible
 
     if session.output.is_json:

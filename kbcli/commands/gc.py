@@ -21,7 +21,7 @@ def run(
     import msgspec
 
     from kbcore import branches
-    from kbcore.counts import counted
+    from kbcore.phrases import counted
     from kbcore.visible import visible
 
     session = session_of(ctx)

@@ -119,7 +119,7 @@ def _document(found: Section) -> dict[str, Any]:
 
 def _tell(session: Session, found: Section, wanted: Wanted, where: str, format_: str | None) -> None:
     from kbcore.analysis.diagram import dot, mermaid
-    from kbcore.counts import counted
+    from kbcore.phrases import counted
 
     output = session.output
     output.is_paged = True

@@ -133,7 +133,7 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     """Show the status. All of it was asked for, so ``--quiet`` leaves out only what to do next."""
     from kbcli.words.lines import size
     from kbcore.branches import lost
-    from kbcore.counts import counted
+    from kbcore.phrases import counted
     from kbcore.visible import visible
 
     output = session.output

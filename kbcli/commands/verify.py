@@ -37,7 +37,7 @@ def run(ctx: typer.Context) -> int:
 
 def _tell(session: Session, proof: Verified) -> None:
     from kbcli.words.lines import problem_line
-    from kbcore.counts import counted
+    from kbcore.phrases import counted
     from kbcore.visible import visible
 
     output = session.output

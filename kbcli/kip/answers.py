@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from kbcli.render import Output
 from kbcli.terminal.tables import pairs
-from kbcore.counts import counted
 from kbcore.kip import syntax as s
+from kbcore.phrases import counted
 from kbcore.visible import json_text, visible, visible_lines
 
 Json = Mapping[str, Any]

@@ -10,7 +10,7 @@ import msgspec
 from kbcli.terminal import tables
 from kbcli.words.nothing import nothing_stands
 from kbcore.analysis.coverage import By, Covered, Group, Requirement, Tally, Unknown, groups, lacking
-from kbcore.counts import counted
+from kbcore.phrases import counted
 from kbcore.schema import ASPECTS
 from kbcore.suggest import is_it
 from kbcore.visible import in_quotes, json_text

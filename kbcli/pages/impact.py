@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kbcli.terminal import tables
 from kbcli.terminal.pathtables import with_paths
 from kbcore.analysis.impact import Affected, Impact
-from kbcore.counts import counted
+from kbcore.phrases import counted
 from kbcore.query.walk import path_text
 from kbcore.visible import visible
 

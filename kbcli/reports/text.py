@@ -7,7 +7,7 @@ from typing import Literal
 from kbcli.render import Output
 from kbcli.reports.told import Told, summary
 from kbcli.words.violations import violation_line
-from kbcore.counts import counted
+from kbcore.phrases import counted
 from kbcore.visible import visible
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kbcli.words.violations import what
-from kbcore.counts import counted
+from kbcore.phrases import counted
 from kbcore.rules import Report, Violation
 from kbcore.rules.registry import FailOn
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from kbcore.phrases import shortened
+
 Mark = Callable[[str], str]
 
 _WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|\s+|[^\w\s]")
@@ -57,4 +59,4 @@ def _around(text: str, *, is_first: bool, is_last: bool) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= 5 * _KEPT_CHARS else f"{text[: 5 * _KEPT_CHARS]}…"
+    return shortened(text, 5 * _KEPT_CHARS)

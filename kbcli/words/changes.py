@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from kbcli.render import Output
 from kbcli.terminal.colours import Style
-from kbcore.counts import counted
 from kbcore.model import OBJECT_FIELDS
+from kbcore.phrases import counted
 from kbcore.visible import json_text, visible
 
 Json = Mapping[str, Any]

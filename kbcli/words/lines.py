@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbcore.counts import counted
 from kbcore.limits import KIB
+from kbcore.phrases import counted
 from kbcore.visible import visible
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from kbcli.words.changes import BARE, SIGNS, short_time
-from kbcore.counts import counted
+from kbcore.phrases import counted
 from kbcore.visible import visible, visible_lines
 
 if TYPE_CHECKING:

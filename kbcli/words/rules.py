@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kbcli.terminal.tables import pairs
-from kbcore.counts import counted
+from kbcore.phrases import counted
 from kbcore.visible import json_text, visible, visible_lines
 
 if TYPE_CHECKING:

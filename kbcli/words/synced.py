@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kbcli.words.lines import changes_of, problem_line
-from kbcore.counts import counted
+from kbcore.phrases import counted
 from kbcore.visible import visible
 
 if TYPE_CHECKING:

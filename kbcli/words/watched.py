@@ -12,7 +12,7 @@ from kbcli.terminal.cells import shortened
 from kbcli.words.lines import changes_of, problem_line
 from kbcli.words.synced import elsewhere_line, note_line
 from kbcli.words.violations import violation_line
-from kbcore.counts import counted
+from kbcore.phrases import counted
 from kbcore.sync.paths import is_named
 from kbcore.visible import visible
 from kbcore.watch.events import Checked, Event, Following, Listening, Polling, Resumed, Synced, Waiting

@@ -10,6 +10,7 @@ import msgspec
 from kbcore.errors import InvalidQuery
 from kbcore.ids import link_id
 from kbcore.model import CLIENT, OBJECT_FIELDS, Link, Node, Statement
+from kbcore.phrases import some_of
 from kbcore.rules import RuleContext
 from kbcore.rules.project import ProjectRule, Trial
 from kbcore.schema import Schema
@@ -85,9 +86,7 @@ def _fault(rule: ProjectRule, trial: Trial, schema: Schema, sandbox: Sandbox, fo
 
 
 def _listed(ids: Iterable[str]) -> str:
-    names = list(ids)
-    more = f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
-    return ", ".join(names[:_MAX_SHOWN]) + more
+    return some_of(list(ids), _MAX_SHOWN)
 
 
 def _view_of(trial: Trial, schema: Schema, folder: str) -> View:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from kbcore import limits
-from kbcore.counts import counted
+from kbcore.phrases import counted
 
 Severity = Literal["error", "warning", "note"]
 

@@ -21,6 +21,7 @@ from kbcore.ids import link_id
 from kbcore.inverse import SAYS
 from kbcore.model import Link, Node, SourceFile
 from kbcore.needs import Needs, needs
+from kbcore.phrases import more_problems, shortened, some_of
 from kbcore.planning.findings import edge_words
 from kbcore.record import Operation, StateLink, WithdrawLink
 from kbcore.schema import Schema
@@ -123,8 +124,7 @@ def refuse(seqs: Sequence[int], found: Wanted, broken: Sequence[Broken]) -> None
     problems = [*(_problem(found, one) for one in found.conflicts), *map(_broken_problem, broken)]
     if not problems:
         return
-    others = len(problems) - 1
-    more = f" {others} more {'problem is' if others == 1 else 'problems are'} listed." if others else ""
+    more = more_problems(len(problems) - 1)
     what = f"Record {seqs[0]}" if len(seqs) == 1 else f"Records {', '.join(map(str, sorted(seqs)))}"
     raise RevertConflict(
         f"{what} cannot be undone: {problems[0].message}{more} Nothing was written.",
@@ -179,8 +179,7 @@ def _conflict_json(found: Wanted, conflict: Conflict) -> dict[str, Any]:
 def _short(value: Any) -> str:
     if value is None:
         return "nothing"
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
+    return shortened(msgspec.json.encode(value).decode(), _SHOWN_CHARS)
 
 
 def sentences(found: Wanted) -> tuple[str, ...]:
@@ -190,7 +189,6 @@ def sentences(found: Wanted) -> tuple[str, ...]:
     files = found.files()
     if not files:
         return confirmed
-    more = f" and {len(files) - _SHOWN_FILES} more" if len(files) > _SHOWN_FILES else ""
-    named = ", ".join(files[:_SHOWN_FILES]) + more
+    named = some_of(files, _SHOWN_FILES)
     remedy = "The next `kb sync` takes them as the files state them; change the files to make it last."
     return (f"This changes facts of files: {named}. {remedy}", *confirmed)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from kbcore.changeset import EdgeDelete, EntityDelete
 from kbcore.model import CLIENT, Link
+from kbcore.phrases import some_of
 from kbcore.planning.findings import Findings, edge_words
 from kbcore.record import DropNode, WithdrawLink
 from kbcore.suggest import did_you_mean
@@ -83,8 +84,7 @@ def _release(found: Findings, path: str, key: str, words: str, *, cascade: bool,
             _release(found, path, link.id, words, cascade=cascade, leaving={*leaving, link.id})
             _withdraw(found, link)
     if pointing:
-        more = f" and {len(pointing) - _SHOWN} more" if len(pointing) > _SHOWN else ""
-        message = f"{words} is still pointed at: {', '.join(pointing[:_SHOWN])}{more}."
+        message = f"{words} is still pointed at: {some_of(pointing, _SHOWN)}."
         found.wrong(path, "in_use", message, "Remove these edges first, or delete with `cascade`.")
 
 

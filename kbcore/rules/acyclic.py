@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kbcore.counts import counted
+from kbcore.phrases import counted
 from kbcore.rules.rule import Finding, Rule, RuleContext
 
 _MAX_SHOWN: Final = 20

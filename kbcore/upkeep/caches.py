@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kbcore.counts import counted
 from kbcore.errors import Damaged, Incompatible, ViewDamaged
 from kbcore.limits import MIB
+from kbcore.phrases import counted
 from kbcore.storage import files, journal
 from kbcore.texts import BODIES
 from kbcore.upkeep.findings import Finding

@@ -16,7 +16,6 @@ import msgspec
 from kbcore import branches, replay
 from kbcore.branches import lost
 from kbcore.branches.moves import ASIDE
-from kbcore.counts import counted
 from kbcore.errors import (
     Damaged,
     Incompatible,
@@ -31,6 +30,7 @@ from kbcore.git import versions
 from kbcore.git.commands import run_git
 from kbcore.init import IGNORE
 from kbcore.limits import MAX_CONFIG_BYTES
+from kbcore.phrases import counted
 from kbcore.storage import files, layout, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.verify import Proof, Stats

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from kbcore.phrases import some_of
 from kbcore.record import SYNC, ForgetSource, ReadSource
 from kbcore.store import BranchStore
 from kbcore.view.view import View
@@ -51,6 +52,6 @@ def _found(store: BranchStore, view: View, seq: int) -> Foreign:
             said.append(f"seq {number} ({message + ', ' if message else ''}by {actor})")
     if not paths:
         return Foreign(())
-    named = ", ".join([*paths][:_NAMED]) + (f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else "")
+    named = some_of([*paths], _NAMED)
     why = f"{', '.join(said)} changed what {named} states; as it still does, that counts again. Edit it to change that."
     return Foreign(tuple(paths), why)

@@ -18,6 +18,7 @@ from kbcore.kip.errors import (
     refused,
 )
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
+from kbcore.phrases import more_problems
 
 Draft = NodeDraft | LinkDraft
 
@@ -80,14 +81,13 @@ def in_kip(error: Rejected, origin: Origin) -> KBError:
     codes = [_CODES.get(problem.code, CONSTRAINT) for problem in error.details]
     code = next(one for one in _ORDER if one in codes)
     first = error.details[codes.index(code)]
-    others = len(error.details) - 1
-    more = f" {others} more {'problem is' if others == 1 else 'problems are'} listed." if others else ""
+    more = more_problems(len(error.details) - 1)
     return refused(
         code,
         f"{_said(first, origin)}{more}",
         at=origin.place(first.path),
         hint=first.hint or code.hint,
-        data={"problems": _listed(error.details, origin)} if others or code is IMMUTABLE else None,
+        data={"problems": _listed(error.details, origin)} if more or code is IMMUTABLE else None,
     )
 
 

@@ -13,6 +13,7 @@ from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.grammar import KEYWORDS
 from kbcore.kip.parsing.badtokens import bad_token
 from kbcore.kip.places import place_of
+from kbcore.phrases import one_of, shortened
 from kbcore.suggest import nearest
 from kbcore.visible import visible
 
@@ -58,20 +59,16 @@ def syntax_fault(tokens: Tokens, expected: Sequence[str], hint: str) -> KipRefus
     the caller knows, for when the token itself tells none that is more exact.
     """
     bad = bad_token(tokens.word, expected) if tokens.kind == "bad" else None
-    told = f"Expected {_one_of(expected)}, found {_found(tokens)}"
+    told = f"Expected {one_of(expected)}, found {_found(tokens)}"
     if bad and bad.message:
         told = bad.message
     remedy = (bad.hint if bad else "") or _remedy_of(tokens, expected, hint)
     return refused(SYNTAX, f"{told}.", at=tokens.at + (bad.offset if bad else 0), expected=expected, hint=remedy)
 
 
-def _one_of(forms: Sequence[str]) -> str:
-    return " or ".join([", ".join(forms[:-1]), forms[-1]]) if len(forms) > 1 else "".join(forms)
-
-
 def _found(tokens: Tokens) -> str:
     kind, word = tokens.kind, tokens.word
-    shown = visible(word if len(word) <= _SHOWN_CHARS else f"{word[:_SHOWN_CHARS]}…")
+    shown = visible(shortened(word, _SHOWN_CHARS))
     if kind == "end":
         return "the end of the command"
     what = {"plain": "the text ", "string": "the text ", "number": "the number ", "parameter": "the placeholder "}

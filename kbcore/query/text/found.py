@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.phrases import counted, one_of
 from kbcore.query import sql
 from kbcore.query.known import Rows
 from kbcore.query.request import Query
@@ -113,8 +114,9 @@ class Found(msgspec.Struct, frozen=True):
             yield "No entity holds all of the words; this is what holds most of them."
         if self.search.lacking:
             count = self.search.lacking
-            whose = "document of 1 entity is" if count == 1 else f"documents of {count} entities are"
-            yield f"The {whose} not at hand: only {'its' if count == 1 else 'their'} fields were searched."
+            whose, are = ("its", "document {} is") if count == 1 else ("their", "documents {} are")
+            said = are.format(f"of {counted(count, 'entity')}")
+            yield f"The {said} not at hand: only {whose} fields were searched."
 
     def _nothing(self) -> str:
         if not self.search.entities:
@@ -182,5 +184,4 @@ def compile_text(
 def _listed(names: tuple[str, ...]) -> str:
     few = [in_quotes(name) for name in names[:_FEW]]
     more = [f"{len(names) - _FEW} more"] if len(names) > _FEW else []
-    *first, last = [*few, *more]
-    return f"{', '.join(first)} or {last}" if first else last
+    return one_of([*few, *more])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.counts import counted
+from kbcore.phrases import counted
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,43 @@
+"""Numbers and lists as sentences have them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_TO_IES: Final = re.compile(r"(?<=[^aeiou])y$")
+_HISSING: Final = ("ch", "s", "sh", "x")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 file``, ``2 files`` or ``2 more entities``; ``noun`` is one of them, with the words before it."""
+    if number == 1:
+        return f"1 {noun}"
+    plural = _TO_IES.sub("ies", noun)
+    return f"{number} {plural}{'' if plural != noun else 'es' if noun.endswith(_HISSING) else 's'}"
+
+
+def one_of(names: Sequence[str]) -> str:
+    """Return names as a choice: ``a, b or c``."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """Return the first so many of some names, and how many more there are: ``a, b and 3 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def more_problems(number: int) -> str:
+    """Return a sentence on the problems besides the one that is told, with a space in front; nothing without any."""
+    return f" {counted(number, 'more problem')} {'is' if number == 1 else 'are'} listed." if number else ""
+
+
+def shortened(text: str, most_chars: int) -> str:
+    """Return the beginning of a text that has more characters than these, with an ellipsis for the rest.
+
+    For sentences; what is to fit columns of a terminal is cut where lines are laid out.
+    """
+    return text if len(text) <= most_chars else f"{text[:most_chars]}…"
