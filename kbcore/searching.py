@@ -47,12 +47,14 @@ def search(workspace: Workspace, store: BranchStore, branch: str, view: View, qu
     A text is searched in the index that the cache keeps, which is built now if there is none, and in the documents that
     this worktree or the last commit of the branch has.
 
-    Raises: as ``kbcore.query.page_of``; ``ViewDamaged`` after what is damaged was thrown away.
+    Raises: as ``kbcore.query.page_of``; ``ViewDamaged`` when it is the view that is damaged.
     """
     if not query.text:
         return page_of(view, query, branch)
+    texts = _Texts(workspace, branch, store.texts, view)
     try:
-        return page_of(view, query, branch, _Texts(workspace, branch, store.texts, view))
+        return page_of(view, query, branch, texts)
     except ViewDamaged:
+        # It is one of the files for text, or else the view itself is damaged and cannot be read again either.
         store.texts.distrust()
-        raise
+        return page_of(view, query, branch, texts)

@@ -7,7 +7,7 @@ temporary name, then renamed, and never changed after. Losing it costs time, and
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +17,8 @@ from kbcore.model import Node
 from kbcore.query.text.tables import Index
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
-from kbcore.view import texttables
-from kbcore.view.texttables import Reader
+from kbcore.view import textdocuments, texttables
+from kbcore.view.textdocuments import Reader
 from kbcore.view.view import View
 from kbcore.viewcache import TEXT, ViewCache
 
@@ -73,11 +73,26 @@ class BranchTexts:
         paths = sorted({node.path for node in entities if node.path})
         if not paths:
             return {}
-        hashes = texttables.hashes(view, paths, at)
-        found = texttables.bodies(view, sorted(set(hashes.values())), _SHOWN_CHARS)
+        hashes = textdocuments.hashes(view, paths, at)
+        found = textdocuments.bodies(view, sorted(set(hashes.values())), _SHOWN_CHARS)
         gone = [(path, digest) for path, digest in hashes.items() if digest not in found]
         found |= dict(read(gone))
         return {node.id: found[hashes[node.path]] for node in entities if hashes.get(node.path, "") in found}
+
+    def forget(self, held: Collection[str], *, dry_run: bool = False) -> int:
+        """Drop the kept documents but those with these hashes, and return how many those are."""
+        target = self._new_file() if self._is_there(self.bodies_path) and not dry_run else None
+        if target is None and not dry_run:
+            return 0
+        try:
+            gone = textdocuments.forget(str(self.bodies_path), str(target or ""), sorted(held), self._cache.spill)
+        except ViewDamaged:
+            gone = 0
+        if target and gone:
+            self._move_in(target, self.bodies_path)
+        elif target:
+            self._discard(target)
+        return gone
 
     def distrust(self) -> None:
         """Throw away the files: something that was read in a search is damaged."""
@@ -104,16 +119,16 @@ class BranchTexts:
                 self._move_in(target, self.path)
             else:
                 self._build(view, read)
-        fresh, kept = texttables.bodies_share(view)
+        fresh, kept = textdocuments.bodies_share(view)
         if fresh and fresh >= (kept - _FEW_BODIES) // _SHARE:
             self._keep_bodies(view)
 
     def _open_bodies(self, view: View) -> None:
         try:
-            texttables.attach_bodies(view, str(self.bodies_path) if self._is_there(self.bodies_path) else "")
+            textdocuments.attach_bodies(view, str(self.bodies_path) if self._is_there(self.bodies_path) else "")
         except ViewDamaged:
             self._discard(self.bodies_path)
-            texttables.attach_bodies(view, "")
+            textdocuments.attach_bodies(view, "")
 
     def _open(self, view: View) -> int | None:
         """Stand on the published index and return its seq; None where there is none of this history."""
@@ -135,11 +150,11 @@ class BranchTexts:
 
     def _keep_bodies(self, view: View) -> None:
         """Keep the documents that this process has read, for all branches and processes."""
-        target = self._new_file() if texttables.bodies_share(view)[0] else None
+        target = self._new_file() if textdocuments.bodies_share(view)[0] else None
         if target is None:
             return
         self._open_bodies(view)  # another process may have kept some since
-        if self._is_written(target, lambda: texttables.keep_bodies(view, str(target), limits.MAX_KEPT_BODIES_BYTES)):
+        if self._is_written(target, lambda: textdocuments.keep_bodies(view, str(target), limits.MAX_KEPT_BODIES_BYTES)):
             self._move_in(target, self.bodies_path)
         else:
             self._open_bodies(view)

@@ -155,7 +155,7 @@ class ViewCache:
         if target is None:
             return self.build_in_memory(start, entries, basis)
         try:
-            view = base.build(str(target), self._temp_dir(), start, entries, basis)
+            view = base.build(str(target), self.spill, start, entries, basis)
         except BaseException:
             self._remove(target)
             raise
@@ -164,7 +164,7 @@ class ViewCache:
 
     def build_in_memory(self, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
         """Return a view that leaves no file behind."""
-        return base.build(":memory:", self._temp_dir(), start, entries, basis)
+        return base.build(":memory:", self.spill, start, entries, basis)
 
     def is_due(self, view: View) -> bool:
         """Tell whether the tail has grown long enough to be published."""
@@ -211,7 +211,9 @@ class ViewCache:
         for name in (path.name, f"{path.name}.wal"):
             files.remove_quietly(self._fs, path.with_name(name))
 
-    def _temp_dir(self) -> str:
+    @property
+    def spill(self) -> str:
+        """Return the folder in which a database may put what it has no memory for."""
         return _spill_beside(self.path)
 
     def new_file(self) -> Path | None:

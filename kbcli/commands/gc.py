@@ -16,30 +16,36 @@ def run(
 ) -> None:
     """Remove the stores of branches that are gone: that exist in no worktree and no local ref.
 
-    They go to .kb/branches/.trash first; `kb branch restore` brings one back.
+    They go to .kb/branches/.trash first; `kb branch restore` brings one back. The text of documents that no branch has
+    any more goes from the cache of searches.
     """
     import msgspec
 
     from kbcore import branches
     from kbcore.phrases import counted
+    from kbcore.upkeep.documents import forget_documents
     from kbcore.visible import visible
 
     session = session_of(ctx)
     done = branches.collect(session.workspace, dry_run=dry_run)
+    documents = forget_documents(session.workspace, done.kept, dry_run=dry_run)
     output = session.output
     if output.is_json:
-        output.document(msgspec.to_builtins(done))
+        output.document({**msgspec.to_builtins(done), "documents": documents})
         return
+    would = "would remove" if dry_run else "removed"
     for one in done.trash:
-        output.say(visible(f"{'would remove' if dry_run else 'removed'} {one.name}"))
+        output.say(visible(f"{would} {one.name}"))
         if one.records != 0:
             holds = "a damaged journal" if one.records is None else counted(one.records, "record")
             said = [f"{one.name} holds {holds} that no other store has"]
             if one.place:
                 said.append(f"kept in {one.place}; `kb branch restore {one.name}` brings it back")
             output.warn(visible(f"{'; '.join(said)}.{_taken(one.name, one.renamed_to)}"))
+    if documents:
+        output.say(f"{would} the text of {counted(documents, 'document')} from the cache of searches")
     kept = f"{counted(len(done.kept), 'store')} kept."
-    output.say(kept if done.removed else f"Nothing to remove; {kept}")
+    output.say(kept if done.removed or documents else f"Nothing to remove; {kept}")
     names: dict[str, list[str]] = {}
     for name, reason in done.reasons.items():
         names.setdefault(reason, []).append(name)

@@ -14,7 +14,6 @@ from kbcore.errors import Damaged, Incompatible, ViewDamaged
 from kbcore.limits import MIB
 from kbcore.phrases import counted
 from kbcore.storage import files, journal
-from kbcore.texts import BODIES
 from kbcore.upkeep.findings import Finding
 from kbcore.view import texttables
 from kbcore.viewcache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, is_lost, is_usable, open_view
@@ -36,7 +35,7 @@ def cache_findings(workspace: Workspace, branch: str) -> Iterator[Finding]:
     yield from witnesses(workspace, branch)
     unfinished = [name for name in names if name.startswith(UNFINISHED)]
     if unfinished:
-        message = f"{len(unfinished)} unfinished views of processes that ended early."
+        message = f"{counted(len(unfinished), 'unfinished view')} of processes that ended early."
         remedy = f"Delete {UNFINISHED}* in {folder} while no `kb` runs."
         yield Finding("cache", "note", "unfinished_view", message, remedy, branch, str(folder))
     if VIEW in names:
@@ -62,20 +61,17 @@ def _of_lost_store(what: str, seq: int, branch: str, path: str) -> Finding:
 
 
 def _text(workspace: Workspace, branch: str) -> Iterator[Finding]:
-    """Look at the index of text, and at the documents that are kept for the indexes of all branches."""
-    fs, path = workspace.machine.fs, workspace.cache_of(branch) / TEXT
-    kept = path.parent.parent / BODIES
+    """Look at the index of text."""
+    path = workspace.cache_of(branch) / TEXT
     try:
-        sizes = [files.read_size(fs, path), files.read_size(fs, kept)]
-        seq, entities = texttables.inspect(str(path), "" if sizes[1] is None else str(kept), str(path.parent / "spill"))
+        length_bytes = files.read_size(workspace.machine.fs, path) or 0
+        seq, entities = texttables.inspect(str(path), str(path.parent / "spill"))
     except ViewDamaged as error:
         reason = str(error).splitlines()[0]
         remedy = "Nothing to do: it is built anew by the next search."
         yield Finding("cache", "warning", "text_damaged", f"It cannot be read: {reason}", remedy, branch, str(path))
         return
-    holds = f"holds {counted(entities, 'entity')}"
-    size = f"{sum(filter(None, sizes)) / MIB:.1f} MiB"
-    message = f"The text index at seq {seq} {holds}; with the documents of all branches it takes {size}."
+    message = f"The text index at seq {seq} holds {counted(entities, 'entity')} in {length_bytes / MIB:.1f} MiB."
     yield Finding("cache", "ok", "text", message, "", branch)
 
 

@@ -30,12 +30,13 @@ from kbcore.git import versions
 from kbcore.git.commands import run_git
 from kbcore.init import IGNORE
 from kbcore.limits import MAX_CONFIG_BYTES
-from kbcore.phrases import counted
+from kbcore.phrases import counted, some_of
 from kbcore.storage import files, layout, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.verify import Proof, Stats
 from kbcore.upkeep import good
 from kbcore.upkeep.caches import cache_findings
+from kbcore.upkeep.documents import document_findings
 from kbcore.upkeep.findings import Finding, as_json, gravest_first, is_sound, of_config, of_error, of_proof, told_once
 from kbcore.upkeep.mounts import MOUNTS, network_mount
 from kbcore.upkeep.speed import speed_findings
@@ -97,6 +98,7 @@ def diagnose(
         *_guarded("stores", partial(_writable, workspace)),
         *_guarded("stores", partial(_strangers, workspace)),
         *_guarded("stores", partial(_lost, workspace)),
+        *_guarded("cache", partial(document_findings, workspace)),
     ]
     stores: list[StoreHealth] = []
     for name in _names(workspace):
@@ -275,13 +277,11 @@ def _strangers(workspace: Workspace) -> Iterator[Finding]:
         entries = sorted(fs.listdir(parent))
     aside = [name.removeprefix(ASIDE) for name in entries if name.startswith(ASIDE)]
     if aside:
-        message = f"{counted(len(aside), 'store')} that made room when their process ended: {', '.join(aside[:3])}."
+        message = f"{counted(len(aside), 'store')} that made room when a process ended: {some_of(aside, 3)}."
         yield Finding("stores", "note", "store_aside", message, "`kb gc` puts them back.", file=str(parent))
     building = [name for name in entries if name.startswith(layout.BUILDING_PREFIX)]
     if building:
-        message = (
-            f"{counted(len(building), 'unfinished store')} of processes that ended early: {', '.join(building[:3])}"
-        )
+        message = f"{counted(len(building), 'unfinished store')} of processes that ended early: {some_of(building, 3)}"
         yield Finding("stores", "note", "unfinished_store", message, "`kb gc` removes them.", file=str(parent))
     trash = parent / branches.TRASH
     with files.explained(trash, "list", reading=True):

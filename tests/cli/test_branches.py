@@ -50,7 +50,9 @@ def test_gc_removes_what_exists_nowhere_any_more(kb, synced):
     assert kb("gc", "--dry-run").out == "would remove gone\n1 store kept.\n  main: the default branch\n"
     dry = {"removed": ["gone"], "kept": ["main"], "dry_run": True}
     trash = [{"name": "gone", "records": 0, "place": "", "renamed_to": ""}]
-    assert kb("gc", "--dry-run", "--json").json == dry | {"trash": trash, "reasons": {"main": "the default branch"}}
+    reasons = {"main": "the default branch"}
+    expected = dry | {"trash": trash, "reasons": reasons, "documents": 0}
+    assert kb("gc", "--dry-run", "--json").json == expected
     done = kb("gc", "--json").json
     assert (done["removed"], done["kept"], done["dry_run"]) == (["gone"], ["main"], False)
     assert done["trash"][0]["place"].startswith(str(synced / ".kb/branches/.trash/gone~"))
@@ -74,6 +76,33 @@ def test_gc_says_why_it_keeps_a_store(kb, synced, tmp_path):
         "  main: the default branch\n"
         "  old: git renamed it to new\n"
     )
+
+
+def test_gc_drops_the_text_of_documents_that_no_branch_has_any_more(kb, synced):
+    gone, other = "docs/requirements/gone.md", "docs/requirements/other.md"
+    head = "---\nid: {}\ntitle: T\nstatus: open\n---\n"
+    write(synced, {gone: head.format("REQ-8") + "Sesame.\n", other: head.format("REQ-9") + "Almond.\n"})
+    commit_files(synced, {"x": "1"})
+    kb("sync")
+    assert "REQ-8" in kb("query", "--text", "sesame").out
+    git(synced, "switch", "-q", "-c", "side")
+    (synced / gone).unlink()
+    kb("sync")
+    assert kb("gc", "--json").json["documents"] == 0
+    git(synced, "switch", "-q", "main")
+    git(synced, "rm", "-q", "--cached", "--ignore-unmatch", gone)
+    kb("sync")
+    said = "the text of 1 document from the cache of searches\n2 stores kept.\n  main: checked out here\n  side: a branch of git\n"
+    assert kb("gc", "--dry-run").out == f"would remove {said}"
+    kept = synced / ".kb/cache/.bodies.duckdb"
+    assert b"Sesame" in kept.read_bytes()
+    assert kb("gc").out == f"removed {said}"
+    assert b"Sesame" not in kept.read_bytes()
+    assert b"Almond" in kept.read_bytes()
+    assert kb("gc").out == "Nothing to remove; 2 stores kept.\n  main: checked out here\n  side: a branch of git\n"
+    (synced / other).unlink()
+    assert "REQ-9" in kb("query", "--text", "almond").out
+    assert "REQ-8" not in kb("query", "--text", "sesame").out
 
 
 def test_gc_names_what_is_lost_sight_of_and_the_command_that_brings_it_back(kb, synced):

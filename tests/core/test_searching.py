@@ -249,7 +249,7 @@ def test_however_much_is_taken_in_at_once_the_answer_is_the_same(project, monkey
     (cache(project) / "main/text.duckdb").unlink()
     (cache(project) / ".bodies.duckdb").unlink()
     monkeypatch.setattr("kbcore.query.textindex._CHUNK_BYTES", 1000)
-    monkeypatch.setattr("kbcore.view.texttables._CHUNK_CHARS", 50)
+    monkeypatch.setattr("kbcore.view.textdocuments._CHUNK_CHARS", 50)
     other = Project(project.root, is_new=False)
     page = ask(other, "gate same words")
     assert ([one.id for one in page.entities], page.found.scores) == (
@@ -266,6 +266,22 @@ def test_what_lies_behind_a_link_out_of_the_repository_is_not_read(project, tmp_
     path.rename(outside)
     path.symlink_to(outside)
     assert ask(project, "leak").found.search.lacking == 1
+
+
+@pytest.mark.parametrize("name", ["main/text.duckdb", ".bodies.duckdb"])
+def test_damage_that_comes_to_light_in_a_search_costs_the_branch_no_view(project, name):
+    project.sync({f"docs/requirements/{n}.md": doc(f"K-{n}", f"gate {n}", f"{n} same words") for n in range(9)})
+    before = ids(project, "same gate 7")
+    path = cache(project) / name
+    whole = path.read_bytes()
+    for begin in range(3 * 4096, len(whole), 256 * 1024):
+        path.write_bytes(whole[: begin + 8] + b"\x55" * 1000 + whole[begin + 1008 :])
+        other = Project(project.root, is_new=False)
+        view = other.view()
+        page = ask(other, "same gate 7")
+        assert ([one.id for one in page.entities], page.found.search.lacking) == (before, 0)
+        assert other.view() is view
+        other.close()
 
 
 def test_the_index_of_another_history_is_not_used(project):

@@ -8,10 +8,12 @@ import duckdb
 
 from kbcore.query import Query
 from kbcore.searching import search
+from kbcore.texts import BODIES
 from kbcore.upkeep.caches import cache_findings
+from kbcore.upkeep.doctor import diagnose
 from kbcore.upkeep.findings import Finding
 from kbcore.viewcache import TEXT
-from tests.support.project import Project
+from tests.support.project import Project, req
 
 
 def found(project: Project) -> dict[str, Finding]:
@@ -31,9 +33,23 @@ def test_the_text_index_is_shown_and_a_damaged_one_is_a_warning_and_nothing_wors
     workspace = project.workspace()
     store = workspace.store("main")
     store.read(lambda view: search(workspace, store, "main", view, Query(text="t")))
-    assert "at seq 1 holds 1 entity;" in found(project)["text"].message
+    assert "at seq 1 holds 1 entity in" in found(project)["text"].message
     path = project.root / ".kb/cache/main" / TEXT
     for content in (another_database(project.root / "x.duckdb"), b"no database" * 100, b""):
         path.write_bytes(content)
         assert found(project)["text_damaged"].severity == "warning"
     assert path.exists()
+
+
+def test_damage_of_the_documents_that_are_kept_is_told_once_and_of_no_branch(project: Project) -> None:
+    project.sync({"docs/requirements/a.md": req("A"), "docs/requirements/b.md": req("B")})
+    workspace = project.workspace()
+    store = workspace.store("main")
+    store.read(lambda view: search(workspace, store, "main", view, Query(text="title")))
+    [whole] = (one for one in diagnose(workspace).findings if one.code == "documents")
+    assert whole.message.startswith("Search keeps the text of 2 documents for all branches, in ")
+    (project.root / ".kb/cache" / BODIES).write_bytes(b"no database" * 100)
+    assert found(project)["text"].severity == "ok"
+    [damaged] = (one for one in diagnose(workspace).findings if one.code == "documents_damaged")
+    assert (damaged.severity, damaged.branch) == ("warning", "")
+    assert BODIES in damaged.file
