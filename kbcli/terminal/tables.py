@@ -16,12 +16,13 @@ from kbcli.terminal.colours import Style, of_status
 from kbcore.visible import visible, visible_lines
 
 _GAP: Final = "  "
-_LEAST: Final = 8
-"""A column of text is not made narrower than this many columns of the terminal."""
+_LEAST: Final = 6
+"""A column of text is made no narrower than this many columns of the terminal: the last of them goes instead."""
 _COMFORT: Final = 24
 """Columns that are left out where there is little room go before one of text becomes narrower than this."""
 _MODEST: Final = 16
 """Columns that may be left out take no more than this where others are cut."""
+_LEAST_ID: Final = 8
 _ID_SHARE: Final = 3
 """Ids get at most the width divided by this before they stand on a line of their own."""
 
@@ -50,13 +51,13 @@ _ID: Final = Column("id")
 _EXTRA: Final = Column(is_extra=True)
 _PLACE: Final = Column("path", is_extra=True)
 COLUMNS: Final[Mapping[str, Column]] = {
-    **dict.fromkeys(("ID", "FROM", "TO", "ENTITY", "  BRANCH"), _ID),
-    **dict.fromkeys(("TAGS", "GIT", "COPIED", "PATH"), _EXTRA),
+    **dict.fromkeys(("ID", "FROM", "TO", "ENTITY", "COMPONENT", "  BRANCH"), _ID),
+    **dict.fromkeys(("TAGS", "PRIORITY", "GIT", "COPIED", "PATH"), _EXTRA),
     **dict.fromkeys(("SOURCE", "STATED IN", "ORIGIN"), _PLACE),
     "AT": Column("whole"),
     "SEQ": Column("number", lambda _: "yellow"),
     "STATUS": Column(style=of_status),
-    "CONFIDENCE": Column("number", is_extra=True),
+    **dict.fromkeys(("CONFIDENCE", "REQUIREMENTS"), Column("number", is_extra=True)),
 }
 """What columns hold, by their heads, which mean the same in every table; all others are text."""
 
@@ -79,6 +80,7 @@ def laid_out(
 ) -> list[list[str]]:
     """Return the lines of the head, and those of each row, as ``aligned`` has them."""
     named = [COLUMNS.get(one, Column()) for one in head]
+    named[:1] = [one._replace(is_extra=False) for one in named[:1]]  # what a row is called stays
     cells = [[visible(cell) for cell in row] for row in rows]
     needed = [max([width_of(one), *(width_of(row[at]) for row in cells)]) for at, one in enumerate(head)]
     shown = list(range(len(named)))
@@ -99,7 +101,7 @@ def _fitted(
     widths = list(needed)
     for at in shown:
         if columns[at].kind == "id":
-            widths[at] = min(widths[at], max(_LEAST, width // _ID_SHARE))
+            widths[at] = min(widths[at], max(_LEAST_ID, width // _ID_SHARE))
     kept = list(shown)
     while True:
         texts = [at for at in kept if columns[at].is_cut]
@@ -115,10 +117,12 @@ def _fitted(
             return kept, [min(one, level) if at in extra else one for at, one in enumerate(widths)]
         level = _level([modest[at] for at in texts], room)
         dispensable = [at for at in kept if columns[at].is_extra]
-        if level >= _COMFORT or not dispensable:
-            level = max(level, _LEAST)
+        if level >= _LEAST and (level >= _COMFORT or not dispensable):
             return kept, [min(modest[at], level) if at in texts else one for at, one in enumerate(widths)]
-        del kept[kept.index(dispensable[-1])]
+        over = dispensable or [at for at in texts if at]
+        if not over:  # what is left is whole, and there is no room for it
+            return kept, [min(one, _LEAST) if at in texts else one for at, one in enumerate(widths)]
+        del kept[kept.index(over[-1])]
 
 
 def _level(widths: Sequence[int], room: int) -> int:

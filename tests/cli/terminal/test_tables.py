@@ -67,6 +67,32 @@ def test_where_there_is_little_room_what_matters_less_is_left_out():
     assert "TAGS" in tables.aligned(HEAD, [(*rows[0][:4], "")])[0]
 
 
+COVERAGE = (
+    ("ID", "SPECIFIED", "VERIFIED", "IMPLEMENTED", "PRIORITY", "TITLE"),
+    ("COMPONENT", "REQUIREMENTS", "VERIFIED"),
+)
+
+
+@given(st.integers(30, 80), st.integers(1, 40), st.sampled_from(COVERAGE))
+def test_a_table_of_many_columns_fits_a_narrow_terminal(width, chars, head):
+    rows = [("REQ-00001", *("x" * chars for _ in head[1:]))]
+    lines = tables.aligned(head, rows, width)
+    assert max(map(width_of, lines)) <= width
+    assert len(lines) == 1 + len(rows)
+
+
+def test_columns_get_narrow_before_the_last_one_goes():
+    row = ("REQ-1", *["x" * 20] * 5)
+    assert tables.aligned(COVERAGE[0], [row], 37)[0] == "ID     SPECI…  VERIF…  IMPLE…  TITLE"
+    assert tables.aligned(COVERAGE[0], [row], 36)[0] == "ID     SPECIFI…  VERIFIED  IMPLEME…"
+    assert tables.aligned(("ID", "AT", "TITLE"), [("A", "x" * 28, "y" * 9)], 30) == ["ID  AT", "A   " + "x" * 28]
+
+
+def test_what_rows_are_called_stays_whatever_there_is_room_for():
+    row = ("must", "3", "x" * 20)
+    assert tables.aligned(("PRIORITY", "REQUIREMENTS", "VERIFIED"), [row], 30)[0] == "PRIORITY  VERIFIED"
+
+
 def test_numbers_are_aligned_to_the_right():
     assert tables.aligned(("SEQ", "MESSAGE"), [("1", "one"), ("1000", "many")]) == [
         " SEQ  MESSAGE",
