@@ -192,7 +192,8 @@ def attribute_problem(attribute: Attribute, value: Any) -> str:
     expected = kinds.get(attribute.type)
     is_boolean = isinstance(value, bool)
     if expected and (not isinstance(value, expected) or (is_boolean and attribute.type != "boolean")):
-        return f"must be {'an' if attribute.type == 'object' else 'a'} {attribute.type}"
+        such = f" such as {_example(attribute.keys[0])}" if attribute.keys else ""
+        return f"must be {'an' if attribute.type == 'object' else 'a'} {attribute.type}{such}"
     if attribute.values and value not in attribute.values:
         return f"must be one of {', '.join(attribute.values)}"
     return _members_problem(attribute.keys, value) if attribute.keys else ""
@@ -201,6 +202,11 @@ def attribute_problem(attribute: Attribute, value: Any) -> str:
 def _members_problem(keys: tuple[str, ...], value: Mapping[str, Any]) -> str:
     unknown = next((name for name in value if name not in keys), None)
     if unknown is not None:
-        return f"has a member {in_quotes(unknown)}; there may be {', '.join(keys)}"
+        return f"has a member {in_quotes(unknown)}; there may be {', '.join(keys)}, as in {_example(keys[0])}"
     mute = next((name for name in value if not isinstance(value[name], str) or not value[name].strip()), None)
-    return "" if mute is None else f"must say something at {in_quotes(mute)}, as text"
+    return "" if mute is None else f"must say something at {in_quotes(mute)}, as in {_example(mute)}"
+
+
+def _example(key: str) -> str:
+    """Return an object with this member, as JSON and YAML both read it."""
+    return f'{{"{key}": "some text"}}'

@@ -35,6 +35,10 @@ _ENTITY_KEYS: Final = (
 _EDGE_KEYS: Final = ("type", "kind", "from", "to", "confidence", "attributes", "metadata")
 _LISTS: Final = frozenset({"tags", "links"})
 _OBJECTS: Final = frozenset({"attributes", "metadata"})
+EXAMPLE: Final = (
+    "For example `rules: [{id: has-owner, sql: "
+    "\"select id, 'has no owner' as message from entity where owner is null\"}]`, or line by line as in docs/rules.md."
+)
 _SEVERITIES: Final[Mapping[str, Severity]] = {"error": "error", "warning": "warning"}
 
 
@@ -52,10 +56,7 @@ def load_rules(
     taken = dict.fromkeys(NAMES, "KB has a rule")
     for path in sorted(files):
         root = read_yaml(files[path], path, problems)
-        if root is None or root.value is None:
-            continue
-        listed = root.known_members(("rules",), "part of a rules file").get("rules")
-        for spot in listed.items() if listed else ():
+        for spot in _listed(root) if root and root.value is not None else ():
             rule = _rule(spot, files[path].splitlines(), settings)
             if rule and rule.id in taken:
                 message = f"{taken[rule.id]} {in_quotes(rule.id)} already."
@@ -65,6 +66,23 @@ def load_rules(
                 taken[rule.id] = f"{spot.file} has a rule"
     refuse(problems)
     return rules
+
+
+def _listed(root: Spot) -> list[Spot]:
+    """Return the rules that a file lists; what else it holds is a problem, told with an example."""
+    if not isinstance(root.value, dict):
+        root.must_be("an object with the member `rules`", EXAMPLE)
+        return []
+    listed = root.known_members(("rules",), "part of a rules file").get("rules")
+    if listed is None:
+        return []
+    if not isinstance(listed.value, list):
+        listed.must_be("a list", EXAMPLE)
+        return []
+    for spot in listed.items():
+        if not isinstance(spot.value, dict):
+            spot.must_be("an object", EXAMPLE)
+    return [spot for spot in listed.items() if isinstance(spot.value, dict)]
 
 
 def _rule(spot: Spot, lines: Sequence[str], settings: Mapping[str, Mapping[str, RuleSetting]]) -> ProjectRule | None:

@@ -332,8 +332,10 @@ def test_an_object_may_be_held_to_members_that_say_something():
     attribute = waived.entities["task"].attributes["waived"]
     assert attribute == Attribute("object", keys=("review", "test"))
     assert attribute_problem(attribute, {"review": "by the vendor"}) == ""
-    assert attribute_problem(attribute, "review") == "must be an object"
+    assert attribute_problem(attribute, "review") == 'must be an object such as {"review": "some text"}'
+    assert attribute_problem(Attribute("object"), "review") == "must be an object"
     assert "'reveiw'; there may be review, test" in attribute_problem(attribute, {"reveiw": "x"})
-    assert "at 'test', as text" in attribute_problem(attribute, {"review": "x", "test": " "})
+    assert attribute_problem(attribute, {"reveiw": "x"}).endswith(', as in {"review": "some text"}')
+    assert 'at \'test\', as in {"test": "some text"}' in attribute_problem(attribute, {"review": "x", "test": " "})
     problem = only_fault("entities: {task: {attributes: {waived: {type: list, keys: [a]}}}}")
     assert "`keys` are of objects" in problem.message

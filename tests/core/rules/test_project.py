@@ -8,7 +8,7 @@ import pytest
 
 from kbcore import rules
 from kbcore.errors import InvalidConfig
-from kbcore.rules import RuleContext, load_rules
+from kbcore.rules import RuleContext, load_rules, rulesfile
 from kbcore.rules.project import SqlPlace, sql_rule
 from kbcore.schema import CORE
 from kbcore.view.relations import RELATIONS
@@ -99,6 +99,34 @@ def test_a_file_may_be_empty(text):
 def test_what_is_wrong_with_a_file_is_named_with_its_line(text, line, said):
     found = problems(text)
     assert any(at == line and said in message for at, message in found), found
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- id: a\n  sql: select 1\n", "a.yaml:1: The file must be an object with the member `rules`, not a list."),
+        ("select 1\n", "a.yaml:1: The file must be an object with the member `rules`, not 'select 1'."),
+        ("\nrules: {id: a}\n", "a.yaml:2: `rules` must be a list, not an object."),
+        ("rules:\n", "a.yaml:1: `rules` must be a list, and it is empty."),
+        ("rules:\n\n- select 1\n", "a.yaml:3: `rules[0]` must be an object, not 'select 1'."),
+    ],
+)
+def test_a_file_of_another_shape_gets_one_error_with_an_example_that_works(text, said):
+    with pytest.raises(InvalidConfig) as refused:
+        load_rules({"a.yaml": text})
+    assert (refused.value.message, refused.value.hint) == (said, rulesfile.EXAMPLE)
+    [rule] = load_rules({"a.yaml": rulesfile.EXAMPLE.split("`")[1]})
+    with context_of(graph_of([node("A"), node("B", owner="ann")])) as context:
+        assert [one.id for one in rules.check(context, {}, only=[rule.id], project=[rule]).violations] == ["A"]
+
+
+def test_a_tab_that_indents_is_named_with_its_line():
+    with pytest.raises(InvalidConfig) as refused:
+        load_rules({"a.yaml": "rules:\n\t- id: a\n"})
+    assert (refused.value.message, refused.value.hint) == (
+        "a.yaml:2: Not valid YAML: a tab is used to indent (column 1).",
+        "Indent with spaces.",
+    )
 
 
 def test_one_name_in_two_files_is_refused():
