@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kbcore import completing
 from kbcore.store import Author
 from tests.support.project import Project
+from tests.support.scale import tries
 
 ENTITIES = [
     {"id": "REQ-1", "type": "req", "title": "Log in with a passkey", "status": "open", "tags": ["auth", "ui"]},
@@ -72,7 +73,7 @@ def test_tags_actors_and_seqs_come_the_likeliest_first(project):
 
 
 @given(st.text(max_size=30))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=tries(9, 25))
 def test_whatever_is_typed_is_text(project, typed):
     view = project.view()
     for likely in (completing.tags, completing.actors, completing.seqs, completing.entity_ids):

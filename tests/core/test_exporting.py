@@ -12,6 +12,7 @@ from kbcore import exporting, limits
 from kbcore.exporting import Export, export, parts
 from tests.core.kip.test_run import asked
 from tests.support.project import Project
+from tests.support.scale import tries
 
 
 def text_of(project):
@@ -50,7 +51,7 @@ def test_an_empty_store_comes_to_hold_the_same(project, tmp_path):
     assert copied(project, tmp_path / "other") == text_of(project)
 
 
-@settings(max_examples=8)
+@settings(max_examples=tries(3, 8))
 @given(st.data())
 def test_any_graph_comes_to_stand_again(tmp_path_factory, data):
     root = tmp_path_factory.mktemp("law")

@@ -14,6 +14,7 @@ from kbcore.schema import CORE
 from tests.support.graph import graph_of, link, node
 from tests.support.histories import laws
 from tests.support.ranking import Corpus, pieces
+from tests.support.scale import tries
 
 IDS = ["A", "a", "B-1", "C:2", "%", "_'", "\\", "é😀"]
 EDGES = ["depends_on", "verified_by", "relates_to"]
@@ -27,6 +28,7 @@ PLAIN = (
     | WORDS
     | st.lists(WORDS, min_size=2, max_size=3).map(" ".join)
 )
+
 VALUES = PLAIN | st.lists(PLAIN, max_size=3) | st.dictionaries(st.sampled_from(["x", "y"]), PLAIN, max_size=2)
 LAST_SEQ = 4
 
@@ -325,7 +327,7 @@ def test_the_edges_of_a_page_are_those_that_stood_at_its_seq(history, at, ids):
     assert sorted(edge.id for edge in page.edges) == sorted(touching)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(14, 40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories(), st.lists(WALKS, min_size=2, max_size=4))
 def test_a_walk_shows_the_same_shortest_path_to_each_entity(history, walks):
     nodes, links = history

@@ -12,8 +12,9 @@ from kbcore.query.text.page import Fields
 from kbcore.schema import CORE
 from tests.support import ranking
 from tests.support.graph import graph_of, node
+from tests.support.scale import tries
 
-LAW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAW = settings(max_examples=tries(5, 15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 VOCABULARY = [
     *(
         "login",

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kbcore.analysis import coverage
 from kbcore.schema import ASPECTS
 from tests.support.graph import graph_of, link, node
+from tests.support.scale import tries
 
 BESIDE = [node("S", "scenario"), node("T", "test"), node("F", "symbol")]
 EDGES = {"specified": ("specified_by", "S"), "verified": ("verified_by", "T"), "implemented": ("implements", "F")}
@@ -117,7 +118,7 @@ STATES = st.sampled_from(["yes", "no", "not_applicable"])
 REQUIREMENTS = st.lists(st.tuples(STATES, STATES, STATES, st.sets(st.sampled_from("abc"))), max_size=8)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(10, 30), deadline=None)
 @given(REQUIREMENTS)
 def test_the_three_numbers_of_a_tally_add_up_and_percentages_are_of_what_is_needed(drawn):
     nodes, links = [*BESIDE], []

@@ -10,6 +10,7 @@ from kbcore.kip import syntax as s
 from kbcore.kip.binding import bind, placeholders, read
 from kbcore.kip.parsing import parse
 from tests.support.kip_trees import JSON, commands
+from tests.support.scale import tries
 
 NODE = '?n {type: "T"}'
 
@@ -20,7 +21,7 @@ def refusal(text: str, parameters: dict) -> KipRefused:
     return caught.value
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(14, 40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(commands(with_placeholders=True))
 def test_a_tree_is_bound_whole_or_refused(tree) -> None:
     names = placeholders(tree)
@@ -37,7 +38,7 @@ def left_open(tree, parameters: dict) -> object:
         return error.data["kip_code"]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(14, 40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON)
 def test_a_value_comes_through_as_it_is(value) -> None:
     text = 'UPSERT { CONCEPT { {type: "T", name: "N"} SET ATTRIBUTES {a: :v, b: [0, {"k": :v}], "c d": :v} } }'

@@ -19,6 +19,7 @@ from tests.support.graph import graph_of
 from tests.support.kip_queries import SCHEMA, links, nodes, queries
 from tests.support.kip_reference import World
 from tests.support.kip_reference_find import answer
+from tests.support.scale import tries
 
 VOCABULARY = vocabulary(SCHEMA)
 
@@ -64,7 +65,7 @@ def is_right(
 
 
 @settings(
-    max_examples=30,
+    max_examples=tries(10, 30),
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -75,7 +76,7 @@ def test_an_answer_is_what_the_obvious_evaluator_comes_to(some_nodes, some_links
         assert not difference, difference
 
 
-@settings(max_examples=6, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(2, 6), deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(nodes(), links(), st.lists(queries(), min_size=2, max_size=5))
 def test_what_stood_earlier_is_answered_as_it_was_then(some_nodes, some_links, some_queries) -> None:
     for difference in is_right(some_nodes, some_links, some_queries, is_past=True):

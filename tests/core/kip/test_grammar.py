@@ -14,6 +14,7 @@ from kbcore.kip.parsing import parse
 from kbcore.kip.printer import write
 from tests.support.kip_sentences import recognises, rules, sentences, texts, words
 from tests.support.kip_trees import without_places
+from tests.support.scale import tries
 
 VALUES = ("?t", "?t.name", '"Person"', ":p", "7", "-1.5", "null", "key")
 """One token of each kind that stands for something."""
@@ -21,7 +22,7 @@ BEYOND = ("is here twice", "hops", "reads only", "at least 1")
 """Of refusals: what the words about tokens demand, beside the rules."""
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(20, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_every_sentence_of_the_grammar_is_parsed_however_it_is_spaced(data) -> None:
     tokens = data.draw(sentences())
@@ -33,7 +34,7 @@ def test_every_sentence_of_the_grammar_is_parsed_however_it_is_spaced(data) -> N
     assert without_places(parse(write(tree))) == without_places(tree)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(10, 30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(sentences(budget=9), st.lists(st.sampled_from(words()), min_size=4, max_size=4))
 def test_nothing_is_parsed_that_the_grammar_does_not_derive(tokens, others) -> None:
     taken = [changed for changed in variants(tokens, [*VALUES, *others]) if not refusal_of(" ".join(changed))]
@@ -53,7 +54,7 @@ def variants(tokens: list[str], others: list[str]) -> Iterator[list[str]]:
             yield [*before, other, token, *behind]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(20, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_changed_sentence_is_refused_only_where_the_grammar_does_not_derive_it(data) -> None:
     tokens = data.draw(sentences(budget=10))

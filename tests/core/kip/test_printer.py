@@ -10,9 +10,10 @@ from kbcore.kip.parsing import parse
 from kbcore.kip.printer import write
 from kbcore.visible import visible_lines
 from tests.support.kip_trees import commands, without_places
+from tests.support.scale import tries
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(20, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.booleans().flatmap(lambda some: commands(with_placeholders=some)))
 def test_what_is_written_is_parsed_as_the_same_tree(tree) -> None:
     text = write(tree)
@@ -21,7 +22,7 @@ def test_what_is_written_is_parsed_as_the_same_tree(tree) -> None:
     assert visible_lines(text) == text
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(20, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(commands())
 def test_a_tree_without_placeholders_is_bound_as_it_is(tree) -> None:
     assert without_places(bind(tree)) == without_places(tree)
