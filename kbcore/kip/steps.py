@@ -8,10 +8,10 @@ from typing import Any, Final
 from kbcore.errors import KipRefused
 from kbcore.kip import algebra, scoping
 from kbcore.kip import syntax as s
-from kbcore.kip.errors import SYNTAX, TYPE_MISMATCH, refused
+from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.names import TypeNames
+from kbcore.kip.undefined import no_predicate, no_type
 from kbcore.schema import Schema
-from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
 
 ELEMENT: Final = "element"
@@ -148,20 +148,14 @@ class Translation:
     def _type(self, name: s.Text) -> str:
         """Return what KB calls a type of KIP's."""
         known = self._names.of_kip.get(name.value)
-        if known is not None:
-            return known
-        hint = did_you_mean(name.value, self._names.of_kip)
-        if name.value in self._names.of_kb:
-            hint = f"In KIP it is called {in_quotes(self._names.of_kb[name.value])}."
-        message = f"There is no concept type {in_quotes(name.value)}."
-        raise refused(TYPE_MISMATCH, message, at=name.at, hint=hint, data={"type": name.value})
+        if known is None:
+            raise no_type(self._names, name)
+        return known
 
     def _predicate(self, name: s.Text) -> str:
-        if name.value in self._schema.edges:
-            return name.value
-        message = f"There is no predicate {in_quotes(name.value)}."
-        hint = did_you_mean(name.value, self._schema.edges)
-        raise refused(TYPE_MISMATCH, message, at=name.at, hint=hint, data={"predicate": name.value})
+        if name.value not in self._schema.edges:
+            raise no_predicate(self._schema.edges, name)
+        return name.value
 
     def _check(self, condition: Any, bound: Kinds, clauses: Sequence[s.Clause]) -> None:
         for path in scoping.paths_of(condition):

@@ -64,7 +64,12 @@ class Origin:
     def names(self, path: str, message: str) -> bool:
         """Tell whether a message names the element of a JSON path by itself."""
         draft, words, _ = self._find(path)
-        return draft is None or words in message or draft.id in message or getattr(draft, "name", words) in message
+        return (
+            draft is None
+            or words.strip("()") in message
+            or draft.id in message
+            or getattr(draft, "name", words) in message
+        )
 
     def _find(self, path: str) -> tuple[Draft | None, str, str]:
         found = _PLACE.match(path)

@@ -17,19 +17,21 @@ from kbcore.kip import find
 from kbcore.kip import syntax as s
 from kbcore.kip.asking import prepared
 from kbcore.kip.elements import name_of
-from kbcore.kip.errors import CONSTRAINT, DUPLICATE, NOT_FOUND, TYPE_MISMATCH, refused
+from kbcore.kip.errors import CONSTRAINT, DUPLICATE, NOT_FOUND, refused
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
 from kbcore.kip.names import TypeNames, concept_id
+from kbcore.kip.undefined import no_predicate, no_type
 from kbcore.kip.vocabulary import TYPES, Vocabulary
 from kbcore.model import Link, Node
 from kbcore.schema import Schema
-from kbcore.suggest import did_you_mean
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
 
 Draft = NodeDraft | LinkDraft
 _OF_VOCABULARY: Final = (IN_DOMAIN, concept_id(DOMAIN, SCHEMA_DOMAIN))
 """Predicate and object of every link of the vocabulary."""
+_NEW_TYPE: Final = "A new type is a concept of the type $ConceptType; write it first."
+_NEW_PREDICATE: Final = "A new predicate is a concept of the type $PropositionType; write it first."
 _SEARCH: Final = "Look for it with SEARCH or FIND, or write it first."
 
 
@@ -98,24 +100,13 @@ class Work:
         """Return what KB calls a type. Raises: ``KipRefused`` (KIP_2001) for one that is not defined."""
         found = self.names.of_kip.get(named.value)
         if found is None and named.value not in self.defined[TYPE]:
-            known = [*self.names.of_kip, *self.defined[TYPE]]
-            message = f"The concept type {in_quotes(named.value)} is not defined."
-            hint = (
-                f"{did_you_mean(named.value, known)} A new type is a concept of the type $ConceptType; write it first."
-            )
-            raise refused(TYPE_MISMATCH, message, at=named.at, hint=hint)
+            raise no_type(self.names, named, also=self.defined[TYPE], remedy=_NEW_TYPE)
         return found or named.value
 
     def check_predicate(self, named: s.Text) -> None:
         """Refuse a predicate that is not defined. Raises: ``KipRefused`` (KIP_2001)."""
         if named.value not in self.schema.edges and named.value not in self.defined[PREDICATE]:
-            known = [*self.schema.edges, *self.defined[PREDICATE]]
-            message = f"The predicate {in_quotes(named.value)} is not defined."
-            hint = (
-                f"{did_you_mean(named.value, known)} "
-                "A new predicate is a concept of the type $PropositionType; write it first."
-            )
-            raise refused(TYPE_MISMATCH, message, at=named.at, hint=hint)
+            raise no_predicate([*self.schema.edges, *self.defined[PREDICATE]], named, remedy=_NEW_PREDICATE)
 
     def concept(self, matcher: s.Matcher) -> NodeDraft:
         """Return a concept that exists already, or comes to exist by the command.
@@ -194,6 +185,8 @@ class Work:
         if matcher.id or not (matcher.type and matcher.name):
             return self.concept(matcher)
         kb_type, name = self.kb_type(matcher.type), matcher.name.value
+        if not name.strip():
+            raise misused("The name of a concept is empty.", matcher.name.at, "Say what it is called.")
         key = name if self.names.is_named_by_id(kb_type) else concept_id(matcher.type.value, name)
         taken = self._node(key)
         if taken is not None or is_link_id(key):

@@ -7,21 +7,19 @@ from typing import Any, Final
 
 from kbcore import cursor as cursors
 from kbcore.concepts import DOMAIN, PERSON, PREDICATE, SELF, TYPE
-from kbcore.errors import InvalidQuery, KipRefused
+from kbcore.errors import InvalidQuery
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import node_json
 from kbcore.kip.errors import NOT_FOUND, SYNTAX, refused
 from kbcore.kip.meta import domains
 from kbcore.kip.names import concept_id
+from kbcore.kip.undefined import no_predicate, no_type
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.model import Node
 from kbcore.schema import Schema
-from kbcore.suggest import did_you_mean
 from kbcore.view.view import View
-from kbcore.visible import in_quotes
 
 _KINDS: Final = {"CONCEPT": TYPE, "PROPOSITION": PREDICATE}
-_WORDS: Final = {"CONCEPT": "concept type", "PROPOSITION": "predicate"}
 _MAPPED: Final = 100
 """So many domains the primer maps: those with the most members."""
 
@@ -94,19 +92,15 @@ def definition(view: View, known: Vocabulary, of: s.Kind, name: s.Text) -> dict[
     all_known = {node.id: node for node in known.nodes if node.type in _KINDS.values()} | dict(stored)
     found = all_known.get(key) or next((one for one in all_known.values() if _is_called(one, kind, name.value)), None)
     if found is None:
-        raise _unknown(known, all_known.values(), of, name)
+        if of == "CONCEPT":
+            raise no_type(known.names, name, code=NOT_FOUND)
+        raise no_predicate(
+            [str(one.fields.get("name")) for one in all_known.values() if one.type == kind], name, code=NOT_FOUND
+        )
     shown = node_json(found, known.names)
     if of == "CONCEPT":
         shown["relationships"] = _relationships(all_known.values(), name.value)
     return shown
-
-
-def _unknown(known: Vocabulary, nodes: Iterable[Node], of: s.Kind, name: s.Text) -> KipRefused:
-    names = [str(node.fields.get("name")) for node in nodes if node.type == _KINDS[of]]
-    hint = did_you_mean(name.value, names)
-    if of == "CONCEPT" and name.value in known.names.of_kb:
-        hint = f"KIP calls it {known.names.shown(name.value)}."
-    return refused(NOT_FOUND, f"There is no {_WORDS[of]} {in_quotes(name.value)}.", at=name.at, hint=hint)
 
 
 def _relationships(nodes: Iterable[Node], name: str) -> Mapping[str, list[str]]:

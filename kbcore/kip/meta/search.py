@@ -13,8 +13,9 @@ from kbcore import limits
 from kbcore.errors import InvalidQuery
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json, name_of
-from kbcore.kip.errors import RESOURCE, SYNTAX, TYPE_MISMATCH, refused
+from kbcore.kip.errors import RESOURCE, SYNTAX, refused
 from kbcore.kip.meta.likeness import SAME, asked_words, likeness
+from kbcore.kip.undefined import no_predicate, no_type
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.model import Link, Node
 from kbcore.query import Query
@@ -22,7 +23,6 @@ from kbcore.query.text.scoring import SATURATION, SCALE
 from kbcore.schema import Schema
 from kbcore.searching import search as search_text
 from kbcore.store import BranchStore
-from kbcore.suggest import did_you_mean
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
@@ -125,11 +125,7 @@ def _concepts(place: Place, view: View, known: Vocabulary, tree: s.Search) -> li
 def _kb_type(known: Vocabulary, named: s.Text) -> str:
     kb_type = known.names.of_kip.get(named.value)
     if kb_type is None:
-        message = f"The concept type {in_quotes(named.value)} is not defined."
-        hint = did_you_mean(named.value, known.names.of_kip)
-        if named.value in known.names.of_kb:
-            hint = f"KIP calls it {known.names.shown(named.value)}."
-        raise refused(TYPE_MISMATCH, message, at=named.at, hint=hint)
+        raise no_type(known.names, named)
     return kb_type
 
 
@@ -139,8 +135,7 @@ def _propositions(view: View, schema: Schema, known: Vocabulary, tree: s.Search)
     Of predicates that fit alike the first proposition of each comes first, so that all of them are seen.
     """
     if tree.type and tree.type.value not in schema.edges:
-        message = f"The predicate {in_quotes(tree.type.value)} is not defined."
-        raise refused(TYPE_MISMATCH, message, at=tree.type.at, hint=did_you_mean(tree.type.value, schema.edges))
+        raise no_predicate(schema.edges, tree.type)
     names = [tree.type.value] if tree.type else [*schema.edges]
     fits = {name: likeness(tree.term.value, name, schema.edges[name].description) for name in names}
     scores = {name: score for name, score in fits.items() if score}

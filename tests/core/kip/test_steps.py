@@ -72,7 +72,7 @@ def test_optional_says_what_it_shares() -> None:
     ("where", "code", "message", "hint"),
     [
         ('?a {type: "Persn"}', "KIP_2001", "There is no concept type 'Persn'.", "Did you mean 'Person'?"),
-        ('?a {type: "req"}', "KIP_2001", "There is no concept type 'req'.", "In KIP it is called 'Requirement'."),
+        ('?a {type: "req"}', "KIP_2001", "There is no concept type 'req'.", "KIP calls it Requirement."),
         ('NOT { (?a, "knew", ?b) }', "KIP_2001", "There is no predicate 'knew'.", "Did you mean 'knows'?"),
         ('OPTIONAL { (?a, "knew"{1,2}, ?b) }', "KIP_2001", "There is no predicate 'knew'.", "Did you mean 'knows'?"),
         (

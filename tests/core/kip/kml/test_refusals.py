@@ -28,14 +28,25 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
         (
             'UPSERT { CONCEPT { {type: §"Persn", name: "x"} } }',
             (
-                "KIP_2001: The concept type 'Persn' is not defined (PLACE). "
+                "KIP_2001: There is no concept type 'Persn' (PLACE). "
                 "Did you mean 'Person'? A new type is a concept of the type $ConceptType; write it first."
             ),
         ),
         (
+            'UPSERT { CONCEPT { {type: §"req", name: "REQ-2"} } }',
+            (
+                "KIP_2001: There is no concept type 'req' (PLACE). "
+                "KIP calls it Requirement. A new type is a concept of the type $ConceptType; write it first."
+            ),
+        ),
+        (
+            'UPSERT { CONCEPT { {type: "Person", name: §" "} } }',
+            "KIP_2002: The name of a concept is empty (PLACE). Say what it is called.",
+        ),
+        (
             'UPSERT { PROPOSITION { (ALICE, §"mention", ALICE) } }',
             (
-                "KIP_2001: The predicate 'mention' is not defined (PLACE). "
+                "KIP_2001: There is no predicate 'mention' (PLACE). "
                 "Did you mean 'mentions'? A new predicate is a concept of the type $PropositionType; write it first."
             ),
         ),
