@@ -10,16 +10,16 @@ from typing import Any, Final
 
 from kbcore.kip import syntax as s
 from kbcore.kip.errors import RESOURCE, refused
-from kbcore.kip.run import Piece, Response
+from kbcore.kip.run import Piece, Reading, Response
 from kbmcp.replies import PAGE_CHARS, cut_deep, leading, length_of
 
 _ROOM: Final = PAGE_CHARS - 200
 _NOTE_CHARS: Final = 500
 """What the note and the cursor may take."""
 _LEAST: Final = 800
-"""What a command of a batch gets in any case, whatever the others took."""
-_KEPT: Final = 120
-"""What is kept for each command that is still to come."""
+"""With less, an answer that does not fit is left out."""
+_KEPT: Final = 75
+"""What is kept for each command that is still to come: as much as it takes to say that its answer is left out."""
 
 
 class Fitting:
@@ -30,7 +30,7 @@ class Fitting:
 
     def __call__(self, piece: Piece, to_come: int) -> Response:
         """Return an answer that fits, and take its part of the room. Raises: ``KipRefused`` for an ``EXPORT``."""
-        response = _fitted(piece, max(_LEAST, self._left - _KEPT * to_come))
+        response = _fitted(piece, self._left - _KEPT * to_come)
         self._left -= length_of(response) + 1
         return response
 
@@ -38,6 +38,11 @@ class Fitting:
 def _fitted(piece: Piece, room: int) -> Response:
     if length_of(piece.response) <= room:
         return piece.response
+    if room < _LEAST:
+        note = (
+            "There is no room left; send it alone." if isinstance(piece.tree, Reading) else "Written; no room for more."
+        )
+        return {"result": "…", "note": note}
     if isinstance(piece.tree, s.Export):
         return _smaller_capsule(piece, room)
     rows = _rows_of(piece)

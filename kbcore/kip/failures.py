@@ -103,9 +103,10 @@ def bug(kind: str) -> KipRefused:
     return refused(INTERNAL, message, data={"kb_code": "internal_error", "applied": "unknown", "retryable": False})
 
 
-def in_batch(error: KipRefused, at: int, count: int) -> KipRefused:
+def in_batch(error: KipRefused, at: int, count: int, *, dry_run: bool) -> KipRefused:
     """Return the error of one of several commands, with what became of the others; ``at`` counts from 0."""
-    before = " Those before it were carried out." if at else ""
+    became = "only checked, and it sees nothing of what they would write" if dry_run else "carried out"
+    before = f" Those before it were {became}." if at else ""
     behind = " Those behind it were not." if at + 1 < count else ""
     message = f"{error.message.rstrip('.')}. This is command {at + 1} of {count}.{before}{behind}"
     return KipRefused(message, hint=error.hint, details=error.details, data={**error.data, "command": at})

@@ -19,7 +19,7 @@ from kbcore.kip.compile.groups import solve
 from kbcore.kip.compile.projection import Selected, select, select_variables
 from kbcore.kip.compile.statement import Statement
 from kbcore.kip.errors import SYNTAX, refused
-from kbcore.kip.printer import write
+from kbcore.kip.paging import cursor_in, mark_of
 from kbcore.kip.shaping import shaped
 from kbcore.kip.steps import Translation
 from kbcore.schema import Schema
@@ -106,10 +106,7 @@ def _begins(view: Viewed, query: s.Query, at: int | None) -> tuple[int, int]:
     seq, offset = view.seq if at is None else at, 0
     if query.cursor is not None:
         place = query.cursor.at
-        try:
-            cursor = cursors.decode(query.cursor.value, _mark(view, query))
-        except InvalidQuery as error:
-            raise refused(SYNTAX, error.message, at=place, hint=error.hint or _START_OVER) from error
+        cursor = cursor_in(query.cursor, mark_of(view.basis.store_id, query))
         seq, offset = cursor.seq, int(cursor.last)
         if seq > view.seq or (at is not None and at != seq):
             told = f"The cursor speaks of seq {seq}, and the branch is at {view.seq if at is None else at}."
@@ -122,10 +119,4 @@ def _begins(view: Viewed, query: s.Query, at: int | None) -> tuple[int, int]:
 
 
 def _cursor(view: Viewed, query: s.Query, seq: int, offset: int, more: bool) -> str:
-    return cursors.encode(cursors.Cursor(_mark(view, query), seq, 0, str(offset))) if more else ""
-
-
-def _mark(view: Viewed, query: s.Query) -> str:
-    """Return what a cursor is bound to: the store, and the query without the page."""
-    bare = msgspec.structs.replace(query, limit=None, cursor=None)
-    return cursors.request_mark((view.basis.store_id, write(bare)))
+    return cursors.encode(cursors.Cursor(mark_of(view.basis.store_id, query), seq, 0, str(offset))) if more else ""

@@ -78,7 +78,7 @@ def run(around: Surroundings, request: Request, fit: Fit | None = None) -> Answe
         except KBError as error:
             told = failures.in_kip(error, writes=attempt.writes)
             if request.is_batch:
-                told = failures.in_batch(told, at, count)
+                told = failures.in_batch(told, at, count, dry_run=request.dry_run)
             return _answer(request, [*responses, envelope(told)], warnings, seq, is_error=True)
         seq = piece.seq
         warnings += [warning for warning in piece.warnings if warning not in warnings]

@@ -169,6 +169,17 @@ def test_the_commands_of_a_batch_share_the_room(large):
     assert "Requirement" in answer["result"][2]["result"]
 
 
+def test_an_answer_to_the_longest_batch_fits_and_says_what_is_left_out(large):
+    results = told(large, commands=['DESCRIBE PROPOSITION TYPE "mentions"'] * 256)["result"]
+    assert len(results) == 256
+    assert results[0]["result"]["name"] == "mentions"
+    assert results[-1] == {"result": "…", "note": "There is no room left; send it alone."}
+    people = " ".join(f'CONCEPT {{ {{type: "Person", name: "{"p" * 90}{n}"}} }}' for n in range(8))
+    results = told(large, commands=[f"UPSERT {{ {people} }}"] * 30)["result"]
+    assert len(results[0]["result"]["upsert_concept_nodes"]) == 8
+    assert results[-1] == {"result": "…", "note": "Written; no room for more."}
+
+
 @pytest.mark.parametrize("name", MINDS)
 def test_each_mind_is_a_prompt_and_a_resource(speaker, name):
     mind = MINDS[name]

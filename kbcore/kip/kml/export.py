@@ -15,14 +15,14 @@ import msgspec
 from kbcore import cursor as cursors
 from kbcore.concepts import PREDICATE, TYPE, VOCABULARY
 from kbcore.config import KipLimits
-from kbcore.errors import InvalidQuery
 from kbcore.ids import is_link_id
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json, in_order, link_json, node_json
-from kbcore.kip.errors import RESOURCE, SYNTAX, VERSION, refused
+from kbcore.kip.errors import RESOURCE, VERSION, refused
 from kbcore.kip.kml.drafts import LinkDraft
 from kbcore.kip.kml.selection import selected
 from kbcore.kip.kml.work import Work
+from kbcore.kip.paging import cursor_in, mark_of
 from kbcore.kip.printer import write
 from kbcore.limits import MAX_KIP_BYTES
 from kbcore.model import Link, Node
@@ -46,7 +46,7 @@ def export(view: View, schema: Schema, command: s.Export, limits: KipLimits) -> 
     Raises: ``KipRefused`` with the offset of the place: KIP_4002 where the capsule would be too large for one command,
     KIP_3005 for the cursor of a page since which something was written; what ``find.solutions`` raises.
     """
-    mark = cursors.request_mark((view.basis.store_id, write(msgspec.structs.replace(command, limit=None, cursor=None))))
+    mark = mark_of(view.basis.store_id, command)
     last_key = _ended(view, command.cursor, mark) if command.cursor else ""
     work = Work(view, schema, limits)
     found = [draft.id for draft in selected(work, command.variable, command.where)]
@@ -66,10 +66,7 @@ def export(view: View, schema: Schema, command: s.Export, limits: KipLimits) -> 
 
 def _ended(view: View, given: s.Text, mark: str) -> str:
     """Return the id with which the page ended that gave a cursor. Raises: ``KipRefused``."""
-    try:
-        cursor = cursors.decode(given.value, mark)
-    except InvalidQuery as error:
-        raise refused(SYNTAX, error.message, at=given.at, hint=error.hint) from error
+    cursor = cursor_in(given, mark)
     if cursor.seq != view.seq:
         message = f"The page before spoke of seq {cursor.seq}, and the branch is at {view.seq}."
         raise refused(VERSION, message, at=given.at, hint=_AGAIN)

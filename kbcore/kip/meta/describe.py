@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from kbcore import cursor as cursors
 from kbcore.concepts import DOMAIN, PERSON, PREDICATE, SELF, TYPE
-from kbcore.errors import InvalidQuery
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import node_json
-from kbcore.kip.errors import NOT_FOUND, SYNTAX, refused
+from kbcore.kip.errors import NOT_FOUND
 from kbcore.kip.meta import domains
 from kbcore.kip.names import concept_id
+from kbcore.kip.paging import cursor_in, mark_of
 from kbcore.kip.undefined import no_predicate, no_type
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.model import Node
@@ -69,12 +69,9 @@ def _domain_json(field: domains.Field) -> dict[str, Any]:
 
 def _types(view: View, known: Vocabulary, schema: Schema, tree: s.DescribeTypes) -> tuple[list[str], str]:
     names = sorted(known.names.of_kip if tree.of == "CONCEPT" else schema.edges)
-    mark = cursors.request_mark((view.basis.store_id, "DESCRIBE", tree.of, "TYPES"))
+    mark = mark_of(view.basis.store_id, tree)
     if tree.cursor is not None:
-        try:
-            last = cursors.decode(tree.cursor.value, mark).last
-        except InvalidQuery as error:
-            raise refused(SYNTAX, error.message, at=tree.cursor.at, hint=error.hint) from error
+        last = cursor_in(tree.cursor, mark).last
         names = [name for name in names if name > last]
     limit = tree.limit.value if tree.limit else len(names)
     shown = names[:limit]

@@ -59,7 +59,7 @@ def test_what_kip_refuses_stays_as_it_is():
     ],
 )
 def test_an_error_in_a_batch_says_what_became_of_the_others(at, count, said):
-    error = in_batch(refused(SYNTAX, "No."), at, count)
+    error = in_batch(refused(SYNTAX, "No."), at, count, dry_run=False)
     assert error.message == f"No. {said}"
     assert error.data["command"] == at
 

@@ -59,6 +59,10 @@ def test_a_dry_run_checks_a_write_and_writes_nothing(project):
     answer = asked(project, {"command": TYPE, "dry_run": True})
     assert answer.response["result"] == {"blocks": 1, "upsert_concept_nodes": [], "upsert_proposition_links": []}
     assert error_of(asked(project, {"command": THING, "parameters": {"name": "a", "n": 1}, "dry_run": True}))
+    both = asked(project, {"commands": [TYPE, THING], "parameters": {"name": "a", "n": 1}, "dry_run": True})
+    assert (
+        "Those before it were only checked, and it sees nothing of what they would write." in error_of(both)["message"]
+    )
     assert project.seq() == 0
 
 
@@ -75,6 +79,19 @@ def test_a_place_in_the_text_is_told_with_line_and_mark(project):
     assert (error["code"], error["data"]["line"], error["data"]["column"]) == ("KIP_2001", 2, 19)
     assert error["data"]["excerpt"].endswith("^")
     assert "Person" in error["hint"]
+
+
+@pytest.mark.parametrize("read", [NAMES, "DESCRIBE CONCEPT TYPES", 'EXPORT ?t WHERE { ?t {type: "Thing"} }'])
+def test_a_cursor_of_another_branch_is_refused_with_the_way_out(project, read):
+    things = [{"command": THING, "parameters": {"name": name, "n": 1}} for name in "ab"]
+    asked(project, {"commands": [TYPE, *things]})
+    cursor = asked(project, f"{read} LIMIT 1").response["next_cursor"]
+    command = {"command": f"{read} LIMIT 1 CURSOR :c", "parameters": {"c": cursor}}
+    git(project.root, "switch", "--quiet", "-c", "other")
+    error = error_of(asked(project, command))
+    assert (error["code"], "on the same branch" in error["hint"]) == ("KIP_1001", True)
+    git(project.root, "switch", "--quiet", "main")
+    assert "error" not in asked(project, command).response
 
 
 def test_a_fact_that_a_file_states_is_told_with_the_file(project):

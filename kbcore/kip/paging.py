@@ -1,0 +1,26 @@
+"""The cursors of commands that answer in pages: given with one page, taken back with the next. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kbcore import cursor as cursors
+from kbcore.errors import InvalidQuery
+from kbcore.kip.errors import SYNTAX, refused
+from kbcore.kip.printer import write
+from kbcore.kip.syntax import DescribeTypes, Export, Query, Text
+
+
+def mark_of(store_id: str, command: Query | Export | DescribeTypes) -> str:
+    """Return what the cursors of a command are bound to: the store of the branch, and the command without its page."""
+    bare = msgspec.structs.replace(command, limit=None, cursor=None)
+    return cursors.request_mark((store_id, write(bare)))
+
+
+def cursor_in(given: Text, mark: str) -> cursors.Cursor:
+    """Return the cursor that a command brings. Raises: ``KipRefused`` (KIP_1001) for one that is not its own."""
+    try:
+        return cursors.decode(given.value, mark)
+    except InvalidQuery as error:
+        hint = "Repeat the command of the first page with its next_cursor, on the same branch; only LIMIT may differ."
+        raise refused(SYNTAX, error.message, at=given.at, hint=hint) from error
