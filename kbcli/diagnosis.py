@@ -38,6 +38,7 @@ def findings(session: Session, workspace: Workspace) -> list[Finding]:
         ("clients", _clients),
         ("disk", _disk),
         ("cache", _reports),
+        ("memory", _memory),
     )
     found: list[Finding] = []
     for name, check in checks:
@@ -105,6 +106,22 @@ def _disk(_: Session, workspace: Workspace) -> Iterator[Finding]:
     is_little = free < _LITTLE_SPACE_BYTES
     remedy = "Free some space; without it nothing can be written." if is_little else ""
     yield Finding("disk", "warning" if is_little else "ok", "free_space", f"{size(free)} are free.", remedy)
+
+
+def _memory(session: Session, workspace: Workspace) -> Iterator[Finding]:
+    """Find whether what agents remember on this branch asks for a sleep cycle."""
+    from kbcore import branches
+    from kbcore.sleep.due import due
+
+    choice = branches.choose(workspace, session.named_branch)
+    if not workspace.has_store(choice.branch):
+        return
+    found = workspace.store(choice.branch).read(lambda view: due(workspace, view))
+    if found and found.reasons:
+        yield Finding("memory", "warning", "sleep_due", " ".join(found.reasons), "Run `kb sleep`.", choice.branch)
+    elif found:
+        last = f"; the last cycle was at {found.last_cycle}" if found.last_cycle else ""
+        yield Finding("memory", "ok", "in_order", f"What agents remember is in order{last}.", "", choice.branch)
 
 
 def _reports(_: Session, workspace: Workspace) -> Iterator[Finding]:

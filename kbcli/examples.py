@@ -26,6 +26,10 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb kip 'DESCRIBE PRIMER'", "one command"),
         ("kb kip -f notes.kip --dry-run", "see whether a file of commands would do"),
     ),
+    "sleep": (
+        ("kb sleep --dry-run", "see what a cycle would do"),
+        ("kb sleep --phase 4 --phase 9", "give a domain to what has none, and write that down"),
+    ),
     "apply": (
         ("kb apply changes.yaml --dry-run", "see what a file would change"),
         ("kb apply - < changes.json", "from another program"),

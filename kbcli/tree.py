@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "query": Listed("query", "Find entities or edges."),
     "show": Listed("show", "Show one entity with its edges and history, or one record."),
     "kip": Listed("kip", "Speak KIP to the branch."),
+    "sleep": Listed("sleep", "Keep in order what agents remember."),
     "apply": Listed("apply", "Apply a changeset from a file."),
     "delete": Listed("delete", "Remove entities or edges."),
     "check": Listed("check", "Run the rules."),
@@ -61,7 +62,7 @@ TASKS: Final[dict[str, tuple[str, ...]]] = {
     "Find what is missing or wrong": ("check", "coverage"),
     "Look into the history, and undo": ("log", "diff", "revert", "rollback"),
     "Work with branches": ("branch", "gc"),
-    "Take care of the store": ("compact", "verify", "doctor", "export"),
+    "Take care of the store": ("sleep", "compact", "verify", "doctor", "export"),
     "Work with git and agents": ("hooks", "mcp"),
 }
 """What commands are for. Those that are named nowhere come last."""

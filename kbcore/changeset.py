@@ -115,8 +115,10 @@ AnyItem = EntityWrite | EdgeWrite | EntityDelete | EdgeDelete
 Item = TypeVar("Item", EntityWrite, EdgeWrite, EntityDelete, EdgeDelete)
 
 
-def parse(request: Any) -> Changeset:
+def parse(request: Any, *, most: int = limits.MAX_CHANGESET_ITEMS) -> Changeset:
     """Return the changeset that a JSON request asks for, with every fault of shape among its problems.
+
+    It names ``most`` elements at most.
 
     Raises: ``InvalidChangeset`` when the request is no object; ``LimitExceeded`` when it names too much.
     """
@@ -124,7 +126,7 @@ def parse(request: Any) -> Changeset:
     whole = _whole(reader, request, _KEYS)
     entities = [_entity(reader, path, item) for path, item in reader.items(whole, "entities")]
     edges = [_edge(reader, path, item) for path, item in reader.items(whole, "edges")]
-    _check_count(len(entities) + len(edges), limits.MAX_CHANGESET_ITEMS, "in one changeset")
+    _check_count(len(entities) + len(edges), most, "in one changeset")
     if not entities and not edges and not reader.problems:
         reader.wrong("$", "empty", "The changeset names nothing.", "Give `entities`, `edges` or both.")
     changeset = Changeset(

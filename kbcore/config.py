@@ -18,6 +18,7 @@ from kbcore.ids import check_branch_name
 from kbcore.rulesettings import Parameters, RuleSetting, check_params, read_params
 from kbcore.schema import CORE, Schema
 from kbcore.shape import Spot, read_json, refuse
+from kbcore.sleepsettings import SleepSettings, read_sleep
 from kbcore.suggest import did_you_mean
 
 RuleLevel = Literal["error", "warning", "off"]
@@ -54,6 +55,7 @@ class Config(msgspec.Struct, frozen=True):
     """How long the SQL of one rule of the project's own may run."""
     lock_wait_s: float = limits.LOCK_WAIT_S
     kip: KipLimits = KipLimits()
+    sleep: SleepSettings = SleepSettings()
     staged_symbols: tuple[str, ...] = ()
     """Globs of the source files that must name a requirement once they are staged."""
 
@@ -62,9 +64,8 @@ DEFAULT: Final = Config()
 """The settings of a project that has no file, or an empty one."""
 
 _RULE_KEYS: Final = ("rules", "ruleParams", "ruleTimeLimitSeconds")
-_KEYS: Final = ("defaultBranch", "extractors", *_RULE_KEYS, "lockWaitSeconds", "kip", "staged")
+_KEYS: Final = ("defaultBranch", "extractors", *_RULE_KEYS, "lockWaitSeconds", "kip", "sleep", "staged")
 _KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
-_STAGED_KEYS: Final = ("symbols",)
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -144,6 +145,7 @@ def read_config(text: str, path: str) -> Reading:
         ),
         lock_wait_s=_seconds(found.get("lockWaitSeconds"), DEFAULT.lock_wait_s, MAX_LOCK_WAIT_S),
         kip=_kip(found.get("kip")),
+        sleep=read_sleep(found.get("sleep")),
         staged_symbols=_staged(found.get("staged")),
     )
     return Reading(config, tuple(problems), tuple(doubts))
@@ -284,7 +286,7 @@ def _kip(spot: Spot | None) -> KipLimits:
 
 
 def _staged(spot: Spot | None) -> tuple[str, ...]:
-    symbols = spot.known_members(_STAGED_KEYS, "setting of staged").get("symbols") if spot else None
+    symbols = spot.known_members(("symbols",), "setting of staged").get("symbols") if spot else None
     return extractor_settings.globs_in(symbols) if symbols else ()
 
 

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from kbcore.config import DEFAULT
 from kbcore.extract import gherkin, manifest, markdown
 
@@ -29,6 +31,7 @@ def default_config_text(default_branch: str | None = None) -> str:
         "ruleTimeLimitSeconds": _short(DEFAULT.rule_time_s),
         "lockWaitSeconds": _short(DEFAULT.lock_wait_s),
         "kip": kip,
+        "sleep": {name: _short(value) for name, value in msgspec.to_builtins(DEFAULT.sleep).items()},
         "staged": {"symbols": list(DEFAULT.staged_symbols)},
     }
     return _indented(settings, "") + "\n"
@@ -49,5 +52,5 @@ def _indented(value: Any, indent: str) -> str:
     return f"{opener}\n{listed}\n{indent}{closer}"
 
 
-def _short(number: float) -> int | float:
-    return int(number) if number.is_integer() else number
+def _short(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value

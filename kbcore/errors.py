@@ -12,7 +12,7 @@ KBError
 ├─ Incompatible   written by a newer KB: FormatTooNew
 └─ Misuse         wrong place, name or argument
      NotARepository · NotInitialised · UnknownBranch · InvalidConfig · NotFound · InvalidQuery
-     HistoryPruned · GitUnusable
+     HistoryPruned · AlreadyWatched · AlreadyAsleep · GitUnusable
 
 Anything else that is raised is a bug: it propagates and is reported, never swallowed.
 """
@@ -60,12 +60,7 @@ class KBError(Exception):
         cls.code, cls.exit_status = code, exit_status
 
     def __init__(
-        self,
-        message: str,
-        *,
-        hint: str = "",
-        details: Sequence[Problem] = (),
-        data: Mapping[str, Any] | None = None,
+        self, message: str, *, hint: str = "", details: Sequence[Problem] = (), data: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -277,17 +272,22 @@ class HistoryPruned(Misuse, code="history_pruned", exit_status=66):
     @classmethod
     def before(cls, first: int, what: str) -> HistoryPruned:
         """Return the error for a question about what lies before the first record that was kept."""
-        return cls(
-            f"Records before seq {first} were pruned; {what} is out of reach.",
-            hint=f"Ask for record {first} or later, or for how everything stood at seq {first - 1} or later.",
-            data={"history_from": first - 1, "pruned_before": first},
-        )
+        message = f"Records before seq {first} were pruned; {what} is out of reach."
+        hint = f"Ask for record {first} or later, or for how everything stood at seq {first - 1} or later."
+        return cls(message, hint=hint, data={"history_from": first - 1, "pruned_before": first})
 
 
 class AlreadyWatched(Misuse, code="already_watched", exit_status=65):
     """Another process watches this worktree."""
 
     default_hint = "One watcher is enough for all; end the other one first if it is to be this one."
+
+
+class AlreadyAsleep(Misuse, code="already_asleep", exit_status=68):
+    """Another process is in the middle of a sleep cycle of this branch."""
+
+    retryable = True
+    default_hint = "Wait until it has ended: what it does is not done twice. `kb sleep --dry-run` looks meanwhile."
 
 
 class GitUnusable(Misuse, code="git_unusable", exit_status=67):

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.concepts import IN_DOMAIN
+
 _CONTENT: Final = """{
   'type': type, 'name': name, 'title': title, 'status': status, 'tags': tags, 'owner': owner, 'priority': priority,
   'severity': severity, 'links': links, 'metadata': metadata,
@@ -21,6 +23,8 @@ _CONTENT: Final = """{
 }"""
 _ANY: Final = "and true"
 """Where a condition on the edges may stand."""
+_ORDER: Final = f"'{IN_DOMAIN}', 'assigned_to', 'created_by'"
+"""Edges that put in order and say nothing of what they lead to: they hold whatever becomes of that."""
 _NOW: Final = 2**62
 """The seq that ended what stands."""
 
@@ -31,7 +35,7 @@ with turned as (
 ), asked as (
   select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, l.version, f.path as from_path, t.path as to_path
   from link l join turned t on t.id = l.to_id left join node f on f.id = l.from_id left join source s on s.path = t.path
-  where l.stands and greatest(t.version, coalesce(s.version, 0)) > l.version
+  where l.stands and l.type not in ({_ORDER}) and greatest(t.version, coalesce(s.version, 0)) > l.version
     {_ANY}
 ), stretch as (
   select id, path, version, ended, {_CONTENT} as content

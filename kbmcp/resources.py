@@ -67,10 +67,12 @@ def _head(call: Call, _: str) -> Payload:
 
 def _counted(call: Call, view: View) -> Payload:
     from kbcore.query import Query, page_of
+    from kbcore.sleep.due import due
 
     entities, edges = (page_of(view, Query(type=type_, limit=1), call.branch).total for type_ in ("", "edge"))
     record = {"branch": call.branch, "seq": view.seq, "hash": view.basis.sum, "at": view.basis.at}
-    return {**record, "entities": entities, "edges": edges}
+    found = due(call.workspace, view)
+    return {**record, "entities": entities, "edges": edges} | ({"sleep": found.as_json()} if found else {})
 
 
 def _schema(call: Call, _: str) -> Payload:
@@ -108,7 +110,8 @@ RESOURCES: Final[dict[What, Resource]] = {
     "head": Resource(
         "kb://head",
         "Head",
-        "The branch, its last acknowledged record, and how many entities and edges it has.",
+        "The branch, its last acknowledged record, how many entities and edges it has, and whether its memory asks for "
+        "a sleep cycle.",
         _head,
     ),
     "schema": Resource(

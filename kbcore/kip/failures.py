@@ -71,6 +71,7 @@ TOLD: Final[Mapping[str, Told]] = {
     errors.InvalidQuery.code: Told(SYNTAX),
     errors.HistoryPruned.code: Told(NOT_FOUND),
     errors.AlreadyWatched.code: Told(INTERNAL),
+    errors.AlreadyAsleep.code: Told(INTERNAL),
     errors.GitUnusable.code: Told(INTERNAL),
 }
 """By the code of the error. ``KipRefused`` has its own."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from kbcore.rules.likeness import folded_words
 from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
 from kbcore.rules.statuses import RETIRED, has_status
 from kbcore.visible import in_quotes
 
-_FOLDED: Final = (
-    # By way of capitals, so that all small forms of a letter are one; what has no capital is spelt out.
-    r"trim(regexp_replace(replace(lower(upper(nfc_normalize(title))), 'ß', 'ss'), '\s+', ' ', 'g'))"
-)
+_FOLDED: Final = folded_words("title")
 _IS_PLAIN: Final = r"strlen(title) = length(title) and not regexp_matches(title, '\s\s|[\t\n\f\r]')"
 """Nearly all titles are, and what is said twice is rare: so only few are looked at closely."""
 _SAME: Final = f"""

@@ -1,4 +1,4 @@
-"""When two ids look like one: they differ only in case, in Unicode normal form or in leading zeros."""
+"""When two ids look like one: they differ only in case, in Unicode normal form or in leading zeros. And two titles."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from kbcore.rules.rule import Rows
 def folded(expression: str) -> str:
     """Return the SQL expression of what ids that look alike have in common."""
     return without_zeros(f"lower(nfc_normalize({expression}))")
+
+
+def folded_words(expression: str) -> str:
+    """Return the SQL expression of what titles have in common that differ only in case, spaces and normal form."""
+    # By way of capitals, so that all small forms of a letter are one; what has no capital is spelt out.
+    return rf"trim(regexp_replace(replace(lower(upper(nfc_normalize({expression}))), 'ß', 'ss'), '\s+', ' ', 'g'))"
 
 
 def lookalikes(rows: Rows, unknown: Iterable[str]) -> dict[str, str]:

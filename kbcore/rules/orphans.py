@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from kbcore.concepts import VOCABULARY
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.schema import Schema
 
 _SQL: Final = """
 select n.id, n.type, n.path, coalesce(s.extractor, '') from node n left join source s on s.path = n.path
 where n.id not in (select from_id from link where stands union all select to_id from link where stands)
+  and (n.type not in (select unnest($1::varchar[])) or n.type || ' ' || n.name not in (select unnest($2::varchar[])))
 """
+_KNOWN: Final = [sorted({kind for kind, _ in VOCABULARY}), sorted(f"{kind} {name}" for kind, name in VOCABULARY)]
+"""What every store knows need not be linked to anything."""
 
 
 def _run(context: RuleContext) -> list[Finding]:
     return [
         Finding(id_, f"The {type_} {id_} is linked to nothing.", _hint(context.schema, type_, path, extractor), path)
-        for id_, type_, path, extractor in context.rows(_SQL, [])
+        for id_, type_, path, extractor in context.rows(_SQL, _KNOWN)
     ]
 
 

@@ -33,7 +33,14 @@ class Intent(msgspec.Struct):
     propositions: tuple[LinkDraft, ...] = ()
 
 
-def changeset_of(work: Work, intent: Intent, origin: Origin) -> Changeset:
+def changeset_of(
+    work: Work,
+    intent: Intent,
+    origin: Origin,
+    *,
+    most: int = limits.MAX_CHANGESET_ITEMS,
+    most_deleted: int = limits.MAX_KIP_DELETED,
+) -> Changeset:
     """Return the changeset of a command; ``origin`` is told where each item of it comes from.
 
     Raises: ``KipRefused`` for a protected element and for too much; ``LimitExceeded``.
@@ -47,10 +54,10 @@ def changeset_of(work: Work, intent: Intent, origin: Origin) -> Changeset:
             if item is not None:
                 origin.note(f"$.entities[{len(entities)}]", draft, node_words(work, draft))
                 entities.append(item)
-    changeset = parse({"entities": entities, "edges": edges}) if entities or edges else Changeset()
+    changeset = parse({"entities": entities, "edges": edges}, most=most) if entities or edges else Changeset()
     gone = len(intent.concepts) + len(intent.propositions)
-    if gone > limits.MAX_KIP_DELETED:
-        message = f"The command would delete {gone} elements; the limit is {limits.MAX_KIP_DELETED}."
+    if gone > most_deleted:
+        message = f"The command would delete {gone} elements; the limit is {most_deleted}."
         raise refused(RESOURCE, message, hint="Narrow WHERE down, and send several commands.")
     return msgspec.structs.replace(
         changeset,

@@ -1,11 +1,12 @@
-"""MERGE: one concept becomes a part of another one; its links are led to that, and nothing it knew is lost.
+"""MERGE: a concept becomes a part of another one; its links are led to that, and nothing it knew is lost.
 
-What the target says already stays as it is; only what it does not say is filled in.
+What the target says already stays as it is; only what it does not say is filled in. Several may be merged at once, so
+that links between them lead from the one target to the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kbcore.kip import syntax as s
@@ -31,12 +32,21 @@ def apply_merge(work: Work, command: s.Merge) -> Intent:
     if source.type != target.type:
         message = f"{node_words(work, source)} and {node_words(work, target)} are of different types."
         raise misused(message, command.at, "Only concepts of one type can be merged.")
-    check_deletable(work, [source])
-    repointed, deduplicated = _Links(work, source, target, command.at).lead()
-    filled = _fill(work, source, target)
+    return merge(work, [(source, target)], command.at)
+
+
+def merge(work: Work, pairs: Sequence[tuple[NodeDraft, NodeDraft]], at: int = 0) -> Intent:
+    """Merge the first concept of each pair into the second one, which is the first one of no pair.
+
+    Raises: ``KipRefused`` for a concept that belongs to every store, or a definition in use.
+    """
+    sources = [source for source, _ in pairs]
+    check_deletable(work, sources)
+    repointed, deduplicated = _Links(work, {source.id: target.id for source, target in pairs}, at).lead()
+    filled = sum(_fill(work, source, target) for source, target in pairs)
     told = {"links_repointed": repointed, "links_deduplicated": deduplicated, "attributes_filled": filled}
-    done = {"merged": 1, **told}
-    return Intent(lambda _: done, dict.fromkeys(done, 0), concepts=(source,))
+    done = {"merged": len(pairs), **told}
+    return Intent(lambda _: done, dict.fromkeys(done, 0), concepts=tuple(sources))
 
 
 def _both(work: Work, command: s.Merge) -> tuple[NodeDraft, NodeDraft]:
@@ -66,7 +76,7 @@ def _fill(work: Work, source: NodeDraft, target: NodeDraft) -> int:
     """Fill in what the target does not say; return how many attributes."""
     assert source.old and target.old, "both were found"  # noqa: S101, PT018 - narrows the types
     gone, kept = node_json(source.old, work.names), node_json(target.old, work.names)
-    attributes = kept["attributes"]
+    attributes = kept["attributes"] | target.edits.attributes
     missing = {
         key: value
         for key, value in gone["attributes"].items()
@@ -75,7 +85,8 @@ def _fill(work: Work, source: NodeDraft, target: NodeDraft) -> int:
     aliases = [*_list(attributes.get(ALIASES)), source.name, *_list(gone["attributes"].get(ALIASES))]
     known = [one for one in _distinct(aliases) if one != target.name]
     target.edits.attributes |= missing | ({ALIASES: known} if known != attributes.get(ALIASES) else {})
-    before = [*_list(kept["metadata"].get(MERGED_FROM)), *_list(gone["metadata"].get(MERGED_FROM)), source.id]
+    merged = (kept["metadata"] | target.edits.metadata).get(MERGED_FROM)
+    before = [*_list(merged), *_list(gone["metadata"].get(MERGED_FROM)), source.id]
     target.edits.metadata[MERGED_FROM] = _distinct(before)
     return len(missing)
 
@@ -91,11 +102,14 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 
 class _Links:
-    """The links of the source, and the links about these, as they lead to the target instead."""
+    """The links of what is merged, and the links about these, as they lead to the targets instead.
 
-    def __init__(self, work: Work, source: NodeDraft, target: NodeDraft, at: int) -> None:
+    ``moved`` maps the id of what goes to that of what takes its place.
+    """
+
+    def __init__(self, work: Work, moved: dict[str, str], at: int) -> None:
         self.work = work
-        self.moved: dict[str, str] = {source.id: target.id}
+        self.moved = moved
         self.gone: set[str] = set()
         self.at = at
 

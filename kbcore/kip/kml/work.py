@@ -5,7 +5,7 @@ An element is looked up once and is the same draft wherever the command names it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -91,6 +91,12 @@ class Work:
         nodes = sorted(wanted.difference(links))
         self._read |= dict.fromkeys(nodes) | {node.id: node for node in self.view.nodes(nodes)}
         self._read_links |= dict.fromkeys(links) | {link.id: link for link in self.view.links(links)}
+
+    def stored_links(self, ids: Collection[str], at: int = 0) -> list[LinkDraft]:
+        """Return the drafts of propositions that are stored and stand, looked up at once."""
+        self.look_up(ids)
+        drafts = [self.proposition(key, at) for key in ids]
+        return [draft for draft in drafts if draft is not None and draft.is_stored]
 
     def solutions(self, group: s.Group, variables: Sequence[s.Variable]) -> list[dict[str, str | None]]:
         """Return the distinct bindings of variables in a WHERE. Raises: ``KipRefused``."""

@@ -1,0 +1,81 @@
+"""The report of a sleep cycle for people: what each phase did, the measures against their targets, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from kbcli.words.lines import counted
+from kbcore.visible import visible
+
+if TYPE_CHECKING:
+    from kbcli.render import Output
+    from kbcore.sleep.assess import Metric
+    from kbcore.sleep.cycle import Report
+    from kbcore.sleep.phase import Done
+
+_MEASURES: Final = {
+    "orphans": "concepts without a domain",
+    "unsorted": "concepts in Unsorted",
+    "stale_events": "old events",
+    "average_confidence": "average confidence of links",
+    "domains_out_of_bounds": "domains too small or too large",
+}
+_KINDS: Final = {
+    "task": "task",
+    "duplicate": "pair that looks alike",
+    "event": "old event",
+    "unsorted": "concept in Unsorted",
+    "domain": "domain",
+}
+_MANY: Final = {"pair that looks alike": "pairs that look alike", "concept in Unsorted": "concepts in Unsorted"}
+
+
+def tell(output: Output, report: Report) -> None:
+    """Write a report."""
+    if report.waits_hours:
+        hours = f"{report.waits_hours:g} hours"
+        output.say(visible(f"Nothing was done: the last cycle of {report.branch} was at {report.last_cycle}."))
+        output.note(f"The next one is due in {hours} (`sleep.intervalHours`); `kb sleep --force` does not wait.")
+    else:
+        rows = [row for done in report.phases for row in _rows(done)]
+        _table(output, ("PHASE", "DONE", "SEQ"), rows)
+    head = ("MEASURE", "BEFORE", "AFTER", "TARGET", "")
+    _table(output, head, [_measure(*both) for both in zip(report.before.metrics, report.after.metrics, strict=True)])
+    _tell_work(output, report)
+    where = f"{report.branch} at seq {report.seq}"
+    output.note(visible("Nothing was written: this was a dry run." if report.dry_run else f"{where}."))
+
+
+def _table(output: Output, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    output.data("".join(f"{line.rstrip()}\n" for line in output.table(head, rows)) + "\n")
+
+
+def _rows(done: Done) -> Iterator[tuple[str, ...]]:
+    said = [f"{what}: {number}" for what, number in done.done.items()]
+    said += [f"left, {why}: {number}" for why, number in done.left.items()]
+    said += list(done.issues)
+    seq = str(done.seq) if done.seq else ""
+    for at, line in enumerate(said or ["-"]):
+        yield ("" if at else f"{done.phase} {done.name}", line, "" if at else seq)
+
+
+def _measure(before: Metric, after: Metric) -> tuple[str, ...]:
+    values = ["-" if one.value is None else f"{one.value:g}" for one in (before, after)]
+    return (_MEASURES[after.name], *values, after.target, "" if after.is_met else "not met")
+
+
+def _tell_work(output: Output, report: Report) -> None:
+    counts = report.work.counts
+    if not counts:
+        output.say("Nothing is left for judgement.")
+        return
+    parts = [_counted(number, _KINDS[kind]) for kind, number in counts.items()]
+    output.say(f"Left for judgement: {', '.join(parts)}.")
+    output.note(
+        "An agent takes these over with `kb_sleep` (`kb mcp --toolsets core,kip`); --json shows the first ones."
+    )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {_MANY[noun]}" if number != 1 and noun in _MANY else counted(number, noun)

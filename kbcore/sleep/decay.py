@@ -1,0 +1,53 @@
+"""Phase 7: what nobody confirmed for long is less sure: the confidence of a link sinks by a factor for each period.
+
+``decay_applied_at`` is the time up to which that was done, so that it never happens twice for the same period, however
+often a cycle runs, and a link that somebody states anew begins again. What a file states, and what is suspect, is left:
+a change would confirm it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kbcore.concepts import DEFINING
+from kbcore.sleep.memory import Memory, hours_between, moved
+from kbcore.sleep.phase import LATER, Step
+from kbcore.sleep.placing import FILES
+from kbcore.suspects import suspects
+from kbcore.values import normal_time
+
+_DIGITS: Final = 6
+_SINCE: Final = """case
+  when r.source = 'sleep' then coalesce(l.metadata ->> '$.decay_applied_at', l.created_at)
+  when l.version = l.created_seq then l.created_at
+  else greatest(l.created_at, coalesce(r.written_at, l.created_at)) end"""
+_OLD: Final = f"""select * from (
+  select l.id, l.confidence, {_SINCE} as since, len(l.files) = 0
+  from link l left join record r on r.seq = l.version
+  where l.stands and l.type in (select unnest($3::varchar[])) and l.confidence > $4
+    and l.from_id not in (select id from node where type in (select unnest($6::varchar[])))
+) where since <= $5 order by id
+"""  # noqa: S608 - constants
+
+
+def plan(memory: Memory) -> Step:
+    """Return the confidences that sink."""
+    wanted = memory.settings
+    step = Step(memory.work())
+    rows = memory.ask(_OLD, memory.predicates, wanted.decay_floor, memory.ago(wanted.decay_after_days), [*DEFINING])
+    period = memory.ago(wanted.decay_after_days)  # for a time that somebody wrote and that is none
+    free = {key: (confidence, normal_time(since) or period) for key, confidence, since, is_free in rows if is_free}
+    step.leave(FILES, len(rows) - len(free))
+    doubted = {one.id for one in suspects(memory.view.rows, free)} if free else set[str]()
+    step.leave("suspect, for `kb check`", len(doubted))
+    taken = [key for key in free if key not in doubted]
+    step.leave(LATER, len(taken) - len(taken[: step.room]))
+    for draft in step.work.stored_links(taken[: step.room]):
+        confidence, since = free[draft.id]
+        periods = int(hours_between(since, memory.now) / 24 / wanted.decay_after_days)
+        lower = max(wanted.decay_floor, round(confidence * wanted.decay_factor**periods, _DIGITS))
+        applied = moved(since, periods * wanted.decay_after_days)
+        draft.edits.set_members({}, {"confidence": lower, "decay_applied_at": applied})
+        step.items += 1
+    step.count("confidences lowered", step.items)
+    return step

@@ -1,0 +1,40 @@
+"""Who may begin a cycle: one process at a time, and not too soon after the cycle before."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from typing import Final
+
+from kbcore.errors import AlreadyAsleep, LockTimeout
+from kbcore.sleep.memory import hours_between
+from kbcore.storage import lock
+from kbcore.values import normal_time
+from kbcore.workspace import BRANCHES, Workspace
+
+COMMAND: Final = "kb sleep"
+
+
+@contextlib.contextmanager
+def alone(workspace: Workspace, branch: str) -> Iterator[None]:
+    """Hold the lock of a branch's cycle; the kernel frees it with its holder. Raises: ``AlreadyAsleep``."""
+    fs = workspace.machine.fs
+    mark = hashlib.sha256(branch.encode()).hexdigest()[:16]
+    path = workspace.kb_dir / BRANCHES / f".sleep-{mark}.lock"
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(lock.held(fs, workspace.machine.clock, path, wait_s=0, command=COMMAND))
+        except LockTimeout as held:
+            holder = lock.read_holder(fs, path) or "another process"
+            message = f"A cycle of {branch} runs already, by {holder}. Nothing was written."
+            raise AlreadyAsleep(message, data=held.data) from held
+        yield
+
+
+def hours_left(last: str, now: str, interval_hours: float) -> float:
+    """Return how many hours are left until the next cycle; 0 where it may begin, and where the last one is no time."""
+    ended = normal_time(last) if last else None
+    if ended is None or ended > now:
+        return 0.0
+    return max(0.0, interval_hours - hours_between(ended, now))

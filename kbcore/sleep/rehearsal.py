@@ -1,0 +1,53 @@
+"""A cycle that is only tried: its phases are planned and taken in by a view of their own, and nothing else hears of it.
+
+So each phase meets what those before it would have left, and a dry run says what the real one says.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from kbcore.branchview import BranchView
+from kbcore.record import VOCABULARY, Record
+from kbcore.state import Stamp
+from kbcore.store import Author, Planner, Request
+from kbcore.view.fold import Entry
+from kbcore.view.view import View
+from kbcore.viewcache import ViewCache
+from kbcore.workspace import Workspace
+
+_NOWHERE: Final = ""
+"""The file of records that no journal holds."""
+
+
+def apart(workspace: Workspace, branch: str) -> BranchView:
+    """Return a view of a branch that this process shares with nobody; whoever asked for it closes it."""
+    cache = ViewCache(workspace.machine.fs, workspace.cache_of(branch))
+    return BranchView(workspace.machine.fs, workspace.directory_of(branch), cache)
+
+
+def take(view: View, author: Author, request: Request, plan: Planner, now: str) -> bool:
+    """Plan a changeset on a view and let the view take it in, as if it were committed; tell whether it changed it.
+
+    Raises: what ``plan`` raises.
+    """
+    stamp = Stamp(view.seq + 1, max(now, view.basis.at), author.actor, author.source)
+    draft = plan(view, stamp)
+    if not draft.changes:
+        return False
+    record = Record(
+        schema=VOCABULARY,
+        changeset_id="",
+        digest=request.digest,
+        at=stamp.at,
+        actor=author.actor,
+        source=author.source,
+        tool=author.tool,
+        ops=draft.ops,
+        message=request.message,
+    )
+    entry = Entry(stamp.seq, "", record, _NOWHERE, 0, 0)
+    view.adopt(entry, draft.changes, msgspec.structs.replace(view.basis, seq=stamp.seq, at=stamp.at))
+    return True
