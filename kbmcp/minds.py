@@ -82,7 +82,7 @@ the definitions on which all others stand are never deleted.
 
 One cycle
 W `kb sleep` does all that needs no judgement: ask the user to run it first, or whether it runs by itself. It leaves \
-the list of what needs yours. Without it go through these steps yourself.
+what needs yours: `kb_sleep` lists it, each item with the commands that answer it. Go through that list first.
 R This server only reads: do the steps that look, and report what each would change.
 1. Look: open tasks (`SleepTask` with status pending, `assigned_to` `$system`, the highest `priority` first), what \
 belongs to `Unsorted`, concepts without a domain (type by type: `DESCRIBE CONCEPT TYPES` lists them), events older \

@@ -19,7 +19,7 @@ from kbcore import limits
 from kbcore.errors import NotFound, Rejected
 from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
-from kbmcp import checking, reading, wire
+from kbmcp import checking, reading, sleeping, wire
 from kbmcp.attempts import Job, attempt
 from kbmcp.calls import Call, Client, Service
 from kbmcp.guidance import for_server
@@ -39,7 +39,7 @@ _ENCODED: Final = re.compile(rb"[^A-Za-z0-9._~-]")
 _NO_SUCH_RESOURCE: Final = -32002
 """What the revisions with a handshake say; later ones count it among the wrong parameters."""
 
-What = Literal["head", "schema", "check", "entity", "mind", "tools"]
+What = Literal["head", "schema", "check", "work", "entity", "mind", "tools"]
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -59,6 +59,8 @@ class Resource(msgspec.Struct, frozen=True):
     title: str
     description: str
     read: Callable[[Call, str], Payload]
+    toolset: str = "core"
+    """Offered with this group of tools; ``core`` is offered always."""
 
 
 def _head(call: Call, _: str) -> Payload:
@@ -118,6 +120,13 @@ RESOURCES: Final[dict[What, Resource]] = {
         "kb://schema", "Schema", "The types of entities and edges: KB's own and the project's.", _schema
     ),
     "check": Resource("kb://check", "Check", "What breaks the rules, worst first.", _check),
+    "work": Resource(
+        "kb://kip/work",
+        "Work on the memory",
+        "What the memory needs judgement for, each with the KIP commands that answer it: the first page.",
+        lambda call, _: sleeping.work(call, sleeping.Wanted(), ()),
+        toolset=TOOLSET,
+    ),
     "entity": Resource(
         _ENTITY + "{id}", "Entity", "One entity, with its edges both ways; percent-encode the id.", _entity
     ),
@@ -129,7 +138,7 @@ def listed(service: Service) -> list[types.Resource]:
     own = [
         types.Resource(uri=one.uri, name=what, title=one.title, description=one.description, mime_type=_JSON)
         for what, one in RESOURCES.items()
-        if "{" not in one.uri
+        if "{" not in one.uri and one.toolset in {"core", *service.options.toolsets}
     ]
     minds = [
         types.Resource(uri=one.uri, name=name, title=one.title, description=one.description, mime_type=_MARKDOWN)
@@ -187,7 +196,8 @@ async def read(service: Service, client: Client, uri: str, protocol: str) -> typ
 
     def prepare() -> Job:
         wanted = find(uri)
-        if wanted.what == "mind":
+        is_offered = wanted.what != "mind" and RESOURCES[wanted.what].toolset in {"core", *service.options.toolsets}
+        if not is_offered:
             hint = f"Start the server with --toolsets core,{TOOLSET}."
             raise NotFound(f"{uri} is in the toolset {TOOLSET}, which this server does not offer.", hint=hint)
         return Job(lambda call: RESOURCES[wanted.what].read(call, wanted.id))

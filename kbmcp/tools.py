@@ -14,7 +14,7 @@ import msgspec
 from kbcore.errors import InvalidQuery, LimitExceeded, Problem
 from kbcore.limits import MIB
 from kbcore.suggest import nearest
-from kbmcp import auditing, checking, kip, reading, replies, wire, writing
+from kbmcp import auditing, checking, kip, reading, replies, sleeping, wire, writing
 from kbmcp.attempts import Job, Outcome, attempt
 from kbmcp.calls import Call, Client, Service
 from kbmcp.explaining import refused_arguments
@@ -128,6 +128,16 @@ TOOLS: Final = (
         toolset="kip",
         schema=kip.READING_SCHEMA,
         finish=kip.finished,
+    ),
+    Tool(
+        "kb.sleep",
+        "List what the memory needs judgement for: tasks, duplicates, old events, the unsorted, domains. Each comes "
+        "with the KIP commands that answer it.",
+        None,
+        sleeping.read,
+        sleeping.work,
+        toolset="kip",
+        schema=sleeping.SCHEMA,
     ),
 )
 

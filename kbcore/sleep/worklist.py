@@ -15,7 +15,6 @@ import msgspec
 from kbcore import cursor as cursors
 from kbcore.kip.elements import node_json
 from kbcore.kip.names import type_names
-from kbcore.model import Node
 from kbcore.sleep import answering
 from kbcore.sleep.answering import Answer
 from kbcore.sleep.assess import DOMAINS, STALE, TASKS, UNSORTED_ID
@@ -68,29 +67,32 @@ class _Ref(msgspec.Struct, frozen=True):
     likeness: Likeness | None = None
 
 
-def page(memory: Memory, branch: str, kind: str = "", limit: int = PAGE, cursor: str = "") -> Page:
-    """Return a page of the work that a memory leaves; ``kind`` limits it to one of ``KINDS``.
+Fits = Callable[[Sequence[Item]], int]
+"""Says how many of these items, which come in order, an answer has room for."""
 
-    Raises: ``InvalidQuery`` for a cursor that does not fit.
-    """
-    refs = sorted(_refs(memory, kind), key=lambda ref: ref.place)
-    mark = cursors.request_mark(("sleep", branch, kind))
+
+class Asked(msgspec.Struct, frozen=True):
+    """Which page: of the whole list or, with ``kind``, of a part of it, behind what a cursor stands for."""
+
+    kind: str = ""
+    limit: int = PAGE
+    cursor: str = ""
+
+
+def page(memory: Memory, branch: str, asked: Asked = Asked(), fits: Fits = len) -> Page:  # noqa: B008 - frozen
+    """Return a page of the work that a memory leaves. Raises: ``InvalidQuery`` for a cursor that does not fit."""
+    refs = sorted(_refs(memory, asked.kind), key=lambda ref: ref.place)
+    mark = cursors.request_mark(("sleep", branch, asked.kind))
     left: Sequence[_Ref] = refs
-    if cursor:
-        last = cursors.decode(cursor, mark).last
+    if asked.cursor:
+        last = cursors.decode(asked.cursor, mark).last
         left = [ref for ref in refs if ref.place > last]
-    shown = left[:limit]
+    items = [*_items(memory, left[: asked.limit])]
+    shown = items[: max(1, fits(items))]
     more = ""
     if len(shown) < len(left):
-        more = cursors.encode(cursors.Cursor(mark, memory.view.seq, len(refs), shown[-1].place))
-    return Page(len(refs), dict(Counter(ref.kind for ref in refs)), tuple(_items(memory, shown)), more)
-
-
-def cursor_behind(memory: Memory, branch: str, kind: str, item: Item, total: int) -> str:
-    """Return the cursor of the page that begins behind an item, for whoever has no room for all of a page."""
-    [place] = [ref.place for ref in _refs(memory, kind) if (ref.kind, ref.id) == (item.kind, item.id)][:1]
-    mark = cursors.request_mark(("sleep", branch, kind))
-    return cursors.encode(cursors.Cursor(mark, memory.view.seq, total, place))
+        more = cursors.encode(cursors.Cursor(mark, memory.view.seq, len(refs), left[len(shown) - 1].place))
+    return Page(len(refs), dict(Counter(ref.kind for ref in refs)), tuple(shown), more)
 
 
 def _refs(memory: Memory, kind: str) -> Iterable[_Ref]:
@@ -128,10 +130,7 @@ def _items(memory: Memory, refs: Sequence[_Ref]) -> Iterable[Item]:
         "domain": _domain,
     }
     for ref in refs:
-        node: Node | None = nodes.get(ref.id)
-        if node is None:
-            continue
-        shown = node_json(node, names)
+        shown = node_json(nodes[ref.id], names)
         why, answers = make[ref.kind](memory, ref, shown)
         about = {"attributes": shown["attributes"]}
         if ref.likeness:

@@ -66,7 +66,7 @@ class Sleeper(Kip):
         return Memory(view, view.schema(workspace.schema), workspace.config.sleep, self.clock.at)
 
     def work(self, kind: str = "", **options: Any) -> worklist.Page:
-        return worklist.page(self.memory(), "main", kind, **options)
+        return worklist.page(self.memory(), "main", worklist.Asked(kind, **options))
 
     def answer(self, item: worklist.Item, which: int, given: Mapping[str, Any] | None = None) -> None:
         """Send one of the answers of an item, with what it leaves open."""

@@ -1,0 +1,134 @@
+"""The work that a sleep cycle leaves, as an agent takes it over the wire and answers it in KIP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from kbcore.sleep.worklist import KINDS
+from kbmcp import sleeping
+from tests.mcp.agents import MODES, Agent, agent, text_of
+from tests.mcp.test_listing import unportable
+from tests.support.project import Project
+from tests.support.sleeping import LONG_AGO, Sleeper
+
+FILL = {
+    "task": {"result": "looked at it"},
+    "event": {"type": "Person", "name": "Jo", "description": "Someone", "domain": "Team"},
+    "unsorted": {"domain": "Team"},
+    "domain": {"domain": "Team"},
+}
+MEMORY = """UPSERT {
+  CONCEPT ?t { {type: "Domain", name: "Team"} SET ATTRIBUTES { keep: true } }
+  CONCEPT ?s { {type: "Domain", name: "Small"} }
+  CONCEPT { {type: "Person", name: "Ines Maria"} SET PROPOSITIONS { ("belongs_to_domain", ?s) } }
+  CONCEPT { {type: "Person", name: "Inez Maria"} }
+  CONCEPT { {type: "Event", name: "talk"} SET ATTRIBUTES { start_time: "2026-01-01" } }
+  CONCEPT { {type: "SleepTask", name: "t"} SET ATTRIBUTES { requested_action: "review" } }
+} WITH METADATA { created_at: :at }"""
+
+
+@pytest.fixture(scope="module")
+def asleep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sleeper, Agent]]:
+    """A memory after a cycle, and an agent on it."""
+    made = Sleeper(tmp_path_factory.mktemp("asleep") / "repo")
+    made(MEMORY, {"at": LONG_AGO})
+    made.sleep()
+    with agent(made.project.root, "--toolsets", "kip", mode=MODES[-1]) as found:
+        yield made, found
+    made.project.close()
+
+
+def test_every_item_is_answered_by_its_commands_and_is_gone_then(asleep):
+    _, speaker = asleep
+    first = speaker.call("kb_sleep")
+    assert [item["kind"] for item in first["items"]] == ["task", "duplicate", "event", "unsorted", "unsorted", "domain"]
+    assert [one["name"] for one in first["metrics"]][:2] == ["orphans", "unsorted"]
+    assert "execute_kip" in first["note"]
+    answered = []
+    while items := speaker.call("kb_sleep", limit=1)["items"]:
+        [item] = items
+        chosen = item["answers"][0]
+        fill = FILL.get(item["kind"], {})
+        given = {name: fill[name] if value is None else value for name, value in chosen["parameters"].items()}
+        answer = speaker.call("execute_kip", commands=chosen["commands"], parameters=given)
+        assert all("result" in one for one in answer["result"])
+        assert (item["kind"], item["id"]) not in answered
+        answered.append((item["kind"], item["id"]))
+    assert {kind for kind, _ in answered} == set(KINDS)
+
+
+def test_the_head_says_when_a_cycle_is_due(asleep):
+    made, speaker = asleep
+    blocks = " ".join(f'CONCEPT {{ {{type: "Person", name: "p{at:02}"}} }}' for at in range(11))
+    made(f"UPSERT {{ {blocks} }}")
+    [content] = speaker._portal.call(speaker._client.read_resource, "kb://head").contents
+    told = json.loads(content.text)["sleep"]
+    assert (told["due"], told["last_cycle"]) == (True, "2026-11-20T09:30:00.000000Z")
+    assert told["reasons"] == ["11 concepts belong to no domain; more than 10 is much."]
+
+
+def test_pages_hold_every_item_once_within_the_budget(asleep):
+    made, speaker = asleep
+    text = "a rather long summary " * 100
+    said = 'SET ATTRIBUTES { start_time: "2026-01-01", content_summary: :t }'
+    blocks = [f'CONCEPT {{ {{type: "Event", name: "e{at:02}"}} {said} }}' for at in range(30)]
+    made(f"UPSERT {{ {' '.join(blocks)} }}", {"t": text})
+    seen, cursor = [], {}
+    while True:
+        result = speaker.result("kb_sleep", {"kind": "event", "limit": 25, **cursor})
+        assert len(text_of(result)) <= 20_000
+        answer = json.loads(text_of(result))
+        seen += [item["id"] for item in answer["items"]]
+        if not answer["next_cursor"]:
+            break
+        cursor = {"cursor": answer["next_cursor"]}
+    assert seen == [f"Event:e{at:02}" for at in range(30)]
+    assert answer["total"] == 30
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"kind": "events"}, "no kind"),
+        ({"limit": 0}, "from 1 to 200"),
+        ({"page": 2}, "no field"),
+        ({"cursor": "x"}, "cursor"),
+    ],
+)
+def test_arguments_that_are_none_are_refused(asleep, arguments, said):
+    _, speaker = asleep
+    result = speaker.result("kb_sleep", arguments)
+    assert result.is_error
+    assert said in text_of(result)
+
+
+def test_the_tool_says_truly_what_it_takes(asleep):
+    _, speaker = asleep
+    [tool] = [tool for tool in speaker.tools() if tool.name == "kb_sleep"]
+    assert tool.annotations.read_only_hint is True
+    assert [*unportable(tool.input_schema)] == []
+    assert sleeping.KINDS == KINDS
+
+
+def test_the_resource_is_the_first_page_and_only_there_with_its_toolset(asleep, shared: Project):
+    _, speaker = asleep
+    [content] = speaker._portal.call(speaker._client.read_resource, "kb://kip/work").contents
+    told, listed = json.loads(content.text), speaker.call("kb_sleep")
+    assert told.keys() == listed.keys()
+    assert [item["id"] for item in told["items"]] == [item["id"] for item in listed["items"]] != []
+    assert "kb://kip/work" in uris(speaker)
+    with agent(shared.root) as other:
+        assert "kb://kip/work" not in uris(other)
+
+
+def uris(found):
+    return [one.uri for one in found._portal.call(found._client.list_resources).resources]
+
+
+def test_a_server_that_only_reads_lists_the_work_for_the_user(asleep):
+    made, _ = asleep
+    with agent(made.project.root, "--toolsets", "kip", "--read-only") as found:
+        assert "tell the user" in found.call("kb_sleep", kind="event")["note"]
