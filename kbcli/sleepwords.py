@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from kbcli.words.lines import counted
+from kbcore.counts import counted
+
 from kbcore.visible import visible
 
 if TYPE_CHECKING:

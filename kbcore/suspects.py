@@ -3,7 +3,8 @@
 An edge is confirmed by its own version (it was stated, changed, or applied again), by a change of the entity it comes
 from, and by one of a file that states it and defines a single entity: what else changed in a manifest of many says
 nothing of this edge. What counts of an entity is what it says: its fields and, where a Markdown document defines
-nothing else, that document. Who states it, where the file lies and in which line does not count. Pure.
+nothing else, that document. Who states it, where the file lies and in which line does not count, nor whether an
+episode was consolidated. Pure.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from kbcore.concepts import IN_DOMAIN
 _CONTENT: Final = """{
   'type': type, 'name': name, 'title': title, 'status': status, 'tags': tags, 'owner': owner, 'priority': priority,
   'severity': severity, 'links': links, 'metadata': metadata,
-  'attributes': json_merge_patch(attributes, '{"line":null}'),
+  'attributes': json_merge_patch(attributes, '{"line":null,"consolidation_status":null,"consolidated_at":null}'),
   'text_ref': if(split_part(text_ref, '#', 1) = path, split_part(text_ref, '#', 2), text_ref)
 }"""
 _ANY: Final = "and true"

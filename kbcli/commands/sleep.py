@@ -37,5 +37,5 @@ def run(
         )
     if session.output.is_json:
         session.output.document(report.as_json())
-    else:
+    elif not session.output.is_quiet:
         sleepwords.tell(session.output, report)

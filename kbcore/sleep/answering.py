@@ -11,9 +11,8 @@ import msgspec
 
 from kbcore.model import Node
 from kbcore.sleep.assess import UNSORTED_ID
-from kbcore.sleep.writing import CYCLE
 
-_META: Final = f'WITH METADATA {{ source: "{CYCLE}", author: "$system" }}'
+_META: Final = 'WITH METADATA { source: "SleepCycle", author: "$system" }'
 
 
 class Answer(msgspec.Struct, frozen=True):

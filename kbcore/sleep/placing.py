@@ -69,7 +69,6 @@ def plan_orphans(memory: Memory) -> Step:
         step.count("orphans put into a domain by rule" if domain else "orphans put into Unsorted")
     step.leave(LATER, len(rows) - step.items)
     step.leave(FILES, memory.ask(_STATED)[0][0])
-    step.work.look_up(link.from_id for link in step.work.links.values())
     return step
 
 

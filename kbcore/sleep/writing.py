@@ -12,7 +12,6 @@ from kbcore.kip.names import concept_id
 from kbcore.sleep.memory import Memory
 from kbcore.sleep.phase import LATER, Step
 
-CYCLE: Final = "SleepCycle"
 ARCHIVING: Final = "SleepArchive"
 _MEMBERSHIPS: Final = "select from_id, id, len(files) = 0 from member where from_id in (select unnest($3::varchar[]))"
 
@@ -24,8 +23,8 @@ def stamp(source: str, confidence: float | None = None) -> dict[str, Any]:
 
 
 def edit(step: Step, node: NodeDraft, attributes: dict[str, Any]) -> None:
-    """Set attributes of a concept, and say who did."""
-    node.edits.set_members(attributes, stamp(CYCLE))
+    """Set attributes of a concept. Who made it, and out of what, stays: the record says who changed it."""
+    node.edits.set_members(attributes, {})
     step.items += 1
 
 

@@ -52,6 +52,9 @@ _WORDS: Final = {
     "MAX_KIP_CONDITIONS": "comparisons and tests in the filters of a KIP command",
     "MAX_KIP_EXPRESSIONS": "expressions of FIND and keys of ORDER BY in a KIP command",
     "MAX_KIP_APPLIED": "blocks and links in the UPSERTs of one KIP command, counted anew for each row of WHERE",
+    "MAX_SLEEP_ITEMS": "elements that one phase of `kb sleep` names; what is left waits for the next cycle",
+    "MAX_SLEEP_LOG": "entries of the maintenance log that `kb sleep` keeps",
+    "MAX_SLEEP_PAIRS": "pairs that one `kb sleep` takes for duplicates, the surest first",
 }
 _NO_LIMITS: Final = {
     "KIB": "a unit",

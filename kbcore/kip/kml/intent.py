@@ -9,6 +9,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.changeset import Changeset, EdgeDelete, EntityDelete, parse
+from kbcore.ids import is_link_id
 from kbcore.kip.errors import RESOURCE, refused
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft, edge_item, entity_item
 from kbcore.kip.kml.protection import check_written
@@ -70,6 +71,10 @@ def changeset_of(
 def _edges(work: Work, origin: Origin) -> list[dict[str, Any]]:
     """Return the items of the propositions to write; what they begin and end at is marked to be written down too."""
     work.settle()
+    ends = {
+        end for draft in work.links.values() if draft.edits or draft.is_stated for end in (draft.from_id, draft.to_id)
+    }
+    work.look_up(end for end in ends if end not in work.nodes and not is_link_id(end))
     items: dict[str, dict[str, Any]] = {}
     looked_at = -1
     while looked_at < len(items):

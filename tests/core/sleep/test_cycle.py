@@ -210,7 +210,7 @@ CONCEPTS = st.lists(
 LINKS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0, 1)), max_size=5)
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(concepts=CONCEPTS, links=LINKS)
 def test_whatever_is_remembered_a_trial_says_what_happens_and_once_is_enough(kip: Sleeper, concepts, links) -> None:
     blocks = [

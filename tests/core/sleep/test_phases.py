@@ -181,8 +181,8 @@ def test_confidence_sinks_by_whole_weeks_to_the_floor(kip: Sleeper) -> None:
 
 def test_how_often_one_sleeps_makes_no_difference_to_confidence(kip: Sleeper) -> None:
     kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": NOW})
-    for _ in range(8):
-        kip.later(21 / 8)
+    for _ in range(4):
+        kip.later(21 / 4)
         kip.sleep(7)
     assert kip.confidence(*WISH) == pytest.approx(0.9 * 0.95**3, abs=1e-5)
     assert kip.project.link(*WISH).fields["metadata.decay_applied_at"] == "2026-12-11T09:30:00.000000Z"

@@ -1,0 +1,110 @@
+"""``kb sleep``: what people and schedulers see of a cycle, and what two processes do to each other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from kbcore.errors import AlreadyAsleep
+from tests.mcp.agents import locked
+from tests.support.cli import environment
+
+PEOPLE = " ".join(f'CONCEPT {{ {{type: "Person", name: "p{at:02}"}} }}' for at in range(12))
+SLEEP = (sys.executable, "-m", "kbcli.app", "sleep")
+
+
+@pytest.fixture
+def remembered(ready, kb):
+    """A repository whose memory has a dozen people that belong to no domain."""
+    assert kb("kip", f"UPSERT {{ {PEOPLE} }}").status == 0
+    return ready
+
+
+def test_a_cycle_is_a_table_of_phases_and_measures_and_one_document(remembered, kb):
+    tried = kb("sleep", "--dry-run", "--json").json
+    assert tried["dry_run"] is True
+    ran = kb("sleep")
+    assert ran.status == 0
+    assert "4 orphans     orphans put into Unsorted: 12        2\n" in ran.out
+    assert "concepts without a domain       12      0      < 10\n" in ran.out
+    assert "Left for judgement: 11 pairs that look alike" not in ran.out, "p01 and p02 differ in their digits"
+    assert "Left for judgement: 12 concepts in Unsorted.\n" in ran.out
+    assert "main at seq 3." in ran.err
+    assert kb("log", "--json").json["records"][0]["source"] == "sleep"
+
+
+def test_within_the_interval_nothing_is_done_and_the_way_to_insist_is_told(remembered, kb):
+    assert kb("sleep", "--quiet") == (0, "", "")
+    ran = kb("sleep")
+    assert (ran.status, "Nothing was done" in ran.out, "kb sleep --force" in ran.err) == (0, True, True)
+    assert kb("sleep", "--json").json["phases"] == []
+    assert len(kb("sleep", "--force", "--json").json["phases"]) == 9
+
+
+def test_phases_are_chosen_by_number(remembered, kb):
+    found = kb("sleep", "--phase", "4", "--phase", "1", "--json").json
+    assert [one["phase"] for one in found["phases"]] == [1, 4]
+    ran = kb("sleep", "--phase", "10")
+    assert (ran.status, "no phase 10" in ran.err) == (2, True)
+
+
+def test_doctor_says_when_a_cycle_is_due(remembered, kb):
+    warned = "warning     memory main: 12 concepts belong to no domain; more than 10 is much.\n"
+    assert f"{warned}{'':14}Run `kb sleep`.\n" in kb("doctor").out
+    kb("sleep")
+    assert "ok          memory main: What agents remember is in order; the last cycle was at 2" in kb("doctor").out
+
+
+def test_settings_that_are_none_are_refused_with_their_place(remembered, kb):
+    wrong = '{"sleep": {"decayFactor": 1.5, "mostOrphans": 0.5, "naps": 1, "domainOfType": {"Person": 7}}}'
+    (remembered / ".kb" / "config.json").write_text(wrong)
+    error = kb("sleep", "--json").error
+    assert error["code"] == "invalid_config"
+    paths = [one["path"].removeprefix("$.sleep.") for one in error["details"]]
+    assert paths == ["naps", "decayFactor", "mostOrphans", "domainOfType.Person"]
+
+
+def test_the_rules_find_nothing_wrong_with_what_a_cycle_wrote(remembered, kb):
+    kb(
+        "kip",
+        'UPSERT { CONCEPT { {type: "SleepTask", name: "t"} '
+        'SET PROPOSITIONS { ("assigned_to", {type: "Person", name: "$system"}) } } }',
+    )
+    kb("sleep")
+    kb("sleep", "--force")
+    assert kb("check", "--json").json["violations"] == []
+
+
+def test_of_two_processes_the_second_says_so_and_ends_with_a_status_of_its_own(remembered, kb):
+    assert kb("sleep", "--phase", "1").status == 0
+    [lock] = (remembered / ".kb" / "branches").glob(".sleep-*.lock")
+    with locked(lock.parent, lock.name):
+        ran = subprocess.run(SLEEP, cwd=remembered, env=environment(), capture_output=True, text=True, check=False)
+        assert ran.returncode == AlreadyAsleep.exit_status == 68
+        assert "A cycle of main runs already, by kb sleep (process " in ran.stderr
+        assert kb("sleep", "--dry-run").status == 0
+    assert kb("log", "--json").json["records"][0]["seq"] == 1
+    assert kb("sleep").status == 0
+
+
+def test_a_process_that_is_killed_leaves_whole_phases_and_the_next_one_finishes(remembered, kb):
+    kb("kip", 'UPSERT { CONCEPT { {type: "Event", name: "e"} SET ATTRIBUTES { start_time: "2026-01-01" } } }')
+    head = next((remembered / ".kb" / "branches").glob("*/head.json"))
+    before = head.read_bytes()
+    with subprocess.Popen(SLEEP, cwd=remembered, env=environment(), stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 60
+        while head.read_bytes() == before and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.001)
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+    ran = kb("sleep", "--force", "--json")
+    assert ran.status == 0, ran.err
+    records = [one["message"] for one in kb("log", "--source", "sleep", "--json").json["records"]]
+    assert sum("orphans" in one for one in records) == sum("events" in one for one in records) == 1
+    assert kb("verify").status == 0
+    assert ran.json["after"]["metrics"][0]["value"] == 0
