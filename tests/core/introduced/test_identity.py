@@ -60,6 +60,17 @@ def test_what_says_the_same_twice_is_new_when_it_stood_once():
     assert not found.report.ok
 
 
+def test_what_stands_word_for_word_is_old_before_what_differs_in_a_number():
+    old, new = violation("docs/a.md:9: bad"), violation("docs/a.md:3: bad")
+    assert introduced(report(old), report(new, old)).report.violations == [new]
+    assert introduced(report(new, old), report(old)).mended == (new,)
+
+
+def test_a_rule_that_could_run_neither_before_nor_now_says_why_it_cannot_now():
+    found = introduced(report(not_run="too slow"), report(not_run="no such column"))
+    assert found.report.rules[0].reason == "no such column"
+
+
 def test_a_rule_that_could_not_run_before_is_not_run_and_reports_nothing():
     found = introduced(report(not_run="too slow"), report(violation("X.")))
     assert found.report.violations == []
