@@ -17,7 +17,8 @@ _CONDITIONS: Final = (s.Comparison, s.TextTest, s.IsIn, s.IsNull)
 
 def check_size(asked: s.Query | s.Group) -> None:
     """Refuse what would take the database too long to plan. Raises: ``KipRefused`` with KIP_4002."""
-    where, shown = asked, ()
+    where: s.Query | s.Group = asked
+    shown: tuple[s.Expression | s.Sort, ...] = ()
     if isinstance(asked, s.Query):
         where, shown = asked.where, (*asked.find, *asked.order)
     parts = [*scoping.parts_of(where)]

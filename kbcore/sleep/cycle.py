@@ -24,8 +24,8 @@ from kbcore.sleep.memory import Memory
 from kbcore.sleep.phase import Done, Phase, Step
 from kbcore.sleep.phases import NUMBERS, PHASES
 from kbcore.sleep.worklist import Page, page
-from kbcore.state import Stamp
-from kbcore.store import Author, Draft, Request
+from kbcore.state import Draft, Stamp
+from kbcore.store import Author, Request
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
 from kbcore.writes import planner
