@@ -24,7 +24,7 @@ def run(
     the maintenance log. Each is one record, which `kb revert` takes back. Facts that files state are left alone. Only
     one cycle of a branch runs at a time, and the next one waits for `sleep.intervalHours`.
     """
-    from kbcli import sleepwords
+    from kbcli.words import slept
     from kbcore.sleep.cycle import SleepOptions
     from kbcore.sleep.cycle import run as sleep
 
@@ -38,4 +38,4 @@ def run(
     if session.output.is_json:
         session.output.document(report.as_json())
     elif not session.output.is_quiet:
-        sleepwords.tell(session.output, report)
+        slept.tell(session.output, report)

@@ -92,7 +92,7 @@ def test_gc_drops_the_text_of_documents_that_no_branch_has_any_more(kb, synced):
     git(synced, "switch", "-q", "main")
     git(synced, "rm", "-q", "--cached", "--ignore-unmatch", gone)
     kb("sync")
-    stores = "2 stores kept.\n  main: checked out here\n  side: a branch of git\n"
+    stores = "2 stores kept.\n  main: the default branch\n  side: a branch of git\n"
     said = f"the text of 1 document from the cache of searches\n{stores}"
     assert kb("gc", "--dry-run").out == f"would remove {said}"
     kept = synced / ".kb/cache/.bodies.duckdb"

@@ -60,7 +60,7 @@ def test_a_task_to_archive_is_done_and_others_are_handed_over(kip: Sleeper) -> N
 
 NOT_TO_ARCHIVE = {
     ("Person", "nobody"): "no such concept",
-    ("Nothing", "x"): "not defined",
+    ("Nothing", "x"): "no concept type",
     ("", ""): "names no target",
     ("Person", "$self"): "protected",
     ("Domain", "CoreSchema"): "protected",

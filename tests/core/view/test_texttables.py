@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kbcore.query.asof import nodes
 from kbcore.query.text import tables
-from kbcore.view import texttables
+from kbcore.view import textdocuments, texttables
 from tests.support.grown import built
 from tests.support.histories import basis_at, entries_of, laws, records
 
@@ -39,7 +39,7 @@ def test_an_index_caught_up_in_any_steps_is_one_filled_at_once(history, steps):
     entries = entries_of(history)
     position = min(steps[0], len(entries))
     with tempfile.TemporaryDirectory() as folder, built(entries, position) as view:
-        texttables.attach_bodies(view, "")
+        textdocuments.attach_bodies(view, "")
         texttables.build(view, ":memory:", read)
         for size in [*steps[1:], len(entries)]:
             before, part = view.seq, entries[position : position + size]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from kbcore.counts import counted
+from kbcore.phrases import counted
 
 from kbcore.visible import visible
 
