@@ -480,6 +480,14 @@ def test_a_hit_is_marked_in_whole_letters_of_any_script(project):
         assert ask(project, asked).found.snippets[key].marked() == shown
 
 
+def test_a_text_that_never_ends_a_word_is_taken_apart_in_one_go(project):
+    """The time that it takes must not grow with the square of its length."""
+    long = "京" * 300_000
+    project.sync({"docs/requirements/long.md": doc("K-1", "long", f"{long}都 {'กี่' * 100_000}")})
+    assert ids(project, "京都") == ["K-1"]
+    assert ids(project, long[:20_000]) == ["K-1"]
+
+
 @pytest.mark.parametrize("letter", ["👨‍👩‍👧", "กี่", "ẓ̌", "🇩🇪", "👍🏽", "각"])
 def test_a_snippet_is_cut_between_letters(project, letter):
     for much in range(3):

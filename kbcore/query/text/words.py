@@ -103,7 +103,8 @@ def _is_wide(text: str) -> str:
 
 
 def _pairs(run: str) -> str:
-    return f"list_transform(range(1, length({run})), lambda i: substr({run}, i, 2))"
+    characters = f"regexp_extract_all({run}, '.')"  # not by their places, each of which would be counted to
+    return f"list_transform(list_zip({characters}[:-2], {characters}[2:]), lambda two: two[1] || two[2])"
 
 
 def _terms(listed: str) -> str:
