@@ -248,7 +248,7 @@ def test_however_much_is_taken_in_at_once_the_answer_is_the_same(project, monkey
     whole = ask(project, "gate same words")
     (cache(project) / "main/text.duckdb").unlink()
     (cache(project) / ".bodies.duckdb").unlink()
-    monkeypatch.setattr("kbcore.query.textindex._CHUNK_BYTES", 1000)
+    monkeypatch.setattr("kbcore.query.text.tables._CHUNK_BYTES", 1000)
     monkeypatch.setattr("kbcore.view.textdocuments._CHUNK_CHARS", 50)
     other = Project(project.root, is_new=False)
     page = ask(other, "gate same words")
