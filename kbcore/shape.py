@@ -17,6 +17,7 @@ from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import conflicts
 from kbcore.extract.facts import FileProblem
 from kbcore.extract.tree import Tree
+from kbcore.phrases import shortened
 from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
 
@@ -145,8 +146,7 @@ def refuse(problems: list[Problem]) -> None:
 
 def shown(value: Any) -> str:
     """Return a value for a message: short, and on one line whatever it holds."""
-    text = in_quotes(value) if isinstance(value, str) else repr(value)
-    return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…"
+    return shortened(in_quotes(value) if isinstance(value, str) else repr(value), _MAX_SHOWN_CHARS)
 
 
 def _file_and_line(problem: Problem) -> tuple[str, int]:

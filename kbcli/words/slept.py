@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kbcore.phrases import counted
-
 from kbcore.visible import visible
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import msgspec
 from kbcore import git, ids
 from kbcore.branches.stores import stores
 from kbcore.errors import UnknownBranch
+from kbcore.phrases import shortened
 from kbcore.suggest import nearest
 from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
@@ -60,7 +61,7 @@ def unknown(workspace: Workspace, name: str, message: str) -> UnknownBranch:
 def _check(workspace: Workspace, branch: str) -> None:
     """Refuse the name of a branch that exists neither in git nor as a store."""
     is_detached = ids.is_detached_name(branch)
-    shown = branch if len(branch) <= _SHOWN_CHARS else f"{branch[:_SHOWN_CHARS]}…"
+    shown = shortened(branch, _SHOWN_CHARS)
     fault = None if is_detached else ids.check_branch_name(branch)
     if fault:
         raise unknown(workspace, branch, f"{in_quotes(shown)} cannot be a branch: {fault}.")

@@ -12,6 +12,7 @@ import msgspec
 
 from kbcore import canonical, replay
 from kbcore.model import Node
+from kbcore.phrases import some_of
 from kbcore.schema import Schema
 from kbcore.storage import compaction
 from kbcore.storage.head import Head
@@ -115,8 +116,7 @@ def _given_up(workspace: Workspace, branch: str, former: Mapping[str, Node]) -> 
     left = _with_clients_facts(workspace, branch) if former else {}
     lost = sorted(former.keys() - left.keys())
     if lost:
-        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         yield (
-            f"What clients had stated of {', '.join(lost[:_SHOWN])}{more}, gone with their files earlier, went with "
+            f"What clients had stated of {some_of(lost, _SHOWN)}, gone with their files earlier, went with "
             "the history: should the ids come back, it does not."
         )
