@@ -29,6 +29,8 @@ def parameters_of(words: Sequence[str]) -> dict[str, Any]:
         if not equals or not name:
             hint = 'For example --param name=Alice, or --param \'tags=["a", "b"]\'.'
             raise InvalidQuery(f"--param {in_quotes(word[:100])} is no NAME=VALUE.", hint=hint)
+        if name in found:
+            raise InvalidQuery(f"--param {in_quotes(name[:100])} is given twice.", hint="Leave one of the two out.")
         found[name] = _value(value)
     return found
 

@@ -119,12 +119,8 @@ def _matcher_key(t: Tokens, found: dict[str, Text]) -> str:
 def triple(t: Tokens) -> Triple | LinkId:
     """Return a pattern of links, or a link known by its id. Raises: ``KipRefused``."""
     at = t.enter("(")
-    if t.kind == "name" and t.word == "id":
-        t.advance()
-        t.colon()
-        link_id = LinkId(literals.text(t, "an id in quotes"), at)
-        t.leave(")")
-        return link_id
+    if by_id := known_link(t, at):
+        return by_id
     subject = end(t, "`id`")
     t.take(",", hint=_between(t))
     predicate = _predicate(t)
@@ -132,6 +128,17 @@ def triple(t: Tokens) -> Triple | LinkId:
     target = end(t)
     t.leave(")", hint='A link is (subject, "predicate", object).' if t.kind == "," else _between(t))
     return Triple(subject, predicate, target, at)
+
+
+def known_link(t: Tokens, at: int) -> LinkId | None:
+    """Return the link that is known by its id, if `id` stands behind the parenthesis. Raises: ``KipRefused``."""
+    if t.kind != "name" or t.word != "id":
+        return None
+    t.advance()
+    t.colon()
+    link_id = LinkId(literals.text(t, "an id in quotes"), at)
+    t.leave(")")
+    return link_id
 
 
 def _between(t: Tokens) -> str:

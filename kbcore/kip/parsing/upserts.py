@@ -130,12 +130,8 @@ def _close(t: Tokens) -> None:
 
 def _fact(t: Tokens) -> Fact | LinkId:
     at = t.enter("(")
-    if t.kind == "name" and t.word == "id":
-        t.advance()
-        t.colon()
-        link_id = LinkId(literals.text(t, "an id in quotes"), at)
-        t.leave(")")
-        return link_id
+    if by_id := patterns.known_link(t, at):
+        return by_id
     subject = _target(t, "`id`")
     t.take(",", hint='A link is (subject, "predicate", object).')
     if t.kind == "path":

@@ -35,3 +35,8 @@ def test_a_text_is_whole_or_lacks_something_or_is_wrong():
 def test_a_file_has_as_many_commands_as_a_batch():
     with pytest.raises(KipRefused, match="257 commands"):
         request_of("DESCRIBE PRIMER " * 257, {}, dry_run=False)
+
+
+def test_a_parameter_that_is_given_twice_is_refused():
+    with pytest.raises(InvalidQuery, match="--param 'n' is given twice"):
+        parameters_of(["n=1", ":n=2"])

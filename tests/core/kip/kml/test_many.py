@@ -76,6 +76,17 @@ def test_blocks_and_links_of_all_rows_together_are_bounded(kip: Kip, monkeypatch
     assert "the limit is 8" in error["message"]
 
 
+def test_elements_to_be_deleted_by_one_command_are_bounded(kip: Kip, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_KIP_DELETED", 2)
+    people(kip, "p", 3)
+    for command in (WRITES["delete"], WRITES["unlink"]):
+        error = kip.refusal(command.format("p"))
+        assert (error["code"], error["name"]) == ("KIP_4002", "ResourceExhausted")
+        assert error["message"] == "The command would delete 3 elements; the limit is 2."
+        assert error["hint"] == "Narrow WHERE down, and send several commands."
+    assert kip(WRITES["unlink"].format("p1")) == {"deleted_propositions": 1}
+
+
 @pytest.mark.parametrize("name", ["a", "b", "c"])
 def test_a_merge_leads_links_about_several_moved_links_in_whatever_order(kip: Kip, name: str) -> None:
     abouts = ("mentions", "derived_from", "consolidated_to")
