@@ -17,11 +17,8 @@ _CONDITIONS: Final = (s.Comparison, s.TextTest, s.IsIn, s.IsNull)
 
 def check_size(asked: s.Query | s.Group) -> None:
     """Refuse what would take the database too long to plan. Raises: ``KipRefused`` with KIP_4002."""
-    where: s.Query | s.Group = asked
-    shown: tuple[s.Expression | s.Sort, ...] = ()
-    if isinstance(asked, s.Query):
-        where, shown = asked.where, (*asked.find, *asked.order)
-    parts = [*scoping.parts_of(where)]
+    shown = (*asked.find, *asked.order) if isinstance(asked, s.Query) else ()
+    parts = [*scoping.parts_of(asked.where if isinstance(asked, s.Query) else asked)]
     _check_count([one for one in parts if isinstance(one, _CLAUSES)], limits.MAX_KIP_CLAUSES, "patterns and groups")
     told = "conditions"
     hint = 'Compare with a list, IN(?x.name, ["a", "b"]), or split the command into several.'

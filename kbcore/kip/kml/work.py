@@ -84,7 +84,7 @@ class Work:
 
     def look_up(self, keys: Iterable[str]) -> None:
         """Read at once all elements that are going to be asked for by these ids."""
-        wanted = set(keys) - self._read.keys() - self._read_links.keys()
+        wanted = {key for key in keys if key not in self._read and key not in self._read_links}
         if not wanted:
             return
         links = sorted(filter(is_link_id, wanted))
