@@ -22,8 +22,7 @@ Identity = tuple[str, str, str]
 
 def identity(violation: Violation, names: Collection[str] = ()) -> Identity:
     """Return what a violation shares with itself at another time; numbers among ``names`` are names, not numbers."""
-    kept = {violation.id, *names}
-    said = _NUMBER.sub(lambda found: found[0] if found[0] in kept else "#", violation.message)
+    said = _NUMBER.sub(lambda found: found[0] if found[0] in names else "#", violation.message)
     return violation.rule, violation.id, said
 
 

@@ -92,6 +92,7 @@ def test_an_end_that_is_missing_leaves_a_link_unresolved():
         ("params: {a: {b: 1}}", "2", "must be text"),
         ("timeLimitSeconds: 5000", "2", "a number of seconds from 0.1 to 3600"),
         ("timeLimitSeconds: soon", "2", "a number of seconds"),
+        ("timeLimitSeconds: true", "2", "a number of seconds"),
         ("tests: [{name: x}]", "2", "says nothing about what the rule reports"),
         ("tests: [{reports: [A], entitys: []}]", "2", "'entitys'"),
         ("tests: [{reports: [A], entities: [{id: A}]}]", "2", "`type` is missing"),

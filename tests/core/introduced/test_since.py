@@ -169,6 +169,7 @@ def test_what_a_client_stated_after_the_commit_was_made_is_new(project):
     project.apply(entities=[{"id": "REQ-9", "type": "req", "title": "t9", "status": "open"}])
     # The store is younger than the commit, which the tests date back: all that a client stated came later.
     assert new(project, "HEAD") == [("orphans", "REQ-9")]
+    assert new(project, "main") == [("orphans", "REQ-9")]
 
 
 def test_a_branch_means_where_the_two_parted(project):

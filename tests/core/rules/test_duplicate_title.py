@@ -19,6 +19,7 @@ def titled(*titles, type_="req", **fields):
     [
         ("Log in", "log  IN "),
         ("Log in", "Log\tin"),
+        ("Log in", "Log\fin"),
         ("Log in", "\tLog in"),
         ("Caf\u00e9", "cafe\u0301"),
         ("Straße", "STRASSE"),
@@ -30,6 +31,8 @@ def test_titles_are_one_whatever_case_spaces_and_normal_form(one, other):
     [found] = violations(titled(one, other, "Something else"), RULE)
     assert (found.id, found.severity) == ("R0", "warning")
     assert found.message.startswith("R0 and R1 are of type req and have one title, ")
+    assert violations(titled(one, other, "Something else"), RULE, ids=["R1"]) == [found]
+    assert violations(titled(one, other, "Something else"), RULE, ids=["R2"]) == []
 
 
 def test_all_with_one_title_are_one_violation_with_their_files():

@@ -204,6 +204,7 @@ def test_an_id_that_is_no_entity_is_reported_without_a_file(context):
         ),
         ("select id,\nfrom where node", ".kb/rules/a.yaml:5: the SQL cannot be used. DuckDB says: syntax error"),
         ("select id, '' as message\nfrom entitys", ".kb/rules/a.yaml:5: the SQL reads 'entitys'"),
+        ("select id, '' as message\nfrom other.entity", ".kb/rules/a.yaml:5: the SQL reads 'entity'"),
         (
             "select id, 'a' + 1 as message from entity",
             ".kb/rules/a.yaml:4: the SQL cannot be used. DuckDB says: Could not choose a best candidate function",

@@ -36,6 +36,8 @@ def test_ids_that_look_alike_are_one_violation_that_says_what_differs(ids, what)
     assert found.id in ids
     assert what in found.message
     assert "docs/a.md and docs/b.md" in found.hint
+    for asked in ids:
+        assert violations(graph_of(map(node, [*ids, "OTHER"])), RULE, ids=[asked])[0].message == found.message
 
 
 def test_ids_in_two_normal_forms_are_shown_by_their_code_points():

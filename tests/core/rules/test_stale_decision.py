@@ -41,6 +41,10 @@ def test_two_successors_are_one_violation():
     assert "superseded by ADR-2" in found.message
 
 
+def test_a_decision_does_not_supersede_itself():
+    assert violations(graph_of(decided("accepted"), [BOUND, link("ADR-1", "supersedes", "ADR-1")]), RULE) == []
+
+
 @pytest.mark.parametrize("status", ["draft", "proposed", "rejected", "withdrawn"])
 def test_a_successor_that_is_not_in_force_ends_nothing(status):
     nodes = decided("accepted", node("ADR-2", "adr", status=status))
