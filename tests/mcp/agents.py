@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from kbmcp.calls import Client as ClientName
 from kbmcp.calls import Options, Service
 from kbmcp.tools import Tool, answer, find
 from tests.mcp.wiring import wired
+from tests.support.forked import Forked
 from tests.support.repos import git_env
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,15 +127,8 @@ def _connected(server: StdioServerParameters | Transport, mode: str, name: str) 
 class Raw:
     """A server process, the lines that it wrote, and a hand to write any bytes to it."""
 
-    def __init__(self, root: Path, options: Sequence[str] = (), env: Mapping[str, str] | None = None) -> None:
-        self.process = subprocess.Popen(
-            [*SERVER, "-C", str(root), *options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=server_env(env),
-            cwd=ROOT,
-        )
+    def __init__(self, process: subprocess.Popen[bytes] | Forked) -> None:
+        self.process = process
         self.lines: list[bytes] = []
         self._arrived: queue.Queue[bytes] = queue.Queue()
         self.errors = b""
@@ -234,7 +228,29 @@ class Raw:
 
 @contextmanager
 def raw(root: Path, *options: str, env: Mapping[str, str] | None = None, reads: bool = True) -> Iterator[Raw]:
-    server = Raw(root, options, env).start(reads=reads)
+    """Give a server in a process of its own that has imported what it needs already."""
+    with _served(Forked(["-C", str(root), *options], server_env(env), ROOT), reads=reads) as server:
+        yield server
+
+
+@contextmanager
+def program(root: Path, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Raw]:
+    """Start the program, for what is about its start."""
+    process = subprocess.Popen(
+        [*SERVER, "-C", str(root), *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=server_env(env),
+        cwd=ROOT,
+    )
+    with _served(process) as server:
+        yield server
+
+
+@contextmanager
+def _served(process: subprocess.Popen[bytes] | Forked, *, reads: bool = True) -> Iterator[Raw]:
+    server = Raw(process).start(reads=reads)
     try:
         yield server
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.agents import raw
+from tests.mcp.agents import program
 from tests.mcp.test_streams import ENVELOPE
 
 CPU_S = 2.5
@@ -20,7 +20,7 @@ def test_the_first_reply_costs_little_and_touches_no_data(era, project):
     started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     (project.root / ".kb" / "branches" / "main").mkdir()
     (project.root / ".kb" / "branches" / "main" / "head.json").write_text("damaged")
-    with raw(project.root) as server:
+    with program(project.root) as server:
         if era == "initialize":
             server.greet()
         else:

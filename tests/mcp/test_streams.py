@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.mcp.agents import ROOT, SERVER, WAIT_S, Raw, locked, raw, server_env
+from tests.mcp.agents import ROOT, SERVER, WAIT_S, Raw, locked, program, raw, server_env
 from tests.support.project import Project
 
 ENVELOPE = {
@@ -170,7 +170,7 @@ def test_a_write_under_way_is_finished_before_the_end(ending, started):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_an_idle_server_cleanly(number, shared):
-    with raw(shared.root) as server:
+    with program(shared.root) as server:
         server.greet()
         server.process.send_signal(number)
         assert server.ended(10) == 0
@@ -277,7 +277,7 @@ def test_nothing_that_a_dependency_prints_reaches_the_client(started, tmp_path):
     (tmp_path / "plugin").mkdir()
     (tmp_path / "plugin" / "sitecustomize.py").write_text(NOISY)
     path = f"{tmp_path / 'plugin'}:{ROOT}"
-    with raw(started.root, env={"PYTHONPATH": path, "PYTHONUNBUFFERED": ""}) as server:
+    with program(started.root, env={"PYTHONPATH": path, "PYTHONUNBUFFERED": ""}) as server:
         server.greet()
         server.send("tools/list", {}, 1)
         server.reply(1)
