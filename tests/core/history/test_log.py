@@ -151,7 +151,7 @@ def test_a_record_of_a_sync_shows_files_and_who_states_a_field(project: Project)
 
 
 def test_the_operations_of_a_record_in_parts_are_all_of_them_in_the_same_order(project: Project) -> None:
-    keys = [f"R{number}" for number in range(5)]
+    keys = [f"R{number}" for number in range(3)]
     files = {f"docs/requirements/{key}.md": req(key, depends_on=f"[{', '.join(keys[:3])}]") for key in keys}
     project.sync(files)
     whole, view = shown(project, 1)["operations"], project.view()
