@@ -9,6 +9,7 @@ import pytest
 from kbcore.errors import KBError
 from tests.fault.test_power import ROOT, broken, prepared
 from tests.fault.workloads import WORKLOADS, Acked, Workload
+from tests.support.disk import copy_of
 from tests.support.faultfs import FailingFs, LoggingFs
 from tests.support.scale import tries
 
@@ -36,11 +37,11 @@ def outcome(work: Workload, fs: FailingFs, acked: Acked) -> KBError | None:
 @pytest.mark.parametrize("work", WORKLOADS, ids=lambda work: work.name)
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
 def test_a_failing_call_is_answered_with_the_truth(work: Workload, lasting: bool, tally) -> None:
-    total = calls_of(work)
+    total, ready = calls_of(work), prepared(work)
     for at in range(0, total, tries(7, 1)):
         for code in CODES[:: tries(3, 1)]:
             for when in WHEN[:: tries(2, 1)]:
-                base, acked = prepared(work), Acked()
+                base, acked = copy_of(ready), Acked()
                 fs = FailingFs(at, code, when=when, lasting=lasting, inner=base)
                 point = (work.name, at, errno.errorcode[code], when)
                 tally.tried()

@@ -15,8 +15,8 @@ from kbcore.watch.watcher import Watcher
 from tests.support.project import AUTHOR, Project
 
 E = TypeVar("E")
-WAIT_S = 10.0
-"""More than any machine needs; nobody waits that long unless something is wrong."""
+WAIT_S = 120.0
+"""More than any machine needs, however busy; nobody waits that long unless something is wrong."""
 
 _STEP_S = 0.005
 
@@ -116,6 +116,10 @@ class Watched:
         seq = self.reader.seq()
         time.sleep(calm_s)
         return self.reader.seq() == seq
+
+    def until_in_step(self) -> None:
+        """Wait until a sync of everything would find nothing to do."""
+        self.until(lambda: self.reader.sync(dry_run=True).is_idle, "not in step")
 
     def until_quiet(self, calm_s: float) -> None:
         """Wait until nothing was written for so long."""
