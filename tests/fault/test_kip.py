@@ -11,8 +11,8 @@ from tests.support.kip_queries import links, nodes, queries
 from tests.support.scale import SEED, tries
 
 PARTS = 8
-GRAPHS = tries(5, 320, 1000)
-QUERIES = 8
+GRAPHS = tries(4, 214, 700)
+QUERIES = 12
 """A graph is asked so many different things: making it takes as long as some of them."""
 
 

@@ -149,8 +149,8 @@ def test_all_that_is_told_is_taken_in_at_once_and_nothing_of_what_the_watcher_do
             for _ in range(acts):
                 writer.act()
                 time.sleep(dice.choice([0, 0, 0.02]))
-            watched.until_in_step()
             watched.until_quiet(CALM_S)
+            watched.until_in_step()
             watched.end()
             for what in judge(watched, tmp_path / f"{number} fresh"):
                 tally.violated(f"seed {seed}", what)

@@ -73,9 +73,16 @@ def links(draw: Any) -> list[Link]:
     return list(kept.values())
 
 
+# What is drawn often is made once: making a strategy takes longer than drawing from it.
+DICE = st.integers(0, 9)
+"""Chances in tenths."""
+COINS = st.booleans()
+FEW = st.integers(0, 2)
 NAMES = st.sampled_from(["a", "b", "c"])
 TYPES = st.sampled_from(["Person", "Person", "Topic", "Domain", "Requirement", "$ConceptType"])
-LINKS = st.sampled_from(["knows", "knows", "likes", "likes", "relates_to", "belongs_to_domain", "depends_on"])
+LINKS = st.sampled_from(
+    [s.Text(name) for name in ["knows", "knows", "likes", "likes", "relates_to", "belongs_to_domain", "depends_on"]]
+)
 
 
 def _matchers() -> Any:
@@ -86,15 +93,16 @@ def _matchers() -> Any:
     }
     fields = {key: one.map(s.Text) for key, one in texts.items()}
     return (
-        st.builds(s.Matcher, type=fields["type"])
-        | st.builds(s.Matcher, type=fields["type"], name=fields["name"])
-        | st.builds(s.Matcher, name=fields["name"])
-        | st.builds(s.Matcher, id=fields["id"])
+        fields["type"].map(lambda one: s.Matcher(type=one))
+        | st.tuples(fields["type"], fields["name"]).map(lambda two: s.Matcher(type=two[0], name=two[1]))
+        | fields["name"].map(lambda one: s.Matcher(name=one))
+        | fields["id"].map(lambda one: s.Matcher(id=one))
     )
 
 
 MATCHERS = _matchers()
 VARIABLES = NAMES.map(s.Variable)
+LINK_VARIABLES = st.sampled_from(["l", "l", "a"]).map(s.Variable)
 
 
 @st.composite
@@ -102,21 +110,21 @@ def triples(draw: Any, depth: int = 0, *, hops: bool = True) -> s.Triple:
     """Draw a pattern of links."""
     ends = []
     for _ in range(2):
-        what = draw(st.integers(0, 9 if depth < 2 else 8))
-        if what == 9:
+        what = draw(DICE)
+        if what == 9 and depth < 2:
             ends.append(draw(triples(depth + 1, hops=False)))
         else:
             ends.append(draw(MATCHERS if what > 6 else VARIABLES))
-    what = draw(st.integers(0, 9))
-    name = draw(LINKS.map(s.Text))
+    what = draw(DICE)
+    name = draw(LINKS)
     predicate: Any = s.Names((name,))
     if what == 9:
         predicate = s.Variable("p")
     elif what == 8:
-        predicate = s.Names((name, draw(LINKS.map(s.Text))))
+        predicate = s.Names((name, draw(LINKS)))
     elif what == 7 and hops:
-        least, more = draw(st.integers(0, 2)), draw(st.integers(0, 2))
-        predicate = s.Hops(name, s.Count(least), s.Count(least + more) if draw(st.booleans()) else None)
+        least, more = draw(FEW), draw(FEW)
+        predicate = s.Hops(name, s.Count(least), s.Count(least + more) if draw(COINS) else None)
     return s.Triple(ends[0], predicate, ends[1])
 
 
@@ -124,8 +132,8 @@ def triples(draw: Any, depth: int = 0, *, hops: bool = True) -> s.Triple:
 def link_clauses(draw: Any) -> s.Link:
     """Draw a clause of links."""
     triple = draw(triples())
-    named = not isinstance(triple.predicate, s.Hops) and draw(st.integers(0, 3)) == 0
-    return s.Link(s.Variable(draw(st.sampled_from(["l", "l", "a"]))) if named else None, triple)
+    named = not isinstance(triple.predicate, s.Hops) and draw(DICE) < 3
+    return s.Link(draw(LINK_VARIABLES) if named else None, triple)
 
 
 FIELDS = st.sampled_from(
@@ -145,36 +153,43 @@ def paths(draw: Any, bound: list[str]) -> s.Path:
     return s.Path(name, () if name == "p" else draw(FIELDS))
 
 
+SCALARS = st.sampled_from([value for value in VALUES if not isinstance(value, list | dict)])
+LISTS = st.lists(SCALARS, min_size=1, max_size=3)
+SIGNS = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
+TESTS = st.sampled_from(["CONTAINS", "STARTS_WITH", "ENDS_WITH", "REGEX"])
+PATTERNS = st.sampled_from(["a", "", "1", "e"])
+
+
 @st.composite
 def conditions(draw: Any, bound: list[str], depth: int = 0) -> Any:
     """Draw a condition on some variables."""
-    what = draw(st.integers(0, 9 if depth < 2 else 6))
-    if what > 6:
+    what = draw(DICE)
+    if what > 6 and depth < 2:
         inner = conditions(bound, depth + 1)
         if what == 7:
             return s.Negation(draw(inner))
         return (s.AllOf if what == 8 else s.AnyOf)((draw(inner), draw(inner)))
     one = draw(paths(bound))
-    scalars = st.sampled_from([value for value in VALUES if not isinstance(value, list | dict)])
-    other = draw(paths(bound)) if draw(st.integers(0, 3)) == 0 else s.Value(draw(scalars))
-    if what <= 3:
-        sides = (one, other) if draw(st.booleans()) else (other, one)
-        return s.Comparison(draw(st.sampled_from(["==", "!=", "<", "<=", ">", ">="])), *sides)
     if what == 4:
-        return s.IsNull(one, draw(st.booleans()))
+        return s.IsNull(one, draw(COINS))
     if what == 5:
-        return s.IsIn(one, s.Value(draw(st.lists(scalars, min_size=1, max_size=3))))
-    function = draw(st.sampled_from(["CONTAINS", "STARTS_WITH", "ENDS_WITH", "REGEX"]))
-    return s.TextTest(function, one, s.Value(draw(st.sampled_from(["a", "", "1", "e"]))))
+        return s.IsIn(one, s.Value(draw(LISTS)))
+    if what == 6:
+        return s.TextTest(draw(TESTS), one, s.Value(draw(PATTERNS)))
+    other = draw(paths(bound)) if draw(DICE) < 3 else s.Value(draw(SCALARS))
+    return s.Comparison(draw(SIGNS), *((one, other) if draw(COINS) else (other, one)))
+
+
+CLAUSES = st.integers(1, 3)
 
 
 @st.composite
 def groups(draw: Any, outer: frozenset[str] = frozenset(), depth: int = 0) -> s.Group:
     """Draw a group; ``outer`` are the variables that it sees."""
     clauses: list[Any] = []
-    for _ in range(draw(st.integers(1, 3))):
+    for _ in range(draw(CLAUSES)):
         seen = outer | bound_by(clauses)
-        what = draw(st.integers(0, 9))
+        what = draw(DICE)
         if what > 6 and depth < 2:
             kind = (s.Not, s.Optional, s.Union)[what - 7]
             inner = draw(groups(frozenset() if kind is s.Union else frozenset(seen), depth + 1))
@@ -182,28 +197,35 @@ def groups(draw: Any, outer: frozenset[str] = frozenset(), depth: int = 0) -> s.
         else:
             clauses.append(s.Node(draw(VARIABLES), draw(MATCHERS)) if what < 2 else draw(link_clauses()))
     seen = sorted(outer | bound_by(clauses))
-    if seen and draw(st.integers(0, 2)) == 0:
-        clauses.insert(draw(st.integers(0, len(clauses))), s.Filter(draw(conditions(seen))))
+    if seen and draw(DICE) < 3:
+        clauses.insert(draw(DICE) % (len(clauses) + 1), s.Filter(draw(conditions(seen))))
     return s.Group(tuple(clauses))
+
+
+GROUPS = groups().filter(lambda one: bound_by(one.clauses))
+SOME = st.sampled_from([0, 0, 0, 0, 1, 1, 2])
+"""How many there are of what makes an answer wide: most queries are narrow, and cost little."""
+FUNCTIONS = st.sampled_from(["COUNT", "COUNT", "SUM", "AVG", "MIN", "MAX"])
+LIMITS = st.sampled_from([None, None, s.Count(1), s.Count(3)])
 
 
 @st.composite
 def queries(draw: Any) -> s.Query:
     """Draw a query that asks for what it binds."""
-    where = draw(groups().filter(lambda one: bound_by(one.clauses)))
+    where = draw(GROUPS)
     bound = sorted(bound_by(where.clauses))
-    plain = st.lists(paths(bound), max_size=2)
-    functions = st.sampled_from(["COUNT", "COUNT", "SUM", "AVG", "MIN", "MAX"])
-    aggregates = st.lists(st.builds(s.Aggregate, functions, paths(bound), st.booleans()), max_size=2)
-    found: list[Any] = draw(plain)
-    is_grouped = draw(st.integers(0, 2)) == 0
+    found: list[Any] = [draw(paths(bound)) for _ in range(draw(FEW))]
+    is_grouped = draw(DICE) < 3
     if is_grouped:
-        found = draw(st.permutations([*found, *draw(aggregates)]))
-    elif draw(st.integers(0, 5)) == 0 and bound != ["p"]:
+        for _ in range(draw(SOME)):
+            counted = s.Aggregate(draw(FUNCTIONS), draw(paths(bound)), draw(COINS))
+            found.insert(draw(DICE) % (len(found) + 1), counted)
+    elif draw(DICE) < 2 and bound != ["p"]:
         found.append(s.Path(next(one for one in bound if one != "p"), ("attributes",)))
     found = found or [s.Path(bound[0])]
-    counted = [one for one in found if isinstance(one, s.Aggregate)]
-    keys = paths(bound) | st.sampled_from(counted) if counted else paths(bound)
-    order = draw(st.lists(st.builds(s.Sort, keys, st.booleans()), max_size=2))
-    limit = draw(st.sampled_from([None, None, s.Count(1), s.Count(3)]))
-    return s.Query(tuple(found), where, tuple(order), limit)
+    aggregates = [one for one in found if isinstance(one, s.Aggregate)]
+    order = []
+    for _ in range(draw(SOME)):
+        key = aggregates[draw(DICE) % len(aggregates)] if aggregates and draw(COINS) else draw(paths(bound))
+        order.append(s.Sort(key, draw(COINS)))
+    return s.Query(tuple(found), where, tuple(order), draw(LIMITS))

@@ -188,13 +188,13 @@ def reached(world: World, start: str, hops: s.Hops) -> set[str]:
     at, found, steps = {start}, set(), 0
     least = hops.least.value
     most = least + len(world.elements) if hops.most is None else hops.most.value
+    links = [one for one in world.links.values() if one["predicate"] == hops.name.value]
     while True:
         if steps >= least:
             found |= at
         if steps == most:
             return found
         steps += 1
-        links = [one for one in world.links.values() if one["predicate"] == hops.name.value]
         at = {link["object"] for link in links if link["subject"] in at}
 
 
