@@ -86,8 +86,8 @@ MAX_KIP_EXPRESSIONS: Final = 50
 """Expressions of FIND and keys of ORDER BY."""
 MAX_KIP_APPLIED: Final = 100_000
 """Blocks and links that the UPSERTs of one KIP command write, counted anew for each row of WHERE."""
-MAX_SLEEP_ITEMS: Final = 100_000
-"""Elements that one phase of a sleep cycle names; what is left waits for the next cycle."""
+MAX_SLEEP_ITEMS: Final = 20_000
+"""Elements that one phase of a sleep cycle names while others who write wait; the rest is left to the next cycle."""
 MAX_SLEEP_LOG: Final = 50
 """Entries of the maintenance log that are kept."""
 MAX_SLEEP_PAIRS: Final = 1000

@@ -35,7 +35,7 @@ _WORDS: Final = (
 _ALIASES: Final = "json_extract_string(attributes, '$.aliases[*]')"
 _DISTINCT: Final = "json_extract_string(attributes, '$.distinct_from[*]')"
 
-_SQL: Final = f""", stated as (
+_ALIKE: Final = f""", stated as (
   select unnest([from_id, to_id]) as id from link where len(files) > 0
 ), c as (
   select id, type, name, len(files) = 0 and id not in (select id from stated) as is_free,
@@ -83,6 +83,21 @@ select one, two, round(score, 4), one_free and two_free from judged where score 
 order by score desc, one, two limit {limits.MAX_SLEEP_PAIRS}
 """  # noqa: S608 - constants
 
+_NAMESAKES: Final = f""", c as (
+  select id, type, name, {folded_words("name")} as folded, {_DISTINCT} as other,
+    len(files) = 0 and id not in (select unnest([from_id, to_id]) from link where len(files) > 0) as is_free
+  from mine where type not in ('Event', 'SleepTask') and coalesce(status, '') <> 'archived'
+), several as (
+  select type, folded from c group by type, folded having count(*) between 2 and {_SHARED}
+)
+select a.id as one, b.id as two, {SAME_NAME}, a.is_free and b.is_free
+from several join c a using (type, folded) join c b using (type, folded)
+where a.id < b.id and (a.is_free or b.is_free)
+  and not (list_contains(a.other, b.id) or list_contains(a.other, b.name)
+    or list_contains(b.other, a.id) or list_contains(b.other, a.name))
+order by one, two limit {limits.MAX_SLEEP_PAIRS}
+"""  # noqa: S608 - constants
+
 
 class Pair(msgspec.Struct, frozen=True, array_like=True):
     """Two concepts of one type, by their ids in order, and from 0 to 1 how alike they are.
@@ -107,6 +122,15 @@ class Pair(msgspec.Struct, frozen=True, array_like=True):
         return names.get(self.score, f"{self.score:.0%} of the words in what is said of them are the same")
 
 
+def namesakes(memory: Memory) -> list[Pair]:
+    """Return the pairs of one name; those that somebody told apart are not among them."""
+    return [Pair(*row) for row in memory.ask(_NAMESAKES)]
+
+
 def pairs(memory: Memory) -> list[Pair]:
-    """Return the pairs that are most alike, the surest first; those that somebody told apart are not among them."""
-    return [Pair(*row) for row in memory.ask(_SQL)]
+    """Return the pairs that are most alike, the surest first; those that somebody told apart are not among them.
+
+    A view looks for them once.
+    """
+    key = memory.view.seq, tuple(memory.types)
+    return memory.view.session.once("sleep pairs", key, lambda _: [Pair(*row) for row in memory.ask(_ALIKE)])

@@ -5,7 +5,7 @@ All other pairs that look alike are for judgement: alike is not the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +14,7 @@ from kbcore.kip.elements import node_json
 from kbcore.kip.kml.merge import ALIASES, merge
 from kbcore.kip.names import TypeNames
 from kbcore.model import Node
-from kbcore.sleep.alike import SAME_NAME, Pair, pairs
+from kbcore.sleep.alike import SAME_NAME, Pair, namesakes
 from kbcore.sleep.memory import PROTECTED, Memory
 from kbcore.sleep.phase import Step
 from kbcore.values import is_same
@@ -38,9 +38,8 @@ class Likeness(msgspec.Struct, frozen=True):
         return self.pair.score == SAME_NAME and self.pair.is_free and not self.contradictions
 
 
-def likenesses(memory: Memory, names: TypeNames) -> list[Likeness]:
-    """Return what looks alike, the surest first. Kept is what a file states, then what is older, then better linked."""
-    found = pairs(memory)
+def likenesses(memory: Memory, names: TypeNames, found: Sequence[Pair]) -> list[Likeness]:
+    """Return what is to become of pairs. Kept is what a file states, then what is older, then better linked."""
     ids = sorted({key for pair in found for key in (pair.one, pair.two)})
     nodes = {node.id: node for node in memory.view.nodes(ids)}
     degrees = dict(memory.view.rows(_DEGREES, [ids])) if ids else {}
@@ -72,13 +71,13 @@ def _contradictions(one: Node, two: Node, names: TypeNames) -> Iterable[str]:
 def plan(memory: Memory) -> Step:
     """Return the merges that need nobody's judgement."""
     step = Step(memory.work())
-    found = likenesses(memory, step.work.names)
+    found = likenesses(memory, step.work.names, namesakes(memory))
     into: dict[str, str] = {}
     for one in found:
         if one.is_sure and one.gone.id not in into:
             into[one.gone.id] = one.kept.id
     targets = {gone: _end(into, gone) for gone in into}
-    against = {one.gone.id for one in found if one.pair.score == SAME_NAME and not one.is_sure}
+    against = {one.gone.id for one in found if not one.is_sure}
     safe = {gone: kept for gone, kept in targets.items() if gone not in against}
     step.work.look_up({*safe.keys(), *safe.values()})
     drafts = [(step.work.node(gone, 0), step.work.node(kept, 0)) for gone, kept in sorted(safe.items())]
@@ -88,7 +87,7 @@ def plan(memory: Memory) -> Step:
         step.concepts = intent.concepts
         step.items = len(couples)
     step.count("duplicates merged", len(couples))
-    step.leave("pairs for judgement", sum(one.gone.id not in safe for one in found))
+    step.leave("pairs of one name for judgement", sum(one.gone.id not in safe for one in found))
     return step
 
 

@@ -16,6 +16,7 @@ from kbcore import cursor as cursors
 from kbcore.kip.elements import node_json
 from kbcore.kip.names import type_names
 from kbcore.sleep import answering
+from kbcore.sleep.alike import pairs
 from kbcore.sleep.answering import Answer
 from kbcore.sleep.assess import DOMAINS, STALE, TASKS, UNSORTED_ID
 from kbcore.sleep.domains import KEPT
@@ -102,7 +103,7 @@ def _refs(memory: Memory, kind: str) -> Iterable[_Ref]:
             urgency = f"{10**12 - int(min(max(priority, -1e9), 1e9) * 1000):015d}"
             yield _Ref(_place("task", urgency, key), "task", key, priority)
     if kind in {"", "duplicate"}:
-        for one in likenesses(memory, type_names(memory.schema)):
+        for one in likenesses(memory, type_names(memory.schema), pairs(memory)):
             place = _place("duplicate", f"{100 - int(one.pair.score * 100):03d}", f"{one.kept.id}\x01{one.gone.id}")
             yield _Ref(place, "duplicate", one.gone.id, one.pair.score, one)
     lists: dict[str, tuple[str, tuple[Any, ...]]] = {

@@ -93,13 +93,16 @@ def test_merging_leads_the_links_of_all_to_what_is_kept(kip: Sleeper) -> None:
     assert kept == {"aliases": ["green tea"], "m": 2, "n": 1}
     assert kip.project.node("Preference:green tea") is None
     assert kip.confidence("Person:Ines Maria", "prefers", "Preference:Green  Tea") == 0.9
-    assert kip.left(6) == {"pairs for judgement": 1}
+    assert [(one.id, one.about["kept"]["id"]) for one in kip.work("duplicate").items] == [
+        ("Person:Inez Maria", "Person:Ines Maria")
+    ]
 
 
 def test_what_contradicts_itself_and_what_files_link_to_is_not_merged(kip: Sleeper) -> None:
     remember(kip)
     kip('UPDATE ?p SET ATTRIBUTES { n: 3 } WHERE { ?p {type: "Preference", name: "Green  Tea"} }')
     assert kip.done(6) == {}
+    assert kip.left(6) == {"pairs of one name for judgement": 1}
     kip('UPDATE ?p SET ATTRIBUTES { n: 1 } WHERE { ?p {type: "Preference", name: "Green  Tea"} }')
     links = document("R-1", title="t", status="open").replace(
         "\n---\n", "\nlinks: [{target: 'Preference:green tea', type: mentions}]\n---\n", 1
