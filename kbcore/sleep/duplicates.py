@@ -16,7 +16,7 @@ from kbcore.kip.names import TypeNames
 from kbcore.model import Node
 from kbcore.sleep.alike import SAME_NAME, Pair, namesakes
 from kbcore.sleep.memory import PROTECTED, Memory
-from kbcore.sleep.phase import Step
+from kbcore.sleep.phase import LATER, Step
 from kbcore.values import is_same
 
 _DEGREES: Final = """select id, count(*) from (
@@ -30,6 +30,8 @@ class Likeness(msgspec.Struct, frozen=True):
     kept: Node
     gone: Node
     pair: Pair
+    links: int
+    """How many links would have to be led from the one to the other."""
     contradictions: tuple[str, ...]
 
     @property
@@ -51,7 +53,8 @@ def likenesses(memory: Memory, names: TypeNames, found: Sequence[Pair]) -> list[
     for pair in found:
         kept, gone = sorted((nodes[pair.one], nodes[pair.two]), key=rank)
         if not gone.owners and gone.id not in PROTECTED:
-            judged.append(Likeness(kept, gone, pair, tuple(_contradictions(kept, gone, names))))
+            against = tuple(_contradictions(kept, gone, names))
+            judged.append(Likeness(kept, gone, pair, degrees.get(gone.id, 0), against))
     return judged
 
 
@@ -75,7 +78,11 @@ def plan(memory: Memory) -> Step:
     into: dict[str, str] = {}
     for one in found:
         if one.is_sure and one.gone.id not in into:
+            if step.room <= one.links:
+                step.leave(LATER)
+                continue
             into[one.gone.id] = one.kept.id
+            step.items += 1 + one.links
     targets = {gone: _end(into, gone) for gone in into}
     against = {one.gone.id for one in found if not one.is_sure}
     safe = {gone: kept for gone, kept in targets.items() if gone not in against}
@@ -85,9 +92,8 @@ def plan(memory: Memory) -> Step:
     if couples:
         intent = merge(step.work, couples)
         step.concepts = intent.concepts
-        step.items = len(couples)
     step.count("duplicates merged", len(couples))
-    step.leave("pairs of one name for judgement", sum(one.gone.id not in safe for one in found))
+    step.leave("pairs of one name for judgement", sum(not one.is_sure for one in found))
     return step
 
 

@@ -92,6 +92,21 @@ def test_the_more_urgent_task_goes_first_where_not_all_have_room(kip: Sleeper, m
     assert kip.done(2) == {"tasks handed over": 1}
 
 
+def test_what_has_no_room_in_a_phase_waits_for_the_next_cycle(kip: Sleeper, monkeypatch) -> None:
+    monkeypatch.setattr("kbcore.limits.MAX_SLEEP_ITEMS", 2)
+    for name in ("a", "b", "B", "c"):
+        kip(PERSON, {"name": name})
+    kip(
+        'UPSERT { CONCEPT ?w { {type: "Preference", name: "tea"} } CONCEPT { {type: "Person", name: "B"} '
+        'SET PROPOSITIONS { ("prefers", ?w) ("mentions", ?w) } } CONCEPT { {type: "Person", name: "b"} '
+        'SET PROPOSITIONS { ("prefers", ?w) ("mentions", ?w) } } }'
+    )
+    assert kip.left(6) == {"left to the next cycle": 1}
+    assert kip.done(4) == kip.done(4) == {"orphans put into Unsorted": 2}
+    assert kip.done(4) == {"orphans put into Unsorted": 1}
+    assert kip.done(4) == {}
+
+
 def test_what_belongs_nowhere_goes_to_unsorted_or_where_the_settings_say(kip: Sleeper) -> None:
     kip('UPSERT { CONCEPT { {type: "Domain", name: "Tastes"} } CONCEPT { {type: "Domain", name: "Web"} } }')
     kip(PERSON, {"name": "Ines"})
