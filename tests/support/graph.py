@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import threading
 import weakref
@@ -27,6 +28,10 @@ _NUMBERS = itertools.count()
 def _database() -> duckdb.DuckDBPyConnection:
     """Return the database that all graphs of this process are attached to: making one costs more than most of them."""
     return duckdb.connect(config={"threads": 2})
+
+
+# What keeps a strategy keeps this module with it, beyond the end of DuckDB, which then tells of a leak.
+atexit.register(_database.cache_clear)
 
 
 def _forget(connection: duckdb.DuckDBPyConnection, name: str) -> None:
