@@ -82,6 +82,8 @@ MAX_KIP_CLAUSES: Final = 50
 ends it: 50 take some seconds, 200 minutes."""
 MAX_KIP_CONDITIONS: Final = 250
 """Comparisons and tests in the filters of a WHERE."""
+MAX_KIP_VALUES: Final = 1000
+"""Values in the lists of IN in a WHERE."""
 MAX_KIP_EXPRESSIONS: Final = 50
 """Expressions of FIND and keys of ORDER BY."""
 MAX_KIP_APPLIED: Final = 100_000

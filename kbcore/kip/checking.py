@@ -23,6 +23,8 @@ def check_size(asked: s.Query | s.Group) -> None:
     told = "conditions"
     hint = 'Compare with a list, IN(?x.name, ["a", "b"]), or split the command into several.'
     _check_count([one for one in parts if isinstance(one, _CONDITIONS)], limits.MAX_KIP_CONDITIONS, told, hint)
+    values = [one.values for one in parts if isinstance(one, s.IsIn) for _ in one.values.json]
+    _check_count(values, limits.MAX_KIP_VALUES, "values in lists", "Ask for a part of them at a time.")
     _check_count(shown, limits.MAX_KIP_EXPRESSIONS, "expressions", "FIND the whole element, ?x, or its ?x.attributes.")
 
 

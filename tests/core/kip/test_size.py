@@ -33,6 +33,10 @@ MOST = {
         limits.MAX_KIP_CONDITIONS,
         lambda n: where(f"{PERSON} FILTER({' || '.join(['IS_NULL(?x.attributes.a)'] * n)})"),
     ),
+    "values": (
+        limits.MAX_KIP_VALUES,
+        lambda n: where(f"{PERSON} FILTER(IN(?x.name, [{', '.join(['1'] * (n - 1))}]) || IN(?x.name, [1]))"),
+    ),
     "expressions": (limits.MAX_KIP_EXPRESSIONS, lambda n: f"FIND({', '.join(['?x.name'] * n)}) WHERE {{ {PERSON} }}"),
     "order": (
         limits.MAX_KIP_EXPRESSIONS,
@@ -59,8 +63,3 @@ def test_a_command_may_ask_as_much_as_the_limit_and_no_more(what: str) -> None:
     assert error.data["kip_code"] == "KIP_4002"
     assert f"the limit is {most} (line 1, column" in error.message
     assert error.hint
-
-
-def test_a_list_of_any_length_is_one_condition() -> None:
-    values = ", ".join(f'"{n}"' for n in range(10 * limits.MAX_KIP_CONDITIONS))
-    check(where(f"{PERSON} FILTER(IN(?x.name, [{values}]))"))
