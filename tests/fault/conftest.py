@@ -60,6 +60,12 @@ def crowd(crowds: Callable[[], Crowd]) -> Iterator[Crowd]:
     one.clear()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that take longest: whoever has nothing left to do does not wait for them at the end."""
+    items.sort(key=lambda item: item.path.name != "test_guards.py")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the table; a worker of xdist has only a part of it."""
     if hasattr(terminalreporter.config, "workerinput"):

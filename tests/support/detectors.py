@@ -31,6 +31,8 @@ TEST_CPU_S, UNKNOWN_CPU_S = 1.0, 20.0
 """A test that takes longer than this, and much longer than without a mutant, does not end."""
 TEST_S = 120
 """Nor does one that waits for so long."""
+WAIT_S = 7200.0
+"""Longer than all mutants of a request take on any machine."""
 MEMORY_BYTES = 8 << 30
 SURVIVED = ""
 ENDED = "a test never came to its end"
@@ -47,6 +49,8 @@ class Request(msgspec.Struct, frozen=True):
     """Tests that are not run: those that hurt programs themselves, and cannot know of a mutant."""
     names: tuple[str, ...] = ()
     """Take only these few mutants, by their full names, and spare the first run; by default all in the places."""
+    spared: tuple[str, ...] = ()
+    """Do not take out these, by their full names."""
     result: str = ""
     """Path of the file to write: for each mutant the test that caught it, empty for none."""
 
@@ -63,10 +67,11 @@ def wanted(request: Request) -> list[Mutant]:
         if not here:
             raise LookupError(f"there is no guard in {place}")
         found |= here
-    missing = set(request.names) - set(found)
+    missing = {*request.names, *request.spared} - set(found)
     if missing:
         raise LookupError(f"there is no guard like this: {sorted(missing)}")
-    return [one for name, one in found.items() if name in request.names or not request.names]
+    names = (set(request.names) or set(found)) - set(request.spared)
+    return [one for name, one in found.items() if name in names]
 
 
 def caught(request: Request, folder: Path) -> dict[str, str]:
@@ -79,7 +84,7 @@ def caught(request: Request, folder: Path) -> dict[str, str]:
     environment.pop(tally.KEPT_IN, None)
     command = [sys.executable, "-m", "tests.support.detectors", str(told)]
     ended = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800, check=False
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=False
     )
     if ended.returncode or not result.exists():
         raise RuntimeError(f"the control did not run: {ended.stdout[-3000:]}{ended.stderr[-3000:]}")

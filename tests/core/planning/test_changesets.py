@@ -501,6 +501,16 @@ def test_one_problem_gives_the_error_its_words_and_several_are_counted(project: 
     assert not {problem.message for problem in several.value.details} & {several.value.message}
 
 
+def test_an_edge_of_a_document_that_a_client_writes_as_well_stands_without_the_document(project: Project) -> None:
+    project.apply(entities=[req("B")])
+    links = "[{type: depends_on, target: B}]"
+    project.sync({"docs/requirements/a.md": document("A", title="A", status="open", links=links)})
+    assert project.apply(edges=[edge("depends_on", "A", "B")]).applied
+    assert len(project.link("A", "depends_on", "B").statements) == 2
+    project.sync({"docs/requirements/a.md": document("A", title="A", status="open")})
+    assert project.edges("B") == {("A", "depends_on", "B", True)}
+
+
 def test_an_edge_that_was_removed_after_it_was_read_is_not_made_anew_unseen(project: Project) -> None:
     project.apply(entities=[req("A"), req("B")], edges=[edge("depends_on", "A", "B")])
     project.delete(edges=[{"type": "depends_on", "from": "A", "to": "B"}])
