@@ -23,11 +23,11 @@ _MACHINES = {"x86_64": "x64", "amd64": "x64", "arm64": "arm64", "aarch64": "arm6
 
 
 class Missing(Exception):
-    """What is needed to bring the programs is not on this machine."""
+    """The programs are not on this machine, and cannot be brought."""
 
 
 def set_up() -> Path:
-    """Bring what is not there yet, and return the node to run it with. Raises: ``Missing``, ``CalledProcessError``."""
+    """Bring what is not there yet, and return the node to run it with. Raises: ``Missing``."""
     npm = shutil.which("npm")
     if npm is None:
         raise Missing("npm is not on the PATH")
@@ -42,8 +42,9 @@ def set_up() -> Path:
     if not stamp.exists() or stamp.read_text() != manifest:
         FOLDER.mkdir(exist_ok=True)
         (FOLDER / "package.json").write_text(manifest)
-        words = [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(FOLDER)]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        words = [npm, "install", "--loglevel=error", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(FOLDER)]
+        if status := subprocess.run(words, check=False, stdout=subprocess.DEVNULL).returncode:
+            raise Missing(f"npm cannot bring the programs: it ended with status {status}")
         stamp.write_text(manifest)
     return system or FOLDER / "node_modules" / "node-bin" / "bin" / "node"
 

@@ -16,6 +16,16 @@ def test_a_machine_without_npm_is_told_plainly(monkeypatch, capsys):
     assert "NOT RUN" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
+def test_programs_that_npm_cannot_bring_are_told_likewise(monkeypatch, capsys, tmp_path):
+    program = tmp_path / "npm"
+    program.write_text("#!/bin/sh\nexit 7\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(npm, "FOLDER", tmp_path / "conformance")
+    assert runner.main() == 3
+    assert "NOT RUN, npm cannot bring the programs: it ended with status 7" in capsys.readouterr().err
+
+
 def test_a_check_that_passed_on_the_text_of_an_error_is_seen():
     def checks(*, is_error: bool):
         return [{"id": "x", "status": "SUCCESS", "details": {"result": {"isError": is_error}}}]
