@@ -42,7 +42,8 @@ def set_up() -> Path:
     if not stamp.exists() or stamp.read_text() != manifest:
         FOLDER.mkdir(exist_ok=True)
         (FOLDER / "package.json").write_text(manifest)
-        words = [npm, "install", "--loglevel=error", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(FOLDER)]
+        options = ["--loglevel=error", "--no-audit", "--no-fund", "--ignore-scripts"]
+        words = [npm, "install", *options, "--prefix", str(FOLDER)]
         if status := subprocess.run(words, check=False, stdout=subprocess.DEVNULL).returncode:
             raise Missing(f"npm cannot bring the programs: it ended with status {status}")
         stamp.write_text(manifest)
