@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kbcli.words.lines import hook_place, size
 from kbcore import __version__
-from kbcore.errors import InvalidConfig, KBError
+from kbcore.errors import Damaged, InvalidConfig, KBError
 from kbcore.limits import MIB
 from kbcore.phrases import counted
 from kbcore.upkeep.findings import Finding, Severity, of_config, of_error
@@ -116,7 +116,10 @@ def _memory(session: Session, workspace: Workspace) -> Iterator[Finding]:
     choice = branches.choose(workspace, session.named_branch)
     if not workspace.has_store(choice.branch):
         return
-    found = workspace.store(choice.branch).read(lambda view: due(workspace, view))
+    try:
+        found = workspace.store(choice.branch).read(lambda view: due(workspace, view))
+    except Damaged:
+        return  # what the store's own findings tell, with the way out
     if found and found.reasons:
         yield Finding("memory", "warning", "sleep_due", " ".join(found.reasons), "Run `kb sleep`.", choice.branch)
     elif found:

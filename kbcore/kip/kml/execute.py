@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore import limits
 from kbcore.answers import Outcome
 from kbcore.changeset import Changeset, digest_of
 from kbcore.errors import KipRefused, Rejected
@@ -109,7 +110,7 @@ class _Plan:
         self.origin = Origin()
         work = Work(view, view.schema(self.workspace.schema), self.workspace.config.kip)
         intent = _APPLY[type(self.command)](work, self.command)
-        self.changeset = changeset_of(work, intent, self.origin)
+        self.changeset = changeset_of(work, intent, self.origin, most_deleted=limits.MAX_KIP_DELETED)
         draft = planner(self.changeset, self.workspace)(view, stamp)
         answer = intent.answer(draft.changes)
         self.result = intent.nothing if self.options.dry_run else answer

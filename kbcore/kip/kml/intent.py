@@ -39,8 +39,8 @@ def changeset_of(
     intent: Intent,
     origin: Origin,
     *,
+    most_deleted: int,
     most: int = limits.MAX_CHANGESET_ITEMS,
-    most_deleted: int = limits.MAX_KIP_DELETED,
 ) -> Changeset:
     """Return the changeset of a command; ``origin`` is told where each item of it comes from.
 
