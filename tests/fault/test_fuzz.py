@@ -104,7 +104,7 @@ def test_an_endless_or_huge_input_ends_its_process_and_is_named(body, signal, ta
         "found = fuzzing.run_here(fuzzing.Target([b'a'], use), 'x', 1, range(2), mmap.mmap(-1, 64))\n"
         "assert [what.split(':')[0] for _, what in found.violations] == ['MemoryError'] * 2"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=fuzzing.ROOT, timeout=30, capture_output=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], cwd=fuzzing.ROOT, timeout=120, capture_output=True, check=False)
     assert done.returncode == (signal or 0), done.stderr.decode()
     tally.tried()
     tally.done()

@@ -131,7 +131,7 @@ def test_what_was_frozen_is_byte_for_byte_what_it_was(release: Path, tally) -> N
 def test_git_converts_nothing_that_is_frozen(tally) -> None:
     paths = [str(path) for path in GOLDEN.rglob("*") if path.is_file() and path.parent != GOLDEN]
     asked = ["git", "check-attr", "-z", "text", "--", *paths]
-    done = subprocess.run(asked, cwd=GOLDEN, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(asked, cwd=GOLDEN, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         pytest.skip("this is no git repository")
     values = done.stdout.split("\0")[2::3]

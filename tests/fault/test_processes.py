@@ -25,7 +25,7 @@ from tests.support.scale import SCALE, SEED, tries
 
 SOON_S = 0.1
 """How long after the death of its holder a lock has a new one, usually; one moment of a busy machine is longer."""
-LATE_S = 2.0
+LATE_S = 8.0
 BATCH = 10
 
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 from tests.support.repos import git_env
 
 ROOT = Path(__file__).resolve().parents[2]
-WAIT_S = 30.0
+WAIT_S = 120.0
 
 
 class Spoken:
