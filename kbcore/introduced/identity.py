@@ -1,6 +1,7 @@
 """What makes two violations the same one: rule, id and what they say, apart from numbers that shift. Pure.
 
-A line or a count may change while nothing new is wrong. A number within a word, as in REQ-7, is part of a name.
+A line or a count may change while nothing new is wrong. A number within a word, as in REQ-7, is part of a name. At which
+record something came to be wrong shifts too, and a state that is on no record has none to name.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from kbcore.rules import Violation
 _NUMBER: Final = re.compile(r"(?<![\w./#-])\d+(?![\w#-]|[./]\w)")
 """A number that stands by itself. What follows a colon does, as a line after the name of its file."""
 
+_AT_SEQ: Final = re.compile(r" at seq \d+\b")
+
 _CHARS: Final = 32
 
 Identity = tuple[str, str, str]
@@ -22,7 +25,7 @@ Identity = tuple[str, str, str]
 
 def identity(violation: Violation, names: Collection[str] = ()) -> Identity:
     """Return what a violation shares with itself at another time; numbers among ``names`` are names, not numbers."""
-    said = _NUMBER.sub(lambda found: found[0] if found[0] in names else "#", violation.message)
+    said = _NUMBER.sub(lambda found: found[0] if found[0] in names else "#", _AT_SEQ.sub("", violation.message))
     return violation.rule, violation.id, said
 
 

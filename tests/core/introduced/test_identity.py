@@ -26,6 +26,7 @@ def report(*violations: Violation, not_run: str = "") -> Report:
         ("docs/a.md:12: not valid YAML", "docs/a.md:7: not valid YAML"),
         ("A → B → (14 more) → A.", "A → B → (9 more) → A."),
         ("It has 3 tests, and 4 are needed.", "It has 2 tests, and 4 are needed."),
+        ("REQ-1 has changed at seq 12; it was REQ-2.", "REQ-1 has changed; it was REQ-2."),
     ],
 )
 def test_a_line_or_a_count_that_shifts_makes_no_other_violation(one, other):

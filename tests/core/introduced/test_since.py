@@ -133,6 +133,19 @@ def test_what_such_a_store_saw_on_its_way_is_not_new(project):
     assert found.mended == ()
 
 
+def test_an_edge_that_was_suspect_at_the_commit_is_neither_new_nor_mended(project):
+    commit(project, {**REQS, "docs/symbols.yaml": SYMBOLS})
+    project.sync()
+    git(project.root, "branch", "other")
+    project.view("other")
+    commit(project, {"docs/requirements/1.md": req("REQ-1", title="other")})
+    git(project.root, "branch", "--force", "other")
+    project.sync()
+    assert "has changed at seq 2;" in since(project, "1", only=["suspect-edge"]).found.report.violations[0].message
+    found = since(project, "other", only=["suspect-edge"]).found
+    assert (found.report.violations, found.mended) == ([], ())
+
+
 def test_a_time_means_the_last_record_by_then(project):
     project.sync(BROKEN)
     between = project.view().basis.at
