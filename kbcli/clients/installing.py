@@ -149,10 +149,11 @@ def _read(place: Place) -> tuple[bytes | None, int]:
         return None, _PRIVATE_MODE if place.is_private else _NEW_MODE
     except OSError as error:
         raise StorageError(f"{place.path} cannot be read: {error.strerror}. Nothing was written.") from error
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_BYTES:
+        os.close(fd)  # here: Python makes no file object of a folder
+        raise _refused(f"{place.path} is no file that a client could read", "Put it aside, then")
     with os.fdopen(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_BYTES:
-            raise _refused(f"{place.path} is no file that a client could read", "Put it aside, then")
         return file.read(), stat.S_IMODE(found.st_mode)
 
 

@@ -256,6 +256,15 @@ def test_no_link_is_followed(kb, home, root, tmp_path, is_folder):
     assert kb("mcp", "install", "cursor").out == golden("cursor", "project", root)
 
 
+def test_a_folder_in_the_place_of_the_file_is_refused_and_stays(kb, home, root):
+    folder = root / ".mcp.json"
+    folder.mkdir()
+    ran = kb("mcp", "install", "claude-code", "--write")
+    assert ran.status == 63
+    assert f"{folder} is no file that a client could read. Nothing was written." in ran.err
+    assert folder.is_dir()
+
+
 def test_a_program_that_is_not_on_the_path_is_named_by_its_place(kb, home, root, user):
     user.setenv("PATH", str(home))
     ran = kb("mcp", "install", "claude-code", "--json")
