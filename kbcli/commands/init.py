@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -88,6 +89,12 @@ def _tell(session: Session, laid: Laid, results: list[HookResult]) -> None:
     for result in results:
         tell_hook(output, result)
     if is_new and workspace.repo.has_worktree:
-        output.say("Next: `kb sync` takes in the documents; `git add .kb` keeps the settings with the project.")
+        add = f"`git {_there(workspace.settings_dir.parent)}add {KB}`"
+        output.say(visible(f"Next: `kb sync` takes in the documents; {add} keeps the settings with the project."))
     elif is_new:
         output.say("Next: `kb sync` takes in the documents of a worktree, run there; this repository is bare.")
+
+
+def _there(folder: Path) -> str:
+    """Return the option by which git runs in a folder, for a command to copy; nothing where the user is there."""
+    return "" if folder == Path.cwd() else f"-C {shlex.quote(str(folder))} "

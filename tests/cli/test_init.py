@@ -115,7 +115,7 @@ def test_a_name_that_cannot_be_a_branch_is_refused_before_anything_is_written(kb
 def test_init_in_a_folder_below_or_in_a_linked_worktree_sets_up_the_main_one(kb, root, tmp_path):
     below = root / "src"
     below.mkdir()
-    kb("init", cwd=below)
+    assert f"`git -C {root} add .kb` keeps" in kb("init", cwd=below).out
     assert (root / ".kb/config.json").is_file()
     assert not (below / ".kb").exists()
     linked = add_worktree(root, tmp_path / "linked", "feature")
