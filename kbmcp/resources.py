@@ -17,7 +17,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from kbcore import limits
 from kbcore.errors import NotFound, Rejected
-from kbcore.suggest import did_you_mean
+from kbcore.suggest import is_it, near_ones
 from kbcore.visible import in_quotes
 from kbmcp import checking, reading, sleeping, wire
 from kbmcp.attempts import Job, attempt
@@ -171,7 +171,7 @@ def find(uri: str) -> Wanted:
         return Wanted("entity", key)
     shown = uri if len(uri) <= limits.MAX_ID_CHARS else f"{uri[: limits.MAX_ID_CHARS]}…"
     known = [one.uri for one in RESOURCES.values()]
-    hint = f"{did_you_mean(shown, known)} There are {', '.join(known)}.".strip()
+    hint = f"{is_it(near_ones(shown, known))} There are {', '.join(known)}.".strip()
     raise NotFound(f"There is no resource {in_quotes(shown)}.", hint=hint)
 
 

@@ -136,6 +136,7 @@ def test_what_is_not_there_is_an_error_of_the_protocol(mode, shared):
             error = refused(found, uri)
             assert (error.code, error.data["error"]["code"], error.data["branch"]) == (code, "not_found", "main")
             assert says in error.data["error"]["hint"]
+            assert error.data["error"]["hint"].count("kb://schema") <= 1
             assert len(error.message) < 400
 
 
