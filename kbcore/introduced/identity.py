@@ -1,7 +1,7 @@
 """What makes two violations the same one: rule, id and what they say, apart from numbers that shift. Pure.
 
-A line or a count may change while nothing new is wrong. A number within a word, as in REQ-7, is part of a name. At which
-record something came to be wrong shifts too, and a state that is on no record has none to name.
+A line or a count may change while nothing new is wrong. A number within a word, as in REQ-7, is part of a name. At
+which record something came to be wrong shifts too, and a state that is on no record has none to name.
 """
 
 from __future__ import annotations
