@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _LITTLE_SPACE_BYTES: Final = 200 * MIB
 _HOOK_SEVERITY: Final[dict[str, Severity]] = {"active": "ok", "absent": "note", "managed": "note"}
+_ADD_TO_PATH: Final = "Add the folder of `kb` to PATH."
 
 Check = Callable[["Session", "Workspace"], Iterator[Finding]]
 
@@ -54,9 +55,13 @@ def findings(session: Session, workspace: Workspace) -> list[Finding]:
 def _program(session: Session, _: Workspace) -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("program", "ok", "version", f"kb {__version__} on Python {version}.")
-    if shutil.which("kb", path=session.env.get("PATH")) is None:
+    if not _is_on_path(session):
         message = "`kb` is in no folder of PATH: git hooks find it only by the path that was noted in them."
-        yield Finding("program", "note", "not_on_path", message, "Add the folder of `kb` to PATH.")
+        yield Finding("program", "note", "not_on_path", message, _ADD_TO_PATH)
+
+
+def _is_on_path(session: Session) -> bool:
+    return shutil.which("kb", path=session.env.get("PATH")) is not None
 
 
 def _extractors(_: Session, workspace: Workspace) -> Iterator[Finding]:
@@ -86,12 +91,19 @@ def _schema(_: Session, workspace: Workspace) -> Iterator[Finding]:
 def _hooks(session: Session, workspace: Workspace) -> Iterator[Finding]:
     from kbcli import hooks
 
-    if not workspace.repo.has_worktree:
+    repo, env = workspace.repo, session.env
+    if not repo.has_worktree:
         return
-    for result in hooks.status(workspace.repo, session.env, fallback=hooks.own_program()):
+    # What is tracked, or serves other repositories, names no path of this machine.
+    is_lost = not _is_on_path(session) and hooks.find_place(repo, env, None).is_shared
+    for result in hooks.status(repo, env, fallback=hooks.own_program()):
         severity = _HOOK_SEVERITY.get(result.state, "warning")
         message = f"{result.event}: {result.state} ({hook_place(result)})"
-        yield Finding("hooks", severity, f"hook_{result.state}", message, result.remedy)
+        if is_lost and result.state == "active" and result.way == "file":
+            message += ", but `kb` is in no folder of PATH, and a file outside of the git directory notes no path of it"
+            yield Finding("hooks", "warning", "hook_without_program", message, _ADD_TO_PATH)
+        else:
+            yield Finding("hooks", severity, f"hook_{result.state}", message, result.remedy)
 
 
 def _clients(session: Session, workspace: Workspace) -> Iterator[Finding]:

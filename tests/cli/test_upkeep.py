@@ -121,6 +121,18 @@ def test_the_doctor_finds_nothing_wrong_where_nothing_is_wrong(kb, synced, user,
     assert everything(synced) == before
 
 
+def test_the_doctor_warns_of_hooks_that_can_find_no_kb(kb, synced, user):
+    git(synced, "config", "core.hooksPath", ".githooks")
+    kb("hooks", "install")
+    user.setenv("PATH", "/usr/bin:/bin")
+    found = by_check(kb("doctor", "--json"))["hooks"]
+    assert {(one["code"], one["severity"]) for one in found} == {("hook_without_program", "warning")}
+    assert "notes no path of it" in found[0]["message"]
+    git(synced, "config", "--unset", "core.hooksPath")
+    kb("hooks", "install")
+    assert {one["code"] for one in by_check(kb("doctor", "--json"))["hooks"]} == {"hook_active"}
+
+
 def put_branch_gone(root: Path, kb) -> None:
     commit_files(root, {"x": "1"})
     git(root, "switch", "-q", "-c", "gone")
