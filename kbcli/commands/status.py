@@ -60,6 +60,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         "checked_out": {"branch": checked_out.branch, "kind": checked_out.kind, "commit": checked_out.commit},
         "default_branch": workspace.default_branch,
         "copy_of": origin.branch if origin else None,
+        "is_renamed": origin is not None and origin.is_former,
         "lost_at": (lost.seen_of(workspace, branch) or None) if store is None else None,
     }
     has_files = branch == checked_out.branch and workspace.repo.has_worktree
@@ -147,6 +148,8 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
         lines.append(f"Head: seq {found['seq']} of {found['head']['at']} ({journal})")
     elif found["lost_at"]:
         lines.append(lost.sentence(found["branch"], found["lost_at"]))
+    elif found["is_renamed"]:
+        lines.append(f"git renamed it from {found['copy_of']}: the first use takes over the store of that name.")
     elif found["copy_of"]:
         lines.append(
             f"No store yet: the first use copies that of {found['copy_of']}, and the files are compared with it."

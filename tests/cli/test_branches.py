@@ -138,8 +138,11 @@ def test_a_renamed_branch_takes_its_store_along_and_says_so(kb, synced):
     git(synced, "switch", "-q", "-c", "old")
     kb("query")
     git(synced, "branch", "-m", "new")
+    assert "git renamed it from old: the first use takes over the store of that name." in kb("status").out
+    assert kb("status", "--json").json["is_renamed"] is True
     ran = kb("query")
     assert "git renamed old to new" in ran.err
+    assert kb("status", "--json").json["is_renamed"] is False
     assert [one["name"] for one in kb("branch", "list", "--json").json["branches"]] == ["main", "new"]
 
 
