@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kbcli.words.options import OPTIONS
-from kbcore.visible import visible
+from kbcore.visible import in_quotes, visible
 
 if TYPE_CHECKING:
     from kbcore.query import Query
@@ -24,7 +25,7 @@ def nothing_matches(query: Query, seq: int, at: str | None, filters: Sequence[Fi
         return [visible(one.lacking()) for one in filters]
     if not filters:
         return [f"There is no {'edge' if query.is_edge else 'entity'}."]
-    return [f"No {'edge' if query.is_edge else 'entity'} matches.", *map(visible, _reasons(filters))]
+    return [f"No {'edge' if query.is_edge else 'entity'} matches.", *map(visible, _reasons(query, filters))]
 
 
 def nothing_stands(at: str | None) -> str:
@@ -34,7 +35,7 @@ def nothing_stands(at: str | None) -> str:
     return f"{'Seq 0' if at.strip() == '0' else 'That time'} is before the first record; nothing stood then."
 
 
-def _reasons(filters: Sequence[Filter]) -> Iterator[str]:
+def _reasons(query: Query, filters: Sequence[Filter]) -> Iterator[str]:
     for one in filters:
         if one.unknown:
             yield f"  {one.lacking()}"
@@ -46,6 +47,10 @@ def _reasons(filters: Sequence[Filter]) -> Iterator[str]:
                 yield f"  Without {_option(one)}: {one.total:,}."
     elif filters[0].name == "type":
         yield f"  There is no {filters[0].value} yet; of all other types there are {filters[0].total:,}."
+    elif filters[0].name == "from" and not filters[0].against:
+        followed = " of those to follow" if query.follow else ""
+        known = f"`kb show {shlex.quote(query.from_id)}` shows all it has"
+        yield f"  No edge{followed} leads from {in_quotes(query.from_id)} either way: {known}."
 
 
 def _option(one: Filter) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore import ids
 from kbcore.query import asof
 from kbcore.query.known import near_ids
 from kbcore.query.paging import Viewed, page
@@ -99,10 +100,19 @@ def _unknown(view: Viewed, query: Query, name: str, value: str) -> tuple[str, tu
         if len(values) > _MAX_VALUES or value in values:
             return "", ()
         return value, near_ones(value, values)
-    ids = query.ids if name == "ids" else tuple(filter(None, [value.partition(":")[2]])) if name == "has" else ()
     is_link = query.is_edge and name == "ids"
     table = asof.links(query.at) if is_link else entities
-    for key in ids:
+    for key in _ids_in(query, name, value):
         if not view.rows(f"select 1 from {table} where id = ?", [key]):  # noqa: S608 - names are fixed
             return key, () if is_link else near_ids(view.rows, key, entities=entities)
     return "", ()
+
+
+def _ids_in(query: Query, name: str, value: str) -> tuple[str, ...]:
+    """Return the ids that a filter names. An edge's end may be the id of an edge, which nobody can be near to."""
+    if name == "ids":
+        return query.ids
+    key, _, end = value.partition("=")
+    if name == "where" and query.is_edge and key in {"from", "to"} and not ids.is_link_id(end):
+        return (end,)
+    return tuple(filter(None, [value.partition(":")[2]])) if name == "has" else ()
