@@ -18,8 +18,6 @@ from kbcore import limits
 from kbcore.rules.likeness import folded_words
 from kbcore.sleep.memory import Memory
 
-SAME_NAME: Final = 1.0
-"""The score of two names that differ only in case, spaces and Unicode normal form."""
 _LEAST_LETTERS: Final = 6
 """Shorter names have too many neighbours."""
 _MOST_LETTERS: Final = 60
@@ -73,48 +71,62 @@ _ALIKE: Final = f""", stated as (
     when length(a.folded) >= {_LEAST_LETTERS} and damerau_levenshtein(a.folded, b.folded) = 1 then 0.9
     when least(len(a.said), len(b.said)) >= {_LEAST_WORDS} then
       len(list_intersect(a.said, b.said)) / len(list_distinct(list_concat(a.said, b.said)))::double
-    else 0.0 end as score, a.is_free as one_free, b.is_free as two_free
+    else 0.0 end as score
   from met m join c a on a.id = m.one join c b on b.id = m.two
   where (a.is_free or b.is_free)
     and not (list_contains(a.other, b.id) or list_contains(a.other, b.name)
       or list_contains(b.other, a.id) or list_contains(b.other, a.name))
 )
-select one, two, round(score, 4), one_free and two_free from judged where score >= {_TEXT}
+select one, two, round(score, 4) from judged where score >= {_TEXT}
 order by score desc, one, two limit {limits.MAX_SLEEP_PAIRS}
 """  # noqa: S608 - constants
 
-_NAMESAKES: Final = f""", c as (
+_NAMESAKES: Final = rf""", c as (
   select id, type, name, {folded_words("name")} as folded, {_DISTINCT} as other,
-    len(files) = 0 and id not in (select unnest([from_id, to_id]) from link where len(files) > 0) as is_free
+    len(files) = 0 and id not in (select unnest([from_id, to_id]) from link where len(files) > 0) as is_free,
+    id in (
+      select h.id from node_history h join record r on r.seq = h.ended
+      where r.source = 'sleep' and r.message like 'sleep 6 %'
+    ) as is_back
   from mine where type not in ('Event', 'SleepTask') and coalesce(status, '') <> 'archived'
-), several as (
-  select type, folded from c group by type, folded having count(*) between 2 and {_SHARED}
+), linked as (
+  select a.id from link l join c a on a.id = l.from_id join c b on b.id = l.to_id
+  where l.stands and a.id <> b.id and a.type = b.type and a.folded = b.folded
 )
-select a.id as one, b.id as two, {SAME_NAME}, a.is_free and b.is_free
-from several join c a using (type, folded) join c b using (type, folded)
-where a.id < b.id and (a.is_free or b.is_free)
-  and not (list_contains(a.other, b.id) or list_contains(a.other, b.name)
-    or list_contains(b.other, a.id) or list_contains(b.other, a.name))
-order by one, two limit {limits.MAX_SLEEP_PAIRS}
+select list(id order by id),
+  bool_and(is_free and not is_back and id not in (select id from linked))
+    and (contains(folded, ' ') or count(distinct trim(regexp_replace(nfc_normalize(name), '\s+', ' ', 'g'))) = 1)
+from c group by type, folded
+having count(*) between 2 and {_SHARED} and bool_or(is_free)
+  and not list_has_any(flatten(list(coalesce(other, []))), list_concat(list(id), list(name)))
+order by 1
 """  # noqa: S608 - constants
 
 
-class Pair(msgspec.Struct, frozen=True, array_like=True):
-    """Two concepts of one type, by their ids in order, and from 0 to 1 how alike they are.
+class Namesakes(msgspec.Struct, frozen=True, array_like=True):
+    """All concepts of one type whose names differ only in case, spaces and normal form, by their ids in order.
 
-    ``is_free`` tells whether no file states anything of them, nor links to them.
+    ``is_clear`` tells whether nothing but what they say of themselves can speak against their being one: no file states
+    anything of them or links to them, none of them leads to another one, and none was merged before and brought back. A
+    single word in another case may be another word, as ``us`` and ``US`` are.
     """
+
+    ids: list[str]
+    is_clear: bool
+
+
+class Pair(msgspec.Struct, frozen=True, array_like=True):
+    """Two concepts of one type, by their ids in order, and from 0 to 1 how alike they are."""
 
     one: str
     two: str
     score: float
-    is_free: bool
 
     @property
     def why(self) -> str:
         """Return what makes them look the same, in words."""
         names = {
-            SAME_NAME: "the same name but for case and spaces",
+            1.0: "the same name but for case and spaces",
             0.97: "the name of one is an alias of the other",
             0.95: "the same words in their names",
             0.9: "names that differ in one letter",
@@ -122,9 +134,9 @@ class Pair(msgspec.Struct, frozen=True, array_like=True):
         return names.get(self.score, f"{self.score:.0%} of the words in what is said of them are the same")
 
 
-def namesakes(memory: Memory) -> list[Pair]:
-    """Return the pairs of one name; those that somebody told apart are not among them."""
-    return [Pair(*row) for row in memory.ask(_NAMESAKES)]
+def namesakes(memory: Memory) -> list[Namesakes]:
+    """Return the concepts of one type and one name together; none where somebody told two of them apart."""
+    return [Namesakes(*row) for row in memory.ask(_NAMESAKES)]
 
 
 def pairs(memory: Memory) -> list[Pair]:

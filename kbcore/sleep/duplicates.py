@@ -1,12 +1,14 @@
-"""Phase 6: concepts whose names are one name, and that say nothing against each other, are merged as MERGE does it.
+"""Phase 6: concepts whose names are one name, and that nothing speaks against, are merged as MERGE does it.
 
-All other pairs that look alike are for judgement: alike is not the same.
+A name is merged as a whole or not at all: of three of which two contradict each other, nobody knows which one the third
+is. All other pairs that look alike are for judgement: alike is not the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Final
 
 import msgspec
 
@@ -14,8 +16,8 @@ from kbcore.kip.elements import node_json
 from kbcore.kip.kml.merge import ALIASES, merge
 from kbcore.kip.names import TypeNames
 from kbcore.model import Node
-from kbcore.sleep.alike import SAME_NAME, Pair, namesakes
-from kbcore.sleep.memory import PROTECTED, Memory
+from kbcore.sleep.alike import Pair, namesakes
+from kbcore.sleep.memory import Memory
 from kbcore.sleep.phase import LATER, Step
 from kbcore.values import is_same
 
@@ -30,31 +32,34 @@ class Likeness(msgspec.Struct, frozen=True):
     kept: Node
     gone: Node
     pair: Pair
-    links: int
-    """How many links would have to be led from the one to the other."""
     contradictions: tuple[str, ...]
 
-    @property
-    def is_sure(self) -> bool:
-        """Tell whether they may be merged without asking anybody."""
-        return self.pair.score == SAME_NAME and self.pair.is_free and not self.contradictions
+
+class _Known:
+    """What is known of some concepts: what they say, and with how many links."""
+
+    def __init__(self, memory: Memory, ids: Iterable[str]) -> None:
+        listed = sorted(set(ids))
+        self.nodes = {node.id: node for node in memory.view.nodes(listed)}
+        self.degrees: dict[str, int] = dict(memory.view.rows(_DEGREES, [listed])) if listed else {}
+
+    def in_rank(self, ids: Iterable[str]) -> list[Node]:
+        """Return them with the one to keep first: what a file states, then what is older, then better linked."""
+
+        def rank(node: Node) -> tuple[bool, int, int, str]:
+            return not node.owners, node.created_seq, -self.degrees.get(node.id, 0), node.id
+
+        return sorted((self.nodes[key] for key in ids), key=rank)
 
 
 def likenesses(memory: Memory, names: TypeNames, found: Sequence[Pair]) -> list[Likeness]:
-    """Return what is to become of pairs. Kept is what a file states, then what is older, then better linked."""
-    ids = sorted({key for pair in found for key in (pair.one, pair.two)})
-    nodes = {node.id: node for node in memory.view.nodes(ids)}
-    degrees = dict(memory.view.rows(_DEGREES, [ids])) if ids else {}
-
-    def rank(node: Node) -> tuple[bool, int, int, str]:
-        return not node.owners, node.created_seq, -degrees.get(node.id, 0), node.id
-
+    """Return what is to become of pairs, those aside of which neither may go."""
+    known = _Known(memory, (key for pair in found for key in (pair.one, pair.two)))
     judged = []
     for pair in found:
-        kept, gone = sorted((nodes[pair.one], nodes[pair.two]), key=rank)
-        if not gone.owners and gone.id not in PROTECTED:
-            against = tuple(_contradictions(kept, gone, names))
-            judged.append(Likeness(kept, gone, pair, degrees.get(gone.id, 0), against))
+        kept, gone = known.in_rank((pair.one, pair.two))
+        if not gone.owners:
+            judged.append(Likeness(kept, gone, pair, tuple(_contradictions(kept, gone, names))))
     return judged
 
 
@@ -72,33 +77,28 @@ def _contradictions(one: Node, two: Node, names: TypeNames) -> Iterable[str]:
 
 
 def plan(memory: Memory) -> Step:
-    """Return the merges that need nobody's judgement."""
+    """Return the merges that need nobody's judgement: of all that share a name, or of none of them."""
     step = Step(memory.work())
-    found = likenesses(memory, step.work.names, namesakes(memory))
+    found = namesakes(memory)
+    clear = [one.ids for one in found if one.is_clear]
+    known = _Known(memory, (key for ids in clear for key in ids))
     into: dict[str, str] = {}
-    for one in found:
-        if one.is_sure and one.gone.id not in into:
-            if step.room <= one.links:
-                step.leave(LATER)
-                continue
-            into[one.gone.id] = one.kept.id
-            step.items += 1 + one.links
-    targets = {gone: _end(into, gone) for gone in into}
-    against = {one.gone.id for one in found if not one.is_sure}
-    safe = {gone: kept for gone, kept in targets.items() if gone not in against}
-    step.work.look_up({*safe.keys(), *safe.values()})
-    drafts = [(step.work.node(gone, 0), step.work.node(kept, 0)) for gone, kept in sorted(safe.items())]
+    doubts = len(found) - len(clear)
+    for ids in clear:
+        kept, *gone = known.in_rank(ids)
+        size = sum(1 + known.degrees.get(node.id, 0) for node in gone)
+        if any(any(_contradictions(*two, step.work.names)) for two in combinations([kept, *gone], 2)):
+            doubts += 1
+        elif size > step.room:
+            step.leave(LATER, len(gone))
+        else:
+            into |= {node.id: kept.id for node in gone}
+            step.items += size
+    step.work.look_up({*into.keys(), *into.values()})
+    drafts = [(step.work.node(gone, 0), step.work.node(kept, 0)) for gone, kept in sorted(into.items())]
     couples = [(gone, kept) for gone, kept in drafts if gone and kept]
     if couples:
-        intent = merge(step.work, couples)
-        step.concepts = intent.concepts
+        step.concepts = merge(step.work, couples).concepts
     step.count("duplicates merged", len(couples))
-    step.leave("pairs of one name for judgement", sum(not one.is_sure for one in found))
+    step.leave("names of several concepts, for judgement", doubts)
     return step
-
-
-def _end(into: Mapping[str, Any], key: str) -> str:
-    """Return what is left of a concept once all is merged: what is kept may itself be merged into another."""
-    while key in into:
-        key = into[key]
-    return key

@@ -102,7 +102,7 @@ def test_what_contradicts_itself_and_what_files_link_to_is_not_merged(kip: Sleep
     remember(kip)
     kip('UPDATE ?p SET ATTRIBUTES { n: 3 } WHERE { ?p {type: "Preference", name: "Green  Tea"} }')
     assert kip.done(6) == {}
-    assert kip.left(6) == {"pairs of one name for judgement": 1}
+    assert kip.left(6) == {"names of several concepts, for judgement": 1}
     kip('UPDATE ?p SET ATTRIBUTES { n: 1 } WHERE { ?p {type: "Preference", name: "Green  Tea"} }')
     links = document("R-1", title="t", status="open").replace(
         "\n---\n", "\nlinks: [{target: 'Preference:green tea', type: mentions}]\n---\n", 1
@@ -111,6 +111,47 @@ def test_what_contradicts_itself_and_what_files_link_to_is_not_merged(kip: Sleep
     assert kip.done(6) == {}
     kip.project.sync({"docs/requirements/r.md": document("R-1", title="t", status="open")})
     assert kip.done(6) == {"duplicates merged": 1}
+
+
+DOUBTFUL = {
+    "one of them is told apart from another": """
+      CONCEPT { {type: "Preference", name: "tea set"} }
+      CONCEPT { {type: "Preference", name: "Tea set"} SET ATTRIBUTES { distinct_from: ["TEA set"] } }
+      CONCEPT { {type: "Preference", name: "TEA set"} }""",
+    "two of three contradict each other": """
+      CONCEPT { {type: "Preference", name: "tea set"} }
+      CONCEPT { {type: "Preference", name: "Tea set"} SET ATTRIBUTES { n: 1 } }
+      CONCEPT { {type: "Preference", name: "TEA set"} SET ATTRIBUTES { n: 2 } }""",
+    "one leads to the other": """
+      CONCEPT ?d { {type: "Preference", name: "Big Apple"} }
+      CONCEPT { {type: "Preference", name: "big apple"} SET PROPOSITIONS { ("prefers", ?d) } }""",
+    "a single word in another case is another word": """
+      CONCEPT { {type: "Preference", name: "us"} } CONCEPT { {type: "Preference", name: "US"} }""",
+}
+
+
+@pytest.mark.parametrize("concepts", DOUBTFUL.values(), ids=DOUBTFUL.keys())
+def test_where_there_is_a_doubt_nothing_of_one_name_is_merged_and_an_agent_is_asked(kip: Sleeper, concepts) -> None:
+    kip(f"UPSERT {{ {concepts} }}")
+    assert kip.done(6) == {}
+    assert kip.work("duplicate").total > 0
+
+
+def test_a_single_word_that_differs_in_its_normal_form_alone_is_merged(kip: Sleeper) -> None:
+    names = {"a": "caf\u00e9", "b": "cafe\u0301"}
+    kip('UPSERT { CONCEPT { {type: "Preference", name: :a} } CONCEPT { {type: "Preference", name: :b} } }', names)
+    assert kip.done(6) == {"duplicates merged": 1}
+
+
+def test_a_merge_that_somebody_took_back_is_not_made_again_by_itself(kip: Sleeper) -> None:
+    remember(kip)
+    [done] = kip.sleep(6).phases
+    revert(kip.project.workspace(), "main", AUTHOR, [done.seq], follows_head=True)
+    again = kip.sleep(6)
+    assert [one.done for one in again.phases] == [{}]
+    [item] = [one for one in kip.work("duplicate").items if one.type == "Preference"]
+    kip.answer(item, 0)
+    assert kip.project.node("Preference:green tea") is None
 
 
 def test_the_protected_and_what_files_state_is_as_it_was(kip: Sleeper) -> None:

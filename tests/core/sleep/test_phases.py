@@ -94,11 +94,11 @@ def test_the_more_urgent_task_goes_first_where_not_all_have_room(kip: Sleeper, m
 
 def test_what_has_no_room_in_a_phase_waits_for_the_next_cycle(kip: Sleeper, monkeypatch) -> None:
     monkeypatch.setattr("kbcore.limits.MAX_SLEEP_ITEMS", 2)
-    for name in ("a", "b", "B", "c"):
+    for name in ("a", "b b", "B b", "c"):
         kip(PERSON, {"name": name})
     kip(
-        'UPSERT { CONCEPT ?w { {type: "Preference", name: "tea"} } CONCEPT { {type: "Person", name: "B"} '
-        'SET PROPOSITIONS { ("prefers", ?w) ("mentions", ?w) } } CONCEPT { {type: "Person", name: "b"} '
+        'UPSERT { CONCEPT ?w { {type: "Preference", name: "tea"} } CONCEPT { {type: "Person", name: "B b"} '
+        'SET PROPOSITIONS { ("prefers", ?w) ("mentions", ?w) } } CONCEPT { {type: "Person", name: "b b"} '
         'SET PROPOSITIONS { ("prefers", ?w) ("mentions", ?w) } } }'
     )
     assert kip.left(6) == {"left to the next cycle": 1}
