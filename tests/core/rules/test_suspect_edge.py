@@ -222,3 +222,10 @@ def test_the_near_document_confirms(tmp_path):
     assert suspects(project) == [("B", "B depends_on C")]
     project.sync({"docs/requirements/b.md": near + "\nMore.\n"})
     assert suspects(project) == []
+
+
+def test_every_rule_runs_where_a_manifest_states_the_only_entity(tmp_path):
+    project = Project(tmp_path / "p")
+    project.sync({"docs/symbols.yaml": "symbols:\n  - {id: SYM-1, title: f, status: active}\n"})
+    report = run_checks(project.workspace(), project.view(), branch="main")
+    assert [run for run in report.rules if run.status == "not_run"] == []
