@@ -65,6 +65,12 @@ class EdgeType(msgspec.Struct, frozen=True, omit_defaults=True):
     impact: Impact = "from"
     origin: str = ""
 
+    @property
+    def way(self) -> str:
+        """Return in words from what to what it leads; an edge is no entity."""
+        ends = (self.from_types, self.to_types)
+        return " to ".join(" or ".join("any entity" if one == ANY else one for one in types) for types in ends)
+
 
 class Schema(msgspec.Struct, frozen=True):
     """All types in force for one request."""

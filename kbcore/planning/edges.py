@@ -164,7 +164,7 @@ def _leads(found: Findings, edge_type: str) -> str:
     definition = found.schema.edges.get(edge_type)
     if definition is None:
         return f"`{edge_type}` is no edge of the schema"
-    return f"`{edge_type}` leads from {' or '.join(definition.from_types)} to {' or '.join(definition.to_types)}"
+    return f"`{edge_type}` leads from {definition.way}"
 
 
 def _end_type(found: Findings, end: str) -> str | None:

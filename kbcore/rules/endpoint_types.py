@@ -37,8 +37,7 @@ def _run(context: RuleContext) -> list[Finding]:
 def _finding(schema: Schema, row: tuple[Any, ...]) -> Finding:
     from_id, edge, to_id, files, from_type, to_type = row
     definition = schema.edges[edge]
-    wanted = f"from {' or '.join(definition.from_types)} to {' or '.join(definition.to_types)}"
-    message = f"{from_id} {edge} {to_id} leads from {from_type} to {to_type}; such an edge leads {wanted}."
+    message = f"{from_id} {edge} {to_id} leads from {from_type} to {to_type}; such an edge leads from {definition.way}."
     source = first_file(files)
     away = edge_remedy((from_id, edge, to_id), source)
     if schema.fits(edge, to_type, from_type):

@@ -222,8 +222,7 @@ def _typed(
     if case.link.reverse:
         (from_id, from_type), (to_id, to_type) = (to_id, to_type), (from_id, from_type)
     if from_type and to_type and not schema.fits(name, from_type, to_type):
-        wants = f"{' or '.join(edge.from_types)} to {' or '.join(edge.to_types)}"
-        message = f"`{name}` leads from {wants}, not from {from_type} {from_id} to {to_type} {to_id}."
+        message = f"`{name}` leads from {edge.way}, not from {from_type} {from_id} to {to_type} {to_id}."
         hint = f"Name another edge, or only the id: KB then takes the edge that fits. {_LEFT_OUT}"
         case.wrong(MISFIT, message, hint)
         return None
