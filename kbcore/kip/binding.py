@@ -19,7 +19,7 @@ from kbcore.kip.parsing.patterns import check_hops
 from kbcore.kip.syntax import Assignment, Assignments, Command, Count, Hole, Hops, Member, Object, Text, Value
 from kbcore.suggest import did_you_mean, nearest
 from kbcore.values import ValueFault, value_problem
-from kbcore.visible import in_quotes
+from kbcore.visible import in_quotes, json_text
 
 _Tree = TypeVar("_Tree", bound=msgspec.Struct)
 _MENTION: Final = re.compile(r":([A-Za-z_][A-Za-z0-9_]*)")
@@ -249,7 +249,11 @@ def _fault_of(value: Any, depth: int = 0) -> ValueFault | None:
 def _wrong_kind(name: str, value: Any, told: str, at: int) -> KipRefused:
     kinds = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a map"}
     shown = f"the number {value}" if type(value) in {int, float} else kinds.get(type(value), "null")
-    return refused(SYNTAX, f"The parameter `{name}` is {shown}; {told}.", at=at, hint="Give a value of that kind.")
+    hint = "Give a value of that kind."
+    if told.endswith(" is a text") and not isinstance(value, list | dict):
+        text = f'"{json_text(value)}"'
+        hint = f"Give it as a text, {text}; after --param that is {name}='{text}'."
+    return refused(SYNTAX, f"The parameter `{name}` is {shown}; {told}.", at=at, hint=hint)
 
 
 def _copied(json: Any) -> Any:
