@@ -97,6 +97,7 @@ def _check(session: Session, asked: _Asked) -> int:
     import msgspec
 
     from kbcli import exits
+    from kbcli.words.options import placed
 
     if asked.staged:
         from kbcore.sync.run import check_worktree
@@ -104,7 +105,7 @@ def _check(session: Session, asked: _Asked) -> int:
         check_worktree(session.workspace, session.named_branch)
     opened = session.open_to_read()
     look = _Look(opened, asked.only, has_lines=asked.staged or asked.format not in {"text", "json"})
-    with session.output.waiting("Checking"):
+    with placed(session.output, {"rules": "--rule"}), session.output.waiting("Checking"):
         told, more = opened.store.read(lambda view: look.at(view, asked))
     told = msgspec.structs.replace(told, fail_on=asked.fail_on)
     if session.output.is_json:

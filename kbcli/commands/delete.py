@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kbcore.view.view import View
 
 _SHOWN = 20
+_OPTIONS = {"entities": "ID", "edges": "--edge"}
+"""What is typed for each member of the request."""
 
 
 def run(
@@ -41,6 +43,7 @@ def run(
     what was removed.
     """
     from kbcli import exits
+    from kbcli.words.options import placed
     from kbcore import changeset, writes
     from kbcore.errors import InvalidQuery
 
@@ -51,12 +54,14 @@ def run(
     opened = session.open()
 
     def carry_out(asked: dict[str, Any], *, is_dry: bool) -> Outcome:
-        wanted = changeset.parse_deletion({**asked, "dry_run": is_dry})
         follows_head = opened.choice.follows_head
-        return writes.carry_out(opened.workspace, opened.branch, session.author, wanted, follows_head=follows_head)
+        with placed(session.output, _OPTIONS):
+            wanted = changeset.parse_deletion({**asked, "dry_run": is_dry})
+            return writes.carry_out(opened.workspace, opened.branch, session.author, wanted, follows_head=follows_head)
 
     if session.output.is_interactive and not (yes or dry_run):
-        wanted = changeset.parse_deletion(request)
+        with placed(session.output, _OPTIONS):
+            wanted = changeset.parse_deletion(request)
         going = opened.store.read(lambda view: _going(view, wanted))
         request = _versioned(request, wanted, going)
         if not _confirmed(session, going, carry_out(request, is_dry=True)):

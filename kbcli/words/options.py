@@ -1,13 +1,18 @@
-"""What is wrong with a query, in the words of the command line: options for the arguments that the core names. Pure."""
+"""What is wrong with a request, in the words of the command line: options for what the core names. Pure."""
 
 from __future__ import annotations
 
+import contextlib
 import re
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kbcore.errors import InvalidQuery, Problem
+from kbcore.errors import InvalidQuery, KBError, Problem
+
+if TYPE_CHECKING:
+    from kbcli.render import Output
 
 OPTIONS: Final = {
     "type": "TYPE",
@@ -25,21 +30,35 @@ OPTIONS: Final = {
 """What is typed for each argument of a query."""
 
 _NAMED: Final = re.compile(rf"`({'|'.join(OPTIONS)})`")
-_PLACE: Final = re.compile(r"\$\.(\w+)(?:\[\d+\])?")
+_PLACE: Final = re.compile(r"\$\.(\w+)(?:\[\d+\])?(?:\.\w+)?")
+
+
+@contextlib.contextmanager
+def placed(output: Output, options: Mapping[str, str]) -> Iterator[None]:
+    """Let errors of the block name an option in place of a JSON path; ``options`` are those of members of a request.
+
+    A program that reads JSON is told the path.
+    """
+    try:
+        yield
+    except KBError as error:
+        if not output.is_json:
+            error.details = tuple(msgspec.structs.replace(one, path=_option(one, options)) for one in error.details)
+        raise
 
 
 def in_option_words(error: InvalidQuery) -> InvalidQuery:
     """Return the error with options in place of arguments and of JSON paths."""
     details = [
-        msgspec.structs.replace(one, path=_option(one), message=_said(one.message), hint=_said(one.hint))
+        msgspec.structs.replace(one, path=_option(one, OPTIONS), message=_said(one.message), hint=_said(one.hint))
         for one in error.details
     ]
     return InvalidQuery(_said(error.message), hint=_said(error.hint), details=details, data=error.data)
 
 
-def _option(problem: Problem) -> str:
+def _option(problem: Problem, options: Mapping[str, str]) -> str:
     found = _PLACE.fullmatch(problem.path)
-    return OPTIONS.get(found[1], problem.path) if found else problem.path
+    return options.get(found[1], problem.path) if found else problem.path
 
 
 def _said(text: str) -> str:

@@ -130,7 +130,9 @@ def test_unknown_rules_and_broken_rules_files_are_refused(kb, synced):
     ran = kb("check", "--rule", "acyclick", "--rule", "orphan")
     assert ran.status == 64
     assert "Did you mean 'acyclic'?" in ran.err
-    assert "Did you mean 'orphans'?" in ran.err
+    assert "\n  at --rule\n  --rule: There is no rule 'orphan'. (Did you mean 'orphans'?)\n" in ran.err
+    paths = [one["path"] for one in kb("check", "--rule", "a", "--rule", "b", "--json").error["details"]]
+    assert paths == ["$.rules[0]", "$.rules[1]"]
     write(synced, {".kb/rules/own.yaml": "rules:\n- id: Bad Name\n  sql: select 1\n"})
     ran = kb("check")
     assert ran.status == 63

@@ -198,9 +198,11 @@ def test_deleting_what_is_not_there_or_nothing_is_refused(kb, synced):
     assert ran.status == 64
     assert ran.err.splitlines() == [
         "error: The changeset names what is not there: There is no entity 'REQ1'. Nothing was written.",
-        "  at $.entities[0].id",
+        "  at ID",
         "hint: Did you mean 'REQ-1'?",
     ]
+    assert "\n  at --edge\n" in kb("delete", "--edge", "REQ-1", "implements", "X").err
+    assert kb("delete", "REQ1", "--json").error["details"][0]["path"] == "$.entities[0].id"
     assert kb("delete").status == 2
     assert "`id` is empty" in kb("delete", "").err
     assert kb("delete", *(f"X-{number}" for number in range(101))).status == 14
