@@ -52,10 +52,11 @@ _EXTRA: Final = Column(is_extra=True)
 _PLACE: Final = Column("path", is_extra=True)
 COLUMNS: Final[Mapping[str, Column]] = {
     **dict.fromkeys(("ID", "FROM", "TO", "ENTITY", "COMPONENT", "  BRANCH"), _ID),
-    **dict.fromkeys(("TAGS", "PRIORITY", "GIT", "COPIED", "PATH"), _EXTRA),
+    **dict.fromkeys(("TAGS", "PRIORITY", "GIT", "COPIED", "PATH", "TARGET"), _EXTRA),
     **dict.fromkeys(("SOURCE", "STATED IN", "ORIGIN"), _PLACE),
     "AT": Column("whole"),
     "SEQ": Column("number", lambda _: "yellow"),
+    **dict.fromkeys(("COUNT", "BEFORE", "AFTER"), Column("number")),
     "STATUS": Column(style=of_status),
     **dict.fromkeys(("CONFIDENCE", "REQUIREMENTS"), Column("number", is_extra=True)),
 }

@@ -39,7 +39,8 @@ def tell(output: Output, report: Report) -> None:
         output.note(f"The next one is due in {hours} (`sleep.intervalHours`); `kb sleep --force` does not wait.")
     else:
         rows = [row for done in report.phases for row in _rows(done)]
-        _table(output, ("PHASE", "DONE", "SEQ"), rows)
+        _table(output, ("PHASE", "DONE", "COUNT", "SEQ"), rows)
+        _tell_issues(output, report)
     head = ("MEASURE", "BEFORE", "AFTER", "TARGET", "")
     _table(output, head, [_measure(*both) for both in zip(report.before.metrics, report.after.metrics, strict=True)])
     _tell_work(output, report)
@@ -52,12 +53,19 @@ def _table(output: Output, head: tuple[str, ...], rows: list[tuple[str, ...]]) -
 
 
 def _rows(done: Done) -> Iterator[tuple[str, ...]]:
-    said = [f"{what}: {number}" for what, number in done.done.items()]
-    said += [f"left, {why}: {number}" for why, number in done.left.items()]
-    said += list(done.issues)
+    said = [(what, str(number)) for what, number in done.done.items()]
+    said += [(f"left, {why}", str(number)) for why, number in done.left.items()]
     seq = str(done.seq) if done.seq else ""
-    for at, line in enumerate(said or ["-"]):
-        yield ("" if at else f"{done.phase} {done.name}", line, "" if at else seq)
+    for at, (what, count) in enumerate(said or [("-", "")]):
+        yield ("" if at else f"{done.phase} {done.name}", what, count, "" if at else seq)
+
+
+def _tell_issues(output: Output, report: Report) -> None:
+    """Tell sentences whole: a table would cut them where the terminal is narrow."""
+    issues = [issue for done in report.phases for issue in done.issues]
+    lines = [line for issue in issues for line in output.wrapped(visible(issue))]
+    if lines:
+        output.data("".join(f"{line}\n" for line in lines) + "\n")
 
 
 def _measure(before: Metric, after: Metric) -> tuple[str, ...]:

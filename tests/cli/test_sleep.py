@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 import pytest
 
 from kbcore.errors import AlreadyAsleep
+from tests.cli.test_terminal import at_terminal
 from tests.mcp.agents import locked
 from tests.support.cli import environment
 
@@ -30,12 +32,25 @@ def test_a_cycle_is_a_table_of_phases_and_measures_and_one_document(remembered, 
     assert tried["dry_run"] is True
     ran = kb("sleep")
     assert ran.status == 0
-    assert "4 orphans     orphans put into Unsorted: 12        2\n" in ran.out
-    assert "concepts without a domain       12      0      < 10\n" in ran.out
+    assert "4 orphans     orphans put into Unsorted          12    2\n" in ran.out
+    assert "concepts without a domain           12      0  < 10\n" in ran.out
     assert "Left for judgement: 11 pairs that look alike" not in ran.out, "p01 and p02 differ in their digits"
     assert "Left for judgement: 12 concepts in Unsorted.\n" in ran.out
     assert "main at seq 3." in ran.err
     assert kb("log", "--json").json["records"][0]["source"] == "sleep"
+
+
+def test_a_narrow_terminal_shows_all_counts_and_says_whole_why_a_task_failed(remembered, kb):
+    task = '{requested_action: "archive", target_type: "Person", target_name: "nobody of this name"}'
+    kb("kip", f'UPSERT {{ CONCEPT {{ {{type: "SleepTask", name: "forget nobody"}} SET ATTRIBUTES {task} }} }}')
+    _, shown = at_terminal(remembered, ["--no-color", "sleep", "--dry-run"], env={"COLUMNS": "40"})
+    lines = shown.splitlines()
+    table = lines[: lines.index("Nothing was written: this was a dry run.") - 3]
+    assert "The task forget nobody failed: There is no such concept." in " ".join(table)
+    [orphans] = [line for line in table if line.startswith("4 orphans")]
+    assert re.search(r"… +12 +\d$", orphans), orphans
+    measures = [line[:15] for line in table if line.startswith("concepts")]
+    assert len(set(measures)) == 2, "they are told apart"
 
 
 def test_within_the_interval_nothing_is_done_and_the_way_to_insist_is_told(remembered, kb):
