@@ -61,7 +61,13 @@ def read_sleep(spot: Spot | None) -> SleepSettings:
         if key in found:
             value = _number(field, found[key]) if field in BOUNDS else _domains(found[key])
             given |= {} if value is None else {field: value}
-    return msgspec.structs.replace(DEFAULT, **given)
+    settings = msgspec.structs.replace(DEFAULT, **given)
+    if settings.least_members > settings.most_members:
+        if "mostMembers" in found:
+            found["mostMembers"].must_be(f"at least {settings.least_members}, which is `sleep.leastMembers`")
+        else:
+            found["leastMembers"].must_be(f"at most {settings.most_members}, which is `sleep.mostMembers`")
+    return settings
 
 
 def _number(field: str, spot: Spot) -> float | None:

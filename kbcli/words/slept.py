@@ -62,7 +62,7 @@ def _rows(done: Done) -> Iterator[tuple[str, ...]]:
 
 def _tell_issues(output: Output, report: Report) -> None:
     """Tell sentences whole: a table would cut them where the terminal is narrow."""
-    issues = [issue for done in report.phases for issue in done.issues]
+    issues = dict.fromkeys(issue for done in report.phases for issue in done.issues)
     lines = [line for issue in issues for line in output.wrapped(visible(issue))]
     if lines:
         output.data("".join(f"{line}\n" for line in lines) + "\n")

@@ -84,6 +84,26 @@ def test_settings_that_are_none_are_refused_with_their_place(remembered, kb):
     assert paths == ["naps", "decayFactor", "mostOrphans", "domainOfType.Person"]
 
 
+@pytest.mark.parametrize(
+    ("members", "key", "bound"),
+    [
+        ('{"leastMembers": 9, "mostMembers": 4}', "mostMembers", "at least 9"),
+        ('{"leastMembers": 101}', "leastMembers", "at most 100"),
+        ('{"mostMembers": 4}', "mostMembers", "at least 5"),
+    ],
+)
+def test_bounds_of_a_domain_that_cross_are_refused(ready, kb, members, key, bound):
+    (ready / ".kb" / "config.json").write_text(f'{{"sleep": {members}}}')
+    error = kb("sleep", "--json").error
+    assert (error["code"], [one["path"] for one in error["details"]]) == ("invalid_config", [f"$.sleep.{key}"])
+    assert bound in error["details"][0]["message"]
+
+
+def test_a_domain_that_is_not_there_is_told_once(remembered, kb):
+    (remembered / ".kb" / "config.json").write_text('{"sleep": {"domainOfType": {"Person": "Nowhere"}}}')
+    assert kb("sleep").out.count("The settings name the domain Nowhere, and there is none.") == 1
+
+
 def test_the_rules_find_nothing_wrong_with_what_a_cycle_wrote(remembered, kb):
     kb(
         "kip",
