@@ -108,7 +108,7 @@ def _merged(command: dict[str, Any], expected: Any) -> bool:
 
 @pytest.mark.fault("K2")
 def test_random_commands_leave_and_answer_what_the_model_does(tmp_path: Path, tally) -> None:
-    for seed in range(SEED * 1000, SEED * 1000 + tries(6, 800, 2000)):
+    for seed in range(SEED * 1000, SEED * 1000 + tries(6, 60, 2000)):
         root = tmp_path / str(seed)
         try:
             tally.tried(run(root, seed))

@@ -209,7 +209,9 @@ class Control:
 
 
 class _Order:
-    """Which tests to try first: those that caught others in this function or module or mirror it, then the shortest."""
+    """Which tests to try first: those that caught others in this function or module, or that took out the like of it
+    elsewhere, or that mirror the module; then the shortest.
+    """
 
     def __init__(self, items: Sequence[pytest.Item], durations: dict[int, float]) -> None:
         self._numbers = {item.nodeid: number for number, item in enumerate(items)}
@@ -219,26 +221,38 @@ class _Order:
 
     def of(self, mutant: Mutant, reached: Sequence[int] | None) -> list[int]:
         here = self._caught.get(f"{mutant.module}.{mutant.function}", {})
-        near = self._caught.get(mutant.module, {})
+        near, alike = self._caught.get(mutant.module, {}), self._caught.get(_what(mutant), {})
         every = range(len(self._numbers)) if reached is None else reached
         name = f"test_{mutant.module.rpartition('.')[2]}"
 
         def rank(at: int) -> tuple[float, ...]:
-            return -here.get(at, 0), -near.get(at, 0), self._files[at] != name, self._durations.get(at, 0.0), at
+            return (
+                -here.get(at, 0),
+                -near.get(at, 0),
+                -alike.get(at, 0),
+                self._files[at] != name,
+                self._durations.get(at, 0.0),
+                at,
+            )
 
         return sorted(every, key=rank)
 
     def learn(self, mutant: Mutant, by: str) -> None:
         if by in self._numbers:
-            for place in (mutant.module, f"{mutant.module}.{mutant.function}"):
+            for place in (mutant.module, f"{mutant.module}.{mutant.function}", _what(mutant)):
                 counts = self._caught.setdefault(place, {})
                 counts[self._numbers[by]] = counts.get(self._numbers[by], 0) + 1
+
+
+def _what(mutant: Mutant) -> str:
+    """Return what is left out, wherever that is."""
+    return mutant.name.partition(": ")[2]
 
 
 def main() -> int:
     """Return the status of pytest."""
     request = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Request)
-    quiet = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"]
+    quiet = ["-q", "-s", "--tb=short", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"]
     folder = ["--basetemp", str(Path(sys.argv[1]).parent / "basetemp")]
     out = [f"--deselect={one}" for one in request.deselected]
     return int(pytest.main([*quiet, *folder, *out, *request.tests], plugins=[Control(request)]))
