@@ -56,7 +56,7 @@ def _program(session: Session, _: Workspace) -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("program", "ok", "version", f"kb {__version__} on Python {version}.")
     if not _is_on_path(session):
-        message = "`kb` is in no folder of PATH: git hooks find it only by the path that was noted in them."
+        message = "`kb` is in no folder of PATH: git hooks find it only where its path was noted in them."
         yield Finding("program", "note", "not_on_path", message, _ADD_TO_PATH)
 
 
