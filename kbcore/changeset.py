@@ -124,9 +124,9 @@ def parse(request: Any, *, most: int = limits.MAX_CHANGESET_ITEMS) -> Changeset:
     """
     reader = Reader()
     whole = _whole(reader, request, _KEYS)
+    _check_count(whole, most, "in one changeset")
     entities = [_entity(reader, path, item) for path, item in reader.items(whole, "entities")]
     edges = [_edge(reader, path, item) for path, item in reader.items(whole, "edges")]
-    _check_count(len(entities) + len(edges), most, "in one changeset")
     if not entities and not edges and not reader.problems:
         reader.wrong("$", "empty", "The changeset names nothing.", "Give `entities`, `edges` or both.")
     changeset = Changeset(
@@ -147,12 +147,12 @@ def parse_deletion(request: Any, *, needs_version: bool = False) -> Changeset:
     """
     reader = Reader()
     whole = _whole(reader, request, _DELETION_KEYS)
+    _check_count(whole, limits.MAX_DELETE_IDS, "in one delete")
     entities = [
         _entity_delete(reader, path, item, needs_version=needs_version)
         for path, item in reader.items(whole, "entities")
     ]
     edges = [_edge_delete(reader, path, item) for path, item in reader.items(whole, "edges")]
-    _check_count(len(entities) + len(edges), limits.MAX_DELETE_IDS, "in one delete")
     if not entities and not edges and not reader.problems:
         reader.wrong("$", "empty", "Nothing is named.", "Give `entities`, `edges` or both.")
     changeset = Changeset(
@@ -278,7 +278,9 @@ def _unread(whole: Mapping[str, Any], allowed: tuple[str, ...], *items: Iterable
     return tuple(name for name, found in lists.items() if not isinstance(found, list) or len(found) != known[name])
 
 
-def _check_count(number: int, most: int, where: str) -> None:
+def _check_count(whole: Mapping[str, Any], most: int, where: str) -> None:
+    """Refuse too many items before any of them is read."""
+    number = sum(len(found) for name in _LISTS if isinstance(found := whole.get(name), list))
     if number > most:
         raise LimitExceeded(f"{number} items {where}; the limit is {most}. Nothing was written.")
 

@@ -14,7 +14,7 @@ from typing import Final
 _DEEPEST: Final = 64
 """So many folders below each other are as good as any number."""
 
-_BRACES = re.compile(r"\{[^{}]*,[^{}]*\}")
+_BRACES = re.compile(r"\{[^{},]*,[^{}]*\}")
 
 
 def matches(path: str, globs: Iterable[str]) -> bool:
