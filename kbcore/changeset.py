@@ -118,9 +118,7 @@ Item = TypeVar("Item", EntityWrite, EdgeWrite, EntityDelete, EdgeDelete)
 def parse(request: Any, *, most: int = limits.MAX_CHANGESET_ITEMS) -> Changeset:
     """Return the changeset that a JSON request asks for, with every fault of shape among its problems.
 
-    It names ``most`` elements at most.
-
-    Raises: ``InvalidChangeset`` when the request is no object; ``LimitExceeded`` when it names too much.
+    Raises: ``InvalidChangeset`` when the request is no object; ``LimitExceeded`` for more than ``most`` elements.
     """
     reader = Reader()
     whole = _whole(reader, request, _KEYS)
