@@ -252,7 +252,7 @@ def _wrong_kind(name: str, value: Any, told: str, at: int) -> KipRefused:
     hint = "Give a value of that kind."
     if told.endswith(" is a text") and not isinstance(value, list | dict):
         text = f'"{json_text(value)}"'
-        hint = f"Give it as a text, {text}; after --param that is {name}='{text}'."
+        hint = f"Give it as a text, {text}; a shell needs {name}='{text}'."
     return refused(SYNTAX, f"The parameter `{name}` is {shown}; {told}.", at=at, hint=hint)
 
 

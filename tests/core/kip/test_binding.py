@@ -146,7 +146,7 @@ def test_a_value_of_a_wrong_kind_is_refused_at_its_placeholder(text, value, mess
     assert error.data["kip_code"] == "KIP_1001"
     if value in (5, None):
         shown = "null" if value is None else "5"
-        assert error.hint == f"""Give it as a text, "{shown}"; after --param that is v='"{shown}"'."""
+        assert error.hint == f"""Give it as a text, "{shown}"; a shell needs v='"{shown}"'."""
     assert error.data["offset"] == text.index('"p"' if "fewest" in message else ":v") + (
         4 if "fewest" in message else 0
     )
