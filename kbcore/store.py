@@ -134,7 +134,7 @@ class BranchStore:
                 self._fs,
                 self.directory,
                 lambda head: (
-                    self._first_answer(head, request, branch) or self._planned(author, request, plan, head, branch)[0]
+                    self._first_answer(head, request, branch) or self._tried(author, request, plan, head, branch)
                 ),
             )
         try:
@@ -165,14 +165,8 @@ class BranchStore:
             outcome, draft, stamp = self._planned(author, request, plan, writer.head, branch)
             if not draft.changes:
                 return _told(outcome, mended)
-            raw, written = self._encode(
-                author, request, draft, stamp, changeset_id=outcome.changeset_id, repair=" ".join(mended)
-            )
-            if len(raw) > request.limit_bytes:
-                raise LimitExceeded(
-                    f"The changeset makes a record of {len(raw)} bytes; the limit is {request.limit_bytes}. "
-                    "Nothing was written."
-                )
+            named = msgspec.structs.replace(request, changeset_id=outcome.changeset_id)
+            raw, written = recorded(author, named, draft, stamp, wall=self._clock.now(), repair=" ".join(mended))
             if guard:
                 guard()
             start = writer.head.head
@@ -182,21 +176,19 @@ class BranchStore:
             self._seen.adopt(entry, draft.changes, head)
         return _told(outcome, mended)
 
+    def _tried(self, author: Author, request: Request, plan: Planner, head: Head, branch: str) -> Outcome:
+        """Plan and append nothing, but refuse what an append would refuse."""
+        outcome, draft, stamp = self._planned(author, request, plan, head, branch)
+        if draft.changes:
+            recorded(author, request, draft, stamp, wall=self._clock.now())
+        return outcome
+
     def _planned(
         self, author: Author, request: Request, plan: Planner, head: Head, branch: str
     ) -> tuple[Outcome, Draft, Stamp]:
         at = max(self._clock.now(), head.head.at)
-
-        def planned(view: View) -> tuple[Stamp, Draft]:
-            # A dry run holds no lock, and may get a view of a later head than the one that was read.
-            stamp = Stamp(view.seq + 1, at, author.actor, author.source)
-            return stamp, plan(view, stamp)
-
-        stamp, draft = self._seen.ask(head, planned)
-        lacking = needs(draft.ops) - draft.loaded
-        if lacking:
-            # What was not loaded counts as absent, and the changes would not be those of a replay.
-            raise AssertionError(f"planned without looking at {lacking}")
+        # A dry run holds no lock, and may get a view of a later head than the one that was read.
+        stamp, draft = self._seen.ask(head, lambda view: drafted(view, author, plan, at))
         will_write = bool(draft.changes) and not request.dry_run
         created, updated, deleted = answers.sorted_out(draft.changes)
         outcome = Outcome(
@@ -214,28 +206,6 @@ class BranchStore:
             warnings=draft.warnings,
         )
         return outcome, draft, stamp
-
-    def _encode(
-        self, author: Author, request: Request, draft: Draft, stamp: Stamp, *, changeset_id: str, repair: str
-    ) -> tuple[bytes, Record]:
-        wall = self._clock.now()
-        written = Record(
-            schema=record.VOCABULARY,
-            changeset_id=changeset_id,
-            digest=request.digest,
-            at=stamp.at,
-            actor=author.actor,
-            source=author.source,
-            tool=author.tool,
-            ops=draft.ops,
-            message=request.message,
-            unchanged=draft.unchanged,
-            edges_unchanged=draft.edges_unchanged,
-            warnings=draft.warnings,
-            clock=wall if wall < stamp.at else "",
-            repair=repair,
-        )
-        return record.encode(written), written
 
     def _first_answer(self, head: Head, request: Request, branch: str) -> Outcome | None:
         """Return the answer that this changeset id got the first time, if it is known.
@@ -273,6 +243,54 @@ class BranchStore:
             edges=msgspec.structs.replace(edges, unchanged=first.edges_unchanged if first else 0),
             warnings=first.warnings if first else note,
         )
+
+
+def drafted(view: View, author: Author, plan: Planner, at: str) -> tuple[Stamp, Draft]:
+    """Return what a planner makes of the state that a view is of, and the stamp of the record that it would become.
+
+    Raises: what ``plan`` raises.
+    """
+    stamp = Stamp(view.seq + 1, at, author.actor, author.source)
+    draft = plan(view, stamp)
+    lacking = needs(draft.ops) - draft.loaded
+    if lacking:
+        # What was not loaded counts as absent, and the changes would not be those of a replay.
+        raise AssertionError(f"planned without looking at {lacking}")
+    return stamp, draft
+
+
+def recorded(
+    author: Author, request: Request, draft: Draft, stamp: Stamp, *, wall: str, repair: str = ""
+) -> tuple[bytes, Record]:
+    """Return the record that a draft becomes, as bytes and as itself.
+
+    ``wall`` is what the clock says, ``repair`` what recovery did before it.
+
+    Raises: ``LimitExceeded`` when it is larger than the request allows.
+    """
+    written = Record(
+        schema=record.VOCABULARY,
+        changeset_id=request.changeset_id,
+        digest=request.digest,
+        at=stamp.at,
+        actor=author.actor,
+        source=author.source,
+        tool=author.tool,
+        ops=draft.ops,
+        message=request.message,
+        unchanged=draft.unchanged,
+        edges_unchanged=draft.edges_unchanged,
+        warnings=draft.warnings,
+        clock=wall if wall < stamp.at else "",
+        repair=repair,
+    )
+    raw = record.encode(written)
+    if len(raw) > request.limit_bytes:
+        raise LimitExceeded(
+            f"The changeset makes a record of {len(raw)} bytes; the limit is {request.limit_bytes}. "
+            "Nothing was written."
+        )
+    return raw, written
 
 
 def _told(outcome: Outcome, sentences: list[str]) -> Outcome:

@@ -10,9 +10,7 @@ from typing import Final
 import msgspec
 
 from kbcore.branchview import BranchView
-from kbcore.record import VOCABULARY, Record
-from kbcore.state import Stamp
-from kbcore.store import Author, Planner, Request
+from kbcore.store import Author, Planner, Request, drafted, recorded
 from kbcore.view.fold import Entry
 from kbcore.view.view import View
 from kbcore.viewcache import ViewCache
@@ -31,23 +29,12 @@ def apart(workspace: Workspace, branch: str) -> BranchView:
 def take(view: View, author: Author, request: Request, plan: Planner, now: str) -> bool:
     """Plan a changeset on a view and let the view take it in, as if it were committed; tell whether it changed it.
 
-    Raises: what ``plan`` raises.
+    Raises: what ``plan`` raises; ``LimitExceeded`` as a commit would.
     """
-    stamp = Stamp(view.seq + 1, max(now, view.basis.at), author.actor, author.source)
-    draft = plan(view, stamp)
+    stamp, draft = drafted(view, author, plan, max(now, view.basis.at))
     if not draft.changes:
         return False
-    record = Record(
-        schema=VOCABULARY,
-        changeset_id="",
-        digest=request.digest,
-        at=stamp.at,
-        actor=author.actor,
-        source=author.source,
-        tool=author.tool,
-        ops=draft.ops,
-        message=request.message,
-    )
+    _, record = recorded(author, request, draft, stamp, wall=now)
     entry = Entry(stamp.seq, "", record, _NOWHERE, 0, 0)
     view.adopt(entry, draft.changes, msgspec.structs.replace(view.basis, seq=stamp.seq, at=stamp.at))
     return True

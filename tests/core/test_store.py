@@ -159,11 +159,12 @@ def test_a_dry_run_of_a_changeset_that_took_effect_says_so(made: Stored) -> None
     assert (again.duplicate, again.applied, again.seq) == (True, False, 1)
 
 
-def test_a_record_above_the_limit_is_refused_before_any_write(made: Stored) -> None:
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_record_above_the_limit_is_refused_before_any_write(made: Stored, dry_run: bool) -> None:
     made.commit([put("A")])
     before = journal_of(made)
     with pytest.raises(LimitExceeded, match="Nothing was written"):
-        made.commit([put("B", title="x" * 2000)], limit_bytes=1000)
+        made.commit([put("B", title="x" * 2000)], limit_bytes=1000, dry_run=dry_run)
     assert journal_of(made) == before
     assert made.put("B").seq == 2
 

@@ -58,6 +58,8 @@ GROUPS = {
             "kbcore.store:BranchStore._committed",
             "kbcore.store:BranchStore._first_answer",
             "kbcore.store:BranchStore._answered",
+            "kbcore.store:drafted",
+            "kbcore.store:recorded",
             "kbcore.viewcache:is_usable",
             "kbcore.viewcache:is_ahead",
             "kbcore.view.base:_read_stamp",
