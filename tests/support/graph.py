@@ -27,7 +27,7 @@ _NUMBERS = itertools.count()
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     """Return the database that all graphs of this process are attached to: making one costs more than most of them."""
-    return duckdb.connect(config={"threads": 2})
+    return duckdb.connect(config={"threads": 1})
 
 
 # What keeps a strategy keeps this module with it, beyond the end of DuckDB, which then tells of a leak.

@@ -26,12 +26,31 @@ _TIME: Final = (
 HUGE: Final = 10.0**38
 """Beyond it a number has no whole part that fits; all of it then is in the rest."""
 
+_SMALL: Final = 2**53
+"""Any number lies below, at or above one that is nearer to 0 than this just as its nearest double does."""
+
+_REAL: Final = "try_cast(v.t as double)"
+_NUMBER: Final = (
+    "case when v.k in ('BIGINT', 'UBIGINT') then {'w': try_cast(v.t as hugeint), 'f': 0::double} "
+    f"when v.k = 'DOUBLE' then case when abs({_REAL}) < {HUGE!r} "
+    f"then {{'w': try_cast(trunc({_REAL}) as hugeint), 'f': {_REAL} - trunc({_REAL})}} "
+    f"else {{'w': (sign({_REAL}) * {HUGE!r})::hugeint, 'f': {_REAL}}} end end"
+)
+_KEY: Final = (
+    "case when coalesce(v.k, 'NULL') <> 'NULL' then {'r': case v.k when 'VARCHAR' then 1 when 'BOOLEAN' then 2 "
+    f"when 'ARRAY' then 3 when 'OBJECT' then 3 else 0 end, 'n': {_NUMBER}, "
+    "'t': case when v.k in ('VARCHAR', 'BOOLEAN', 'ARRAY', 'OBJECT') then v.t end} end"
+)
+"""What is a number, and what orders values, made of the kind and the text of a value."""
+
 
 class Operand(msgspec.Struct, frozen=True):
     """A value: SQL for each kind that it may have (number, text, boolean, list or object), "" where it cannot be.
 
-    ``json`` is the value as JSON text, "" where it is a plain text; ``kind`` the kind that DuckDB gives it.
-    ``is_null`` is the condition that it is null. ``constant`` is a text that is no column.
+    ``json`` is the value as JSON text, "" where it is a plain text. ``is_null`` is the condition that it is null.
+    ``constant`` is a text that is no column. ``key`` is what orders and groups values: numbers, texts, booleans,
+    others; null for null. ``real`` is the nearest double of a number, and ``is_small`` says of a constant that this is
+    enough to compare it.
     """
 
     is_null: str
@@ -39,20 +58,11 @@ class Operand(msgspec.Struct, frozen=True):
     text: str = ""
     flag: str = ""
     other: str = ""
-    kind: str = ""
     json: str = ""
     constant: str | None = None
-
-    @property
-    def key(self) -> str:
-        """Return what orders and groups values: numbers, texts, booleans, others; null for null."""
-        if not self.json:
-            return self.text
-        return (
-            f"case when not {self.is_null} then {{'r': case {self.kind} when 'VARCHAR' then 1 when 'BOOLEAN' then 2 "
-            f"when 'ARRAY' then 3 when 'OBJECT' then 3 else 0 end, 'n': {self.number}, "
-            f"'t': coalesce({self.text}, {self.flag}::varchar, {self.other})}} end"
-        )
+    key: str = ""
+    real: str = ""
+    is_small: bool = False
 
 
 def constant(st: Statement, value: Any) -> Operand:
@@ -63,11 +73,14 @@ def constant(st: Statement, value: Any) -> Operand:
         return Operand("false", flag=st.bind(value))
     if isinstance(value, str):
         return Operand("false", text=st.bind(value), constant=value)
+    real = f"{st.bind(float(value))}::double" if abs(value) < _SMALL else ""
     if isinstance(value, int):
-        return Operand("false", number=f"{{'w': {st.bind(value)}::hugeint, 'f': 0::double}}")
+        number = f"{{'w': {st.bind(value)}::hugeint, 'f': 0::double}}"
+        return Operand("false", number=number, real=real, is_small=bool(real))
     whole = math.trunc(value) if abs(value) < HUGE else int(math.copysign(HUGE, value))
     rest = value - whole if abs(value) < HUGE else value
-    return Operand("false", number=f"{{'w': {st.bind(str(whole))}::hugeint, 'f': {st.bind(rest)}::double}}")
+    number = f"{{'w': {st.bind(str(whole))}::hugeint, 'f': {st.bind(rest)}::double}}"
+    return Operand("false", number=number, real=real, is_small=bool(real))
 
 
 def operand(st: Statement, columns: dict[str, Bound], of: s.Path | s.Value) -> Operand:
@@ -95,7 +108,7 @@ def _either(parts: list[str]) -> str:
 
 
 def _text(sql: str) -> Operand:
-    return Operand(f"({sql} is null)", text=sql)
+    return Operand(f"({sql} is null)", text=sql, key=sql)
 
 
 def _field(st: Statement, bound: Bound, field: str) -> str:
@@ -156,26 +169,29 @@ def _stored(st: Statement, alias: str, parts: tuple[str, ...], bound: Bound) -> 
 
 def _any(kind: str, text: str, json: str) -> Operand:
     """Return a value of any kind."""
-    real = f"try_cast({text} as double)"
     return Operand(
         is_null=f"(coalesce({kind}, 'NULL') = 'NULL')",
-        number=(
-            f"case when {kind} in ('BIGINT', 'UBIGINT') then {{'w': try_cast({text} as hugeint), 'f': 0::double}} "
-            f"when {kind} = 'DOUBLE' then case when abs({real}) < {HUGE!r} "
-            f"then {{'w': try_cast(trunc({real}) as hugeint), 'f': {real} - trunc({real})}} "
-            f"else {{'w': (sign({real}) * {HUGE!r})::hugeint, 'f': {real}}} end end"
-        ),
+        number=_with(kind, text, _NUMBER),
         text=f"case when {kind} = 'VARCHAR' then {text} end",
         flag=f"case when {kind} = 'BOOLEAN' then {text} = 'true' end",
         other=f"case when {kind} in ('ARRAY', 'OBJECT') then {text} end",
-        kind=kind,
         json=json,
+        key=_with(kind, text, _KEY),
+        real=f"case when {kind} in ('BIGINT', 'UBIGINT', 'DOUBLE') then try_cast({text} as double) end",
     )
+
+
+def _with(kind: str, text: str, made: str) -> str:
+    """Return what is made of ``v.k`` and ``v.t``, in which kind and text of a value stand once."""
+    return f"list_transform([{{'k': {kind}, 't': {text}}}], lambda v: {made})[1]"
 
 
 def compared(st: Statement, sign: str, one: Operand, other: Operand) -> str:
     """Return the condition that two values compare so (``=``, ``<``, …), null or false where they do not."""
-    parts = [f"{one.number} {sign} {other.number}"] if one.number and other.number else []
+    parts = []
+    if one.number and other.number:
+        is_simple = one.real and other.real and (one.is_small or other.is_small)
+        parts += [f"{one.real} {sign} {other.real}" if is_simple else f"{one.number} {sign} {other.number}"]
     if one.text and other.text:
         parts.append(_texts_compared(st, sign, one, other))
     if sign == "=":
