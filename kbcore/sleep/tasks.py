@@ -17,7 +17,11 @@ from kbcore.sleep.phase import LATER, Step
 from kbcore.sleep.writing import edit, put_away
 
 ARCHIVE: Final = "archive"
-PRIORITY: Final = "coalesce(try_cast(n.attributes ->> '$.priority' as double), try_cast(n.priority as double), 1)"
+_SAID: Final = ", ".join(
+    f"nullif(try_cast({place} as double), 'nan'::double)" for place in ("n.attributes ->> '$.priority'", "n.priority")
+)
+PRIORITY: Final = f"coalesce({_SAID}, 1)"
+"""How urgent a task is. Who asks for it may write anything there: what is no number, such as ``nan``, counts as 1."""
 _PENDING: Final = f"""select n.id, n.attributes ->> '$.requested_action', n.attributes ->> '$.target_type',
   n.attributes ->> '$.target_name' {TASKS} and coalesce(n.status, 'pending') = 'pending'
 order by {PRIORITY} desc, n.created_at, n.id

@@ -92,6 +92,15 @@ def test_the_more_urgent_task_goes_first_where_not_all_have_room(kip: Sleeper, m
     assert kip.done(2) == {"tasks handed over": 1}
 
 
+def test_a_priority_that_is_no_number_counts_as_one_and_stops_nothing(kip: Sleeper, monkeypatch) -> None:
+    monkeypatch.setattr("kbcore.limits.MAX_SLEEP_ITEMS", 4)
+    for name, priority in (("odd", "nan"), ("urgent", 2), ("endless", "-Infinity")):
+        kip(TASK, {"name": name, "action": "review", "type": "", "target": "", "who": "$system", "priority": priority})
+    for _ in range(3):
+        assert kip.done(2) == {"tasks handed over": 1}
+    assert [one.name for one in kip.work("task").items] == ["urgent", "odd", "endless"]
+
+
 def test_what_has_no_room_in_a_phase_waits_for_the_next_cycle(kip: Sleeper, monkeypatch) -> None:
     monkeypatch.setattr("kbcore.limits.MAX_SLEEP_ITEMS", 2)
     for name in ("a", "b b", "B b", "c"):
