@@ -63,21 +63,23 @@ _ALIKE: Final = f""", stated as (
   select distinct a.id as one, b.id as two from shared s
   join keys a on a.type = s.type and a.key = s.key join keys b on b.type = s.type and b.key = s.key and a.id < b.id
 ), judged as (
-  select m.one, m.two, case
-    when a.folded = b.folded then 1.0
-    when a.digits <> b.digits then 0.0
-    when list_contains(b.aliases, a.folded) or list_contains(a.aliases, b.folded) then 0.97
-    when len(a.words) > 1 and a.words = b.words then 0.95
-    when length(a.folded) >= {_LEAST_LETTERS} and damerau_levenshtein(a.folded, b.folded) = 1 then 0.9
-    when least(len(a.said), len(b.said)) >= {_LEAST_WORDS} then
-      len(list_intersect(a.said, b.said)) / len(list_distinct(list_concat(a.said, b.said)))::double
-    else 0.0 end as score
+  select m.one, m.two, unnest(case
+    when a.folded = b.folded then {{'score': 1.0, 'sign': 'name'}}
+    when a.digits <> b.digits then {{'score': 0.0, 'sign': ''}}
+    when list_contains(b.aliases, a.folded) or list_contains(a.aliases, b.folded)
+      then {{'score': 0.97, 'sign': 'alias'}}
+    when len(a.words) > 1 and a.words = b.words then {{'score': 0.95, 'sign': 'words'}}
+    when length(a.folded) >= {_LEAST_LETTERS} and damerau_levenshtein(a.folded, b.folded) = 1
+      then {{'score': 0.9, 'sign': 'letter'}}
+    when least(len(a.said), len(b.said)) >= {_LEAST_WORDS} then {{'score':
+      len(list_intersect(a.said, b.said)) / len(list_distinct(list_concat(a.said, b.said)))::double, 'sign': 'text'}}
+    else {{'score': 0.0, 'sign': ''}} end)
   from met m join c a on a.id = m.one join c b on b.id = m.two
   where (a.is_free or b.is_free)
     and not (list_contains(a.other, b.id) or list_contains(a.other, b.name)
       or list_contains(b.other, a.id) or list_contains(b.other, a.name))
 )
-select one, two, round(score, 4) from judged where score >= {_TEXT}
+select one, two, round(score, 4), sign from judged where score >= {_TEXT}
 order by score desc, one, two limit {limits.MAX_SLEEP_PAIRS}
 """  # noqa: S608 - constants
 
@@ -115,23 +117,26 @@ class Namesakes(msgspec.Struct, frozen=True, array_like=True):
     is_clear: bool
 
 
+_WHY: Final = {
+    "name": "the same name but for case and spaces",
+    "alias": "the name of one is an alias of the other",
+    "words": "the same words in their names",
+    "letter": "names that differ in one letter",
+}
+
+
 class Pair(msgspec.Struct, frozen=True, array_like=True):
-    """Two concepts of one type, by their ids in order, and from 0 to 1 how alike they are."""
+    """Two concepts of one type, by their ids in order, and from 0 to 1 how alike they are, and by which sign."""
 
     one: str
     two: str
     score: float
+    sign: str
 
     @property
     def why(self) -> str:
         """Return what makes them look the same, in words."""
-        names = {
-            1.0: "the same name but for case and spaces",
-            0.97: "the name of one is an alias of the other",
-            0.95: "the same words in their names",
-            0.9: "names that differ in one letter",
-        }
-        return names.get(self.score, f"{self.score:.0%} of the words in what is said of them are the same")
+        return _WHY.get(self.sign) or f"{self.score:.0%} of the words in what is said of them are the same"
 
 
 def namesakes(memory: Memory) -> list[Namesakes]:

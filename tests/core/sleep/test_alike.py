@@ -21,12 +21,15 @@ PREFERENCES = {
     "depot": {"description": TEXT},
     "night shift": {"description": f"{TEXT}s"},
     "something else": {"description": "the service that answers nobody at all by day"},
+    "blue van": {"description": "what carries the post from the depot"},
+    "old truck": {"description": "what carries the post from the depot"},
 }
 ALIKE = {
     ("java", "strong coffee"): "alias",
     ("coffee, strong", "strong coffee"): "same words",
     ("strong coffee", "stronk coffee"): "one letter",
     ("depot", "night shift"): "80% of the words",
+    ("blue van", "old truck"): "100% of the words",
 }
 
 
