@@ -18,7 +18,7 @@ _MAX_FILES: Final = 1000
 
 def lines_of(violations: Iterable[Violation], facts_of: Callable[[str], Facts | None]) -> dict[Violation, int]:
     """Return the lines, counted from 1; ``facts_of`` returns what a file states, or None where that is not known."""
-    known: dict[str, Facts | None] = {}
+    known: dict[str, _Stated | None] = {}
     lines: dict[Violation, int] = {}
     for one in violations:
         if not one.source:
@@ -26,12 +26,25 @@ def lines_of(violations: Iterable[Violation], facts_of: Callable[[str], Facts | 
         line = _said(one)
         if not line:
             if one.source not in known and len(known) < _MAX_FILES:
-                known[one.source] = facts_of(one.source)
-            facts = known.get(one.source)
-            line = _stated(one, facts) if facts else 0
+                facts = facts_of(one.source)
+                known[one.source] = _Stated(facts) if facts else None
+            stated = known.get(one.source)
+            line = _stated(one, stated) if stated else 0
         if line:
             lines[one] = line
     return lines
+
+
+class _Stated:
+    """What a file states, found by its ids: one file may state thousands of entities, with as many violations."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.entities = {one.id: one for one in reversed(facts.entities)}
+        self.links: dict[str, dict[str, tuple[int, int]]] = {}
+        """By subject and target: the place of the first such link in the file, and its line."""
+        for place, link in enumerate(facts.links):
+            if link.line:
+                self.links.setdefault(link.subject, {}).setdefault(link.target, (place, link.line))
 
 
 def _said(one: Violation) -> int:
@@ -42,13 +55,14 @@ def _said(one: Violation) -> int:
     return int(found[1]) if found else 0
 
 
-def _stated(one: Violation, facts: Facts) -> int:
+def _stated(one: Violation, known: _Stated) -> int:
     """Return the line of the link that the message speaks of, else of the field, else of the entity."""
     words = set(re.split(r"[\s,;`]+|[.:]+(?:\s|$)", one.message))
-    for link in facts.links:
-        if link.line and link.target in words and (link.subject == one.id or link.subject in words):
-            return link.line
-    entity = next((entity for entity in facts.entities if entity.id == one.id), None)
+    ends = (known.links[subject] for subject in {one.id, *words} if subject in known.links)
+    links = [targets[word] for targets in ends for word in words if word in targets]
+    if links:
+        return min(links)[1]
+    entity = known.entities.get(one.id)
     if entity is None:
         return 0
     fields = (name for name in entity.lines if f"`{name}`" in one.message)

@@ -47,3 +47,22 @@ def test_each_file_is_asked_for_once_and_not_without_end():
     lines = lines_of(many, lambda path: asked.append(path) or FACTS)
     assert len(asked) == len(set(asked)) == 1000
     assert len(lines) == 2000
+
+
+def test_the_links_of_a_file_are_gone_through_once_for_all_its_violations():
+    rounds = []
+
+    class Links(tuple[StatedLink, ...]):
+        __slots__ = ()
+
+        def __iter__(self):
+            rounds.append(self)
+            return super().__iter__()
+
+    links = Links([StatedLink("REQ-1", "ELSE", line=5), *FACTS.links, StatedLink("REQ-1", "GONE", line=20)])
+    facts = Facts(entities=FACTS.entities, links=links)
+    many = [
+        Violation("rule", "error", "REQ-1", f"REQ-1 links to GONE for the {n}. time.", "", "a.md") for n in range(9)
+    ]
+    assert {*lines_of(many, lambda _: facts).values()} == {7}
+    assert len(rounds) == 1
