@@ -107,8 +107,9 @@ def _staged(
     symbols = tuple(StagedSymbol(key, path or "", file or "", implements) for key, path, file, implements in rows)
     wanted = {path for path in staged if globs.matches(path, workspace.config.staged_symbols)}
     lacking = {one.file for one in symbols if not one.implements}
-    listed = {one.file for one in symbols if one.file in set(staged)}
-    paths = [path for path in after if path in wanted | lacking | listed]
+    listed = {one.file for one in symbols}.intersection(staged)
+    looked_at = wanted | lacking | listed
+    paths = [path for path in after if path in looked_at]
     files = _files(documents, after, paths, wanted)
     named = sorted({key for file in files.values() for key in named_in(file.text)})
     types: dict[str, Any] = dict(

@@ -25,6 +25,8 @@ _CLOSER: Final = re.compile(r"\*/|-->|--\}|\*\)|\]\]|#\}|%>|\"\"\"|'''")
 
 _AROUND: Final = " \t.:;!()[]{}<>\"'`"
 _SHOWN: Final = 80
+_MAX_HINTS: Final = 20
+"""Each nearest id costs a look at all of them."""
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -74,11 +76,15 @@ def rule_of(staged: Staged) -> Rule:
 
 def _findings(staged: Staged, _: RuleContext) -> Iterator[Finding]:
     covered = set()
+    hints_left = _MAX_HINTS
     for file in staged.files.values():
         named = _named(file, staged)
         if named:  # what names the wrong thing is told as that, once
             covered.add(file.path)
-        yield from (_unfit(staged, file, one) for one in named if not _fits(staged, one))
+        for one in named:
+            if not _fits(staged, one):
+                yield _unfit(staged, file, one, may_guess=hints_left > 0)
+                hints_left -= 1
     told = set()
     for symbol in staged.symbols:
         told.add(symbol.file)
@@ -99,14 +105,14 @@ def _lacking(symbol: StagedSymbol) -> Finding:
     return Finding(symbol.id, f"{symbol.id} implements no requirement.", hint, symbol.source or symbol.file)
 
 
-def _unfit(staged: Staged, file: StagedFile, one: Named) -> Finding:
+def _unfit(staged: Staged, file: StagedFile, one: Named, *, may_guess: bool) -> Finding:
     shown = one.id[:_SHOWN]
     kind = staged.types.get(one.id)
     said = f"{file.path}:{one.line}: the comment names {in_quotes(shown)}"
     if kind is not None:
         targets = " or ".join(staged.schema.edges[IMPLEMENTS].to_types)
         return Finding(file.path, f"{said}, which is a {kind}, not a {targets}.", "Name a requirement.", file.path)
-    near = staged.nearest(one.id)
+    near = staged.nearest(one.id) if may_guess else ""
     hint = f"Did you mean {in_quotes(near)}?" if near else "Create the requirement first, or correct the comment."
     return Finding(file.path, f"{said}, and there is no such requirement.", hint, file.path)
 
@@ -128,8 +134,10 @@ def _named(file: StagedFile, staged: Staged) -> list[Named]:
 
 def _items(text: str) -> Iterator[tuple[int, str]]:
     """Yield what stands between the commas of each comment, with its line; an empty comment names the empty id."""
+    line, at = 1, 0
     for found in _COMMENT.finditer(text):
-        line = text.count("\n", 0, found.start()) + 1
+        line += text.count("\n", at, found.start())
+        at = found.start()
         listed = _CLOSER.split(found[1], maxsplit=1)[0]
         yield from ((line, item.strip()) for item in listed.split(",") if item.strip() or "," not in listed)
 

@@ -341,6 +341,16 @@ def test_a_staged_removal_of_a_file_that_a_symbol_names_is_told(project):
     assert violations(project, ["missing-file"]) == []
 
 
+def test_all_wrong_names_of_a_file_are_told_by_their_lines_and_only_the_first_with_a_suggestion(project):
+    configure(project, "src/**")
+    stage(project, {"src/a.py": "".join(f"x = {n}\n# kb: implements RQE-1\n" for n in range(30))})
+    found = violations(project, ["staged-symbol"])
+    assert [one.message.split(": ")[0] for one in found] == [f"src/a.py:{2 * n + 2}" for n in range(30)]
+    guessed = [one.hint == "Did you mean 'REQ-1'?" for one in found]
+    assert guessed == [True] * 20 + [False] * 10
+    assert found[-1].hint == "Create the requirement first, or correct the comment."
+
+
 def test_a_symbol_whose_file_names_the_wrong_thing_is_told_once(project):
     stage(project, {MANIFEST: manifest("id: a.f, file: src/a.py"), "src/a.py": "# kb: implements REQ-11\n"})
     [found] = [one for one in violations(project) if one.rule == "staged-symbol"]
