@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 
@@ -14,7 +15,8 @@ def replace_file(path: Path, content: bytes, mode: int) -> None:
     Raises: ``OSError``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.kb-{os.getpid()}")
+    # Not the id of the process: in a container it is often that of another one, or of one that was killed here.
+    new = path.with_name(f".{path.name}.kb-{secrets.token_hex(4)}")
     try:
         with new.open("xb") as file:
             os.fchmod(file.fileno(), mode)

@@ -30,3 +30,11 @@ def test_where_it_cannot_be_replaced_nothing_is_left_beside_it(tmp_path):
     with pytest.raises(OSError, match="file"):
         replace_file(tmp_path / "file", b"new", 0o644)
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_another_process_of_the_same_id_left_or_is_writing_is_in_nobodys_way(tmp_path):
+    other = tmp_path / f".file.kb-{os.getpid()}"
+    other.write_bytes(b"half")
+    replace_file(tmp_path / "file", b"new", 0o644)
+    assert (tmp_path / "file").read_bytes() == b"new"
+    assert other.read_bytes() == b"half"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -207,12 +208,17 @@ def test_what_the_system_refuses_is_a_result_and_not_a_crash(root):
     assert uninstall(root)[0].state == "absent"
 
 
-def test_a_refused_write_leaves_the_old_hook_and_nothing_beside_it(root):
+def test_a_refused_write_leaves_the_old_hook_and_nothing_beside_it(root, monkeypatch):
     path = hook(root, content=b"#!/bin/sh\necho mine\n")
-    leftover = path.with_name(f".{path.name}.kb-{os.getpid()}")
-    leftover.mkdir()
+    before = sorted(path.parent.iterdir())
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(os, "fsync", full)
     assert install(root)[0].state == "failed"
     assert path.read_bytes() == b"#!/bin/sh\necho mine\n"
+    assert sorted(path.parent.iterdir()) == before
 
 
 def test_the_module_loads_nothing_heavy():
