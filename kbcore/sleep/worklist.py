@@ -27,7 +27,6 @@ from kbcore.sleep.tasks import PRIORITY
 KINDS: Final = ("task", "duplicate", "event", "unsorted", "domain")
 """In the order of the list."""
 PAGE: Final = 20
-MAX_PAGE: Final = 200
 
 _TASKS: Final = f"select n.id, {PRIORITY} {TASKS} and n.status = 'in_progress'"
 _EVENTS: Final = f"select n.id, 0 {STALE} and len(n.files) = 0"

@@ -31,7 +31,7 @@ STREAM_S: Final = 0.2
 """A burst that comes so soon after the last was done is part of a stream, and waited for twice as long as that one."""
 
 _WIDEST: Final = 16
-STREAM_QUIET_S: Final = _WIDEST * QUIET_S
+"""Up to so many times as long as usual."""
 STREAM_LONGEST_S: Final = 2.0
 
 

@@ -14,13 +14,14 @@ from kbcore.watch.backlog import (
     LONGEST_S,
     QUIET_S,
     STREAM_LONGEST_S,
-    STREAM_QUIET_S,
     STREAM_S,
     Backlog,
     Work,
 )
 from tests.support.histories import laws
 
+STREAM_QUIET_S = 16 * QUIET_S
+"""The longest that the end of a burst within a stream is waited for."""
 STEP_S = 0.004
 """How often the law looks at what is due."""
 
