@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kbcli.terminal import tables
 from kbcli.terminal.pathtables import with_paths
 from kbcore.analysis.impact import Affected, Impact
+from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.phrases import counted
 from kbcore.query.walk import path_text
 from kbcore.visible import visible
@@ -114,12 +115,19 @@ def _ids(ids: Sequence[str]) -> str:
 
 def _tell_limits(session: Session, found: Impact, *, depth: int, limit: int) -> None:
     output = session.output
-    most = max(len(getattr(found, name)) for name, _ in _PARTS)
+    most = max(len(found.people), *(len(getattr(found, name)) for name, _ in _PARTS))
     if most > limit:
-        output.note(f"Parts are cut at {limit}; for more: --limit {most}")
+        output.note(cut_at(limit, most))
     if found.goes_on:
         output.note(f"It goes on beyond what is shown (--depth {depth}).")
     if not (found.direct or found.transitive or found.tests):
         output.note(
             visible(f"`kb show {found.start.id}` shows its edges; `kb schema` says which end a change affects.")
         )
+
+
+def cut_at(limit: int, most: int) -> str:
+    """Return what is said where the longest part, of ``most`` rows, is cut: also the option that shows more of it."""
+    return f"Parts are cut at {limit}" + (
+        f"; for more: --limit {min(most, MAX_PAGE_ROWS)}" if limit < MAX_PAGE_ROWS else "."
+    )

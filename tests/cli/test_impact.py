@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from kbcli.pages.impact import cut_at
+from kbcore.limits import MAX_PAGE_ROWS
+
 
 def test_every_format_says_the_same(kb, synced):
     whole = kb("impact", "REQ-1", "--json").json
@@ -38,10 +41,16 @@ def test_limits_are_told(kb, synced):
     assert kb("apply", "-", stdin=json.dumps({"entities": nodes, "edges": edges})).status == 0
     ran = kb("impact", "REQ-2", "--limit", "2")
     assert "Affected directly (3, 2 of them here)" in ran.out
-    assert "--limit 3" in ran.err
+    assert "Parts are cut at 2; for more: --limit 3" in ran.err
     assert "goes on" in kb("impact", "REQ-1", "--depth", "1").err
     assert kb("impact", "REQ-2", "--limit", "2", "--json").json["totals"]["direct"] == 3
     assert kb("impact", "REQ-2", "--at", "1", "--json").json["totals"]["direct"] == 0
+
+
+def test_a_way_to_more_is_one_that_is_open():
+    assert cut_at(2, 3) == "Parts are cut at 2; for more: --limit 3"
+    assert cut_at(2, MAX_PAGE_ROWS + 1) == f"Parts are cut at 2; for more: --limit {MAX_PAGE_ROWS}"
+    assert cut_at(MAX_PAGE_ROWS, MAX_PAGE_ROWS + 1) == f"Parts are cut at {MAX_PAGE_ROWS}."
 
 
 @pytest.mark.parametrize(
