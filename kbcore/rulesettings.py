@@ -32,7 +32,7 @@ def read_params(spot: Spot | None) -> dict[str, dict[str, RuleSetting]]:
             if _is_value(member.value):
                 found[rule][name] = RuleSetting(member.value, member.source)
             else:
-                member.must_be("text, a number, true or false, or a list of these")
+                member.must_be(f"text, a number, true or false, or a list of at most {limits.MAX_TAGS} of these")
     return found
 
 

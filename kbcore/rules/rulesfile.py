@@ -159,8 +159,11 @@ def _params(spot: Spot | None, settings: Mapping[str, RuleSetting]) -> tuple[Par
 def _value(spot: Spot) -> Value | None:
     """Return the value of a parameter: a text, a number, true or false, or a list of these."""
     if isinstance(spot.value, list):
-        texts = [_text(member) for member in spot.items()[: limits.MAX_TAGS]]
-        return [scalar(text) for text in texts]
+        if len(spot.value) > limits.MAX_TAGS:
+            message = f"A list has at most {limits.MAX_TAGS} values, and this one {len(spot.value)}."
+            spot.wrong("too_many", message, "Take fewer, or tell them in the SQL by what they have in common.")
+            return None
+        return [scalar(_text(member)) for member in spot.items()]
     text = _text(spot)
     return scalar(text) if text else None
 

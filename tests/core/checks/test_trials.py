@@ -90,6 +90,7 @@ def test_an_end_that_is_missing_leaves_a_link_unresolved():
     [
         ("params: {Least: 1}", "2", "'Least' cannot be a parameter"),
         ("params: {a: {b: 1}}", "2", "must be text"),
+        (f"params: {{a: [{'x, ' * 1001}]}}", "2", "at most 1000 values, and this one 1001"),
         ("timeLimitSeconds: 5000", "2", "a number of seconds from 0.1 to 3600"),
         ("timeLimitSeconds: soon", "2", "a number of seconds"),
         ("timeLimitSeconds: true", "2", "a number of seconds"),
@@ -143,7 +144,7 @@ def test_a_value_is_data_whatever_it_holds(project):
     [
         ('{"low": {"leest": 1}}', "There is no parameter of low that is called 'leest'."),
         ('{"low": {"least": "1"}}', "`ruleParams.low.least` must be a number, as the default of the rule is, not '1'."),
-        ('{"low": {"least": {}}}', "must be text, a number, true or false, or a list of these"),
+        ('{"low": {"least": {}}}', "must be text, a number, true or false, or a list of at most 1000 of these"),
         ('{"lov": {"least": 1}}', "There is no rule 'lov'."),
         ('{"acyclic": {"least": 1}}', "The rule 'acyclic' of KB has no parameters."),
         ('{"low": 3}', "must be an object"),
