@@ -139,3 +139,8 @@ def test_the_three_numbers_of_a_tally_add_up_and_percentages_are_of_what_is_need
             assert tally.percent is None or (tally.percent == 100) == (tally.no == 0)
     kept = coverage.lacking(covered, ["verified"]).requirements
     assert [one.id for one in kept] == [f"R{at}" for at, one in enumerate(drawn) if one[1] == "no"]
+
+
+def test_a_percentage_is_rounded_down_so_that_what_is_not_whole_never_looks_so():
+    assert coverage.Tally(2, 1, 5).percent == 66.6
+    assert coverage.Tally(1999, 1, 0).percent == 99.9

@@ -183,6 +183,8 @@ def test_a_cycle_waits_for_its_interval_unless_it_is_forced_or_a_phase_is_named(
     assert kip.sleep(force=True).seq == seq + 1
     kip.later(1)
     assert kip.sleep().waits_hours == 0
+    kip.later(-400)  # a clock that was ahead for a while must not keep the memory awake until it is that late again
+    assert kip.sleep().waits_hours == 0
 
 
 def test_an_unknown_phase_is_refused(kip: Sleeper) -> None:
