@@ -29,7 +29,10 @@ from kbcore.view.tail import Tail
 
 
 class View:
-    """The graph of a branch at one seq, ready for SQL. Safe for many threads, one statement at a time."""
+    """The graph of a branch at one seq, ready for SQL. For one thread at a time, which ``BranchView`` sees to.
+
+    Statements alone take turns by themselves: what is remembered of elements between them does not.
+    """
 
     def __init__(self, connection: database.Connection, basis: Basis) -> None:
         self._connection = connection
