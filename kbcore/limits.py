@@ -92,5 +92,7 @@ MAX_SLEEP_ITEMS: Final = 20_000
 """Elements that one phase of a sleep cycle names while others who write wait; the rest is left to the next cycle."""
 MAX_SLEEP_LOG: Final = 50
 """Entries of the maintenance log that are kept."""
+MAX_SLEEP_PAGE: Final = 200
+"""Items of one page of the work that a cycle leaves."""
 MAX_SLEEP_PAIRS: Final = 1000
 """Pairs of concepts that one cycle takes for duplicates, the surest first."""

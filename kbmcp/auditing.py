@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from kbcore import cursor as cursors
 from kbcore.errors import Problem
 from kbmcp.calls import Call
-from kbmcp.explaining import refused_arguments
+from kbmcp.explaining import limit_problems, refused_arguments
 from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, length_of
-from kbmcp.wire import HistoryArguments, limit_problems
+from kbmcp.wire import HistoryArguments
 from kbmcp.writing import answer_of
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from kbcore import cursor as cursors
 from kbcore.errors import Problem
 from kbcore.phrases import counted
 from kbmcp.calls import Call
-from kbmcp.explaining import refused_arguments
+from kbmcp.explaining import limit_problems, refused_arguments
 from kbmcp.hints import in_tool_words
 from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, leading, length_of
-from kbmcp.wire import CheckArguments, limit_problems
+from kbmcp.wire import CheckArguments
 
 if TYPE_CHECKING:
     from kbcore.rules.registry import Report, Violation

@@ -5,7 +5,7 @@ One problem is told once: its words are those of the whole error, and ``details`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kbcore import limits
@@ -22,6 +22,13 @@ def refused_arguments(problems: Sequence[Problem]) -> InvalidQuery:
     first, count = problems[0], len(problems)
     message = first.message if count == 1 else f"The arguments have {count} problems."
     return InvalidQuery(message, details=problems[: limits.MAX_PROBLEMS])
+
+
+def limit_problems(limit: int, most: int = limits.MAX_PAGE_ROWS) -> Iterator[Problem]:
+    """Yield what is wrong with the rows of a page that are asked for."""
+    if not 1 <= limit <= most:
+        message = f"The limit must be from 1 to {most}, not {limit}."
+        yield Problem("$.limit", "out_of_range", message, "Use `next_cursor` for more." if limit > 0 else "")
 
 
 def explain(error: KBError, hint: str, around: Mapping[str, Any], *, writes: bool, is_dotted: bool) -> Payload:

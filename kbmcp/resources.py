@@ -124,7 +124,7 @@ RESOURCES: Final[dict[What, Resource]] = {
         "kb://kip/work",
         "Work on the memory",
         "What the memory needs judgement for, each with the KIP commands that answer it: the first page.",
-        lambda call, _: sleeping.work(call, sleeping.Wanted(), ()),
+        lambda call, _: sleeping.work(call, wire.SleepArguments(), ()),
         toolset=TOOLSET,
     ),
     "entity": Resource(

@@ -133,11 +133,10 @@ TOOLS: Final = (
         "kb.sleep",
         "List what the memory needs judgement for: tasks, duplicates, old events, the unsorted, domains. Each comes "
         "with the KIP commands that answer it.",
-        None,
-        sleeping.read,
+        wire.SleepArguments,
+        _reader(wire.SleepArguments),
         sleeping.work,
         toolset="kip",
-        schema=sleeping.SCHEMA,
     ),
 )
 

@@ -6,7 +6,7 @@ it at once; here its shape is only described.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
@@ -146,9 +146,15 @@ class HistoryArguments(_Model):
     expect_branch: str = ""
 
 
-_SHAPES: Final = {shape.__name__: shape for shape in (_EntityShape, _EdgeShape, _EntityKey, _EdgeKey)}
+class SleepArguments(_Model):
+    """What ``kb_sleep`` takes; ``kind`` is one of those of ``kbcore.sleep.worklist``, None for all."""
 
-Arguments = QueryArguments | UpsertArguments | DeleteArguments | CheckArguments | HistoryArguments
+    kind: Literal["task", "duplicate", "event", "unsorted", "domain"] | None = None
+    limit: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": limits.MAX_SLEEP_PAGE})] = 20
+    cursor: Annotated[str, Field(description="next_cursor")] = ""
+
+
+_SHAPES: Final = {shape.__name__: shape for shape in (_EntityShape, _EdgeShape, _EntityKey, _EdgeKey)}
 
 _EXPECTED: Final = {
     "string_type": "text",
@@ -199,13 +205,6 @@ def _empty_problems(model: type[BaseModel], present: Mapping[str, Any]) -> list[
 
     limiting = {field.alias or name for name, field in model.model_fields.items() if not field.is_required()}
     return empty_problems({name: present[name] for name in present if name in limiting - _LIMIT_NOTHING})
-
-
-def limit_problems(limit: int) -> Iterator[Problem]:
-    """Yield what is wrong with the rows of a page that are asked for."""
-    if not 1 <= limit <= limits.MAX_PAGE_ROWS:
-        message = f"The limit must be from 1 to {limits.MAX_PAGE_ROWS}, not {limit}."
-        yield Problem("$.limit", "out_of_range", message, "Use `next_cursor` for more." if limit > 0 else "")
 
 
 def names_of(model: type[BaseModel]) -> list[str]:

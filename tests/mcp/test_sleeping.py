@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from kbcore.sleep.worklist import KINDS
-from kbmcp import sleeping
 from tests.mcp.agents import MODES, Agent, agent, text_of
 from tests.mcp.test_listing import unportable
 from tests.support.project import Project
@@ -92,9 +91,13 @@ def test_pages_hold_every_item_once_within_the_budget(asleep):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"kind": "events"}, "no kind"),
+        ({"kind": "events"}, "`kind` must be 'task', 'duplicate', 'event', 'unsorted' or 'domain'."),
         ({"limit": 0}, "from 1 to 200"),
-        ({"page": 2}, "no field"),
+        ({"limit": 201}, "from 1 to 200"),
+        ({"limit": "2"}, "Write 2 without quotes."),
+        ({"page": 2}, "There is no argument 'page'."),
+        ({"kind": ""}, "`kind` is empty."),
+        ({"cursor": ""}, "`cursor` is empty."),
         ({"cursor": "x"}, "cursor"),
     ],
 )
@@ -110,7 +113,8 @@ def test_the_tool_says_truly_what_it_takes(asleep):
     [tool] = [tool for tool in speaker.tools() if tool.name == "kb_sleep"]
     assert tool.annotations.read_only_hint is True
     assert [*unportable(tool.input_schema)] == []
-    assert sleeping.KINDS == KINDS
+    assert tool.input_schema["properties"]["kind"]["enum"] == [*KINDS]
+    assert speaker.call("kb_sleep", kind=None, limit=None)["counts"] == speaker.call("kb_sleep")["counts"] != {}
 
 
 def test_the_resource_is_the_first_page_and_only_there_with_its_toolset(asleep, shared: Project):

@@ -55,6 +55,7 @@ _WORDS: Final = {
     "MAX_KIP_APPLIED": "blocks and links in the UPSERTs of one KIP command, counted anew for each row of WHERE",
     "MAX_SLEEP_ITEMS": "elements that one phase of `kb sleep` names; what is left waits for the next cycle",
     "MAX_SLEEP_LOG": "entries of the maintenance log that `kb sleep` keeps",
+    "MAX_SLEEP_PAGE": "items of one page of `kb_sleep`",
     "MAX_SLEEP_PAIRS": "pairs that one `kb sleep` takes for duplicates, the surest first",
 }
 _NO_LIMITS: Final = {
