@@ -103,7 +103,8 @@ never twice for the same week.
 `items_processed`, `issues_found`), and set `last_sleep_cycle`.
 
 Targets: fewer than 10 concepts without a domain, 20 in `Unsorted`, 30 old events; an average confidence of links \
-over 0.6; 5 to 100 members in each domain. Report what you found, what you did, and what you left for a person.
+over 0.6, those to `Unsorted` aside; 5 to 100 members in each domain. Report what you found, what you did, and what \
+you left for a person.
 """
 
 

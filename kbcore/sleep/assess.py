@@ -42,12 +42,14 @@ DOMAINS: Final = f"""from (
 UNSORTED_ID: Final = concept_id(DOMAIN, UNSORTED)
 ARCHIVED_ID: Final = concept_id(DOMAIN, ARCHIVED)
 
+# That something waits in Unsorted is no knowledge that one could be sure of: the second measure counts it.
 _COUNTS: Final = f"""select
   (select count(*) from mine), (select count(*) {ORPHANS}),
   (select count(*) from member where to_id = '{UNSORTED_ID}'), (select count(*) {STALE}),
   (select count(*) {TASKS} and coalesce(n.status, 'pending') = 'pending'),
   (select count(*) {DOMAINS}), (select count(*) {DOMAINS} where members not between $5 and $6),
-  (select avg(confidence) from link where stands and type in (select unnest($4::varchar[])))
+  (select avg(confidence) from link where stands and type in (select unnest($4::varchar[]))
+    and id not in (select id from member where to_id = '{UNSORTED_ID}'))
 """  # noqa: S608 - constants
 _BY_TYPE: Final = f"select n.type, count(*) {ORPHANS} group by all order by all"
 

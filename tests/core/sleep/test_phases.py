@@ -12,6 +12,10 @@ TASK = """UPSERT { CONCEPT { {type: "SleepTask", name: :name}
   SET ATTRIBUTES { requested_action: :action, target_type: :type, target_name: :target, priority: :priority }
   SET PROPOSITIONS { ("assigned_to", {type: "Person", name: :who}) } } }"""
 PERSON = 'UPSERT { CONCEPT { {type: "Person", name: :name} SET ATTRIBUTES { person_class: "Human" } } }'
+UNSURE = (
+    'UPSERT { CONCEPT { {type: "Person", name: "Ines"} '
+    'SET PROPOSITIONS { ("created_by", {type: "Person", name: "$self"}) } } } WITH METADATA { confidence: 0.5 }'
+)
 OLD_FACT = """UPSERT { CONCEPT ?wish { {type: "Preference", name: :wish} }
   CONCEPT { {type: "Person", name: "Ines"} SET PROPOSITIONS { ("prefers", ?wish) } } }
 WITH METADATA { confidence: :confidence, created_at: :at }"""
@@ -254,8 +258,18 @@ def test_an_empty_domain_is_archived_once_it_had_time_to_be_filled(kip: Sleeper)
     assert kip.done(8) == {}
 
 
+def test_what_waits_in_unsorted_counts_as_unsorted_and_not_as_unsure(kip: Sleeper) -> None:
+    kip(PERSON, {"name": "Ines"})
+    kip.sleep(4)
+    after = {one.name: one for one in kip.sleep(1).before.metrics}
+    assert (after["unsorted"].value, after["average_confidence"].value) == (1, None)
+    kip(UNSURE)
+    assert kip.sleep(1).before.metric("average_confidence").value == 0.5
+
+
 def test_the_cycle_is_written_down_with_what_all_its_records_did(kip: Sleeper) -> None:
     kip(PERSON, {"name": "Ines"})
+    kip(UNSURE)
     kip.sleep(4)
     kip.later(0.1)
     report = kip.sleep()
