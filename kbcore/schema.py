@@ -5,7 +5,7 @@ An end of an edge is the name of an entity type, ``any`` (every entity) or ``lin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -68,8 +68,12 @@ class EdgeType(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def way(self) -> str:
         """Return in words from what to what it leads; an edge is no entity."""
+        return self.way_between(str)
+
+    def way_between(self, called: Callable[[str], str]) -> str:
+        """Return the same, each type as ``called`` names it."""
         ends = (self.from_types, self.to_types)
-        return " to ".join(" or ".join("any entity" if one == ANY else one for one in types) for types in ends)
+        return " to ".join(" or ".join("any entity" if one == ANY else called(one) for one in types) for types in ends)
 
 
 class Schema(msgspec.Struct, frozen=True):

@@ -55,8 +55,13 @@ def carry_out(
         raise with_lines(workspace, changeset, refused, branch=branch) from refused
 
 
-def planner(changeset: Changeset, workspace: Workspace) -> Callable[[View, Stamp], Draft]:
-    """Return the function that plans a changeset on a view, by the schema of its branch and a workspace's settings."""
+def planner(
+    changeset: Changeset, workspace: Workspace, called: Callable[[str], str] = str
+) -> Callable[[View, Stamp], Draft]:
+    """Return the function that plans a changeset on a view, by the schema of its branch and a workspace's settings.
+
+    ``called`` returns what the client calls a type.
+    """
     level = workspace.config.rules.get(SECRET, "warning")
 
     def draft(view: View, stamp: Stamp) -> Draft:
@@ -71,6 +76,7 @@ def planner(changeset: Changeset, workspace: Workspace) -> Callable[[View, Stamp
                 secrets=level,
                 pruned=view.basis.history_from,
                 suspect=lambda ids: {one.id for one in suspects(view.rows, ids)},
+                called=called,
             )
             return plan(changeset, state, around)
 

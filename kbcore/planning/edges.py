@@ -112,7 +112,7 @@ def _check_fit(found: Findings, item: EdgeWrite) -> None:
     definition = found.schema.edges.get(item.type)
     from_type, to_type = _end_type(found, item.from_id), _end_type(found, item.to_id)
     if definition and from_type and to_type and not found.schema.fits(item.type, from_type, to_type):
-        message = f"{_leads(found, item.type)}, not from {from_type} to {to_type}."
+        message = f"{_leads(found, item.type)}, not {_way(found, from_type, to_type)}."
         found.wrong(item.path, "endpoint_type", message, _fitting(found, from_type, to_type))
 
 
@@ -138,7 +138,7 @@ def check_standing(found: Findings, changes: Changes, paths: Mapping[str, str]) 
         stated = f" (stated by {', '.join(files)})" if files else ""
         message = (
             f"{edge_words(link)}{stated} would stand and does not fit: "
-            f"{_leads(found, link.type)}, not from {ends[0]} to {ends[1]}."
+            f"{_leads(found, link.type)}, not {_way(found, *map(str, ends))}."
         )
         remedy = f"mend the link in {files[0]} and sync" if files else "delete that edge"
         is_entity = key in found.state.nodes
@@ -164,7 +164,12 @@ def _leads(found: Findings, edge_type: str) -> str:
     definition = found.schema.edges.get(edge_type)
     if definition is None:
         return f"`{edge_type}` is no edge of the schema"
-    return f"`{edge_type}` leads from {definition.way}"
+    return f"`{edge_type}` leads from {definition.way_between(found.around.called)}"
+
+
+def _way(found: Findings, from_type: str, to_type: str) -> str:
+    called = found.around.called
+    return f"from {called(from_type)} to {called(to_type)}"
 
 
 def _end_type(found: Findings, end: str) -> str | None:

@@ -91,7 +91,7 @@ def _check_required(
             message = f"`{name}` of {in_quotes(item.id)} is required and cannot be removed."
             found.wrong(f"{item.path}.{name}", "required_field", message, "Give it another value.")
         elif name not in fields and item.is_whole:
-            hint = f"Add `{name}`; a {definition.name} needs {', '.join(needed)}."
+            hint = f"Add `{name}`; a {found.around.called(definition.name)} needs {', '.join(needed)}."
             found.wrong(f"{item.path}.{name}", "missing_field", f"`{name}` of {in_quotes(item.id)} is missing.", hint)
 
 
@@ -99,7 +99,7 @@ def _check_status(found: Findings, item: EntityWrite, definition: EntityType, wa
     status = wanted.get("status")
     if status is not None and definition.statuses and status not in definition.statuses:
         hint = f"Use one of: {', '.join(definition.statuses)}."
-        message = f"{in_quotes(status)} is no status of a {definition.name}."
+        message = f"{in_quotes(status)} is no status of a {found.around.called(definition.name)}."
         found.wrong(f"{item.path}.status", "unknown_status", message, hint)
 
 

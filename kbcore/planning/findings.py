@@ -48,6 +48,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     pruned: int = 0
     suspect: Callable[[Sequence[str]], Collection[str]] = lambda _: frozenset()
     """Returns those of these edges, by id, whose target has changed since they were last confirmed."""
+    called: Callable[[str], str] = str
+    """Returns what the client calls a type."""
 
 
 class Findings:

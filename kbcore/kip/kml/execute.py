@@ -111,7 +111,7 @@ class _Plan:
         work = Work(view, view.schema(self.workspace.schema), self.workspace.config.kip)
         intent = _APPLY[type(self.command)](work, self.command)
         self.changeset = changeset_of(work, intent, self.origin, most_deleted=limits.MAX_KIP_DELETED)
-        draft = planner(self.changeset, self.workspace)(view, stamp)
+        draft = planner(self.changeset, self.workspace, work.names.shown)(view, stamp)
         answer = intent.answer(draft.changes)
         self.result = intent.nothing if self.options.dry_run else answer
         return draft

@@ -66,7 +66,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
         ),
         (
             'UPSERT { §CONCEPT { {type: "Requirement", name: "REQ-1"} } }',
-            "KIP_2002: `status` of 'REQ-1' is missing (PLACE). Add `status`; a req needs title, status.",
+            "KIP_2002: `status` of 'REQ-1' is missing (PLACE). Add `status`; a Requirement needs title, status.",
         ),
         (
             'UPSERT { CONCEPT { {type: "Requirement", name: "REQ-1"} SET ATTRIBUTES { §status: 3 } } }',
@@ -75,7 +75,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
         (
             'UPSERT { §PROPOSITION { (ALICE, "implements", ALICE) } }',
             (
-                "KIP_2002: (Person:Alice implements Person:Alice): `implements` leads from symbol to req, "
+                "KIP_2002: (Person:Alice implements Person:Alice): `implements` leads from Symbol to Requirement, "
                 "not from Person to Person (PLACE)."
             ),
         ),
