@@ -210,6 +210,8 @@ class _Plain:
     @staticmethod
     def _number(word: Any, param: Parameter, ctx: Any) -> int:
         text = str(word)
-        if not text.removeprefix("-").isdecimal() or len(text) > _MAX_DIGITS:
+        if not text.removeprefix("-").isdecimal():
             raise typer.BadParameter(f"{in_quotes(text)} is not a whole number.", ctx=ctx, param=param)
+        if len(text) > _MAX_DIGITS:
+            raise typer.BadParameter(f"{in_quotes(text)} is too large a number.", ctx=ctx, param=param)
         return int(text)

@@ -70,6 +70,8 @@ def test_a_linked_worktree_shares_the_kb_of_the_main_one(kb, synced, tmp_path):
         (["sycn"], "Did you mean 'sync'"),
         (["query", "--limt", "3"], "--limit"),
         (["query", "--limit", "many"], "whole number"),
+        (["sleep", "--phase", "two"], "not a whole number"),
+        (["sleep", "--phase", "9" * 19], "too large a number"),
         (["check", "--format", "xml"], "text, json, sarif"),
         (["delete", "--edge", "A", "depends_on"], "3 arguments"),
         (["branch"], "Missing command"),
