@@ -108,6 +108,6 @@ def in_batch(error: KipRefused, at: int, count: int, *, dry_run: bool) -> KipRef
     """Return the error of one of several commands, with what became of the others; ``at`` counts from 0."""
     became = "only checked, and it sees nothing of what they would write" if dry_run else "carried out"
     before = f" Those before it were {became}." if at else ""
-    behind = " Those behind it were not." if at + 1 < count else ""
+    behind = " Those behind it were not tried." if at + 1 < count else ""
     message = f"{error.message.rstrip('.')}. This is command {at + 1} of {count}.{before}{behind}"
     return KipRefused(message, hint=error.hint, details=error.details, data={**error.data, "command": at})

@@ -52,8 +52,8 @@ def test_what_kip_refuses_stays_as_it_is():
 @pytest.mark.parametrize(
     ("at", "count", "said"),
     [
-        (0, 2, "This is command 1 of 2. Those behind it were not."),
-        (1, 3, "This is command 2 of 3. Those before it were carried out. Those behind it were not."),
+        (0, 2, "This is command 1 of 2. Those behind it were not tried."),
+        (1, 3, "This is command 2 of 3. Those before it were carried out. Those behind it were not tried."),
         (2, 3, "This is command 3 of 3. Those before it were carried out."),
         (0, 1, "This is command 1 of 1."),
     ],
