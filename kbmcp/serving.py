@@ -25,8 +25,7 @@ from kbcore.errors import KBError
 from kbcore.schema import CORE
 from kbmcp import completing, prompts, resources, tools
 from kbmcp.calls import Client, Options, Service
-from kbmcp.instructions import INSTRUCTIONS
-from kbmcp.spelling import in_words
+from kbmcp.instructions import instructions
 from kbmcp.stdio import END_OF_INPUT, Pipes
 from kbmcp.subscriptions import Subscriptions
 from kbmcp.wire import Names
@@ -92,7 +91,7 @@ def server_for(options: Options) -> Server[Live]:
         "kb",
         version=__version__,
         title="KB",
-        instructions=in_words(INSTRUCTIONS, is_dotted=options.is_dotted),
+        instructions=instructions(options.toolsets, is_dotted=options.is_dotted, is_read_only=options.is_read_only),
         lifespan=lifespan,
         on_list_tools=_list_tools,
         on_call_tool=_call_tool,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from kbmcp.instructions import INSTRUCTIONS
+from kbmcp.instructions import instructions
 from tests.mcp.agents import agent, raw, spawned
 
 NAMES = ["kb_query", "kb_upsert", "kb_delete", "kb_check", "kb_history"]
@@ -124,7 +125,18 @@ def test_a_type_of_the_project_shows_up_at_once(shared, kb):
 def test_instructions_are_short_and_the_same_in_both_eras(mode, version, shared):
     with spawned(shared.root, mode=mode) as found:
         assert found.protocol_version == version
-        assert found.instructions == INSTRUCTIONS.replace("{", "").replace("}", "")
+        assert found.instructions == instructions(["core"], is_dotted=False, is_read_only=False)
+        assert "{" not in found.instructions
+
+
+@pytest.mark.parametrize("is_read_only", [False, True])
+@pytest.mark.parametrize("toolsets", ["core", "kip", "core,kip"])
+def test_instructions_name_no_tool_that_is_not_offered(toolsets, is_read_only, shared):
+    with agent(shared.root, "--toolsets", toolsets, *["--read-only"] * is_read_only) as found:
+        offered = {tool.name for tool in found.tools()}
+        named = set(re.findall(r"kb_[a-z]+|execute_kip\w*", found.instructions))
+        assert named
+        assert named <= offered
         assert len(found.instructions) < 1200
 
 
