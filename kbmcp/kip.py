@@ -89,9 +89,29 @@ def _carried_out(call: Call, asked: Asked, *, is_read_only: bool) -> Payload:
 
     around = Surroundings(call.workspace, call.store, call.branch, call.author, call.follows_head, is_read_only)
     answer = run(around, asked.request, Fitting())
-    told = {"response": answer.response, "is_error": answer.is_error, "branch": call.branch, "seq": answer.seq}
+    response = answer.response
+    if answer.is_error:
+        response = _in_tool_words(response, is_dotted=call.is_dotted, is_read_only=call.is_read_only)
+    told = {"response": response, "is_error": answer.is_error, "branch": call.branch, "seq": answer.seq}
     note = " ".join(answer.warnings)
     return told | ({"note": in_tool_words(note, is_dotted=call.is_dotted)} if note else {})
+
+
+def _in_tool_words(response: Payload, *, is_dotted: bool = False, is_read_only: bool = False) -> Payload:
+    """Return a response that failed with its remedies in the words of the tools; of a batch the last one failed."""
+
+    def said(told: Payload) -> Payload:
+        hint = in_tool_words(str(told.get("hint", "")), is_dotted=is_dotted, is_read_only=is_read_only)
+        return told | ({"hint": hint} if hint else {})
+
+    if "error" not in response:
+        *before, last = response["result"]
+        return {"result": [*before, _in_tool_words(last, is_dotted=is_dotted, is_read_only=is_read_only)]}
+    error = said(response["error"])
+    data = error.get("data", {})
+    if "problems" in data:
+        error["data"] = data | {"problems": [said(problem) for problem in data["problems"]]}
+    return {"error": error}
 
 
 def finished(outcome: Outcome, writes: bool) -> types.CallToolResult:
@@ -116,8 +136,5 @@ def _failure(outcome: Outcome, *, writes: bool) -> Payload:
 
     error = outcome.error
     if isinstance(error, KBError):
-        refused = in_kip(error, writes=writes)
-        return envelope(
-            type(refused)(refused.message, hint=in_tool_words(refused.hint, is_dotted=False), data=refused.data)
-        )
+        return _in_tool_words(envelope(in_kip(error, writes=writes)))
     return envelope(bug(type(error).__name__))

@@ -14,7 +14,7 @@ from kbcore.storage.head import Head, Segment
 from kbcore.storage.places import Broken, Position
 
 _UNDO: Final = (
-    "If you know what changed the file, undo exactly that, else restore it from a backup: `kb verify` proves either."
+    "If you know what changed the file, undo exactly that, else restore it from a backup; `kb verify` proves either."
 )
 _LEFT: Final = "What lies before it, if anything, is readable with --at N."
 
@@ -62,7 +62,7 @@ def grown(directory: Path, segment: Segment, expected: int, actual: int) -> Jour
     return JournalCorrupt(
         f"{path} was sealed with {expected} bytes and has {actual}",
         hint=f"Something wrote to a sealed journal file. Keep a copy of it and cut it back to {expected} bytes, or "
-        f"restore it from a backup: `kb verify` proves either. {JournalCorrupt.default_hint}",
+        f"restore it from a backup; `kb verify` proves either. {JournalCorrupt.default_hint}",
         data={"file": str(path), "offset": expected, "expected": expected, "actual": actual},
     )
 
@@ -73,7 +73,7 @@ def mixed(directory: Path, to: Head, place: Position) -> JournalCorrupt:
     return JournalCorrupt(
         f"{path}: the records are valid and end with {place.seq}, but the head file does not name this end",
         hint="Files from different times or stores were mixed, as by a partial restore or a sync tool. Put head.json "
-        "and the journal back from one and the same time: `kb verify` proves it. " + JournalCorrupt.default_hint,
+        "and the journal back from one and the same time; `kb verify` proves it. " + JournalCorrupt.default_hint,
         data={
             "file": str(path),
             "offset": place.offset,
@@ -89,6 +89,6 @@ def missing(directory: Path, file: str) -> JournalTruncated:
     """Return the error for a file that the head names and that is lost."""
     return JournalTruncated(
         f"{directory / file} is missing, and the head names it",
-        hint=f"Restore it from a backup: `kb verify` proves it. {_LEFT} {JournalTruncated.default_hint}",
+        hint=f"Restore it from a backup; `kb verify` proves it. {_LEFT} {JournalTruncated.default_hint}",
         data={"file": str(directory / file)},
     )

@@ -212,7 +212,7 @@ def begin_anew(root: Path) -> None:
 OK = ("", 0)
 CORRUPT, TRUNCATED, HEAD = ("journal_corrupt", 40), ("journal_truncated", 41), ("head_damaged", 42)
 SNAPSHOT_BAD, TOO_NEW = ("snapshot_corrupt", 43), ("format_too_new", 50)
-UNDO = r"undo exactly that, else restore it from a backup: `kb verify` proves either\. "
+UNDO = r"undo exactly that, else restore it from a backup; `kb verify` proves either\. "
 REBUILD = r"`kb doctor --rebuild-head --branch main` makes a new head "
 NO_BACKUP = r"Without a backup, "
 ANEW = NO_BACKUP + r"move \S+/main away and run `kb sync` on main: what files state comes back, and what clients wrote "

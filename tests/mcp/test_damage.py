@@ -46,6 +46,19 @@ def test_what_lies_before_a_damage_is_still_answered_and_the_rest_refused(three)
         assert found.refused("kb_query")["code"] == "journal_corrupt"
 
 
+@pytest.mark.parametrize("command", ["DESCRIBE PRIMER", 'UPSERT { CONCEPT { {type: "Person", name: "P"} } }'])
+def test_a_damage_is_told_in_kip_with_what_was_written_and_whom_to_ask(three, command):
+    damage_last_record(three.root)
+    with agent(three.root, "--toolsets", "kip") as found:
+        result = found.result("execute_kip", {"command": command})
+    error = answer_of(result)["error"]
+    assert result.is_error
+    assert (error["code"], error["name"]) == ("KIP_4003", "InternalError")
+    assert (error["data"]["kb_code"], error["data"]["applied"]) == ("journal_corrupt", "no")
+    assert "Ask the user to run `kb doctor`" in error["hint"]
+    assert "--at" not in error["hint"]
+
+
 @pytest.mark.parametrize(("arguments", "is_error"), [({}, False), ({"from": "NOPE"}, True)])
 def test_records_that_were_seen_and_are_missing_are_told_once(three, arguments, is_error):
     root = three.root
