@@ -10,8 +10,8 @@ import msgspec
 
 from kbcore.kip.grammar import KEYWORDS
 
-BREAKS: Final = " \t\n(){}[],|"
-"""What words end at. Quotation marks, ``?``, ``.``, ``$`` and ``:`` are parts of them."""
+BREAKS: Final = " \t\n(){}[],|:"
+"""What words end at. Quotation marks, ``?``, ``.`` and ``$`` are parts of them."""
 
 _VARIABLE: Final = re.compile(r"\?[A-Za-z_][A-Za-z0-9_]*")
 _OF_TYPE: Final = re.compile(r'(?:\btype\s*:\s*|\bTYPES?\s+)"?$')
@@ -34,8 +34,8 @@ def candidates(before: str, word: str, names: Names) -> list[str]:
         found = names.predicates if _is_predicate(before) else names.types if _OF_TYPE.search(before) else ()
         known = found or [*names.types, *names.predicates]
         return [f'"{name}"' for name in known if name.startswith(word[1:])]
-    if word.startswith(":"):
-        return []
+    if before.endswith(":"):
+        return []  # a placeholder, whose name is the client's
     keywords = sorted(one for one in KEYWORDS if one.startswith(word.upper()) and one.isupper())
     return keywords if word else []
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcli.kip.completion import Names, candidates
+from kbcli.kip.completion import BREAKS, Names, candidates
 
 NAMES = Names(["Person", "Preference", "Requirement"], ["prefers", "verified_by"])
 
@@ -21,8 +21,10 @@ NAMES = Names(["Person", "Preference", "Requirement"], ["prefers", "verified_by"
         ("WHERE { (?a, ", '"', ['"prefers"', '"verified_by"']),
         ("SET PROPOSITIONS { (", '"ver', ['"verified_by"']),
         ("SEARCH CONCEPT ", '"p', ['"prefers"']),
-        ("WHERE { ?p {name: ", ":na", []),
+        ("WHERE { ?p {name: :", "na", []),
     ],
 )
 def test_a_word_is_completed_by_what_can_stand_there(before, word, found):
+    assert not before or before[-1] in BREAKS, "the terminal divides a line there"
+    assert not {*word} & {*BREAKS}
     assert candidates(before, word, NAMES) == found
