@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final
 
 import msgspec
 
 from kbcore.answers import Outcome
 from kbcore.changeset import Changeset
-from kbcore.concepts import DEFINING, Concept, extended
+from kbcore.concepts import DEFINING, PREDICATE, TYPE, Concept, extended
 from kbcore.errors import Rejected
 from kbcore.locate import DERIVED, with_lines
 from kbcore.planning.findings import Surroundings
@@ -24,6 +24,12 @@ from kbcore.view.defined import definition_of
 from kbcore.view.view import View
 from kbcore.view.working import plan_on
 from kbcore.workspace import Workspace
+
+_USERS: Final = {
+    TYPE: "select id from node where type = ? and id not in (select unnest(?::varchar[])) order by id",
+    PREDICATE: """select from_id || ' ' || type || ' ' || to_id from link
+where stands and type = ? and id not in (select unnest(?::varchar[])) order by id""",
+}
 
 
 def carry_out(
@@ -77,6 +83,7 @@ def planner(
                 pruned=view.basis.history_from,
                 suspect=lambda ids: {one.id for one in suspects(view.rows, ids)},
                 called=called,
+                users=lambda kind, name, gone: _users(view, kind, name, gone),
             )
             return plan(changeset, state, around)
 
@@ -84,6 +91,11 @@ def planner(
         return msgspec.structs.replace(planned, loaded=state.loaded)
 
     return draft
+
+
+def _users(view: View, kind: str, name: str, gone: Collection[str]) -> list[str]:
+    """Return, in words, what uses a type or predicate of the branch, besides the elements that go."""
+    return [row[0] for row in view.rows(_USERS[kind], [name, sorted(gone)])]
 
 
 def schema_after(view: View, project: Schema, changeset: Changeset) -> Schema:

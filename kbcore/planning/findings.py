@@ -50,6 +50,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Returns those of these edges, by id, whose target has changed since they were last confirmed."""
     called: Callable[[str], str] = str
     """Returns what the client calls a type."""
+    users: Callable[[str, str, Collection[str]], Sequence[str]] = lambda *_: ()
+    """Returns, in words, what else than these elements uses what a definition of this type and name defines."""
 
 
 class Findings:

@@ -13,6 +13,7 @@ from kbcore.folding import apply
 from kbcore.ids import is_link_id
 from kbcore.model import Link, Node
 from kbcore.needs import Needs
+from kbcore.planning.definitions import check_defined
 from kbcore.planning.deletions import plan_edge_deletion, plan_entity_deletions
 from kbcore.planning.edges import check_standing, check_written, plan_edge, plan_repeated
 from kbcore.planning.entities import plan_entity
@@ -128,5 +129,7 @@ def _stale(found: Findings, path: str, message: str) -> None:
 def _check_after(found: Findings, changeset: Changeset, changes: Changes) -> None:
     """Note what can only be seen in the state after the whole changeset."""
     check_written(found, changeset.edges)
+    named: list[EntityWrite | EntityDelete] = [*changeset.entities, *changeset.entity_deletes]
+    check_defined(found, changes, {item.id: item.path for item in named})
     items: list[EntityWrite | EdgeWrite] = [*changeset.entities, *changeset.edges]
     check_standing(found, changes, {item.id: item.path for item in items if item.id})

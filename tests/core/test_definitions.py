@@ -9,7 +9,7 @@ import pytest
 
 from kbcore.checks import run_checks
 from kbcore.concepts import VOCABULARY
-from kbcore.errors import InvalidChangeset, InvalidQuery
+from kbcore.errors import IntegrityViolation, InvalidChangeset, InvalidQuery
 from kbcore.history.undo import revert
 from kbcore.query import Known, Query, check
 from kbcore.schema import CORE
@@ -80,6 +80,37 @@ def test_a_definition_counts_as_soon_as_it_is_written_and_until_it_is_gone(proje
     assert seen == [{"Taste"}, {"Taste"}, set()]
     then = schema_at(project.view().rows, CORE, 1)
     assert then.entities.keys() - known == {"Taste"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"entities": [{"id": TASTE["id"], "name": "Other"}]}, "The type 'Taste' is used by T-1."),
+        ({"entities": [{"id": TASTE["id"], "type": "Person"}]}, "The type 'Taste' is used by T-1."),
+        ({"entities": [{"id": PREFERS["id"], "name": "likes"}]}, "'prefers' is used by Person:Alice prefers T-1."),
+    ],
+)
+def test_a_definition_in_use_is_not_taken_away_by_writing(project: Project, asked, words: str) -> None:
+    project.apply(
+        entities=[TASTE, PREFERS, DARK, ALICE], edges=[{"type": "prefers", "from": "Person:Alice", "to": "T-1"}]
+    )
+    with pytest.raises(IntegrityViolation) as refused:
+        project.apply(**asked)
+    [problem] = refused.value.details
+    assert problem.code == "in_use"
+    assert problem.message.endswith(words)
+
+
+def test_a_definition_is_deleted_with_or_after_all_that_uses_it(project: Project) -> None:
+    project.apply(
+        entities=[TASTE, PREFERS, DARK, ALICE], edges=[{"type": "prefers", "from": "Person:Alice", "to": "T-1"}]
+    )
+    for key in (TASTE["id"], PREFERS["id"]):
+        with pytest.raises(IntegrityViolation, match="is used by"):
+            project.delete(entities=[{"id": key}], cascade=True)
+    project.delete(entities=[{"id": key} for key in (TASTE["id"], "T-1")], cascade=True)
+    project.delete(entities=[{"id": PREFERS["id"]}])
+    assert project.node("T-1") is None
 
 
 def test_the_schema_of_a_branch_is_made_once(project: Project) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from kbcore.concepts import DEFINING, PREDICATE, TYPE
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json
 from kbcore.kip.errors import CONSTRAINT, IMMUTABLE, refused
@@ -13,17 +12,11 @@ from kbcore.kip.kml.drafts import LINK_FIELDS, NODE_STAMPS, LinkDraft, NodeDraft
 from kbcore.kip.kml.intent import Intent, fallen, link_words, node_words
 from kbcore.kip.kml.protection import deletion_refused, is_undeletable
 from kbcore.kip.kml.selection import concepts, propositions, selected
-from kbcore.kip.kml.work import Draft, Work, besides_kind, misused
+from kbcore.kip.kml.work import Draft, Work, besides_kind
 from kbcore.model import CLIENT, Link
 from kbcore.state import Changes
-from kbcore.visible import in_quotes
 
 _LINK_STAMPS: Final = ("source", "created_at", "author")
-_IN_USE: Final[Mapping[str, tuple[str, str, str]]] = {
-    TYPE: ("type", "concept", "select id from node where type = ? limit 1001"),
-    PREDICATE: ("predicate", "proposition", "select id from link where type = ? and stands limit 1001"),
-}
-_MANY: Final = 1000
 
 
 def delete_concepts(work: Work, command: s.DeleteConcepts) -> Intent:
@@ -39,18 +32,10 @@ def delete_concepts(work: Work, command: s.DeleteConcepts) -> Intent:
 
 
 def check_deletable(work: Work, drafts: Sequence[NodeDraft]) -> None:
-    """Refuse to delete what belongs to every store, and definitions that are in use. Raises: ``KipRefused``."""
-    leaving = {draft.id for draft in drafts}
+    """Refuse to delete what belongs to every store. Raises: ``KipRefused``."""
     for draft in drafts:
         if is_undeletable(draft):
             raise deletion_refused(node_words(work, draft), draft.at)
-        if draft.type in DEFINING:
-            what, user, sql = _IN_USE[draft.type]
-            using = {row[0] for row in work.view.rows(sql, [draft.name])} - leaving
-            if using:
-                count = f"more than {_MANY}" if len(using) > _MANY else str(len(using))
-                message = f"The {what} {in_quotes(draft.name)} is used by {count} {user}{'s' * (len(using) > 1)}."
-                raise misused(message, draft.at, "Delete what uses it first, or keep the definition.")
 
 
 def delete_propositions(work: Work, command: s.DeletePropositions) -> Intent:

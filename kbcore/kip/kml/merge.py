@@ -38,7 +38,7 @@ def apply_merge(work: Work, command: s.Merge) -> Intent:
 def merge(work: Work, pairs: Sequence[tuple[NodeDraft, NodeDraft]], at: int = 0) -> Intent:
     """Merge the first concept of each pair into the second one, which is the first one of no pair.
 
-    Raises: ``KipRefused`` for a concept that belongs to every store, or a definition in use.
+    Raises: ``KipRefused`` for a concept that belongs to every store.
     """
     sources = [source for source, _ in pairs]
     check_deletable(work, sources)

@@ -190,7 +190,7 @@ def test_a_refusal_says_what_where_and_how_to_go_on(known: Kip, text: str, told:
 def test_a_definition_in_use_stays(known: Kip) -> None:
     known('UPSERT { CONCEPT { {type: "$ConceptType", name: "Taste"} } CONCEPT { {type: "Taste", name: "dark"} } }')
     told = known.told('DELETE CONCEPT ?t DETACH WHERE { ?t {type: "$ConceptType", name: "Taste"} }')
-    assert told.startswith("KIP_2002: The type 'Taste' is used by 1 concept")
+    assert told.startswith("KIP_2002: The type 'Taste' is used by Taste:dark (line 1, column 16).")
     known('DELETE CONCEPT ?t DETACH WHERE { ?t {type: "Taste"} }')
     known('DELETE CONCEPT ?t DETACH WHERE { ?t {type: "$ConceptType", name: "Taste"} }')
     assert known.refusal('UPSERT { CONCEPT { {type: "Taste", name: "light"} } }')["code"] == "KIP_2001"
