@@ -111,6 +111,12 @@ def test_links_are_exported_with_what_they_lead_to(kip: Kip, empty: Kip) -> None
     assert any(one.get("predicate") == "mentions" for one in empty.elements())
 
 
+def test_no_page_is_spent_on_what_every_store_has(kip: Kip) -> None:
+    kip(SETUP)
+    told = kip("EXPORT ?l WHERE { ?l (?s, ?p, ?o) } LIMIT 1")
+    assert told["propositions"] > 0
+
+
 def test_a_foreign_cursor_and_too_large_a_capsule_are_refused(kip: Kip) -> None:
     kip(SETUP)
     assert kip.refusal(f'{ALL} CURSOR "abc"')["code"] == "KIP_1001"
