@@ -31,6 +31,7 @@ class Command(msgspec.Struct, frozen=True):
 
 
 _BLANKS: Final = re.compile(r"(?:[ \t\r\n]|//[^\r\n]*)*")
+_SEVERAL: Final = 'For example {"commands": ["DESCRIBE PRIMER", "DESCRIBE DOMAINS"]}.'
 _WRITING: Final = ("UPSERT", "DELETE", "UPDATE", "MERGE")
 
 
@@ -58,7 +59,7 @@ def read(given: Any) -> Request:
     shared = _parameters(members, "$")
     dry_run = members.get("dry_run", False)
     if not isinstance(dry_run, bool):
-        raise _wrong("$.dry_run", f"`dry_run` must be true or false, not {kind_of(dry_run)}.")
+        raise _wrong("$.dry_run", f"`dry_run` must be true or false, not {kind_of(dry_run)}.", "Leave it out to write.")
     if ("command" in members) == ("commands" in members):
         hint = "Send one command as `command`, or several in order as `commands`."
         how = "both" if "command" in members else "neither"
@@ -68,7 +69,7 @@ def read(given: Any) -> Request:
     items = members["commands"]
     if not isinstance(items, list) or not items:
         what = "an empty list" if items == [] else kind_of(items)
-        raise _wrong("$.commands", f"`commands` must be a list of commands, not {what}.")
+        raise _wrong("$.commands", f"`commands` must be a list of commands, not {what}.", _SEVERAL)
     if len(items) > limits.MAX_KIP_COMMANDS:
         message = f"`commands` holds {len(items)} commands; the limit is {limits.MAX_KIP_COMMANDS}."
         raise _wrong("$.commands", message, "Send them in several requests.", code=RESOURCE)
@@ -109,7 +110,8 @@ def _members(given: Any, path: str, known: tuple[str, ...]) -> dict[str, Any]:
 def _parameters(members: Mapping[str, Any], path: str) -> Mapping[str, Any]:
     found = members.get("parameters", _NO_PARAMETERS)
     if not isinstance(found, Mapping):
-        raise _wrong(f"{path}.parameters", f"`parameters` must be an object, not {kind_of(found)}.")
+        message = f"`parameters` must be an object, not {kind_of(found)}."
+        raise _wrong(f"{path}.parameters", message, 'For example {"name": "Alice"}, which :name stands for.')
     return found
 
 

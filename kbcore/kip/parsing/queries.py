@@ -54,7 +54,8 @@ def _expression(t: Tokens) -> Any:
     if t.kind == "path":
         return path(t)
     if t.kind not in _AGGREGATES:
-        raise t.unexpected(*_EXPRESSIONS, hint="No comma stands in front of the parenthesis." if t.kind == ")" else "")
+        hint = "Name what to find, as in FIND(?x.name); no comma stands in front of the parenthesis."
+        raise t.unexpected(*_EXPRESSIONS, hint=hint if t.kind == ")" else "")
     function: AggregateName = t.kind  # type: ignore[assignment] # it is one of them
     at = t.take(function)
     t.enter("(")

@@ -47,6 +47,21 @@ def test_what_is_no_request_is_refused_at_its_place(given, path, said):
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        ({"command": "A", "parameters": [1]}, '{"name": "Alice"}'),
+        ({"commands": "A"}, '{"commands": ["DESCRIBE PRIMER", '),
+        ({"command": "A", "dry_run": "yes"}, "Leave it out to write."),
+        ({"command": 1}, '{"command": "DESCRIBE PRIMER"}'),
+    ],
+)
+def test_the_remedy_is_for_the_member_that_is_wrong(given, remedy):
+    with pytest.raises(KipRefused) as caught:
+        read(given)
+    assert remedy in caught.value.hint
+
+
 def test_a_batch_has_a_limit():
     assert len(read({"commands": ["A"] * limits.MAX_KIP_COMMANDS}).commands) == limits.MAX_KIP_COMMANDS
     with pytest.raises(KipRefused, match="257 commands; the limit is 256") as caught:
