@@ -23,10 +23,16 @@ def run(
     `kb branch diff` compares branches.
     """
     from kbcli.words.changes import tell_difference
+    from kbcore.errors import InvalidQuery
 
     session = session_of(ctx)
     opened = session.open_to_read()
-    found = _found(opened.store, a, b, session.machine.clock.now())
+    try:
+        found = _found(opened.store, a, b, session.machine.clock.now())
+    except InvalidQuery as wrong:
+        if any(point and opened.workspace.has_store(point) for point in (a, b)):
+            raise InvalidQuery(wrong.message, hint="`kb branch diff A B` compares branches.") from wrong
+        raise
     if session.output.is_json:
         session.output.document({"branch": opened.branch, **found})
         return

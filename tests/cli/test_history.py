@@ -326,6 +326,7 @@ def test_what_lies_before_the_first_record_is_not_told_of_the_whole_branch(kb, t
         (("log", "--limit", "20000"), 2, "--limit must be from 1 to 10000, not 20000.", "Leave it out"),
         (("log", "--since", "soon"), 2, "'soon' is no time.", "2026-01-31"),
         (("diff", "5", "3"), 2, "There is no record 5 yet.", "The head is at seq 3."),
+        (("diff", "1", "main"), 2, "'main' is neither a seq nor a time.", "`kb branch diff A B` compares branches."),
         (("diff", "9" * 30), 2, "is neither a seq nor a time.", "Give a seq from 0 to 3"),
         (("diff", "2999-01-01"), 2, "'2999-01-01' is yet to come.", "The head is at seq 3"),
         (("revert", "0"), 64, "There is no record 0.", "The records are 1 to 3"),
