@@ -27,16 +27,20 @@ def apply_update(work: Work, command: s.Update) -> Intent:
     """Set what UPDATE says. Raises: ``KipRefused``."""
     found = selected(work, command.variable, command.where)
     found = found[: command.limit.value] if command.limit else found
-    for one in command.metadata.assignments if command.metadata else ():
+    of_metadata = command.metadata.assignments if command.metadata else ()
+    for one in of_metadata:
         check_metadata_key(one.key, one.at)
     for draft in found:
         if draft.old is None:
             continue
         was = element_json(draft.old, work.names)
         attributes = _values(command.attributes, was)
-        draft.edits.set_members(besides_kind(draft, attributes, command.at), _values(command.metadata, was))
+        metadata = _values(command.metadata, was)
+        for one in of_metadata:
+            check_confidence(one.key, metadata[one.key], one.at)
+        draft.edits.set_members(besides_kind(draft, attributes, command.at), metadata)
         draft.edits.place("attributes", command.attributes.assignments if command.attributes else ())
-        draft.edits.place("metadata", command.metadata.assignments if command.metadata else ())
+        draft.edits.place("metadata", of_metadata)
     keys = {draft.id for draft in found}
 
     def answer(changes: Changes) -> dict[str, Any]:
@@ -51,6 +55,14 @@ def check_metadata_key(key: str, at: int) -> None:
     if key.startswith("_"):
         hint = "Leave it out; keys that begin with `_` only come back in answers."
         raise misused(f"The metadata `{key}` is kept by KB and cannot be written.", at, hint)
+
+
+def check_confidence(key: str, value: Any, at: int) -> None:
+    """Refuse a confidence that is a number and not from 0 to 1. Raises: ``KipRefused`` (KIP_2003)."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if key == "confidence" and is_number and not 0 <= value <= 1:
+        hint = "Write a number from 0 to 1, such as 0.9; UPDATE has CLAMP(…, 0, 1)."
+        raise refused(VALUE_TYPE, f"A confidence goes from 0 to 1; this one is {value}.", at=at, hint=hint)
 
 
 def _values(assignments: s.Assignments | None, was: Mapping[str, Any]) -> dict[str, Any]:

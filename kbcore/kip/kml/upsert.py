@@ -17,7 +17,7 @@ from kbcore.kip import syntax as s
 from kbcore.kip.errors import DUPLICATE, NOT_FOUND, REFERENCE, RESOURCE, VERSION, refused
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
 from kbcore.kip.kml.intent import Intent
-from kbcore.kip.kml.update import check_metadata_key
+from kbcore.kip.kml.update import check_confidence, check_metadata_key
 from kbcore.kip.kml.work import Draft, Work, besides_kind, misused
 from kbcore.visible import in_quotes
 
@@ -269,9 +269,11 @@ def _place(draft: Draft, block: s.Block) -> None:
 
 
 def _metadata(given: s.Object | None) -> dict[str, Any]:
+    values = given.as_json() if given else {}
     for member in given.members if given else ():
         check_metadata_key(member.key, member.at)
-    return given.as_json() if given else {}
+        check_confidence(member.key, values[member.key], member.at)
+    return values
 
 
 def check_version(draft: Draft, expected: s.Count | None) -> None:

@@ -87,6 +87,17 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
             ),
         ),
         (
+            'UPSERT { PROPOSITION { (ALICE, "mentions", ALICE) } } WITH METADATA { §confidence: 95 }',
+            (
+                "KIP_2003: A confidence goes from 0 to 1; this one is 95 (PLACE). "
+                "Write a number from 0 to 1, such as 0.9; UPDATE has CLAMP(…, 0, 1)."
+            ),
+        ),
+        (
+            "UPDATE ?p SET METADATA { §confidence: ADD(1, 0.5) } WHERE { ?p ALICE }",
+            "KIP_2003: A confidence goes from 0 to 1; this one is 1.5 (PLACE).",
+        ),
+        (
             'UPSERT { §PROPOSITION { (ALICE, "relates_to", ALICE) } }',
             (
                 "KIP_2002: A link 'relates_to' needs a `kind` (PLACE). "
