@@ -72,11 +72,12 @@ def run(
 
 
 def _request(ids: Sequence[str], edges: Sequence[Sequence[str]], *, cascade: bool) -> dict[str, Any]:
+    """Return the request; what is named twice is meant once."""
     named = []
-    for from_id, type_, to_id in edges:
+    for from_id, type_, to_id in dict.fromkeys(map(tuple, edges)):
         name, _, kind = type_.partition(":")
         named.append({"type": name, "from": from_id, "to": to_id} | ({"kind": kind} if kind else {}))
-    return {"entities": [{"id": one} for one in ids], "edges": named, "cascade": cascade}
+    return {"entities": [{"id": one} for one in dict.fromkeys(ids)], "edges": named, "cascade": cascade}
 
 
 class _Going(NamedTuple):

@@ -193,6 +193,12 @@ def test_an_entity_that_others_point_at_needs_cascade(kb, synced):
     assert kb("delete", "C", "--cascade").out == "main at seq 3: 1 deleted; edges: 2 deleted.\n"
 
 
+def test_what_is_named_twice_is_deleted_once(kb, synced):
+    add_more(kb)
+    edge = ("--edge", "A", "depends_on", "B")
+    assert kb("delete", "A", "A", *edge, *edge).out == "main at seq 3: 1 deleted; edges: 2 deleted.\n"
+
+
 def test_deleting_what_is_not_there_or_nothing_is_refused(kb, synced):
     ran = kb("delete", "REQ1")
     assert ran.status == 64
