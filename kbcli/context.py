@@ -141,12 +141,13 @@ class Session:
 
     def tell_ensured(self, ensured: Ensured) -> None:
         """Say that a branch has just got its store, and warn when it had one before that is missed."""
+        from kbcli.words.lines import ensured_line
+
+        said = ensured_line(ensured)
         if ensured.is_warning:
-            self.output.warn(visible(ensured.notice))
-        elif ensured.notice:
-            self.output.note(f"note: {visible(ensured.notice)}")
-        elif ensured.copied_from:
-            self.output.note(visible(f"note: {ensured.branch} has a store now, copied from {ensured.copied_from}."))
+            self.output.warn(said)
+        elif said:
+            self.output.note(f"note: {said}")
 
     def watch(self, store: BranchStore) -> None:
         """Have the user hear of what reading this store comes upon; ``open`` does it for the stores it opens."""

@@ -87,11 +87,16 @@ def _answer_at_rest(session: Session) -> SyncAnswer | None:
 
 
 def _take_in(session: Session) -> SyncAnswer:
+    from kbcli.words.lines import ensured_line
+    from kbcore import branches
     from kbcore.sync.run import SyncOptions, sync
 
-    opened = session.open()
-    answer = sync(opened.workspace, opened.branch, session.author, SyncOptions())
-    for notice in opened.store.notices:
+    workspace = session.workspace
+    store, choice, ensured = branches.open_branch(workspace, session.named_branch)
+    if made := ensured_line(ensured):
+        _say(made)
+    answer = sync(workspace, choice.branch, session.author, SyncOptions())
+    for notice in store.notices:
         _say(notice)
     return answer
 

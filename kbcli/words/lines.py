@@ -11,6 +11,7 @@ from kbcore.visible import visible
 if TYPE_CHECKING:
     from kbcli.hooks import HookResult
     from kbcore.answers import EdgeCounts, Outcome
+    from kbcore.branches import Ensured
 
 
 def outcome_line(outcome: Outcome) -> str:
@@ -53,6 +54,12 @@ def edge_counts(edges: EdgeCounts) -> str:
 def unread(number: int) -> str:
     """Return how many files could not be read whole, and what says why."""
     return f"{counted(number, 'file')} could not be read whole; `kb check --rule unreadable-source` says why."
+
+
+def ensured_line(ensured: Ensured) -> str:
+    """Return what is to be said of a branch whose store was looked for: where a new one came from, or nothing."""
+    copied = f"{ensured.branch} has a store now, copied from {ensured.copied_from}." if ensured.copied_from else ""
+    return visible(ensured.notice or copied)
 
 
 def problem_line(path: str, line: int, message: str, hint: str) -> str:

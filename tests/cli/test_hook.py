@@ -51,8 +51,9 @@ def test_a_switch_makes_the_store_and_takes_in_the_files(kb, synced, capfd):
     commit_files(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
     ran = kb("hook", "post-checkout", ZERO, ZERO, "1")
     assert (ran.status, ran.out) == (0, "")
-    assert "feature has a store now, copied from main" in ran.err
-    assert "kb: feature at seq 2: 1 created" in ran.err
+    first, second = ran.err.splitlines()
+    assert first == "kb: feature has a store now, copied from main."
+    assert second.startswith("kb: feature at seq 2: 1 created")
     assert [one["name"] for one in kb("branch", "list", "--json").json["branches"]] == ["feature", "main"]
 
 
