@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kbcore import limits
 from kbcore.errors import Problem
+from kbcore.phrases import one_of
 from kbcore.reader import kind_of
 from kbcore.suggest import nearest
 
@@ -226,15 +227,14 @@ def _place(given: Any, location: tuple[int | str, ...]) -> tuple[str, Any]:
 
 
 def _problem(model: type[BaseModel], path: str, value: Any, fault: Any) -> Problem:
-    name, allowed = path[2:], names_of(model)
+    name, allowed = path[2:], f"Allowed: {', '.join(names_of(model))}."
     if fault["type"] == "extra_forbidden":
-        near = nearest(name, allowed)
+        near = nearest(name, names_of(model))
         hint = f"Did you mean {near!r}? " if near else ""
-        return Problem(
-            path, "unknown_argument", f"There is no argument {name!r}.", f"{hint}Allowed: {', '.join(allowed)}."
-        )
+        return Problem(path, "unknown_argument", f"There is no argument {name!r}.", hint + allowed)
     if fault["type"] == "missing":
-        return Problem(path, "missing_argument", f"`{name}` is missing.", f"Allowed: {', '.join(allowed)}.")
+        values = one_of(model.model_json_schema(by_alias=True)["properties"][name].get("enum", [""]))
+        return Problem(path, "missing_argument", f"`{name}` is missing{values and f': {values}'}.", allowed)
     if fault["type"] == "literal_error":
         return Problem(path, "bad_value", f"`{name}` must be {fault['ctx']['expected']}.", "")
     expected = _EXPECTED.get(fault["type"])

@@ -53,6 +53,10 @@ def test_nothing_is_coerced(tool, arguments, path, kb):
     assert path in {one["path"] for one in error["details"]}
 
 
+def test_a_missing_choice_is_told_with_what_there_is_to_choose_from(kb):
+    assert kb.refused("kb_history")["message"] == "`action` is missing: log, show, diff or revert."
+
+
 def test_a_wrong_kind_is_told_with_the_right_one(kb):
     error = kb.refused("kb_query", limit="2", at=[1])
     messages = {one["path"]: (one["message"], one.get("hint")) for one in error["details"]}
