@@ -116,7 +116,8 @@ def _run(rule: ProjectRule, context: RuleContext) -> list[Finding]:
     ids = list({id_ for id_, _ in found if id_})
     paths = dict[str, str](context.rows("select id, path from node where id in (select unnest(?::varchar[]))", [ids]))
     told = rule.remedy or rule.description
-    return [_finding(id_ or "", said or rule.description, told, paths.get(id_) or "") for id_, said in found]
+    said = ((id_, (message or "").strip() or rule.description) for id_, message in found)
+    return [_finding(id_ or "", message, told, paths.get(id_) or "") for id_, message in said]
 
 
 def _finding(id_: str, message: str, told: str, source: str) -> Finding:

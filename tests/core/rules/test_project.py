@@ -154,9 +154,10 @@ def test_a_select_over_the_view_can_run(sql, context):
     assert (run.status, [one.id for one in found]) == ("ran", ["A"])
 
 
-def test_a_row_without_a_message_says_the_description_once(context):
-    _, [found] = outcome("select 'A' as id, null as message", context)
-    assert found.message
+@pytest.mark.parametrize("message", ["null", "''", "' '", "e' \\n'"])
+def test_a_row_without_a_message_says_the_description_once(context, message):
+    _, [found] = outcome(f"select 'A' as id, {message} as message", context)
+    assert found.message.strip()
     assert found.hint != found.message
 
 
