@@ -71,6 +71,8 @@ def tell(session: Session, branch: str, report: Report, format_: str) -> None:
         if rows and format_ == "markdown":
             output.data(tables.markdown(head, rows))
         elif rows:
+            if report.by != "requirement" and _cuts_tallies(head, rows, output.width):
+                head, rows = _rows(report, is_short=True)
             output.data("".join(line + "\n" for line in output.table(head, rows)))
         _tell_rest(session, report, has_rows=bool(rows))
 
@@ -91,21 +93,29 @@ def _document(branch: str, report: Report) -> dict[str, Any]:
     }
 
 
-def _rows(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def _cuts_tallies(head: tuple[str, ...], rows: list[tuple[str, ...]], width: int | None) -> bool:
+    """Tell whether a table of groups is too wide for its tallies to be whole."""
+    shown = ("\n".join(lines) for lines in tables.laid_out(head, rows, width)[1:])
+    return any(tally not in lines for row, lines in zip(rows, shown, strict=True) for tally in row[2:])
+
+
+def _rows(report: Report, *, is_short: bool = False) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the rows of a table; with ``is_short`` groups have shares in percent alone."""
     aspects = tuple(name.upper() for name in ASPECTS)
     total = report.covered.total
-    sums = tuple(_tally(total.tallies[name]) for name in ASPECTS)
     if report.by == "requirement":
         rows = [
             (one.id, *(_cell(one, name) for name in ASPECTS), one.priority, one.title) for one in report.requirements
         ]
+        sums = (_tally(total.tallies[name]) for name in ASPECTS)
         last = ("TOTAL", *sums, "", counted(total.requirements, "requirement"))
         return ("ID", *aspects, "PRIORITY", "TITLE"), [*rows, last] if rows else []
+    said = _share if is_short else _tally
     rows = [
-        (_named(one.name), str(one.requirements), *(_tally(one.tallies[name]) for name in ASPECTS))
+        (_named(one.name), str(one.requirements), *(said(one.tallies[name]) for name in ASPECTS))
         for one in report.groups
     ]
-    last = ("TOTAL", str(total.requirements), *sums)
+    last = ("TOTAL", str(total.requirements), *(said(total.tallies[name]) for name in ASPECTS))
     return (report.by.upper(), "REQUIREMENTS", *aspects), [*rows, last] if rows else []
 
 
@@ -118,9 +128,13 @@ def _cell(one: Requirement, aspect: str) -> str:
 
 
 def _tally(tally: Tally) -> str:
-    share = f"{tally.yes}/{tally.needed} {tally.percent:g}%" if tally.needed else ""
+    share = f"{tally.yes}/{tally.needed} {_share(tally)}" if tally.needed else ""
     waived = f"{tally.not_applicable} n/a" if tally.not_applicable else ""
     return ", ".join(part for part in (share, waived) if part) or "-"
+
+
+def _share(tally: Tally) -> str:
+    return f"{tally.percent:g}%" if tally.needed else "-"
 
 
 def _columns(report: Report) -> tuple[tuple[str, ...], list[list[str]]]:

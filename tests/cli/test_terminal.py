@@ -77,6 +77,13 @@ def test_a_table_fits_the_terminal(project):
     assert "…" not in run_kb(project, "query").out
 
 
+def test_groups_of_coverage_keep_their_shares_where_there_is_no_room_for_the_counts(project):
+    _, shown = at_terminal(project, ["coverage", "--by", "priority", "--no-color"], env={"COLUMNS": "40"})
+    assert shown.splitlines()[-1].split() == ["TOTAL", "0%", "33.3%", "0%"]
+    _, shown = at_terminal(project, ["coverage", "--by", "priority", "--no-color"])
+    assert shown.splitlines()[-1].split() == ["TOTAL", "3", "0/3", "0%", "1/3", "33.3%", "0/3", "0%"]
+
+
 def test_colours_are_there_unless_unwanted(project):
     assert "\x1b[3" in at_terminal(project, ["diff", "0"])[1]
     assert "\x1b[3" in at_terminal(project, ["sinc"])[1]

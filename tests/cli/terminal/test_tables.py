@@ -83,9 +83,17 @@ def test_a_table_of_many_columns_fits_a_narrow_terminal(width, chars, head):
 
 def test_columns_get_narrow_before_the_last_one_goes():
     row = ("REQ-1", *["x" * 20] * 5)
-    assert tables.aligned(COVERAGE[0], [row], 37)[0] == "ID     SPECI…  VERIF…  IMPLE…  TITLE"
-    assert tables.aligned(COVERAGE[0], [row], 36)[0] == "ID     SPECIFI…  VERIFIED  IMPLEME…"
+    head = (*COVERAGE[0][:-1], "NOTE")
+    assert tables.aligned(head, [row], 37)[0] == "ID     SPECI…  VERIF…  IMPLE…  NOTE"
+    assert tables.aligned(head, [row], 36)[0] == "ID     SPECIFI…  VERIFIED  IMPLEME…"
     assert tables.aligned(("ID", "AT", "TITLE"), [("A", "x" * 28, "y" * 9)], 30) == ["ID  AT", "A   " + "x" * 28]
+
+
+def test_a_title_is_cut_and_goes_before_other_text_is():
+    row = ("REQ-001", "SCN-001", "TEST-001", "of.a.page", "must", "A recipient sees where the parcel is")
+    assert tables.aligned(COVERAGE[0], [row], 54)[1] == "REQ-001  SCN-001    TEST-001  of.a.page    A recipien…"
+    assert tables.aligned(COVERAGE[0], [row], 50)[1] == "REQ-001  SCN-001    TEST-001  of.a.page    A reci…"
+    assert tables.aligned(COVERAGE[0], [row], 48)[1] == "REQ-001  SCN-001    TEST-001  of.a.page"
 
 
 def test_what_rows_are_called_stays_whatever_there_is_room_for():
