@@ -92,6 +92,10 @@ class Output:
 
         return [indent + line for line in wrapped(text, None if self.width is None else self.width - len(indent))]
 
+    def flowed(self, text: str) -> str:
+        """Return a line of text with its end, in several lines where the terminal is narrow."""
+        return _flowed(text, self.width) + "\n"
+
     def document(self, value: Any) -> None:
         """Write the one JSON document of the answer."""
         self.data(json_text(value, 2 if self.is_terminal else None) + "\n")
@@ -194,7 +198,16 @@ class Output:
     def _to_stderr(self, text: str) -> None:
         if self._bar:
             self._bar.clear()
-        self._draw(text + "\n")
+        width = shutil.get_terminal_size().columns if _is_terminal(sys.stderr) else None
+        self._draw("\n".join(_flowed(line, width) for line in text.split("\n")) + "\n")
+
+
+def _flowed(text: str, width: int | None) -> str:
+    if width is None or len(text) * 2 <= width:
+        return text
+    from kbcli.terminal.flowing import flowed
+
+    return "\n".join(flowed(text, width))
 
 
 def write_all(stream: TextIO | None, text: str) -> None:

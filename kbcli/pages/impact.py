@@ -59,9 +59,9 @@ def tell(session: Session, found: Impact, *, depth: int, limit: int, format_: st
     start = found.start
     title = visible(f"{start.id} ({start.type}) {start.title}").rstrip()
     is_markdown = format_ == "markdown"
-    output.data(f"# {tables.markdown_text(title)}\n" if is_markdown else output.styled(title, "bold") + "\n")
+    output.data(f"# {tables.markdown_text(title)}\n" if is_markdown else output.flowed(output.styled(title, "bold")))
     sentence = _sentence(found)
-    output.data(f"\n{sentence}\n" if is_markdown else f"  {sentence}\n")
+    output.data(f"\n{sentence}\n" if is_markdown else output.flowed(f"  {sentence}"))
     for section in _sections(found, limit):
         more = f", {len(section.rows)} of them here" if len(section.rows) < section.total else ""
         heading = f"{section.title} ({section.total}{more})"

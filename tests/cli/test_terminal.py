@@ -84,6 +84,14 @@ def test_groups_of_coverage_keep_their_shares_where_there_is_no_room_for_the_cou
     assert shown.splitlines()[-1].split() == ["TOTAL", "3", "0/3", "0%", "1/3", "33.3%", "0/3", "0%"]
 
 
+def test_what_is_said_is_broken_between_words(project):
+    for words in (["check", "--no-color"], ["impact", "REQ-1"], ["check", "--rule", "nothing-of-the-kind"]):
+        _, shown = at_terminal(project, words, env={"COLUMNS": "40"})
+        said = plain(shown).splitlines()
+        assert len(said) > 2
+        assert all(width_of(line) <= 40 or "`" in line or " " not in line.strip() for line in said)
+
+
 def test_colours_are_there_unless_unwanted(project):
     assert "\x1b[3" in at_terminal(project, ["diff", "0"])[1]
     assert "\x1b[3" in at_terminal(project, ["sinc"])[1]
@@ -100,7 +108,8 @@ def test_colours_are_there_unless_unwanted(project):
 
 def test_notes_on_a_paged_answer_come_after_it(project, tmp_path):
     _, shown = at_terminal(project, ["query", "--limit", "1"], env={"PAGER": "cat -A"})
-    assert plain(shown).splitlines()[-1].startswith("1 of 4; for more: ")
+    *_, more, cursor = plain(shown).splitlines()
+    assert (more, cursor.startswith("  --cursor ")) == ("1 of 4; for more: --limit 4, or", True)
 
 
 def test_how_long_ago_a_record_was_written_is_for_people_at_terminals(project):
