@@ -153,13 +153,16 @@ def _command(session: Session, scope: Scope) -> list[str]:
     import shutil
     import sys
 
+    from kbcore.visible import visible
+
     own = Path(sys.executable).with_name("kb-mcp")
     found = shutil.which("kb-mcp", path=session.env.get("PATH"))
     if scope == "project" and found and own.is_file() and Path(found).samefile(own):
         return ["kb-mcp"]
     if own.is_file():
         if scope == "project":
-            session.output.note("note: kb-mcp is not on your PATH, so the file names it by its path on this machine.")
+            why = f"the kb-mcp on your PATH is another one ({found})" if found else "kb-mcp is not on your PATH"
+            session.output.note(visible(f"note: {why}, so the file names this one by its path on this machine."))
         return [str(own)]
     return [sys.executable, "-m", "kbmcp.server"]
 

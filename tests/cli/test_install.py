@@ -270,6 +270,12 @@ def test_a_program_that_is_not_on_the_path_is_named_by_its_place(kb, home, root,
     ran = kb("mcp", "install", "claude-code", "--json")
     assert json.loads(ran.out)["entry"]["command"] == str(PROGRAM)
     assert "not on your PATH" in ran.err
+    other = home / "kb-mcp"
+    other.write_text("#!/bin/sh\n")
+    other.chmod(0o755)
+    ran = kb("mcp", "install", "claude-code", "--json")
+    assert json.loads(ran.out)["entry"]["command"] == str(PROGRAM)
+    assert f"the kb-mcp on your PATH is another one ({other})" in ran.err
 
 
 @pytest.mark.parametrize(
