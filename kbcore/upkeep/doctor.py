@@ -287,7 +287,7 @@ def _strangers(workspace: Workspace) -> Iterator[Finding]:
     with files.explained(trash, "list", reading=True):
         kept = len(fs.listdir(trash)) if files.is_directory(fs, trash) else 0
     if kept:
-        message = f"{counted(kept, 'store')} that `kb gc` moved away to {trash}."
+        message = f"{counted(kept, 'store')} that KB moved away to {trash}."
         yield Finding(
             "stores", "note", "trash", message, "Delete that folder once nobody misses them.", file=str(trash)
         )

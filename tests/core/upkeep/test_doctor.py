@@ -210,7 +210,7 @@ def test_stores_of_branches_that_are_gone_are_noted_and_so_is_the_trash(healthy:
     problems = found(healthy)
     assert "outdated_store" not in problems
     assert problems["trash"].severity == "note"
-    assert problems["trash"].message.startswith("1 store that `kb gc` moved away to ")
+    assert problems["trash"].message.startswith("1 store that KB moved away to ")
 
 
 def test_a_store_of_a_commit_that_is_checked_out_no_more_is_noted(healthy: Project) -> None:
