@@ -56,7 +56,7 @@ def tell_trials(output: Output, trials: Sequence[TrialRun]) -> None:
     if lines:
         output.data("\n".join(lines) + "\n")
     if not trials:
-        output.say("No rule of the project has tests; docs/rules.md shows how to write them.")
+        output.say("No rule of the project has tests; docs/rules.md of KB shows how to write them.")
         return
     output.say(f"{counted(len(trials), 'test')} of rules: {len(trials) - len(failed)} passed, {len(failed)} failed")
 

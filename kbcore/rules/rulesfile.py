@@ -37,7 +37,8 @@ _LISTS: Final = frozenset({"tags", "links"})
 _OBJECTS: Final = frozenset({"attributes", "metadata"})
 EXAMPLE: Final = (
     "For example `rules: [{id: has-owner, sql: "
-    "\"select id, 'has no owner' as message from entity where owner is null\"}]`, or line by line as in docs/rules.md."
+    "\"select id, 'has no owner' as message from entity where owner is null\"}]`, or line by line as in "
+    "docs/rules.md of KB."
 )
 _SEVERITIES: Final[Mapping[str, Severity]] = {"error": "error", "warning": "warning"}
 

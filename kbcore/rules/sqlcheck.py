@@ -81,7 +81,9 @@ def _fault(part: Mapping[str, Any], known: Collection[str], params: Collection[s
         name = part["table_name"]
         if name.lower() not in known or part["schema_name"] not in {"", "recurring"}:
             instead = INSTEAD.get(name.lower())
-            near = f"Read `{instead}`; docs/rules.md lists its columns" if instead else did_you_mean(name, RELATIONS)
+            near = (
+                f"Read `{instead}`; docs/rules.md of KB lists its columns" if instead else did_you_mean(name, RELATIONS)
+            )
             return f"the SQL reads {in_quotes(name)}, which a rule may not. {near}"
     elif _is(part, "TABLE_FUNCTION"):
         function = part["function"]["function_name"]
