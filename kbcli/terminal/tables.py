@@ -34,13 +34,13 @@ class Column(NamedTuple):
 
     ``kind``: text is cut at its end, and a path at its beginning; an id is never cut, nor is what is whole; a number is
     whole and aligned to the right. ``is_extra``: a terminal that has too little room does without the column, and any
-    terminal where it is empty. ``is_prose``: it is cut, and goes, before other text is.
+    terminal where it is empty. ``gives_way``: it is cut, and goes, before other text is.
     """
 
     kind: Literal["text", "path", "id", "whole", "number"] = "text"
     style: Callable[[str], Style | None] | None = None
     is_extra: bool = False
-    is_prose: bool = False
+    gives_way: bool = False
 
     @property
     def is_cut(self) -> bool:
@@ -59,7 +59,7 @@ COLUMNS: Final[Mapping[str, Column]] = {
     "SEQ": Column("number", lambda _: "yellow"),
     **dict.fromkeys(("COUNT", "BEFORE", "AFTER"), Column("number")),
     "STATUS": Column(style=of_status),
-    "TITLE": Column(is_prose=True),
+    **dict.fromkeys(("TITLE", "ACTOR", "CHANGES"), Column(gives_way=True)),
     **dict.fromkeys(("CONFIDENCE", "REQUIREMENTS"), Column("number", is_extra=True)),
 }
 """What columns hold, by their heads, which mean the same in every table; all others are text."""
@@ -120,13 +120,15 @@ def _fitted(
             return kept, [min(one, level) if at in extra else one for at, one in enumerate(widths)]
         level = _level([modest[at] for at in texts], room)
         dispensable = [at for at in kept if columns[at].is_extra]
-        prose = [at for at in texts if columns[at].is_prose and at]
-        if level < _COMFORT and prose and not dispensable:
-            left = room - sum(min(widths[at], _COMFORT) for at in texts if at not in prose)
-            if left >= _LEAST * len(prose):
-                cut = {at: _level([widths[one] for one in prose], left) if at in prose else _COMFORT for at in texts}
+        yielding = [at for at in texts if columns[at].gives_way and at]
+        if level < _COMFORT and any(widths[at] > level for at in yielding) and not dispensable:
+            left = room - sum(min(widths[at], _COMFORT) for at in texts if at not in yielding)
+            if left >= _LEAST * len(yielding):
+                cut = {
+                    at: _level([widths[one] for one in yielding], left) if at in yielding else _COMFORT for at in texts
+                }
                 return kept, [min(one, cut.get(at, one)) for at, one in enumerate(widths)]
-            dispensable = prose
+            dispensable = yielding
         if level >= _LEAST and (level >= _COMFORT or not dispensable):
             return kept, [min(modest[at], level) if at in texts else one for at, one in enumerate(widths)]
         over = dispensable or [at for at in texts if at]

@@ -96,6 +96,19 @@ def test_a_title_is_cut_and_goes_before_other_text_is():
     assert tables.aligned(COVERAGE[0], [row], 48)[1] == "REQ-001  SCN-001    TEST-001  of.a.page"
 
 
+def test_the_message_of_a_record_stays_when_who_and_how_much_has_no_room():
+    head = ("SEQ", "AT", "ACTOR", "CHANGES", "MESSAGE")
+    row = ("3", "2026-11-22T06:52:10Z", "Leila Haddad", "1 created, 1 updated, 1 edge", "REQ-4 has a test now")
+    assert tables.aligned(head, [row], 80)[1] == (
+        "  3  2026-11-22T06:52:10Z  Leila Haddad  1 created, 1 upd…  REQ-4 has a test now"
+    )
+    assert tables.aligned(head, [row], 40)[1] == "  3  2026-11-22T06:52:10Z  REQ-4 has a t…"
+
+
+def test_a_title_that_is_short_stays_beside_wide_text():
+    assert tables.aligned(("ID", "A", "B", "TITLE"), [("X", "a" * 30, "b" * 30, "title")], 60)[0].endswith("TITLE")
+
+
 def test_what_rows_are_called_stays_whatever_there_is_room_for():
     row = ("must", "3", "x" * 20)
     assert tables.aligned(("PRIORITY", "REQUIREMENTS", "VERIFIED"), [row], 30)[0] == "PRIORITY  VERIFIED"
