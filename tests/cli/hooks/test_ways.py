@@ -7,7 +7,7 @@ import pytest
 from kbcli import hooks
 from kbcore.git import find_repository
 from tests.support.gits import newer_git
-from tests.support.hooks import EVENTS, NO_KB, calls, hook, make_husky, make_program, outcome
+from tests.support.hooks import ENV, EVENTS, calls, hook, make_husky, make_program, outcome
 from tests.support.hooks import install as install_in_files
 from tests.support.hooks import status as status_in_files
 from tests.support.hooks import uninstall as uninstall_with_old_git
@@ -151,7 +151,7 @@ def test_worktrees_of_a_bare_repository_share_its_hooks(tmp_path, newer):
     git(tmp_path, "clone", "--quiet", "--bare", make_repository(tmp_path / "source"), "project.git")
     linked = add_worktree(tmp_path / "project.git", tmp_path / "linked", "feature")
     other = add_worktree(tmp_path / "project.git", tmp_path / "other", "second")
-    for env in (newer, NO_KB):
+    for env in (newer, ENV):
         assert [one.action for one in hooks.install(find_repository(linked), env) if one.state == "active"] == [
             "created"
         ] * 3
