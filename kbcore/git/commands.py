@@ -18,7 +18,7 @@ import msgspec
 
 from kbcore.errors import GitUnusable
 from kbcore.git.repository import Repository, points_to
-from kbcore.git.versions import FEATURES
+from kbcore.git.versions import needed
 
 GIT_TIMEOUT_S: Final = 30.0
 
@@ -45,9 +45,8 @@ LOCAL_ENV_VARS: Final = frozenset(
 """What `git rev-parse --local-env-vars` lists: variables that speak of one repository only."""
 
 _UNKNOWN_FORMAT: Final = re.compile(
-    r"(?:unknown repository extensions? found: *|invalid value for 'extensions\.)(?P<extension>\w+)", re.IGNORECASE
+    r"unknown repository extensions? found:(?P<extensions>[ \w]+)|invalid value for 'extensions\.", re.IGNORECASE
 )
-_FOR_REFTABLE: Final = ".".join(map(str, FEATURES[0][0]))
 _SAFE_FLAGS = ("--no-pager", "-c", "core.fsmonitor=false")
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
@@ -149,8 +148,7 @@ def _spawn(
 
 def _too_old(directory: Path, said: str, unknown: re.Match[str]) -> GitUnusable:
     """Return the error for a repository in a format that came after the git that is to read it."""
-    is_reftable = unknown["extension"].lower() == "refstorage"
-    needed = f"Install git {_FOR_REFTABLE} or newer, which reads reftable" if is_reftable else "Install a newer git"
+    remedy = needed((unknown["extensions"] or "").split())
     return GitUnusable(
-        f"git is too old for the repository in {directory}: {said}", hint=f"{needed}; see `git --version`."
+        f"git is too old for the repository in {directory}: {said}", hint=f"{remedy}; see `git --version`."
     )

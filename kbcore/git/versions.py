@@ -6,6 +6,7 @@ What KB does depends on what git can do, which is asked of it; versions are only
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 OLDEST: Final = (2, 30)
@@ -18,6 +19,9 @@ FEATURES: Final = (
 )
 """What came with a later version, the oldest first."""
 
+EXTENSIONS: Final = {"refstorage": FEATURES[0], "relativeworktrees": FEATURES[1]}
+"""What the configuration of a repository asks of every git that reads it, by its name below ``extensions``."""
+
 _NUMBERS: Final = re.compile(r"\b(\d+)\.(\d+)")
 
 
@@ -29,4 +33,17 @@ def parsed(text: str) -> tuple[int, int] | None:
 
 def lacking(version: tuple[int, int]) -> list[str]:
     """Return what a version does not know of, each with the version that does."""
-    return [f"{what} ({since[0]}.{since[1]})" for since, what in FEATURES if version < since]
+    return [f"{what} ({_shown(since)})" for since, what in FEATURES if version < since]
+
+
+def needed(extensions: Iterable[str]) -> str:
+    """Say which git to install for a repository that asks for these."""
+    known = [EXTENSIONS.get(name.lower()) for name in extensions]
+    if not known or None in known:
+        return "Install a newer git"
+    since, what = max(filter(None, known))
+    return f"Install git {_shown(since)} or newer, which reads {what}"
+
+
+def _shown(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))

@@ -45,11 +45,11 @@ def test_a_reftable_repository_is_like_any_other(kb, reftable, tmp_path):
 
 def test_a_git_that_cannot_read_the_repository_is_told_of_before_anything_is_made(kb, root):
     git(root, "config", "core.repositoryformatversion", "1")
-    git(root, "config", "extensions.refStorage", "some-later-format")
+    git(root, "config", "extensions.somethingNew", "some-later-format")
     (root / ".git/HEAD").write_text("ref: refs/heads/.invalid\n")
     ran = kb("init")
     assert (ran.status, ran.out) == (67, "")
-    assert "hint: Install git 2.45 or newer" in ran.err
+    assert "hint: Install a newer git" in ran.err
     assert not (root / ".kb").exists()
 
 

@@ -114,13 +114,31 @@ def test_nothing_that_the_repository_configures_is_run(root, env, commit):
     assert not list(root.rglob("hook-was-run"))
 
 
-@pytest.mark.parametrize("extension", ["refStorage", "somethingNew"])
-def test_a_git_that_is_too_old_is_said_to_be_in_one_line_with_what_to_install(tmp_path, extension):
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        ("fatal: unknown repository extension found:\n\trefstorage", "Install git 2.45 or newer"),
+        ("fatal: unknown repository extension found:\n\trelativeworktrees", "Install git 2.48 or newer"),
+        ("fatal: unknown repository extensions found:\n\trefstorage\n\trelativeworktrees", "Install git 2.48 or newer"),
+        ("fatal: unknown repository extensions found:\n\trefstorage\n\tsomethingnew", "Install a newer git"),
+        ("error: invalid value for 'extensions.refstorage': 'later'\nfatal: bad config line 7", "Install a newer git"),
+    ],
+)
+def test_a_git_that_is_too_old_is_said_to_be_in_one_line_with_what_to_install(tmp_path, said, remedy):
     old = make_repository(tmp_path / "project")
-    git(old, "config", "core.repositoryformatversion", "1")
-    git(old, "config", f"extensions.{extension}", "some-later-format")
     (old / ".git" / "HEAD").write_text("ref: refs/heads/.invalid\n")
-    with pytest.raises(GitUnusable, match=rf"(?i)git is too old for .*{extension}") as caught:
-        head(old, git_env())
+    (tmp_path / "git").write_text(f'#!/bin/sh\necho "{said}" >&2\nexit 128\n')
+    (tmp_path / "git").chmod(0o755)
+    with pytest.raises(GitUnusable, match="git is too old for ") as caught:
+        head(old, {"PATH": str(tmp_path)})
     assert "\n" not in caught.value.message
-    assert ("2.45" in caught.value.hint) == (extension == "refStorage")
+    assert caught.value.hint.startswith(remedy)
+
+
+def test_the_git_at_hand_tells_of_a_format_that_it_does_not_know(tmp_path):
+    new = make_repository(tmp_path / "project")
+    git(new, "config", "core.repositoryformatversion", "1")
+    git(new, "config", "extensions.somethingNew", "some-later-format")
+    (new / ".git" / "HEAD").write_text("ref: refs/heads/.invalid\n")
+    with pytest.raises(GitUnusable, match=r"git is too old for .*somethingnew"):
+        head(new, git_env())
