@@ -52,12 +52,14 @@ def merge(work: Work, pairs: Sequence[tuple[NodeDraft, NodeDraft]], at: int = 0)
 def _both(work: Work, command: s.Merge) -> tuple[NodeDraft, NodeDraft]:
     variables = [command.source, command.target]
     rows = work.solutions(command.where, variables)
+    if not rows:
+        for variable in variables:
+            check_named(work, variable, command.where)
     found = []
     for variable in variables:
         values = {row[variable.name] for row in rows} - {None}
         drafts = [draft for key in sorted(map(str, values)) if (draft := work.element(key, variable.at))]
         if not drafts:
-            check_named(work, variable, command.where)
             message = f"WHERE finds no concept for ?{variable.name}."
             raise refused(NOT_FOUND, message, at=variable.at)
         if len(drafts) > 1:

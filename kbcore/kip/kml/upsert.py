@@ -78,7 +78,12 @@ def _rows(work: Work, upsert: s.Upsert) -> list[Mapping[str, Draft]]:
     """Return what the variables of WHERE stand for, row by row; without WHERE, one row of nothing."""
     if upsert.where is None:
         return [{}]
-    handles = {block.handle.name for block in upsert.blocks if block.handle}
+    bound = {one.name for one in _variables(upsert.where)}
+    handles = {block.handle.name: block.handle for block in upsert.blocks if block.handle}
+    for name in sorted(bound & handles.keys()):
+        message = f"?{name} is bound in WHERE, and a block takes it as its handle."
+        hint = "Give the block a handle of its own; to change what WHERE finds, use UPDATE."
+        raise refused(DUPLICATE, message, at=handles[name].at, hint=hint)
     used: dict[str, s.Variable] = {}
     for one in _variables(upsert.blocks):
         if one.name not in handles:

@@ -169,6 +169,17 @@ def test_a_pattern_that_finds_nothing_deletes_nothing(known: Kip) -> None:
             "KIP_2002: ?x and ?y are the same concept (PLACE). Name two different concepts.",
         ),
         (
+            'MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "A"} ?y §{type: "Person", name: "Z"} }',
+            "KIP_3002: There is no concept Person 'Z' (PLACE).",
+        ),
+        (
+            'UPSERT { CONCEPT §?x { {type: "Person", name: "New"} } } WHERE { ?x {type: "Person"} }',
+            (
+                "KIP_3003: ?x is bound in WHERE, and a block takes it as its handle (PLACE). "
+                "Give the block a handle of its own; to change what WHERE finds, use UPDATE."
+            ),
+        ),
+        (
             'UPSERT { PROPOSITION { (§?a, "mentions", ?x) } } WHERE { ?x {type: "Person", name: "A"} }',
             "KIP_3001: ",
         ),
