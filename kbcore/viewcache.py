@@ -164,13 +164,13 @@ class ViewCache:
 
     def build_in_memory(self, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
         """Return a view that leaves no file behind."""
+        if not basis.seq:
+            return base.empty(self.spill, basis)
         return base.build(":memory:", self.spill, start, entries, basis)
 
     def is_due(self, view: View) -> bool:
         """Tell whether the tail has grown long enough to be published."""
-        if view.tail_rows + view.waiting_rows < _TAIL_ROWS:
-            return False
-        return view.tail_rows + view.waiting_rows >= view.base_rows() // _TAIL_SHARE
+        return view.tail_rows >= _TAIL_ROWS and view.tail_rows >= view.base_rows() // _TAIL_SHARE
 
     def publish(self, view: View) -> None:
         """Write the view as the new base, if the cache can be written, and stand on it."""

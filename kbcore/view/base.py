@@ -31,7 +31,20 @@ def open_base(path: str, temp_dir: str) -> View:
     except BaseException:
         connection.close()
         raise
-    return View(connection, stamp)
+    return View(lambda: connection, stamp)
+
+
+def empty(temp_dir: str, basis: Basis) -> View:
+    """Return a view of a branch to which nothing was written; its database is made when it is first asked."""
+
+    def made() -> database.Connection:
+        connection = database.connect(temp_dir)
+        connection.execute(database.attaching_new(":memory:", "base"))
+        database.create_base(connection, "base")
+        database.derive(connection, "base")
+        return connection
+
+    return View(made, basis)
 
 
 def build(target: str, temp_dir: str, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
@@ -56,7 +69,7 @@ def build(target: str, temp_dir: str, start: Start, entries: Iterable[Entry], ba
     except BaseException:
         connection.close()
         raise
-    return View(connection, basis)
+    return View(lambda: connection, basis)
 
 
 def _load_all(connection: database.Connection, start: Start, entries: Iterable[Entry]) -> None:

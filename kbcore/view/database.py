@@ -19,6 +19,7 @@ from kbcore.errors import ViewDamaged
 from kbcore.view.tables import ELEMENTS, RECORD, Columns
 
 Connection = duckdb.DuckDBPyConnection
+Statement = duckdb.Statement
 Row = Mapping[str, Any]
 
 STAMP: Final[Columns] = {

@@ -67,6 +67,11 @@ def from_shown(connection: database.Connection, into: str) -> None:
 def from_batch(connection: database.Connection, into: str, batch: Batch) -> None:
     """Fill a database, attached under this name and empty, straight from values that are in no table yet."""
     database.create_base(connection, into)
+    rows_of_batch(connection, into, batch)
+
+
+def rows_of_batch(connection: database.Connection, into: str, batch: Batch) -> None:
+    """Fill the empty tables of a base, attached under this name, with values that are in no table yet."""
     for name, (_, columns) in ELEMENTS.items():
         current = batch.current[name]
         rows = (ROW_OF[name](current[key]) for key in sorted(current) if current[key] is not None)

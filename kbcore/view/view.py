@@ -6,7 +6,8 @@ A view is never asked what is durable. It answers for exactly one seq, and moves
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import Any, Self
 
@@ -20,11 +21,12 @@ from kbcore.view import database, filling
 from kbcore.view.basis import Basis
 from kbcore.view.database import among, quoted
 from kbcore.view.defined import Defined
-from kbcore.view.fold import CHUNK_RECORDS, Batch, Entry, fold
+from kbcore.view.fold import CHUNK_RECORDS, Entry, fold
 from kbcore.view.relations import RELATIONS
 from kbcore.view.remembered import Remembered
 from kbcore.view.session import Session
-from kbcore.view.tables import ELEMENTS, LINK, NODE, RECORD, SOURCE, Columns, link_of, node_of, source_of
+from kbcore.view.shown import Shown
+from kbcore.view.tables import ELEMENTS, LINK, NODE, SOURCE, Columns, link_of, node_of, source_of
 from kbcore.view.tail import Tail
 
 
@@ -32,25 +34,31 @@ class View:
     """The graph of a branch at one seq, ready for SQL. For one thread at a time, which ``BranchView`` sees to.
 
     Statements alone take turns by themselves: what is remembered of elements between them does not.
+    ``opened`` gives the database, with the base attached; where nothing stands in the base, it is asked for late.
     """
 
-    def __init__(self, connection: database.Connection, basis: Basis) -> None:
-        self._connection = connection
-        self._parsed = database.parser(connection)
+    def __init__(self, opened: Callable[[], database.Connection], basis: Basis) -> None:
+        self._opened = opened
         self._lock = threading.RLock()
-        self.session = Session(connection, self._lock, self._show)  # for statements with an end to their time
-        self._waiting = Batch()
+        self._shown = Shown(is_bare=not basis.seq)
         self._tail = Tail()
-        self._is_shown = False
-        self._has_overlay = False
-        self._hidden: dict[str, set[str]] = {name: set() for name in ELEMENTS}
-        self._loaded: dict[str, set[str]] = {name: set() for name in ELEMENTS}
         self._bad: frozenset[str] | None = None
         self._defined = Defined(self._ask_base)
         self._read = Remembered[Node]()
-        self._is_bare = not basis.seq  # nothing stands in the base, so that nobody need ask it
         self.basis = basis
-        self.tail_rows = 0
+
+    @cached_property
+    def _connection(self) -> database.Connection:
+        return self._opened()
+
+    @cached_property
+    def _parsed(self) -> Callable[[str], list[database.Statement]]:
+        return database.parser(self._connection)
+
+    @cached_property
+    def session(self) -> Session:
+        """Return the connection for statements with an end to their time."""
+        return Session(self._connection, self._lock, self._show)
 
     @property
     def seq(self) -> int:
@@ -58,9 +66,9 @@ class View:
         return self.basis.seq
 
     @property
-    def waiting_rows(self) -> int:
-        """Return how many rows were taken in and not yet loaded."""
-        return len(self._waiting)
+    def tail_rows(self) -> int:
+        """Return how many rows of elements and records came after the base that is published."""
+        return self._shown.tail_rows
 
     def base_rows(self) -> int:
         """Return how many rows of elements, current and superseded, the base holds."""
@@ -69,7 +77,8 @@ class View:
 
     def close(self) -> None:
         """Let go of the database; the view must not be used again."""
-        self._connection.close()
+        if "_connection" in self.__dict__:
+            self._connection.close()
 
     def __enter__(self) -> Self:
         """Return the view itself."""
@@ -177,7 +186,7 @@ class View:
 
     def _ask_base(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a statement over the base alone: what waits need not be loaded for it."""
-        if self._is_bare:
+        if self._shown.is_bare:
             return []
         with self._lock, database.explained_with(self._connection, params):
             [statement] = self._parsed(sql)
@@ -224,38 +233,13 @@ class View:
 
     def _take(self, entry: Entry, changes: Changes) -> None:
         with self._lock:
-            self._waiting.add(entry, changes)
+            self._shown.add(entry, changes)
             self._tail.add(entry, changes)
             self._defined.note(changes)
 
     def _show(self) -> None:
-        """Make everything that this view holds visible to SQL. Views over two tables cost, so they come late."""
-        if not (self._is_shown or len(self._waiting)):
-            with database.explained_all():  # tables that are not as they should be come to light here
-                database.create_plain(self._connection)
-            self._is_shown = True
-        self._load_waiting()
-
-    def _load_waiting(self) -> None:
-        """Bring what waits into the tail tables, whole or not at all."""
-        batch = self._waiting
-        if not len(batch):
-            return
-        with database.transaction(self._connection):
-            if not self._has_overlay:
-                with database.explained_all():  # or here
-                    database.create_overlay(self._connection)
-            for table in ELEMENTS:
-                again = self._loaded[table], self._hidden[table]
-                filling.tail_of(self._connection, table, batch, *again)
-            database.load(self._connection, "record_tail", RECORD, batch.records)
-        # Only what is committed counts as loaded: whatever ended this early is tried again as a whole.
-        self._waiting = Batch()
-        self._is_shown = self._has_overlay = True
-        for table in ELEMENTS:
-            self._hidden[table] |= batch.older[table]
-            self._loaded[table].update(batch.current[table])
-        self.tail_rows += len(batch)
+        """Make everything that this view holds visible to SQL."""
+        self._shown.load(self._connection)
 
     def write_base(self, path: str) -> None:
         """Write everything that this view holds as a new base into a file that does not exist yet.
@@ -263,11 +247,9 @@ class View:
         Raises: ``ViewDamaged`` when the file cannot be written.
         """
         with self._lock, database.explained():
-            # Where nothing stood before, what waits is all there is, and need not go by way of the tail.
-            is_first = not self._has_overlay and self._is_bare
-            if not is_first:
+            if self._shown.first is None:
                 self._show()
-            filling.new_base(self._connection, path, self.basis, self._waiting if is_first else None)
+            filling.new_base(self._connection, path, self.basis, self._shown.first)
 
     def write_past(self, path: str, seq: int) -> None:
         """Write everything that this view knows of a seq as a base into a file that does not exist yet.
@@ -286,15 +268,7 @@ class View:
         with self._lock, database.explained():
             self._connection.execute("detach base")
             self._connection.execute(f"attach '{quoted(path)}' as base (read_only)")
-            if self._has_overlay:
-                tails = [f"{name}_{part}" for name in ELEMENTS for part in ("tail", "history_tail", "touched")]
-                for table in [*tails, "record_tail"]:
-                    self._connection.execute(f"delete from {table}")
-            for keys in (*self._hidden.values(), *self._loaded.values()):
-                keys.clear()
-            self._waiting = Batch()
+            self._shown.empty(self._connection)
             self._tail = Tail()
             self._bad = None
             self._read.clear()
-            self._is_bare = False
-            self.tail_rows = 0

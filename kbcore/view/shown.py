@@ -1,0 +1,82 @@
+"""What SQL sees of a view: the base and, over it, what came after. That waits as values until a statement needs it.
+
+Tables and views cost more than most statements, so each is made for the first one that reads it. Where nothing stands
+in the base, what waits first is all there is, and fills the base itself.
+"""
+
+from __future__ import annotations
+
+from kbcore.state import Changes
+from kbcore.view import database, filling
+from kbcore.view.fold import Batch, Entry
+from kbcore.view.tables import ELEMENTS, RECORD
+
+
+class Shown:
+    """How far the tables of one connection hold what a view has taken in. Whoever calls it holds the view's lock."""
+
+    def __init__(self, *, is_bare: bool) -> None:
+        self.is_bare = is_bare
+        """Nothing stands in the base, so that nobody need ask it."""
+
+        self.waiting = Batch()
+        self._is_plain = False
+        self._has_overlay = False
+        self._hidden: dict[str, set[str]] = {name: set() for name in ELEMENTS}
+        self._loaded: dict[str, set[str]] = {name: set() for name in ELEMENTS}
+        self._loaded_rows = 0
+
+    @property
+    def tail_rows(self) -> int:
+        """Return how many rows came after the base that is published."""
+        return self._loaded_rows + len(self.waiting)
+
+    @property
+    def first(self) -> Batch | None:
+        """Return what waits where that is all there is, as values; None where something is in tables."""
+        return self.waiting if self.is_bare else None
+
+    def add(self, entry: Entry, changes: Changes) -> None:
+        """Take in what one record changed."""
+        self.waiting.add(entry, changes)
+
+    def load(self, connection: database.Connection) -> None:
+        """Make everything visible to SQL."""
+        if self.is_bare and len(self.waiting):
+            with database.transaction(connection):
+                filling.rows_of_batch(connection, "base", self.waiting)
+            self._loaded_rows, self.waiting, self.is_bare = len(self.waiting), Batch(), False
+        if len(self.waiting):
+            self._load_waiting(connection)
+        elif not (self._is_plain or self._has_overlay):
+            # Tables that are not as they should be come to light here.
+            with database.transaction(connection), database.explained_all():
+                database.create_plain(connection)
+            self._is_plain = True
+
+    def _load_waiting(self, connection: database.Connection) -> None:
+        """Bring what waits into the tail tables, whole or not at all."""
+        batch = self.waiting
+        with database.transaction(connection):
+            if not self._has_overlay:
+                with database.explained_all():  # or here
+                    database.create_overlay(connection)
+            for table in ELEMENTS:
+                filling.tail_of(connection, table, batch, self._loaded[table], self._hidden[table])
+            database.load(connection, "record_tail", RECORD, batch.records)
+        # Only what is committed counts as loaded: whatever ended this early is tried again as a whole.
+        self.waiting, self._has_overlay = Batch(), True
+        for table in ELEMENTS:
+            self._hidden[table] |= batch.older[table]
+            self._loaded[table].update(batch.current[table])
+        self._loaded_rows += len(batch)
+
+    def empty(self, connection: database.Connection) -> None:
+        """Forget what came after a base, because everything stands in the one that is attached now."""
+        if self._has_overlay:
+            tails = [f"{name}_{part}" for name in ELEMENTS for part in ("tail", "history_tail", "touched")]
+            for table in [*tails, "record_tail"]:
+                connection.execute(f"delete from {table}")
+        for keys in (*self._hidden.values(), *self._loaded.values()):
+            keys.clear()
+        self.waiting, self._loaded_rows, self.is_bare = Batch(), 0, False
