@@ -17,6 +17,7 @@ from kbcore.extract import registry
 from kbcore.extract.facts import FileProblem
 from kbcore.extract.globs import compiled
 from kbcore.extract.settings import EDGE_NAMES
+from kbcore.model import SourceFile
 from kbcore.sync import scan as scanning
 from kbcore.sync.difference import RECONSIDERED
 from kbcore.sync.paths import check_known, is_named
@@ -32,7 +33,7 @@ _OPEN: Final = f"(problems::varchar <> '[]' and ({_CODES}))"
 """The first part is seldom true, and found without looking into every text."""
 
 _EMPTY: Final = hashlib.sha256(b"").hexdigest()
-_KNOWN: Final = "path, hash, extractor"
+_KNOWN: Final = ("path", "hash", "extractor", "problems")
 _BELOW: Final = "exists (select 1 from unnest($1::varchar[]) as t(folder) where starts_with(path, t.folder || '/'))"
 
 
@@ -153,16 +154,27 @@ def taken_in_by(view: View, below: Sequence[str] | None = None) -> list[tuple[st
 
     ``below`` limits them to files at or below these paths, and to those that other files matter to.
     """
-    if below is None:
-        return view.rows(f"select {_KNOWN}, {_OPEN} from source")  # noqa: S608 - constants
-    found = view.rows(f"select {_KNOWN}, true from source where {_OPEN}")  # noqa: S608 - the same
-    at = f"select {_KNOWN}, {_OPEN} from source where path in (select unnest($1::varchar[]))"  # noqa: S608 - the same
-    found += view.rows(at, [list(below)])
-    # A file has nothing below it; to ask that of all files for each path costs the most by far.
-    folders = sorted({*below} - {row[0] for row in found})
-    if folders:
-        found += view.rows(f"select {_KNOWN}, {_OPEN} from source where {_BELOW}", [folders])  # noqa: S608 - the same
-    return list(dict.fromkeys(found))
+    if below is None or "" in below:
+        found = view.cells("source", _KNOWN, ("true", []), lambda _: True)
+    else:
+        found = view.cells("source", _KNOWN, (_OPEN, []), _has_open)
+        places = {*below}
+        at = ("path in (select unnest($1::varchar[]))", [sorted(places)])
+        found += view.cells("source", _KNOWN, at, lambda source: source.path in places)
+        # A file has nothing below it; to ask that of all files for each path costs the most by far.
+        folders = sorted(places - {row[0] for row in found})
+        if folders:
+            found += view.cells("source", _KNOWN, (_BELOW, [folders]), lambda source: is_named(source.path, folders))
+    return [(path, digest, mark, _is_open(problems)) for path, digest, mark, problems in dict.fromkeys(found)]
+
+
+def _has_open(source: SourceFile) -> bool:
+    return any(note.code in RECONSIDERED for note in source.problems)
+
+
+def _is_open(problems: str) -> bool:
+    """Tell whether problems, as JSON text, are such that other files may mend them."""
+    return problems != "[]" and any(f'"{code}"' in problems for code in RECONSIDERED)
 
 
 def _note_idle_globs(wants: Sequence[Wanted], scan: Scan) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.extract.facts import FileProblem, Severity
-from kbcore.model import NoteOnFile, Statement
+from kbcore.model import Link, NoteOnFile, SourceFile, Statement
 from kbcore.sync.answer import Located
 from kbcore.view.database import among
 from kbcore.view.tables import SOURCE, source_of
@@ -35,40 +35,53 @@ def stale_sources(view: View, paths: Collection[str] | None = None) -> tuple[str
 
     ``paths`` limits the question, for example to the owners of the entities that are to be shown.
     """
-    condition, params = _at(paths)
-    rows = view.rows(f"select path from source where not is_ok and path {condition} order by path", params)  # noqa: S608
-    return tuple(row[0] for row in rows)
+
+    def is_stale(source: SourceFile) -> bool:
+        return not source.is_ok and (paths is None or source.path in paths)
+
+    return tuple(sorted(path for (path,) in view.cells("source", ["path"], _at("not is_ok and path", paths), is_stale)))
 
 
 def unresolved_links(view: View, paths: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
     """Return the links that wait for an end, as (from, target, source), in order; ``paths`` limits their sources."""
-    condition, params = _at(paths)
-    sql = (
-        "select from_id, to_id, source, statements, from_id in (select id from node), to_id in (select id from node) "  # noqa: S608
-        f"from link where not stands and source {condition} order by from_id, to_id, type, source"
-    )
+
+    def waits(link: Link) -> bool:
+        return not link.stands and (paths is None or link.statements[0].source in paths)
+
+    columns = ("id", "from_id", "to_id", "type", "source", "statements")
+    links = view.cells("link", columns, _at("not stands and source", paths), waits)
+    there = _existing(view, {end for _, from_id, to_id, *_ in links for end in (from_id, to_id)})
     found = []
-    for from_id, to_id, source, statements, has_from, has_to in view.rows(sql, params):
+    for _, from_id, to_id, _, source, statements in sorted(links, key=lambda link: link[1:5]):
         # A bare link may stand the other way round than its document says it.
         said = {one.said for one in _statements.decode(statements) if one.source == source}
-        is_turned = to_id in said if said - {""} else has_to and not has_from
+        is_turned = to_id in said if said - {""} else to_id in there and from_id not in there
         found.append((to_id, from_id, source) if is_turned else (from_id, to_id, source))
     return tuple(found)
 
 
-def _at(paths: Collection[str] | None) -> tuple[str, list[Any]]:
+def _existing(view: View, ids: Collection[str]) -> set[str]:
+    """Return those of these ids that entities have."""
+    condition, params = among(sorted(ids))
+    return {key for (key,) in view.cells("node", ["id"], (f"id {condition}", params), lambda node: node.id in ids)}
+
+
+def _at(column: str, paths: Collection[str] | None) -> tuple[str, list[Any]]:
     """Return the condition that a column is one of these paths, or is there at all (None), and its parameters."""
-    return ("is not null", []) if paths is None else among(sorted(paths) or [""])
+    condition, params = ("is not null", []) if paths is None else among(sorted(paths) or [""])
+    return f"{column} {condition}", params
 
 
 def _known_problems(view: View, paths: Collection[str] | None) -> tuple[Located, ...]:
     """Return what was found wrong in files when they were last read, in order of path."""
-    condition, params = _at(paths)
-    sql = f"select {', '.join(SOURCE)} from source where problems::varchar <> '[]' and path {condition} order by path"  # noqa: S608
-    rows = view.rows(sql, params)
+
+    def has_some(source: SourceFile) -> bool:
+        return bool(source.problems) and (paths is None or source.path in paths)
+
+    rows = view.cells("source", list(SOURCE), _at("problems::varchar <> '[]' and path", paths), has_some)
     return tuple(
         (source.path, FileProblem(one.line, one.code, one.message, one.hint, _severity(one)))
-        for source in map(source_of, rows)
+        for source in sorted(map(source_of, rows), key=lambda source: source.path)
         for one in source.problems
     )
 

@@ -21,7 +21,7 @@ from kbcore.view import database, filling
 from kbcore.view.basis import Basis
 from kbcore.view.database import among, quoted
 from kbcore.view.defined import Defined
-from kbcore.view.fold import CHUNK_RECORDS, Entry, fold
+from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Entry, fold
 from kbcore.view.relations import RELATIONS
 from kbcore.view.remembered import Remembered
 from kbcore.view.session import Session
@@ -135,6 +135,19 @@ class View:
     def touching(self, ids: Sequence[str]) -> list[Link]:
         """Return the links that have one of these ids as an end, standing or not."""
         return self._links((), ids)
+
+    def cells(
+        self, table: str, columns: Sequence[str], condition: tuple[str, Sequence[Any]], is_so: Callable[[Any], object]
+    ) -> list[tuple[Any, ...]]:
+        """Return some columns, the key first, of the elements of a table for which a condition holds, in no order.
+
+        It is given as SQL with its parameters, which the base is asked, and as a function, for the elements that came
+        after it: nothing need be loaded for this.
+        """
+        later, (where, params) = self._tail.elements[table], condition
+        rows = self._ask_base(f"select {', '.join(columns)} from base.{table} where {where}", *params)
+        after = [ROW_OF[table](element) for element in later.values() if element is not None and is_so(element)]
+        return [*(row for row in rows if row[0] not in later), *(tuple(row[name] for name in columns) for row in after)]
 
     def definitions(self) -> Mapping[str, Node]:
         """Return the nodes by which the branch defines types and predicates, by id."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import msgspec
+import pytest
 
 from kbcore.extract.facts import FileProblem
-from kbcore.model import Statement
+from kbcore.record import StateLink
 from kbcore.sync.answer import counted_notes
 from kbcore.sync.remains import stale_sources, unresolved_links
-from tests.support.graph import graph_of, link, node
 from tests.support.project import Project, document, req
+from tests.support.stores import Stored
 
 REQS = "docs/requirements"
 TESTS = "docs/tests"
@@ -58,6 +58,12 @@ def test_a_sync_of_some_paths_speaks_of_those_and_counts_the_rest(project: Proje
     assert (other.unresolved, other.unresolved_elsewhere, other.problems_elsewhere) == ((), 2, 0)
 
 
+def test_a_sync_of_the_root_is_one_of_everything(project: Project) -> None:
+    project.sync({f"{REQS}/{number}.md": req(f"REQ-{number}") for number in range(2)})
+    answer = project.sync({f"{REQS}/1.md": None}, paths=("",))
+    assert (answer.changed, answer.removed, answer.outcome.deleted) == (0, 1, ("REQ-1",))
+
+
 def test_a_file_that_could_not_be_read_is_not_among_those_taken_in(project: Project) -> None:
     project.sync({f"{REQS}/1.md": req("REQ-1")})
     answer = project.sync({f"{REQS}/1.md": BAD.replace("REQ-9", "REQ-1"), f"{REQS}/2.md": req("REQ-2")})
@@ -79,10 +85,17 @@ def test_stale_sources_are_the_files_whose_last_reading_failed(project: Project)
     assert stale_sources(project.view()) == ()
 
 
-def test_an_open_link_leads_from_whoever_says_it_whichever_end_is_missing() -> None:
-    edge = link("REQ-2", "verified_by", "TEST-9", stands=False)
-    for said, told in (("REQ-2", ("REQ-2", "TEST-9")), ("TEST-9", ("TEST-9", "REQ-2")), ("", ("TEST-9", "REQ-2"))):
-        stated = msgspec.structs.replace(edge, statements=(Statement("b.md", said),))
-        assert unresolved_links(graph_of([node("TEST-9", "test")], [stated])) == ((*told, "b.md"),)
-    nobody = msgspec.structs.replace(edge, statements=(Statement("b.md"),))
-    assert unresolved_links(graph_of([], [nobody])) == (("REQ-2", "TEST-9", "b.md"),)
+@pytest.mark.parametrize(
+    ("said", "told"), [("REQ-2", ("REQ-2", "TEST-9")), ("TEST-9", ("TEST-9", "REQ-2")), ("", ("TEST-9", "REQ-2"))]
+)
+def test_an_open_link_leads_from_whoever_says_it_whichever_end_is_missing(tmp_path, said, told) -> None:
+    stored = Stored(tmp_path)
+    edge = StateLink(
+        type="verified_by", kind="", from_id="REQ-2", to_id="TEST-9", base=0, src="b.md", set={}, said=said
+    )
+    stored.commit([edge])
+    alone = told if said else ("REQ-2", "TEST-9")
+    assert unresolved_links(stored.view()) == ((*alone, "b.md"),)
+    stored.put("TEST-9")
+    assert unresolved_links(stored.view()) == ((*told, "b.md"),)
+    stored.close()
