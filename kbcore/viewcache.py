@@ -164,8 +164,6 @@ class ViewCache:
 
     def build_in_memory(self, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
         """Return a view that leaves no file behind."""
-        if not basis.seq:
-            return base.empty(self.spill, basis)
         return base.build(":memory:", self.spill, start, entries, basis)
 
     def is_due(self, view: View) -> bool:

@@ -41,7 +41,7 @@ def copied(view: View, seq: int, *, beneath: tuple[int, Changes] | None = None) 
                 f"A copy of the view cannot be written to the temporary folder: {error}",
                 hint="Free some space there, or name another folder with TMPDIR.",
             ) from error
-        with base.open_base(str(path), folder) as copy:
+        with base.open_base(str(path), folder, is_own=True) as copy:
             yield copy
 
 

@@ -15,26 +15,30 @@ from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, Start, fold, p
 from kbcore.view.tables import ELEMENTS, RECORD, VIEW_FORMAT
 from kbcore.view.view import View
 
+_PUBLISHED: Final = "read_only"
+_OWN: Final = "recovery_mode no_wal_writes"
+"""Nobody opens such a file again: DuckDB needs no log of what is written to it."""
+
 _WORDS: Final = {"node": "entities", "link": "edges", "source": "files"}
 
 
-def open_base(path: str, temp_dir: str) -> View:
-    """Return a view that stands on a published base.
+def open_base(path: str, temp_dir: str, *, is_own: bool = False) -> View:
+    """Return a view that stands on a published base, or on one that is the view's own to write in.
 
     Raises: ``ViewDamaged`` when the file is not a base that this program can use; the caller then builds a new one.
     """
     connection = database.connect(temp_dir)
     try:
         with database.explained_all():
-            connection.execute(f"attach '{quoted(path)}' as base (read_only)")
+            connection.execute(f"attach '{quoted(path)}' as base ({_OWN if is_own else _PUBLISHED})")
             stamp = _read_stamp(connection, path)
     except BaseException:
         connection.close()
         raise
-    return View(lambda: connection, stamp)
+    return View(lambda: connection, stamp, is_own=is_own)
 
 
-def empty(temp_dir: str, basis: Basis) -> View:
+def _empty(temp_dir: str, basis: Basis) -> View:
     """Return a view of a branch to which nothing was written; its database is made when it is first asked."""
 
     def made() -> database.Connection:
@@ -44,7 +48,7 @@ def empty(temp_dir: str, basis: Basis) -> View:
         database.derive(connection, "base")
         return connection
 
-    return View(made, basis)
+    return View(made, basis, is_own=True)
 
 
 def build(target: str, temp_dir: str, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
@@ -54,6 +58,8 @@ def build(target: str, temp_dir: str, start: Start, entries: Iterable[Entry], ba
 
     Raises: ``ViewDamaged`` when the file cannot be written; what ``entries`` raises.
     """
+    if target == ":memory:" and not basis.seq:
+        return _empty(temp_dir, basis)
     connection = database.connect(temp_dir)
     try:
         with database.explained(), collector.paused():

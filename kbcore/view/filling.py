@@ -67,11 +67,6 @@ def from_shown(connection: database.Connection, into: str) -> None:
 def from_batch(connection: database.Connection, into: str, batch: Batch) -> None:
     """Fill a database, attached under this name and empty, straight from values that are in no table yet."""
     database.create_base(connection, into)
-    rows_of_batch(connection, into, batch)
-
-
-def rows_of_batch(connection: database.Connection, into: str, batch: Batch) -> None:
-    """Fill the empty tables of a base, attached under this name, with values that are in no table yet."""
     for name, (_, columns) in ELEMENTS.items():
         current = batch.current[name]
         rows = (ROW_OF[name](current[key]) for key in sorted(current) if current[key] is not None)
@@ -88,18 +83,28 @@ def tail_of(
 
     ``loaded`` are the keys that have a row in the tail already, ``hidden`` those of which the base shows none.
     """
-    key, columns = ELEMENTS[table]
-    current = batch.current[table]
+    key, _ = ELEMENTS[table]
     newly = ({key: name} for name in sorted(batch.older[table] - hidden))
     database.load(connection, f"{table}_touched", {key: "VARCHAR"}, newly)
+    rows_of(connection, table, batch, loaded, (f"{table}_tail", f"{table}_history_tail"))
+
+
+def rows_of(
+    connection: database.Connection, table: str, batch: Batch, loaded: Container[str], into: tuple[str, str]
+) -> None:
+    """Load one table's rows of what waits into a table of current rows and one of superseded ones.
+
+    ``loaded`` are the keys that have a row in the first already.
+    """
+    key, columns = ELEMENTS[table]
+    current = batch.current[table]
     again = [name for name in current if name in loaded]
     if again:
         condition, params = database.among(again)
-        connection.execute(f"delete from {table}_tail where {key} {condition}", params)
+        connection.execute(f"delete from {into[0]} where {key} {condition}", params)
     rows = (ROW_OF[table](element) for element in current.values() if element is not None)
-    database.load(connection, f"{table}_tail", columns, rows)
-    history = database.history_columns(columns)
-    database.load(connection, f"{table}_history_tail", history, batch.ended[table])
+    database.load(connection, into[0], columns, rows)
+    database.load(connection, into[1], database.history_columns(columns), batch.ended[table])
 
 
 def one_relation(connection: database.Connection, relation: Relation, path: str) -> None:

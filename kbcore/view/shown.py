@@ -1,7 +1,7 @@
 """What SQL sees of a view: the base and, over it, what came after. That waits as values until a statement needs it.
 
-Tables and views cost more than most statements, so each is made for the first one that reads it. Where nothing stands
-in the base, what waits first is all there is, and fills the base itself.
+Tables and views cost more than most statements, so each is made for the first one that reads it. A base that is
+the view's own takes in itself what comes; over a published one it goes to tail tables.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from kbcore.view.tables import ELEMENTS, RECORD
 class Shown:
     """How far the tables of one connection hold what a view has taken in. Whoever calls it holds the view's lock."""
 
-    def __init__(self, *, is_bare: bool) -> None:
+    def __init__(self, *, is_bare: bool, is_own: bool) -> None:
         self.is_bare = is_bare
-        """Nothing stands in the base, so that nobody need ask it."""
+        """Nothing stood in the base, so that nobody need ask it: all there is came after."""
 
+        self._is_own = is_own
         self.waiting = Batch()
-        self._is_plain = False
+        self._has_views = False
         self._has_overlay = False
         self._hidden: dict[str, set[str]] = {name: set() for name in ELEMENTS}
         self._loaded: dict[str, set[str]] = {name: set() for name in ELEMENTS}
@@ -34,7 +35,7 @@ class Shown:
     @property
     def first(self) -> Batch | None:
         """Return what waits where that is all there is, as values; None where something is in tables."""
-        return self.waiting if self.is_bare else None
+        return self.waiting if self.is_bare and not self._loaded_rows else None
 
     def add(self, entry: Entry, changes: Changes) -> None:
         """Take in what one record changed."""
@@ -42,30 +43,30 @@ class Shown:
 
     def load(self, connection: database.Connection) -> None:
         """Make everything visible to SQL."""
-        if self.is_bare and len(self.waiting):
-            with database.transaction(connection):
-                filling.rows_of_batch(connection, "base", self.waiting)
-            self._loaded_rows, self.waiting, self.is_bare = len(self.waiting), Batch(), False
-        if len(self.waiting):
-            self._load_waiting(connection)
-        elif not (self._is_plain or self._has_overlay):
+        if not (self._has_views or (len(self.waiting) and not self._is_own)):
             # Tables that are not as they should be come to light here.
             with database.transaction(connection), database.explained_all():
                 database.create_plain(connection)
-            self._is_plain = True
+            self._has_views = True
+        if len(self.waiting):
+            self._load_waiting(connection)
 
     def _load_waiting(self, connection: database.Connection) -> None:
-        """Bring what waits into the tail tables, whole or not at all."""
+        """Bring what waits into tables, whole or not at all."""
         batch = self.waiting
         with database.transaction(connection):
-            if not self._has_overlay:
+            if not (self._is_own or self._has_overlay):
                 with database.explained_all():  # or here
                     database.create_overlay(connection)
             for table in ELEMENTS:
-                filling.tail_of(connection, table, batch, self._loaded[table], self._hidden[table])
-            database.load(connection, "record_tail", RECORD, batch.records)
+                if self._is_own:
+                    into = f"base.{table}", f"base.{table}_history"
+                    filling.rows_of(connection, table, batch, self._loaded[table] | batch.older[table], into)
+                else:
+                    filling.tail_of(connection, table, batch, self._loaded[table], self._hidden[table])
+            database.load(connection, "base.record" if self._is_own else "record_tail", RECORD, batch.records)
         # Only what is committed counts as loaded: whatever ended this early is tried again as a whole.
-        self.waiting, self._has_overlay = Batch(), True
+        self.waiting, self._has_views, self._has_overlay = Batch(), True, not self._is_own
         for table in ELEMENTS:
             self._hidden[table] |= batch.older[table]
             self._loaded[table].update(batch.current[table])
@@ -79,4 +80,4 @@ class Shown:
                 connection.execute(f"delete from {table}")
         for keys in (*self._hidden.values(), *self._loaded.values()):
             keys.clear()
-        self.waiting, self._loaded_rows, self.is_bare = Batch(), 0, False
+        self.waiting, self._loaded_rows, self.is_bare, self._is_own = Batch(), 0, False, False

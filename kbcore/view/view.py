@@ -35,12 +35,13 @@ class View:
 
     Statements alone take turns by themselves: what is remembered of elements between them does not.
     ``opened`` gives the database, with the base attached; where nothing stands in the base, it is asked for late.
+    ``is_own`` tells that nobody else uses the base, and that it may be written to.
     """
 
-    def __init__(self, opened: Callable[[], database.Connection], basis: Basis) -> None:
+    def __init__(self, opened: Callable[[], database.Connection], basis: Basis, *, is_own: bool = False) -> None:
         self._opened = opened
         self._lock = threading.RLock()
-        self._shown = Shown(is_bare=not basis.seq)
+        self._shown = Shown(is_bare=not basis.seq, is_own=is_own)
         self._tail = Tail()
         self._bad: frozenset[str] | None = None
         self._defined = Defined(self._ask_base)
