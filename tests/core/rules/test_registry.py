@@ -125,7 +125,7 @@ def test_a_rule_that_could_not_run_says_why_and_fails_the_command():
 
 
 def test_a_table_that_is_missing_stops_only_the_rules_that_read_it():
-    graph = graph_of()
+    graph = graph_of(old_nodes=[(node("A"), 2)])
     graph.connection.execute("drop table source")
     report = run(graph)
     assert [name for name, status in status_of(report).items() if status == "not_run"] == [
