@@ -47,9 +47,9 @@ _COUNTS: Final = f"""select
   (select count(*) from mine), (select count(*) {ORPHANS}),
   (select count(*) from member where to_id = '{UNSORTED_ID}'), (select count(*) {STALE}),
   (select count(*) {TASKS} and coalesce(n.status, 'pending') = 'pending'),
-  (select count(*) {DOMAINS}), (select count(*) {DOMAINS} where members not between $5 and $6),
-  (select avg(confidence) from link where stands and type in (select unnest($4::varchar[]))
+  domain.*, (select avg(confidence) from link where stands and type in (select unnest($4::varchar[]))
     and id not in (select id from member where to_id = '{UNSORTED_ID}'))
+from (select count(*), count(*) filter (members not between $5 and $6) {DOMAINS}) domain
 """  # noqa: S608 - constants
 _BY_TYPE: Final = f"select n.type, count(*) {ORPHANS} group by all order by all"
 
@@ -83,7 +83,12 @@ class Assessment(msgspec.Struct, frozen=True):
 
 
 def assess(memory: Memory) -> Assessment:
-    """Return how a memory stands, in one look at it."""
+    """Return how a memory stands. A view looks at it once."""
+    key = memory.view.seq, memory.now, memory.settings, tuple(memory.types), tuple(memory.predicates)
+    return memory.view.session.once("sleep state", key, lambda _: _assessed(memory))
+
+
+def _assessed(memory: Memory) -> Assessment:
     wanted = memory.settings
     bounds = wanted.least_members, wanted.most_members
     cutoff = memory.ago(wanted.stale_event_days)
