@@ -45,7 +45,6 @@ def _empty(temp_dir: str, basis: Basis) -> View:
         connection = database.connect(temp_dir)
         connection.execute(database.attaching_new(":memory:", "base"))
         database.create_base(connection, "base")
-        database.derive(connection, "base")
         return connection
 
     return View(made, basis, is_own=True)
