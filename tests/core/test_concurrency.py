@@ -54,8 +54,8 @@ def records(project: Project, branch: str = "main") -> list[int]:
 
 def test_writers_and_syncs_at_once_lose_nothing(project: Project) -> None:
     project.apply(entities=[{"id": "first", "type": "req", "title": "t", "status": "open"}])
-    workers = [start(project, "apply", f"w{number}", 15) for number in range(3)]
-    workers += [start(project, "sync", f"s{number}", 5) for number in range(3)]
+    workers = [start(project, "apply", f"w{number}", 15) for number in range(2)]
+    workers += [start(project, "sync", f"s{number}", 5) for number in range(2)]
     acknowledged = finished(workers)
     seqs = records(project)
     assert seqs == list(range(1, len(seqs) + 1))
@@ -69,10 +69,10 @@ def test_writers_and_syncs_at_once_lose_nothing(project: Project) -> None:
 def test_two_first_syncs_of_a_new_branch_give_one_store(project: Project) -> None:
     project.apply(entities=[{"id": "first", "type": "req", "title": "t", "status": "open"}])
     project.switch("feature/new", create=True)
-    finished([start(project, "sync", f"s{number}", 2) for number in range(4)])
+    finished([start(project, "sync", f"s{number}", 2) for number in range(3)])
     assert len(records(project, "feature%2fnew")) >= 2
     assert project.node("first")
-    assert {f"s{worker}-{number}" for worker in range(4) for number in range(2)} <= {
+    assert {f"s{worker}-{number}" for worker in range(3) for number in range(2)} <= {
         row[0] for row in project.view().rows("select id from node")
     }
 

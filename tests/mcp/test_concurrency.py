@@ -7,7 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.mcp.agents import ROOT, answer_of, raw, server_env, spawned
+from tests.mcp.agents import ROOT, agent, raw, server_env, spawned
 
 COUNT = 12
 
@@ -17,7 +17,8 @@ def entity(key):
 
 
 def test_two_servers_and_the_command_line_lose_nothing(project):
-    with spawned(project.root, name="one") as one, spawned(project.root, mode="2026-07-28", name="two") as two:
+    """One server is a process of its own, the other one is in this process."""
+    with spawned(project.root, name="one") as one, agent(project.root, mode="2026-07-28", name="two") as two:
 
         def by_agent(found, name):
             for number in range(COUNT):
@@ -69,11 +70,15 @@ def test_requests_in_flight_at_once_are_carried_out_in_their_order_and_do_not_mi
 
 
 def test_a_reader_sees_what_it_has_written_and_never_less(project):
-    with spawned(project.root) as one, spawned(project.root) as two:
+    with raw(project.root) as one, raw(project.root) as two:
         seen = 0
+        for server in (one, two):
+            server.greet()
         for number in range(10):
             writer, reader = (one, two) if number % 2 else (two, one)
-            written = answer_of(writer.result("kb_upsert", {"entities": [entity(f"E{number}")]}))["seq"]
-            seq = reader.call("kb_query", limit=1)["seq"]
+            writer.call(number, "kb_upsert", {"entities": [entity(f"E{number}")]})
+            written = writer.answer(number)["seq"]
+            reader.call(number, "kb_query", {"limit": 1})
+            seq = reader.answer(number)["seq"]
             assert seq >= written > seen
             seen = seq
