@@ -14,23 +14,21 @@ def _run(context: RuleContext) -> list[Finding]:
 
 
 def _entities(context: RuleContext) -> list[Finding]:
-    types: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    types: defaultdict[str, list[str]] = defaultdict(list)
     for name, definition in context.schema.entities.items():
-        if definition.required_fields:
-            types[definition.required_fields].append(name)
-    found = []
-    for fields, names in types.items():
-        params: list[Any] = [names]
-        missing = ", ".join(f"case when {_is_missing(field, params)} then {at} end" for at, field in enumerate(fields))
-        rows = context.rows(
-            f"select id, type, path, lacking from (select id, type, path, list_filter([{missing}], "  # noqa: S608
-            "lambda field: field is not null) as lacking from node where list_contains($1, type)) "
-            "where len(lacking) > 0",
-            params,
-        )
-        for id_, type_, path, lacking in rows:
-            found += [_finding(id_, type_, path, fields[at]) for at in lacking]
-    return found
+        for field in definition.required_fields:
+            types[field].append(name)
+    fields, params = list(types), list[Any](types.values())
+    missing = ", ".join(
+        f"case when list_contains(${at}, type) and {_is_missing(field, params)} then {at} end"
+        for at, field in enumerate(fields, start=1)
+    )
+    rows = context.rows(
+        f"select id, type, path, lacking from (select id, type, path, list_filter([{missing}], "  # noqa: S608
+        "lambda field: field is not null) as lacking from node) where len(lacking) > 0",
+        params,
+    )
+    return [_finding(id_, type_, path, fields[at - 1]) for id_, type_, path, lacking in rows for at in lacking]
 
 
 def _is_missing(field: str, params: list[Any]) -> str:
