@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,15 +29,24 @@ def entity(key: str) -> dict[str, str]:
     return {"id": key, "type": "req", "title": "T", "status": "open"}
 
 
-@pytest.fixture
-def healthy(project: Project) -> Project:
-    project.write({".kb/.gitignore": "/branches/\n/cache/\n", ".kb/config.json": "{}"})
-    project.apply(entities=[entity("A")])
-    store = project.workspace().store("main")
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A healthy installation with a published view, to be copied."""
+    made = Project(tmp_path_factory.mktemp("model") / "repo")
+    made.write({".kb/.gitignore": "/branches/\n/cache/\n", ".kb/config.json": "{}"})
+    made.apply(entities=[entity("A")])
+    store = made.workspace().store("main")
     store.close()
     view_of(store)
-    store.close()
-    return project
+    made.close()
+    return made.root
+
+
+@pytest.fixture
+def healthy(model: Path, tmp_path: Path) -> Iterator[Project]:
+    made = Project(shutil.copytree(model, tmp_path / "a project", symlinks=True), is_new=False)
+    yield made
+    made.close()
 
 
 def found(project: Project) -> dict[str, Finding]:
