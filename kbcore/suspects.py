@@ -2,9 +2,9 @@
 
 An edge is confirmed by its own version (it was stated, changed, or applied again), by a change of the entity it comes
 from, and by one of a file that states it and defines a single entity: what else changed in a manifest of many says
-nothing of this edge. What counts of an entity is what it says: its fields and, where a Markdown document defines
-nothing else, that document. Who states it, where the file lies and in which line does not count, nor whether an
-episode was consolidated. Pure.
+nothing of this edge, nor does what a sleep cycle put in order. What counts of an entity is what it says: its fields
+and, where a Markdown document defines nothing else, that document. Who states it, where the file lies and in which
+line does not count, nor whether an episode was consolidated. Pure.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ _SQL: Final = f"""{_ASKED}, stretch as (
   from (select * from node_history union all by name select *, {_NOW} as ended from node)
   where id in (select from_id from asked union select to_id from asked)
 ), changed as (
-  select id, max(version) as seq from (
+  select id, max(version) as seq, max(version) filter (
+    version not in (select seq from record where source = 'sleep')) as said_seq from (
     select id, version, content, lag(content) over past as was, lag(ended) over past as was_until
     from stretch window past as (partition by id order by version)
   ) where was_until = version and content is distinct from was group by id
@@ -72,7 +73,7 @@ _SQL: Final = f"""{_ASKED}, stretch as (
 ), single as (
   select path from node where path in (select path from rewritten) group by path having count(*) = 1
 ), confirmed as (
-  select a.id, greatest(a.version, coalesce(any_value(c.seq), 0), coalesce(any_value(d.seq), 0),
+  select a.id, greatest(a.version, coalesce(any_value(c.said_seq), 0), coalesce(any_value(d.seq), 0),
     coalesce(max(r.seq), 0)) as seq
   from (select *, unnest(if(len(files) = 0, [''], files)) as file from asked) a
   left join changed c on c.id = a.from_id left join (from rewritten where path in (from single)) r on r.path = a.file

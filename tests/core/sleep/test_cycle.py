@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kbcore.errors import AlreadyAsleep, InvalidQuery
@@ -258,6 +258,8 @@ LINKS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0, 1)
 
 @settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(concepts=CONCEPTS, links=LINKS)
+# The cycle changes the task, which makes the link to it suspect; that it archives the domain then confirms nothing.
+@example(concepts=[("SleepTask", "tea"), ("Domain", "coffee 1")], links=[(1, 0, 0.9)])
 def test_whatever_is_remembered_a_trial_says_what_happens_and_once_is_enough(kip: Sleeper, concepts, links) -> None:
     blocks = [
         f'CONCEPT ?c{at} {{ {{type: "{kind}", name: "{name}"}} SET ATTRIBUTES {{ start_time: "2026-01-01" }} }}'
