@@ -64,6 +64,10 @@ class Session:
             except duckdb.InvalidInputException as error:
                 raise Refused(str(error).partition(":")[2].strip()) from error
 
+    def close(self) -> None:
+        """End the thread that waits for statements; nothing is asked any more."""
+        self._alarm.close()
+
     def hold(self, name: str, columns: Columns, mark: object, rows: Iterable[database.Row]) -> None:
         """Keep a table of constants under a name of its own; it is filled anew when ``mark`` is not what it was."""
         with self._lock:
@@ -108,6 +112,10 @@ class _Alarm:
         finally:
             with self._turn:
                 is_done.set()
+
+    def close(self) -> None:
+        """End the thread, if there is one."""
+        self._pool.shutdown()
 
     def _wait(self, is_done: threading.Event, time_s: float) -> None:
         is_done.wait(time_s)

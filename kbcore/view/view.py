@@ -33,7 +33,6 @@ from kbcore.view.tail import Tail
 class View:
     """The graph of a branch at one seq, ready for SQL. For one thread at a time, which ``BranchView`` sees to.
 
-    Statements alone take turns by themselves: what is remembered of elements between them does not.
     ``opened`` gives the database, with the base attached; where nothing stands in the base, it is asked for late.
     ``is_own`` tells that nobody else uses the base, and that it may be written to.
     """
@@ -78,8 +77,9 @@ class View:
 
     def close(self) -> None:
         """Let go of the database; the view must not be used again."""
-        if "_connection" in self.__dict__:
-            self._connection.close()
+        for made in ("session", "_connection"):  # what nobody asked for was never made
+            if made in self.__dict__:
+                getattr(self, made).close()
 
     def __enter__(self) -> Self:
         """Return the view itself."""

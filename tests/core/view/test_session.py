@@ -16,7 +16,9 @@ SLOW = "select count(*) from range(100000) a, range(100000) b where hash(a.range
 @pytest.fixture
 def session() -> Iterator[Session]:
     connection = duckdb.connect(":memory:")
-    yield Session(connection, threading.RLock(), lambda: None)
+    made = Session(connection, threading.RLock(), lambda: None)
+    yield made
+    made.close()
     connection.close()
 
 
@@ -40,6 +42,15 @@ def test_who_else_interrupts_is_not_taken_for_the_alarm(session) -> None:
     threading.Timer(0.05, session._connection.interrupt).start()
     with pytest.raises(duckdb.InterruptException):
         session.rows(SLOW, time_s=30)
+
+
+def test_whoever_is_done_with_it_leaves_no_thread_behind(session) -> None:
+    before = set(threading.enumerate())
+    other = Session(duckdb.connect(":memory:"), threading.RLock(), lambda: None)
+    assert other.rows("select 1", time_s=5) == [(1,)]
+    assert [one.name[:8] for one in set(threading.enumerate()) - before] == ["kb-alarm"]
+    other.close()
+    assert set(threading.enumerate()) <= before
 
 
 def test_constants_are_held_until_their_mark_changes(session) -> None:
