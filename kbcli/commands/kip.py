@@ -10,6 +10,7 @@ from kbcli.options import session_of
 
 if TYPE_CHECKING:
     from kbcli.context import Session
+    from kbcore.errors import KipRefused
     from kbcore.kip.request import Request
 
 _COMMAND = typer.Argument(metavar="COMMAND|-", help="One command of KIP, or several; - is standard input.")
@@ -61,12 +62,10 @@ def _text(session: Session, command: str | None, file: str | None) -> str:
     return changefile.text_in(file or changefile.STDIN, session.start)
 
 
-def _refuse(session: Session, error: Exception) -> int:
+def _refuse(session: Session, error: KipRefused) -> int:
     from kbcli.kip import answers
-    from kbcore.errors import KipRefused
     from kbcore.kip.errors import envelope
 
-    assert isinstance(error, KipRefused)  # noqa: S101 - told so by the caller
     told = envelope(error)
     if session.output.is_json:
         session.output.document(told)
