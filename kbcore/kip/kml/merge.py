@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import in_order, link_json, node_json
 from kbcore.kip.errors import DUPLICATE, NOT_FOUND, refused
@@ -100,7 +102,11 @@ def _list(value: Any) -> list[Any]:
 
 
 def _distinct(values: list[Any]) -> list[Any]:
-    return [one for place, one in enumerate(values) if one not in values[:place]]
+    """Return values each once, where it first stands; which are one, ``is_same`` says."""
+    found: dict[bytes, Any] = {}
+    for one in values:
+        found.setdefault(msgspec.json.encode(one, order="sorted"), one)
+    return [*found.values()]
 
 
 class _Links:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -276,6 +277,15 @@ def test_a_merge_leads_all_links_to_the_one_that_stays(known: Kip) -> None:
     assert known.attributes("Person:B") == {"n": 2, "only": "b", "tag": "x", "aliases": ["A"]}
     assert known.element("Person:B")["metadata"]["_merged_from"] == ["Person:A"]
     assert known.seq() == 2
+
+
+def test_a_merge_keeps_every_alias_once_and_none_is_taken_for_another(known: Kip) -> None:
+    write = 'UPSERT { CONCEPT { {type: "Person", name: :n} SET ATTRIBUTES { aliases: :a } } }'
+    known(write, {"n": "A", "a": ["x", True, {"a": 1, "b": 2}]})
+    known(write, {"n": "B", "a": [1, "x", {"b": 2, "a": 1}, "x"]})
+    known('MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "A"} ?y {type: "Person", name: "B"} }')
+    said = known.attributes("Person:B")["aliases"]
+    assert json.dumps(said) == '[1, "x", {"b": 2, "a": 1}, "A", true]'
 
 
 def test_a_merge_keeps_links_about_links_with_all_they_say(known: Kip) -> None:
