@@ -106,7 +106,7 @@ def _listed(_: Output, __: s.DescribeTypes, result: Sequence[str]) -> Iterable[s
 
 
 def _domains(output: Output, _: s.DescribeDomains, result: Sequence[Json]) -> Iterable[str]:
-    rows = [[one["name"], str(one["members"]), one["description"]] for one in result]
+    rows = [[one["name"], str(one["members"]), cell(one["description"])] for one in result]
     return output.table(["DOMAIN", "MEMBERS", "DESCRIPTION"], rows)
 
 
@@ -117,7 +117,7 @@ def _primer(output: Output, _: s.DescribePrimer, result: Json) -> Iterable[str]:
     yield ""
     head = ["DOMAIN", "MEMBERS", "TYPES", "PREDICATES", "DESCRIPTION"]
     rows = [
-        [one["name"], str(one["members"]), *(", ".join(one[key]) for key in _KEYS), one["description"]]
+        [one["name"], str(one["members"]), *(", ".join(one[key]) for key in _KEYS), cell(one["description"])]
         for one in result["domain_map"]
     ]
     yield from output.table(head, rows)

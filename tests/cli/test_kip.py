@@ -110,6 +110,13 @@ def test_every_answer_has_a_form_for_people(synced, kb, command, shown):
     assert [one for one in shown if one not in ran.out] == []
 
 
+def test_a_description_that_is_no_text_is_shown_as_it_is(synced, kb):
+    kb("kip", 'UPSERT { CONCEPT { {type: "Domain", name: "Odd"} SET ATTRIBUTES { description: [1, 2] } } }')
+    for command in ("DESCRIBE PRIMER", "DESCRIBE DOMAINS"):
+        ran = kb("kip", command)
+        assert (ran.status, "[1,2]" in ran.out) == (0, True), ran.err
+
+
 def test_nothing_found_is_said(synced, kb):
     for command in ('FIND(?x) WHERE { ?x {name: "none"} }', 'SEARCH CONCEPT "zzzqqq"'):
         ran = kb("kip", command)
