@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kbcore import strictjson
 from kbcore.errors import InvalidQuery, KipRefused
-from kbcore.kip.errors import RESOURCE, refused
+from kbcore.kip.errors import RESOURCE, placed, refused
 from kbcore.kip.parsing import spans
 from kbcore.kip.request import Command, Request
 from kbcore.limits import MAX_CHANGESET_BYTES, MAX_KIP_COMMANDS
@@ -15,6 +15,8 @@ from kbcore.visible import in_quotes
 
 _JSON: Final = frozenset('{["-0123456789tfn')
 """What a JSON value begins with."""
+_MOST_BLANKS: Final = 8 * MAX_CHANGESET_BYTES
+"""What stands for the places of all commands of a text."""
 
 
 def parameters_of(words: Sequence[str]) -> dict[str, Any]:
@@ -51,19 +53,26 @@ def request_of(text: str, parameters: Mapping[str, Any], *, dry_run: bool) -> Re
     if len(pieces) > MAX_KIP_COMMANDS:
         message = f"There are {len(pieces)} commands; the limit is {MAX_KIP_COMMANDS}."
         raise refused(RESOURCE, message, hint="Split them into several files.")
-    commands = tuple(Command(piece, parameters) for piece in pieces or [text])
+    commands = tuple(Command(piece, parameters, lead) for piece, lead in pieces or [(text, 0)])
     return Request(commands, is_batch=len(commands) > 1, dry_run=dry_run)
 
 
-def pieces_of(text: str) -> list[str]:
+def pieces_of(text: str) -> list[tuple[str, int]]:
     """Return the commands of a text, each behind as many blanks as give it the line and column that it has there.
 
-    Raises: ``KipRefused``.
+    How many blanks that are comes with it. Raises: ``KipRefused``.
     """
     pieces = []
+    blanks = 0
     for begin, end in spans(text, most_bytes=MAX_CHANGESET_BYTES):
-        lines, column = text.count("\n", 0, begin), begin - (text.rfind("\n", 0, begin) + 1)
-        pieces.append("\n" * lines + " " * column + text[begin:end].rstrip())
+        lines = text.count("\n", 0, begin) + text.count("\r", 0, begin) - text.count("\r\n", 0, begin)
+        column = begin - 1 - max(text.rfind("\n", 0, begin), text.rfind("\r", 0, begin))
+        blanks += lines + column
+        if blanks > _MOST_BLANKS:
+            message = "The commands stand so far to the right, or so far down, that their places take too much memory."
+            hint = "Put each command on a line of its own, or split them into several files."
+            raise placed(refused(RESOURCE, message, at=begin, hint=hint), text)
+        pieces.append(("\n" * lines + " " * column + text[begin:end].rstrip(), lines + column))
     return pieces
 
 

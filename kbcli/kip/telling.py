@@ -26,7 +26,7 @@ def tell_answer(session: Session, request: Request, answer: Answer, branch: str)
         if "error" in response:
             answers.tell_error(output, response["error"])
             continue
-        tree = parse(command.text)
+        tree = parse(command.text, lead=command.lead)
         answers.tell(output, tree, response)
         has_written = has_written or isinstance(tree, s.Upserts | s.Delete | s.Update | s.Merge)
     if has_written:

@@ -53,9 +53,12 @@ def bind(tree: Command, parameters: Mapping[str, Any] | None = None) -> Command:
     return _Binding(tree, parameters or {}).bound(tree, "")
 
 
-def read(text: str, parameters: Mapping[str, Any] | None = None) -> Command:
-    """Return the bound tree of a command. Raises: ``KipRefused`` as ``parse`` and ``bind`` do, with line and column."""
-    tree = parse(text)
+def read(text: str, parameters: Mapping[str, Any] | None = None, *, lead: int = 0) -> Command:
+    """Return the bound tree of a command; ``lead`` as for ``parse``.
+
+    Raises: ``KipRefused`` as ``parse`` and ``bind`` do, with line and column.
+    """
+    tree = parse(text, lead=lead)
     with placing(text):
         return bind(tree, parameters)
 

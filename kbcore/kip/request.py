@@ -24,10 +24,14 @@ _NO_PARAMETERS: Final[Mapping[str, Any]] = {}
 
 
 class Command(msgspec.Struct, frozen=True):
-    """The text of one command, and what its placeholders stand for."""
+    """The text of one command, and what its placeholders stand for.
+
+    ``lead`` blanks in front of it only give it the place that it has in a file, and are no part of it.
+    """
 
     text: str
     parameters: Mapping[str, Any] = {}
+    lead: int = 0
 
 
 _BLANKS: Final = re.compile(r"(?:[ \t\r\n]|//[^\r\n]*)*")

@@ -104,7 +104,7 @@ class _Attempt:
 
     def carried_out(self, command: Command) -> Piece:
         """Parse, bind and carry out a command. Raises: ``KBError``."""
-        tree = read_command(command.text, command.parameters)
+        tree = read_command(command.text, command.parameters, lead=command.lead)
         with placing(command.text):
             if isinstance(tree, Reading):
                 return self._read(tree)

@@ -50,9 +50,12 @@ class Tokens:
 
     __slots__ = ("ats", "i", "kind", "kinds", "openers", "text", "tried", "tried_at", "words")
 
-    def __init__(self, text: str, *, most_bytes: int = limits.MAX_KIP_BYTES) -> None:
-        """Split a text. Raises: ``KipRefused`` where it is too long or no text at all."""
-        check_text(text, most_bytes)
+    def __init__(self, text: str, *, most_bytes: int = limits.MAX_KIP_BYTES, lead: int = 0) -> None:
+        """Split a text, of which so many blanks in front do not count.
+
+        Raises: ``KipRefused`` where it is too long or no text at all.
+        """
+        check_text(text, most_bytes, lead)
         self.text = text
         self.kinds: list[str] = []
         self.words: list[str] = []
@@ -166,10 +169,10 @@ class Tokens:
         return placed(error, self.text)
 
 
-def check_text(text: str, most_bytes: int = limits.MAX_KIP_BYTES) -> None:
+def check_text(text: str, most_bytes: int = limits.MAX_KIP_BYTES, lead: int = 0) -> None:
     """Raise what makes a text none that can be split at all. Raises: ``KipRefused``."""
     try:
-        length = len(text.encode())
+        length = len(text.encode()) - lead
     except UnicodeEncodeError as error:
         hint = "Send whole Unicode characters; JSON writes one beyond U+FFFF as a pair of escapes."
         fault = refused(SYNTAX, "The text holds half of a surrogate pair", at=error.start, hint=hint)

@@ -47,12 +47,14 @@ def spans(text: str, *, most_bytes: int = limits.MAX_KIP_BYTES) -> list[tuple[in
     return found
 
 
-def parse(text: str) -> Command:
+def parse(text: str, *, lead: int = 0) -> Command:
     """Return the tree of a command, in which placeholders are still open.
+
+    ``lead`` blanks in front of it only give it its place, and do not count as a part of it.
 
     Raises: ``KipRefused`` with KIP_1001 where the text is no command, KIP_4002 where it is too large or too deep.
     """
-    t = Tokens(text)
+    t = Tokens(text, lead=lead)
     first = t.kind
     if first not in _COMMANDS:
         hint = "Write a command, such as DESCRIBE PRIMER." if first == "end" else ""
