@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,19 +67,19 @@ def _told(session: Session, results: Sequence[HookResult]) -> int:
     if output.is_json:
         output.document({"hooks": [msgspec.to_builtins(result) for result in results]})
     else:
-        for result in results:
-            tell_hook(output, result)
+        tell_hooks(output, results)
     return exits.status_of_hooks(results)
 
 
-def tell_hook(output: Output, result: HookResult) -> None:
-    """Show how one hook stands; what the system refused also with ``--quiet``."""
+def tell_hooks(output: Output, results: Sequence[HookResult]) -> None:
+    """Show how the hooks stand; what the system refused also with ``--quiet``. A remedy for several comes once."""
     from kbcli.words.lines import hook_line
     from kbcore.visible import visible_lines
 
-    if result.state == "failed":
-        output.warn(f"{hook_line(result)}: {visible_lines(result.remedy)}")
-        return
-    output.say(hook_line(result))
-    if result.remedy:
-        output.note(visible_lines(result.remedy))
+    for result, following in zip_longest(results, results[1:]):
+        if result.state == "failed":
+            output.warn(f"{hook_line(result)}: {visible_lines(result.remedy)}")
+            continue
+        output.say(hook_line(result))
+        if result.remedy and (following is None or following.remedy != result.remedy):
+            output.note(visible_lines(result.remedy))

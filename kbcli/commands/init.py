@@ -73,7 +73,7 @@ def _answer(session: Session, laid: Laid, seq: int, results: list[HookResult]) -
 
 
 def _tell(session: Session, laid: Laid, results: list[HookResult]) -> None:
-    from kbcli.commands.hooks import tell_hook
+    from kbcli.commands.hooks import tell_hooks
     from kbcore.visible import visible
     from kbcore.workspace import KB
 
@@ -86,8 +86,7 @@ def _tell(session: Session, laid: Laid, results: list[HookResult]) -> None:
             output.say(visible(f"  {verb} {path}"))
     output.say(visible(f"Default branch: {workspace.default_branch}"))
     session.tell_ensured(laid.ensured)
-    for result in results:
-        tell_hook(output, result)
+    tell_hooks(output, results)
     if is_new and workspace.repo.has_worktree:
         add = f"`git {_there(workspace.settings_dir.parent)}add {KB}`"
         output.say(visible(f"Next: `kb sync` takes in the documents; {add} keeps the settings with the project."))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -118,14 +119,21 @@ def _judge_managed(place: Place, event: str) -> tuple[State, str]:
         return "absent", REINSTALL
     if manager.runs_aside:
         return "absent", REINSTALL
+    is_named = author is not None or any(managers.names(one, event) for one in _configuration(place.worktree, manager))
+    remedy = managers.remedy(manager, event, is_named=is_named)
     aside = place.folder / f"{event}{manager.aside}"
     if manager.aside and script.has_block(_read(aside).content):
-        return "ignored", f"{manager.name} set KB's lines aside, as {aside}. {managers.remedy(manager, event)}"
-    return "managed", managers.remedy(manager, event)
+        return "ignored", f"{manager.name} set KB's lines aside, as {aside}. {remedy}"
+    return "managed", remedy
 
 
 def _names_kb(worktree: Path, manager: Manager, event: str) -> bool:
-    return any(managers.calls_kb(_content_of(worktree / name), event) for name in manager.configs)
+    return any(managers.calls_kb(content, event) for content in _configuration(worktree, manager))
+
+
+def _configuration(worktree: Path, manager: Manager) -> Iterator[bytes]:
+    """Yield what stands in the files that may configure a program."""
+    return (_content_of(worktree / name) for name in manager.configs)
 
 
 def _is_simple(worktree: Path) -> bool:

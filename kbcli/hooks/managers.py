@@ -64,18 +64,31 @@ def calls_kb(content: bytes, event: str) -> bool:
     return re.search(rb"^(?![ \t]*(?:#|//)).*\bkb hook " + event.encode(), content, re.MULTILINE) is not None
 
 
-def remedy(manager: Manager, event: str) -> str:
-    """Say what to add to the configuration of a program, and how to make it take that in."""
+def names(content: bytes, event: str) -> bool:
+    """Tell whether a configuration has something for an event, past comments."""
+    return re.search(rb"^(?![ \t]*//).*\b" + event.encode() + rb"[\"']?\s*:", content, re.MULTILINE) is not None
+
+
+def remedy(manager: Manager, event: str, *, is_named: bool) -> str:
+    """Say what to add to the configuration of a program, and how to make it take that in.
+
+    ``is_named``: it has something for this event already, which is to stay.
+    """
     if manager.name == "lefthook":
         return (
-            "lefthook owns this hook. Add to its configuration, then run"
-            " `lefthook install`:\n"
-            f"{event}:\n  commands:\n    kb:\n      run: kb hook {event} {{0}} || true"
+            f"lefthook owns this hook. Add this below `{event}:` in its configuration, to the `commands:` that may"
+            " stand there, then run `lefthook install`:\n"
+            f"commands:\n  kb:\n    run: kb hook {event} {{0}} || true"
+        )
+    command = f'kb hook {event} \\"$@\\" || true'
+    if is_named:
+        return (
+            f"{manager.name} owns this hook. Put this in front of the command that its configuration has for {event},"
+            f" then run `npx simple-git-hooks`:\n{command};"
         )
     return (
-        f"{manager.name} owns this hook, and deletes what its configuration does not name. Add to that, then run"
-        " `npx simple-git-hooks`:\n"
-        f'"{event}": "kb hook {event} \\"$@\\" || true"'
+        f"{manager.name} deletes hooks that its configuration does not name. Add this to that, then run"
+        f' `npx simple-git-hooks`:\n"{event}": "{command}"'
     )
 
 

@@ -81,17 +81,20 @@ def test_kb_s_lines_that_were_overwritten_are_missing_and_put_back(root):
 
 
 def test_lefthook_keeps_its_hooks_and_the_lines_to_add_are_valid_and_seen_once_added(root):
-    (root / "lefthook.yml").write_text("post-checkout:\n  commands:\n    x:\n      run: 'true'\n")
+    own = {"post-checkout": {"commands": {"x": {"run": "true"}}}}
+    (root / "lefthook.yml").write_text(yaml.safe_dump(own))
     take_over(root, "post-checkout", LEFTHOOK, "")
     first, *others = install(root)
     assert (first.state, first.action) == ("managed", "none")
     assert [one.state for one in others] == ["active", "active"]
     assert hook(root).read_text() == LEFTHOOK
     text, _, snippet = first.remedy.partition("\n")
+    assert "below `post-checkout:`" in text, "which is there, and must not come twice"
     assert "`lefthook install`" in text
     added = yaml.safe_load(snippet)
-    assert added["post-checkout"]["commands"]["kb"]["run"] == "kb hook post-checkout {0} || true"
-    (root / "lefthook.yml").write_text(snippet)
+    assert added == {"commands": {"kb": {"run": "kb hook post-checkout {0} || true"}}}
+    own["post-checkout"]["commands"] |= added["commands"]
+    (root / "lefthook.yml").write_text(yaml.safe_dump(own))
     assert status(root)[0].state == "active"
     assert outcome(install(root))[0] == ("post-checkout", "active", "none")
     hook(root).unlink()
@@ -120,6 +123,20 @@ def test_a_program_that_deletes_what_it_does_not_name_is_told_what_to_name(root)
     assert "`npx simple-git-hooks`" in status(root)[0].remedy
     take_over(root, "post-checkout", SIMPLE + named["post-checkout"], "")
     assert [one.state for one in status(root)] == ["active", "managed", "managed"]
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_a_program_that_has_a_command_for_the_event_keeps_it(root, is_installed):
+    (root / "package.json").write_text('{"simple-git-hooks": {"post-checkout": "mine"}}')
+    if is_installed:
+        take_over(root, "post-checkout", SIMPLE + "mine", "")
+    text, _, snippet = install(root)[0].remedy.partition("\n")
+    assert "in front of the command" in text, "the same key twice would silently take the place of what is there"
+    (root / "package.json").write_text(f'{{"simple-git-hooks": {{"post-checkout": "{snippet} mine"}}}}')
+    commands = json.loads((root / "package.json").read_text())["simple-git-hooks"]
+    assert commands == {"post-checkout": 'kb hook post-checkout "$@" || true; mine'}
+    take_over(root, "post-checkout", SIMPLE + commands["post-checkout"], "")
+    assert status(root)[0].state == "active"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"devDependencies": {"simple-git-hooks": "1"}}'])

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.hooks import ENV, calls, install, status, uninstall
 from tests.support.repos import run_git
@@ -32,10 +32,11 @@ repos:
 INSTALLS = {
     "pre-commit": ([".pre-commit-config.yaml", CHAINED], ["install", "-t", "post-checkout", "-t", "pre-commit"]),
     "prek": ([".pre-commit-config.yaml", CHAINED], ["install", "-t", "post-checkout", "-t", "pre-commit"]),
-    "lefthook": (["lefthook.yml", "post-checkout:\n  commands:\n    x:\n      run: 'true'\n"], ["install"]),
+    "lefthook": (["lefthook.yml", "post-checkout:\n  commands:\n    x:\n      run: touch own\n"], ["install"]),
     "husky": (["package.json", "{}"], []),
-    "simple-git-hooks": (["package.json", '{"simple-git-hooks": {"pre-commit": "true"}}'], []),
+    "simple-git-hooks": (["package.json", '{"simple-git-hooks": {"post-checkout": "touch own"}}'], []),
 }
+WITH_A_COMMAND_OF_ITS_OWN = {"lefthook", "simple-git-hooks"}
 
 
 def run_program(name: str, root: Path, env: dict[str, str]) -> None:
@@ -50,12 +51,15 @@ def run_program(name: str, root: Path, env: dict[str, str]) -> None:
 
 
 def add_by_hand(name: str, root: Path, env: dict[str, str]) -> None:
-    """Do what the remedy says."""
+    """Do what the remedy says, to the configuration that is there."""
     snippet = status(root)[0].remedy.partition("\n")[2]
+    path = root / INSTALLS[name][0][0]
     if name == "lefthook":
-        (root / "lefthook.yml").write_text(snippet)
+        config = yaml.safe_load(path.read_text())
+        config["post-checkout"]["commands"] |= yaml.safe_load(snippet)["commands"]
+        path.write_text(yaml.safe_dump(config))
     else:
-        (root / "package.json").write_text(json.dumps({"simple-git-hooks": json.loads("{" + snippet + "}")}))
+        path.write_text(path.read_text().replace("touch own", f"{snippet} touch own"))
     run_program(name, root, env)
 
 
@@ -75,6 +79,7 @@ def test_kb_is_run_beside_the_program_and_taken_out_again(root, program, tmp_pat
     done = run_git(root, "switch", "-c", "feature", env=env)
     assert done.returncode == 0, done.stderr
     assert [call.partition(": ")[2].split()[:2] for call in calls(program)] == [["hook", "post-checkout"]]
+    assert (root / "own").exists() == (name in WITH_A_COMMAND_OF_ITS_OWN)
     uninstall(root)
     if status(root)[0].state == "absent":
         run_git(root, "switch", "main", env=env)
