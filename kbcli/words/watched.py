@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from kbcli.terminal.cells import shortened
+from kbcli.terminal.flowing import flowed
 from kbcli.words.lines import changes_of, problem_line
 from kbcli.words.synced import elsewhere_line, note_line
 from kbcli.words.violations import violation_line
@@ -26,6 +28,9 @@ _UNREAD: Final = "unreadable-source"
 
 _NAMED: Final = 4
 """So many ids are named in the line of a change."""
+
+_NARROW: Final = 60
+"""A narrower terminal has a violation in several lines: the place alone fills one."""
 
 _SHOWN: Final = 20
 """So many violations that came or went at once are listed, and so many problems of files."""
@@ -120,13 +125,27 @@ def screen(last: Sequence[str], standing: Sequence[Violation], width: int, heigh
     counts = _counts(standing)
     title = f"{counted(counts['errors'], 'error')}, {counted(counts['warnings'], 'warning')}"
     room = max(1, height - 3 - min(len(last), max(3, height // 4)))
-    ordered = sorted(standing, key=lambda one: one.severity)
-    listed = [f"{one.severity:8}{violation_line(one)}" for one in ordered[:room]]
-    if len(standing) > room:
-        listed[-1] = f"… and {len(standing) - room + 1} more; `kb check` lists them all"
+    listed = _standing(sorted(standing, key=lambda one: one.severity), width, room)
     below = last[max(0, len(last) - max(0, height - len(listed) - 2)) :]
     lines = [title if standing else "No violations.", *listed, "", *below]
     return [shortened(line, width) for line in lines[: max(1, height)]]
+
+
+def _standing(violations: Sequence[Violation], width: int, room: int) -> list[str]:
+    """Return the first violations in so many lines, the last of which says how many more there are, if there are."""
+    each = [_on_screen(one, width) for one in violations[:room]]
+    if sum(map(len, each)) <= room and len(each) == len(violations):
+        return [line for lines in each for line in lines]
+    fitting = sum(1 for used in accumulate(map(len, each)) if used < room)
+    more = f"… and {len(violations) - fitting} more; `kb check` lists them all"
+    return [*(line for lines in each[:fitting] for line in lines), more]
+
+
+def _on_screen(violation: Violation, width: int) -> list[str]:
+    """Return a violation as a line to be cut; whole, but without its remedy, where a line hardly holds the place."""
+    if width >= _NARROW:
+        return [f"{violation.severity:8}{violation_line(violation)}"]
+    return flowed(f"{violation.severity} {violation_line(msgspec.structs.replace(violation, hint=''))}", width)
 
 
 def _lines(event: Event) -> Iterator[Line]:

@@ -17,6 +17,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import pytest
 
 from kbcli.commands import watch as watching
 from kbcli.render import Output
+from kbcli.terminal.cells import shortened
 from kbcli.words import watched
 from kbcore.answers import Outcome
 from kbcore.extract.facts import FileProblem
@@ -157,11 +159,23 @@ def test_violations_stay_on_the_screen_and_no_text_of_a_document_takes_it_over(s
 def test_a_screen_never_holds_more_lines_than_fit_above_the_end_of_the_last() -> None:
     said = [f"line {number}" for number in range(50)]
     standing = [Violation("own", "error", f"E-{number}", "m", "", "") for number in range(30)]
-    for height in range(2, 30):
+    for height, width in product(range(2, 30), (8, 80)):
         for count in (0, 1, 3, 30):
-            shown = watched.screen(said, standing[:count], 80, height)
+            shown = watched.screen(said, standing[:count], width, height)
             assert len(shown) <= height - 1
-            assert shown[0] == (f"{count} error{'s' * (count != 1)}, 0 warnings" if count else "No violations.")
+            title = f"{count} error{'s' * (count != 1)}, 0 warnings" if count else "No violations."
+            assert shown[0] == shortened(title, width)
+
+
+def test_a_narrow_screen_says_what_is_wrong_and_not_only_where() -> None:
+    one = Violation("own", "error", "REQ-1", "REQ-1 is linked to nothing.", "Link it.", "docs/requirements/REQ-1.md")
+    assert watched.screen([], [one, one], 40, 7) == [
+        "2 errors, 0 warnings",
+        "error docs/requirements/REQ-1.md: REQ-1",
+        "  is linked to nothing. [own]",
+        "… and 1 more; `kb check` lists them all",
+        "",
+    ]
 
 
 def test_the_screen_is_drawn_anew_when_its_size_changes(synced: Path) -> None:
