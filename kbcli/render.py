@@ -93,8 +93,8 @@ class Output:
         return [indent + line for line in wrapped(text, None if self.width is None else self.width - len(indent))]
 
     def flowed(self, text: str) -> str:
-        """Return a line of text with its end, in several lines where the terminal is narrow."""
-        return _flowed(text, self.width) + "\n"
+        """Return a line of text, broken between words where the terminal is narrow."""
+        return _flowed(text, self.width)
 
     def document(self, value: Any) -> None:
         """Write the one JSON document of the answer."""

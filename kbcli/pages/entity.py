@@ -110,10 +110,9 @@ def _violations(output: Output, report: Report) -> Iterator[str]:
         yield from _section(output, "Violations", len(report.violations))
     for one in report.violations[:VIOLATIONS]:
         severity = output.styled(one.severity, colours.SEVERITIES[one.severity])
-        first, *rest = output.wrapped(visible(f"{one.severity} {one.message} [{one.rule}]"), _INDENT)
-        yield first.replace(one.severity, severity, 1)
-        yield from rest
-        yield from output.wrapped(visible(one.hint), _INDENT * 2) if one.hint else ()
+        yield output.flowed(f"{_INDENT}{severity} {visible(f'{one.message} [{one.rule}]')}")
+        if one.hint:
+            yield output.flowed(_INDENT * 2 + visible(one.hint))
     yield from _more(len(report.violations) - VIOLATIONS, "kb check")
 
 

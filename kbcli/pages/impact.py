@@ -59,9 +59,9 @@ def tell(session: Session, found: Impact, *, depth: int, limit: int, format_: st
     start = found.start
     title = visible(f"{start.id} ({start.type}) {start.title}").rstrip()
     is_markdown = format_ == "markdown"
-    output.data(f"# {tables.markdown_text(title)}\n" if is_markdown else output.flowed(output.styled(title, "bold")))
-    sentence = _sentence(found)
-    output.data(f"\n{sentence}\n" if is_markdown else output.flowed(f"  {sentence}"))
+    heading = f"# {tables.markdown_text(title)}" if is_markdown else output.flowed(output.styled(title, "bold"))
+    sentence = f"\n{_sentence(found)}" if is_markdown else output.flowed(f"  {_sentence(found)}")
+    output.data(f"{heading}\n{sentence}\n")
     for section in _sections(found, limit):
         more = f", {len(section.rows)} of them here" if len(section.rows) < section.total else ""
         heading = f"{section.title} ({section.total}{more})"

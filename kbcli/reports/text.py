@@ -17,9 +17,9 @@ def tell(output: Output, told: Told) -> None:
     for one in told.report.violations:
         colour: Literal["red", "yellow"] = "red" if one.severity == "error" else "yellow"
         line = 0 if one.message.startswith(one.source) else told.lines.get(one, 0)
-        output.data(output.flowed(f"{output.styled(one.severity, colour)} {violation_line(one, line)}"))
+        output.data(output.flowed(f"{output.styled(one.severity, colour)} {violation_line(one, line)}") + "\n")
     warn_of_rules(output, told)
-    output.say(visible(summary(told)))
+    output.say(output.flowed(visible(summary(told))))
 
 
 def warn_of_rules(output: Output, told: Told) -> None:
