@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from kbcore.rules import RULES
-from tests.support.cli import LOGIN, environment, program, write
+from tests.support.cli import LOGIN, environment, path_with_kb, write
 from tests.support.repos import add_worktree, git, run_git
 
 RAN = f"({len(RULES)} rules ran)"
@@ -246,7 +245,7 @@ def hooked(root: Path) -> dict[str, str]:
     hook = root / ".git/hooks/pre-commit"
     hook.write_text(HOOK, encoding="utf-8")
     hook.chmod(0o755)
-    return environment({"PATH": f"{Path(program()[0]).parent}{os.pathsep}{os.environ['PATH']}"})
+    return environment({"PATH": path_with_kb()})
 
 
 @pytest.mark.parametrize("how", [[], ["--all"], ["--only", "docs/requirements/login.md"]])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import pytest
 
-from tests.support.cli import DOCUMENTS, LOGIN, ROOT, environment, write
+from tests.support.cli import DOCUMENTS, LOGIN, environment, write
+from tests.support.forked import stand_in
 from tests.support.gits import newer_git
 from tests.support.repos import add_submodule, add_worktree, commit_files, git, make_repository, run_git
 
@@ -129,7 +129,7 @@ def calling(tmp_path, synced, user):
         path = synced / ".git/hooks" / event
         path.write_text(
             f'#!/bin/sh\nenv | grep -E "^GIT_(DIR|INDEX_FILE|WORK_TREE)=" | sort > "{tmp_path}/env"\n'
-            f"'{sys.executable}' -m kbcli.app {words} > \"{tmp_path}/said\" 2>&1\n"
+            f"'{stand_in('kb')}' {words} > \"{tmp_path}/said\" 2>&1\n"
         )
         path.chmod(0o755)
 
@@ -143,7 +143,7 @@ def test_in_a_hook_of_a_linked_worktree_kb_speaks_of_that_worktree(kb, synced, c
     calling(event, "status --json")
     write(linked, NEW)
     git(linked, "add", ".")
-    env = environment({"PYTHONPATH": str(ROOT)})
+    env = environment()
     done = run_git(linked, "commit", "-m", "x", env=env)
     exported = (tmp_path / "env").read_text()
     assert "GIT_INDEX_FILE=" in exported

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kbcli import context, hookrun
-from tests.support.cli import DOCUMENTS, LOGIN, ROOT, environment, write
+from tests.support.cli import DOCUMENTS, LOGIN, environment, path_with_kb, write
 from tests.support.repos import add_worktree, commit_files, git, run_git, start_conflicting_rebase
 
 ZERO = "0" * 40
@@ -114,17 +114,11 @@ def test_other_events_and_help_do_no_harm(kb, synced, words):
 
 
 @pytest.fixture
-def hooked(kb, synced, tmp_path):
+def hooked(kb, synced):
     """The repository with the hooks installed and a ``kb`` that they find; answers git's environment."""
     commit_files(synced, DOCUMENTS | {".gitignore": "\n"})
     kb("hooks", "install")
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    program = folder / "kb"
-    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m kbcli.app \"$@\"\n")
-    program.chmod(0o755)
-    env = environment({"PYTHONPATH": str(ROOT)})
-    return env | {"PATH": f"{folder}:{env['PATH']}"}
+    return environment({"PATH": path_with_kb()})
 
 
 def test_git_itself_keeps_the_store_in_step(kb, synced, hooked, tmp_path):

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import DOCUMENTS, environment, program, run_kb, write
+from tests.support.cli import DOCUMENTS, Ran, environment, program, run_kb, write
+from tests.support.forked import stand_in
 from tests.support.repos import git, make_repository
 
 BIG = 400
@@ -34,7 +35,12 @@ def project(tmp_path_factory) -> Path:
 
 def start(cwd: Path, *words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [*program(), *words], cwd=cwd, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*program(), *words],
+        cwd=cwd,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
 
 
@@ -133,7 +139,21 @@ def test_a_config_of_the_repository_cannot_run_programs(tmp_path):
 def test_as_a_module_it_is_the_same_program(project):
     command = [sys.executable, "-m", "kbcli.app", "--version"]
     done = subprocess.run(command, cwd=project, env=environment(), capture_output=True, text=True, check=True)
-    assert done.stdout == run_kb(project, "--version").out
+    installed = subprocess.run(
+        [*program(), "--version"], cwd=project, env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout == installed.stdout
+
+
+def test_a_fork_and_what_stands_in_for_the_program_end_and_say_the_same(project):
+    for words, status in ((("query", "--id", "REQ-1", "--json"), 0), (("query", "--id", "", "--é\udce9"), 2)):
+        commands = ([*program(), *words], [stand_in("kb"), *words])
+        ended = [
+            subprocess.run(one, cwd=project, env=environment(), capture_output=True, check=False) for one in commands
+        ]
+        said = [Ran(one.returncode, one.stdout.decode(), one.stderr.decode()) for one in ended]
+        assert [*said, run_kb(project, *words)] == [said[0]] * 3
+        assert said[0].status == status
 
 
 def test_completion_is_installed_for_the_shell_that_asks(tmp_path):
@@ -146,6 +166,7 @@ def test_completion_is_installed_for_the_shell_that_asks(tmp_path):
 
 
 def test_the_server_for_agents_starts_and_ends_with_its_client(project):
-    ran = run_kb(project, "mcp", "--read-only")
-    assert (ran.status, ran.out) == (0, "")
+    with start(project, "mcp", "--read-only") as running:
+        assert running.communicate() == (b"", b"")
+    assert running.returncode == 0
     assert run_kb(project, "mcp", "--tool-names", "loud").status == 2

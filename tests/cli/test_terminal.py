@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from kbcli.terminal.cells import width_of
 from tests.support.cli import DOCUMENTS, environment, run_kb, write
+from tests.support.forked import Forked
 from tests.support.repos import make_repository
 
 
@@ -31,18 +31,16 @@ def at_terminal(
 ) -> tuple[int, str]:
     """Run ``kb`` at a pseudo-terminal of 70 columns and return its status and all that the terminal got."""
     child_env = environment({"TERM": "xterm", "COLUMNS": "70", "PAGER": "cat", **(env or {})})
-    child, screen = pty.fork()
-    if child == 0:
-        os.chdir(cwd)
-        os.execve(sys.executable, [sys.executable, "-m", "kbcli.app", *words], child_env)
+    screen, its = pty.openpty()
+    running = Forked("kb", words, child_env, cwd, (its, its, its))
+    os.close(its)
     if typed:
         os.write(screen, typed.encode())
     parts = []
     while part := read_some(screen):
         parts.append(part)
     os.close(screen)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), b"".join(parts).decode().replace("\r\n", "\n")
+    return running.wait(), b"".join(parts).decode().replace("\r\n", "\n")
 
 
 def read_some(descriptor: int) -> bytes:

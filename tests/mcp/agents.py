@@ -229,7 +229,7 @@ class Raw:
 @contextmanager
 def raw(root: Path, *options: str, env: Mapping[str, str] | None = None, reads: bool = True) -> Iterator[Raw]:
     """Give a server in a process of its own that has imported what it needs already."""
-    with _served(Forked(["-C", str(root), *options], server_env(env), ROOT), reads=reads) as server:
+    with _served(Forked("kb-mcp", ["-C", str(root), *options], server_env(env), ROOT), reads=reads) as server:
         yield server
 
 

@@ -1,14 +1,16 @@
-"""Runs ``kb`` for tests: in this process where that is enough, as the installed program where it matters."""
+"""Runs ``kb`` for tests: in a process of its own, or as the installed program where its start is what matters."""
 
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.support.forked import Forked, stand_in
 from tests.support.repos import git_env
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,10 +67,18 @@ def program() -> list[str]:
     return [str(script)] if script.is_file() else [sys.executable, "-m", "kbcli.app"]
 
 
+def path_with_kb() -> str:
+    """Return a PATH on which ``kb`` has imported what it needs, for what is started by others."""
+    return f"{stand_in('kb').parent}{os.pathsep}{os.environ['PATH']}"
+
+
 def run_kb(cwd: Path, *words: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Ran:
-    """Run ``kb`` as a process of its own."""
-    done = subprocess.run(
-        [*program(), *words], cwd=cwd, env=dict(env or environment()), input=stdin, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    return Ran(done.returncode, done.stdout, done.stderr)
+    """Run ``kb`` as a process of its own that has imported what it needs; what is about its start starts it."""
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given.write(stdin.encode())
+        given.seek(0)
+        streams = [file.fileno() for file in (given, out, err)]
+        status = Forked("kb", words, env or environment(), cwd, streams).wait()
+        out.seek(0)
+        err.seek(0)
+        return Ran(status, out.read().decode(), err.read().decode())

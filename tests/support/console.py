@@ -23,7 +23,6 @@ import os
 import re
 import shlex
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
@@ -34,6 +33,8 @@ from typing import NamedTuple
 
 from kbcli import app
 from kbmcp import client
+from tests.support.cli import path_with_kb
+from tests.support.forked import stand_in
 from tests.support.repos import git, git_env
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,15 +139,11 @@ def run_page(text: str, folder: Path) -> Iterator[tuple[Block, list[Ended]]]:
 @contextlib.contextmanager
 def environment(folder: Path) -> Iterator[dict[str, str]]:
     """Let this process and what it starts see no settings of the user's, no home of theirs, and ``kb`` on the PATH."""
-    programs, home = folder / "bin", folder / "home"
-    programs.mkdir()
+    home = folder / "home"
     home.mkdir(exist_ok=True)
-    script = programs / "kb"
-    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m kbcli.app "$@"\n', encoding="utf-8")
-    script.chmod(script.stat().st_mode | stat.S_IXUSR)
     env = {name: value for name, value in git_env().items() if not name.startswith(("GIT_AUTHOR", "GIT_COMMITTER"))}
     env |= {
-        "PATH": f"{programs}{os.pathsep}{env['PATH']}",
+        "PATH": path_with_kb(),
         "PYTHONPATH": str(ROOT),
         "HOME": str(home),
         "TERM": "dumb",
@@ -221,7 +218,7 @@ def _run(step: Step, env: dict[str, str]) -> Ended:
 
 def _called(calls: list[Block], home: Path, env: dict[str, str]) -> Iterator[tuple[Block, list[Ended]]]:
     """Make calls over MCP, one after the other in one conversation."""
-    server = client.Server(sys.executable, ("-m", "kbmcp.server"), env, home)
+    server = client.Server(str(stand_in("kb-mcp")), (), env, home)
     said = client.converse(server, "a-reader", [client.Call(one.tool, json.loads(one.text)) for one in calls])
     for block, answer in zip(calls, said.answers, strict=True):
         step = Step(f"{block.tool} {' '.join(block.text.split())}", 0, "…")
