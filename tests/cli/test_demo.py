@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ import pytest
 from kbcli import app, tour
 from kbcli.commands import demo
 from tests.support.console import ROOT, environment
+from tests.support.forked import stand_in
 from tests.support.repos import git
 
 
@@ -48,9 +50,11 @@ def around(tmp_path_factory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def taken(around) -> Ended:
-    """The whole tour, taken once."""
+    """The whole tour, taken once, with programs that have imported what they need."""
     home = around / "a tour"
-    status, output = take("--into", str(home))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "_PROGRAMS", {name: (str(stand_in(name)),) for name in demo._PROGRAMS})
+        status, output = take("--into", str(home))
     return Ended(status, output, home, around / "home")
 
 
@@ -86,6 +90,12 @@ def test_nothing_of_the_users_is_read_or_written(taken):
     assert [path.name for path in taken.user_home.iterdir()] == [".gitconfig"]
     assert "Not Me" not in taken.output
     assert "/nowhere" not in taken.output
+
+
+@pytest.mark.parametrize("name", demo._PROGRAMS)
+def test_its_programs_are_those_of_this_installation(name):
+    done = subprocess.run([*demo._PROGRAMS[name], "--help"], capture_output=True, text=True, check=True)
+    assert "usage: " in done.stdout.lower()
 
 
 def test_a_directory_that_holds_something_is_refused_and_left_alone(around, tmp_path):
