@@ -33,7 +33,10 @@ def _be_a_user(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory) -> Path:
-    """Repositories made once, of which tests get copies: plain, with KB set up, and with documents taken in."""
+    """Repositories made once, of which tests get copies: plain, with KB set up, and with documents taken in.
+
+    The latter two were read from, so that not every copy has to build a view first.
+    """
     folder = tmp_path_factory.mktemp("models")
     plain = make_repository(folder / "plain")
     with pytest.MonkeyPatch.context() as patch:
@@ -42,6 +45,7 @@ def models(tmp_path_factory) -> Path:
             made = shutil.copytree(folder / "ready" if name == "synced" else plain, folder / name, symlinks=True)
             write(made, DOCUMENTS if name == "synced" else {})
             _done(made, *words)
+            _done(made, "query")
     return folder
 
 

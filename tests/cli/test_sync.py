@@ -240,6 +240,7 @@ def test_status_of_a_branch_without_a_store_compares_with_what_it_will_copy(kb, 
 
 def test_status_where_there_is_nothing_to_copy_says_so(kb, synced):
     shutil.rmtree(synced / ".kb/branches/main")
+    shutil.rmtree(synced / ".kb/cache/main")
     found = kb("status", "--json").json
     assert (found["copy_of"], len(found["files"]["changed"])) == (None, 3)
     assert "No store yet: `kb sync` makes an empty one and takes in the files.\n" in kb("status").out
