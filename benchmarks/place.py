@@ -104,7 +104,8 @@ class Place:
         if not root.exists():
             self._copy(self.store(count), root)
             self.python("-m", "benchmarks.stores", "compact", str(root))
-            self.python("-m", "benchmarks.stores", "grow", str(root), str(tail))
+            if tail:
+                self.python("-m", "benchmarks.stores", "grow", str(root), str(tail))
         return root
 
     def copy_of(self, repository: Path, name: str) -> Path:
