@@ -18,7 +18,7 @@ from kbcore.history.shown import is_confirmed
 from kbcore.history.undone import Conflict, Undone, undone_link, undone_node
 from kbcore.model import Link, Node, SourceFile
 from kbcore.state import Change, Changes
-from kbcore.view.past import LINKS, NODES, Later, Table, changes_at, later_changes
+from kbcore.view.past import LINKS, NODES, Later, Table, changes_of, later_changes
 from kbcore.view.view import View
 
 _WORDS: Final = {NODES.name: "entities", LINKS.name: "edges"}
@@ -29,7 +29,7 @@ Undo = Callable[[Change[E], E | None, Sequence[Later[E]]], Undone[E]]
 
 def reverted(view: View, seqs: Sequence[int], *, force: bool) -> Wanted:
     """Return what undoing these records, newest first, comes to; ``force`` takes old values over newer ones."""
-    changes = {seq: changes_at(view, seq) for seq in seqs}
+    changes = changes_of(view, seqs)
     conflicts: dict[tuple[int, str, str], Conflict] = {}
 
     def undo_node(change: Change[Node], now: Node | None, later: Sequence[Later[Node]]) -> Undone[Node]:

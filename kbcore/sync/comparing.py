@@ -19,7 +19,7 @@ from kbcore.sync.claims import Reading
 from kbcore.sync.difference import Difference, contested_elsewhere, difference, reads, unfit_elsewhere
 from kbcore.sync.entities import Past
 from kbcore.sync.scan import Found
-from kbcore.view.past import gone_with_files, statuses_by_sync
+from kbcore.view.bysync import gone_with_files, statuses_by_sync
 from kbcore.view.view import View
 from kbcore.view.working import plan_on
 

@@ -17,7 +17,7 @@ from kbcore.schema import Schema
 from kbcore.storage import compaction
 from kbcore.storage.head import Head
 from kbcore.sync.fields import stated_by_clients
-from kbcore.view.past import gone_with_files, statuses_by_sync
+from kbcore.view.bysync import gone_with_files, statuses_by_sync
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
 

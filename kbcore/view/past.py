@@ -5,14 +5,13 @@ A seq before the first that the history is whole for is refused, never answered 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from kbcore.errors import HistoryPruned
 from kbcore.model import Link, Node, SourceFile
-from kbcore.record import SYNC
 from kbcore.state import Change, Changes, State
 from kbcore.view.database import among
 from kbcore.view.tables import ELEMENTS, link_of, node_of, source_of
@@ -94,6 +93,38 @@ def _all_at(view: View, table: Table[E], seq: int) -> list[E]:
 def changes_at(view: View, seq: int) -> Changes:
     """Return what the record at a seq changed, each element before and after. Raises: ``HistoryPruned``."""
     return changes_between(view, seq - 1, seq)
+
+
+def changes_of(view: View, seqs: Sequence[int]) -> dict[int, Changes]:
+    """Return what each of these records changed, in their order. Raises: ``HistoryPruned``."""
+    check_reach(view, min(seqs) - 1)
+    nodes, links, sources = _by_seq(view, NODES, seqs), _by_seq(view, LINKS, seqs), _by_seq(view, SOURCES, seqs)
+    return {seq: Changes(nodes[seq], links[seq], sources[seq]) for seq in seqs}
+
+
+def _by_seq(view: View, table: Table[E], seqs: Sequence[int]) -> dict[int, tuple[Change[E], ...]]:
+    """Return the changes of one table that these records made, each in the table's order."""
+    wanted = list(seqs)
+    version, ended = (f"list_contains($1::bigint[], {column})" for column in ("version", "ended"))
+    past = view.rows(f"select {table.columns}, ended from {table.name}_history where {version} or {ended}", [wanted])
+    current = view.rows(f"select {table.columns} from {table.name} where {version}", [wanted])
+    ends, begins = _ends_and_begins(table, past, current)
+    found: dict[int, list[Change[E]]] = {seq: [] for seq in seqs}
+    each = begins | ends
+    for seq, key in sorted(each, key=lambda one: table.place(each[one])):
+        if seq in found:
+            found[seq].append(Change(key, ends.get((seq, key)), begins.get((seq, key))))
+    return {seq: tuple(changes) for seq, changes in found.items()}
+
+
+def _ends_and_begins(
+    table: Table[E], past: Iterable[Sequence[Any]], current: Iterable[Sequence[Any]]
+) -> tuple[dict[tuple[int, str], E], dict[tuple[int, str], E]]:
+    """Return the elements of these rows by where they ended, and by where they began: a seq and their key."""
+    ended = [(row[-1], table.element(row)) for row in past]
+    ends = {(seq, _key(element)): element for seq, element in ended}
+    elements = [*(element for _, element in ended), *map(table.element, current)]
+    return ends, {(element.version, _key(element)): element for element in elements}
 
 
 def changes_between(view: View, low: int, high: int) -> Changes:
@@ -211,56 +242,16 @@ def later_changes(view: View, table: Table[E], keys: Iterable[str], after: int) 
     current = view.rows(
         f"select {table.columns} from {table.name} where {table.key} {condition} and version > ?", [*keyed, after]
     )
-    ended = [(row[-1], table.element(row)) for row in past]
-    ends = {(_key(element), seq): element for seq, element in ended}
-    elements = [*(element for _, element in ended), *map(table.element, current)]
-    begins = {(_key(element), element.version): element for element in elements}
+    ends, begins = _ends_and_begins(table, past, current)
     found: dict[str, list[Later[E]]] = {}
-    for key, seq in sorted(ends.keys() | begins.keys(), key=lambda one: one[1]):
+    for seq, key in sorted(ends.keys() | begins.keys()):
         if seq > after:
-            found.setdefault(key, []).append(Later(seq, key, ends.get((key, seq)), begins.get((key, seq))))
+            found.setdefault(key, []).append(Later(seq, key, ends.get((seq, key)), begins.get((seq, key))))
     return found
 
 
 def _key(element: Node | Link | SourceFile) -> str:
     return element.path if isinstance(element, SourceFile) else element.id
-
-
-def gone_with_files(view: View, keys: Iterable[str] | None = None) -> dict[str, Node]:
-    """Return the entities with these ids that do not exist now because a sync found their file gone, as they were.
-
-    None asks for all such entities. Those that went before the history begins are not known any more.
-    """
-    wanted = sorted(set(keys or ()))
-    if (keys is not None and not wanted) or not view.seq:
-        return {}
-    condition, keyed = among(wanted) if keys is not None else ("is not null", [])
-    columns = ", ".join(ELEMENTS["node"][1])
-    rows = view.rows(
-        f"select {columns} from (select * from node_history where id {condition} "
-        "qualify row_number() over (partition by id order by ended desc) = 1) "
-        "where id not in (select id from node) and ended in (select seq from record where source = ?)",
-        [*keyed, SYNC],
-    )
-    return {row[0]: node_of(row) for row in rows}
-
-
-def statuses_by_sync(view: View, keys: Collection[str]) -> frozenset[str]:
-    """Return those of these ids whose status, now or when they went, a sync had set; what was pruned is not known."""
-    if not keys or not view.seq:
-        return frozenset()
-    condition, keyed = among(sorted(keys))
-    rows = view.rows(
-        f"with version as (select id, status, version, null as ended from node where id {condition} "
-        f"union all select id, status, version, ended from node_history where id {condition}), "
-        "last as (select id, status from version "
-        "qualify row_number() over (partition by id order by ended desc nulls first) = 1), "
-        "first as (select id, coalesce(max(version.ended) filter (version.status is distinct from last.status), "
-        "min(version.version)) as seq from version join last using (id) group by id) "
-        "select id from first join record using (seq) where record.source = ?",
-        [*keyed, *keyed, SYNC],
-    )
-    return frozenset(row[0] for row in rows)
 
 
 def seqs_of(view: View, key: str) -> list[int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.view.past import LINKS, NODES, SOURCES, changes_between, later_changes, state_at
+from kbcore.view.past import LINKS, NODES, SOURCES, changes_between, changes_of, later_changes, state_at
 from tests.support.grown import WAYS, built, grown
 from tests.support.histories import entries_of, laws, lines_of, records, states_of
 
@@ -50,6 +50,8 @@ def test_a_rebuilt_view_equals_full_replay_and_says_what_changed_between_any_two
                 assert {one.key: (one.before, one.after) for one in changes.sources} == differences(
                     states[low].sources, states[high].sources
                 )
+        seqs = range(len(states) - 1, 0, -2)
+        assert changes_of(view, seqs) == {seq: changes_between(view, seq - 1, seq) for seq in seqs}
 
 
 @laws(15)
