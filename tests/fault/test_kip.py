@@ -13,8 +13,8 @@ from tests.support.kip_queries import Drawing
 from tests.support.scale import SEED, tries
 
 PARTS = 8
-GRAPHS = tries(4, 210, 700)
-QUERIES = 12
+GRAPHS = tries(2, 105, 350)
+QUERIES = 24
 """A graph is asked so many different things: making it takes as long as some of them."""
 
 
