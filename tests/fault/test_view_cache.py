@@ -59,7 +59,7 @@ class Cached:
         head = journal.read_head(self.made.fs, self.made.directory)
         seqs = (head.seq // 2, head.seq)
         states = [replay.folded(self.made.fs, self.made.directory, head, until=seq) for seq in seqs]
-        known = [(one.seq, one.changeset_id, one.digest) for one in states[-1].known]
+        known = [(one.changeset_id, (one.seq, one.digest)) for one in states[-1].known]
         last = states[-1].state
         return [
             [lines_of(one.state) for one in states],
@@ -85,7 +85,7 @@ def _told(view: View) -> list[Any]:
     nodes = sorted(node.id for node in view.nodes(IDS))
     links = sorted({link.id for link in view.touching([*IDS, "nobody", *(edge[2] for edge in LINKS)])})
     ids = [row[0] for row in view.rows("select changeset_id from record order by seq")]
-    known = [(*reversed((view.changeset(key) or ())[:1]), key, (view.changeset(key) or (0, ""))[1]) for key in ids]
+    known = [(key, view.changeset(key)) for key in ids]
     return [states, nodes, links, known]
 
 
