@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kbcore.rules import RULES
 from kbcore.storage.fs import RealFs
 from kbcore.watch.events import Synced
 from kbcore.watch.notices import Notices
@@ -19,6 +21,8 @@ from tests.support.watched import Watched
 
 REQS = "docs/requirements"
 CALM_S = 0.3
+UNCHECKED = json.dumps({"rules": {rule.id: "off" for rule in RULES}})
+"""Rules only read, and take as long as all else that a watcher does."""
 
 
 def hard_of_hearing(seed: int) -> type[Notices]:
@@ -119,7 +123,9 @@ def test_notices_that_are_lost_doubled_and_late_are_made_good_by_the_next_look_a
 ) -> None:
     for number in range(tries(3, 60, 300)):
         seed, root = SEED + number, tmp_path / f"{number}"
-        Project(root, fs=RealFs()).close()
+        made = Project(root, fs=RealFs())
+        made.write({".kb/config.json": UNCHECKED})
+        made.close()
         writer, acts = Writer(root, seed), 15
         with Watched(root, listen=hard_of_hearing(seed)) as watched:
             for _ in range(acts):
