@@ -29,9 +29,7 @@ State = dict[Key, dict[str, dict[str, Any]]]
 
 def state_of(kip: Kip) -> State:
     """Return what a store holds, as the model would."""
-    view = kip.project.view()
-    rows = view.rows("select id from node union all select id from link where stands")
-    shown = {key: kip.element(key) for (key,) in rows}
+    shown = kip.shown()
 
     def key_of(one: dict[str, Any]) -> Key:
         if "predicate" not in one:

@@ -75,13 +75,16 @@ class Kip:
         shown: dict[str, Any] = self.element(key)["attributes"]
         return shown
 
+    def shown(self) -> dict[str, dict[str, Any]]:
+        """Return all that is stored, as KIP shows it, by its id and in the order of ids."""
+        view, types = self.project.view(), type_names(self.schema())
+        ids = [row[0] for row in view.rows("select id from node union all select id from link where stands")]
+        found = [*view.nodes(ids), *view.links(ids)]
+        return {one.id: element_json(one, types) for one in sorted(found, key=lambda one: one.id)}
+
     def elements(self) -> list[dict[str, Any]]:
         """Return all that is stored, as KIP shows it, without what a write stamps by itself."""
-        view = self.project.view()
-        ids = [
-            row[0] for row in view.rows("select id from node union all select id from link where stands order by id")
-        ]
-        shown = [self.element(key) for key in ids]
+        shown = [*self.shown().values()]
         for one in shown:
             one["metadata"] = {k: v for k, v in one["metadata"].items() if k not in {"_version", "updated_at"}}
         return shown
