@@ -18,32 +18,39 @@ STORAGE = (
     "tests/core/storage",
     "tests/fault/test_bytes.py",
     "tests/fault/test_failing.py",
-    "tests/fault/test_power.py",
-    "tests/fault/test_dying.py",
     "tests/fault/test_storage_more.py",
-    "tests/fault/test_damage_told.py",
+    "tests/fault/test_damage_told.py::test_damage_is_told_with_its_place_and_a_way_out_that_works[old head]",
+    "tests/fault/test_damage_told.py::test_a_head_without_the_beginning_says_what_is_gone",
 )
 ABOVE = (
     "tests/core/test_store.py",
     "tests/core/test_store_gone.py",
     "tests/core/test_viewcache.py",
     "tests/core/test_replay.py",
-    "tests/core/test_branches.py",
+    "tests/core/test_branches.py::test_a_move_of_head_before_the_commit_refuses_it",
     "tests/core/branches/test_gc_asks.py",
-    "tests/core/branches/test_renames.py",
     "tests/core/branches/test_trash.py",
-    "tests/core/branches/test_views.py",
-    "tests/core/planning",
+    "tests/core/planning/test_changesets.py",
+    "tests/core/planning/test_secrets.py",
+    "tests/core/planning/test_versions.py",
     "tests/core/sync/test_checkout.py",
     "tests/core/sync/test_guard.py",
-    "tests/core/upkeep/test_compacting.py",
+    "tests/core/upkeep/test_compacting.py::test_what_was_read_before_pruned_history_is_no_guard_for_what_is_absent_now",
 )
-NO_SYNC_CONTROL = ("tests/fault/test_power.py::test_no_sync_can_be_left_out",)
-"""The control of the syncs takes them out by itself, and longer than all others."""
+"""Of both, only tests that miss some guard: all are run once before the first guard goes."""
+
+LONG = (
+    "tests/core/storage/test_crash.py",
+    "tests/core/storage/test_processes.py",
+    "tests/core/test_store.py::test_a_cut_cache_is_built_anew",
+    "tests/core/test_store.py::test_a_flipped_bit_in_the_cache_never_gives_a_wrong_answer",
+    "tests/core/test_store.py::test_queries_and_commits_go_on_when_the_cache_finds_no_space",
+)
+"""What is left out of these files and folders: it takes long, and misses nothing that a shorter test does not."""
 
 
 def storage(*modules: str) -> Request:
-    return Request(tuple(f"kbcore.storage.{module}" for module in modules), STORAGE, NO_SYNC_CONTROL)
+    return Request(tuple(f"kbcore.storage.{module}" for module in modules), STORAGE, LONG)
 
 
 GROUPS = {
@@ -73,6 +80,7 @@ GROUPS = {
             "kbcore.workspace:Workspace.guard",
         ),
         ABOVE,
+        LONG,
     ),
 }
 

@@ -46,7 +46,7 @@ class Request(msgspec.Struct, frozen=True):
     tests: tuple[str, ...]
     """Files and folders of tests."""
     deselected: tuple[str, ...] = ()
-    """Tests that are not run: those that hurt programs themselves, and cannot know of a mutant."""
+    """Tests that are not run: those that take long, or hurt programs themselves and cannot know of a mutant."""
     names: tuple[str, ...] = ()
     """Take only these few mutants, by their full names, and spare the first run; by default all in the places."""
     spared: tuple[str, ...] = ()
