@@ -35,7 +35,7 @@ def open_base(path: str, temp_dir: str, *, is_own: bool = False) -> View:
     except BaseException:
         connection.close()
         raise
-    return View(lambda: connection, stamp, is_own=is_own)
+    return View(connection, stamp, is_own=is_own)
 
 
 def _empty(temp_dir: str, basis: Basis) -> View:
@@ -74,7 +74,7 @@ def build(target: str, temp_dir: str, start: Start, entries: Iterable[Entry], ba
     except BaseException:
         connection.close()
         raise
-    return View(lambda: connection, basis)
+    return View(connection, basis)
 
 
 def _load_all(connection: database.Connection, start: Start, entries: Iterable[Entry]) -> None:

@@ -33,12 +33,17 @@ from kbcore.view.tail import Tail
 class View:
     """The graph of a branch at one seq, ready for SQL. For one thread at a time, which ``BranchView`` sees to.
 
-    ``opened`` gives the database, with the base attached; where nothing stands in the base, it is asked for late.
-    ``is_own`` tells that nobody else uses the base, and that it may be written to.
+    ``opened`` is the database, with the base attached, or makes it when it is first asked. ``is_own`` tells that nobody
+    else uses the base, and that it may be written to.
     """
 
-    def __init__(self, opened: Callable[[], database.Connection], basis: Basis, *, is_own: bool = False) -> None:
-        self._opened = opened
+    def __init__(
+        self, opened: database.Connection | Callable[[], database.Connection], basis: Basis, *, is_own: bool = False
+    ) -> None:
+        if isinstance(opened, database.Connection):
+            self._connection = opened
+        else:
+            self._opened = opened
         self._lock = threading.RLock()
         self._shown = Shown(is_bare=not basis.seq, is_own=is_own)
         self._tail = Tail()
