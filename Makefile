@@ -27,8 +27,8 @@ test: $(READY) ## set up and pass every test
 	@$(BIN)/python -m pytest -q -n auto $(ARGS)
 
 fault: $(READY) ## hold all laws at length, and hurt the store in every known way: ten minutes at most
-	@KB_FAULT=merge $(BIN)/python -m pytest -q -n auto -m hypothesis --ignore tests/fault tests
-	@KB_FAULT=merge $(BIN)/python -m pytest -q -n auto tests/fault $(ARGS)
+	@KB_FAULT=merge $(BIN)/python -m pytest -q -n auto -m 'fault or hypothesis' \
+		tests/fault $$(grep -rl --include='test_*.py' '^from hypothesis' tests) $(ARGS)
 
 soak: $(READY) ## hurt it again and again, in other ways each time: make soak MINUTES=60
 	@$(BIN)/python -m tests.support.soak $(or $(MINUTES),60)
