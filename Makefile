@@ -26,7 +26,7 @@ demo: $(READY) ## set up and run the main job on an example project
 test: $(READY) ## set up and pass every test
 	@$(BIN)/python -m pytest -q -n auto $(ARGS)
 
-fault: $(READY) ## hold all laws at length, and hurt the store in every known way: ten minutes at most
+fault: $(READY) ## hold all laws at length, and hurt the store in every known way: many minutes
 	@KB_FAULT=merge $(BIN)/python -m pytest -q -n auto -m 'fault or hypothesis' \
 		tests/fault $$(grep -rl --include='test_*.py' '^from hypothesis' tests) $(ARGS)
 
