@@ -62,13 +62,13 @@ Grow = Callable[[Path, Callable[..., str]], None]
 
 
 @pytest.fixture
-def grown(models, root) -> Callable[[Grow], Path]:
+def grown(models, root) -> Callable[..., Path]:
     """Return what lets ``root`` be a copy of a model that a function makes, once, of the one with documents."""
 
-    def copied(grow: Grow) -> Path:
+    def copied(grow: Grow, beginning: str = "synced") -> Path:
         model = models / grow.__name__
         if not model.exists():
-            shutil.copytree(models / "synced", model, symlinks=True)
+            shutil.copytree(models / beginning, model, symlinks=True)
             with pytest.MonkeyPatch.context() as patch:
                 _be_a_user(patch)
                 grow(model, partial(_done, model))

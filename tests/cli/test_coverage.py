@@ -8,17 +8,21 @@ import json
 
 import pytest
 
-from tests.support.cli import write
+from tests.support.cli import read_anew, write
 
 BOUGHT = "---\nid: REQ-3\ntitle: Bought\nnot_applicable: {verified: by the vendor, implemented: bought}\n---\n"
 
 
 @pytest.fixture
-def waived(kb, synced):
+def waived(grown):
     """Requirements of which one says what does not apply to it."""
-    write(synced, {"docs/requirements/bought.md": BOUGHT})
-    assert kb("sync").status == 0
-    return synced
+    return grown(one_bought)
+
+
+def one_bought(root, kb):
+    write(root, {"docs/requirements/bought.md": BOUGHT})
+    kb("sync")
+    read_anew(root, kb)
 
 
 def test_each_requirement_is_a_row_with_what_shows_it_and_the_last_row_sums_up(kb, waived):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import LOGIN, write
+from tests.support.cli import LOGIN, read_anew, write
 from tests.support.repos import git
 
 
@@ -27,6 +27,7 @@ def three_records(root, kb):
     kb("apply", "-", stdin=json.dumps(request))
     write(root, {"docs/requirements/login.md": LOGIN.replace("open", "done")})
     kb("sync")
+    read_anew(root, kb)
 
 
 def seqs(ran) -> list[int]:

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import subprocess
-import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from kbcore.errors import AlreadyAsleep
 from tests.cli.test_terminal import at_terminal
 from tests.mcp.agents import locked
-from tests.support.cli import environment
+from tests.support.cli import environment, read_anew, run_kb
+from tests.support.forked import Forked
 
 PEOPLE = " ".join(f'CONCEPT {{ {{type: "Person", name: "p{at:02}"}} }}' for at in range(12))
-SLEEP = (sys.executable, "-m", "kbcli.app", "sleep")
 
 
 @pytest.fixture
-def remembered(ready, kb):
+def remembered(grown):
     """A repository whose memory has a dozen people that belong to no domain."""
-    assert kb("kip", f"UPSERT {{ {PEOPLE} }}").status == 0
-    return ready
+    return grown(a_dozen_people, "ready")
+
+
+def a_dozen_people(root, kb):
+    kb("kip", f"UPSERT {{ {PEOPLE} }}")
+    read_anew(root, kb)
 
 
 def test_a_cycle_is_a_table_of_phases_and_measures_and_one_document(remembered, kb):
@@ -119,9 +121,9 @@ def test_of_two_processes_the_second_says_so_and_ends_with_a_status_of_its_own(r
     assert kb("sleep", "--phase", "1").status == 0
     [lock] = (remembered / ".kb" / "branches").glob(".sleep-*.lock")
     with locked(lock.parent, lock.name):
-        ran = subprocess.run(SLEEP, cwd=remembered, env=environment(), capture_output=True, text=True, check=False)
-        assert ran.returncode == AlreadyAsleep.exit_status == 68
-        assert "A cycle of main runs already, by kb sleep (process " in ran.stderr
+        ran = run_kb(remembered, "sleep")
+        assert ran.status == AlreadyAsleep.exit_status == 68
+        assert "A cycle of main runs already, by kb sleep (process " in ran.err
         assert kb("sleep", "--dry-run").status == 0
     assert kb("log", "--json").json["records"][0]["seq"] == 1
     assert kb("sleep").status == 0
@@ -131,12 +133,13 @@ def test_a_process_that_is_killed_leaves_whole_phases_and_the_next_one_finishes(
     kb("kip", 'UPSERT { CONCEPT { {type: "Event", name: "e"} SET ATTRIBUTES { start_time: "2026-01-01" } } }')
     head = next((remembered / ".kb" / "branches").glob("*/head.json"))
     before = head.read_bytes()
-    with subprocess.Popen(SLEEP, cwd=remembered, env=environment(), stdout=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 60
-        while head.read_bytes() == before and time.monotonic() < deadline and process.poll() is None:
-            time.sleep(0.001)
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
+    with Path(os.devnull).open("r+b") as nothing:
+        process = Forked("kb", ["sleep"], environment(), remembered, [nothing.fileno()] * 3)
+    deadline = time.monotonic() + 60
+    while head.read_bytes() == before and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.001)
+    process.kill()
+    process.wait(60)
     ran = kb("sleep", "--force", "--json")
     assert ran.status == 0, ran.err
     records = [one["message"] for one in kb("log", "--source", "sleep", "--json").json["records"]]

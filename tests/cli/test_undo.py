@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.support.cli import DOCUMENTS
+from tests.support.cli import DOCUMENTS, read_anew
 from tests.support.repos import commit_files
 
 
@@ -24,6 +24,7 @@ def two_changesets(root, kb):
     ]
     for request in requests:
         kb("apply", "-", stdin=json.dumps(request))
+    read_anew(root, kb)
 
 
 def owner(kb) -> str | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +54,12 @@ def write(root: Path, files: Mapping[str, str | None]) -> None:
             path.unlink()
         else:
             path.write_text(content, encoding="utf-8")
+
+
+def read_anew(root: Path, kb: Callable[..., object]) -> None:
+    """Let the view that is kept be that of the head, so that copies of the repository need build none."""
+    shutil.rmtree(root / ".kb" / "cache")
+    kb("query")
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
