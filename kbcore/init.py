@@ -20,11 +20,11 @@ from kbcore.errors import InvalidConfig, InvalidQuery, ReadOnlyStore, StorageErr
 from kbcore.git import Repository
 from kbcore.schema_files import CORE_FILE
 from kbcore.schema_text import core_schema_text
-from kbcore.storage import files
+from kbcore.storage import files, untracked
+from kbcore.storage.untracked import IGNORE
 from kbcore.visible import in_quotes
 from kbcore.workspace import BRANCHES, CACHE, CONFIG, KB, RULES, SCHEMA, Machine, StorePool, Workspace
 
-IGNORE: Final = ".gitignore"
 _IGNORED: Final = (f"/{BRANCHES}/", f"/{CACHE}/")
 _FALLBACKS: Final = ("main", "master")
 
@@ -107,6 +107,7 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
         layout.file(place / IGNORE, _ignoring(layout.text(place / IGNORE)))
     for folder in (workspace.kb_dir / BRANCHES, workspace.kb_dir / CACHE):
         layout.folder(folder)
+        untracked.make(machine.fs, folder)
     fresh = Workspace(repo, machine, pool)
     ensured = branches.ensure(fresh, fresh.default_branch)
     made = layout.made

@@ -18,7 +18,7 @@ import msgspec
 
 from kbcore import replay
 from kbcore.errors import KBError, StorageError, ViewDamaged
-from kbcore.storage import files, journal
+from kbcore.storage import files, journal, untracked
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.view import base
@@ -218,9 +218,9 @@ class ViewCache:
         """Return the name of a new file in the cache, or None when the cache cannot be written."""
         target = self.directory / f"{UNFINISHED}{os.getpid()}-{secrets.token_hex(4)}.duckdb"
         try:
-            for folder in (self.directory.parent, self.directory):
-                if not files.is_directory(self._fs, folder):
-                    self._fs.mkdir(folder)
+            untracked.make(self._fs, self.directory.parent)
+            if not files.is_directory(self._fs, self.directory):
+                self._fs.mkdir(self.directory)
             fd = self._fs.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             self._fs.close(fd)
             self._fs.unlink(target)

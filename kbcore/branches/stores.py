@@ -16,7 +16,7 @@ import msgspec
 from kbcore import git, ids
 from kbcore.branches import moves, settling
 from kbcore.errors import Damaged, GitUnusable, Incompatible, KBError, UnknownBranch
-from kbcore.storage import files, journal, layout, lock
+from kbcore.storage import files, journal, layout, lock, untracked
 from kbcore.workspace import BRANCHES, REPOSITORY_LOCK, Workspace
 
 
@@ -124,10 +124,10 @@ def repository_lock(workspace: Workspace) -> Iterator[None]:
     A fresh clone has only the tracked half of ``.kb``; the rest is made.
     """
     machine = workspace.machine
-    for folder in (workspace.kb_dir, workspace.kb_dir / BRANCHES):
-        if not files.is_directory(machine.fs, folder):
-            with files.explained(folder, "make"):
-                machine.fs.mkdir(folder)
+    if not files.is_directory(machine.fs, workspace.kb_dir):
+        with files.explained(workspace.kb_dir, "make"):
+            machine.fs.mkdir(workspace.kb_dir)
+    untracked.make(machine.fs, workspace.kb_dir / BRANCHES)
     path = workspace.kb_dir / BRANCHES / REPOSITORY_LOCK
     with lock.held(machine.fs, machine.clock, path, wait_s=workspace.config.lock_wait_s, command="kb branch"):
         moves.settle(workspace)

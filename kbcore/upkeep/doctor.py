@@ -28,11 +28,11 @@ from kbcore.errors import (
 )
 from kbcore.git import versions
 from kbcore.git.commands import run_git
-from kbcore.init import IGNORE
 from kbcore.limits import MAX_CONFIG_BYTES
 from kbcore.phrases import counted, some_of
 from kbcore.storage import files, layout, verify
 from kbcore.storage.fs import Fs
+from kbcore.storage.untracked import IGNORE
 from kbcore.storage.verify import Proof, Stats
 from kbcore.upkeep import good
 from kbcore.upkeep.caches import cache_findings
@@ -167,7 +167,9 @@ def _settings(workspace: Workspace) -> Iterator[Finding]:
         yield Finding("settings", "ok", "settings", message)
     text = (files.read_file(fs, kb_dir / IGNORE, MAX_CONFIG_BYTES) or b"").decode("utf-8", "replace")
     ignored = {line.strip().strip("/") for line in text.splitlines()}
-    missing = [name for name in (BRANCHES, CACHE) if name not in ignored]
+    missing = [
+        one for one in (BRANCHES, CACHE) if one not in ignored and not files.read_size(fs, kb_dir / one / IGNORE)
+    ]
     if missing:
         message = f"{KB}/{IGNORE} does not keep {' and '.join(missing)} out of git."
         remedy = "Run `kb init`; it adds the lines and leaves yours."

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from kbcore.errors import AlreadyWatched, GitUnusable, LockTimeout, NotARepository
-from kbcore.storage import files, lock
+from kbcore.storage import files, lock, untracked
 from kbcore.sync import stamps
 from kbcore.workspace import BRANCHES, Workspace
 
@@ -18,10 +18,10 @@ def alone(workspace: Workspace) -> Iterator[None]:
     Raises: ``AlreadyWatched``.
     """
     fs, place = workspace.machine.fs, workspace.kb_dir / BRANCHES
-    for folder in (place.parent, place):
-        if not files.is_directory(fs, folder):
-            with files.explained(folder, "make"), contextlib.suppress(FileExistsError):
-                fs.mkdir(folder)
+    if not files.is_directory(fs, place.parent):
+        with files.explained(place.parent, "make"), contextlib.suppress(FileExistsError):
+            fs.mkdir(place.parent)
+    untracked.make(fs, place)
     path = place / f".watch-{stamps.mark_of(workspace.repo.worktree)}.lock"
     with contextlib.ExitStack() as stack:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 
@@ -69,6 +70,36 @@ def test_worktrees_with_relative_paths_share_the_stores_wherever_both_are_moved(
     write(tmp_path / "elsewhere/side", NEW)
     assert kb("sync", "--json", cwd=tmp_path / "elsewhere/side").json["branch"] == "side"
     assert set(branches(kb, cwd=tmp_path / "elsewhere/main")) == {"main", "side"}
+
+
+def test_on_a_branch_from_before_kb_git_leaves_the_stores_alone(kb, root):
+    git(root, "branch", "old")
+    kb("init", "--no-hooks")
+    kb("apply", "-", stdin='{"entities": [{"id": "A", "type": "req", "title": "An agent\'s", "status": "open"}]}')
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "-m", "begin with KB")
+    git(root, "switch", "--quiet", "old")
+    assert not (root / ".kb/.gitignore").exists()
+    shutil.rmtree(root / ".kb/cache")
+    write(root, NEW)
+    assert kb("sync", "--json").json["branch"] == "old"
+    assert git(root, "status", "--porcelain", "-uall").splitlines() == ["?? docs/requirements/new.md"]
+    assert "out of git" not in kb("doctor").out
+    git(root, "clean", "--quiet", "--force", "-d")
+    git(root, "add", ".")
+    git(root, "switch", "--quiet", "main")
+    assert kb("query", "--json").json["total"] == 1
+
+
+@pytest.mark.parametrize("command", ["sync", "init --no-hooks"])
+def test_stores_that_an_earlier_release_made_are_told_and_kept_out_of_git_from_then_on(kb, synced, command):
+    for path in (".gitignore", "branches/.gitignore", "cache/.gitignore"):
+        (synced / ".kb" / path).unlink()
+    assert "does not keep branches and cache out of git" in kb("doctor").out
+    git(synced, "switch", "--quiet", "-c", "other")
+    kb(*command.split())
+    git(synced, "add", ".")
+    assert git(synced, "ls-files", ".kb/branches", ".kb/cache") == ""
 
 
 def test_a_submodule_is_bound_to_itself_and_not_to_what_is_around_it(kb, synced, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,8 @@ def test_a_named_branch_must_exist_somewhere(project: Project) -> None:
         if name:
             with pytest.raises(UnknownBranch):
                 project.apply(branch=name, entities=[req("A")])
-    assert {path.name for path in (project.root / ".kb/branches").iterdir()} <= {".lock", "main", "somewhere"}
+    made = {path.name for path in (project.root / ".kb/branches").iterdir()}
+    assert made <= {".gitignore", ".lock", "main", "somewhere"}
 
 
 def test_names_that_a_file_system_would_mix_up_have_stores_of_their_own(project: Project) -> None:
@@ -159,9 +161,7 @@ def test_all_worktrees_share_one_kb_and_each_has_its_own_branch(project: Project
 def test_a_repository_without_kb_says_so_and_nothing_is_made(tmp_path: Path) -> None:
     root = tmp_path / "plain"
     project = Project(root)
-    for folder in ("branches", "cache"):
-        (root / ".kb" / folder).rmdir()
-    (root / ".kb").rmdir()
+    shutil.rmtree(root / ".kb")
     (root / "sub").mkdir()
     with pytest.raises(NotInitialised):
         open_workspace(root / "sub", project.machine, project.pool)

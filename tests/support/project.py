@@ -33,6 +33,7 @@ class Project:
             make_repository(root)
             for folder in ("branches", "cache"):
                 (root / ".kb" / folder).mkdir(parents=True)
+                (root / ".kb" / folder / ".gitignore").write_text("*\n")
 
     def workspace(self) -> Workspace:
         return open_workspace(self.root, self.machine, self.pool)

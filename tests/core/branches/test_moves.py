@@ -107,7 +107,7 @@ def test_a_move_that_is_interrupted_anywhere_loses_no_store_and_leaves_the_branc
         assert now["main"] == before["main"]
         outcomes.add(now["topic"] == before["topic"])
         stores = found.root / ".kb/branches"
-        assert {path.name for path in stores.iterdir()} == {".lock", branches.TRASH, "main", "topic"}
+        assert {path.name for path in stores.iterdir()} == {".gitignore", ".lock", branches.TRASH, "main", "topic"}
     assert outcomes == ({True} if act is collect else {True, False})
 
 

@@ -64,7 +64,7 @@ def test_a_healthy_installation_has_no_finding_but_what_is_well(healthy: Project
 
 
 def test_every_finding_that_is_not_well_has_a_remedy_and_the_gravest_come_first(healthy: Project) -> None:
-    healthy.write({".kb/.gitignore": "", ".kb/config.json": "{"})
+    healthy.write({".kb/.gitignore": "", ".kb/branches/.gitignore": "", ".kb/config.json": "{"})
     (healthy.root / ".kb/branches/.tmp-dead").mkdir()
     workspace = Workspace(git.find_repository(healthy.root), healthy.machine, healthy.pool)
     diagnosis = diagnose(workspace, [Finding("hooks", "warning", "hook_foreign", "Another's hook.", "Mend.")])
