@@ -18,6 +18,8 @@ _NAMES = ("n1", "n2", "n3", 'n "4"')
 _KEYS = ("a", "b", "status", "priority", "tags", "title", "name")
 _VALUES: tuple[Any, ...] = (1, 2, "x", "y", None, ["t"], {"k": [1, None]}, 0.5, True, "")
 _METADATA = ("m", "confidence", "status")
+_CONFIDENCES = tuple(value for value in _VALUES if value != 2)
+"""A number beyond 0 to 1 is refused, which tests/core/kip/kml/test_refusals.py looks at."""
 
 
 class Dice:
@@ -58,7 +60,8 @@ class Dice:
         return self.node(known)
 
     def members(self, keys: tuple[str, ...], most: int = 3) -> dict[str, Any]:
-        return {self.random.choice(keys): self.random.choice(_VALUES) for _ in range(self.random.randint(0, most))}
+        drawn = [self.random.choice(keys) for _ in range(self.random.randint(0, most))]
+        return {key: self.random.choice(_CONFIDENCES if key == "confidence" else _VALUES) for key in drawn}
 
     def upsert(self, known: list[Key]) -> dict[str, Any]:
         blocks, there = [], list(known)

@@ -102,7 +102,7 @@ def test_the_message_of_a_record_stays_when_who_and_how_much_has_no_room():
     assert tables.aligned(head, [row], 80)[1] == (
         "  3  2026-11-22T06:52:10Z  Leila Haddad  1 created, 1 upd…  REQ-4 has a test now"
     )
-    assert tables.aligned(head, [row], 40)[1] == "  3  2026-11-22T06:52:10Z  REQ-4 has a t…"
+    assert tables.aligned(head, [row], 40)[1] == "  3  2026-11-22T06:52:10Z  REQ-4 has a…"
 
 
 def test_a_title_that_is_short_stays_beside_wide_text():
