@@ -16,6 +16,7 @@ from kbcore.errors import (
     Damaged,
     GitUnusable,
     InvalidConfig,
+    JournalTruncated,
     KBError,
     LimitExceeded,
     NotInitialised,
@@ -48,6 +49,9 @@ _PASSING = (
     NotInitialised,
 )
 """What passes, or can be mended: git in the middle of something, a full disk, settings that are being edited."""
+
+_MOMENTARY = (BranchMoved, JournalTruncated)
+"""What may be so between two steps of somebody else: git changes the branch, or a store takes the place of another."""
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -137,13 +141,13 @@ class Taking:
         return True
 
     def _wait_for(self, workspace: Workspace, work: Work, error: KBError) -> None:
-        """Put work back until the trouble is over. A moment of git's is no trouble yet.
+        """Put work back until the trouble is over. What may be so for a moment alone is no trouble yet.
 
         Raises: the error itself when it comes of a worktree that was removed.
         """
         if isinstance(error, GitUnusable) and is_removed(workspace):
             raise error
-        if not isinstance(error, BranchMoved) or self._retry.is_behind:
+        if not isinstance(error, _MOMENTARY) or self._retry.is_behind:
             self._troubles.begin("syncing", error)
         self._put_back(workspace, work)
 
