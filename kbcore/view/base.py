@@ -16,8 +16,6 @@ from kbcore.view.tables import ELEMENTS, RECORD, VIEW_FORMAT
 from kbcore.view.view import View
 
 _PUBLISHED: Final = "read_only"
-_OWN: Final = "recovery_mode no_wal_writes"
-"""Nobody opens such a file again: DuckDB needs no log of what is written to it."""
 
 _WORDS: Final = {"node": "entities", "link": "edges", "source": "files"}
 
@@ -30,7 +28,7 @@ def open_base(path: str, temp_dir: str, *, is_own: bool = False) -> View:
     connection = database.connect(temp_dir)
     try:
         with database.explained_all():
-            connection.execute(f"attach '{quoted(path)}' as base ({_OWN if is_own else _PUBLISHED})")
+            connection.execute(f"attach '{quoted(path)}' as base ({database.UNLOGGED if is_own else _PUBLISHED})")
             stamp = _read_stamp(connection, path)
     except BaseException:
         connection.close()

@@ -36,6 +36,9 @@ STAMP: Final[Columns] = {
 """What the base was folded from: the record at ``seq`` and where the next one begins. History and the log are whole
 for every seq after ``history_from``."""
 
+UNLOGGED: Final = "recovery_mode no_wal_writes"
+"""How a file is attached that nobody else opens before it is whole, or ever: its writes need no log."""
+
 _CHUNK_ROWS: Final = 20_000
 _FEW_ROWS: Final = 4
 _MANY_ROWS: Final = 500
@@ -126,7 +129,7 @@ def attaching_new(path: str, catalog: str) -> str:
 
     DuckDB keeps no log of how it is filled: nobody uses it before the checkpoint at the end.
     """
-    return f"attach '{quoted(path)}' as {catalog} (recovery_mode no_wal_writes)"
+    return f"attach '{quoted(path)}' as {catalog} ({UNLOGGED})"
 
 
 @contextlib.contextmanager
