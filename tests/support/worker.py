@@ -20,10 +20,14 @@ def apply(project: Project, name: str, count: int) -> int:
 
 
 def sync(project: Project, name: str, count: int) -> int:
-    """Sync ``count`` times, adding a document of its own each time."""
+    """Sync ``count`` times, adding a document of its own each time, whole: other workers may read it at any moment."""
     for number in range(count):
         key = f"{name}-{number}"
-        answer = project.sync({f"docs/requirements/{key}.md": req(key)})
+        project.write({f"{key}.new": req(key)})
+        place = project.root / f"docs/requirements/{key}.md"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        (project.root / f"{key}.new").rename(place)
+        answer = project.sync()
         assert answer.bad == 0
         print(key, flush=True)
     return 0
