@@ -24,10 +24,13 @@ def one_of(names: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def some_of(names: Sequence[str], most: int) -> str:
-    """Return the first so many of some names, and how many more there are: ``a, b and 3 more``."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def some_of(names: Sequence[str], most: int, number: int = 0) -> str:
+    """Return the first so many of some names, and how many more there are: ``a, b and 3 more``.
+
+    ``number`` is how many there are where ``names`` has only the first of them.
+    """
+    left = max(len(names), number) - len(names[:most])
+    return ", ".join(names[:most]) + (f" and {left} more" if left else "")
 
 
 def more_problems(number: int) -> str:

@@ -12,7 +12,7 @@ from kbcore.changeset import Changeset
 from kbcore.concepts import DEFINING, PREDICATE, TYPE, Concept, extended
 from kbcore.errors import Rejected
 from kbcore.locate import DERIVED, with_lines
-from kbcore.planning.findings import Surroundings
+from kbcore.planning.findings import Surroundings, Users
 from kbcore.planning.plan import plan, reads
 from kbcore.planning.secrets import CODE as SECRET
 from kbcore.query.known import nearest_id as nearest_known
@@ -26,9 +26,10 @@ from kbcore.view.working import plan_on
 from kbcore.workspace import Workspace
 
 _USERS: Final = {
-    TYPE: "select id from node where type = ? and id not in (select unnest(?::varchar[])) order by id",
-    PREDICATE: """select from_id || ' ' || type || ' ' || to_id from link
-where stands and type = ? and id not in (select unnest(?::varchar[])) order by id""",
+    TYPE: """select id, count(*) over () from node
+where type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
+    PREDICATE: """select from_id || ' ' || type || ' ' || to_id, count(*) over () from link
+where stands and type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
 }
 
 
@@ -93,9 +94,10 @@ def planner(
     return draft
 
 
-def _users(view: View, kind: str, name: str, gone: Collection[str]) -> list[str]:
-    """Return, in words, what uses a type or predicate of the branch, besides the elements that go."""
-    return [row[0] for row in view.rows(_USERS[kind], [name, sorted(gone)])]
+def _users(view: View, kind: str, name: str, gone: Collection[str]) -> Users:
+    """Return what uses a type or predicate of the branch, besides the elements that go."""
+    rows = view.rows(_USERS[kind], [name, sorted(gone)])
+    return Users([row[0] for row in rows], rows[0][1] if rows else 0)
 
 
 def schema_after(view: View, project: Schema, changeset: Changeset) -> Schema:

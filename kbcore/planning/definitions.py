@@ -11,8 +11,6 @@ from kbcore.planning.findings import Findings
 from kbcore.state import Changes
 from kbcore.visible import in_quotes
 
-_SHOWN = 3
-
 
 def check_defined(found: Findings, changes: Changes, paths: Mapping[str, str]) -> None:
     """Note each definition that goes with the changeset and is used by what stays.
@@ -26,9 +24,9 @@ def check_defined(found: Findings, changes: Changes, paths: Mapping[str, str]) -
         if name in (found.schema.entities if is_type else found.schema.edges):
             continue
         users = found.around.users(change.before.type, name, _gone(changes, name, is_type=is_type))
-        if users:
+        if users.number:
             what = "type" if is_type else "predicate"
-            message = f"The {what} {in_quotes(name)} is used by {some_of(users, _SHOWN)}."
+            message = f"The {what} {in_quotes(name)} is used by {some_of(users.first, len(users.first), users.number)}."
             hint = "Delete what uses it first, or keep the definition."
             found.wrong(paths.get(change.key, "$"), "in_use", message, hint)
 

@@ -32,6 +32,13 @@ _REFUSALS: Final[tuple[tuple[frozenset[str], type[KBError], str], ...]] = (
 makes the changeset invalid."""
 
 
+class Users(msgspec.Struct, frozen=True):
+    """What uses a definition: the first of them, in words, and how many there are."""
+
+    first: Sequence[str] = ()
+    number: int = 0
+
+
 class Surroundings(msgspec.Struct, frozen=True):
     """What a plan needs to know beside the state.
 
@@ -50,8 +57,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Returns those of these edges, by id, whose target has changed since they were last confirmed."""
     called: Callable[[str], str] = str
     """Returns what the client calls a type."""
-    users: Callable[[str, str, Collection[str]], Sequence[str]] = lambda *_: ()
-    """Returns, in words, what else than these elements uses what a definition of this type and name defines."""
+    users: Callable[[str, str, Collection[str]], Users] = lambda *_: Users()
+    """Returns what else than these elements uses what a definition of this type and name defines."""
 
 
 class Findings:
