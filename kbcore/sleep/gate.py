@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Final
 
-from kbcore.errors import AlreadyAsleep, LockTimeout
+from kbcore.errors import AlreadyAsleep
 from kbcore.sleep.memory import hours_between
 from kbcore.storage import lock
 from kbcore.values import normal_time
@@ -22,13 +22,8 @@ def alone(workspace: Workspace, branch: str) -> Iterator[None]:
     fs = workspace.machine.fs
     mark = hashlib.sha256(branch.encode()).hexdigest()[:16]
     path = workspace.kb_dir / BRANCHES / f".sleep-{mark}.lock"
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(lock.held(fs, workspace.machine.clock, path, wait_s=0, command=COMMAND))
-        except LockTimeout as held:
-            holder = lock.read_holder(fs, path) or "another process"
-            message = f"A cycle of {branch} runs already, by {holder}. Nothing was written."
-            raise AlreadyAsleep(message, data=held.data) from held
+    already, clock = f"A cycle of {branch} runs already", workspace.machine.clock
+    with lock.alone(fs, clock, path, command=COMMAND, refusal=AlreadyAsleep, already=already):
         yield
 
 

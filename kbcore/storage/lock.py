@@ -29,6 +29,8 @@ _SPREAD: Final = 0.5
 _HOLDER_BYTES: Final = 1024
 """Fixed, so that naming the holder is one write that needs no new disk block."""
 _SHOWN_CHARS: Final = 64
+_SOMEBODY: Final = "another process"
+"""Who holds a lock whose file names nobody."""
 _UNSUPPORTED: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
 
 
@@ -76,6 +78,20 @@ def held(fs: Fs, clock: Clock, path: Path, *, wait_s: float = LOCK_WAIT_S, comma
         files.close(fs, fd)
 
 
+@contextlib.contextmanager
+def alone(fs: Fs, clock: Clock, path: Path, *, command: str, refusal: type[KBError], already: str) -> Iterator[None]:
+    """Hold the lock of work that is done by one process at a time and is not waited for.
+
+    Raises: ``refusal``, which says what is done ``already``, and by whom; otherwise as ``held``.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(held(fs, clock, path, wait_s=0, command=command))
+        except LockTimeout as other:
+            raise refusal(f"{already}, by {read_holder(fs, path) or _SOMEBODY}.", data=other.data) from other
+        yield
+
+
 def describe(clock: Clock, command: str) -> bytes:
     """Return the content of a lock file held by this process."""
     holder = Holder(command[:_SHOWN_CHARS], os.getpid(), os.uname().nodename[:_SHOWN_CHARS], clock.now())
@@ -101,7 +117,7 @@ def _acquire(fs: Fs, clock: Clock, path: Path, wait_s: float) -> int:
         if left_s <= 0:
             holder = read_holder(fs, path)
             raise LockTimeout(
-                f"{path} is held by {holder or 'another process'}; waited {wait_s:g} s",
+                f"{path} is held by {holder or _SOMEBODY}; waited {wait_s:g} s",
                 data={"file": str(path), "holder": msgspec.to_builtins(holder)},
             )
         clock.sleep(min(pause_s * random.uniform(1 - _SPREAD, 1 + _SPREAD), left_s))  # noqa: S311 - no secret

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from kbcore.errors import AlreadyWatched, GitUnusable, LockTimeout, NotARepository
+from kbcore.errors import AlreadyWatched, GitUnusable, NotARepository
 from kbcore.storage import files, lock, untracked
 from kbcore.sync import stamps
 from kbcore.workspace import BRANCHES, Workspace
@@ -23,13 +23,9 @@ def alone(workspace: Workspace) -> Iterator[None]:
             fs.mkdir(place.parent)
     untracked.make(fs, place)
     path = place / f".watch-{stamps.mark_of(workspace.repo.worktree)}.lock"
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(lock.held(fs, workspace.machine.clock, path, wait_s=0, command="kb watch"))
-        except LockTimeout as held:
-            holder = lock.read_holder(fs, path) or "another process"
-            message = f"{workspace.repo.worktree} is watched already, by {holder}."
-            raise AlreadyWatched(message, data=held.data) from held
+    already = f"{workspace.repo.worktree} is watched already"
+    clock = workspace.machine.clock
+    with lock.alone(fs, clock, path, command="kb watch", refusal=AlreadyWatched, already=already):
         yield
 
 
