@@ -29,16 +29,27 @@ class Rebuilt(msgspec.Struct, frozen=True):
     """A sentence each."""
 
 
+class Witness(msgspec.Struct, frozen=True):
+    """What a view says that was folded from a store: the store's id, and the hash of the record at ``seq``."""
+
+    store_id: str
+    seq: int
+    hash: str
+
+
 class _Found(msgspec.Struct):
     """What a directory proves by itself."""
 
+    store_id: str = ""
     lineage: str = ""
     snapshots: list[SnapshotRef] = []
     segments: list[Segment] = []
     tip: Position = Position(0, "", "", 0)
     at: str = ""
+    wanted: set[int] = set()
+    """The records that a snapshot may stand at, or that a witness saw."""
     hashes: dict[int, str] = {}
-    """Chain hash of each record that a snapshot may stand at."""
+    """Their chain hashes, those of them that the journal has."""
     doubts: list[str] = []
 
 
@@ -50,6 +61,7 @@ def rebuild_head(
     branch: str,
     wait_s: float = LOCK_WAIT_S,
     command: str = "kb doctor",
+    witness: Witness | None = None,
 ) -> Rebuilt:
     """Prove the records that are there, copy the store to quarantine, and write a head for them.
 
@@ -60,6 +72,7 @@ def rebuild_head(
         branch: the branch's real name, in case no readable head states it.
         wait_s: how long to wait for the lock, in seconds.
         command: what to call this process in other processes' messages.
+        witness: knows the store id where no head states it, if the journal has the record that it saw.
 
     Raises:
         UnknownBranch: there is no such directory.
@@ -77,8 +90,10 @@ def rebuild_head(
         with files.explained(directory, "list", reading=True):
             names = sorted(fs.listdir(directory))
         candidates = _read_snapshots(fs, directory, names, found)
+        found.wanted = {ref.seq for _, ref in candidates} | ({witness.seq} if witness else set())
         _read_segments(fs, directory, names, found, (old, candidates))
         _choose_snapshots(directory, candidates, found)
+        found.store_id = old.store_id if old else _store_id(found, witness)
         new = _new_head(found, old, branch, now)
         copy = quarantine.keep_all(fs, directory, now)
         _make_durable(fs, directory, new)
@@ -93,9 +108,7 @@ def _read_old(fs: Fs, directory: Path, found: _Found) -> Head | None:
     except HeadDamaged:
         data = files.read_file(fs, directory / layout.HEAD, MAX_HEAD_BYTES)
     old = head.decode_unproven(data or b"")
-    if old is None:
-        found.doubts.append("The store id is new; which branch this one was copied from is not known any more.")
-    else:
+    if old is not None:
         found.doubts.append("Store id, branch and origin come from the damaged head and are not proven.")
     return old
 
@@ -130,7 +143,6 @@ def _read_segments(
     base = _base_hash(fs, directory / first, first_seq, known)
     found.hashes = {first_seq - 1: base}
     found.tip = Position(first_seq - 1, base, first, 0)
-    wanted = {ref.seq for _, ref in known[1]}
     for name, size in sizes.items():
         if not size and starts[name] != found.tip.seq + 1:
             continue
@@ -145,7 +157,7 @@ def _read_segments(
             sealed = Sealed(end.offset, end.seq, end.hash)
             found.segments[-1] = msgspec.structs.replace(found.segments[-1], sealed=sealed)
         found.segments.append(Segment(name, starts[name], found.tip.hash))
-        is_whole = _walk_segment(fs, directory, found, wanted, is_last=name == with_records[-1])
+        is_whole = _walk_segment(fs, directory, found, is_last=name == with_records[-1])
         if not is_whole:
             return
 
@@ -167,7 +179,7 @@ def _base_hash(fs: Fs, path: Path, first_seq: int, known: tuple[Head | None, lis
     return stated[0]
 
 
-def _walk_segment(fs: Fs, directory: Path, found: _Found, wanted: set[int], *, is_last: bool) -> bool:
+def _walk_segment(fs: Fs, directory: Path, found: _Found, *, is_last: bool) -> bool:
     """Walk the newest of ``found.segments``; return whether it is records to its end."""
     segment = found.segments[-1]
     path = directory / segment.file
@@ -189,7 +201,7 @@ def _walk_segment(fs: Fs, directory: Path, found: _Found, wanted: set[int], *, i
                 return False
             found.tip = item.end
             found.at = frame.time_of(item.frame.rec)
-            if item.frame.seq in wanted:
+            if item.frame.seq in found.wanted:
                 found.hashes[item.frame.seq] = item.frame.sum
     return True
 
@@ -221,6 +233,16 @@ def _choose_snapshots(directory: Path, candidates: list[tuple[str, SnapshotRef]]
         )
 
 
+def _store_id(found: _Found, witness: Witness | None) -> str:
+    """Return the id of a store whose head does not say it: what a witness says that saw this journal, or a new one."""
+    origin = "which branch this one was copied from is not known any more."
+    if witness is None or found.hashes.get(witness.seq) != witness.hash:
+        found.doubts.append(f"The store id is new; {origin}")
+        return head.new_store_id()
+    found.doubts.append(f"The store id comes from the cached view, which saw record {witness.seq}; {origin}")
+    return witness.store_id
+
+
 def _new_head(found: _Found, old: Head | None, branch: str, now: str) -> Head:
     tip, first = found.tip, found.segments[0]
     if old is not None and old.seq > tip.seq:
@@ -236,7 +258,7 @@ def _new_head(found: _Found, old: Head | None, branch: str, now: str) -> Head:
     return Head(
         format=head.FORMAT,
         features_required=(),
-        store_id=old.store_id if old else head.new_store_id(),
+        store_id=found.store_id,
         lineage=found.lineage,
         branch=old.branch if old else branch,
         origin=old.origin if old else None,

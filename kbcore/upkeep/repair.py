@@ -12,15 +12,17 @@ from typing import Any
 import msgspec
 
 from kbcore import canonical, record, replay
-from kbcore.errors import Damaged, KBError, SnapshotCorrupt
+from kbcore.errors import Damaged, KBError, SnapshotCorrupt, ViewDamaged
 from kbcore.record import Record
 from kbcore.storage import files, journal, layout, quarantine, rebuild, snapshot, verify
 from kbcore.storage.head import Head, SnapshotRef
 from kbcore.storage.journal import Writer
+from kbcore.storage.rebuild import Witness
 from kbcore.store import Author
 from kbcore.upkeep import salvage
 from kbcore.upkeep.findings import begin_anew, without_referral
 from kbcore.upkeep.salvage import Facts, Source
+from kbcore.viewcache import VIEW, is_lost, open_view
 from kbcore.workspace import Workspace
 
 
@@ -53,7 +55,9 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
     if proof.head and not any(one.severity == "damage" and one.code != SnapshotCorrupt.code for one in proof.findings):
         return Repaired(branch, proof.head.seq)
     try:
-        made = rebuild.rebuild_head(fs, directory, clock, branch=branch, wait_s=wait_s, command=author.tool)
+        made = rebuild.rebuild_head(
+            fs, directory, clock, branch=branch, wait_s=wait_s, command=author.tool, witness=_witness(workspace, branch)
+        )
     except Damaged as error:
         remedy = f"{without_referral(error.hint)} A new head does not mend that; nothing was changed."
         with files.explained(directory, "list", reading=True):
@@ -73,6 +77,22 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
         # The new head counts already: what failed is only the note of it.
         doubts.append(f"The repair could not be put on record: {error.message}.")
     return Repaired(branch, seq, made.copy, (done,), tuple(doubts))
+
+
+def _witness(workspace: Workspace, branch: str) -> Witness | None:
+    """Return what the cached view says of the store that it was folded from, unless that is one that is still there.
+
+    The view of a copied branch may have been folded from the store that it was copied from.
+    """
+    fs, path = workspace.machine.fs, workspace.cache_of(branch) / VIEW
+    try:
+        with open_view(fs, path) as cached:
+            basis = cached.basis
+    except (ViewDamaged, KBError):
+        return None
+    if not is_lost(fs, workspace.directory_of(branch), basis):
+        return None
+    return Witness(basis.store_id, basis.seq, basis.sum)
 
 
 def rebuild_snapshots(workspace: Workspace, branch: str, author: Author) -> Repaired:

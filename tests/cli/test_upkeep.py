@@ -244,7 +244,6 @@ def test_a_damaged_snapshot_is_told_once_with_a_repair_that_works_in_one_step(kb
 
 
 def test_two_repairs_at_once_begin_with_the_head(kb, synced):
-    shutil.rmtree(synced / ".kb/cache/main")
     kb("compact")
     (path,) = store(synced).glob("snapshot-*.jsonl")
     path.unlink()

@@ -26,8 +26,30 @@ from tests.support.faultfs import FailingFs, LoggingFs
 NOBODY_KNOWS = "cannot be known: only the head file knew."
 
 
-def rebuilt(directory: Path, fs=NO_SYNC) -> rebuild.Rebuilt:
-    return rebuild.rebuild_head(fs, directory, CLOCK, branch="main", wait_s=0)
+def rebuilt(directory: Path, fs=NO_SYNC, witness: rebuild.Witness | None = None) -> rebuild.Rebuilt:
+    return rebuild.rebuild_head(fs, directory, CLOCK, branch="main", wait_s=0, witness=witness)
+
+
+@pytest.mark.parametrize(("seq", "number"), [(2, 2), (5, 5), (0, 0)])
+def test_a_witness_that_saw_this_journal_knows_whose_it_is(tmp_path: Path, seq: int, number: int) -> None:
+    directory = compacted(tmp_path)
+    old = head.read(FS, directory)
+    seen = {0: old.lineage, **{one.frame.seq: one.frame.sum for one in journal.scan(FS, directory, old)}}
+    (directory / "head.json").unlink()
+    done = rebuilt(directory, witness=rebuild.Witness(old.store_id, seq, seen[number]))
+    assert done.head.store_id == old.store_id
+    assert done.unproven[0].startswith(f"The store id comes from the cached view, which saw record {seq}; ")
+
+
+@pytest.mark.parametrize(("seq", "number"), [(2, 3), (6, 5)])
+def test_a_witness_of_another_history_is_not_believed(tmp_path: Path, seq: int, number: int) -> None:
+    directory = compacted(tmp_path)
+    old = head.read(FS, directory)
+    seen = {one.frame.seq: one.frame.sum for one in journal.scan(FS, directory, old)}
+    (directory / "head.json").unlink()
+    done = rebuilt(directory, witness=rebuild.Witness(old.store_id, seq, seen[number]))
+    assert done.head.store_id != old.store_id
+    assert done.unproven[0].startswith("The store id is new; ")
 
 
 def compacted(tmp_path: Path, name: str = "main") -> Path:

@@ -18,9 +18,11 @@ from kbcore.upkeep.compacting import compact
 from kbcore.upkeep.proof import verify_branch
 from kbcore.upkeep.repair import Repaired
 from kbcore.view.past import state_at
+from kbcore.viewcache import VIEW
 from tests.support.faultfs import FailingFs, LoggingFs, NoSyncFs
 from tests.support.histories import lines_of
 from tests.support.project import AUTHOR, Project
+from tests.support.stores import view_of
 
 THREE, FIVE, SIX = (f"snapshot-{seq:010d}.jsonl" for seq in (3, 5, 6))
 
@@ -211,6 +213,33 @@ def test_a_rebuilt_head_is_on_record(project: Project) -> None:
     (entry,) = log(project.view(), limit=1)
     assert entry["repair"].startswith("The head was made anew out of the journal, at seq 6. The store id is new")
     assert all(doubt in entry["repair"] for doubt in done.doubts)
+
+
+def test_a_cached_view_tells_a_store_without_a_head_who_it_is(project: Project) -> None:
+    directory = filled(project)
+    forget(project)
+    view_of(project.workspace().store("main"))
+    before = heads.read(project.machine.fs, directory).store_id
+    (directory / "head.json").unlink()
+    (doubt, *_) = repair.rebuild_head(project.workspace(), "main", AUTHOR).doubts
+    assert doubt.startswith("The store id comes from the cached view, which saw record 6; ")
+    assert heads.read(project.machine.fs, directory).store_id == before
+    assert verify_branch(project.workspace(), "main").is_sound
+
+
+def test_the_view_of_a_copy_does_not_give_it_the_id_of_the_store_that_it_was_copied_from(project: Project) -> None:
+    directory = filled(project)
+    forget(project)
+    view_of(project.workspace().store("main"))
+    project.switch("feature", create=True)
+    project.sync()
+    copy = project.workspace().directory_of("feature")
+    assert (project.root / ".kb/cache/feature" / VIEW).samefile(project.root / ".kb/cache/main" / VIEW)
+    (copy / "head.json").unlink()
+    (doubt, *_) = repair.rebuild_head(project.workspace(), "feature", AUTHOR).doubts
+    assert doubt.startswith("The store id is new; ")
+    ids = [heads.read(project.machine.fs, one).store_id for one in (directory, copy)]
+    assert ids[0] != ids[1]
 
 
 def test_a_new_head_is_no_remedy_for_a_snapshot(project: Project) -> None:
