@@ -52,7 +52,6 @@ class Session:
         self.branch = ""
         self.is_read_only = False
         """Set by commands that promise to write nothing, before they open anything."""
-        self._closing: list[StorePool] = []
         self._watched: list[BranchStore] = []
 
     @property
@@ -97,11 +96,9 @@ class Session:
 
         Raises: ``NotARepository``, ``GitUnusable``, ``NotInitialised``.
         """
-        from kbcore.workspace import StorePool, open_workspace
+        from kbcore.workspace import open_workspace
 
-        pool = StorePool()
-        self._closing.append(pool)
-        return open_workspace(self.start, self.machine, pool, **self.git_places)
+        return open_workspace(self.start, self.machine, self._pool, **self.git_places)
 
     def workspace_as_it_is(self) -> Workspace:
         """Return the workspace of a repository that need not have a KB.
@@ -109,12 +106,17 @@ class Session:
         Raises: ``NotARepository``, ``GitUnusable``.
         """
         from kbcore import git
-        from kbcore.workspace import StorePool, Workspace
+        from kbcore.workspace import Workspace
 
-        pool = StorePool()
-        self._closing.append(pool)
         repo = git.find_repository(self.start, **self.git_places)
-        return Workspace(repo, self.machine, pool)
+        return Workspace(repo, self.machine, self._pool)
+
+    @cached_property
+    def _pool(self) -> StorePool:
+        """Return what the workspaces of this call share: what is open, and what git has said."""
+        from kbcore.workspace import StorePool
+
+        return StorePool()
 
     def open(self) -> Opened:
         """Return the branch that is meant, its store made on first use.
@@ -205,5 +207,5 @@ class Session:
 
     def close(self) -> None:
         """Let go of every view."""
-        for pool in self._closing:
-            pool.close()
+        if "_pool" in self.__dict__:  # what nobody asked for was never made
+            self._pool.close()

@@ -68,15 +68,15 @@ def _is_wanted(session: Session) -> bool:
 
     On the way through history, as in a bisection, a store for each commit would help nobody.
     """
-    from kbcore import git
     from kbcore.errors import NotARepository
 
     try:
-        repo = git.find_repository(session.start, **session.git_places)
+        workspace = session.workspace_as_it_is()
     except NotARepository:
         return False
+    repo = workspace.repo
     has_kb = any((root / ".kb").is_dir() for root in (repo.worktree, repo.kb_root))
-    return has_kb and repo.has_worktree and git.read_head(repo, session.env).kind in {"branch", "unborn"}
+    return has_kb and repo.has_worktree and workspace.head().kind in {"branch", "unborn"}
 
 
 def _answer_at_rest(session: Session) -> SyncAnswer | None:

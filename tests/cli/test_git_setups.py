@@ -44,6 +44,25 @@ def test_a_reftable_repository_is_like_any_other(kb, reftable, tmp_path):
     assert kb("doctor", cwd=root).status == 0
 
 
+def test_a_hook_asks_git_once_what_is_checked_out_where_only_git_can_say(kb, reftable, user, tmp_path):
+    root, shims, calls = tmp_path / "tables", tmp_path / "shims", tmp_path / "calls"
+    git(tmp_path, "init", "--quiet", "--ref-format=reftable", "-b", "main", root, env=reftable)
+    write(root, DOCUMENTS)
+    kb("init", "--no-hooks", cwd=root)
+    git(root, "add", ".", env=reftable)
+    git(root, "commit", "--quiet", "-m", "one", env=reftable)
+    for _ in range(2):
+        assert kb("sync", cwd=root).status == 0
+    write(
+        shims, {"git": f'#!/bin/sh\necho "$*" >> "{calls}"\nexec "{shutil.which("git", path=reftable["PATH"])}" "$@"\n'}
+    )
+    (shims / "git").chmod(0o755)
+    user.setenv("PATH", f"{shims}:{reftable['PATH']}")
+    commit = git(root, "rev-parse", "HEAD", env=reftable)
+    assert kb("hook", "post-checkout", commit, commit, "1", cwd=root).status == 0
+    assert calls.read_text().count(" symbolic-ref ") == 1
+
+
 def test_a_git_that_cannot_read_the_repository_is_told_of_before_anything_is_made(kb, root):
     git(root, "config", "core.repositoryformatversion", "1")
     git(root, "config", "extensions.somethingNew", "some-later-format")
