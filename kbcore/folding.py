@@ -194,16 +194,16 @@ def _settle(state: State, stamp: Stamp, before: _Before) -> None:
         if (was is not None and was.stands) != has_come:
             _unsettle(state, pending, key, has_come=has_come)
     while pending:
-        key = next(iter(pending))
-        del pending[key]
-        link = state.links.get(key)
-        if link is None:
-            continue
-        stands = _stands(state, link.type, link.from_id, link.to_id)
-        if stands != link.stands:
-            before.links.setdefault(key, link)
-            state.put_link(msgspec.structs.replace(link, stands=stands, version=stamp.seq))
-            _unsettle(state, pending, key, has_come=stands)
+        turn, pending = pending, {}
+        for key in turn:
+            link = state.links.get(key)
+            if link is None:
+                continue
+            stands = _stands(state, link.type, link.from_id, link.to_id)
+            if stands != link.stands:
+                before.links.setdefault(key, link)
+                state.put_link(msgspec.structs.replace(link, stands=stands, version=stamp.seq))
+                _unsettle(state, pending, key, has_come=stands)
 
 
 def _unsettle(state: State, pending: dict[str, None], end: str, *, has_come: bool) -> None:
