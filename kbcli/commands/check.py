@@ -176,7 +176,7 @@ class _Look:
         from kbcore.checks import run_checks
 
         report = run_checks(self._opened.workspace, view, branch=self._opened.branch, only=self._only)
-        told = Told(self._opened.branch, view.seq, report, lines=self._lines(report.violations, self._facts(view)))
+        told = Told(self._opened.branch, view.seq, report, lines=self._lines_now(view, report.violations))
         return told, {}
 
     def since(self, view: View, text: str) -> tuple[Told, dict[str, Any]]:
@@ -189,7 +189,7 @@ class _Look:
         opened = self._opened
         since = check_since(opened.workspace, view, opened.branch, text, only=self._only)
         report, mended, point = since.found.report, since.found.mended, since.point
-        lines = self._lines(report.violations, self._facts(view))
+        lines = self._lines_now(view, report.violations)
         told = Told(opened.branch, view.seq, report, lines=lines, against=point.said, mended=len(mended))
         return told, {"since": {"seq": point.seq, "commit": point.commit}, "mended": msgspec.to_builtins(mended)}
 
@@ -208,10 +208,11 @@ class _Look:
         told = Told(opened.branch, view.seq, report, lines=lines, against=against, mended=len(mended))
         return told, {"staged": found.staged, "mended": msgspec.to_builtins(mended)}
 
-    def _facts(self, view: View) -> Callable[[str], Facts | None]:
+    def _lines_now(self, view: View, violations: Sequence[Violation]) -> dict[Violation, int]:
         from kbcore.introduced.reading import facts_now
 
-        return facts_now(self._opened.workspace, view, self._opened.branch)
+        paths = {one.source for one in violations if one.source}
+        return self._lines(violations, facts_now(self._opened.workspace, view, self._opened.branch, paths))
 
     def _lines(self, violations: Sequence[Violation], facts: Callable[[str], Facts | None]) -> dict[Violation, int]:
         from kbcore.introduced.lines import lines_of

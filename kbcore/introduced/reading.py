@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from kbcore.extract.facts import Facts
 from kbcore.sync.pending import wanted
@@ -11,15 +11,15 @@ from kbcore.view.view import View
 from kbcore.workspace import Workspace
 
 
-def facts_now(workspace: Workspace, view: View, branch: str) -> Callable[[str], Facts | None]:
-    """Return what gives the facts of a file by its path; None where the file is not what the branch has taken in."""
+def facts_now(workspace: Workspace, view: View, branch: str, paths: Collection[str]) -> Callable[[str], Facts | None]:
+    """Return what gives the facts of one of these files; None where it is not what the branch has taken in."""
     if not workspace.repo.has_worktree or workspace.head().branch != branch:
         return lambda _: None
     wants = wanted(workspace)
+    taken_in = {one.path: one.hash for one in view.sources(sorted(paths))}
 
     def facts(path: str) -> Facts | None:
         found = found_at(workspace.repo.worktree, wants, path)
-        sources = view.sources([path])
-        return found.facts if found and sources and sources[0].hash == found.hash else None
+        return found.facts if found and taken_in.get(path) == found.hash else None
 
     return facts
