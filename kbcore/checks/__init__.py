@@ -34,17 +34,18 @@ def run_checks(
     only: Sequence[str] = (),
     ids: Sequence[str] = (),
     is_own: bool = False,
+    idle: Callable[[str], str] = lambda _: "",
 ) -> Report:
     """Return what the rules found in a branch, whose view this is.
 
     ``only`` names the rules to run, ``ids`` the entities to look at; with ``is_own`` only KB's own rules are run, which
-    take no time of their own choosing.
+    take no time of their own choosing. ``idle`` is that of ``kbcore.rules.check``.
 
     Raises: ``NotFound`` for unknown ids or an unknown rule; ``InvalidConfig`` for settings or rules files that cannot
-    be used.
+    be used; what ``idle`` raises.
     """
     _check_ids(view, ids)
-    return judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids, is_own=is_own)
+    return judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids, is_own=is_own, idle=idle)
 
 
 def judge(

@@ -113,10 +113,10 @@ def check(
 
     ``levels`` holds what the configuration changes; that there are such rules was seen when it was read. ``only``
     names the rules to run, even those that are off; none means all. ``project`` are rules of the project's own, whose
-    names are no others' (``load_rules`` sees to that). ``idle`` says by the name of a rule why it has nothing to look
-    at; such a rule is not applicable, and is not run.
+    names are no others' (``load_rules`` sees to that). ``idle`` is asked by the name of a rule, right before it is run,
+    why it has nothing to look at; such a rule is not applicable, and is not run.
 
-    Raises: ``NotFound`` with every unknown rule in ``only``.
+    Raises: ``NotFound`` with every unknown rule in ``only``; what ``idle`` raises, by which a check is given up.
     """
     named = [rule for rule in ON_DEMAND if rule.id in only]
     rules = {rule.id: rule for rule in (*RULES, *named, *project)}

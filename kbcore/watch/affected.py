@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kbcore.answers import Outcome
+from collections.abc import Collection
+
 from kbcore.view.view import View
 
 _NEAR = """
@@ -14,8 +15,7 @@ union select from_id from link where to_id in (select id from changed)
 _KNOWN = "select id from node where id in (select unnest(?::varchar[]))"
 
 
-def affected_by(view: View, outcome: Outcome) -> tuple[frozenset[str], list[str]]:
-    """Return the ids whose violations may be others after this outcome, and those of them that are entities now."""
-    changed = [*outcome.created, *outcome.updated, *outcome.deleted]
-    near = [row[0] for row in view.rows(_NEAR, [changed])]
+def affected_by(view: View, changed: Collection[str]) -> tuple[frozenset[str], list[str]]:
+    """Return the ids whose violations may be others after these changed, and those of them that are entities now."""
+    near = [row[0] for row in view.rows(_NEAR, [sorted(changed)])]
     return frozenset(near), [row[0] for row in view.rows(_KNOWN, [near])]

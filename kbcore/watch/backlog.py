@@ -110,6 +110,12 @@ class Backlog:
         """End a pause: what stood in the way may be gone."""
         self._not_before_s = 0.0
 
+    def is_settling(self, now_s: float) -> bool:
+        """Tell whether something was noticed that is looked at as soon as its burst is over."""
+        if now_s < self._not_before_s:
+            return False
+        return self._whole_since is not None or (bool(self._since) and now_s - self._last_s < self._quiet_s())
+
     def wait_s(self, now_s: float) -> float | None:
         """Return how long to wait for more notices before something may be due; None: there is nothing to do."""
         if not self._since and self._whole_since is None:

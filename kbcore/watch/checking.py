@@ -1,12 +1,13 @@
 """When a watcher checks, and what it tells of that: the violations that came and went.
 
-What a sync touched is looked at once; everything, when it is quiet, and in no more than a share of the time.
+What a sync touched is looked at once; everything, when it is quiet, and in no more than a share of the time. Both give
+way to what changes meanwhile, and forget nothing because of that.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from kbcore.answers import Outcome
@@ -26,11 +27,18 @@ _QUIET_S: Final = 0.3
 _SHARE: Final = 10
 """Checks of everything take at most one part in so many of the time."""
 
+_CHANGED_LONGEST_S: Final = 2.0
+_ALL_LONGEST_S: Final = 10.0
+"""So long changes may put off a check of what was touched, and one of everything."""
+
 _NOTHING: Final = Report(ok=True, violations=[], rules=[])
 
 
 class Checking:
-    """The checks of one watcher. Times are of the clock's monotonic seconds."""
+    """The checks of one watcher. Times are of the clock's monotonic seconds.
+
+    A check gives way to news: it is given up before the next rule, and what it was to look at is looked at later.
+    """
 
     def __init__(self, clock: Clock, tell: Tell, troubles: Troubles) -> None:
         self._clock = clock
@@ -40,51 +48,103 @@ class Checking:
         self._until_s = 0.0
         self._retry = Retry()
         self._not_run: tuple[RuleRun, ...] = ()
-        self.due_s: float | None = None
+        self._is_first = False
+        self._touched: set[str] = set()
+        self._touched_s = 0.0
+        """Since when something touched is to be looked at."""
+        self._all_s: float | None = None
         """When to check everything; None: there is no reason to."""
+        self._all_since_s: float | None = None
+        """Since when there is a reason to."""
+
+    def begin(self) -> None:
+        """Forget the violations of another branch; the first check tells how many this one has."""
+        self._ledger.clear()
+        self._not_run = ()
+        self._is_first = True
+        self._touched.clear()
+        self._all_s = self._all_since_s = self._clock.monotonic_s()
+
+    def note(self, outcome: Outcome) -> None:
+        """Look at once at what a changeset touched, and plan to check the rest."""
+        self.plan()
+        if self._is_first:  # everything is about to be looked at
+            return
+        if not self._touched:
+            self._touched_s = self._clock.monotonic_s()
+        self._touched.update(outcome.created, outcome.updated, outcome.deleted)
 
     def plan(self, quiet_s: float = _QUIET_S, *, is_asked: bool = False) -> None:
         """Check everything when it has been quiet for so long, and its turn has come unless a person waits for it."""
-        due_s = self._clock.monotonic_s() + quiet_s
-        self.due_s = due_s if is_asked else max(due_s, self._until_s)
+        now_s = self._clock.monotonic_s()
+        if self._all_since_s is None:
+            self._all_since_s = now_s
+        at_s = min(now_s + quiet_s, max(now_s, self._all_since_s + _ALL_LONGEST_S))
+        self._all_s = at_s if is_asked else max(at_s, self._until_s)
+
+    def put_off(self) -> None:
+        """Check later, and then everything: something keeps it from that now."""
+        self._touched.clear()
+        self._all_since_s = None
+        self.plan()
+
+    @property
+    def due_s(self) -> float | None:
+        """When to check; None: there is no reason to."""
+        return self._touched_s if self._touched else self._all_s
 
     @property
     def is_due(self) -> bool:
-        """Tell whether to check everything now."""
+        """Tell whether to check now."""
         return self.due_s is not None and self._clock.monotonic_s() >= self.due_s
 
-    def begin(self, workspace: Workspace, branch: str) -> None:
-        """Forget the violations of another branch, and tell how many this one has."""
-        self._ledger.clear()
-        self._not_run = ()
-        self.check_all(workspace, branch, is_first=True)
+    @property
+    def may_wait(self) -> bool:
+        """Tell whether what is due may give way to changes: so that it is done at last, it does so for a while only."""
+        now_s = self._clock.monotonic_s()
+        if self._touched:
+            return now_s < self._touched_s + _CHANGED_LONGEST_S
+        return self._all_since_s is None or now_s < self._all_since_s + _ALL_LONGEST_S
 
-    def check_all(self, workspace: Workspace, branch: str, *, is_first: bool = False) -> None:
-        """Run every rule over a branch."""
-        self.due_s = None
+    def check(self, workspace: Workspace, branch: str, has_news: Callable[[], bool]) -> None:
+        """Run every rule over what was touched or, where nothing was, over everything, unless there is news."""
+
+        def give_way(_: str) -> str:
+            if self.may_wait and has_news():
+                raise _GivenUp
+            return ""
+
+        with contextlib.suppress(_GivenUp):
+            (self._check_touched if self._touched else self._check_all)(workspace, branch, give_way)
+
+    def _check_all(self, workspace: Workspace, branch: str, give_way: Callable[[str], str]) -> None:
+        self._all_s = None
         begun_s = self._clock.monotonic_s()
-        with self._told():
-            read = workspace.store(branch).read
-            seq, report = read(lambda view: (view.seq, run_checks(workspace, view, branch=branch)))
-            self._report(branch, seq, report, is_first=is_first)
+        try:
+            with self._told():
+                read = workspace.store(branch).read
+                seq, report = read(lambda view: (view.seq, run_checks(workspace, view, branch=branch, idle=give_way)))
+                self._report(branch, seq, report)
+        except BaseException:  # given up, or on the way to another place: it is still to be done
+            self.plan()
+            raise
         end_s = self._clock.monotonic_s()
         self._until_s = end_s + _SHARE * (end_s - begun_s)
+        self._all_since_s = None if self._all_s is None else end_s
 
-    def check_changed(self, workspace: Workspace, branch: str, outcome: Outcome) -> None:
-        """Run every rule over what a changeset touched, and plan to check the rest."""
-        self.plan()
-
+    def _check_touched(self, workspace: Workspace, branch: str, give_way: Callable[[str], str]) -> None:
         def look(view: View) -> tuple[int, frozenset[str], Report]:
-            ids, known = affected_by(view, outcome)
-            return view.seq, ids, run_checks(workspace, view, branch=branch, ids=known) if known else _NOTHING
+            ids, known = affected_by(view, self._touched)
+            if not known:
+                return view.seq, ids, _NOTHING
+            return view.seq, ids, run_checks(workspace, view, branch=branch, ids=known, idle=give_way)
 
         with self._told():
             seq, ids, report = workspace.store(branch).read(look)
             self._report(branch, seq, report, ids)
+        self._touched.clear()
 
-    def _report(
-        self, branch: str, seq: int, report: Report, ids: frozenset[str] | None = None, *, is_first: bool = False
-    ) -> None:
+    def _report(self, branch: str, seq: int, report: Report, ids: frozenset[str] | None = None) -> None:
         """Tell which violations came and went; a report is all there is to say of ``ids``, or of everything (None)."""
         not_run = tuple(run for run in report.rules if run.status == "not_run")
         turn = self._ledger.update(report.violations, ids, {run.id for run in not_run})
@@ -94,6 +154,7 @@ class Checking:
             could_not = {run.id for run in self._not_run}
             run_again = tuple(run.id for run in report.rules if run.id in could_not and run.status != "not_run")
             self._not_run = not_run
+        is_first, self._is_first = self._is_first, False
         if turn.new or turn.mended or is_first or is_other:
             standing = self._ledger.standing
             at = self._clock.now()
@@ -106,7 +167,11 @@ class Checking:
             yield
         except (InvalidConfig, NotFound, Unavailable, UnknownBranch) as error:
             self._troubles.begin("checking", error)
-            self.due_s = self._clock.monotonic_s() + self._retry.take_s()
+            self._all_s = self._clock.monotonic_s() + self._retry.take_s()
         else:
             self._retry.end()
             self._troubles.end("checking")
+
+
+class _GivenUp(Exception):
+    """There is something to do that comes first."""

@@ -149,7 +149,7 @@ class Watcher:
                 self._take_in(work)
                 if work.paths is None and self._places() != places:
                     raise _Elsewhere
-            self._check_when_due()
+            self._check_when_due(lambda: self._has_news(places, notices))
             self._rest()
 
     def _pause_s(self) -> float:
@@ -157,8 +157,14 @@ class Watcher:
         now_s = self._clock.monotonic_s()
         wait_s = self._backlog.wait_s(now_s)
         waits = [_IDLE_S] if wait_s is None else [wait_s]
-        waits += [max(0.0, at_s - now_s) for at_s in (self._quiet_look.at_s, self._checking.due_s) if at_s is not None]
+        check_s = None if self._backlog.is_settling(now_s) else self._checking.due_s
+        waits += [max(0.0, at_s - now_s) for at_s in (self._quiet_look.at_s, check_s) if at_s is not None]
         return min(waits)
+
+    def _has_news(self, places: Places, notices: Notices) -> bool:
+        """Tell whether there is something to do that no check should keep waiting. Raises ``_Elsewhere``."""
+        self._sort(places, notices.take(0.0))
+        return self._is_stopped or self._backlog.is_settling(self._clock.monotonic_s())
 
     def _sort(self, places: Places, changed: set[str]) -> None:
         """Note what these paths mean. Raises ``_Elsewhere`` when what is watched may be another folder by now."""
@@ -210,7 +216,7 @@ class Watcher:
             self._checking.plan(0.0)
 
     def _take_in(self, work: Work, why: str = "") -> None:
-        """Sync what is due, tell of it and check it; what cannot be done now waits."""
+        """Sync what is due, tell of it and note what to check; what cannot be done now waits."""
         workspace = self._workspace = self._workspace.renewed()
         taken = self._taking.take_in(workspace, work, why)
         if taken is None:
@@ -221,13 +227,13 @@ class Watcher:
             self._quiet_look.plan(now_s, is_in_vain=is_in_vain)
         if taken.is_new:
             self._tell(Following(self._clock.now(), answer, taken.notice))
-            self._checking.begin(workspace, self._taking.branch)
+            self._checking.begin()
         elif answer.outcome.applied or answer.outcome.warnings:
             self._tell(Synced(self._clock.now(), answer, round(1000 * (now_s - work.since_s))))
-            self._checking.check_changed(workspace, self._taking.branch, answer.outcome)
+            self._checking.note(answer.outcome)
 
-    def _check_when_due(self) -> None:
-        if not self._checking.is_due:
+    def _check_when_due(self, has_news: Callable[[], bool]) -> None:
+        if not self._checking.is_due or (self._checking.may_wait and has_news()):
             return
         if self._has_foreign and not self._taking.is_behind:
             # What others wrote may give a meaning to files that wait for it, or take back what files state.
@@ -236,10 +242,10 @@ class Watcher:
             self._take_in(Work(foreign.paths, self._clock.monotonic_s()), foreign.why)
         if self._taking.is_behind or self._backlog.has_settings or self._settings.are_being_saved():
             # What keeps it from syncing would keep it from checking, or make that say what is no longer so.
-            self._checking.plan()
+            self._checking.put_off()
             return
         self._workspace = self._workspace.renewed()
-        self._checking.check_all(self._workspace, self._taking.branch)
+        self._checking.check(self._workspace, self._taking.branch, has_news)
 
 
 class _Elsewhere(Exception):

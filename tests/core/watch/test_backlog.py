@@ -219,3 +219,17 @@ def test_a_stream_of_saves_is_few_records_and_the_first_is_as_quick_as_ever(
     at += STREAM_QUIET_S + STREAM_S + 0.001
     backlog.add(["alone"], at)
     assert backlog.due(at + QUIET_S + 0.001, never) == Work(("alone",), at)
+
+
+def test_only_what_is_looked_at_soon_counts_as_settling():
+    backlog = Backlog()
+    assert not backlog.is_settling(0.0)
+    backlog.add(["a"], 0.0)
+    assert backlog.is_settling(QUIET_S / 2)
+    assert backlog.due(QUIET_S, lambda _: True) is None
+    assert not backlog.is_settling(QUIET_S)
+    backlog.add_all(QUIET_S)
+    assert backlog.is_settling(QUIET_S)
+    backlog.put_back(Work(None, 0.0), QUIET_S, 1.0)
+    assert not backlog.is_settling(2 * QUIET_S)
+    assert backlog.is_settling(QUIET_S + 1.0)

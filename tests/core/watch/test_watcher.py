@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -31,7 +32,7 @@ from kbcore.watch.watcher import Watcher
 from tests.support.fenced import as_somebody
 from tests.support.project import AUTHOR, Project, document, req
 from tests.support.repos import add_worktree, commit_files, git, run_git
-from tests.support.watched import Watched
+from tests.support.watched import WAIT_S, Watched
 
 REQS = "docs/requirements"
 ONE = f"{REQS}/one.md"
@@ -44,6 +45,18 @@ class Deaf(Notices):
     @property
     def refusal(self) -> str:
         return "" if self._is_polling else "no watches are left"
+
+
+class Sudden(Notices):
+    """Notices of which one comes in the middle of a check: when it is asked the third time whether there is any."""
+
+    news: ClassVar[list[Callable[[], object]]] = []
+
+    def take(self, wait_s: float) -> set[str]:
+        if wait_s or not self.news:
+            return super().take(wait_s)
+        self.news.pop()()
+        return super().take(wait_s if self.news else WAIT_S)
 
 
 @pytest.fixture
@@ -376,6 +389,21 @@ def test_violations_come_and_go_with_what_is_saved(watched: Watched) -> None:
     watched.until_told(lambda event: isinstance(event, Checked) and "unreadable-source" in str(event.new))
 
 
+def test_a_change_that_comes_during_a_check_is_committed_first_and_both_are_checked(project: Project) -> None:
+    commit_files(project.root, {ONE: req("REQ-1")})
+    two = project.root / REQS / "two.md"
+    with Watched(project.root, listen=Sudden) as watched:
+        watched.until(lambda: watched.is_quiet(CALM_S))
+        count = len(watched.events)
+        Sudden.news += [lambda: two.write_text(req("REQ-2", priority="must")), *[lambda: None] * 2]
+        (project.root / ONE).write_text(req("REQ-1", priority="must"))
+        watched.until_told(lambda event: isinstance(event, Checked), since=count)
+        told = watched.events[count:]
+        assert [type(event) for event in told[:3]] == [Synced, Synced, Checked]
+        assert {one.id for one in told[2].new if one.rule == "must-coverage"} == {"REQ-1", "REQ-2"}
+        watched.assert_in_step()
+
+
 def test_what_somebody_else_commits_is_checked_and_files_that_waited_for_it_are_taken_in(watched: Watched) -> None:
     other = Project(watched.root, fs=RealFs(), is_new=False)
     other.apply(entities=[{"id": "T-1", "type": "adr", "title": "T", "status": "open"}])
@@ -449,7 +477,7 @@ import sys; from pathlib import Path
 from kbcore.watch.events import Waiting
 from tests.support.project import Project, req
 from tests.support.repos import commit_files
-from tests.support.watched import Watched
+from tests.support.watched import WAIT_S, Watched
 root = Path(sys.argv[1])
 Project(root)
 one = root / "docs/requirements/one.md"

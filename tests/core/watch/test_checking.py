@@ -1,0 +1,117 @@
+"""A check gives way to news, for a while; what is told in the end is what it would have told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+
+from kbcore.rules import RULES
+from kbcore.watch.checking import _ALL_LONGEST_S, _CHANGED_LONGEST_S, _QUIET_S, Checking
+from kbcore.watch.events import Checked, Event
+from kbcore.watch.troubles import Troubles
+from tests.support.clocks import StoppedClock
+from tests.support.project import Project, req
+
+TWO = {"docs/requirements/two.md": req("REQ-2", links="[REQ-1, NOBODY]")}
+
+
+def nothing_new() -> bool:
+    return False
+
+
+def news_at(turn: int) -> Callable[[], bool]:
+    """Return what tells of news once, when it is asked for this time, from 0."""
+    turns = count()
+    return lambda: next(turns) == turn
+
+
+class Scene:
+    """The checks of a watcher that has looked at a repository with one requirement."""
+
+    def __init__(self, project: Project) -> None:
+        self.clock = StoppedClock()
+        self.told: list[Event] = []
+        self.checking = Checking(self.clock, self.told.append, Troubles(self.clock, self.told.append, lambda: False))
+        self.project = project
+        project.sync({"docs/requirements/one.md": req("REQ-1")})
+        self.checking.begin()
+
+    def check(self, has_news: Callable[[], bool] = nothing_new) -> None:
+        assert self.checking.is_due
+        self.checking.check(self.project.workspace(), "main", has_news)
+
+    def check_all_that_is_due(self) -> None:
+        while (due_s := self.checking.due_s) is not None:
+            self.clock.now_s = max(self.clock.now_s, due_s)
+            self.check()
+
+    def standing(self) -> set[tuple[str, str]]:
+        last = self.told[-1]
+        assert isinstance(last, Checked)
+        return {(one.rule, one.id) for one in last.standing}
+
+
+@pytest.fixture
+def scene(project: Project) -> Iterator[Scene]:
+    return Scene(project)
+
+
+def test_what_a_check_did_not_come_to_is_looked_at_later(scene: Scene) -> None:
+    for turn in (0, 7, len(RULES) - 1):
+        scene.checking.begin()
+        scene.told.clear()
+        scene.check(news_at(turn))
+        assert not scene.told
+        scene.check_all_that_is_due()
+        assert [event.is_first for event in scene.told if isinstance(event, Checked)] == [True]
+        assert scene.standing() == {("orphans", "REQ-1")}
+        changed, back = scene.project.sync(TWO), dict.fromkeys(TWO)
+        scene.checking.note(changed.outcome)
+        scene.check(news_at(turn))
+        assert scene.standing() == {("orphans", "REQ-1")}
+        scene.check()
+        assert scene.standing() == {("unresolved-reference", "REQ-2")}
+        scene.check_all_that_is_due()
+        assert len(scene.told) == 2
+        scene.checking.note(scene.project.sync(back).outcome)
+        scene.check_all_that_is_due()
+
+
+def test_ids_of_a_check_that_was_given_up_are_looked_at_with_those_of_the_next_change(scene: Scene) -> None:
+    scene.check()
+    scene.checking.note(scene.project.sync(TWO).outcome)
+    scene.check(news_at(3))
+    scene.checking.note(scene.project.sync({"docs/requirements/three.md": req("REQ-3")}).outcome)
+    scene.check()
+    assert scene.standing() == {("unresolved-reference", "REQ-2"), ("orphans", "REQ-3")}
+
+
+def test_changes_without_end_put_checks_off_for_a_while_only(scene: Scene) -> None:
+    scene.check()
+    scene.checking.note(scene.project.sync(TWO).outcome)
+    begun_s = scene.clock.now_s
+    while not scene.told[1:]:
+        scene.check(lambda: True)
+        scene.clock.now_s += 0.25
+    assert scene.clock.now_s - begun_s <= _CHANGED_LONGEST_S + 0.25
+    (scene.project.root / ".kb/config.json").write_text('{"rules": {"unresolved-reference": "off"}}')
+    while not scene.told[2:]:
+        scene.checking.plan()
+        scene.clock.now_s += 0.25
+        if scene.checking.is_due:
+            scene.check(lambda: True)
+    assert scene.clock.now_s - begun_s <= _ALL_LONGEST_S + 0.5
+    assert scene.standing() == set()
+
+
+def test_what_keeps_from_checking_is_waited_for_and_then_everything_is_looked_at(scene: Scene) -> None:
+    scene.check()
+    scene.checking.note(scene.project.sync(TWO).outcome)
+    scene.checking.put_off()
+    assert not scene.checking.is_due
+    scene.clock.now_s += _QUIET_S
+    scene.check()
+    assert scene.standing() == {("unresolved-reference", "REQ-2")}
+    assert scene.checking.due_s is None
