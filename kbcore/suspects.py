@@ -66,12 +66,12 @@ _SQL: Final = f"""{_ASKED}, stretch as (
     select path, version, hash, lag(hash) over (partition by path order by version) as was from text
   ) where hash <> was group by path
 ), document as (
-  select path from node
+  select path from main.node
   where path in (select from_path from asked union select to_path from asked)
     and path in (select path from source where extractor like 'markdown/%')
   group by path having count(*) = 1
 ), single as (
-  select path from node where path in (select path from rewritten) group by path having count(*) = 1
+  select path from main.node where path in (select path from rewritten) group by path having count(*) = 1
 ), confirmed as (
   select a.id, greatest(a.version, coalesce(any_value(c.said_seq), 0), coalesce(any_value(d.seq), 0),
     coalesce(max(r.seq), 0)) as seq
@@ -87,7 +87,7 @@ from asked a join confirmed k on k.id = a.id
 join stretch now on now.id = a.to_id and now.ended = {_NOW}
 join stretch was on was.id = a.to_id and was.version <= k.seq and k.seq < was.ended
 left join source s on s.path = a.to_path and s.hash <> '' and s.path in (from document)
-left join (from source_history union all by name select *, {_NOW} as ended from source) old
+left join (from source_history union all by name select *, {_NOW} as ended from main.source) old
   on old.path = was.path and old.version <= k.seq and k.seq < old.ended and old.hash <> ''
 left join changed c on c.id = a.to_id
 left join rewritten r on r.path = s.path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -12,6 +13,7 @@ from kbcore.rules import RULES as OWN
 from kbcore.rules.project import ProjectRule
 from kbcore.rules.rule import Tree
 from kbcore.suggest import did_you_mean
+from kbcore.view.near import around
 from kbcore.view.sandbox import Sandbox
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
@@ -66,8 +68,10 @@ def judge(
     Raises: ``NotFound`` for an unknown rule; ``InvalidConfig``.
     """
     project = [] if is_own else project_rules(workspace)
-    with Sandbox(view.lend, workspace.config.rule_time_s) as sandbox:
-        context = RuleContext(view.rows, view.schema(workspace.schema), frozenset(ids) or None, sandbox, tree)
+    near = around(view, ids) if ids else contextlib.nullcontext()
+    with Sandbox(view.lend, workspace.config.rule_time_s) as sandbox, near as nearby:
+        schema = view.schema(workspace.schema)
+        context = RuleContext(view.rows, schema, frozenset(ids) or None, sandbox, tree, nearby)
         return check(context, workspace.config.rules, only=only, project=[*project, *extra], idle=idle)
 
 
@@ -94,7 +98,9 @@ def rule_named(workspace: Workspace, name: str) -> Rule:
 
 def _check_ids(view: View, ids: Sequence[str]) -> None:
     """Refuse ids of which nothing is known: the answer to a mistyped one would read as if nothing were wrong."""
-    known = {row[0] for row in view.rows(_KNOWN, [list(ids)])} if ids else set()
+    known = {node.id for node in view.nodes(ids)}
+    if rest := sorted({*ids} - known):
+        known.update(row[0] for row in view.rows(_KNOWN, [rest]))
     problems = []
     for at, key in enumerate(ids):
         if key not in known:

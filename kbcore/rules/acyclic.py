@@ -13,20 +13,20 @@ _MAX_SHOWN: Final = 20
 """Entities of one cycle that a message names."""
 
 _MOST_STEPS: Final = 32
-_STANDING: Final = (
-    "from link l left join node n on n.id = l.from_id where l.stands and list_contains($1::varchar[], l.type)"
-)
-_REACHED: Final = f"""
-with recursive reached(type, id, steps) as (
-  select a.type, b.id, 0 from unnest($1::varchar[]) as a(type), unnest($2::varchar[]) as b(id)
+_STANDING: Final = "stands and list_contains($1::varchar[], type)"
+_ALL: Final = f"select type, from_id, to_id from link where {_STANDING} order by all"  # noqa: S608 - no text from outside
+_WALKED: Final = f"""
+with recursive walked(type, from_id, to_id, steps) as (
+  select type, from_id, to_id, 0 from link where {_STANDING} and from_id in (select unnest($2::varchar[]))
   union
-  select l.type, l.to_id, r.steps + 1 from reached r join link l on l.type = r.type and l.from_id = r.id
-  where l.stands and r.steps < {_MOST_STEPS}
+  select l.type, l.from_id, l.to_id, w.steps + 1
+  from walked w join main.link l on l.type = w.type and l.from_id = w.to_id
+  where l.stands and w.steps < {_MOST_STEPS}
 )
-select l.type, l.from_id, l.to_id, n.path, (select max(steps) from reached)
-{_STANDING} and (l.type, l.from_id) in (select type, id from reached) order by all
+select distinct type, from_id, to_id, (select max(steps) from walked) from walked order by all
 """  # noqa: S608 - no text from outside
 """A circle is walked round and round, and so counts as a way that is too long."""
+_PATHS: Final = "select id, path from node where id in (select unnest($1::varchar[]))"
 
 _Graph = Mapping[str, list[str]]
 
@@ -34,22 +34,17 @@ _Graph = Mapping[str, list[str]]
 def _run(context: RuleContext) -> list[Finding]:
     names = [name for name, definition in context.schema.edges.items() if definition.acyclic]
     rows = _near(context, names)
-    if rows is None:
-        rows = context.rows(f"select l.type, l.from_id, l.to_id, n.path {_STANDING} order by all", [names])
     graphs: dict[str, defaultdict[str, list[str]]] = {name: defaultdict(list) for name in names}
-    paths: dict[str, str] = {}
-    found = []
-    for edge, from_id, to_id, path in rows:
-        paths[from_id] = path or ""
+    found: list[tuple[str, list[str], frozenset[str]]] = []
+    for edge, from_id, to_id in context.rows(_ALL, [names]) if rows is None else rows:
         if from_id == to_id:
-            found.append(_finding(edge, [from_id], frozenset({from_id}), paths[from_id]))
+            found.append((edge, [from_id], frozenset({from_id})))
         else:
             graphs[edge][from_id].append(to_id)
     for edge, graph in graphs.items():
-        for group in knots(graph):
-            cycle = shortest_cycle(graph, group)
-            found.append(_finding(edge, cycle, group, paths[cycle[0]]))
-    return found
+        found += [(edge, shortest_cycle(graph, group), group) for group in knots(graph)]
+    paths = dict[str, str](context.rows(_PATHS, [[cycle[0] for _, cycle, _ in found]])) if found else {}
+    return [_finding(edge, cycle, group, paths.get(cycle[0]) or "") for edge, cycle, group in found]
 
 
 def _near(context: RuleContext, names: list[str]) -> list[tuple[Any, ...]] | None:
@@ -59,7 +54,7 @@ def _near(context: RuleContext, names: list[str]) -> list[tuple[Any, ...]] | Non
     """
     if context.ids is None:
         return None
-    rows = context.rows(_REACHED, [names, sorted(context.ids)])
+    rows = context.near(_WALKED, [names, sorted(context.ids)])
     return None if rows and rows[0][-1] >= _MOST_STEPS else [row[:-1] for row in rows]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from kbcore.rules.likeness import folded_words
 from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
@@ -12,26 +12,29 @@ from kbcore.visible import in_quotes
 _FOLDED: Final = folded_words("title")
 _IS_PLAIN: Final = r"strlen(title) = length(title) and not regexp_matches(title, '\s\s|[\t\n\f\r]')"
 """Nearly all titles are, and what is said twice is rare: so only few are looked at closely."""
-_SAME: Final = f"""
-with keyed as (
-  select id, hash(type, case when {_IS_PLAIN} then lower(trim(title)) else {_FOLDED} end) as key
-  from node where title <> '' _OF_TYPES_
-)
+_KEY: Final = f"case when {_IS_PLAIN} then lower(trim(title)) else {_FOLDED} end"
+_COUNTS: Final = f"trim(title) <> '' and not {has_status('status', RETIRED)}"
+_ALL: Final = f"""
+with keyed as (select id, hash(type, {_KEY}) as key from node where title <> '')
 select type, list(id order by id), list(path order by id), min(title) from node
-where id in (select id from keyed where key in (select key from keyed _SEVERAL_))
-  and trim(title) <> '' and not {has_status("status", RETIRED)}
+where id in (select id from keyed where key in (select key from keyed group by key having count(*) > 1)) and {_COUNTS}
 group by type, {_FOLDED} having count(*) > 1
 """  # noqa: S608 - no text from outside
-_ALL: Final = _SAME.replace("_OF_TYPES_", "").replace("_SEVERAL_", "group by key having count(*) > 1")
-_ASKED: Final = "id in (select unnest($1::varchar[]))"
-_NEAR: Final = _SAME.replace("_OF_TYPES_", f"and type in (select type from node where {_ASKED})").replace(  # noqa: S608
-    "_SEVERAL_", f"where {_ASKED}"
-)
+_ASKED: Final = f"""
+select distinct type, {_KEY} from node where id in (select unnest($1::varchar[])) and {_COUNTS}
+"""  # noqa: S608 - no text from outside
+_NEAR: Final = f"""
+select type, list(id order by id), list(path order by id), min(title) from node
+where list_contains($1::varchar[], type) and _LIKE_ and {_COUNTS} and {_KEY} in (select unnest($2::varchar[]))
+group by type, {_KEY} having count(*) > 1
+"""  # noqa: S608 - no text from outside
+_FEW: Final = 8
+"""To compare so many words with all titles is quicker than to fold these."""
 
 
 def _run(context: RuleContext) -> list[Finding]:
     found = []
-    groups = context.rows(_ALL, []) if context.ids is None else context.rows(_NEAR, [sorted(context.ids)])
+    groups = context.rows(_ALL, []) if context.ids is None else _near(context, sorted(context.ids))
     for type_, ids, paths, title in groups:
         message = f"{listed(ids)} are of type {type_} and have one title, {in_quotes(title)}."
         files = sorted({path for path in paths if path})
@@ -39,6 +42,18 @@ def _run(context: RuleContext) -> list[Finding]:
         hint = f"Merge them if they mean the same, or say in the title{where} what tells them apart."
         found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids)))
     return found
+
+
+def _near(context: RuleContext, ids: list[str]) -> list[tuple[Any, ...]]:
+    """Return the groups of one title in which some of these ids may be."""
+    asked = context.near(_ASKED, [ids])
+    types, keys = (sorted({row[at] for row in asked}) for at in (0, 1))
+    if not keys:
+        return []
+    patterns = [f"%{'%'.join(key.split())}%" for key in keys] if len(keys) <= _FEW else []
+    alike = " or ".join(f"title ilike ${at}" for at, _ in enumerate(patterns, start=3)) or "true"
+    condition = f"(strlen(title) <> length(title) or {alike})"
+    return context.rows(_NEAR.replace("_LIKE_", condition), [types, keys, *patterns])
 
 
 RULE: Final = Rule(

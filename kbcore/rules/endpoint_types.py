@@ -16,7 +16,7 @@ _TO_TYPE: Final = f"coalesce(t.type, '{LINK}')"
 
 def _run(context: RuleContext) -> list[Finding]:
     schema = context.schema
-    combinations = context.rows(f"select distinct l.type, {_FROM_TYPE}, {_TO_TYPE} {_JOIN}", [])
+    combinations = context.near(f"select distinct l.type, {_FROM_TYPE}, {_TO_TYPE} {_JOIN}", [])
     known = {*schema.entities, LINK}
     wrong = sorted(
         (edge, from_type, to_type)
@@ -26,7 +26,7 @@ def _run(context: RuleContext) -> list[Finding]:
     )
     if not wrong:
         return []
-    rows = context.rows(
+    rows = context.near(
         f"select l.from_id, l.type, l.to_id, l.files, {_FROM_TYPE}, {_TO_TYPE} {_JOIN} "
         f"and list_contains($1, [l.type, {_FROM_TYPE}, {_TO_TYPE}])",
         [[list(combination) for combination in wrong]],

@@ -19,7 +19,7 @@ select * from (
 
 def _run(context: RuleContext) -> list[Finding]:
     found = []
-    for id_, path, is_published, is_consumed in context.rows(_SQL, []):
+    for id_, path, is_published, is_consumed in context.near(_SQL, []):
         lacking = ["publishes"] * (not is_published) + ["consumes"] * (not is_consumed)
         found.append(Finding(id_, f"{id_}: nobody {' or '.join(lacking)} it.", _hint(id_, path, lacking), path))
     return found

@@ -16,7 +16,7 @@ select id, path from node where type = 'flag' and not {has_status("status", RETI
 def _run(context: RuleContext) -> list[Finding]:
     return [
         Finding(id_, f"{id_} guards nothing (no edge guards).", _hint(path), path)
-        for id_, path in context.rows(_SQL, [])
+        for id_, path in context.near(_SQL, [])
     ]
 
 

@@ -25,7 +25,7 @@ _KNOWN: Final = "select path from source where path in (select unnest($1::varcha
 def _run(context: RuleContext) -> list[Finding]:
     if context.tree is None:
         raise NotApplicable("There are no files to look at.")
-    rows = context.rows(_SQL, [])
+    rows = context.near(_SQL, [])
     plain = {file: posixpath.normpath(file) for _, _, file, _ in rows}
     known = {path for (path,) in context.rows(_KNOWN, [sorted(set(plain.values()))])}
     missing = context.tree.missing({file for file, path in plain.items() if path not in known})

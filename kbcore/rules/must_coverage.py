@@ -26,7 +26,7 @@ where n.type = 'req' and lower(n.priority) = 'must' and not {has_status("n.statu
 
 def _run(context: RuleContext) -> list[Finding]:
     found = []
-    for id_, path, *covered in context.rows(_SQL, []):
+    for id_, path, *covered in context.near(_SQL, []):
         for (edge, what, _), has_it in zip(_NEEDED, covered, strict=True):
             if not has_it:
                 message = f"{id_} has priority must, but no {what} (no edge {edge})."

@@ -20,7 +20,7 @@ _KNOWN: Final = [sorted({kind for kind, _ in VOCABULARY}), sorted(f"{kind} {name
 def _run(context: RuleContext) -> list[Finding]:
     return [
         Finding(id_, f"The {type_} {id_} is linked to nothing.", _hint(context.schema, type_, path, extractor), path)
-        for id_, type_, path, extractor in context.rows(_SQL, _KNOWN)
+        for id_, type_, path, extractor in context.near(_SQL, _KNOWN)
     ]
 
 

@@ -23,7 +23,7 @@ def _entities(context: RuleContext) -> list[Finding]:
         f"case when list_contains(${at}, type) and {_is_missing(field, params)} then {at} end"
         for at, field in enumerate(fields, start=1)
     )
-    rows = context.rows(
+    rows = context.near(
         f"select id, type, path, lacking from (select id, type, path, list_filter([{missing}], "  # noqa: S608
         "lambda field: field is not null) as lacking from node) where len(lacking) > 0",
         params,
@@ -50,7 +50,7 @@ def _finding(id_: str, type_: str, path: str, field: str) -> Finding:
 
 def _edges(context: RuleContext) -> list[Finding]:
     names = [name for name, definition in context.schema.edges.items() if definition.needs_kind]
-    rows = context.rows(
+    rows = context.near(
         "select from_id, type, to_id, files from link where stands and kind = '' and list_contains($1, type)", [names]
     )
     found = []

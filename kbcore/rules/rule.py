@@ -69,7 +69,8 @@ class NotApplicable(Exception):
 class RuleContext(msgspec.Struct, frozen=True):
     """What rules look at. With ``ids``, only what concerns one of these is reported.
 
-    Rules of the project's own run in ``sandbox``, or not at all. ``tree`` holds the files of the branch.
+    ``rows`` asks the whole branch; ``around``, where it is at hand, what stands around ``ids`` alone. Rules of the
+    project's own run in ``sandbox``, or not at all. ``tree`` holds the files of the branch.
     """
 
     rows: Rows
@@ -77,6 +78,16 @@ class RuleContext(msgspec.Struct, frozen=True):
     ids: frozenset[str] | None = None
     sandbox: Confined | None = None
     tree: Tree | None = None
+    around: Rows | None = None
+
+    @property
+    def near(self) -> Rows:
+        """Ask for rules that look at an entity, its links and what these lead to, and at nothing beyond.
+
+        With ``ids`` they may find too much of what stands around these, which is not reported; ``main.node`` means all
+        nodes at any time, ``main.link`` all links.
+        """
+        return self.around or self.rows
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -19,20 +19,17 @@ _NODE_LISTS: Final = ("tags", "links")
 _LINK_TEXTS: Final = ("kind", "created_by", "source")
 
 
-def _asked(
-    table: str, names: str, texts: tuple[str, ...], lists: tuple[str, ...] = (), *, keys: tuple[str, ...]
-) -> str:
-    """Return the statement for the rows of a table in which something may be a secret, about all ids or some."""
+def _asked(table: str, names: str, texts: tuple[str, ...], lists: tuple[str, ...] = ()) -> str:
+    """Return the statement for the rows of a table in which something may be a secret."""
     parts = [*texts, *(f"array_to_string({name}, ' ')" for name in lists), *_OBJECTS]
     return (
         f"select {', '.join([names, 'owners', *texts, *lists, *_OBJECTS])} from {table} "  # noqa: S608 - own columns
-        f"where ($2 is null or {' or '.join(f'list_contains($2, {name})' for name in keys)}) "
-        f"and regexp_matches(concat_ws(' ', {', '.join(parts)}), $1)"
+        f"where regexp_matches(concat_ws(' ', {', '.join(parts)}), $1)"
     )
 
 
-_NODES: Final = _asked("node", "id, path", _NODE_TEXTS, _NODE_LISTS, keys=("id",))
-_LINKS: Final = _asked("link", "from_id, type, to_id, files", _LINK_TEXTS, keys=("from_id", "to_id"))
+_NODES: Final = _asked("node", "id, path", _NODE_TEXTS, _NODE_LISTS)
+_LINKS: Final = _asked("link", "from_id, type, to_id, files", _LINK_TEXTS)
 _object = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -40,12 +37,8 @@ def _run(context: RuleContext) -> list[Finding]:
     return [*_in_entities(context), *_in_edges(context)]
 
 
-def _ids(context: RuleContext) -> list[str] | None:
-    return None if context.ids is None else sorted(context.ids)
-
-
 def _in_entities(context: RuleContext) -> Iterator[Finding]:
-    for id_, path, owners, *values in context.rows(_NODES, [MARKS, _ids(context)]):
+    for id_, path, owners, *values in context.near(_NODES, [MARKS]):
         cells = dict(zip((*_NODE_TEXTS, *_NODE_LISTS, *_OBJECTS), values, strict=True))
         if cells["name"] == id_:
             del cells["name"]
@@ -60,7 +53,7 @@ def _in_entities(context: RuleContext) -> Iterator[Finding]:
 
 
 def _in_edges(context: RuleContext) -> Iterator[Finding]:
-    for from_id, type_, to_id, files, owners, *values in context.rows(_LINKS, [MARKS, _ids(context)]):
+    for from_id, type_, to_id, files, owners, *values in context.near(_LINKS, [MARKS]):
         for field, found in _found(dict(zip((*_LINK_TEXTS, *_OBJECTS), values, strict=True))):
             where = f"`{found.place}` of {from_id} {type_ or 'links to'} {to_id}"
             source = first_file(files) if field == "kind" else _object.decode(owners).get(field, "")

@@ -11,8 +11,9 @@ from kbcore.visible import in_quotes
 _SQL: Final = f"""
 with successor as (
   select l.to_id as id, min(l.from_id) as by_id
-  from link l join node s on s.id = l.from_id
+  from main.link l join main.node s on s.id = l.from_id
   where l.stands and l.type = 'supersedes' and l.from_id <> l.to_id and not {has_status("s.status", TENTATIVE)}
+    and l.to_id in (select to_id from link where type = 'constrained_by')
   group by l.to_id
 )
 select l.from_id, l.to_id, l.files, a.status, a.path, successor.by_id
@@ -23,7 +24,7 @@ where l.stands and l.type = 'constrained_by' and a.type = 'adr'
 
 
 def _run(context: RuleContext) -> list[Finding]:
-    return [_finding(*row) for row in context.rows(_SQL, [])]
+    return [_finding(*row) for row in context.near(_SQL, [])]
 
 
 def _finding(*row: Any) -> Finding:

@@ -13,7 +13,7 @@ _SUPPOSED: Final = "select seq from record where sum = '' and written_at is not 
 
 
 def _run(context: RuleContext) -> list[Finding]:
-    found = suspects(context.rows, ends=context.ids)
+    found = suspects(context.near, ends=context.ids)
     supposed = {seq for (seq,) in context.rows(_SUPPOSED, [])} if found else set[int]()
     return [_finding(one, has_record=one.changed_seq not in supposed) for one in found]
 

@@ -13,13 +13,13 @@ def _run(context: RuleContext) -> list[Finding]:
     listed = {name: one.statuses for name, one in context.schema.entities.items() if one.statuses}
     if not listed:
         return []
-    pairs = context.rows(
+    pairs = context.near(
         "select distinct type, status from node where list_contains($1, type) and trim(status) <> ''", [list(listed)]
     )
     wrong = sorted([type_, status] for type_, status in pairs if status not in listed[type_])
     if not wrong:
         return []
-    rows = context.rows("select id, type, status, path from node where list_contains($1, [type, status])", [wrong])
+    rows = context.near("select id, type, status, path from node where list_contains($1, [type, status])", [wrong])
     hints = {(type_, status): _hint(type_, status, listed[type_]) for type_, status in wrong}
     return [
         Finding(id_, f"{id_} has the status {in_quotes(status)}, which no {type_} has.", hints[type_, status], path)

@@ -11,8 +11,8 @@ from kbcore.visible import in_quotes
 
 def _run(context: RuleContext) -> list[Finding]:
     schema = context.schema
-    nodes = context.rows("select id, type, path from node where not list_contains($1, type)", [list(schema.entities)])
-    links = context.rows(
+    nodes = context.near("select id, type, path from node where not list_contains($1, type)", [list(schema.entities)])
+    links = context.near(
         "select from_id, type, to_id, files from link where type <> '' and not list_contains($1, type)",
         [list(schema.edges)],
     )

@@ -15,7 +15,7 @@ _STALE: Final = "Until then, what was last known from the file stays as it is."
 
 def _run(context: RuleContext) -> list[Finding]:
     found = []
-    for path, problems in context.rows("select path, problems from source where not is_ok", []):
+    for path, problems in context.near("select path, problems from source where not is_ok", []):
         notes = [note for note in _notes.decode(problems) if note.severity == "error"]
         for note in notes:
             line = f":{note.line}" if note.line else ""

@@ -16,7 +16,7 @@ where not l.stands
 
 
 def _run(context: RuleContext) -> list[Finding]:
-    rows = context.rows(_SQL, [])
+    rows = context.near(_SQL, [])
     missing = {row[0] for row in rows if not row[4]} | {row[2] for row in rows if not row[5]}
     alike = lookalikes(context.rows, missing)
     found = []

@@ -103,6 +103,12 @@ class View:
             self._show()
             return self._connection.execute(sql, list(params)).fetchall()
 
+    def cursor(self) -> database.Connection:
+        """Return another connection to the same tables, for tables of its own beside them; whoever asks closes it."""
+        with self._lock, database.explained():
+            self._show()
+            return self._connection.cursor()
+
     def lend(self, relation: str, path: str) -> None:
         """Copy what rules read as this relation (``relations.py``) into a new database file, under its name."""
         with self._lock, database.explained():

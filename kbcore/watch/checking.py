@@ -10,13 +10,12 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from kbcore.answers import Outcome
 from kbcore.checks import run_checks
 from kbcore.clock import Clock
 from kbcore.errors import InvalidConfig, NotFound, Unavailable, UnknownBranch
 from kbcore.rules import Report, RuleRun
 from kbcore.view.view import View
-from kbcore.watch.affected import affected_by
+from kbcore.watch.affected import affected_since
 from kbcore.watch.events import Checked, Tell
 from kbcore.watch.pauses import Retry
 from kbcore.watch.troubles import Troubles
@@ -49,9 +48,10 @@ class Checking:
         self._retry = Retry()
         self._not_run: tuple[RuleRun, ...] = ()
         self._is_first = False
-        self._touched: set[str] = set()
-        self._touched_s = 0.0
-        """Since when something touched is to be looked at."""
+        self._seen_seq = 0
+        """Up to where what changed was looked at."""
+        self._touched_s: float | None = None
+        """Since when something changed that was not; None: there is no such thing, or everything is to be checked."""
         self._all_s: float | None = None
         """When to check everything; None: there is no reason to."""
         self._all_since_s: float | None = None
@@ -62,17 +62,14 @@ class Checking:
         self._ledger.clear()
         self._not_run = ()
         self._is_first = True
-        self._touched.clear()
+        self._touched_s = None
         self._all_s = self._all_since_s = self._clock.monotonic_s()
 
-    def note(self, outcome: Outcome) -> None:
+    def note_change(self) -> None:
         """Look at once at what a changeset touched, and plan to check the rest."""
         self.plan()
-        if self._is_first:  # everything is about to be looked at
-            return
-        if not self._touched:
+        if self._touched_s is None and not self._is_first:  # then everything is about to be looked at
             self._touched_s = self._clock.monotonic_s()
-        self._touched.update(outcome.created, outcome.updated, outcome.deleted)
 
     def plan(self, quiet_s: float = _QUIET_S, *, is_asked: bool = False) -> None:
         """Check everything when it has been quiet for so long, and its turn has come unless a person waits for it."""
@@ -84,14 +81,14 @@ class Checking:
 
     def put_off(self) -> None:
         """Check later, and then everything: something keeps it from that now."""
-        self._touched.clear()
+        self._touched_s = None
         self._all_since_s = None
         self.plan()
 
     @property
     def due_s(self) -> float | None:
         """When to check; None: there is no reason to."""
-        return self._touched_s if self._touched else self._all_s
+        return self._all_s if self._touched_s is None else self._touched_s
 
     @property
     def is_due(self) -> bool:
@@ -102,7 +99,7 @@ class Checking:
     def may_wait(self) -> bool:
         """Tell whether what is due may give way to changes: so that it is done at last, it does so for a while only."""
         now_s = self._clock.monotonic_s()
-        if self._touched:
+        if self._touched_s is not None:
             return now_s < self._touched_s + _CHANGED_LONGEST_S
         return self._all_since_s is None or now_s < self._all_since_s + _ALL_LONGEST_S
 
@@ -115,7 +112,7 @@ class Checking:
             return ""
 
         with contextlib.suppress(_GivenUp):
-            (self._check_touched if self._touched else self._check_all)(workspace, branch, give_way)
+            (self._check_all if self._touched_s is None else self._check_touched)(workspace, branch, give_way)
 
     def _check_all(self, workspace: Workspace, branch: str, give_way: Callable[[str], str]) -> None:
         self._all_s = None
@@ -134,7 +131,7 @@ class Checking:
 
     def _check_touched(self, workspace: Workspace, branch: str, give_way: Callable[[str], str]) -> None:
         def look(view: View) -> tuple[int, frozenset[str], Report]:
-            ids, known = affected_by(view, self._touched)
+            ids, known = affected_since(view, self._seen_seq)
             if not known:
                 return view.seq, ids, _NOTHING
             return view.seq, ids, run_checks(workspace, view, branch=branch, ids=known, idle=give_way)
@@ -142,10 +139,11 @@ class Checking:
         with self._told():
             seq, ids, report = workspace.store(branch).read(look)
             self._report(branch, seq, report, ids)
-        self._touched.clear()
+        self._touched_s = None
 
     def _report(self, branch: str, seq: int, report: Report, ids: frozenset[str] | None = None) -> None:
         """Tell which violations came and went; a report is all there is to say of ``ids``, or of everything (None)."""
+        self._seen_seq = seq
         not_run = tuple(run for run in report.rules if run.status == "not_run")
         turn = self._ledger.update(report.violations, ids, {run.id for run in not_run})
         is_other = ids is None and not_run != self._not_run

@@ -230,7 +230,7 @@ class Watcher:
             self._checking.begin()
         elif answer.outcome.applied or answer.outcome.warnings:
             self._tell(Synced(self._clock.now(), answer, round(1000 * (now_s - work.since_s))))
-            self._checking.note(answer.outcome)
+            self._checking.note_change()
 
     def _check_when_due(self, has_news: Callable[[], bool]) -> None:
         if not self._checking.is_due or (self._checking.may_wait and has_news()):

@@ -43,7 +43,7 @@ class Graph:
     """The tables ``node``, ``link``, ``source``, ``record`` and their histories, as a view presents them."""
 
     def __init__(self) -> None:
-        name = f"graph_{next(_NUMBERS)}"
+        self._name = name = f"graph_{next(_NUMBERS)}"
         self.connection = _database().cursor()
         self.connection.execute(f"attach ':memory:' as {name}; use {name}")
         weakref.finalize(self, _forget, self.connection, name)
@@ -63,6 +63,12 @@ class Graph:
         self.asked.append(sql)
         return self.connection.execute(sql, list(params)).fetchall()
 
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return another connection to the same tables, as ``View.cursor`` does."""
+        cursor = self.connection.cursor()
+        cursor.execute(f"use {self._name}")
+        return cursor
+
     def add(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Insert rows whose cells are named."""
         database.load(self.connection, table, self._columns[table], rows)
@@ -75,6 +81,7 @@ def graph_of(
     *,
     old_nodes: Iterable[tuple[Node, int]] = (),
     old_links: Iterable[tuple[Link, int]] = (),
+    old_files: Iterable[tuple[SourceFile, int]] = (),
 ) -> Graph:
     """Return a graph that holds these elements; ``old_*`` are superseded ones, each with the seq that ended it."""
     graph = Graph()
@@ -83,6 +90,7 @@ def graph_of(
     graph.add("source", [tables.source_row(file) for file in files])
     graph.add("node_history", [{**tables.node_row(node), "ended": ended} for node, ended in old_nodes])
     graph.add("link_history", [{**tables.link_row(link), "ended": ended} for link, ended in old_links])
+    graph.add("source_history", [{**tables.source_row(file), "ended": ended} for file, ended in old_files])
     return graph
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 
 import pytest
@@ -38,6 +38,10 @@ class Scene:
         project.sync({"docs/requirements/one.md": req("REQ-1")})
         self.checking.begin()
 
+    def change(self, files: Mapping[str, str | None]) -> None:
+        assert self.project.sync(files).outcome.applied
+        self.checking.note_change()
+
     def check(self, has_news: Callable[[], bool] = nothing_new) -> None:
         assert self.checking.is_due
         self.checking.check(self.project.workspace(), "main", has_news)
@@ -67,30 +71,29 @@ def test_what_a_check_did_not_come_to_is_looked_at_later(scene: Scene) -> None:
         scene.check_all_that_is_due()
         assert [event.is_first for event in scene.told if isinstance(event, Checked)] == [True]
         assert scene.standing() == {("orphans", "REQ-1")}
-        changed, back = scene.project.sync(TWO), dict.fromkeys(TWO)
-        scene.checking.note(changed.outcome)
+        scene.change(TWO)
         scene.check(news_at(turn))
         assert scene.standing() == {("orphans", "REQ-1")}
         scene.check()
         assert scene.standing() == {("unresolved-reference", "REQ-2")}
         scene.check_all_that_is_due()
         assert len(scene.told) == 2
-        scene.checking.note(scene.project.sync(back).outcome)
+        scene.change(dict.fromkeys(TWO))
         scene.check_all_that_is_due()
 
 
 def test_ids_of_a_check_that_was_given_up_are_looked_at_with_those_of_the_next_change(scene: Scene) -> None:
     scene.check()
-    scene.checking.note(scene.project.sync(TWO).outcome)
+    scene.change(TWO)
     scene.check(news_at(3))
-    scene.checking.note(scene.project.sync({"docs/requirements/three.md": req("REQ-3")}).outcome)
+    scene.change({"docs/requirements/three.md": req("REQ-3")})
     scene.check()
     assert scene.standing() == {("unresolved-reference", "REQ-2"), ("orphans", "REQ-3")}
 
 
 def test_changes_without_end_put_checks_off_for_a_while_only(scene: Scene) -> None:
     scene.check()
-    scene.checking.note(scene.project.sync(TWO).outcome)
+    scene.change(TWO)
     begun_s = scene.clock.now_s
     while not scene.told[1:]:
         scene.check(lambda: True)
@@ -108,10 +111,21 @@ def test_changes_without_end_put_checks_off_for_a_while_only(scene: Scene) -> No
 
 def test_what_keeps_from_checking_is_waited_for_and_then_everything_is_looked_at(scene: Scene) -> None:
     scene.check()
-    scene.checking.note(scene.project.sync(TWO).outcome)
+    scene.change(TWO)
     scene.checking.put_off()
     assert not scene.checking.is_due
     scene.clock.now_s += _QUIET_S
     scene.check()
     assert scene.standing() == {("unresolved-reference", "REQ-2")}
     assert scene.checking.due_s is None
+
+
+def test_an_edge_that_comes_or_goes_is_looked_at_at_once_although_no_entity_changed(scene: Scene) -> None:
+    scene.check()
+    one = "docs/requirements/one.md"
+    scene.change({one: req("REQ-1", links="[NOBODY]")})
+    scene.check()
+    assert scene.standing() == {("orphans", "REQ-1"), ("unresolved-reference", "REQ-1")}
+    scene.change({one: req("REQ-1")})
+    scene.check()
+    assert scene.standing() == {("orphans", "REQ-1")}
