@@ -164,6 +164,7 @@ class Control:
         """Return the first test that fails with the mutant, empty if none does."""
 
         def run() -> Any:
+            session.config.option.tbstyle = "no"  # to tell how a test fails takes longer than to see that it does
             with applied(mutant):
                 for place, at in enumerate(order):
                     limit_s = TEST_CPU_S + 10 * durations[at] if durations else UNKNOWN_CPU_S
