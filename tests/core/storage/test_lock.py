@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -59,6 +60,26 @@ def test_a_lock_held_elsewhere_times_out_and_names_its_holder(tmp_path: Path, ho
     )
     assert message.endswith("); waited 0.05 s")
     assert caught.value.data["holder"]["pid"] == holder.pid
+
+
+def test_work_that_is_done_already_is_refused_and_names_who_does_it(tmp_path: Path, holder: subprocess.Popen) -> None:
+    told = f"The sweep is being done, by kb sync \\(process {holder.pid} on .*\\)\\."
+    with pytest.raises(StorageError, match=told) as caught, sweeping(tmp_path):
+        pass
+    assert caught.value.data["holder"]["pid"] == holder.pid
+
+
+def test_work_that_is_done_already_by_nobody_knows_whom_is_refused_too(tmp_path: Path) -> None:
+    with sweeping(tmp_path):
+        (tmp_path / "lock").write_bytes(b"")
+        with pytest.raises(StorageError, match=r"The sweep is being done, by another process\."), sweeping(tmp_path):
+            pass
+
+
+def sweeping(folder: Path) -> contextlib.AbstractContextManager[None]:
+    """Return what does work that one process at a time does."""
+    already = "The sweep is being done"
+    return lock.alone(FS, CLOCK, folder / "lock", command="sweep", refusal=StorageError, already=already)
 
 
 def test_the_lock_of_a_killed_holder_is_free_at_once(tmp_path: Path, holder: subprocess.Popen) -> None:
