@@ -15,6 +15,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -83,9 +84,11 @@ def caught(request: Request, folder: Path) -> dict[str, str]:
     environment |= {"KB_FAULT": "slice", "KB_FAULT_SEED": str(scale.SEED), "KB_FAULT_ROUND": "0"}
     environment.pop(tally.KEPT_IN, None)
     command = [sys.executable, "-m", "tests.support.detectors", str(told)]
-    ended = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=False
-    )
+    with tempfile.TemporaryDirectory(prefix="kb-test-") as left:  # by copies, which end without tidying up
+        environment["TMPDIR"] = left
+        ended = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=False
+        )
     if ended.returncode or not result.exists():
         raise RuntimeError(f"the control did not run: {ended.stdout[-3000:]}{ended.stderr[-3000:]}")
     found: dict[str, str] = json.loads(result.read_bytes())
