@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.crowd import Crowd, crowded
 from tests.support.scale import SCALE, SEED
 from tests.support.tally import Rows, add, keep, table
+
+LONGEST = (
+    "test_guards.py",
+    "test_kip.py",
+    "test_watch.py",
+    "test_view_cache.py",
+    "test_equivalence.py",
+    "test_kip_writes.py",
+    "test_agents.py",
+)
+"""The files whose single tests take half a minute or more on a merge, the longest first."""
 
 
 class Tally:
@@ -63,7 +75,8 @@ def crowd(crowds: Callable[[], Crowd]) -> Iterator[Crowd]:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that take longest: whoever has nothing left to do does not wait for them at the end."""
-    items.sort(key=lambda item: item.path.name != "test_guards.py")
+    places = {Path(__file__).with_name(name): place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
