@@ -34,13 +34,24 @@ class AtCommit(NoSyncFs):
         super().flock(fd, operation)
 
 
+class StandingClock(PatientClock):
+    """A patient clock whose time of day goes on by waiting alone, once it is set: a slow machine makes nothing old."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.since_ns = 0
+
+    def epoch_ns(self) -> int:
+        return self.since_ns + int(sum(self.waits_s) * 1e9) if self.since_ns else super().epoch_ns()
+
+
 class Beside(Project):
     """A project with a branch `feature` in git, whose state git can be stopped in by files."""
 
     def __init__(self, root: Path) -> None:
         self.at_commit = AtCommit()
         super().__init__(root, fs=self.at_commit)
-        self.clock = PatientClock()
+        self.clock = StandingClock()
         self.machine = Machine(self.at_commit, self.clock, git_env())
         self.git_dir = root / ".git"
         commit_files(root, {f"{REQS}/1.md": req("REQ-1")})
@@ -56,9 +67,10 @@ class Beside(Project):
         os.utime(path, ns=(then, then))
 
     def write_index(self) -> None:
-        """Write the index anew, as git does: beside it, then renamed over it."""
+        """Write the index anew, as git does: beside it, then renamed over it. For the clock that is now."""
         (self.git_dir / "index.lock").write_bytes((self.git_dir / "index").read_bytes())
         (self.git_dir / "index.lock").rename(self.git_dir / "index")
+        self.clock.since_ns = (self.git_dir / "index").stat().st_mtime_ns - int(sum(self.clock.waits_s) * 1e9)
 
     def move_head(self, branch: str = "feature") -> None:
         (self.git_dir / "HEAD.lock").write_text(f"ref: refs/heads/{branch}\n")
