@@ -76,6 +76,10 @@ class Output:
 
     def say(self, text: str) -> None:
         """Write a line for people: what happened. Neither ``--json`` nor ``--quiet`` wants it."""
+        self.say_as_it_is(self.flowed(text))
+
+    def say_as_it_is(self, text: str) -> None:
+        """Write lines for people that no narrow terminal changes: an answer that is shown, or text to be copied."""
         if not (self.is_json or self.is_quiet):
             self.data(text + "\n")
 
@@ -93,7 +97,7 @@ class Output:
         return [indent + line for line in wrapped(text, None if self.width is None else self.width - len(indent))]
 
     def flowed(self, text: str) -> str:
-        """Return a line of text, broken between words where the terminal is narrow."""
+        """Return lines of text, broken between words where the terminal is narrow."""
         return _flowed(text, self.width)
 
     def document(self, value: Any) -> None:
@@ -199,7 +203,7 @@ class Output:
         if self._bar:
             self._bar.clear()
         width = shutil.get_terminal_size().columns if _is_terminal(sys.stderr) else None
-        self._draw("\n".join(_flowed(line, width) for line in text.split("\n")) + "\n")
+        self._draw(_flowed(text, width) + "\n")
 
 
 def _flowed(text: str, width: int | None) -> str:
@@ -207,7 +211,7 @@ def _flowed(text: str, width: int | None) -> str:
         return text
     from kbcli.terminal.flowing import flowed
 
-    return "\n".join(flowed(text, width))
+    return "\n".join(part for line in text.split("\n") for part in flowed(line, width))
 
 
 def write_all(stream: TextIO | None, text: str) -> None:

@@ -248,5 +248,5 @@ class _Guide:
 
     def _tell(self, *lines: str) -> None:
         for line in lines:
-            self._output.say(line)
+            self._output.say_as_it_is(line)
         self._output.flush()

@@ -64,7 +64,7 @@ def _tell(session: Session, found: Diagnosis) -> None:
     for one in found.findings:
         mark = output.styled(f"{one.severity.replace('_', ' '):11}", colours.get(one.severity, "red"))
         place = f"{one.check} {one.branch}" if one.branch else one.check
-        output.data(f"{mark} {visible(f'{place}: {one.message}')}\n")
+        output.data(output.flowed(f"{mark} {visible(f'{place}: {one.message}')}") + "\n")
         for line in visible_lines(one.remedy).splitlines():
             output.data(f"{'':11}   {line}\n")
     counts = {name: sum(one.severity == name for one in found.findings) for name in ("error", "warning")}

@@ -107,7 +107,7 @@ def _tell_pages(output: Output, read: _Read, records: Sequence[dict[str, Any]], 
     for place, record in enumerate(records):
         lines = page(output, record, head=read.head, now=now)
         lines += changed(output, record, read.named.get(record["seq"], ()))
-        output.data("\n" * (place > 0) + "".join(f"{line}\n" for line in lines))
+        output.data("\n" * (place > 0) + "".join(f"{output.flowed(line)}\n" for line in lines))
 
 
 def _nothing(narrowing: Sequence[str], head: int, *, is_whole: bool) -> str:

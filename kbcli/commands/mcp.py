@@ -139,7 +139,7 @@ def _tell_written(session: Session, told: Mapping[str, Any], then: str) -> None:
         output.say(f"{visible(told['path'])} holds it already.")
     else:
         for line in told["diff"]:
-            output.say(_coloured(output, visible(line)))
+            output.say_as_it_is(_coloured(output, visible(line)))
         output.note(f"Written. {then}")
 
 

@@ -125,4 +125,4 @@ def _tell_record(session: Session, record: dict[str, Any], head: int) -> None:
     ]
     for operation in record["operations"]:
         lines += ["", *tell_change(output, operation)]
-    output.data("\n".join(lines) + "\n")
+    output.data("".join(f"{output.flowed(line)}\n" for line in lines))

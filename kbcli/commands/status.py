@@ -167,7 +167,7 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     is_pending = bool(files["changed"] or files["removed"])
     if files["scanned"] is not None and not is_pending:
         lines.append(f"In step with {counted(files['scanned'], 'file')}.")
-    output.data("".join(visible(line) + "\n" for line in lines))
+    output.data("".join(f"{output.flowed(visible(line))}\n" for line in lines))
     if is_pending:
         output.say("Next: `kb sync`")
     elif files["scanned"] == 0:

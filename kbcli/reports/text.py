@@ -19,7 +19,7 @@ def tell(output: Output, told: Told) -> None:
         line = 0 if one.message.startswith(one.source) else told.lines.get(one, 0)
         output.data(output.flowed(f"{output.styled(one.severity, colour)} {violation_line(one, line)}") + "\n")
     warn_of_rules(output, told)
-    output.say(output.flowed(visible(summary(told))))
+    output.say(visible(summary(told)))
 
 
 def warn_of_rules(output: Output, told: Told) -> None:

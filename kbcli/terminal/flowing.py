@@ -12,24 +12,38 @@ from typing import Final
 from kbcli.terminal.cells import width_of
 
 _COLOUR: Final = re.compile("\x1b\\[\\d*m")
-_UNIT: Final = re.compile(r"(?:echo '.*' \| kb apply -|`[^`]*`|--[a-z-]+ \S|\S)+")
-"""What stays together: a word, an option with its value, and a command with its spaces."""
+_NO_COLOUR: Final = "\x1b[0m"
+_UNIT: Final = re.compile(r"( *)((?:echo '.*' \| kb apply -|`[^`]*`|--[a-z-]+ \S|\S)+)")
+"""What stays together: a word, an option with its value, and a command with its spaces; before it, its distance."""
 _BESIDE: Final = "  "
 
 
 def flowed(text: str, width: int) -> list[str]:
-    """Return a line of text in lines of so many columns where that is possible; the later ones are indented."""
+    """Return a line of text in lines of so many columns where that is possible; the later ones are indented.
+
+    A colour that goes on in the next line is taken up there again: pagers end it with the line.
+    """
     if _width(text) <= width:
         return [text]
     indent = text[: len(text) - len(text.lstrip(" "))]
     lines: list[str] = []
-    for unit in _UNIT.findall(text):
-        longer = f"{lines[-1]} {unit}" if lines else indent + unit
+    colour = ""
+    for distance, unit in _UNIT.findall(text):
+        longer = f"{lines[-1]}{distance}{unit}" if lines else indent + unit
         if not lines or _width(longer) <= width:
             lines[-1:] = [longer]
         else:
-            lines.append(f"{indent}{_BESIDE}{unit}")
+            lines[-1] += _NO_COLOUR * bool(colour)
+            lines.append(f"{indent}{_BESIDE}{colour}{unit}")
+        colour = _left_on(unit, colour)
     return lines
+
+
+def _left_on(unit: str, colour: str) -> str:
+    """Return the colour that text after a unit has."""
+    found = _COLOUR.findall(unit)
+    last = found[-1] if found else colour
+    return "" if last == _NO_COLOUR else last
 
 
 def _width(text: str) -> int:

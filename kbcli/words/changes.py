@@ -117,7 +117,7 @@ def tell_difference(output: Output, entities: Sequence[Json], edges: Sequence[Js
     """Write what differs, entities before edges, and at the end how much that is."""
     output.is_paged = True
     for change in (*entities, *edges):
-        output.data("".join(f"{line}\n" for line in tell_change(output, change)))
+        output.data("".join(f"{output.flowed(line)}\n" for line in tell_change(output, change)))
     counts = [_counted(changes, noun) for changes, noun in ((entities, "entity"), (edges, "edge")) if changes]
     if counts:
         output.say("\n" + "; ".join(counts))

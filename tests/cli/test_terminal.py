@@ -90,6 +90,14 @@ def test_what_is_said_is_broken_between_words(project):
         assert [one for one in said if width_of(one) > 40 and "`" not in one and " " in one.strip()] == []
 
 
+def test_what_changed_and_how_it_stands_is_broken_between_words(project):
+    for words in (["diff", "0"], ["show", "1"], ["log"], ["status"], ["sync"]):
+        _, shown = at_terminal(project, [*words, "--no-color"], env={"COLUMNS": "20", "TERM": "dumb"})
+        said = plain(shown).splitlines()
+        assert [one for one in said if width_of(one) > 20 and " " in one.strip()] == [], words
+        assert any(len(line) > 20 for line in run_kb(project, *words).out.splitlines()), words
+
+
 def test_the_page_of_an_entity_keeps_the_command_of_a_remedy_in_one_piece(project):
     _, shown = at_terminal(project, ["show", "LONG", "--no-color"], env={"COLUMNS": "40"})
     assert "`links: [{specified_by: [ID]}]`" in shown

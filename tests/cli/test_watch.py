@@ -120,6 +120,25 @@ def test_it_says_in_words_what_it_does_and_ends_well_on_sigint(synced: Path) -> 
         assert "\x1b" not in "".join(watch.lines)
 
 
+def test_at_a_narrow_terminal_its_lines_are_broken_between_words(synced: Path) -> None:
+    screen, its = pty.openpty()
+    env = environment({"TERM": "dumb", "COLUMNS": "16"})
+    process = subprocess.Popen([*program(), "watch"], cwd=synced, env=env, stdin=its, stdout=its, stderr=its)
+    os.close(its)
+    seen = ""
+    try:
+        while "violations." not in seen and select.select([screen], [], [], WAIT_S)[0]:
+            seen += os.read(screen, 1 << 16).decode()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(screen)
+    assert [line[9:] for line in seen.splitlines() if line[2:3] == ":"] == ["main at", "main at"]
+    assert max(map(len, seen.splitlines())) <= 16
+
+
 def test_violations_stay_on_the_screen_and_no_text_of_a_document_takes_it_over(synced: Path) -> None:
     screen, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))

@@ -27,5 +27,13 @@ def test_a_command_is_never_broken():
     assert flowed(text, 20) == ["See", "  `kb log REQ-8 --limit 3`.", "  If it holds,", "  confirm it:", f"  {CONFIRM}"]
 
 
+def test_a_colour_that_goes_on_is_taken_up_in_the_next_line():
+    assert flowed("\x1b[31mone two\x1b[0m three", 6) == ["\x1b[31mone\x1b[0m", "  \x1b[31mtwo\x1b[0m", "  three"]
+
+
+def test_words_of_one_line_keep_their_distance():
+    assert flowed("Actor:  me through sync", 20) == ["Actor:  me through", "  sync"]
+
+
 def test_a_colour_takes_no_room():
     assert flowed("\x1b[33mwarning\x1b[0m docs", 12) == ["\x1b[33mwarning\x1b[0m docs"]
