@@ -6,10 +6,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kbcli.context import Session
+
+_FEW_OPTIONS: Final = 3
+"""So many options of a command are named where none is like what was typed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -98,11 +101,10 @@ def _run(session: Session, words: list[str]) -> int:
 
 
 def _said(error: Any) -> str:
-    """Return what is wrong with the command line; an option that there is not gets the nearest ones."""
+    """Return what is wrong with the command line; an option that there is not gets what may have been meant."""
     name, ctx = getattr(error, "option_name", ""), getattr(error, "ctx", None)
     if not hasattr(error, "possibilities") or ctx is None:
         return str(error.format_message())
-    from kbcore.suggest import is_it, near_ones
     from kbcore.visible import in_quotes
 
     parameters = ctx.command.get_params(ctx)
@@ -110,8 +112,25 @@ def _said(error: Any) -> str:
     if name in places:
         hint = f"Give {places[name]} without it: `{ctx.command_path} {places[name]}`."
     else:
-        hint = is_it(near_ones(name, [one for parameter in parameters for one in parameter.opts if one[:2] == "--"]))
+        hint = _nearest_options(name, parameters)
     return f"`{ctx.command_path}` has no option {in_quotes(name)}. {hint}".rstrip()
+
+
+def _nearest_options(name: str, parameters: Sequence[Any]) -> str:
+    """Return the options that are most like a name; none alike, those that the command itself has, if they are few."""
+    from kbcli.options import is_global
+    from kbcore.phrases import some_of
+    from kbcore.suggest import is_it, near_ones
+
+    def named(wanted: Sequence[Any]) -> list[str]:
+        return [one.removeprefix("--") for parameter in wanted for one in parameter.opts if one[:2] == "--"]
+
+    # The dashes, which all of them have, make no two alike.
+    near = near_ones(name.removeprefix("--"), named(parameters))
+    if near:
+        return is_it([f"--{one}" for one in near])
+    own = named([one for one in parameters if not is_global(one) and one.name != "help"])
+    return f"It has {some_of([f'--{one}' for one in own], _FEW_OPTIONS)}." if 0 < len(own) <= _FEW_OPTIONS else ""
 
 
 def _path(error: Exception, words: list[str]) -> str:

@@ -163,6 +163,7 @@ def test_help_is_a_command_as_well(kb):
         (["undo"], "Did you mean 'revert'?"),
         (["ls"], "Did you mean 'query'?"),
         (["query", "--limt"], "`kb query` has no option '--limt'. Did you mean '--limit'?"),
+        (["demo", "--keep", "x"], "`kb demo` has no option '--keep'. It has --into.\n"),
         (["--jsn", "query"], "Did you mean '--json'?"),
         (["query", "--type", "req"], "Give TYPE without it: `kb query TYPE`."),
         (["log", "--id", "REQ-1"], "Give ID without it: `kb log ID`."),
