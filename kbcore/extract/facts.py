@@ -32,7 +32,8 @@ class StatedEntity(msgspec.Struct, frozen=True):
     """An entity as one file states it.
 
     ``fields`` holds only what the file states, and ``text_ref``, which is the document itself unless it
-    states another one; never ``id`` and ``type``. ``lines`` maps a field name to the line that states it.
+    states another one; never ``id`` and ``type``. ``lines`` maps a field name to the line that states it, also one
+    that could not be read, of which a problem is told.
     """
 
     id: str

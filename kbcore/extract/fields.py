@@ -103,6 +103,7 @@ class Sheet:
             hint = f'Write it on one line, in quotes: `{key}: "…"`.'
             message = f"`{key}` must be text, not {_SHAPES[type(value)]}"
             self.fault(line, "wrong_shape", message, hint)
+            self.lines.setdefault(key, line)
             return
         value = value.strip()
         if not value:
@@ -110,6 +111,7 @@ class Sheet:
         fault = None if self.tree.is_small else field_problem(key, value)
         if fault:
             self.fault(line, fault.code, f"`{key}` {fault.message}", fault.hint)
+            self.lines.setdefault(key, line)
         elif doubt := meaning_problem(key, value):
             self.fault(line, doubt.code, f"`{key}` {doubt.message}; it is left out", doubt.hint, "warning")
         else:

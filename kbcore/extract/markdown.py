@@ -32,7 +32,6 @@ DEFAULT_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 _SKIPPED: Final = re.compile(r"(?:readme|_?index|_?(?:(?:adr|0+)[-_])?template)\.(?:md|markdown)", re.IGNORECASE)
-_ID_KEY: Final = re.compile(r"^[\"']?id\b", re.MULTILINE | re.IGNORECASE)
 _ECHOES: Final = frozenset({"missing_id", "missing_type", "missing_title", "unclosed_front_matter"})
 _SUPERSEDING: Final = ("upersede", "upercede")
 _STATUS_HEADINGS: Final = ("# Status", "# status", "\nStatus\n", "\nstatus\n")
@@ -129,7 +128,9 @@ def _facts(draft: _Draft) -> Facts:
     sheet.read(draft.tree.root)
     if outline:
         _read_outline(draft, outline, sheet)
-    if "title" not in sheet.fields:
+    if "title" not in sheet.lines and (hidden := _hidden(draft, "title")):
+        sheet.lines["title"] = hidden
+    if "title" not in sheet.lines:
         hint = "Add a line `title: …` to the front matter, or a first heading `# …`."
         draft.fault(line, "missing_title", "the document has no title", hint)
     sheet.fields.setdefault("text_ref", draft.source.path)
@@ -163,8 +164,9 @@ def _identity(draft: _Draft) -> tuple[str, int]:
     if value:
         draft.fault(line, "wrong_shape", "`id` must be text", "Write one id: `id: REQ-1`.")
         return "", line
+    is_hidden = _hidden(draft, "id") > 0
     stem = posixpath.basename(draft.source.path).rpartition(".")[0]
-    if draft.settings.get("idFromFilename", False) and draft.document.is_whole and not _may_hide_an_id(draft):
+    if draft.settings.get("idFromFilename", False) and draft.document.is_whole and not is_hidden:
         fault = check_id(stem)
         if fault is None:
             hint = "Add a line `id: …` to the front matter to keep the id when the file is renamed."
@@ -172,6 +174,8 @@ def _identity(draft: _Draft) -> tuple[str, int]:
                 FileProblem(0, "id_from_file_name", f"the id {in_quotes(stem)} is the file name", hint, "note")
             )
             return stem, 1
+    if is_hidden:
+        return "", 1
     where = "its front matter" if draft.document.front is not None else "front matter at its beginning"
     hint = (
         f"Add a line `id: …` to {where}, or set `extractors.markdown.idFromFilename` to true in"
@@ -181,15 +185,21 @@ def _identity(draft: _Draft) -> tuple[str, int]:
     return "", 1
 
 
-def _may_hide_an_id(draft: _Draft) -> bool:
-    """Tell whether the part of the front matter that could not be read may state an id."""
-    return not draft.tree.is_complete and _ID_KEY.search(draft.document.front or "") is not None
+def _hidden(draft: _Draft, key: str) -> int:
+    """Return the line that may state a key and could not be read, or 0: that is told of it, not that it lacks."""
+    if draft.tree.is_complete:
+        return 0
+    front = draft.document.front or ""
+    names = [key, *(old for old, new in draft.settings.get("keys", {}).items() if new == key)]
+    written = rf"^[\"']?(?:{'|'.join(map(re.escape, names))})\b"
+    found = re.search(written, front, re.MULTILINE | re.IGNORECASE)
+    return frontmatter.FIRST_LINE + front.count("\n", 0, found.start()) if found else 0
 
 
 def _entity_type(draft: _Draft) -> str:
     value, line = draft.stated("type")
     if value is None:
-        if not draft.source.type:
+        if not draft.source.type and not _hidden(draft, "type"):
             hint = "Add a line `type: …` to the front matter, or give the folder a type in .kb/config.json."
             draft.fault(1, "missing_type", "neither the document nor its folder has a type", hint)
         return draft.source.type or ""

@@ -214,7 +214,7 @@ def _default(case: _Case, definition: EntityType, present: AbstractSet[str]) -> 
             message = f"No status is stated; {case.entity.id} gets {definition.status_default!r}."
             case.note("default_status", message, "Add `status:` to say otherwise.")
             continue
-        if f"missing_{name}" not in case.told:
+        if f"missing_{name}" not in case.told and name not in case.entity.lines:
             message = f"`{name}` of {case.entity.id} is missing."
             case.wrong(name, "missing_field", message, f"Add `{name}:` to the file.")
         if case.node is None:

@@ -290,7 +290,21 @@ def test_an_id_that_may_stand_in_unreadable_yaml_is_not_taken_from_the_file_name
     facts = extract("---\nid: 'REQ-1\ntitle: T\n---\n", idFromFilename=True)
 
     assert facts.entities == ()
-    assert [code for _, code in faults(facts)] == ["invalid_yaml", "missing_id"]
+    assert [code for _, code in faults(facts)] == ["invalid_yaml"]
+
+
+@pytest.mark.parametrize("line", ['title: "T', "title: [T", "Title: {T", "name: [T"])
+def test_a_title_that_may_stand_in_unreadable_yaml_is_not_said_to_be_absent(line):
+    facts = extract(f"---\nid: REQ-1\n{line}\nstatus: open\n---\n", keys={"name": "title"})
+
+    assert facts.entities[0].id == "REQ-1"
+    assert faults(facts) == [(3, "invalid_yaml")]
+    other = extract("---\nid: REQ-1\nstatus: [open\n---\n")
+    assert faults(other) == [(3, "invalid_yaml"), (2, "missing_title")]
+
+
+def test_a_title_that_is_no_text_is_told_as_that_alone():
+    assert faults(extract("---\nid: REQ-1\ntitle: [a, b]\n---\n")) == [(3, "wrong_shape")]
 
 
 @pytest.mark.parametrize("line", ["id: [a]", "id: {a: b}"])

@@ -198,10 +198,7 @@ def test_a_bad_file_is_reported_with_its_line_and_its_known_facts_are_kept(proje
     assert not project.view().sources([f"{REQS}/1.md"])[0].is_ok
     again = project.sync()
     assert (again.changed, again.outcome.applied) == (0, False)
-    assert {(path, one.code) for path, one in again.problems} == {
-        (f"{REQS}/1.md", "missing_title"),
-        (f"{REQS}/1.md", "invalid_yaml"),
-    }
+    assert [(path, one.code) for path, one in again.problems] == [(f"{REQS}/1.md", "invalid_yaml")]
     mended = project.sync({f"{REQS}/1.md": req("REQ-1")})
     assert mended.problems == ()
     assert mended.bad == 0
