@@ -480,6 +480,33 @@ def test_one_typo_is_forgiven_in_any_script(project):
     assert ids(project, "пливетикл") == []
 
 
+def full_width(text):
+    return "".join(chr(ord(one) + 0xFEE0) for one in text)
+
+
+FORMS = {
+    "the ﬁle ﬂag": ("file flag", "the «ﬁle» «ﬂag»"),
+    f"{full_width('CreatePlan')} here": ("create", f"«{full_width('CreatePlan')}» here"),
+    f"see {full_width('RFC-8259')}": ("rfc-8259", f"see «{full_width('RFC-8259')}»"),
+    "ｶﾞｷﾞ ﾊﾞｯｸｱｯﾌﾟ": ("バックアップ", "ｶﾞｷﾞ «ﾊﾞｯｸｱｯﾌﾟ»"),
+    "step ① of ⑦ in m²": ("1 7 m2", "step «①» of «⑦» in «m²»"),
+    "5 µm": ("5 μm", "«5» «µm»"),
+    "น้ำ ใส": ("น้ำ", "«น้ำ» ใส"),
+}
+
+
+def test_what_unicode_has_two_forms_of_is_found_by_either(project):
+    keys = {f"K-{number}": text for number, text in enumerate(FORMS)}
+    project.apply(entities=[{"id": key, "type": "req", "title": text, "status": "open"} for key, text in keys.items()])
+    for key, text in keys.items():
+        asked, shown = FORMS[text]
+        assert ask(project, asked).found.snippets[key].marked() == shown, asked
+        assert ask(project, text).entities[0].id == key, text
+    project.apply(entities=[{"id": "L-1", "type": "req", "title": "A backup file, rfc-8259", "status": "open"}])
+    for asked in ("ﬁle", full_width("BACKUP"), full_width("RFC-8259")):
+        assert "L-1" in ids(project, asked), asked
+
+
 SHOWN = {
     "로그인 화면에서": ("로그인", "«로그인» 화면에서"),
     unicodedata.normalize("NFD", "로그아웃 버튼, déjà vu"): ("로그아웃 deja", "«로그아웃» 버튼, «déjà» vu"),

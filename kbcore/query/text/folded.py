@@ -12,9 +12,13 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
+from kbcore.query.text.words import read
+
 _JOINER: Final = "\u200d"
 _OF_FLAGS: Final = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 """Two of these are a flag."""
+_HALF_WIDTH_MARKS: Final = "\uff9e\uff9f"
+"""The marks of half-width Japanese, which are letters to Unicode."""
 _MOST_CHARS: Final = 32
 """A letter of more characters is cut: they are made up."""
 
@@ -61,8 +65,10 @@ def letter_end(text: str, at: int) -> int:
 
 
 def is_added(one: str) -> bool:
-    """Tell whether a character is shown on the one before: a mark, or the colour of a skin."""
-    return not one.isascii() and (unicodedata.category(one)[0] == "M" or "\U0001f3fb" <= one <= "\U0001f3ff")
+    """Tell whether a character is shown on the one before, or belongs to it: a mark, or the colour of a skin."""
+    if one.isascii():
+        return False
+    return unicodedata.category(one)[0] == "M" or "\U0001f3fb" <= one <= "\U0001f3ff" or one in _HALF_WIDTH_MARKS
 
 
 def _is_within(text: str, at: int) -> bool:
@@ -80,5 +86,5 @@ def _flags_before(text: str, at: int) -> int:
 
 @lru_cache(maxsize=4096)
 def _fold(character: str) -> str:
-    plain = "".join(one for one in unicodedata.normalize("NFD", character) if unicodedata.category(one)[0] != "M")
+    plain = "".join(one for one in unicodedata.normalize("NFD", read(character)) if unicodedata.category(one)[0] != "M")
     return unicodedata.normalize("NFC", plain).lower().replace("\u00df", "ss")

@@ -92,6 +92,7 @@ def _has_spelling(text: str) -> bool:
 
 def _read(rows: Rows, index: Index, text: str) -> list[Word]:
     """Return the words of a text, each once; the last one also stands for all that begin with it."""
+    text = words.read(text)
     plain = text.split()
     if all(map(words.PLAIN.fullmatch, plain)):
         return _listed({word.lower(): {word.lower(): EXACT} for word in plain}, plain[-1].lower() if plain else "")

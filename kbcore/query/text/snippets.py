@@ -23,7 +23,7 @@ _CHARS: Final = 180
 """How much of a long text is shown, and how much of that stands before the first hit."""
 _MAX_LOOKED_AT_CHARS: Final = 200_000
 _FIELDS: Final = ("title", "tags", "status", "owner", "priority", "severity", "links", "text_ref", "name")
-_JOINTS: Final = frozenset("-_.:@")
+_JOINTS: Final = frozenset("-_.:@\uff0d\uff3f\uff0e\uff1a\uff20")
 _OF_WIDE: Final = frozenset({"Lo", "Lm", "Nl", "So", "Sm", "Sk"})
 """The categories of what is a word of its own in a wide script, or a symbol."""
 _SPACE: Final = re.compile(r"\s+")
@@ -130,8 +130,12 @@ def _hits(rows: Rows, asked: Search, pieces: set[str], pairs: set[str]) -> dict[
     others = sorted(pieces - plain | pairs)
     terms = [(piece, [piece.lower()]) for piece in plain]
     if any(any(map(str.isalnum, piece)) or not piece.isascii() for piece in others):
-        asking = f"select piece, {words.all_terms('piece')} from (select unnest($1::varchar[]) as piece)"  # noqa: S608
-        asked_for = rows(asking, [others])
+        asked_for = rows(
+            "select piece, flatten(list(its)) from (select piece, "  # noqa: S608
+            f"{words.all_terms('read')} as its from (select piece, unnest({words.pieces('read')}) as read "
+            "from (select unnest($1::varchar[]) as piece, unnest($2::varchar[]) as read))) group by piece",
+            [others, [words.read(piece) for piece in others]],
+        )
         # A character of a pair is a piece itself.
         terms += [(piece, [one for one in its if len(one) > 1] if piece in pairs else its) for piece, its in asked_for]
     found: dict[str, set[int]] = {}

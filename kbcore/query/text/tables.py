@@ -93,7 +93,7 @@ def _fill_some(rows: Rows, index: Index, new: str, nodes: str, bodies: str) -> N
     rows(
         "create or replace temp table text_posting_new as select term, doc, sum(weight)::integer as weight "  # noqa: S608
         f"from (select doc, weight, unnest(terms) as term from text_piece join (select piece, "
-        f"{words.all_terms('piece')} as terms from (select distinct piece from text_piece)) using (piece)) "
+        f"{words.all_terms('read')} as terms from {_read_pieces(rows)}) using (piece)) "
         "group by all",
         (),
     )
@@ -105,6 +105,23 @@ def _fill_some(rows: Rows, index: Index, new: str, nodes: str, bodies: str) -> N
     )
     for table in ("text_piece", "text_posting_new"):
         rows(f"drop table {table}", ())
+
+
+def _read_pieces(rows: Rows) -> str:
+    """Return a relation of the pieces at hand, each with what it is read as, in several rows where that is several."""
+    each = "(select distinct piece from text_piece)"
+    odd = [piece for (piece,) in rows(f"select piece from {each} where {words.is_odd('piece')}", ())]  # noqa: S608
+    if not odd:
+        return f"(select piece, piece as read from {each})"  # noqa: S608 - fixed names
+    rows(
+        f"create or replace temp table text_odd as select piece, unnest({words.pieces('read')}) as read "  # noqa: S608
+        "from (select unnest($1::varchar[]) as piece, unnest($2::varchar[]) as read)",
+        [odd, [words.read(piece) for piece in odd]],
+    )
+    return (
+        f"(select piece, piece as read from {each} where piece not in (select piece from text_odd) "  # noqa: S608
+        "union all from text_odd)"
+    )
 
 
 def members() -> str:

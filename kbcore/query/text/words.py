@@ -1,15 +1,17 @@
 r"""What counts as a word, as SQL expressions: the one place where text is taken apart, an entity's or a query's.
 
-A *piece* is what stands together in a text: letters, digits and marks, joined by single ``- _ . : @``, with ``+`` or
-``#`` at its end (``REQ-7``, ``createPlan``, ``C++``). A *run* is a piece between two joints, and its *parts* are what a
-reader sees in it (``create`` and ``plan``). Scripts that are written without spaces have no parts: there each
-character, and each two that stand side by side, is a term, as is each symbol such as an emoji. Terms are in small
-letters without accents.
+A *piece* is what stands together in a text: letters, digits and marks, joined by single ``- _ . : @`` of any width,
+with ``+`` or ``#`` at its end (``REQ-7``, ``createPlan``, ``C++``). A *run* is a piece between two joints, and its
+*parts* are what a reader sees in it (``create`` and ``plan``). Scripts that are written without spaces have no parts:
+there each character, and each two that stand side by side, is a term, as is each symbol such as an emoji. Terms are in
+small letters without accents. Ligatures, letters of full width and other forms that Unicode has for the sake of older
+standards are read as what they stand for.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Final
 
 MAX_TERM_CHARS: Final = 64
@@ -40,8 +42,30 @@ _LETTER: Final = (
 """Letters, digits, marks and symbols, by blocks: the classes that Unicode has for them take milliseconds to prepare, in
 every statement. What is left out is punctuation, space and what cannot be seen."""
 _RUN: Final = rf"[{_LETTER}]+"
-_PIECE: Final = rf"{_RUN}(?:[-_.:@]{_RUN})*[+#]*"
+_WIDE_JOINT: Final = r"\x{FF0D}\x{FF0E}\x{FF1A}\x{FF20}\x{FF3F}"
+_PIECE: Final = rf"{_RUN}(?:[-_.:@{_WIDE_JOINT}]{_RUN})*[+#]*"
+_ODD: Final = (
+    r"\x{AA}\x{B2}\x{B3}\x{B5}\x{B9}\x{BA}\x{BC}-\x{BE}\x{132}\x{133}\x{13F}\x{140}\x{149}\x{17F}\x{1C4}-\x{1CC}"
+    r"\x{1F1}-\x{1F3}\x{2B0}-\x{2B8}\x{2E0}-\x{2E4}\x{3D0}-\x{3D6}\x{3F0}-\x{3F9}\x{587}\x{675}-\x{678}\x{10FC}"
+    r"\x{1D2C}-\x{1DBF}\x{1E9A}\x{1E9B}\x{2070}-\x{209C}\x{2100}-\x{2189}\x{2460}-\x{24EA}\x{2C7C}\x{2C7D}\x{2D6F}"
+    r"\x{3131}-\x{318E}\x{3192}-\x{319F}\x{3200}-\x{33FF}\x{A69C}\x{A69D}\x{A770}\x{A7F2}-\x{A7F9}\x{AB5C}-\x{AB69}"
+    r"\x{FB00}-\x{FDFC}\x{FE70}-\x{FFDC}\x{10781}-\x{107BA}\x{1D400}-\x{1D7FF}\x{1EE00}-\x{1EEBB}\x{1F100}-\x{1F190}"
+    r"\x{1F200}-\x{1F251}\x{1FBF0}-\x{1FBF9}"
+)
+"""By blocks, the letters and digits that have a compatibility mapping. Thai, Lao and Tibetan vowels have one too, which
+takes them apart: they stay as they are written."""
+_ODD_ONES: Final = re.compile(f"[{re.sub(r'x{([0-9A-F]+)}', lambda found: f'U{found[1]:0>8}', _ODD)}]+")
 _SHOWN: Final = rf"[{_WIDE}]|{_RUN}|[^{_LETTER}]+"
+
+
+def read(text: str) -> str:
+    """Return text with ligatures, full-width letters and the like as what they stand for (NFKC)."""
+    return text if text.isascii() else _ODD_ONES.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
+
+
+def is_odd(text: str) -> str:
+    """Return whether a text holds what is read as something else."""
+    return f"regexp_matches({text}, '[{_ODD}]')"
 
 
 def pieces(text: str) -> str:
