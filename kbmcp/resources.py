@@ -7,7 +7,7 @@ is stored changes a name, a description or a URI.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final, Literal
 
 import mcp_types as types
@@ -138,7 +138,7 @@ def listed(service: Service) -> list[types.Resource]:
     own = [
         types.Resource(uri=one.uri, name=what, title=one.title, description=one.description, mime_type=_JSON)
         for what, one in RESOURCES.items()
-        if "{" not in one.uri and one.toolset in {"core", *service.options.toolsets}
+        if "{" not in one.uri and _is_offered(one, service.options.toolsets)
     ]
     minds = [
         types.Resource(uri=one.uri, name=name, title=one.title, description=one.description, mime_type=_MARKDOWN)
@@ -159,8 +159,11 @@ def templates() -> list[types.ResourceTemplate]:
     ]
 
 
-def find(uri: str) -> Wanted:
-    """Return what a URI stands for, whether or not there is such an entity. Raises: ``NotFound``."""
+def find(uri: str, toolsets: Collection[str]) -> Wanted:
+    """Return what a URI stands for, whether or not there is such an entity.
+
+    Raises: ``NotFound``, which names what a server of these toolsets offers.
+    """
     for what, one in RESOURCES.items():
         if uri == one.uri:
             return Wanted(what)
@@ -170,9 +173,14 @@ def find(uri: str) -> Wanted:
     if key:
         return Wanted("entity", key)
     shown = uri if len(uri) <= limits.MAX_ID_CHARS else f"{uri[: limits.MAX_ID_CHARS]}…"
-    known = [one.uri for one in RESOURCES.values()]
+    known = [one.uri for one in RESOURCES.values() if _is_offered(one, toolsets)]
+    known += [one.uri for one in MINDS.values() if TOOLSET in toolsets]
     hint = f"{is_it(near_ones(shown, known))} There are {', '.join(known)}.".strip()
     raise NotFound(f"There is no resource {in_quotes(shown)}.", hint=hint)
+
+
+def _is_offered(resource: Resource, toolsets: Collection[str]) -> bool:
+    return resource.toolset in {"core", *toolsets}
 
 
 def _decoded(text: str) -> str:
@@ -195,9 +203,8 @@ async def read(service: Service, client: Client, uri: str, protocol: str) -> typ
         return types.ReadResourceResult(contents=[content])
 
     def prepare() -> Job:
-        wanted = find(uri)
-        is_offered = wanted.what != "mind" and RESOURCES[wanted.what].toolset in {"core", *service.options.toolsets}
-        if not is_offered:
+        wanted = find(uri, service.options.toolsets)
+        if wanted.what == "mind" or not _is_offered(RESOURCES[wanted.what], service.options.toolsets):
             hint = f"Start the server with --toolsets core,{TOOLSET}."
             raise NotFound(f"{uri} is in the toolset {TOOLSET}, which this server does not offer.", hint=hint)
         return Job(lambda call: RESOURCES[wanted.what].read(call, wanted.id))

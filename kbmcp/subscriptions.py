@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -90,7 +90,7 @@ class Subscriptions:
     async def subscribe(self, uri: str, session: Updates, protocol: str) -> None:
         """Follow a resource for a client of the era with a handshake. Raises: ``MCPError``."""
         try:
-            wanted = resources.find(uri)
+            wanted = resources.find(uri, self._service.options.toolsets)
             await self._begin({uri: wanted})
         except KBError as error:
             raise self._refusal(error, protocol) from error
@@ -108,7 +108,7 @@ class Subscriptions:
         What can never happen is left out of what is confirmed. Raises: ``MCPError``.
         """
         asked = params.notifications
-        followed = _resources_among(asked.resource_subscriptions or ())
+        followed = _resources_among(asked.resource_subscriptions or (), self._service.options.toolsets)
         kept = types.SubscriptionFilter(
             tools_list_changed=asked.tools_list_changed,
             resources_list_changed=asked.resources_list_changed,
@@ -186,9 +186,9 @@ class Subscriptions:
         return resources.refusal(error, payload, protocol)
 
 
-def _resources_among(uris: Iterable[str]) -> dict[str, Wanted]:
+def _resources_among(uris: Iterable[str], toolsets: Collection[str]) -> dict[str, Wanted]:
     found: dict[str, Wanted] = {}
     for uri in uris:
         with suppress(NotFound):
-            found[uri] = resources.find(uri)
+            found[uri] = resources.find(uri, toolsets)
     return found

@@ -10,6 +10,7 @@ import pytest
 from kbcore.sleep.worklist import KINDS
 from tests.mcp.agents import MODES, Agent, agent, text_of
 from tests.mcp.test_listing import unportable
+from tests.mcp.test_resources import refused
 from tests.support.project import Project
 from tests.support.sleeping import LONG_AGO, Sleeper
 
@@ -124,8 +125,14 @@ def test_the_resource_is_the_first_page_and_only_there_with_its_toolset(asleep, 
     assert told.keys() == listed.keys()
     assert [item["id"] for item in told["items"]] == [item["id"] for item in listed["items"]] != []
     assert "kb://kip/work" in uris(speaker)
+    assert "kb://kip/work" in hint_for(speaker, "kb://kip/wrok")
     with agent(shared.root) as other:
         assert "kb://kip/work" not in uris(other)
+        assert "kb://kip" not in hint_for(other, "kb://kip/wrok")
+
+
+def hint_for(found, uri):
+    return refused(found, uri).data["error"]["hint"]
 
 
 def uris(found):
