@@ -10,6 +10,7 @@ import msgspec
 from kbcore import git
 from kbcore.branches.stores import former, in_git
 from kbcore.errors import Damaged, Incompatible
+from kbcore.phrases import one_of
 from kbcore.storage import journal
 from kbcore.workspace import Workspace
 
@@ -92,11 +93,32 @@ def _default_store(workspace: Workspace, branch: str) -> str:
     The default branch may have been renamed: then ``origin/HEAD`` or the configuration still has its former name, or
     has the new name already while the store has not been used under it.
     """
-    default, repo, env = workspace.default_branch, workspace.repo, workspace.machine.env
-    if not git.is_in_use(repo, env, default):
-        for name in sorted(in_git(workspace) - {branch}):
-            if default in git.former_names(repo, env, name) and workspace.has_store(name):
-                return name
+    default = workspace.default_branch
+    for name in _called_now(workspace, default):
+        if name != branch and workspace.has_store(name):
+            return name
     if default == branch:
         return ""
     return default if workspace.has_store(default) else former(workspace, default)
+
+
+def default_line(workspace: Workspace) -> str:
+    """Return which branch is the default one, and what has become of it where git has none of that name.
+
+    Raises: ``GitUnusable`` when refs or reflogs cannot be read; ``InvalidConfig`` for a name that git would not take.
+    """
+    default = workspace.default_branch
+    if git.is_in_use(workspace.repo, workspace.machine.env, default):
+        return f"{default} is the default branch"
+    renamed = _called_now(workspace, default)
+    if renamed:
+        return f"the default branch {default} is called {one_of(renamed)} now"
+    return f"{default} is the default branch, and git has none of that name here"
+
+
+def _called_now(workspace: Workspace, name: str) -> list[str]:
+    """Return the branches that git renamed from a name which no branch has any more."""
+    repo, env = workspace.repo, workspace.machine.env
+    if git.is_in_use(repo, env, name):
+        return []
+    return [one for one in sorted(in_git(workspace)) if name in git.former_names(repo, env, one)]

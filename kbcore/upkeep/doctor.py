@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import branches, replay
-from kbcore.branches import lost
+from kbcore.branches import lost, origins
 from kbcore.branches.moves import ASIDE
 from kbcore.errors import (
     Damaged,
@@ -163,7 +163,7 @@ def _settings(workspace: Workspace) -> Iterator[Finding]:
     else:
         wait = f"a writer waits up to {config.lock_wait_s:g} s for another"
         types = f"{len(schema.entities)} entity types, {len(schema.edges)} edge types"
-        message = f"{types}; {workspace.default_branch} is the default branch; {wait}."
+        message = f"{types}; {origins.default_line(workspace)}; {wait}."
         yield Finding("settings", "ok", "settings", message)
     text = (files.read_file(fs, kb_dir / IGNORE, MAX_CONFIG_BYTES) or b"").decode("utf-8", "replace")
     ignored = {line.strip().strip("/") for line in text.splitlines()}

@@ -63,6 +63,18 @@ def test_a_healthy_installation_has_no_finding_but_what_is_well(healthy: Project
     assert diagnosis.as_json()["ok"] is True
 
 
+def test_it_says_what_has_become_of_the_default_branch(healthy: Project) -> None:
+    def said() -> str:
+        return next(one.message for one in diagnose(healthy.workspace()).findings if one.code == "settings")
+
+    run(healthy.root, "commit", "-q", "--allow-empty", "-m", "one")
+    assert "; main is the default branch; " in said()
+    run(healthy.root, "branch", "-m", "main", "trunk")
+    assert "; the default branch main is called trunk now; " in said()
+    healthy.write({".kb/config.json": '{"defaultBranch": "gone"}'})
+    assert "; gone is the default branch, and git has none of that name here; " in said()
+
+
 def test_every_finding_that_is_not_well_has_a_remedy_and_the_gravest_come_first(healthy: Project) -> None:
     healthy.write({".kb/.gitignore": "", ".kb/branches/.gitignore": "", ".kb/config.json": "{"})
     (healthy.root / ".kb/branches/.tmp-dead").mkdir()
