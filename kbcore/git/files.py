@@ -192,3 +192,12 @@ def _unquote(value: str) -> str:
         if is_quoted or not character.isspace():
             kept_length = len(text)
     return text[:kept_length]
+
+
+def is_fresh(path: Path, now_ns: int, within_ns: int) -> bool:
+    """Tell whether a file was made, written or renamed so short a time ago; of a folder, any entry of it."""
+    try:
+        changed_ns = path.lstat().st_ctime_ns
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return abs(now_ns - changed_ns) < within_ns

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from kbcore.git.files import decode_name
+from kbcore.git.files import decode_name, is_fresh
 from kbcore.git.head import uses_reftable
 from kbcore.git.reflog import former_names
 from kbcore.git.refs import local_branches
@@ -33,9 +33,9 @@ def is_renaming(repo: Repository, env: Mapping[str, str], now_ns: int) -> bool:
     """
     if uses_reftable(repo.git_dir):
         return False
-    if _is_fresh(repo.common_dir / _ASIDE, now_ns):
+    if is_fresh(repo.common_dir / _ASIDE, now_ns, _FRESH_NS):
         return True
-    logs = {name for name, path in _logs(repo.common_dir / _LOGS) if _is_fresh(path, now_ns)}
+    logs = {name for name, path in _logs(repo.common_dir / _LOGS) if is_fresh(path, now_ns, _FRESH_NS)}
     return bool(logs) and not logs <= local_branches(repo, env)
 
 
@@ -56,12 +56,3 @@ def _logs(folder: Path) -> Iterator[tuple[str, Path]]:
         for name in names:
             path = Path(directory) / name
             yield decode_name(os.fsencode(path.relative_to(folder).as_posix())), path
-
-
-def _is_fresh(path: Path, now_ns: int) -> bool:
-    """Tell whether a file was made, written or renamed a moment ago."""
-    try:
-        changed_ns = path.lstat().st_ctime_ns
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return abs(now_ns - changed_ns) < _FRESH_NS

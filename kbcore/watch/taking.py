@@ -23,6 +23,7 @@ from kbcore.errors import (
     Unavailable,
     UnknownBranch,
 )
+from kbcore.git.rebasing import is_stepping
 from kbcore.store import Author
 from kbcore.sync.answer import SyncAnswer
 from kbcore.sync.run import SyncOptions, sync
@@ -37,6 +38,9 @@ from kbcore.workspace import Workspace, check_initialised
 
 _DOUBT_RETRY_S: Final = 1.0
 """From this pause on a damaged store is believed: it may be that somebody is removing it, or putting one back."""
+
+_STEP_S: Final = 0.2
+"""So often it is seen whether a rebase is through, or has stopped."""
 
 _PASSING = (
     BranchMoved,
@@ -129,14 +133,21 @@ class Taking:
         return Taken(_with_warnings(answer, notices), is_new, ensured.notice if is_said else "")
 
     def _may_begin(self, workspace: Workspace, work: Work, branch: str) -> bool:
-        """Tell whether nothing was lost, and no settings are being saved; else the work is put back."""
+        """Tell whether nothing was lost, git takes no steps of a rebase and no settings are being saved.
+
+        Else the work is put back. The steps are no states of the branch: what they take away would go, and come back.
+        """
         loss = self._witness.loss(workspace, branch)
         if loss:
             self._wait_for(workspace, work, loss)
             return False
+        clock = workspace.machine.clock
+        if is_stepping(workspace.repo, clock.epoch_ns()):
+            self._backlog.put_back(work, clock.monotonic_s(), _STEP_S)
+            return False
         self._settings.forget(work.believed)
         if self._settings.are_being_saved():
-            self._backlog.put_back(work, workspace.machine.clock.monotonic_s(), 0.0)
+            self._backlog.put_back(work, clock.monotonic_s(), 0.0)
             return False
         return True
 

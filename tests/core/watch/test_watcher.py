@@ -243,6 +243,30 @@ def test_merges_and_rebases_are_followed_through_conflicts(watched: Watched) -> 
     watched.assert_in_step()
 
 
+def test_the_steps_of_a_rebase_are_one_record_and_take_nothing_away(watched: Watched) -> None:
+    root = watched.root
+    git(root, "switch", "--quiet", "-c", "feature")
+    watched.until_follows("feature")
+    for number in (2, 3, 4):
+        commit_files(root, {f"{REQS}/{number}.md": req(f"REQ-{number}")})
+    watched.until_there("REQ-2", "REQ-3", "REQ-4")
+    count = len(watched.events)
+    git(root, "switch", "--quiet", "main")
+    watched.until_follows("main", since=count)
+    commit_files(root, {f"{REQS}/9.md": req("REQ-9")})
+    watched.until_there("REQ-9")
+    count = len(watched.events)
+    git(root, "switch", "--quiet", "feature")
+    watched.until_follows("feature", since=count)
+    count = len(watched.of(Synced))
+    git(root, "rebase", "--quiet", "--exec", "sleep 0.4", "main")
+    watched.until_there("REQ-9")
+    watched.assert_in_step()
+    assert [(one.answer.outcome.created, one.answer.outcome.deleted) for one in watched.of(Synced)[count:]] == [
+        (("REQ-9",), ())
+    ]
+
+
 def test_two_worktrees_have_each_its_watcher_and_its_branch(project: Project) -> None:
     commit_files(project.root, {ONE: req("REQ-1")})
     linked = add_worktree(project.root, project.root.parent / "linked", "feature")
