@@ -147,4 +147,5 @@ def _reports(_: Session, workspace: Workspace) -> Iterator[Finding]:
     bugs = sorted(folder.glob("*.txt")) if folder.is_dir() else []
     if bugs:
         message = f"{counted(len(bugs), 'report')} of bugs in {folder}."
-        yield Finding("cache", "note", "bug_reports", message, "Send them to the authors of KB, then delete them.")
+        remedy = "Send them to the authors of KB; `kb gc` removes those that are older than four weeks."
+        yield Finding("cache", "note", "bug_reports", message, remedy)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kbcli.options import session_of
+
+if TYPE_CHECKING:
+    from kbcli.render import Output
 
 
 def run(
@@ -17,21 +21,25 @@ def run(
     """Remove the stores of branches that are gone: that exist in no worktree and no local ref.
 
     They go to .kb/branches/.trash first; `kb branch restore` brings one back. The text of documents that no branch has
-    any more goes from the cache of searches.
+    any more goes from the cache, and so do files there that were never finished, after a day, and reports of bugs after
+    four weeks.
     """
     import msgspec
 
+    from kbcli.exits import BUGS
     from kbcore import branches
     from kbcore.phrases import counted
     from kbcore.upkeep.documents import forget_documents
+    from kbcore.upkeep.leftovers import sweep
     from kbcore.visible import visible
 
     session = session_of(ctx)
     done = branches.collect(session.workspace, dry_run=dry_run)
     documents = forget_documents(session.workspace, done.kept, dry_run=dry_run)
+    swept = sweep(session.workspace, BUGS, dry_run=dry_run)
     output = session.output
     if output.is_json:
-        output.document({**msgspec.to_builtins(done), "documents": documents})
+        output.document({**msgspec.to_builtins(done), "documents": documents, **msgspec.to_builtins(swept)})
         return
     would = "would remove" if dry_run else "removed"
     for one in done.trash:
@@ -42,12 +50,24 @@ def run(
             if one.place:
                 said.append(f"kept in {one.place}; `kb branch restore {one.name}` brings it back")
             output.warn(visible(f"{'; '.join(said)}.{_taken(one.name, one.renamed_to)}"))
-    if documents:
-        output.say(f"{would} the text of {counted(documents, 'document')} from the cache of searches")
+    cached = {
+        f"the text of {counted(documents, 'document')} from the cache of searches": documents,
+        f"{counted(swept.unfinished, 'unfinished file')} from the cache": swept.unfinished,
+        f"{counted(swept.reports, 'old report')} of bugs": swept.reports,
+    }
+    for what in filter(cached.get, cached):
+        output.say(f"{would} {what}")
     kept = f"{counted(len(done.kept), 'store')} kept."
-    output.say(kept if done.removed or documents else f"Nothing to remove; {kept}")
+    output.say(kept if done.removed or any(cached.values()) else f"Nothing to remove; {kept}")
+    _tell_kept(output, done.reasons)
+
+
+def _tell_kept(output: Output, reasons: Mapping[str, str]) -> None:
+    """Say of the stores that are kept why, those of one reason together."""
+    from kbcore.visible import visible
+
     names: dict[str, list[str]] = {}
-    for name, reason in done.reasons.items():
+    for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)
     for reason, kept_so in names.items():
         for line in output.wrapped(visible(f"{', '.join(kept_so)}: {reason}"), "  "):

@@ -36,7 +36,7 @@ def cache_findings(workspace: Workspace, branch: str) -> Iterator[Finding]:
     unfinished = [name for name in names if name.startswith(UNFINISHED)]
     if unfinished:
         message = f"{counted(len(unfinished), 'unfinished view')} of processes that ended early."
-        remedy = f"Delete {UNFINISHED}* in {folder} while no `kb` runs."
+        remedy = "Run `kb gc` when they are a day old: it removes them."
         yield Finding("cache", "note", "unfinished_view", message, remedy, branch, str(folder))
     if VIEW in names:
         yield from _view(workspace, branch)
