@@ -23,12 +23,17 @@ from kbcore.sleep.domains import KEPT
 from kbcore.sleep.duplicates import Likeness, likenesses
 from kbcore.sleep.memory import Memory
 from kbcore.sleep.tasks import PRIORITY
+from kbcore.visible import in_quotes
 
 KINDS: Final = ("task", "duplicate", "event", "unsorted", "domain")
 """In the order of the list."""
 PAGE: Final = 20
 
-_TASKS: Final = f"select n.id, {PRIORITY} {TASKS} and n.status = 'in_progress'"
+_TASKS: Final = (
+    f"select n.id, {PRIORITY} {TASKS} "  # noqa: S608 - constants
+    "and coalesce(n.status, 'pending') not in ('pending', 'completed', 'failed', 'archived')"
+)
+"""Those that are handed over, and those of a status that no task has: nobody else would ever see to them."""
 _EVENTS: Final = f"select n.id, 0 {STALE} and len(n.files) = 0"
 _UNSORTED: Final = f"""select n.id, 0 from mine n
 where n.id in (select from_id from member where to_id = '{UNSORTED_ID}')
@@ -144,6 +149,8 @@ def _task(memory: Memory, ref: _Ref, shown: dict[str, Any]) -> tuple[str, tuple[
     wanted = shown["attributes"]
     action, target = wanted.get("requested_action", "review"), wanted.get("target_name", "")
     why = f"Somebody asks for {action}" + (f" of {wanted.get('target_type', '')} {target}" if target else "") + "."
+    if (status := wanted.get("status")) != "in_progress":
+        why += f" Its status {in_quotes(str(status))} is none that a task has."
     return why, answering.task(ref.id, memory.now)
 
 

@@ -45,6 +45,16 @@ def test_the_memory_is_counted_and_nothing_written(kip: Sleeper) -> None:
     ]
 
 
+def test_a_task_of_a_status_that_no_task_has_is_left_for_judgement(kip: Sleeper) -> None:
+    lost = task(kip, "lost", "review", ("Event", "e"))
+    for status, listed in (("done?", [lost]), ("in_progress", [lost]), ("completed", []), ("failed", [])):
+        kip('UPDATE ?t SET ATTRIBUTES {status: :status} WHERE { ?t {name: "lost"} }', {"status": status})
+        assert [item.id for item in kip.work("task").items] == listed, status
+        assert ["'done?' is none that a task has" in item.why for item in kip.work("task").items] == [
+            status == "done?" for _ in listed
+        ]
+
+
 def test_a_task_to_archive_is_done_and_others_are_handed_over(kip: Sleeper) -> None:
     kip(
         'UPSERT { CONCEPT ?d { {type: "Domain", name: "Talk"} } '
