@@ -58,9 +58,13 @@ def check_metadata_key(key: str, at: int) -> None:
 
 
 def check_confidence(key: str, value: Any, at: int) -> None:
-    """Refuse a confidence that is a number and not from 0 to 1. Raises: ``KipRefused`` (KIP_2003)."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if key == "confidence" and is_number and not 0 <= value <= 1:
+    """Refuse a confidence that is no number from 0 to 1; null is none. Raises: ``KipRefused`` (KIP_2003)."""
+    if key != "confidence" or value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        hint = "Write a number from 0 to 1, such as 0.9, without quotes."
+        raise refused(VALUE_TYPE, f"A confidence is a number, not {kind_of(value)}.", at=at, hint=hint)
+    if not 0 <= value <= 1:
         hint = "Write a number from 0 to 1, such as 0.9; UPDATE has CLAMP(…, 0, 1)."
         raise refused(VALUE_TYPE, f"A confidence goes from 0 to 1; this one is {value}.", at=at, hint=hint)
 

@@ -94,6 +94,17 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
             ),
         ),
         (
+            'UPSERT { PROPOSITION { (ALICE, "mentions", ALICE) } } WITH METADATA { §confidence: "0.9" }',
+            (
+                "KIP_2003: A confidence is a number, not text (PLACE). "
+                "Write a number from 0 to 1, such as 0.9, without quotes."
+            ),
+        ),
+        (
+            'UPDATE ?p SET METADATA { §confidence: ["high"] } WHERE { ?p ALICE }',
+            "KIP_2003: A confidence is a number, not a list (PLACE).",
+        ),
+        (
             "UPDATE ?p SET METADATA { §confidence: ADD(1, 0.5) } WHERE { ?p ALICE }",
             "KIP_2003: A confidence goes from 0 to 1; this one is 1.5 (PLACE).",
         ),

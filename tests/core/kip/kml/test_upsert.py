@@ -96,9 +96,9 @@ def test_provenance_becomes_fields_where_its_values_fit(kip: Kip) -> None:
         "2026-01-02T03:04:05.000000Z",
         {"confidence": 0.25},
     )
-    kip(f'UPSERT {{ PROPOSITION {{ (id: "{link.id}") }} }} WITH METADATA {{ confidence: "high", author: null }}')
+    kip(f'UPSERT {{ PROPOSITION {{ (id: "{link.id}") }} }} WITH METADATA {{ confidence: null, author: null }}')
     shown = kip.element(link.id)["metadata"]
-    assert (shown["confidence"], shown["author"]) == ("high", None)
+    assert (shown["confidence"], shown["author"]) == (None, None)
     kip(f'UPSERT {{ PROPOSITION {{ (id: "{link.id}") }} }} WITH METADATA {{ confidence: 1 }}')
     assert kip.element(link.id)["metadata"]["confidence"] == 1
 
