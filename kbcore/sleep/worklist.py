@@ -30,7 +30,7 @@ KINDS: Final = ("task", "duplicate", "event", "unsorted", "domain")
 PAGE: Final = 20
 
 _TASKS: Final = (
-    f"select n.id, {PRIORITY} {TASKS} "  # noqa: S608 - constants
+    f"select n.id, {PRIORITY} {TASKS} "
     "and coalesce(n.status, 'pending') not in ('pending', 'completed', 'failed', 'archived')"
 )
 """Those that are handed over, and those of a status that no task has: nobody else would ever see to them."""
