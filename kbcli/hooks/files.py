@@ -112,6 +112,8 @@ def _judge_managed(place: Place, event: str) -> tuple[State, str]:
     """Judge a hook that another program has written, or would delete."""
     author = managers.author_of(_read(place.folder / event).content)
     caller = next((one for one in managers.MANAGERS if _names_kb(place.worktree, one, event)), None)
+    if caller and (fault := _fault(place.worktree, caller, event)):
+        return "ignored", f"{fault} {caller.name} runs nothing until that is mended."
     if caller:
         return ("active", "") if author else ("managed", managers.remedy_run_again(caller, event))
     manager = author or (managers.SIMPLE if not place.is_husky and _is_simple(place.worktree) else None)
@@ -129,6 +131,20 @@ def _judge_managed(place: Place, event: str) -> tuple[State, str]:
 
 def _names_kb(worktree: Path, manager: Manager, event: str) -> bool:
     return any(managers.calls_kb(content, event) for content in _configuration(worktree, manager))
+
+
+def _fault(worktree: Path, manager: Manager, event: str) -> str:
+    """Return what keeps a program from reading the file that has it run ``kb``, or nothing. Only YAML is looked at."""
+    from kbcore.extract import salvage
+
+    for path in (worktree / name for name in manager.configs if name.endswith((".yml", ".yaml"))):
+        content = _content_of(path)
+        if managers.calls_kb(content, event):
+            problems = salvage.read_mapping(content.decode("utf-8", "replace"), 1).problems
+            for one in problems:
+                if one.code == "invalid_yaml":
+                    return f"{path}:{one.line}: {one.message}."
+    return ""
 
 
 def _configuration(worktree: Path, manager: Manager) -> Iterator[bytes]:

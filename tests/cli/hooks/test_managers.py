@@ -101,6 +101,18 @@ def test_lefthook_keeps_its_hooks_and_the_lines_to_add_are_valid_and_seen_once_a
     assert "`lefthook install`" in status(root)[0].remedy
 
 
+def test_a_configuration_that_is_no_yaml_runs_nothing(root):
+    take_over(root, "post-checkout", LEFTHOOK, "")
+    text = "post-checkout:\n  commands:\n    kb:\n      run: kb hook post-checkout {0} || true\n"
+    (root / "lefthook.yml").write_text(text)
+    assert status(root)[0].state == "active"
+    (root / "lefthook.yml").write_text(f"{text}pre-commit: [\n")
+    seen = status(root)[0]
+    assert seen.state == "ignored"
+    assert f"{root / 'lefthook.yml'}:5: not valid YAML" in seen.remedy
+    assert "lefthook runs nothing until that is mended." in seen.remedy
+
+
 def test_lines_that_lefthook_set_aside_are_told_and_uninstalled(root):
     install(root)
     take_over(root, "post-checkout", LEFTHOOK, ".old")
