@@ -22,6 +22,8 @@ def plan_entity(found: Findings, item: EntityWrite) -> None:
     definition = _definition(found, item, old)
     fields, owners = (old.fields, old.owners) if old else ({}, {})
     wanted, unset = _wanted(item, fields, owners)
+    if old is None and definition and "name" not in wanted:
+        wanted |= _name_in_id(item.id, definition)
     shown = _shown(old)
     values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
     if definition is None:
@@ -39,6 +41,12 @@ def plan_entity(found: Findings, item: EntityWrite) -> None:
         if "type" in values:
             found.types[item.id] = definition.name
         found.ops.append(PutNode(id=item.id, base=old.version if old else 0, set=values, unset=tuple(unset)))
+
+
+def _name_in_id(key: str, definition: EntityType) -> dict[str, str]:
+    """Return the name that a new concept of KIP's has by its id, ``Type:name``, for who does not say it."""
+    name = key.removeprefix(f"{definition.name}:") if definition.origin == ORIGIN else key
+    return {"name": name} if name not in {key, ""} else {}
 
 
 def _definition(found: Findings, item: EntityWrite, old: Node | None) -> EntityType | None:

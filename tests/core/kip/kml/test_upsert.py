@@ -103,6 +103,19 @@ def test_provenance_becomes_fields_where_its_values_fit(kip: Kip) -> None:
     assert kip.element(link.id)["metadata"]["confidence"] == 1
 
 
+def test_a_concept_that_a_client_wrote_under_the_id_that_kip_gives_is_found_by_its_name(kip: Kip) -> None:
+    people = [("Person:Eve", None), ("Person:Mia", "Maria"), ("p-1", None), ("Person:", None)]
+    kip.project.apply(
+        entities=[
+            {"id": key, "type": "Person", "title": "A person", **({"name": name} if name else {})}
+            for key, name in people
+        ]
+    )
+    for name, key in (("Eve", "Person:Eve"), ("Maria", "Person:Mia"), ("p-1", "p-1"), ("Person:", "Person:")):
+        assert kip('FIND(?p.id) WHERE { ?p {type: "Person", name: :name} }', {"name": name}) == [key]
+    assert kip('UPSERT { CONCEPT { {type: "Person", name: "Eve"} } }')["upsert_concept_nodes"] == ["Person:Eve"]
+
+
 def test_links_about_links_have_ids_of_their_own(kip: Kip) -> None:
     told = kip(
         f'UPSERT {{ CONCEPT ?a {{ {ALICE} }} PROPOSITION ?l {{ (?a, "mentions", {UNSORTED}) }} '
