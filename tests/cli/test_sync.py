@@ -82,10 +82,11 @@ def test_a_path_at_which_there_is_nothing_is_refused_by_name(kb, synced):
 
 
 def test_problems_beside_the_named_paths_are_counted(kb, synced):
-    write(synced, {"docs/requirements/bad.md": BAD, "docs/tests/b.md": "---\nid: T-2\nlinks: [REQ-77]\n---\n# B\n"})
+    bad = {f"docs/requirements/{name}.md": BAD for name in ("bad", "worse")}
+    write(synced, bad | {"docs/tests/b.md": "---\nid: T-2\nlinks: [REQ-77]\n---\n# B\n"})
     kb("sync")
     ran = kb("sync", "docs/tests")
-    assert "bad.md" not in ran.err
+    assert not any(path in ran.err for path in bad)
     assert "T-2 -> REQ-77" in ran.err
     assert "Elsewhere: 2 problems; `kb sync` without paths lists them." in ran.err
     assert "Elsewhere: 1 unresolved link" in kb("sync", "docs/requirements", "--strict").err
