@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.model import SourceFile
-from kbcore.rules import RULES, RuleContext, acyclic, duplicate_title, similar_ids
+from kbcore.rules import RULES, RuleContext, acyclic, duplicate_title, similar_ids, suspect_edge
 from kbcore.schema import CORE
 from kbcore.view.near import around
 from tests.support.graph import graph_of, link, node
@@ -153,6 +153,38 @@ def test_what_stands_around_an_id_is_enough_to_judge_it(graph):
             context = RuleContext(graph.rows, CORE, frozenset([key]), tree=Tree(), around=near)
             for rule, every in zip(near_by, whole, strict=True):
                 assert part_for({key}, rule.run(context)) == part_for({key}, every), (key, rule.id)
+
+
+def suspicions(graph):
+    """Return what the rule on suspect edges says of A, asked around A and asked of everything."""
+    whole = suspect_edge.RULE.run(RuleContext(graph.rows, CORE))
+    with around(graph, ["A"]) as near:
+        found = suspect_edge.RULE.run(RuleContext(graph.rows, CORE, frozenset(["A"]), around=near))
+    return [one.message for one in part_for({"A"}, found)], [one.message for one in part_for({"A"}, whole)]
+
+
+@pytest.mark.parametrize(("path_of_a", "is_confirmed"), [("", True), ("other.md", False)])
+def test_a_file_that_states_an_edge_confirms_it_near_by_as_from_afar_if_it_defines_one_entity(path_of_a, is_confirmed):
+    graph = graph_of(
+        [node("A", path=path_of_a), node("OTHER", path="other.md"), node("B", version=2)],
+        [link("A", "depends_on", "B", files=["other.md"])],
+        [SourceFile("other.md", "now", "markdown/1", True, (), 3)],
+        old_nodes=[(node("B", title="Before"), 2)],
+        old_files=[(SourceFile("other.md", "before", "markdown/1", True, (), 1), 3)],
+    )
+    near, whole = suspicions(graph)
+    assert (near == whole, bool(whole)) == (True, not is_confirmed)
+
+
+def test_the_document_that_an_entity_has_left_is_known_near_by_as_from_afar():
+    graph = graph_of(
+        [node("A"), node("B", version=2, path="new.md")],
+        [link("A", "depends_on", "B")],
+        [SourceFile(path, path, "markdown/1", True, (), 1) for path in ("old.md", "new.md")],
+        old_nodes=[(node("B", path="old.md"), 2)],
+    )
+    near, whole = suspicions(graph)
+    assert (near == whole, len(whole)) == (True, 1)
 
 
 def test_a_circle_that_is_found_by_reading_all_is_the_same_one():
