@@ -18,8 +18,8 @@ _NAMES = ("n1", "n2", "n3", 'n "4"')
 _KEYS = ("a", "b", "status", "priority", "tags", "title", "name")
 _VALUES: tuple[Any, ...] = (1, 2, "x", "y", None, ["t"], {"k": [1, None]}, 0.5, True, "")
 _METADATA = ("m", "confidence", "status")
-_CONFIDENCES = tuple(value for value in _VALUES if value != 2)
-"""A number beyond 0 to 1 is refused, which tests/core/kip/kml/test_refusals.py looks at."""
+_CONFIDENCES = (0, 1, 0.25, 0.5, None)
+"""All else is refused, which tests/core/kip/kml/test_refusals.py looks at."""
 
 
 class Dice:
