@@ -8,13 +8,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import gherkin, manifest, markdown
+from kbcore.extract.announced import may_be_announced
 from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
 from kbcore.visible import in_quotes
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP: Final = "kb.extractors"
 BUILT_IN: Final[Mapping[str, Extractor]] = {
@@ -76,8 +79,12 @@ def _foreign() -> tuple[EntryPoint, ...]:
 
 
 @lru_cache(maxsize=8)
-def _foreign_in(_path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+def _foreign_in(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     """Return the entry points of all packages on the import path, asked once for each: that takes milliseconds."""
+    if not may_be_announced(GROUP, path):
+        return ()
+    from importlib.metadata import entry_points  # noqa: PLC0415 - costly, and seldom needed
+
     own = {f"kbcore.extract.{name}:EXTRACTOR" for name in BUILT_IN}
     points = [point for point in entry_points(group=GROUP) if point.value not in own]
     return tuple(sorted(points, key=lambda point: (point.name, _distribution(point))))

@@ -16,7 +16,7 @@ from tests.support.faultfs import NoSyncFs
 from tests.support.project import Project, req
 
 WATCHED = (
-    *("typer", "rich", "duckdb", "yaml", "pydantic", "mcp", "watchfiles", "asyncio", "gherkin", "msgspec"),
+    *("typer", "rich", "duckdb", "yaml", "pydantic", "mcp", "watchfiles", "asyncio", "gherkin", "msgspec", "email"),
     *(
         "kbcore.store",
         "kbcore.sync.run",
@@ -29,7 +29,7 @@ WATCHED = (
 """Libraries that cost several milliseconds each, and rooms of our own that not every command has business in."""
 
 BASE = {"msgspec", "typer"}
-STORE = BASE | {"duckdb", "kbcore.store", "kbcore.view.base"}
+STORE = BASE | {"duckdb", "email", "kbcore.store", "kbcore.view.base"}  # DuckDB brings the package for e-mail
 HISTORY = STORE | {"kbcore.history"}
 SYNC = STORE | {"kbcore.sync.run"}
 COMMANDS = {

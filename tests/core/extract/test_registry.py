@@ -1,6 +1,8 @@
 """Extractors are found with and without an installation, and foreign ones are not trusted."""
 
 import sys
+from importlib.metadata import DistributionFinder, MetadataPathFinder
+from zipfile import ZipFile
 
 import pytest
 
@@ -64,6 +66,35 @@ def test_an_extractor_of_another_package_is_found(install):
     loaded = registry.load()
     assert list(loaded) == ["markdown", "manifest", "gherkin", "todos"]
     assert loaded["todos"].version == 3
+
+
+def test_an_extractor_in_an_archive_on_the_path_is_found(tmp_path, monkeypatch):
+    archive = tmp_path / "kb_zipped.zip"
+    with ZipFile(archive, "w") as packed:
+        packed.writestr("kb_zipped.py", GOOD)
+        packed.writestr("kb_zipped-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: kb_zipped\nVersion: 1.0\n")
+        packed.writestr("kb_zipped-1.0.dist-info/entry_points.txt", "[kb.extractors]\ntodos = kb_zipped:EXTRACTOR\n")
+    monkeypatch.syspath_prepend(archive)
+    assert registry.names()[-1] == "todos"
+
+
+def test_an_extractor_that_is_found_in_another_way_than_by_the_path_is_found(install, tmp_path, monkeypatch):
+    install("kb_elsewhere", GOOD, {"todos": "kb_elsewhere:EXTRACTOR"})
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one != str(tmp_path)])
+    assert "todos" not in registry.names()
+
+    class Elsewhere(MetadataPathFinder):
+        @classmethod
+        def find_spec(cls, name, path=None, target=None):
+            return None
+
+        @classmethod
+        def find_distributions(cls, context):
+            return super().find_distributions(DistributionFinder.Context(path=[str(tmp_path)]))
+
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Elsewhere])
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "nothing")])
+    assert registry.names()[-1] == "todos"
 
 
 def test_an_extractor_may_be_switched_off(install):
