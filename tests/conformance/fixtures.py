@@ -11,7 +11,7 @@ import base64
 import struct
 import time
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 import mcp_types as types
@@ -136,11 +136,11 @@ def _instead(module: Any, name: str, function: Callable[..., Any]) -> None:
     setattr(module, name, lambda *given: function(was, *given))
 
 
-def _find(was: Callable[[str], Wanted], uri: str) -> Wanted:
+def _find(was: Callable[..., Wanted], uri: str, toolsets: Collection[str]) -> Wanted:
     head, tail = TEMPLATE.split("{id}")
     if uri.startswith(head) and uri.endswith(tail):
         return Wanted("template", uri.removeprefix(head).removesuffix(tail))  # type: ignore[arg-type]
-    return was(uri)
+    return was(uri, toolsets)
 
 
 async def _list_tools(go_on: Next, ctx: Any, params: Any) -> types.ListToolsResult:
