@@ -26,6 +26,7 @@ from kbcore.history import undo
 from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
 from kbcore.watch import pauses, taking
+from kbcore.watch.backlog import DOUBT_S
 from kbcore.watch.events import Checked, Listening, Polling, Resumed, Synced, Waiting
 from kbcore.watch.notices import Notices
 from kbcore.watch.watcher import Watcher
@@ -37,6 +38,9 @@ from tests.support.watched import WAIT_S, Watched
 REQS = "docs/requirements"
 ONE = f"{REQS}/one.md"
 CALM_S = 0.2
+_SAVING_S = 0.05
+"""So long a file is away while it is saved; from ``DOUBT_S`` on it counts as gone."""
+_ROUNDS = 5
 
 
 class Deaf(Notices):
@@ -344,18 +348,29 @@ def test_settings_that_are_being_saved_are_not_taken_for_none(watched: Watched) 
     config.write_text(text)
     watched.until_there("F-1")
     watched.until(lambda: "REQ-1" in deleted_in(watched.events))
-    count = len(watched.events)
-    for path in (config, schema):
-        path.rename(aside)
-        root.joinpath("specs/f.md").write_text(document("F-1", type="fact", title=path.name, status="open"))
-        time.sleep(0.05)
-        aside.rename(path)
-        watched.until_there("F-1", title=path.name)
-    config.write_text("")
-    time.sleep(0.05)
-    config.write_text(text)
-    root.joinpath("specs/g.md").write_text(document("S-1", title="S", status="open"))
-    watched.until_there("S-1")
+    for number in range(_ROUNDS):
+        watched.until_there("F-1")
+        watched.until_gone("REQ-1")
+        count = len(watched.events)
+        is_as_quick = []
+        for path in (config, schema):
+            title = f"{path.name} {number}"
+            began_s = time.monotonic()
+            path.rename(aside)
+            root.joinpath("specs/f.md").write_text(document("F-1", type="fact", title=title, status="open"))
+            time.sleep(_SAVING_S)
+            aside.rename(path)
+            is_as_quick.append(time.monotonic() - began_s < DOUBT_S)
+            watched.until_there("F-1", title=title)
+        began_s = time.monotonic()
+        config.write_text("")
+        time.sleep(_SAVING_S)
+        config.write_text(text)
+        is_as_quick.append(time.monotonic() - began_s < DOUBT_S)
+        root.joinpath("specs/g.md").write_text(document("S-1", title=f"S {number}", status="open"))
+        watched.until_there("S-1", title=f"S {number}")
+        if all(is_as_quick):  # else this machine was too busy for a save, and they may well have been taken for none
+            break
     told = watched.events[count:]
     assert [event.error for event in told if isinstance(event, Waiting)] == []
     assert deleted_in(told) == set()
