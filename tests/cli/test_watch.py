@@ -120,33 +120,37 @@ def test_it_says_in_words_what_it_does_and_ends_well_on_sigint(synced: Path) -> 
         assert "\x1b" not in "".join(watch.lines)
 
 
-def test_at_a_narrow_terminal_its_lines_are_broken_between_words(synced: Path) -> None:
+@contextlib.contextmanager
+def on_a_screen(words: list[str], cwd: Path, env: dict[str, str]) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Run ``kb`` at a terminal of 24 lines of 80 columns; yields the process and what shows its screen."""
     screen, its = pty.openpty()
-    env = environment({"TERM": "dumb", "COLUMNS": "16"})
-    process = subprocess.Popen([*program(), "watch"], cwd=synced, env=env, stdin=its, stdout=its, stderr=its)
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    command = [*program(), *words]
+    process = subprocess.Popen(command, cwd=cwd, env=env, stdin=its, stdout=its, stderr=its, start_new_session=True)
     os.close(its)
-    seen = ""
     try:
-        while "violations." not in seen and select.select([screen], [], [], WAIT_S)[0]:
-            seen += os.read(screen, 1 << 16).decode()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(WAIT_S) == 0
+        yield process, screen
     finally:
         process.kill()
         process.wait()
         os.close(screen)
+
+
+def test_at_a_narrow_terminal_its_lines_are_broken_between_words(synced: Path) -> None:
+    env = environment({"TERM": "dumb", "COLUMNS": "16"})
+    seen = ""
+    with on_a_screen(["watch"], synced, env) as (process, screen):
+        while "violations." not in seen and select.select([screen], [], [], WAIT_S)[0]:
+            seen += os.read(screen, 1 << 16).decode()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_S) == 0
     assert [line[9:] for line in seen.splitlines() if line[2:3] == ":"] == ["main at", "main at"]
     assert max(map(len, seen.splitlines())) <= 16
 
 
 def test_violations_stay_on_the_screen_and_no_text_of_a_document_takes_it_over(synced: Path) -> None:
-    screen, its = pty.openpty()
-    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     env = environment({"TERM": "xterm"})
     env = {name: value for name, value in env.items() if name not in {"COLUMNS", "LINES"}}
-    command = [*program(), "watch", "--check"]
-    process = subprocess.Popen(command, cwd=synced, env=env, stdin=its, stdout=its, stderr=its, start_new_session=True)
-    os.close(its)
     seen = ""
 
     def until(what: str) -> None:
@@ -157,17 +161,13 @@ def test_violations_stay_on_the_screen_and_no_text_of_a_document_takes_it_over(s
             if select.select([screen], [], [], 0.1)[0]:
                 seen += os.read(screen, 1 << 16).decode()
 
-    try:
+    with on_a_screen(["watch", "--check"], synced, env) as (process, screen):
         until("No violations.")
         write(synced, {"docs/requirements/hostile.md": HOSTILE})
         until("REQ-9")
         until("BODY")
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_S) == 0
-    finally:
-        process.kill()
-        process.wait()
-        os.close(screen)
     shown = seen.replace("\x1b[H\x1b[J", "")
     assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", shown), shown
     last = seen.rpartition("\x1b[H\x1b[J")[2].splitlines()

@@ -484,6 +484,15 @@ def full_width(text):
     return "".join(chr(ord(one) + 0xFEE0) for one in text)
 
 
+def assert_marked(project, texts):
+    """Take texts in as titles of ``K-0``, ``K-1`` …; what each maps to is what is asked, and what is shown of it."""
+    project.apply(
+        entities=[{"id": f"K-{at}", "type": "req", "title": text, "status": "open"} for at, text in enumerate(texts)]
+    )
+    for number, (asked, shown) in enumerate(texts.values()):
+        assert ask(project, asked).found.snippets[f"K-{number}"].marked() == shown, asked
+
+
 FORMS = {
     "the ﬁle ﬂag": ("file flag", "the «ﬁle» «ﬂag»"),
     f"{full_width('CreatePlan')} here": ("create", f"«{full_width('CreatePlan')}» here"),
@@ -496,12 +505,9 @@ FORMS = {
 
 
 def test_what_unicode_has_two_forms_of_is_found_by_either(project):
-    keys = {f"K-{number}": text for number, text in enumerate(FORMS)}
-    project.apply(entities=[{"id": key, "type": "req", "title": text, "status": "open"} for key, text in keys.items()])
-    for key, text in keys.items():
-        asked, shown = FORMS[text]
-        assert ask(project, asked).found.snippets[key].marked() == shown, asked
-        assert ask(project, text).entities[0].id == key, text
+    assert_marked(project, FORMS)
+    for number, text in enumerate(FORMS):
+        assert ask(project, text).entities[0].id == f"K-{number}", text
     project.apply(entities=[{"id": "L-1", "type": "req", "title": "A backup file, rfc-8259", "status": "open"}])
     for asked in ("ﬁle", full_width("BACKUP"), full_width("RFC-8259")):
         assert "L-1" in ids(project, asked), asked
@@ -521,11 +527,7 @@ SHOWN = {
 
 
 def test_a_hit_is_marked_in_whole_letters_of_any_script(project):
-    keys = {f"K-{number}": text for number, text in enumerate(SHOWN)}
-    project.apply(entities=[{"id": key, "type": "req", "title": text, "status": "open"} for key, text in keys.items()])
-    for key, text in keys.items():
-        asked, shown = SHOWN[text]
-        assert ask(project, asked).found.snippets[key].marked() == shown
+    assert_marked(project, SHOWN)
 
 
 def test_a_text_that_never_ends_a_word_is_taken_apart_in_one_go(project):
