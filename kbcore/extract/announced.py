@@ -1,7 +1,7 @@
 """Whether any package on the import path may bring an extractor, told from the files by which packages announce it.
 
-What the standard library offers for this brings its package for e-mail: a tenth of what a git hook takes that has
-nothing to do, and nearly nobody has such a package.
+What the standard library offers for this brings its package for e-mail: a quarter of what a git hook takes that has
+nothing to do, and nearly nobody has such an extractor.
 """
 
 from __future__ import annotations
