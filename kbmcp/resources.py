@@ -138,7 +138,7 @@ def listed(service: Service) -> list[types.Resource]:
     own = [
         types.Resource(uri=one.uri, name=what, title=one.title, description=one.description, mime_type=_JSON)
         for what, one in RESOURCES.items()
-        if "{" not in one.uri and _is_offered(one, service.options.toolsets)
+        if "{" not in one.uri and _is_offered(one.toolset, service.options.toolsets)
     ]
     minds = [
         types.Resource(uri=one.uri, name=name, title=one.title, description=one.description, mime_type=_MARKDOWN)
@@ -160,27 +160,30 @@ def templates() -> list[types.ResourceTemplate]:
 
 
 def find(uri: str, toolsets: Collection[str]) -> Wanted:
-    """Return what a URI stands for, whether or not there is such an entity.
+    """Return what a URI stands for on a server of these toolsets, whether or not there is such an entity.
 
-    Raises: ``NotFound``, which names what a server of these toolsets offers.
+    Raises: ``NotFound``, which names what the server offers, or what it must be started with to offer this one.
     """
-    for what, one in RESOURCES.items():
-        if uri == one.uri:
-            return Wanted(what)
-    if mind_at(uri):
-        return Wanted("mind", uri)
+    wanted = next((Wanted(what) for what, one in RESOURCES.items() if uri == one.uri), None)
+    wanted = wanted or (Wanted("mind", uri) if mind_at(uri) else None)
+    if wanted:
+        toolset = TOOLSET if wanted.what == "mind" else RESOURCES[wanted.what].toolset
+        if not _is_offered(toolset, toolsets):
+            hint = f"Start the server with --toolsets core,{toolset}."
+            raise NotFound(f"{uri} is in the toolset {toolset}, which this server does not offer.", hint=hint)
+        return wanted
     key = _decoded(uri.removeprefix(_ENTITY)) if uri.startswith(_ENTITY) and len(uri) <= _LONGEST_URI else ""
     if key:
         return Wanted("entity", key)
     shown = uri if len(uri) <= limits.MAX_ID_CHARS else f"{uri[: limits.MAX_ID_CHARS]}…"
-    known = [one.uri for one in RESOURCES.values() if _is_offered(one, toolsets)]
+    known = [one.uri for one in RESOURCES.values() if _is_offered(one.toolset, toolsets)]
     known += [one.uri for one in MINDS.values() if TOOLSET in toolsets]
     hint = f"{is_it(near_ones(shown, known))} There are {', '.join(known)}.".strip()
     raise NotFound(f"There is no resource {in_quotes(shown)}.", hint=hint)
 
 
-def _is_offered(resource: Resource, toolsets: Collection[str]) -> bool:
-    return resource.toolset in {"core", *toolsets}
+def _is_offered(toolset: str, toolsets: Collection[str]) -> bool:
+    return toolset in {"core", *toolsets}
 
 
 def _decoded(text: str) -> str:
@@ -204,9 +207,6 @@ async def read(service: Service, client: Client, uri: str, protocol: str) -> typ
 
     def prepare() -> Job:
         wanted = find(uri, service.options.toolsets)
-        if wanted.what == "mind" or not _is_offered(RESOURCES[wanted.what], service.options.toolsets):
-            hint = f"Start the server with --toolsets core,{TOOLSET}."
-            raise NotFound(f"{uri} is in the toolset {TOOLSET}, which this server does not offer.", hint=hint)
         return Job(lambda call: RESOURCES[wanted.what].read(call, wanted.id))
 
     outcome = await attempt(service, client, "kb.query", prepare)

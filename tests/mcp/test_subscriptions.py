@@ -30,6 +30,8 @@ from tests.mcp.wiring import wired
 from tests.support.project import AUTHOR, Project, req
 
 HEAD, CHECK, SCHEMA, A, B = "kb://head", "kb://check", "kb://schema", "kb://entity/A", "kb://entity/B"
+WORK, WAKING = "kb://kip/work", "kb://kip/waking"
+"""Resources of the toolset kip."""
 END_S = 8.0
 """Well below the time that requests in hand are given at the end of input."""
 
@@ -264,11 +266,15 @@ def test_one_resource_can_be_followed_on_two_streams(started, fast):
         found.assert_silent()
 
 
-def test_what_does_not_exist_cannot_be_followed(started, fast):
-    with follower(started.root, "2026-07-28") as found, found.following(A, "kb://haed", "tools", "") as honored:
+def test_what_the_server_does_not_offer_cannot_be_followed(started, fast):
+    none_of_core = ("kb://haed", "tools", "", WORK, WAKING)
+    with follower(started.root, "2026-07-28") as found, found.following(A, *none_of_core) as honored:
         assert honored.resource_subscriptions == [A]
+    options = ("--toolsets", "core,kip")
+    with follower(started.root, "2026-07-28", *options) as found, found.following(WORK, WAKING) as honored:
+        assert honored.resource_subscriptions == [WORK, WAKING]
     with follower(started.root, "legacy") as found:
-        for uri in ("kb://haed", "tools", ""):
+        for uri in none_of_core:
             with pytest.raises(MCPError) as caught, found.following(uri):
                 pass
             assert (caught.value.error.code, caught.value.error.data["error"]["code"]) == (-32002, "not_found")
