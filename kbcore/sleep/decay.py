@@ -17,10 +17,13 @@ from kbcore.suspects import suspects
 from kbcore.values import normal_time
 
 _DIGITS: Final = 6
-_SINCE: Final = """case
-  when r.source = 'sleep' then coalesce(l.metadata ->> '$.decay_applied_at', l.created_at)
-  when l.version = l.created_seq then l.created_at
-  else greatest(l.created_at, coalesce(r.written_at, l.created_at)) end"""
+_DONE: Final = "l.metadata ->> '$.decay_applied_at'"
+_SINCE: Final = f"""case
+  when r.source = 'sleep' or l.version = l.created_seq
+    then greatest(l.created_at, case when try_cast({_DONE} as timestamptz) is not null then {_DONE} end)
+  else greatest(l.created_at, r.written_at) end"""
+"""From when a link counts. One that is new may be an older one that a merge or a capsule brought here: what it says of
+itself holds, as for one that a cycle wrote."""
 _OLD: Final = f"""select * from (
   select l.id, l.confidence, {_SINCE} as since, len(l.files) = 0
   from link l left join record r on r.seq = l.version

@@ -238,6 +238,29 @@ def test_who_states_a_link_anew_lets_its_time_begin_again(kip: Sleeper) -> None:
     assert kip.confidence(*WISH) == 0.76
 
 
+def test_a_link_that_a_merge_led_elsewhere_does_not_sink_twice_for_the_same_weeks(kip: Sleeper) -> None:
+    kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": moved(NOW, -14)})
+    kip('UPSERT { CONCEPT { {type: "Preference", name: "infusions"} } }')
+    kip.sleep(7)
+    kip('MERGE CONCEPT ?x INTO ?y WHERE { ?x {name: "tea"} ?y {name: "infusions"} }')
+    led = ("Person:Ines", "prefers", "Preference:infusions")
+    assert kip.done(7) == {}
+    assert kip.confidence(*led) == 0.81225
+    kip.later(7)
+    kip.sleep(7)
+    assert kip.confidence(*led) == pytest.approx(0.9 * 0.95**3, abs=1e-5)
+
+
+def test_a_capsule_does_not_let_what_it_holds_sink_again(kip: Sleeper) -> None:
+    kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": moved(NOW, -14)})
+    kip.sleep(7)
+    capsule = kip('EXPORT ?x WHERE { ?x {name: "tea"} UNION { ?x {name: "Ines"} } }')["capsule"]
+    kip('DELETE CONCEPT ?x DETACH WHERE { ?x {type: "Preference"} }')
+    kip(capsule)
+    assert kip.done(7) == {}
+    assert kip.confidence(*WISH) == 0.81225
+
+
 def test_what_files_state_and_what_is_suspect_keeps_its_confidence(kip: Sleeper) -> None:
     symbols = """symbols:
   - {id: S, title: s, status: active, relationships: [{type: implements, target: R-1}]}
