@@ -155,6 +155,8 @@ class Model:
                     filled = {
                         k: v for k, v in old[part].items() if not there or (v is not None and kept.get(k) is None)
                     }
+                    if there and (old[part].get("confidence") or -1) > (kept.get("confidence") or -1):
+                        filled["confidence"] = old[part]["confidence"]
                     self.elements.setdefault(new, {"attributes": {}, "metadata": {}})[part] |= filled
                 repointed, deduplicated = repointed + (there is None), deduplicated + (there is not None)
                 moved[key] = new

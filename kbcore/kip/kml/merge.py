@@ -1,6 +1,7 @@
 """MERGE: a concept becomes a part of another one; its links are led to that, and nothing it knew is lost.
 
-What the target says already stays as it is; only what it does not say is filled in. Several may be merged at once, so
+What the target says already stays as it is; only what it does not say is filled in. Of two links that become one the
+higher confidence stays. Several may be merged at once, so
 that links between them lead from the one target to the other.
 """
 
@@ -23,6 +24,7 @@ from kbcore.model import Link
 
 ALIASES = "aliases"
 MERGED_FROM = "_merged_from"
+_SURENESS = ("confidence", "decay_applied_at")
 
 
 def apply_merge(work: Work, command: s.Merge) -> Intent:
@@ -158,11 +160,25 @@ class _Links:
         if not is_new:
             there = link_json(draft.old) if draft.old else {"attributes": {}, "metadata": {}}
             attributes = _missing(attributes, there["attributes"] | draft.edits.attributes)
-            metadata = _missing(metadata, there["metadata"] | draft.edits.metadata)
+            fill = _missing if draft.old and "confidence" in draft.old.owners else _filled  # a file's word stays
+            metadata = fill(metadata, there["metadata"] | draft.edits.metadata)
         draft.edits.attributes |= attributes
         draft.edits.metadata |= metadata
         draft.is_stated = True
         return is_new
+
+
+def _filled(values: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what metadata lack, and how sure the other ones are where these are less so; that goes with its time."""
+    missing = _missing(values, there)
+    if _confidence(values) > _confidence(there):
+        return missing | {key: values.get(key) for key in _SURENESS if key in values or key in there}
+    return {key: value for key, value in missing.items() if key not in _SURENESS}
+
+
+def _confidence(metadata: Mapping[str, Any]) -> float:
+    said = metadata.get("confidence")
+    return said if isinstance(said, int | float) else -1
 
 
 def _missing(values: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, Any]:

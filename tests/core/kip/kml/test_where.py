@@ -279,6 +279,25 @@ def test_a_merge_leads_all_links_to_the_one_that_stays(known: Kip) -> None:
     assert known.seq() == 2
 
 
+@pytest.mark.parametrize(
+    ("gone", "kept", "left"),
+    [
+        ({"confidence": 0.9, "note": "x"}, {"confidence": 0.3, "decay_applied_at": "2026-01-08T00:00:00Z"}, 0.9),
+        ({"confidence": 0.3, "decay_applied_at": "2026-01-08T00:00:00Z", "note": "x"}, {"confidence": 0.9}, 0.9),
+        ({"confidence": 0.3, "note": "x"}, {}, 0.3),
+        ({"note": "x"}, {"confidence": 0.3}, 0.3),
+    ],
+)
+def test_of_two_links_that_a_merge_makes_one_the_surer_one_says_how_sure_it_is(known: Kip, gone, kept, left) -> None:
+    write = 'UPSERT { PROPOSITION { ({type: "Person", name: :n}, "derived_from", {type: "Person", name: "C"}) } } '
+    for name, metadata in (("A", gone), ("B", kept)):
+        known(write + "WITH METADATA :m", {"n": name, "m": metadata})
+    known('MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "A"} ?y {type: "Person", name: "B"} }')
+    [link] = [one for one in known.elements() if one.get("object") == "Person:C" and one["subject"] == "Person:B"]
+    said = link["metadata"]
+    assert (said["confidence"], said["note"], said.get("decay_applied_at")) == (left, "x", None)
+
+
 def test_a_merge_keeps_every_alias_once_and_none_is_taken_for_another(known: Kip) -> None:
     write = 'UPSERT { CONCEPT { {type: "Person", name: :n} SET ATTRIBUTES { aliases: :a } } }'
     known(write, {"n": "A", "a": ["x", True, {"a": 1, "b": 2}]})
