@@ -118,9 +118,18 @@ def entity_item(draft: NodeDraft, names: TypeNames) -> dict[str, Any] | None:
             metadata.pop(key, None)
         else:
             metadata[key] = value
-    for key in draft.edits.dropped_metadata:
-        metadata.pop(key, None)
+    _drop("metadata", metadata, draft.edits.dropped_metadata, draft)
     return item | _objects(draft, fields, attributes, metadata)
+
+
+def _drop(part: str, members: dict[str, Any], keys: Iterable[str], draft: NodeDraft | LinkDraft) -> None:
+    """Take keys out of a map. One that a file states becomes null, which is refused with the file's name."""
+    owners: Mapping[str, str] = draft.old.owners if draft.old else {}
+    for key in keys:
+        if f"{part}.{key}" in owners:
+            members[key] = None
+        else:
+            members.pop(key, None)
 
 
 def _set_attribute(
@@ -144,7 +153,7 @@ def _set_attribute(
 def _drop_attribute(
     item: dict[str, Any], attributes: dict[str, Any], key: str, draft: NodeDraft, *, is_native: bool
 ) -> None:
-    attributes.pop(key, None)
+    _drop("attributes", attributes, [key], draft)
     if key in NODE_ATTRIBUTES and is_native and draft.old and key in draft.old.fields:
         item[key] = None
     elif key in NODE_ATTRIBUTES:
@@ -204,8 +213,7 @@ def edge_item(draft: LinkDraft) -> dict[str, Any] | None:
         stated = {"source": draft.old.statements[0].source, "created_by": draft.old.created_by}
         item |= {**stated, "confidence": fields["confidence"]}
     attributes |= draft.edits.attributes
-    for key in draft.edits.dropped_attributes:
-        attributes.pop(key, None)
+    _drop("attributes", attributes, draft.edits.dropped_attributes, draft)
     for key, value in draft.edits.metadata.items():
         field = LINK_FIELDS.get(key, "")
         if field and _fits(field, value):
@@ -215,10 +223,9 @@ def edge_item(draft: LinkDraft) -> dict[str, Any] | None:
             metadata[key] = value
             if field == "confidence" and field in fields:
                 item[field] = None
-    for key in draft.edits.dropped_metadata:
-        metadata.pop(key, None)
-        if key == "confidence" and key in fields:
-            item[key] = None
+    _drop("metadata", metadata, draft.edits.dropped_metadata, draft)
+    if "confidence" in draft.edits.dropped_metadata and "confidence" in fields:
+        item["confidence"] = None
     return item | _objects(draft, fields, attributes, metadata)
 
 

@@ -227,6 +227,27 @@ def test_a_fact_of_a_file_is_refused_with_file_and_line(kip: Kip) -> None:
     assert kip.attributes("REQ-9")["note"] == 1
 
 
+def test_a_key_that_a_file_states_is_not_said_to_be_deleted(kip: Kip) -> None:
+    symbols = (
+        "symbols:\n  - {id: S, title: s, status: active, relationships: [{type: implements, target: REQ-9, why: x}]}"
+    )
+    kip.project.sync(
+        {
+            "docs/requirements/r.md": "---\nid: REQ-9\ntitle: t\nstatus: open\nrisk: high\n---\n",
+            "docs/symbols.yaml": symbols,
+        }
+    )
+    kip('UPSERT { CONCEPT { {id: "REQ-9"} SET ATTRIBUTES { note: 1 } } }')
+    error = kip.refusal('DELETE ATTRIBUTES {"note", "risk"} FROM ?x WHERE { ?x {id: "REQ-9"} }')
+    assert error["code"] == "KIP_3004"
+    assert error["message"].startswith("`attributes.risk` of REQ-9 is stated by docs/requirements/r.md:5")
+    error = kip.refusal('DELETE ATTRIBUTES {"why"} FROM ?l WHERE { ?l (?s, "implements", ?o) }')
+    assert error["code"] == "KIP_3004"
+    assert error["message"].startswith("`attributes.why` of S implements REQ-9 is stated by docs/symbols.yaml")
+    kip('DELETE ATTRIBUTES {"note"} FROM ?x WHERE { ?x {id: "REQ-9"} }')
+    assert kip.attributes("REQ-9").keys() == {"title", "status", "risk", "text_ref"}
+
+
 def test_several_problems_are_told_at_once(kip: Kip) -> None:
     error = kip.refusal(
         'UPSERT { CONCEPT { {type: "Requirement", name: "A"} } CONCEPT { {type: "Test", name: "B"} SET ATTRIBUTES '
