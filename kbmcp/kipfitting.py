@@ -92,5 +92,5 @@ def _smaller_capsule(piece: Piece, room: int) -> Response:
             return smaller | {"note": f"The capsule holds as many elements as fit into one answer. {more}"}
         count //= 2
     message = f"The capsule has {size} characters; one answer takes {room}."
-    hint = "Export less at a time with LIMIT, or ask the user to run `kb kip` with this command, which writes it whole."
+    hint = "Export less at a time with LIMIT, or run `kb kip` with this command, which writes it whole."
     raise refused(RESOURCE, message, at=piece.tree.at, hint=hint)

@@ -172,6 +172,9 @@ def test_a_capsule_is_given_in_parts_that_are_whole(large):
     assert answer["next_cursor"]
     error = told(large, command='EXPORT ?f WHERE { ?f {type: "FeatureFlag"} }')["error"]
     assert error["code"] == "KIP_4002"
+    assert error["hint"] == (
+        "Export less at a time with LIMIT, or ask the user to run `kb kip` with this command, which writes it whole."
+    )
 
 
 def test_the_commands_of_a_batch_share_the_room(large):
