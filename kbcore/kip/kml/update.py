@@ -20,6 +20,7 @@ from kbcore.reader import kind_of
 from kbcore.state import Changes
 
 _LARGEST: Final = 2**63 - 1
+_TOO_LARGE: Final = "Put bounds on what goes into it with CLAMP; around it CLAMP comes too late."
 _TWO: Final[Mapping[str, Callable[[Any, Any], Any]]] = {"ADD": lambda a, b: a + b, "MUL": lambda a, b: a * b}
 
 
@@ -112,7 +113,7 @@ def _calculated(part: s.Calculation, was: Mapping[str, Any]) -> Any:
     is_too_large = abs(result) > _LARGEST if isinstance(result, int) else not math.isfinite(result)
     if is_too_large:
         message = f"{part.function}({values[0]}, {values[1]}) is larger than a number may be."
-        raise refused(VALUE_TYPE, message, at=part.at, hint="Put a bound on it with CLAMP.")
+        raise refused(VALUE_TYPE, message, at=part.at, hint=_TOO_LARGE)
     return result
 
 
