@@ -76,7 +76,8 @@ def _number(field: str, spot: Spot) -> float | None:
     kinds = int if is_whole else int | float
     value = spot.value
     if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
-        spot.must_be(f"a {'whole ' if is_whole else ''}number from {least} to {most}", "Write it without quotes.")
+        hint = "Write it without quotes." if isinstance(value, str) else f"Left out, it is {getattr(DEFAULT, field)}."
+        spot.must_be(f"a {'whole ' if is_whole else ''}number from {least} to {most}", hint)
         return None
     return value if is_whole else float(value)
 

@@ -84,6 +84,7 @@ def test_settings_that_are_none_are_refused_with_their_place(remembered, kb):
     assert error["code"] == "invalid_config"
     paths = [one["path"].removeprefix("$.sleep.") for one in error["details"]]
     assert paths == ["naps", "decayFactor", "mostOrphans", "domainOfType.Person"]
+    assert error["details"][1]["hint"] == "Left out, it is 0.95."
 
 
 @pytest.mark.parametrize(
