@@ -42,10 +42,13 @@ DOMAINS: Final = f"""from (
 UNSORTED_ID: Final = concept_id(DOMAIN, UNSORTED)
 ARCHIVED_ID: Final = concept_id(DOMAIN, ARCHIVED)
 
+WAITING: Final = f"from node n where n.id in (select from_id from member where to_id = '{UNSORTED_ID}')"  # noqa: S608
+"""Concepts of any type that wait in Unsorted: who put one there did not know where it belongs."""
+
 # That something waits in Unsorted is no knowledge that one could be sure of: the second measure counts it.
 _COUNTS: Final = f"""select
   (select count(*) from mine), (select count(*) {ORPHANS}),
-  (select count(*) from member where to_id = '{UNSORTED_ID}'), (select count(*) {STALE}),
+  (select count(*) {WAITING}), (select count(*) {STALE}),
   (select count(*) {TASKS} and coalesce(n.status, 'pending') = 'pending'),
   domain.*, (select avg(confidence) from link where stands and type in (select unnest($4::varchar[]))
     and id not in (select id from member where to_id = '{UNSORTED_ID}'))

@@ -18,7 +18,7 @@ from kbcore.kip.names import type_names
 from kbcore.sleep import answering
 from kbcore.sleep.alike import pairs
 from kbcore.sleep.answering import Answer
-from kbcore.sleep.assess import DOMAINS, STALE, TASKS, UNSORTED_ID
+from kbcore.sleep.assess import DOMAINS, STALE, TASKS, WAITING
 from kbcore.sleep.domains import KEPT
 from kbcore.sleep.duplicates import Likeness, likenesses
 from kbcore.sleep.memory import Memory
@@ -35,9 +35,7 @@ _TASKS: Final = (
 )
 """Those that are handed over, and those of a status that no task has: nobody else would ever see to them."""
 _EVENTS: Final = f"select n.id, 0 {STALE} and len(n.files) = 0"
-_UNSORTED: Final = f"""select n.id, 0 from mine n
-where n.id in (select from_id from member where to_id = '{UNSORTED_ID}')
-"""  # noqa: S608 - constants
+_UNSORTED: Final = f"select n.id, 0 {WAITING}"
 _DOMAINS: Final = f"select n.id, members {DOMAINS} where members not between $3 and $4 and members > 0 and not {KEPT}"
 
 

@@ -291,6 +291,21 @@ def test_an_empty_domain_is_archived_once_it_had_time_to_be_filled(kip: Sleeper)
     assert kip.done(8) == {}
 
 
+def test_what_counts_as_unsorted_is_what_the_work_list_has_of_it(kip: Sleeper) -> None:
+    kip.project.sync({"docs/requirements/r.md": document("R-1", title="t", status="open")})
+    kip(
+        'UPSERT { CONCEPT ?u { {type: "Domain", name: "Unsorted"} } CONCEPT ?d { {type: "Domain", name: "D"} } '
+        'PROPOSITION ?l { ({id: "R-1"}, "belongs_to_domain", ?u) } PROPOSITION { (?l, "belongs_to_domain", ?u) } }'
+    )
+    report = kip.sleep()
+    assert report.after.metric("unsorted").value == 1
+    [item] = kip.work("unsorted").items
+    assert item.id == "R-1"
+    kip.answer(item, 0, {"domain": "D"})
+    assert kip.domains("R-1") == {"Domain:D"}
+    assert kip.work("unsorted").items == ()
+
+
 def test_what_waits_in_unsorted_counts_as_unsorted_and_not_as_unsure(kip: Sleeper) -> None:
     kip(PERSON, {"name": "Ines"})
     kip.sleep(4)
