@@ -121,7 +121,7 @@ def _no_pattern(said: str, at: int) -> KipRefused:
     return refused(SYNTAX, f"REGEX cannot use this pattern: {visible(said)}.", at=at, hint=hint)
 
 
-def too_many(limits: KipLimits, at: int) -> KipRefused:
+def too_many(limits: KipLimits, at: int, hint: str) -> KipRefused:
     """Return the error for more rows than the limit."""
     told = f"There are more than {limits.rows} rows; `kip.rowLimit` is the limit."
-    return refused(RESOURCE, told, at=at, hint="Ask for less with LIMIT and go on with CURSOR, or count with COUNT.")
+    return refused(RESOURCE, told, at=at, hint=hint)

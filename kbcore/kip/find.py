@@ -24,6 +24,8 @@ from kbcore.kip.shaping import shaped
 from kbcore.kip.steps import Translation
 from kbcore.schema import Schema
 
+_ASK_LESS: Final = "Ask for less with LIMIT and go on with CURSOR, or count with COUNT."
+_NARROW: Final = "Narrow WHERE down, as by a name or a FILTER: all that it finds counts, whatever LIMIT takes of it."
 _START_OVER: Final = "Ask for the first page again, without CURSOR."
 _DEFAULT: Final = KipLimits()
 
@@ -51,7 +53,7 @@ def find(view: Viewed, schema: Schema, query: s.Query, *, at: int | None = None,
     selected = compiled(view, schema, query, None if seq == view.seq else seq, (offset, wanted + 1))
     rows = ask(view, schema, (selected.sql, selected.params), limits, tree=query)
     if min(len(rows), wanted) > limits.rows:
-        raise too_many(limits, query.at)
+        raise too_many(limits, query.at, _ASK_LESS)
     more = len(rows) > wanted
     names = prepared(view, schema).known.names
     return Found(shaped(rows[:wanted], selected, names), _cursor(view, query, seq, offset + wanted, more), seq)
@@ -97,7 +99,7 @@ def solutions(
     asked = select_variables(st, solve(st, steps), names, limits.rows + 1)
     rows = ask(view, schema, asked, limits, tree=group)
     if len(rows) > limits.rows:
-        raise too_many(limits, group.at)
+        raise too_many(limits, group.at, _NARROW)
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 

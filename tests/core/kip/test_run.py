@@ -138,6 +138,7 @@ def test_the_limits_of_the_configuration_hold_for_every_where(project, command):
     error = error_of(asked(project, command % '?t {type: "$ConceptType"}'))
     assert error["code"] == "KIP_4002"
     assert "There are more than 3 rows; `kip.rowLimit` is the limit" in error["message"]
+    assert error["hint"].startswith("Narrow WHERE down")
     project.write({".kb/config.json": '{"kip": {"timeLimitSeconds": 0.05}}'})
     slow = " ".join(f'?{name} {{type: "$ConceptType"}}' for name in "abcdef")
     sums = " && ".join(f"?{name}.name < ?t.name" for name in "abcdef")
