@@ -25,6 +25,9 @@ _DEGREES: Final = """select id, count(*) from (
   select from_id as id from link where stands union all select to_id from link where stands
 ) where id in (select unnest($1::varchar[])) group by id"""
 
+_FREE: Final = """select id from node where id in (select unnest($1::varchar[])) and len(files) = 0
+and id not in (select unnest([from_id, to_id]) from link where len(files) > 0)"""
+
 
 class Likeness(msgspec.Struct, frozen=True):
     """Two concepts that look alike: one to keep, one to merge into it, and where they contradict each other."""
@@ -36,18 +39,19 @@ class Likeness(msgspec.Struct, frozen=True):
 
 
 class _Known:
-    """What is known of some concepts: what they say, and with how many links."""
+    """What is known of some concepts: what they say, with how many links, and whether no file speaks of them."""
 
     def __init__(self, memory: Memory, ids: Iterable[str]) -> None:
         listed = sorted(set(ids))
         self.nodes = {node.id: node for node in memory.view.nodes(listed)}
+        self.free = {key for (key,) in memory.view.rows(_FREE, [listed])} if listed else set[str]()
         self.degrees: dict[str, int] = dict(memory.view.rows(_DEGREES, [listed])) if listed else {}
 
     def in_rank(self, ids: Iterable[str]) -> list[Node]:
-        """Return them with the one to keep first: what a file states, then what is older, then better linked."""
+        """Return them with the one to keep first: what a file speaks of, then what is older, then better linked."""
 
         def rank(node: Node) -> tuple[bool, int, int, str]:
-            return not node.owners, node.created_seq, -self.degrees.get(node.id, 0), node.id
+            return node.id in self.free, node.created_seq, -self.degrees.get(node.id, 0), node.id
 
         return sorted((self.nodes[key] for key in ids), key=rank)
 
@@ -58,7 +62,7 @@ def likenesses(memory: Memory, names: TypeNames, found: Sequence[Pair]) -> list[
     judged = []
     for pair in found:
         kept, gone = known.in_rank((pair.one, pair.two))
-        if not gone.owners:
+        if gone.id in known.free:
             judged.append(Likeness(kept, gone, pair, tuple(_contradictions(kept, gone, names))))
     return judged
 

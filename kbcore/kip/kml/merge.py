@@ -14,13 +14,13 @@ import msgspec
 
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import in_order, link_json, node_json
-from kbcore.kip.errors import DUPLICATE, NOT_FOUND, refused
+from kbcore.kip.errors import DUPLICATE, IMMUTABLE, NOT_FOUND, refused
 from kbcore.kip.kml.delete import check_deletable
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
 from kbcore.kip.kml.intent import Intent, node_words
 from kbcore.kip.kml.selection import check_named
 from kbcore.kip.kml.work import Work, misused
-from kbcore.model import Link
+from kbcore.model import CLIENT, Link
 
 ALIASES = "aliases"
 MERGED_FROM = "_merged_from"
@@ -42,7 +42,7 @@ def apply_merge(work: Work, command: s.Merge) -> Intent:
 def merge(work: Work, pairs: Sequence[tuple[NodeDraft, NodeDraft]], at: int = 0) -> Intent:
     """Merge the first concept of each pair into the second one, which is the first one of no pair.
 
-    Raises: ``KipRefused`` for a concept that belongs to every store.
+    Raises: ``KipRefused`` for a concept that belongs to every store, and for one that a file links.
     """
     sources = [source for source, _ in pairs]
     check_deletable(work, sources)
@@ -125,7 +125,10 @@ class _Links:
 
     def lead(self) -> tuple[int, int]:
         """Write the links anew; return how many, and how many of them were there already."""
-        led = [(link, draft) for link in in_order(self._reached()) if (draft := self._led(link))]
+        reached = self._reached()
+        for link in reached:
+            self._check_free(link)
+        led = [(link, draft) for link in in_order(reached) if (draft := self._led(link))]
         self.work.settle()
         are_new = [self._say(link, draft) for link, draft in led]
         return sum(are_new), len(are_new) - sum(are_new)
@@ -139,6 +142,14 @@ class _Links:
             frontier = sorted(links.keys() - found.keys())
             found |= links
         return list(found.values())
+
+    def _check_free(self, link: Link) -> None:
+        """Refuse to lead elsewhere what a file states. Raises: ``KipRefused`` (KIP_3004)."""
+        file = next((one.src for one in link.statements if one.src != CLIENT), "")
+        if file:
+            message = f"({link.from_id} {link.type} {link.to_id}) is stated by {file}, and would lose an end."
+            hint = f"Merge the other way round, or let {file} name the concept that is kept, and sync."
+            raise refused(IMMUTABLE, message, at=self.at, hint=hint)
 
     def _led(self, link: Link) -> LinkDraft | None:
         """Return what a link becomes; None where it led from the one to the other, or is about one that did."""

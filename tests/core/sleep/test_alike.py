@@ -6,6 +6,7 @@ import pytest
 
 from kbcore.errors import InvalidQuery
 from kbcore.sleep.worklist import Asked, page
+from tests.support.project import document
 from tests.support.sleeping import LONG_AGO, Sleeper
 
 TEXT = "the service that answers questions of the depot at night"
@@ -65,6 +66,17 @@ def test_pages_go_on_behind_what_was_shown_although_items_go_meanwhile(kip: Slee
     assert ([one.name for one in third.items], third.next_cursor) == (["e4"], "")
     with pytest.raises(InvalidQuery, match="another request"):
         page(kip.memory(), "main", Asked("task", 2, first.next_cursor))
+
+
+def test_of_two_that_look_alike_the_one_that_a_file_links_is_kept(kip: Sleeper) -> None:
+    for name in ("Ines Maria", "Inez Maria"):
+        kip('UPSERT { CONCEPT { {type: "Person", name: :name} } }', {"name": name})
+    links = "[{created_by: 'Person:Inez Maria'}]"
+    kip.project.sync({"docs/requirements/r.md": document("R-1", title="t", status="open", links=links)})
+    [item] = kip.work("duplicate").items
+    assert (item.id, item.about["kept"]["id"]) == ("Person:Ines Maria", "Person:Inez Maria")
+    kip.answer(item, 0)
+    assert kip.attributes("Person:Inez Maria")["aliases"] == ["Ines Maria"]
 
 
 def test_an_item_that_is_answered_is_gone(kip: Sleeper) -> None:

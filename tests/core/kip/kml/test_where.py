@@ -208,6 +208,17 @@ def test_a_definition_in_use_stays(known: Kip) -> None:
     assert known.refusal('UPSERT { CONCEPT { {type: "Taste", name: "light"} } }')["code"] == "KIP_2001"
 
 
+def test_a_concept_that_a_file_links_is_only_merged_into(known: Kip) -> None:
+    known.project.sync({"docs/requirements/a.md": req("REQ-1", links="[{derived_from: 'Person:A'}]")})
+    merge = "MERGE CONCEPT ?x INTO ?y WHERE { ?x {id: :gone} ?y {id: :kept} }"
+    error = known.refusal(merge, {"gone": "Person:A", "kept": "Person:B"})
+    assert error["code"] == "KIP_3004"
+    said = "(REQ-1 derived_from Person:A) is stated by docs/requirements/a.md, and would lose an end"
+    assert error["message"].startswith(said)
+    assert error["hint"].startswith("Merge the other way round, or let docs/requirements/a.md name the concept")
+    assert known(merge, {"gone": "Person:B", "kept": "Person:A"})["merged"] == 1
+
+
 def test_what_a_file_states_is_not_deleted(known: Kip) -> None:
     known.project.sync(
         {
