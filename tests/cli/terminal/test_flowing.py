@@ -11,11 +11,13 @@ from kbcli.terminal.flowing import flowed
 CONFIRM = """echo '{"edges": [{"type": "guards"}]}' | kb apply -"""
 
 
-@given(st.lists(st.text("abc\u6771", min_size=1, max_size=12), min_size=1).map(" ".join), st.integers(1, 40))
+@given(
+    st.lists(st.text("abc\u6771\u00a0\u3000", min_size=1, max_size=12), min_size=1).map(" ".join), st.integers(1, 40)
+)
 def test_every_word_stays_whole_and_a_line_fits_unless_its_word_does_not(text, width):
     lines = flowed(text, width)
-    assert " ".join(line.strip() for line in lines) == text
-    assert all(width_of(line) <= width or " " not in line.strip() for line in lines)
+    assert " ".join(line.strip(" ") for line in lines) == text
+    assert all(width_of(line) <= width or " " not in line.strip(" ") for line in lines)
 
 
 def test_later_lines_are_indented_under_the_first():
