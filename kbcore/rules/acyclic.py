@@ -14,7 +14,7 @@ _MAX_SHOWN: Final = 20
 
 _MOST_STEPS: Final = 32
 _STANDING: Final = "stands and list_contains($1::varchar[], type)"
-_ALL: Final = f"select type, from_id, to_id from link where {_STANDING} order by all"  # noqa: S608 - no text from outside
+_ALL: Final = f"select distinct type, from_id, to_id from link where {_STANDING} order by all"  # noqa: S608 - no text from outside
 _WALKED: Final = f"""
 with recursive walked(type, from_id, to_id, steps) as (
   select type, from_id, to_id, 0 from link where {_STANDING} and from_id in (select unnest($2::varchar[]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +39,12 @@ def test_an_edge_to_itself_is_a_cycle():
         "depends_on goes in a circle: A → A.",
         "depends_on goes in a circle: A → B → A.",
     ]
+
+
+@pytest.mark.parametrize("ids", [None, ["A"]])
+def test_an_edge_to_itself_of_several_kinds_is_one_cycle(ids):
+    graph = graph_of([node("A")], [link("A", "depends_on", "A", kind=kind) for kind in ("one", "two")])
+    assert [one.message for one in violations(graph, RULE, ids=ids)] == ["depends_on goes in a circle: A → A."]
 
 
 def test_cycles_apart_are_reported_apart():
