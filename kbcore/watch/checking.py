@@ -98,13 +98,26 @@ class Checking:
     @property
     def may_wait(self) -> bool:
         """Tell whether what is due may give way to changes: so that it is done at last, it does so for a while only."""
-        now_s = self._clock.monotonic_s()
-        if self._touched_s is not None:
-            return now_s < self._touched_s + _CHANGED_LONGEST_S
-        return self._all_since_s is None or now_s < self._all_since_s + _ALL_LONGEST_S
+        if self._touched_s is None:
+            return not self._has_waited
+        return self._clock.monotonic_s() < self._touched_s + _CHANGED_LONGEST_S
+
+    @property
+    def _has_waited(self) -> bool:
+        """Tell whether there is a reason to check everything for so long that nothing else may come first."""
+        return self._all_since_s is not None and self._clock.monotonic_s() >= self._all_since_s + _ALL_LONGEST_S
+
+    @property
+    def _is_for_all(self) -> bool:
+        """Tell whether everything is next, with what was touched: nothing less is due, or its own time has come."""
+        is_due = self._all_s is not None and self._clock.monotonic_s() >= self._all_s
+        return self._touched_s is None or (is_due and self._has_waited)
 
     def check(self, workspace: Workspace, branch: str, has_news: Callable[[], bool]) -> None:
-        """Run every rule over what was touched or, where nothing was, over everything, unless there is news."""
+        """Run every rule over what was touched or, where nothing was, over everything, unless there is news.
+
+        Where something is touched time and again, everything has its turn all the same.
+        """
 
         def give_way(_: str) -> str:
             if self.may_wait and has_news():
@@ -112,10 +125,10 @@ class Checking:
             return ""
 
         with contextlib.suppress(_GivenUp):
-            (self._check_all if self._touched_s is None else self._check_touched)(workspace, branch, give_way)
+            (self._check_all if self._is_for_all else self._check_touched)(workspace, branch, give_way)
 
     def _check_all(self, workspace: Workspace, branch: str, give_way: Callable[[str], str]) -> None:
-        self._all_s = None
+        self._all_s = self._touched_s = None
         begun_s = self._clock.monotonic_s()
         try:
             with self._told():

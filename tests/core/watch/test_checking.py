@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import count
+from itertools import count, cycle
 
 import pytest
 
@@ -107,6 +107,20 @@ def test_changes_without_end_put_checks_off_for_a_while_only(scene: Scene) -> No
             scene.check(lambda: True)
     assert scene.clock.now_s - begun_s <= _ALL_LONGEST_S + 0.5
     assert scene.standing() == set()
+
+
+def test_everything_is_looked_at_in_time_although_there_is_always_something_that_changed(scene: Scene) -> None:
+    scene.check()
+    (scene.project.root / ".kb/config.json").write_text('{"rules": {"orphans": "off"}}')
+    begun_s = scene.clock.now_s
+    for links in cycle(("[]", "[NOBODY]")):
+        scene.change({"docs/requirements/three.md": req("REQ-3", links=links)})
+        scene.check()
+        if ("orphans", "REQ-1") not in scene.standing():
+            break
+        scene.clock.now_s += 0.5
+        assert scene.clock.now_s - begun_s <= _ALL_LONGEST_S + 0.5
+    assert scene.checking.due_s is None
 
 
 def test_what_keeps_from_checking_is_waited_for_and_then_everything_is_looked_at(scene: Scene) -> None:
