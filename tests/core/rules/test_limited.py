@@ -45,7 +45,7 @@ FAR = (acyclic.RULE, similar_ids.RULE, duplicate_title.RULE)
 
 NODES = (
     node("REQ", priority="must", path="docs/req.md", text_ref="gone.md"),
-    node("TEST", "test", path="docs/req.md"),
+    node("TEST", "test", path="docs/req.md", text_ref="gone/into-the-state.md"),
     node("SYM", "symbol", path="symbols.yaml", attributes__file="gone.py"),
     node("SYM-2", "symbol", path="symbols.yaml", title=""),
     node("ADR-1", "adr", path="docs/adr.md", status="accepted"),
@@ -68,6 +68,7 @@ LINKS = (
     link("EVENT", "publishes", "SYM"),
     link("RISK", "mends", "REQ"),
     link("SYM", "implements", "req", stands=False),
+    link("EVENT", "mends", "adr-1", stands=False),
     link("RISK", "mends", _ABOUT.id),
     link("GONE", "mends", _ABOUT.id, stands=False),
 )
@@ -78,6 +79,7 @@ FILES = tuple(
         ("docs/adr.md", "markdown/1", False),
         ("docs/flag.feature", "gherkin/1", True),
         ("symbols.yaml", "manifest/1", True),
+        ("gone/into-the-state.md", "markdown/1", True),
     )
 )
 
@@ -130,8 +132,9 @@ def part_for(ids, findings):
 def limited(graph, rule, ids):
     """Return what a rule finds when it is asked of some ids, and the part that concerns them of all it finds."""
     wanted = frozenset(ids)
-    found, whole = (rule.run(RuleContext(graph.rows, CORE, one)) for one in (wanted, None))
-    return part_for(wanted, found), part_for(wanted, whole)
+    with around(graph, sorted(wanted)) as near:
+        found = rule.run(RuleContext(graph.rows, CORE, wanted, around=near))
+    return part_for(wanted, found), part_for(wanted, rule.run(RuleContext(graph.rows, CORE)))
 
 
 @laws(40)
