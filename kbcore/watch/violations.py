@@ -44,7 +44,7 @@ class Ledger:
         mended = {
             key: one
             for key, one in self._standing.items()
-            if key not in seen and one.rule not in not_run and (ids is None or one.id in ids or one.source in ids)
+            if key not in seen and one.rule not in not_run and (ids is None or one.id in ids)
         }
         new = tuple(one for key, one in seen.items() if key not in self._standing)
         kept = {key: one for key, one in self._standing.items() if key not in mended}

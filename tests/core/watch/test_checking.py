@@ -143,3 +143,34 @@ def test_an_edge_that_comes_or_goes_is_looked_at_at_once_although_no_entity_chan
     scene.change({one: req("REQ-1")})
     scene.check()
     assert scene.standing() == {("orphans", "REQ-1")}
+
+
+def test_a_file_that_cannot_be_read_and_one_that_can_again_are_looked_at_at_once(scene: Scene) -> None:
+    scene.check()
+    scene.change({"docs/requirements/three.md": "---\nid: [\n---\n"})
+    scene.check()
+    unread = ("unreadable-source", "docs/requirements/three.md")
+    assert unread in scene.standing()
+    scene.change({"docs/requirements/three.md": None})
+    scene.check()
+    assert unread not in scene.standing()
+
+
+def test_the_text_of_a_document_is_looked_at_at_once_although_no_entity_changed(scene: Scene) -> None:
+    for path, text in TWO.items():
+        scene.change({path: text.replace("NOBODY", "REQ-1")})
+    scene.check_all_that_is_due()
+    one = "docs/requirements/one.md"
+    scene.change({one: f"{req('REQ-1')}\nOther words.\n"})
+    scene.check()
+    assert scene.standing() == {("suspect-edge", "REQ-2")}
+
+
+def test_what_else_a_file_states_stands_when_the_file_is_looked_at(scene: Scene) -> None:
+    symbols = "symbols:\n- {id: S-1, title: s}\n- {id: S-2, title: s}\n"
+    scene.change({"symbols.yaml": symbols})
+    scene.check_all_that_is_due()
+    before = scene.standing()
+    scene.change({"symbols.yaml": f"{symbols}- {{id: S-3, title: other, links: [REQ-1]}}\n"})
+    scene.check()
+    assert scene.standing() == before - {("orphans", "REQ-1")}
