@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -84,7 +85,7 @@ def planner(
                 pruned=view.basis.history_from,
                 suspect=lambda ids: {one.id for one in suspects(view.rows, ids)},
                 called=called,
-                users=lambda kind, name, gone: _users(view, kind, name, gone),
+                users=partial(users, view),
             )
             return plan(changeset, state, around)
 
@@ -94,7 +95,7 @@ def planner(
     return draft
 
 
-def _users(view: View, kind: str, name: str, gone: Collection[str]) -> Users:
+def users(view: View, kind: str, name: str, gone: Collection[str]) -> Users:
     """Return what uses a type or predicate of the branch, besides the elements that go."""
     rows = view.rows(_USERS[kind], [name, sorted(gone)])
     return Users([row[0] for row in rows], rows[0][1] if rows else 0)

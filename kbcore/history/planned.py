@@ -32,6 +32,8 @@ from kbcore.view.working import plan_on
 _SHOWN_CHARS = 60
 _SHOWN_FILES = 10
 _SHOWN_SEQS = 10
+_BROKEN = "Remove the edge first, or use --force to leave it as it is."
+_USED = "Remove what uses it first, or use --force to leave it as it is."
 
 
 class Wanted(msgspec.Struct):
@@ -119,30 +121,37 @@ def _on(state: State, op: Operation) -> Operation:
     return msgspec.structs.replace(op, base=old.version if old else 0)
 
 
-def refuse(seqs: Sequence[int], found: Wanted, broken: Sequence[Broken]) -> None:
-    """Refuse the undo if anything stands against it. Raises: ``RevertConflict`` with all of it."""
-    problems = [*(_problem(found, one) for one in found.conflicts), *map(_broken_problem, broken)]
+def refuse(seqs: Sequence[int], found: Wanted, broken: Sequence[Broken], used: Sequence[tuple[str, str]]) -> None:
+    """Refuse the undo if anything stands against it; ``used`` are definitions in use that would go, and by what.
+
+    Raises: ``RevertConflict`` with all of it.
+    """
+    left = [*map(_broken_problem, broken), *(Problem(key, "in_use", message, _USED) for key, message in used)]
+    problems = [*(_problem(found, one) for one in found.conflicts), *left]
     if not problems:
         return
     more = more_problems(len(problems) - 1)
     what = f"Record {seqs[0]}" if len(seqs) == 1 else f"Records {', '.join(map(str, sorted(seqs)))}"
     raise RevertConflict(
         f"{what} cannot be undone: {problems[0].message}{more} Nothing was written.",
-        hint=_remedy(seqs, found.conflicts, broken),
+        hint=_remedy(seqs, found.conflicts, left),
         details=problems[: limits.MAX_PROBLEMS],
         data={"conflicts": [_conflict_json(found, one) for one in found.conflicts[: limits.MAX_PROBLEMS]]},
     )
 
 
-def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], broken: Sequence[Broken]) -> str:
-    """Return what to do about all of it at once, so that no advice fails on the next problem."""
+def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], left: Sequence[Problem]) -> str:
+    """Return what to do about all of it at once, so that no advice fails on the next problem.
+
+    ``left`` are the problems with what would be left behind.
+    """
     if not conflicts:
-        return "Remove the edge first, or use --force to leave it as it is."
+        return left[0].hint
     later = {one.seq for one in conflicts}
     together = sorted({*seqs, *later}, reverse=True)
     named = f"`kb revert {' '.join(map(str, together))}`" if len(together) <= _SHOWN_SEQS else "Reverting them all"
-    edges = " Edges that would be broken are to be removed first, or --force leaves them." if broken else ""
-    return f"{named} undoes the later changes as well; --force takes the old values over them.{edges}"
+    more = " What would be left behind is to be removed first, or --force leaves it." if left else ""
+    return f"{named} undoes the later changes as well; --force takes the old values over them.{more}"
 
 
 def _problem(found: Wanted, conflict: Conflict) -> Problem:
@@ -161,8 +170,7 @@ def _broken_problem(one: Broken) -> Problem:
     words = edge_words(one.link)
     changed = f", last changed by record {one.seq}," if one.seq else ""
     message = f"The edge {words}{changed} would be broken: {one.why}."
-    hint = "Remove the edge first, or use --force to leave it as it is."
-    return Problem(words, "broken_edge", message, hint, one.link.statements[0].src)
+    return Problem(words, "broken_edge", message, _BROKEN, one.link.statements[0].src)
 
 
 def _conflict_json(found: Wanted, conflict: Conflict) -> dict[str, Any]:

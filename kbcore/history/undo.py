@@ -6,6 +6,7 @@ Nothing is erased: the inverse is planned from the view's history and committed 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,18 +14,22 @@ import msgspec
 from kbcore import limits
 from kbcore.answers import Outcome
 from kbcore.changeset import digest_of, parse
+from kbcore.concepts import DEFINING, extended
 from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound
 from kbcore.folding import apply
 from kbcore.history.planned import Wanted, operations, refuse, sentences
 from kbcore.history.reach import check_record, first_record
 from kbcore.history.reverting import reverted
 from kbcore.needs import needs
+from kbcore.planning.definitions import missed
 from kbcore.schema import Schema
-from kbcore.state import Draft, Stamp
+from kbcore.state import Changes, Draft, Stamp
 from kbcore.store import Author, Planner, Request
+from kbcore.view.defined import definitions
 from kbcore.view.past import changes_between
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
+from kbcore.writes import users
 
 
 class UndoOptions(msgspec.Struct, frozen=True):
@@ -47,7 +52,8 @@ def revert(
 ) -> Outcome:
     """Undo, field by field, what these records did, as one new record.
 
-    Raises: ``RevertConflict`` when a later record changed the same, or when edges would be left without an end;
+    Raises: ``RevertConflict`` when a later record changed the same, when edges would be left without an end, or what
+    somebody uses without its definition;
     ``InvalidChangeset``, ``NotFound``, ``HistoryPruned``; what ``BranchStore.commit`` raises.
     """
     ordered = sorted(set(seqs), reverse=True)
@@ -116,11 +122,20 @@ def revert_planner(seqs: Sequence[int], schema: Schema, *, force: bool = False) 
             check_record(view, seq)
         found = reverted(view, sorted(set(seqs), reverse=True), force=force)
         ops, state, broken = operations(view, found, stamp, view.schema(schema), min(seqs))
+        changes = apply(state, stamp, ops)
         if not force:
-            refuse(seqs, found, broken)
-        return Draft(ops, apply(state, stamp, ops), state.loaded, warnings=sentences(found))
+            used = missed(changes, _schema_after(view, schema, changes), partial(users, view))
+            refuse(seqs, found, broken, [*used])
+        return Draft(ops, changes, state.loaded, warnings=sentences(found))
 
     return plan
+
+
+def _schema_after(view: View, project: Schema, changes: Changes) -> Schema:
+    """Return the schema of a branch as these changes leave it."""
+    after = {change.key: change.after for change in changes.nodes}
+    standing = filter(None, {**view.definitions(), **after}.values())
+    return extended(project, definitions(node for node in standing if node.type in DEFINING))
 
 
 def rollback_planner(to_seq: int) -> Planner:

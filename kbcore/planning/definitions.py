@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from kbcore.concepts import DEFINING, TYPE
 from kbcore.model import Node
 from kbcore.phrases import some_of
-from kbcore.planning.findings import Findings
+from kbcore.planning.findings import Findings, Users
+from kbcore.schema import Schema
 from kbcore.state import Changes
 from kbcore.visible import in_quotes
+
+UsersOf = Callable[[str, str, Collection[str]], Users]
+"""Returns what else than these elements uses what a definition of this type and name defines."""
 
 
 def check_defined(found: Findings, changes: Changes, paths: Mapping[str, str]) -> None:
@@ -17,18 +21,27 @@ def check_defined(found: Findings, changes: Changes, paths: Mapping[str, str]) -
 
     ``paths`` has the place of each element that the changeset names.
     """
+    for key, message in missed(changes, found.schema, found.around.users):
+        hint = "Delete what uses it first, or keep the definition."
+        found.wrong(paths.get(key, "$"), "in_use", message, hint)
+
+
+def missed(changes: Changes, schema: Schema, users_of: UsersOf) -> Iterator[tuple[str, str]]:
+    """Yield each definition that goes with these changes and is used by what stays: its id, and by what it is used.
+
+    ``schema`` is that of the branch after the changes.
+    """
     for change in changes.nodes:
         if change.before is None or change.before.type not in DEFINING:
             continue
         name, is_type = _name(change.before), change.before.type == TYPE
-        if name in (found.schema.entities if is_type else found.schema.edges):
+        if name in (schema.entities if is_type else schema.edges):
             continue
-        users = found.around.users(change.before.type, name, _gone(changes, name, is_type=is_type))
+        users = users_of(change.before.type, name, _gone(changes, name, is_type=is_type))
         if users.number:
             what = "type" if is_type else "predicate"
-            message = f"The {what} {in_quotes(name)} is used by {some_of(users.first, len(users.first), users.number)}."
-            hint = "Delete what uses it first, or keep the definition."
-            found.wrong(paths.get(change.key, "$"), "in_use", message, hint)
+            said = some_of(users.first, len(users.first), users.number)
+            yield change.key, f"The {what} {in_quotes(name)} is used by {said}."
 
 
 def _name(node: Node) -> str:

@@ -9,8 +9,8 @@ import pytest
 
 from kbcore.checks import run_checks
 from kbcore.concepts import VOCABULARY
-from kbcore.errors import IntegrityViolation, InvalidChangeset, InvalidQuery
-from kbcore.history.undo import revert
+from kbcore.errors import IntegrityViolation, InvalidChangeset, InvalidQuery, RevertConflict
+from kbcore.history.undo import UndoOptions, revert
 from kbcore.query import Known, Query, check
 from kbcore.schema import CORE
 from kbcore.sync.pending import as_defined, wanted
@@ -184,3 +184,28 @@ def test_a_definition_can_be_reverted(project: Project) -> None:
         project.apply(entities=[DARK])
     revert(project.workspace(), "main", AUTHOR, [2], follows_head=True)
     project.apply(entities=[DARK])
+
+
+def test_a_definition_in_use_is_not_taken_away_by_a_revert(project: Project) -> None:
+    project.apply(entities=[TASTE, PREFERS])
+    project.apply(entities=[DARK, ALICE], edges=[{"type": "prefers", "from": "Person:Alice", "to": "T-1"}])
+    with pytest.raises(RevertConflict) as refused:
+        revert(project.workspace(), "main", AUTHOR, [1], follows_head=True)
+    assert [one.message for one in refused.value.details] == [
+        "The type 'Taste' is used by T-1.",
+        "The predicate 'prefers' is used by Person:Alice prefers T-1.",
+    ]
+    assert refused.value.hint == "Remove what uses it first, or use --force to leave it as it is."
+    revert(project.workspace(), "main", AUTHOR, [2, 1], follows_head=True)
+    revert(project.workspace(), "main", AUTHOR, [3], follows_head=True)
+    revert(project.workspace(), "main", AUTHOR, [1], UndoOptions(force=True), follows_head=True)
+    assert project.node(TASTE["id"]) is None
+    assert project.node("T-1") is not None
+
+
+def test_a_revert_that_brings_a_definition_another_name_is_refused_while_it_is_used(project: Project) -> None:
+    project.apply(entities=[TASTE])
+    project.apply(entities=[{"id": TASTE["id"], "name": "Flavour"}])
+    project.apply(entities=[{**DARK, "type": "Flavour"}])
+    with pytest.raises(RevertConflict, match="The type 'Flavour' is used by T-1"):
+        revert(project.workspace(), "main", AUTHOR, [2], follows_head=True)
