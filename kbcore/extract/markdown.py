@@ -191,7 +191,7 @@ def _hidden(draft: _Draft, key: str) -> int:
         return 0
     front = draft.document.front or ""
     names = [key, *(old for old, new in draft.settings.get("keys", {}).items() if new == key)]
-    written = rf"^[\"']?(?:{'|'.join(map(re.escape, names))})\b"
+    written = rf"^[\"']?(?:{'|'.join(map(re.escape, names))})(?![\w-])"
     found = re.search(written, front, re.MULTILINE | re.IGNORECASE)
     return frontmatter.FIRST_LINE + front.count("\n", 0, found.start()) if found else 0
 

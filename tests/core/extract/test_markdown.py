@@ -299,8 +299,9 @@ def test_a_title_that_may_stand_in_unreadable_yaml_is_not_said_to_be_absent(line
 
     assert facts.entities[0].id == "REQ-1"
     assert faults(facts) == [(3, "invalid_yaml")]
-    other = extract("---\nid: REQ-1\nstatus: [open\n---\n")
-    assert faults(other) == [(3, "invalid_yaml"), (2, "missing_title")]
+    for other in ("status", "title-note"):
+        facts = extract(f"---\nid: REQ-1\n{other}: [open\n---\n")
+        assert faults(facts) == [(3, "invalid_yaml"), (2, "missing_title")]
 
 
 def test_a_title_that_is_no_text_is_told_as_that_alone():
