@@ -22,7 +22,7 @@ from kbcore.view.database import quoted
 from kbcore.view.textdocuments import Reader, documents_at_hand, gather
 from kbcore.view.view import View
 
-TEXT_FORMAT: Final = 4
+TEXT_FORMAT: Final = 5
 WHOLE: Final = Index("text_")
 PAST: Final = Index("text_past_")
 _PUBLISHED: Final = Index("text.")

@@ -87,4 +87,4 @@ def _flags_before(text: str, at: int) -> int:
 @lru_cache(maxsize=4096)
 def _fold(character: str) -> str:
     plain = "".join(one for one in unicodedata.normalize("NFD", read(character)) if unicodedata.category(one)[0] != "M")
-    return unicodedata.normalize("NFC", plain).lower().replace("\u00df", "ss")
+    return unicodedata.normalize("NFC", plain).lower().replace("\u00df", "ss").replace("\u03c2", "\u03c3")

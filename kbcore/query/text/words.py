@@ -25,9 +25,9 @@ NUMBERED: Final = re.compile(r"([^0-9]+[-_.:@])([0-9]+)")
 
 _WIDE: Final = (
     r"\x{E00}-\x{E4E}\x{E50}-\x{E59}\x{E80}-\x{EFF}\x{1000}-\x{1049}\x{1050}-\x{109F}\x{1780}-\x{17D3}\x{17D7}\x{17DC}-\x{17FF}"
-    r"\x{2190}-\x{2BFF}\x{3005}-\x{3007}\x{3021}-\x{302F}\x{3031}-\x{303C}\x{3040}-\x{309F}\x{30A1}-\x{30FA}"
-    r"\x{30FC}-\x{31BF}\x{31F0}-\x{9FFF}\x{F900}-\x{FAFF}\x{FF66}-\x{FF9F}\x{1AFF0}-\x{1B16F}\x{1F000}-\x{1FBFF}"
-    r"\x{20000}-\x{3FFFF}"
+    r"\x{2190}-\x{245F}\x{24EB}-\x{2BFF}\x{3005}-\x{3007}\x{3021}-\x{302F}\x{3031}-\x{303C}\x{3040}-\x{309F}\x{30A1}-\x{30FA}"
+    r"\x{30FC}-\x{31BF}\x{31F0}-\x{9FFF}\x{F900}-\x{FAFF}\x{FF66}-\x{FF9F}\x{1AFF0}-\x{1B16F}\x{1F000}-\x{1F0FF}"
+    r"\x{1F150}-\x{1FBFF}\x{20000}-\x{3FFFF}"
 )
 """Thai, Lao, Burmese, Khmer, Japanese, Chinese; arrows, dingbats and emoji."""
 _LETTER: Final = (
@@ -35,9 +35,9 @@ _LETTER: Final = (
     r"\x{37F}-\x{386}\x{388}-\x{559}\x{560}-\x{588}\x{591}-\x{5BD}\x{5BF}\x{5C1}-\x{5F2}\x{610}-\x{61A}\x{620}-\x{669}"
     r"\x{66E}-\x{6D3}\x{6D5}-\x{6FF}\x{70F}-\x{963}\x{966}-\x{96F}\x{971}-\x{DF3}\x{F00}-\x{FFF}\x{10A0}-\x{10FA}"
     r"\x{10FC}-\x{135F}\x{1369}-\x{166D}\x{166F}-\x{169A}\x{16A0}-\x{16EA}\x{16EE}-\x{1734}\x{1740}-\x{177F}"
-    r"\x{180B}-\x{1FFF}\x{2070}-\x{209F}\x{20D0}-\x{218F}\x{2C00}-\x{2DFF}\x{A000}-\x{D7FF}\x{FB00}-\x{FDCF}"
+    r"\x{180B}-\x{1FFF}\x{2070}-\x{209F}\x{20D0}-\x{218F}\x{2460}-\x{24EA}\x{2C00}-\x{2DFF}\x{A000}-\x{D7FF}\x{FB00}-\x{FDCF}"
     r"\x{FDF0}-\x{FDFF}\x{FE20}-\x{FE2F}\x{FE70}-\x{FEFE}\x{FF10}-\x{FF19}\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}"
-    rf"\x{{FFA0}}-\x{{FFDF}}\x{{10000}}-\x{{1AFEF}}\x{{1B170}}-\x{{1EFFF}}{_WIDE}"
+    rf"\x{{FFA0}}-\x{{FFDF}}\x{{10000}}-\x{{1AFEF}}\x{{1B170}}-\x{{1EFFF}}\x{{1F100}}-\x{{1F14F}}{_WIDE}"
 )
 """Letters, digits, marks and symbols, by blocks: the classes that Unicode has for them take milliseconds to prepare, in
 every statement. What is left out is punctuation, space and what cannot be seen."""
@@ -84,8 +84,8 @@ def shown(text: str) -> str:
 
 
 def normal(text: str) -> str:
-    """Return text as terms have it: small letters without accents, and two of them for a sharp s."""
-    return f"replace(lower(strip_accents({text})), '\u00df', 'ss')"
+    """Return text as terms have it: small letters without accents, two of them for a sharp s, one form of sigma."""
+    return f"replace(replace(lower(strip_accents({text})), '\u00df', 'ss'), '\u03c2', '\u03c3')"
 
 
 def parts(text: str) -> str:
