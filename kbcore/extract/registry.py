@@ -1,12 +1,14 @@
 """Which extractors there are: KB's own, and other packages' in the entry-point group ``kb.extractors``.
 
-Nothing of another package is imported before ``load`` is called.
+Nothing of another package is imported before ``load`` is called. What another package prints is no answer of KB's: it
+goes to standard error. Nor does KB end because a package ends the program.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +19,7 @@ from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
 from kbcore.visible import in_quotes
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import Distribution, EntryPoint
 
 GROUP: Final = "kb.extractors"
 BUILT_IN: Final[Mapping[str, Extractor]] = {
@@ -27,11 +29,15 @@ BUILT_IN: Final[Mapping[str, Extractor]] = {
 }
 """KB's own extractors, found without an installation."""
 
+_MEND: Final = "Mend or uninstall the named package."
 _HINT: Final = "Mend or uninstall the named package, or switch its extractor off in .kb/config.json."
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all extractors, KB's own first, without importing any other package."""
+    """Return the names of all extractors, KB's own first, without importing any other package.
+
+    Raises: ``InvalidConfig`` when a package lists its entry points in a file that is none.
+    """
     return (*BUILT_IN, *sorted({point.name for point in _foreign()}))
 
 
@@ -66,8 +72,9 @@ def run(extractor: Extractor, source: Source, settings: Mapping[str, Any]) -> Fa
     if BUILT_IN.get(extractor.name) is extractor:
         return extractor.extract(source, settings)
     try:
-        facts: object = extractor.extract(source, settings)
-    except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises must not stop the other files
+        with redirect_stdout(sys.stderr):
+            facts: object = extractor.extract(source, settings)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code: it must not stop the other files
         return _failed(extractor.name, f"{type(error).__name__}: {error}")
     if not isinstance(facts, Facts):
         return _failed(extractor.name, f"it returned {type(facts).__name__} instead of Facts")
@@ -85,20 +92,45 @@ def _foreign_in(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
         return ()
     from importlib.metadata import entry_points  # noqa: PLC0415 - costly, and seldom needed
 
+    try:
+        announced = entry_points(group=GROUP)
+    except Exception as error:  # the library then tells nothing of any package, nor which one it is
+        problems = [*_unreadable()]
+        raise InvalidConfig(problems[0].message if problems else str(error), hint=_MEND, details=problems) from error
     own = {f"kbcore.extract.{name}:EXTRACTOR" for name in BUILT_IN}
-    points = [point for point in entry_points(group=GROUP) if point.value not in own]
+    points = [point for point in announced if point.value not in own]
     return tuple(sorted(points, key=lambda point: (point.name, _distribution(point))))
 
 
+def _unreadable() -> Iterator[Problem]:
+    """Yield a problem for each package whose entry points nobody can read."""
+    from importlib.metadata import distributions  # noqa: PLC0415 - as above
+
+    for package in distributions():
+        try:
+            package.entry_points  # noqa: B018 - whether it can be read is the question
+        except Exception as error:  # noqa: BLE001 - whatever is in a file of another package
+            message = f"the entry points of {_name(package)} cannot be read: {type(error).__name__}: {error}"
+            yield Problem("extractors", "broken_extractor", message, _MEND)
+
+
 def _distribution(point: EntryPoint) -> str:
-    return point.dist.name if point.dist is not None else "unknown package"
+    return _name(point.dist)
+
+
+def _name(package: Distribution | None) -> str:
+    """Return the name of a package; one that was damaged, or put together by hand, may have none."""
+    return (package and package.name) or "unknown package"
 
 
 def _import(point: EntryPoint) -> tuple[Extractor | None, str]:
     """Return the extractor, or why it cannot be used."""
+    if not point.pattern.match(point.value):
+        return None, "the entry point is not of the form `module:object`"
     try:
-        found: Any = point.load()
-    except Exception as error:  # noqa: BLE001 - foreign code: reported by name, in the words of the failure
+        with redirect_stdout(sys.stderr):
+            found: Any = point.load()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code: named, in the words of the failure
         return None, f"{type(error).__name__}: {error}"
     if isinstance(found, type):
         return None, "the entry point names a class; it must name an object"

@@ -24,6 +24,8 @@ class Todos:
     def extract(self, source, settings):
         if source.data == b"boom":
             raise RuntimeError("no idea")
+        if source.data == b"end":
+            raise SystemExit("no more")
         if source.data == b"nothing":
             return None
         return Facts((StatedEntity("T", "req", {"title": source.data.decode()}, 1),))
@@ -108,6 +110,8 @@ def test_an_extractor_may_be_switched_off(install):
     [
         ("raise ImportError('no such thing')", "EXTRACTOR", "no such thing"),
         ("1 / 0", "EXTRACTOR", "ZeroDivisionError"),
+        ("raise SystemExit('no more')", "EXTRACTOR", "no more"),
+        ("", ":EXTRACTOR", "module:object"),
         ("", "EXTRACTOR", "EXTRACTOR"),
         (GOOD, "Todos", "class"),
         (GOOD.replace("version = 3", ""), "EXTRACTOR", "version"),
@@ -116,13 +120,42 @@ def test_an_extractor_may_be_switched_off(install):
     ],
 )
 def test_an_extractor_that_cannot_be_used_is_named(install, code, value, word):
-    install("kb_todos_bad", code, {"todos": f"kb_todos_bad:{value}"})
+    install("kb_todos_bad", code, {"todos": value if value[0] == ":" else f"kb_todos_bad:{value}"})
 
     with pytest.raises(InvalidConfig) as caught:
         registry.load()
     for text in ("'todos'", "kb_todos_bad", word):
         assert text in caught.value.message
     assert caught.value.details[0].code == "broken_extractor"
+
+
+@pytest.mark.parametrize("damage", [b"todos\n", b"\xff\xfe = a:b\n"])
+def test_a_package_whose_entry_points_cannot_be_read_is_named(install, tmp_path, damage):
+    install("kb_todos_good", GOOD, {"todos": "kb_todos_good:EXTRACTOR"})
+    install("kb_damaged", "", {})
+    with (tmp_path / "kb_damaged-1.0.dist-info" / "entry_points.txt").open("ab") as points:
+        points.write(damage)
+
+    for ask in (registry.names, registry.load):
+        with pytest.raises(InvalidConfig, match="the entry points of kb_damaged cannot be read") as caught:
+            ask()
+        assert [problem.code for problem in caught.value.details] == ["broken_extractor"]
+
+
+def test_a_package_without_a_name_may_bring_an_extractor(install, tmp_path):
+    install("kb_todos_good", GOOD, {"todos": "kb_todos_good:EXTRACTOR"})
+    install("kb_todos_nameless", GOOD, {"todos": "kb_todos_nameless:EXTRACTOR"})
+    (tmp_path / "kb_todos_nameless-1.0.dist-info" / "METADATA").unlink()
+
+    with pytest.raises(InvalidConfig, match="unknown package: kb_todos_nameless:EXTRACTOR"):
+        registry.load()
+
+
+def test_what_a_foreign_extractor_prints_is_not_in_the_answer(install, capsys):
+    loud = GOOD.replace("        if source", "        print('loud')\n        if source", 1)
+    install("kb_todos_loud", f"print('I am here')\n{loud}", {"todos": "kb_todos_loud:EXTRACTOR"})
+    registry.run(registry.load()["todos"], Source("TODO", b"fine"), {})
+    assert capsys.readouterr() == ("", "I am here\nloud\n")
 
 
 def test_every_broken_extractor_is_reported(install):
@@ -148,7 +181,7 @@ def test_a_failure_of_a_foreign_extractor_is_a_problem_of_the_file(install):
     extractor = registry.load()["todos"]
 
     assert registry.run(extractor, Source("TODO", b"fine"), {}).entities[0].fields == {"title": "fine"}
-    for data, word in ((b"boom", "RuntimeError: no idea"), (b"nothing", "NoneType")):
+    for data, word in ((b"boom", "RuntimeError: no idea"), (b"end", "no more"), (b"nothing", "NoneType")):
         facts = registry.run(extractor, Source("TODO", data), {})
         assert not facts.is_complete
         assert [problem.code for problem in facts.problems] == ["extractor_failed"]
