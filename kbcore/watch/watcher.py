@@ -192,6 +192,8 @@ class Watcher:
             is_elsewhere |= not self._is_polling and (meaning == "layout" or places.is_listened(path))
         if self._quiet_look.is_due(now_s):
             self._backlog.add_all(now_s)
+            # Rules ask for files that nobody tells of, such as source code.
+            self._checking.plan()
             # What the system had not enough of may be there again.
             is_elsewhere |= self._is_polling
             self._is_polling = False

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import pytest
 
@@ -27,7 +27,7 @@ from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
 from kbcore.watch import pauses, taking
 from kbcore.watch.backlog import DOUBT_S
-from kbcore.watch.events import Checked, Listening, Polling, Resumed, Synced, Waiting
+from kbcore.watch.events import Checked, Event, Listening, Polling, Resumed, Synced, Waiting
 from kbcore.watch.notices import Notices
 from kbcore.watch.watcher import Watcher
 from tests.support.fenced import as_somebody
@@ -718,3 +718,30 @@ def test_what_nobody_tells_of_is_found_after_a_while_of_quiet_again_and_again(
             (project.root / "real.txt").write_text(req("REQ-1", title=title))
             watched.until_there("REQ-1", title=title)
         watched.assert_in_step()
+
+
+def test_a_file_that_only_a_rule_asks_for_is_missed_after_a_while_of_quiet(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pauses, "QUIET_SCAN_S", 0.1)
+    monkeypatch.setattr(pauses, "LONGEST_QUIET_SCAN_S", 0.4)
+    source = project.root / "src/login.py"
+    commit_files(project.root, {"src/login.py": "", ONE: req("REQ-1", text_ref="src/login.py")})
+    with Watched(project.root) as watched:
+        first = waited_for_check(watched, "new", "orphans")
+        assert "missing-file" not in {one.rule for one in first.new}
+        source.unlink()
+        waited_for_check(watched, "new", "missing-file")
+        source.write_text("")
+        waited_for_check(watched, "mended", "missing-file")
+
+
+def waited_for_check(watched: Watched, which: Literal["new", "mended"], rule: str) -> Checked:
+    """Wait until a violation of a rule came or went, and return what was told of that."""
+
+    def is_it(event: Event) -> bool:
+        return isinstance(event, Checked) and rule in {one.rule for one in getattr(event, which)}
+
+    checked = watched.until_told(is_it)
+    assert isinstance(checked, Checked)
+    return checked
