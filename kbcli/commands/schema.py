@@ -95,4 +95,4 @@ def _tell_one(session: Session, one: dict[str, Any]) -> None:
             notes += [f"one of {', '.join(attribute['values'])}"] if attribute["values"] else []
             notes += [f"may hold {', '.join(attribute['keys'])}"] if attribute["keys"] else []
             lines.append(f"  attributes.{name}: {'; '.join(notes)}. {attribute['description']}".rstrip())
-    session.output.data("".join(visible(line) + "\n" for line in lines))
+    session.output.data("".join(session.output.flowed(visible(line)) + "\n" for line in lines))

@@ -122,7 +122,8 @@ def _history(output: Output, key: str, found: Json, around: Around) -> Iterator[
     for record in history[:RECORDS]:
         who = visible(f"{record['actor']} through {record['source']}")
         seq = output.styled(str(record["seq"]), "yellow")
-        yield f"{_INDENT}{seq}  {short_time(record['at'])}  {who}  {visible(records.why(record))}".rstrip()
+        said = f"{_INDENT}{seq}  {short_time(record['at'])}  {who}  {visible(records.why(record))}"
+        yield output.flowed(said.rstrip())
         yield from (f"{_INDENT}    {line}" for line in _changed(output, record["seq"], around))
     if len(history) > RECORDS:
         yield from _more(len(history) - RECORDS, f"kb log {shlex.quote(key)}")

@@ -91,11 +91,18 @@ def test_what_is_said_is_broken_between_words(project):
 
 
 def test_what_changed_and_how_it_stands_is_broken_between_words(project):
-    for words in (["diff", "0"], ["show", "1"], ["log"], ["status"], ["sync"]):
+    for words in (["diff", "0"], ["show", "1"], ["log"], ["status"], ["sync"], ["schema", "req"]):
         _, shown = at_terminal(project, [*words, "--no-color"], env={"COLUMNS": "20", "TERM": "dumb"})
         said = plain(shown).splitlines()
         assert [one for one in said if width_of(one) > 20 and " " in one.strip()] == [], words
         assert any(len(line) > 20 for line in run_kb(project, *words).out.splitlines()), words
+
+
+def test_the_history_of_an_entity_is_broken_between_words(project):
+    _, shown = at_terminal(project, ["show", "LONG", "--no-color"], env={"COLUMNS": "40"})
+    history = plain(shown).split("History (1)")[1].splitlines()
+    assert [one for one in history if width_of(one) > 40] == []
+    assert history[2].startswith("    ")
 
 
 def test_the_page_of_an_entity_keeps_the_command_of_a_remedy_in_one_piece(project):
