@@ -516,6 +516,25 @@ def test_what_unicode_has_two_forms_of_is_found_by_either(project):
         assert "L-1" in ids(project, asked), asked
 
 
+BEHIND = {
+    "done": ("you don't fail", "don't fail", "you «don»'«t» «fail»"),
+    "configuration": ("by the config of each", "config of", "by the «config» «of» each"),
+    "created": ("what createPlan does", "create does", "what «createPlan» «does»"),
+    "https": ("for an HTTPServer here", "http for", "«for» an «HTTPServer» here"),
+    "planned": ("by make_plan alone", "plan by", "«by» make_«plan» alone"),
+    "ﬁles": ("the ﬁle there", "file there", "the «ﬁle» «there»"),
+}
+
+
+def test_a_hit_far_behind_a_longer_word_that_begins_like_it_is_shown(project):
+    texts = {f"{longer} {'nothing ' * 60}{text}": (asked, shown) for longer, (text, asked, shown) in BEHIND.items()}
+    project.apply(
+        entities=[{"id": f"K-{at}", "type": "req", "title": text, "status": "open"} for at, text in enumerate(texts)]
+    )
+    for number, (asked, shown) in enumerate(texts.values()):
+        assert ask(project, asked).found.snippets[f"K-{number}"].marked().endswith(f"nothing {shown}"), asked
+
+
 SHOWN = {
     "로그인 화면에서": ("로그인", "«로그인» 화면에서"),
     unicodedata.normalize("NFD", "로그아웃 버튼, déjà vu"): ("로그아웃 deja", "«로그아웃» 버튼, «déjà» vu"),

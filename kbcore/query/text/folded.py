@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import accumulate
@@ -32,21 +33,18 @@ class Folded:
     """A composed text, and the same as terms have it: ``text``."""
 
     def __init__(self, whole: str) -> None:
-        self._lengths: list[int] | None = None
+        self._ends: list[int] | None = None
         if whole.isascii():
             self.text = whole.lower()
             return
         folded = [_fold(one) for one in whole]
         self.text = "".join(folded)
         if len(self.text) != len(whole) or any(len(one) != 1 for one in folded):
-            self._lengths = [len(one) for one in folded]
+            self._ends = list(accumulate(map(len, folded)))
 
     def place(self, at: int) -> int:
         """Return where in the whole text a character of the folded one stands."""
-        if self._lengths is None:
-            return at
-        ends = accumulate(self._lengths)
-        return next((place for place, end in enumerate(ends) if end > at), len(self._lengths))
+        return at if self._ends is None else bisect_right(self._ends, at)
 
     def spans(self, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
         """Yield where in the whole text what a pattern matches in the folded one begins and ends."""
@@ -62,6 +60,14 @@ def letter_begin(text: str, at: int) -> int:
 def letter_end(text: str, at: int) -> int:
     """Return where the letter ends within which a place in a text is; the place itself where it is between two."""
     return next((place for place in range(at, min(at + _MOST_CHARS, len(text)) + 1) if not _is_within(text, place)), at)
+
+
+def is_edge(text: str, at: int) -> bool:
+    """Tell whether a word, or a part of a name such as ``createPlan``, may begin or end at a place in a text."""
+    if not 0 < at < len(text) or not (text[at - 1].isalnum() and text[at].isalnum()):
+        return True
+    is_last_capital = text[at - 1].isupper() and text[at + 1 : at + 2].islower()
+    return text[at].isupper() and (text[at - 1].islower() or is_last_capital)
 
 
 def is_added(one: str) -> bool:

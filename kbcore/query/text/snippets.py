@@ -14,7 +14,7 @@ from typing import Any, Final
 from kbcore.model import OBJECT_FIELDS, Node
 from kbcore.query.known import Rows
 from kbcore.query.text import words
-from kbcore.query.text.folded import Folded, composed, is_added, letter_begin, letter_end
+from kbcore.query.text.folded import Folded, composed, is_added, is_edge, letter_begin, letter_end
 from kbcore.query.text.found import Snippet
 from kbcore.query.text.scoring import Search, Word
 
@@ -27,6 +27,10 @@ _JOINTS: Final = frozenset("-_.:@\uff0d\uff3f\uff0e\uff1a\uff20")
 _OF_WIDE: Final = frozenset({"Lo", "Lm", "Nl", "So", "Sm", "Sk"})
 """The categories of what is a word of its own in a wide script, or a symbol."""
 _SPACE: Final = re.compile(r"\s+")
+_WORD_BEGIN: Final = r"(?<![^\W_])"
+_WORD_END: Final = r"(?![^\W_])"
+_MOST_TRIED: Final = 200
+"""So often a word is looked for within others, such as names."""
 
 
 def snippets(rows: Rows, asked: Search, entities: Sequence[Node], bodies: Mapping[str, str]) -> dict[str, Snippet]:
@@ -87,7 +91,7 @@ def _window(asked: Search, whole: str) -> Iterator[tuple[str, tuple[bool, bool]]
     """Yield the piece of a text around its hits, if it seems to hold one, on one line; and where it was cut."""
     whole = composed(whole)
     folded = Folded(whole)
-    places = [folded.place(at) for word in asked.known for at in _places_of(word, folded.text)]
+    places = [at for word in asked.known if (at := _place(whole, folded, word)) is not None]
     if not places:
         return
     start = _densest(sorted(places))
@@ -101,21 +105,21 @@ def _window(asked: Search, whole: str) -> Iterator[tuple[str, tuple[bool, bool]]
     yield text, (begin > 0, end < len(whole))
 
 
-def _places_of(word: Word, folded: str) -> Iterator[int]:
-    """Yield where a hit of a word seems to stand in folded text."""
+def _place(whole: str, folded: Folded, word: Word) -> int | None:
+    """Return where in a text a hit of a word seems to stand: a word first, part of a name, then within other words."""
     if word.is_numbered:
-        yield from (match.start() for match in islice(_pattern(word).finditer(folded), 1))
-    else:
-        yield from _places(folded, [one.term for one in word.alternatives])
-
-
-def _places(folded: str, terms: Sequence[str]) -> Iterator[int]:
-    """Yield where the first of these terms stand, rather at the beginning of a word than within one."""
-    for term in terms:
-        written = re.escape(term)
-        if match := re.search(rf"(?<!\w){written}", folded) or re.search(written, folded):
-            yield match.start()
-            return
+        match = _pattern(word).search(folded.text)
+        return match and folded.place(match.start())
+    terms = [(re.escape(one.term), one.is_beginning) for one in word.alternatives]
+    anywhere = "|".join(term for term, _ in terms)
+    as_word = "|".join(term + ("" if begins else _WORD_END) for term, begins in terms)
+    if not (match := re.search(f"{_WORD_BEGIN}(?:{as_word})", folded.text)):
+        for one in islice(re.finditer(anywhere, folded.text), _MOST_TRIED):
+            begin, end = folded.place(one.start()), folded.place(one.end() - 1) + 1
+            if is_edge(whole, begin) and is_edge(whole, end):
+                return begin
+        match = re.search(f"{_WORD_BEGIN}(?:{anywhere})", folded.text) or re.search(anywhere, folded.text)
+    return match and folded.place(match.start())
 
 
 def _densest(places: Sequence[int]) -> int:
