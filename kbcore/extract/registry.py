@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import gherkin, manifest, markdown
 from kbcore.extract.announced import may_be_announced
-from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
+from kbcore.extract.facts import Extractor, Facts, FileProblem, PathRule, Source
 from kbcore.visible import in_quotes
 
 if TYPE_CHECKING:
@@ -65,6 +65,29 @@ def load(disabled: Iterable[str] = ()) -> dict[str, Extractor]:
     if problems:
         raise InvalidConfig(problems[0].message, hint=_HINT, details=problems)
     return loaded
+
+
+def path_rules(extractor: Extractor, settings: Mapping[str, Any]) -> tuple[PathRule, ...]:
+    """Return the paths that an extractor reads.
+
+    Raises: ``InvalidConfig`` for settings that it cannot use, and for a foreign one that fails.
+    """
+    if BUILT_IN.get(extractor.name) is extractor:
+        return tuple(extractor.path_rules(settings))
+    try:
+        with redirect_stdout(sys.stderr):
+            rules = tuple(extractor.path_rules(settings))
+    except InvalidConfig:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code: named, in the words of the failure
+        fault = f"{type(error).__name__}: {error}"
+    else:
+        if all(isinstance(rule, PathRule) for rule in rules):
+            return rules
+        fault = "it gives something else than a PathRule"
+    message = f"the extractor {in_quotes(extractor.name)} failed in `path_rules`: {fault}"
+    problem = Problem(f"extractors.{extractor.name}", "broken_extractor", message, _HINT)
+    raise InvalidConfig(message, hint=_HINT, details=[problem])
 
 
 def run(extractor: Extractor, source: Source, settings: Mapping[str, Any]) -> Facts:

@@ -181,7 +181,7 @@ def _note_idle_globs(wants: Sequence[Wanted], scan: Scan) -> None:
     """Note the globs that no file matches, of those that the project itself has set."""
     idle = []
     for want in wants:
-        by_itself = {rule.glob for rule in want.extractor.path_rules({EDGE_NAMES: want.settings[EDGE_NAMES]})}
+        by_itself = {rule.glob for rule in registry.path_rules(want.extractor, {EDGE_NAMES: want.settings[EDGE_NAMES]})}
         for glob, _ in want.globs:
             if glob not in by_itself and not any(map(compiled(glob).fullmatch, scan.files)):
                 idle.append(glob)

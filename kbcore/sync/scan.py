@@ -18,7 +18,7 @@ import msgspec
 from kbcore import progress
 from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
 from kbcore.extract.globs import compiled, depth_of, fixed_part
-from kbcore.extract.registry import run
+from kbcore.extract.registry import path_rules, run
 from kbcore.ids import is_misspelled, path_text
 from kbcore.sync.content import Unfit, check, read
 from kbcore.sync.paths import is_named
@@ -99,7 +99,7 @@ def wanted(
     found = []
     for extractor in extractors:
         own = {**settings.get(extractor.name, {}), **extra}
-        globs = tuple((rule.glob, rule.type) for rule in extractor.path_rules(own))
+        globs = tuple((rule.glob, rule.type) for rule in path_rules(extractor, own))
         digest = hashlib.sha256(_encode([own, globs]) + meaning).hexdigest()[:12]
         found.append(Wanted(extractor, own, globs, f"{extractor.name}/{extractor.version}+{digest}"))
     return found

@@ -189,6 +189,23 @@ def test_a_failure_of_a_foreign_extractor_is_a_problem_of_the_file(install):
         assert word in facts.problems[0].message
 
 
+@pytest.mark.parametrize(
+    ("does", "word"),
+    [
+        ("raise ValueError('boom')", "ValueError: boom"),
+        ("raise SystemExit('no more')", "no more"),
+        ("return None", "NoneType"),
+        ("return ['TODO']", "PathRule"),
+    ],
+)
+def test_a_foreign_extractor_that_cannot_say_what_it_reads_is_named(install, does, word):
+    install("kb_todos_lost", GOOD.replace('return [PathRule("TODO")]', does), {"todos": "kb_todos_lost:EXTRACTOR"})
+    with pytest.raises(InvalidConfig) as caught:
+        registry.path_rules(registry.load()["todos"], {})
+    assert "'todos'" in caught.value.message
+    assert word in caught.value.message
+
+
 def test_a_built_in_extractor_is_run_as_it_is():
     facts = registry.run(markdown.EXTRACTOR, Source("a.md", b"---\nid: A\ntitle: T\n---\n", "req"), {})
 
