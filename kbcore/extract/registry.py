@@ -12,6 +12,8 @@ from contextlib import redirect_stdout
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import gherkin, manifest, markdown
 from kbcore.extract.announced import may_be_announced
@@ -101,7 +103,11 @@ def run(extractor: Extractor, source: Source, settings: Mapping[str, Any]) -> Fa
         return _failed(extractor.name, f"{type(error).__name__}: {error}")
     if not isinstance(facts, Facts):
         return _failed(extractor.name, f"it returned {type(facts).__name__} instead of Facts")
-    return facts
+    try:
+        # A struct takes whatever it is made with.
+        return msgspec.convert(msgspec.to_builtins(facts), Facts)
+    except (msgspec.ValidationError, TypeError, RecursionError) as error:
+        return _failed(extractor.name, f"what it returned is not as Facts are: {error}")
 
 
 def _foreign() -> tuple[EntryPoint, ...]:

@@ -28,6 +28,10 @@ class Todos:
             raise SystemExit("no more")
         if source.data == b"nothing":
             return None
+        if source.data == b"number":
+            return Facts((StatedEntity("T", "req", {}, "1"),))
+        if source.data == b"object":
+            return Facts((StatedEntity("T", "req", {"attributes.at": object()}, 1),))
         return Facts((StatedEntity("T", "req", {"title": source.data.decode()}, 1),))
 
 
@@ -181,7 +185,13 @@ def test_a_failure_of_a_foreign_extractor_is_a_problem_of_the_file(install):
     extractor = registry.load()["todos"]
 
     assert registry.run(extractor, Source("TODO", b"fine"), {}).entities[0].fields == {"title": "fine"}
-    for data, word in ((b"boom", "RuntimeError: no idea"), (b"end", "no more"), (b"nothing", "NoneType")):
+    for data, word in (
+        (b"boom", "RuntimeError: no idea"),
+        (b"end", "no more"),
+        (b"nothing", "NoneType"),
+        (b"number", "Expected `int`, got `str` - at `$.entities[0].line`"),
+        (b"object", "unsupported"),
+    ):
         facts = registry.run(extractor, Source("TODO", data), {})
         assert not facts.is_complete
         assert [problem.code for problem in facts.problems] == ["extractor_failed"]
