@@ -27,7 +27,7 @@ reader secrets
 kip.errors kip.places kip.syntax kip.grammar kip.parsing kip.binding kip.printer
 
 state folding needs bare planning query cursor rules analysis extract inverse canonical strictjson shape
-suspects rulesettings sleepsettings
+suspects confirmed rulesettings sleepsettings
 view.tables view.relations view.fold view.tail
 
 storage view viewcache replay git config config_text schema_files schema_members schema_text

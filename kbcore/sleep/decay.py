@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kbcore.concepts import DEFINING
+from kbcore.confirmed import DECAYED, LAST_WRITTEN, SINCE
 from kbcore.sleep.memory import Memory, hours_between, moved
 from kbcore.sleep.phase import LATER, Step
 from kbcore.sleep.placing import FILES
@@ -17,16 +18,9 @@ from kbcore.suspects import suspects
 from kbcore.values import normal_time
 
 _DIGITS: Final = 6
-_DONE: Final = "l.metadata ->> '$.decay_applied_at'"
-_SINCE: Final = f"""case
-  when r.source = 'sleep' or l.version = l.created_seq
-    then greatest(l.created_at, case when try_cast({_DONE} as timestamptz) is not null then {_DONE} end)
-  else greatest(l.created_at, r.written_at) end"""
-"""From when a link counts. One that is new may be an older one that a merge or a capsule brought here: what it says of
-itself holds, as for one that a cycle wrote."""
 _OLD: Final = f"""select * from (
-  select l.id, l.confidence, {_SINCE} as since, len(l.files) = 0
-  from link l left join record r on r.seq = l.version
+  select l.id, l.confidence, {SINCE} as since, len(l.files) = 0
+  from link l {LAST_WRITTEN}
   where l.stands and l.type in (select unnest($3::varchar[])) and l.confidence > $4
     and l.from_id not in (select id from node where type in (select unnest($6::varchar[])))
 ) where since <= $5 order by id
@@ -50,7 +44,7 @@ def plan(memory: Memory) -> Step:
         periods = int(hours_between(since, memory.now) / 24 / wanted.decay_after_days)
         lower = max(wanted.decay_floor, round(confidence * wanted.decay_factor**periods, _DIGITS))
         applied = moved(since, periods * wanted.decay_after_days)
-        draft.edits.set_members({}, {"confidence": lower, "decay_applied_at": applied})
+        draft.edits.set_members({}, {"confidence": lower, DECAYED: applied})
         step.items += 1
     step.count("confidences lowered", step.items)
     return step

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from kbcore.confirmed import DECAYED, confirmed_at
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import in_order, link_json, node_json
 from kbcore.kip.errors import DUPLICATE, IMMUTABLE, NOT_FOUND, refused
@@ -24,7 +25,7 @@ from kbcore.model import CLIENT, Link
 
 ALIASES = "aliases"
 MERGED_FROM = "_merged_from"
-_SURENESS = ("confidence", "decay_applied_at")
+_SURENESS = ("confidence", DECAYED)
 
 
 def apply_merge(work: Work, command: s.Merge) -> Intent:
@@ -121,6 +122,8 @@ class _Links:
         self.work = work
         self.moved = moved
         self.gone: set[str] = set()
+        self.began: dict[str, str] = {}
+        self.since: dict[str, str] = {}
         self.at = at
 
     def lead(self) -> tuple[int, int]:
@@ -130,6 +133,7 @@ class _Links:
             self._check_free(link)
         led = [(link, draft) for link in in_order(reached) if (draft := self._led(link))]
         self.work.settle()
+        self.since = confirmed_at(self.work.view.rows, {key for link, draft in led for key in (link.id, draft.id)})
         are_new = [self._say(link, draft) for link, draft in led]
         return sum(are_new), len(are_new) - sum(are_new)
 
@@ -168,23 +172,31 @@ class _Links:
         attributes = {key: value for key, value in shown["attributes"].items() if not (key == "kind" and link.kind)}
         metadata = {key: value for key, value in shown["metadata"].items() if not key.startswith("_")}
         is_new = not draft.is_stated and not (draft.old and draft.old.stands)
-        if not is_new:
+        if is_new:
+            self.began[draft.id] = link.created_at
+        else:
             there = link_json(draft.old) if draft.old else {"attributes": {}, "metadata": {}}
             attributes = _missing(attributes, there["attributes"] | draft.edits.attributes)
-            fill = _missing if draft.old and "confidence" in draft.old.owners else _filled  # a file's word stays
-            metadata = fill(metadata, there["metadata"] | draft.edits.metadata)
+            said = there["metadata"] | draft.edits.metadata
+            is_surer = _confidence(metadata) > _confidence(said) and not (
+                draft.old and "confidence" in draft.old.owners
+            )
+            surer = {key: metadata.get(key) for key in _SURENESS if key in metadata or key in said} if is_surer else {}
+            metadata = {key: value for key, value in _missing(metadata, said).items() if key not in _SURENESS} | surer
+        if _confidence(metadata) >= 0:
+            self.since[draft.id] = self.since[link.id]
+        if attributes or metadata:
+            metadata |= self._counted(draft)
         draft.edits.attributes |= attributes
         draft.edits.metadata |= metadata
         draft.is_stated = True
         return is_new
 
-
-def _filled(values: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what metadata lack, and how sure the other ones are where these are less so; that goes with its time."""
-    missing = _missing(values, there)
-    if _confidence(values) > _confidence(there):
-        return missing | {key: values.get(key) for key in _SURENESS if key in values or key in there}
-    return {key: value for key, value in missing.items() if key not in _SURENESS}
+    def _counted(self, draft: LinkDraft) -> dict[str, str]:
+        """Return from when a confidence counts, where that is later than the link itself; a merge confirms nothing."""
+        since = self.since.get(draft.id, "")
+        began = self.began.get(draft.id) or (draft.old.created_at if draft.old else "")
+        return {DECAYED: since} if since > began else {}
 
 
 def _confidence(metadata: Mapping[str, Any]) -> float:

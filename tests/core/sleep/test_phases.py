@@ -251,6 +251,32 @@ def test_a_link_that_a_merge_led_elsewhere_does_not_sink_twice_for_the_same_week
     assert kip.confidence(*led) == pytest.approx(0.9 * 0.95**3, abs=1e-5)
 
 
+def test_a_link_that_was_stated_anew_and_then_led_elsewhere_counts_from_then(kip: Sleeper) -> None:
+    kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": moved(NOW, -100)})
+    kip('UPSERT { CONCEPT { {type: "Preference", name: "infusions"} } }')
+    kip('UPDATE ?l SET METADATA { confidence: 0.8 } WHERE { ?l (?s, "prefers", ?o) }')
+    kip.later(6)
+    kip('MERGE CONCEPT ?x INTO ?y WHERE { ?x {name: "tea"} ?y {name: "infusions"} }')
+    assert kip.done(7) == {}
+    kip.later(1)
+    kip.sleep(7)
+    assert kip.confidence("Person:Ines", "prefers", "Preference:infusions") == 0.76
+
+
+@pytest.mark.parametrize(("confidence", "days", "left"), [(0.5, 0, 0.8), (0.95, 0, 0.95), (0.95, 14, 0.857375)])
+def test_a_cycle_that_makes_two_links_one_lets_no_more_time_pass_for_it(
+    kip: Sleeper, confidence: float, days: int, left: float
+) -> None:
+    kip(OLD_FACT, {"wish": "Green tea", "confidence": 0.9, "at": moved(NOW, -100)})
+    kip('UPDATE ?l SET METADATA { confidence: 0.8 } WHERE { ?l (?s, "prefers", ?o) }')
+    kip(OLD_FACT, {"wish": "green tea", "confidence": confidence, "at": moved(NOW, -1 - days)})
+    kip('UPDATE ?l SET ATTRIBUTES { often: true } WHERE { ?l (?s, "prefers", {name: "green tea"}) }')
+    kip.later(days)
+    assert kip.done(6) == {"duplicates merged": 1}
+    kip.sleep(7)
+    assert kip.confidence("Person:Ines", "prefers", "Preference:Green tea") == left
+
+
 def test_a_capsule_does_not_let_what_it_holds_sink_again(kip: Sleeper) -> None:
     kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": moved(NOW, -14)})
     kip.sleep(7)

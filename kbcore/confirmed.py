@@ -1,0 +1,24 @@
+"""From when the confidence of a link counts: when somebody stated it last, or up to when a sleep cycle lowered it.
+
+A cycle that writes a link confirms nothing, nor does a merge that leads it elsewhere: what it says of itself holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+DECAYED: Final = "decay_applied_at"
+_DONE: Final = f"l.metadata ->> '$.{DECAYED}'"
+LAST_WRITTEN: Final = "left join record r on r.seq = l.version"
+SINCE: Final = f"""case
+  when r.source = 'sleep' or l.version = l.created_seq
+    then greatest(l.created_at, case when try_cast({_DONE} as timestamptz) is not null then {_DONE} end)
+  else greatest(l.created_at, r.written_at) end"""
+"""Of a link ``l`` with ``LAST_WRITTEN``. One that is new may be an older one that a merge or a capsule brought here."""
+
+
+def confirmed_at(rows: Callable[[str, list[Any]], list[Any]], ids: Iterable[str]) -> dict[str, str]:
+    """Return from when the confidence of each of these links counts, by its id; ``rows`` asks the view."""
+    wanted = "where l.id in (select unnest($1::varchar[]))"
+    return dict(rows(f"select l.id, {SINCE} from link l {LAST_WRITTEN} {wanted}", [sorted(ids)]))  # noqa: S608
