@@ -2,7 +2,7 @@
 
 Two are compared only where they share a key: a folded name, a name with one letter left out, the words of a name, an
 alias, or one of the rarest words of a text. A key that more than a few share says nothing, and is left out, so that the
-work stays linear. Names whose digits differ mean different things.
+work stays linear; of one name, each is then compared with the next. Names whose digits differ mean different things.
 
 The last is the prefix filter of set similarity joins: two texts of which a share ``T`` of the words is common have one
 of their ``|x| - ceil(T * |x|) + 1`` rarest words in common (S. Chaudhuri, V. Ganti, R. Kaushik, ICDE 2006).
@@ -62,6 +62,8 @@ _ALIKE: Final = f""", stated as (
 ), met as (
   select distinct a.id as one, b.id as two from shared s
   join keys a on a.type = s.type and a.key = s.key join keys b on b.type = s.type and b.key = s.key and a.id < b.id
+  union select id, next from (select id, lead(id) over (partition by type, folded order by id) as next from c)
+  where next is not null
 ), judged as (
   select m.one, m.two, unnest(case
     when a.folded = b.folded then {{'score': 1.0, 'sign': 'name'}}
@@ -99,7 +101,7 @@ select list(id order by id),
   bool_and(is_free and not is_back and id not in (select id from linked))
     and (contains(folded, ' ') or count(distinct trim(regexp_replace(nfc_normalize(name), '\s+', ' ', 'g'))) = 1)
 from c group by type, folded
-having count(*) between 2 and {_SHARED} and bool_or(is_free)
+having count(*) > 1 and bool_or(is_free)
   and not list_has_any(flatten(list(coalesce(other, []))), list_concat(list(id), list(name)))
 order by 1
 """  # noqa: S608 - constants

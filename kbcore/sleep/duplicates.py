@@ -7,8 +7,7 @@ is. All other pairs that look alike are for judgement: alike is not the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import combinations
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -63,21 +62,19 @@ def likenesses(memory: Memory, names: TypeNames, found: Sequence[Pair]) -> list[
     for pair in found:
         kept, gone = known.in_rank((pair.one, pair.two))
         if gone.id in known.free:
-            judged.append(Likeness(kept, gone, pair, tuple(_contradictions(kept, gone, names))))
+            judged.append(Likeness(kept, gone, pair, tuple(_contradictions([kept, gone], names))))
     return judged
 
 
-def _contradictions(one: Node, two: Node, names: TypeNames) -> Iterable[str]:
-    """Yield the attributes that both have, with different values."""
-    first, second = (node_json(node, names)["attributes"] for node in (one, two))
-    for key in sorted(first.keys() & second.keys()):
-        if (
-            key != ALIASES
-            and first[key] is not None
-            and second[key] is not None
-            and not is_same(first[key], second[key])
-        ):
-            yield key
+def _contradictions(nodes: Sequence[Node], names: TypeNames) -> list[str]:
+    """Return the attributes of which some of these say one thing and some another."""
+    said: dict[str, Any] = {}
+    found = set()
+    for node in nodes:
+        for key, value in node_json(node, names)["attributes"].items():
+            if key != ALIASES and value is not None and not is_same(said.setdefault(key, value), value):
+                found.add(key)
+    return sorted(found)
 
 
 def plan(memory: Memory) -> Step:
@@ -91,7 +88,7 @@ def plan(memory: Memory) -> Step:
     for ids in clear:
         kept, *gone = known.in_rank(ids)
         size = sum(1 + known.degrees.get(node.id, 0) for node in gone)
-        if any(any(_contradictions(*two, step.work.names)) for two in combinations([kept, *gone], 2)):
+        if _contradictions([kept, *gone], step.work.names):
             doubts += 1
         elif size > step.room:
             step.leave(LATER, len(gone))

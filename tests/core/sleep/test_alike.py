@@ -94,3 +94,17 @@ def test_an_item_that_is_answered_is_gone(kip: Sleeper) -> None:
     assert kip.work().counts == {"domain": 1}, "Team has got a member"
     assert kip.attributes("SleepTask:t")["result"] == "done"
     assert kip.domains("Person:Al") == {"Domain:Team"}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "merged", "pairs"), [([{}], {"duplicates merged": 24}, 0), ([{"n": 1}, {"n": 2}], {}, 24)]
+)
+def test_a_name_that_many_have_is_merged_or_listed_as_one_that_two_have(
+    kip: Sleeper, attributes: list[dict[str, int]], merged: dict[str, int], pairs: int
+) -> None:
+    for at in range(25):
+        name = "".join(letter.upper() if at >> bit & 1 else letter for bit, letter in enumerate("green")) + " tea"
+        said = attributes[at % len(attributes)]
+        kip('UPSERT { CONCEPT { {type: "Preference", name: :n} SET ATTRIBUTES :a } }', {"n": name, "a": said})
+    assert kip.done(6) == merged
+    assert kip.work("duplicate").total == pairs
