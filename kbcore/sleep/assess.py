@@ -27,6 +27,9 @@ and n.id not in (select from_id from link where stands and type = 'consolidated_
 """Events that began before ``$3`` and of which nothing that lasts was taken out. One without a time counts from when it
 was written down."""
 
+STALE_FREE: Final = f"{STALE} and len(n.files) = 0"
+"""Those of them that a cycle or an agent may see to: what a file states is left alone."""
+
 TASKS: Final = f"""from mine n where n.type = '{SLEEP_TASK}' and len(n.files) = 0 and (
   n.id in (select from_id from link where stands and type = 'assigned_to' and to_id = '{concept_id(PERSON, SYSTEM)}')
   or n.id not in (select from_id from link where stands and type = 'assigned_to'))
@@ -48,7 +51,7 @@ WAITING: Final = f"from node n where n.id in (select from_id from member where t
 # That something waits in Unsorted is no knowledge that one could be sure of: the second measure counts it.
 _COUNTS: Final = f"""select
   (select count(*) from mine), (select count(*) {ORPHANS}),
-  (select count(*) {WAITING}), (select count(*) {STALE}),
+  (select count(*) {WAITING}), (select count(*) {STALE_FREE}),
   (select count(*) {TASKS} and coalesce(n.status, 'pending') = 'pending'),
   domain.*, (select avg(confidence) from link where stands and type in (select unnest($4::varchar[]))
     and id not in (select id from member where to_id = '{UNSORTED_ID}'))

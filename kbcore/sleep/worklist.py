@@ -18,7 +18,7 @@ from kbcore.kip.names import type_names
 from kbcore.sleep import answering
 from kbcore.sleep.alike import pairs
 from kbcore.sleep.answering import Answer
-from kbcore.sleep.assess import DOMAINS, STALE, TASKS, WAITING
+from kbcore.sleep.assess import DOMAINS, STALE_FREE, TASKS, WAITING
 from kbcore.sleep.domains import KEPT
 from kbcore.sleep.duplicates import Likeness, likenesses
 from kbcore.sleep.memory import Memory
@@ -34,7 +34,7 @@ _TASKS: Final = (
     "and coalesce(n.status, 'pending') not in ('pending', 'completed', 'failed', 'archived')"
 )
 """Those that are handed over, and those of a status that no task has: nobody else would ever see to them."""
-_EVENTS: Final = f"select n.id, 0 {STALE} and len(n.files) = 0"
+_EVENTS: Final = f"select n.id, 0 {STALE_FREE}"
 _UNSORTED: Final = f"select n.id, 0 {WAITING}"
 _DOMAINS: Final = f"select n.id, members {DOMAINS} where members not between $3 and $4 and members > 0 and not {KEPT}"
 

@@ -195,6 +195,14 @@ def test_an_old_event_is_marked(kip: Sleeper) -> None:
     assert kip.done(5) == {}
 
 
+def test_an_old_event_that_a_file_states_is_left_and_not_counted(kip: Sleeper) -> None:
+    event = '{id: "Event:e", type: Event, title: e, attributes: {start_time: "2026-01-01"}}'
+    kip.project.sync({"symbols.yaml": f"symbols:\n  - {event}\n"})
+    [done] = kip.sleep(5).phases
+    assert (done.done, done.left) == ({}, {"stated by files": 1})
+    assert (kip.sleep(1).after.metric("stale_events").value, kip.work("event").total) == (0, 0)
+
+
 def test_an_event_of_which_something_lasts_is_not_old(kip: Sleeper) -> None:
     kip(
         'UPSERT { CONCEPT ?w { {type: "Preference", name: "tea"} } CONCEPT { {type: "Event", name: "e"} '
