@@ -175,12 +175,12 @@ def _settle_doubts(doubts: Collection[_Doubt], known: Known, problems: list[Prob
         try:
             names = {*_own_names(what), *ask()} if named else set()
         except InvalidConfig as error:
-            problems += error.details or [Problem("$", error.code, error.message, error.hint, named[0].spot.source)]
+            if what != "extractor":  # a broken package is named by what needs extractors, and stops nothing else
+                problems += error.details or [Problem("$", error.code, error.message, error.hint, named[0].spot.source)]
             continue
-        for doubt in named:
-            if doubt.name not in names:
-                spot = msgspec.structs.replace(doubt.spot, problems=problems)
-                spot.unknown(code, what, doubt.name, names)
+        for doubt in [one for one in named if one.name not in names]:
+            spot = msgspec.structs.replace(doubt.spot, problems=problems)
+            spot.unknown(code, what, doubt.name, names)
     _settle_params([doubt for doubt in doubts if doubt.what == "parameters"], known, problems)
 
 

@@ -242,6 +242,14 @@ def test_faults_of_the_files_that_were_asked_are_told_together_with_those_of_the
     ]
 
 
+def test_a_package_that_is_broken_stops_nothing_that_needs_no_extractor():
+    def broken():
+        raise InvalidConfig("broken", details=[Problem("extractors", "broken_extractor", "broken", "Mend it.")])
+
+    known = Known(parameters=dict, extractors=broken, entity_types=tuple)
+    assert settle(read_config('{"extractors": {"scip": false}}', PATH), known).switched_off == ("scip",)
+
+
 def test_a_project_is_asked_for_its_rules_and_types():
     rules = {".kb/rules/a.yaml": "rules: [{id: no-owner, sql: select 1}]"}
     schema = {".kb/schema/a.yaml": "entities: {fact: {description: A fact.}}"}
