@@ -33,10 +33,11 @@ _WORDS: Final = (
 _ALIASES: Final = "json_extract_string(attributes, '$.aliases[*]')"
 _DISTINCT: Final = "json_extract_string(attributes, '$.distinct_from[*]')"
 
-_ALIKE: Final = f""", stated as (
-  select unnest([from_id, to_id]) as id from link where len(files) > 0
-), c as (
-  select id, type, name, len(files) = 0 and id not in (select id from stated) as is_free,
+IS_FREE: Final = "len(files) = 0 and id not in (select unnest([from_id, to_id]) from link where len(files) > 0)"
+"""Whether no file states anything of a concept or links it, so that it may go."""
+
+_ALIKE: Final = f""", c as (
+  select id, type, name, {IS_FREE} as is_free,
     {folded_words("name")} as folded,
     regexp_replace(name, '[^0-9]', '', 'g') as digits, {_WORDS.format("lower(name)")} as words,
     list_transform({_ALIASES}, lambda a: {folded_words("a")}) as aliases, {_DISTINCT} as other,
@@ -87,7 +88,7 @@ order by score desc, one, two limit {limits.MAX_SLEEP_PAIRS}
 
 _NAMESAKES: Final = rf""", c as (
   select id, type, name, {folded_words("name")} as folded, {_DISTINCT} as other,
-    len(files) = 0 and id not in (select unnest([from_id, to_id]) from link where len(files) > 0) as is_free,
+    {IS_FREE} as is_free,
     id in (
       select h.id from node_history h join record r on r.seq = h.ended
       where r.source = 'sleep' and r.message like 'sleep 6 %'

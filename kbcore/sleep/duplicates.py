@@ -15,7 +15,7 @@ from kbcore.kip.elements import node_json
 from kbcore.kip.kml.merge import ALIASES, merge
 from kbcore.kip.names import TypeNames
 from kbcore.model import Node
-from kbcore.sleep.alike import Pair, namesakes
+from kbcore.sleep.alike import IS_FREE, Pair, namesakes
 from kbcore.sleep.memory import Memory
 from kbcore.sleep.phase import LATER, Step
 from kbcore.values import is_same
@@ -24,8 +24,7 @@ _DEGREES: Final = """select id, count(*) from (
   select from_id as id from link where stands union all select to_id from link where stands
 ) where id in (select unnest($1::varchar[])) group by id"""
 
-_FREE: Final = """select id from node where id in (select unnest($1::varchar[])) and len(files) = 0
-and id not in (select unnest([from_id, to_id]) from link where len(files) > 0)"""
+_FREE: Final = f"select id from node where id in (select unnest($1::varchar[])) and {IS_FREE}"  # noqa: S608 - constants
 
 
 class Likeness(msgspec.Struct, frozen=True):
