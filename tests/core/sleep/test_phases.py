@@ -285,6 +285,25 @@ def test_a_cycle_that_makes_two_links_one_lets_no_more_time_pass_for_it(
     assert kip.confidence("Person:Ines", "prefers", "Preference:Green tea") == left
 
 
+@pytest.mark.parametrize("surer", ["ines maria", "INES MARIA"])
+def test_of_two_links_that_become_one_the_surer_one_does_not_sink_for_the_weeks_of_the_other(
+    kip: Sleeper, surer: str
+) -> None:
+    kip(PERSON, {"name": "Ines Maria"})
+    kip('UPSERT { CONCEPT { {type: "Preference", name: "tea"} } }')
+    for name in ("ines maria", "INES MARIA"):
+        kip(PERSON, {"name": name})
+        said = {"confidence": 0.9, "created_at": NOW} if name == surer else {"confidence": 0.3, "created_at": LONG_AGO}
+        kip(
+            'UPSERT { PROPOSITION { ({type: "Person", name: :n}, "prefers", {name: "tea", type: "Preference"}) } } '
+            "WITH METADATA :said",
+            {"n": name, "said": said},
+        )
+    assert kip.done(6) == {"duplicates merged": 2}
+    assert kip.done(7) == {}
+    assert kip.confidence("Person:Ines Maria", "prefers", "Preference:tea") == 0.9
+
+
 def test_a_capsule_does_not_let_what_it_holds_sink_again(kip: Sleeper) -> None:
     kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": moved(NOW, -14)})
     kip.sleep(7)
