@@ -17,7 +17,8 @@ import msgspec
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import gherkin, manifest, markdown
 from kbcore.extract.announced import may_be_announced
-from kbcore.extract.facts import Extractor, Facts, FileProblem, PathRule, Source
+from kbcore.extract.facts import Extractor, Facts, FileProblem, PathRule, Source, at_most
+from kbcore.extract.globs import glob_fault
 from kbcore.visible import in_quotes
 
 if TYPE_CHECKING:
@@ -84,9 +85,9 @@ def path_rules(extractor: Extractor, settings: Mapping[str, Any]) -> tuple[PathR
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code: named, in the words of the failure
         fault = f"{type(error).__name__}: {error}"
     else:
-        if all(isinstance(rule, PathRule) for rule in rules):
+        fault = next(filter(None, map(_rule_fault, rules)), "")
+        if not fault:
             return rules
-        fault = "it gives something else than a PathRule"
     message = f"the extractor {in_quotes(extractor.name)} failed in `path_rules`: {fault}"
     problem = Problem(f"extractors.{extractor.name}", "broken_extractor", message, _HINT)
     raise InvalidConfig(message, hint=_HINT, details=[problem])
@@ -105,9 +106,34 @@ def run(extractor: Extractor, source: Source, settings: Mapping[str, Any]) -> Fa
         return _failed(extractor.name, f"it returned {type(facts).__name__} instead of Facts")
     try:
         # A struct takes whatever it is made with.
-        return msgspec.convert(msgspec.to_builtins(facts), Facts)
-    except (msgspec.ValidationError, TypeError, RecursionError) as error:
+        facts = msgspec.convert(msgspec.to_builtins(facts), Facts)
+        _check_text(facts)
+    except (msgspec.ValidationError, TypeError, RecursionError, UnicodeEncodeError) as error:
         return _failed(extractor.name, f"what it returned is not as Facts are: {error}")
+    return msgspec.structs.replace(facts, problems=at_most(facts.problems))
+
+
+def _rule_fault(rule: object) -> str:
+    """Return why something cannot be used as a path rule, or the empty text."""
+    if not isinstance(rule, PathRule):
+        return "it gives something else than a PathRule"
+    try:
+        rule = msgspec.convert(msgspec.to_builtins(rule), PathRule)
+        msgspec.json.encode(rule)
+    except (msgspec.ValidationError, TypeError, UnicodeEncodeError) as error:
+        return f"it gives what is not as a PathRule is: {error}"
+    fault = glob_fault(rule.glob)
+    return fault and f"it gives the glob {in_quotes(rule.glob)}: {fault}"
+
+
+def _check_text(facts: Facts) -> None:
+    """Look at all text but the values of fields, which are checked one by one with their lines.
+
+    Raises: ``UnicodeEncodeError`` for half of a surrogate pair, such as a lenient decoding of bytes leaves behind.
+    """
+    links = [msgspec.structs.replace(link, fields={}) for link in facts.links]
+    entities = [(one.id, one.type, list(one.fields), one.lines) for one in facts.entities]
+    msgspec.json.encode((entities, links, facts.problems))
 
 
 def _foreign() -> tuple[EntryPoint, ...]:

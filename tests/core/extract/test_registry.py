@@ -6,12 +6,13 @@ from zipfile import ZipFile
 
 import pytest
 
+from kbcore import limits
 from kbcore.errors import InvalidConfig
 from kbcore.extract import markdown, registry
 from kbcore.extract.facts import Source
 
 GOOD = """
-from kbcore.extract.facts import Facts, PathRule, StatedEntity
+from kbcore.extract.facts import Facts, FileProblem, PathRule, StatedEntity, StatedLink
 
 
 class Todos:
@@ -32,6 +33,19 @@ class Todos:
             return Facts((StatedEntity("T", "req", {}, "1"),))
         if source.data == b"object":
             return Facts((StatedEntity("T", "req", {"attributes.at": object()}, 1),))
+        if source.data == b"many":
+            return Facts(problems=(FileProblem(1, "odd", "It is odd.", "Mend it."),) * 100_000)
+        if source.data == b"half":
+            return Facts((StatedEntity("T", "req", {"title": "\\udcff"}, 1),))
+        if source.data[:1] == b"\\xff":
+            text = source.data.decode("utf-8", "surrogateescape")
+            places = {
+                "id": {"entities": (StatedEntity(text, "req", {}, 1),)},
+                "field": {"entities": (StatedEntity("T", "req", {text: 1}, 1),)},
+                "target": {"links": (StatedLink("T", text),)},
+                "message": {"problems": (FileProblem(1, "odd", text, "Mend it."),)},
+            }
+            return Facts(**places[text[1:]])
         return Facts((StatedEntity("T", "req", {"title": source.data.decode()}, 1),))
 
 
@@ -191,6 +205,10 @@ def test_a_failure_of_a_foreign_extractor_is_a_problem_of_the_file(install):
         (b"nothing", "NoneType"),
         (b"number", "Expected `int`, got `str` - at `$.entities[0].line`"),
         (b"object", "unsupported"),
+        (b"\xffid", "surrogates not allowed"),
+        (b"\xfffield", "surrogates not allowed"),
+        (b"\xfftarget", "surrogates not allowed"),
+        (b"\xffmessage", "surrogates not allowed"),
     ):
         facts = registry.run(extractor, Source("TODO", data), {})
         assert not facts.is_complete
@@ -206,6 +224,10 @@ def test_a_failure_of_a_foreign_extractor_is_a_problem_of_the_file(install):
         ("raise SystemExit('no more')", "no more"),
         ("return None", "NoneType"),
         ("return ['TODO']", "PathRule"),
+        ("return [PathRule(None)]", "Expected `str`"),
+        ("return [PathRule('TODO', 5)]", "Expected `str | null`"),
+        ("return [PathRule('../**')]", "must not leave the repository"),
+        ("return [PathRule('\\udcff')]", "surrogates not allowed"),
     ],
 )
 def test_a_foreign_extractor_that_cannot_say_what_it_reads_is_named(install, does, word):
@@ -214,6 +236,20 @@ def test_a_foreign_extractor_that_cannot_say_what_it_reads_is_named(install, doe
         registry.path_rules(registry.load()["todos"], {})
     assert "'todos'" in caught.value.message
     assert word in caught.value.message
+
+
+def test_a_value_that_is_no_text_is_left_to_the_check_of_its_field(install):
+    install("kb_todos_half", GOOD, {"todos": "kb_todos_half:EXTRACTOR"})
+    facts = registry.run(registry.load()["todos"], Source("TODO", b"half"), {})
+    assert facts.is_complete
+    assert facts.entities[0].fields == {"title": "\udcff"}
+
+
+def test_a_foreign_extractor_may_list_so_many_problems_and_no_more(install):
+    install("kb_todos_many", GOOD, {"todos": "kb_todos_many:EXTRACTOR"})
+    facts = registry.run(registry.load()["todos"], Source("TODO", b"many"), {})
+    assert len(facts.problems) == limits.MAX_PROBLEMS + 1
+    assert facts.problems[-1].code == "more_problems"
 
 
 def test_a_built_in_extractor_is_run_as_it_is():
