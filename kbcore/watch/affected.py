@@ -14,9 +14,9 @@ union select id, true from node_history where ended > $1
 union select unnest([from_id, to_id]), false from link where version > $1
 union select unnest([from_id, to_id]), false from link_history where ended > $1
 union select path, false from file
-union select min(id), false from node where path in (from file) group by path having count(*) = 1
+union select min(id), true from node where path in (from file) group by path having count(*) = 1
 """
-"""A document that defines one entity speaks of it also where no field of it changed."""
+"""A document of one entity speaks of it also where no field changed: edges to it may be suspect since, or hold now."""
 
 
 def affected_since(view: View, seq: int) -> tuple[frozenset[str], list[str]]:

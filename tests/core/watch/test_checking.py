@@ -164,6 +164,9 @@ def test_the_text_of_a_document_is_looked_at_at_once_although_no_entity_changed(
     scene.change({one: f"{req('REQ-1')}\nOther words.\n"})
     scene.check()
     assert scene.standing() == {("suspect-edge", "REQ-2")}
+    scene.change({one: req("REQ-1")})
+    scene.check()
+    assert scene.standing() == set()
 
 
 def test_what_else_a_file_states_stands_when_the_file_is_looked_at(scene: Scene) -> None:
