@@ -77,6 +77,10 @@ def find_place(
 
 def remedy_outside(place: Place, event: str) -> str:
     """Say how to run KB from a hooks folder that is not this repository's own."""
+    if place.active == place.active.parent:
+        return (
+            f"git looks for hooks in {place.active}, as where core.hooksPath is empty, so it runs none here; unset it."
+        )
     if place.active.exists() and not place.active.is_dir():
         return f"core.hooksPath is {place.active}, which is no folder, so git runs no hooks here; unset it."
     if not place.active.exists():

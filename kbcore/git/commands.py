@@ -89,9 +89,10 @@ def hooks_dir(repo: Repository, env: Mapping[str, str]) -> Path:
         GitUnusable: git is missing or refuses.
     """
     directory = run_directory(repo)
-    command = [_git_program(env), *_SAFE_FLAGS, "rev-parse", "--git-path", "hooks"]
+    # Where core.hooksPath is empty, git says that the folder is this one, and looks for each hook in `/`.
+    command = [_git_program(env), *_SAFE_FLAGS, "rev-parse", "--git-path", "hooks/post-checkout"]
     answer = _spawn(command, directory, _clean(env), allowed=(0,), timeout_s=GIT_TIMEOUT_S)
-    return Path(os.path.normpath(directory / os.fsdecode(answer.output.removesuffix(b"\n"))))
+    return Path(os.path.normpath(directory / os.fsdecode(answer.output.removesuffix(b"\n")))).parent
 
 
 def run_directory(repo: Repository) -> Path:

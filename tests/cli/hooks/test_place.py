@@ -81,6 +81,15 @@ def test_hooks_that_were_switched_off_are_said_to_be_off(root):
     assert "git runs no hooks" in result.remedy
 
 
+def test_an_empty_hooks_path_does_not_put_hooks_where_git_does_not_look(root):
+    before = sorted(root.iterdir())
+    git(root, "config", "core.hooksPath", "")
+    result = install(root)[0]
+    assert (result.path, result.state, result.action) == ("/post-checkout", "outside", "none")
+    assert "core.hooksPath is empty" in result.remedy
+    assert sorted(root.iterdir()) == before
+
+
 def test_a_hooks_folder_that_is_not_there_is_told_and_once(root, tmp_path):
     install(root)
     git(root, "config", "core.hooksPath", tmp_path / "gone")
