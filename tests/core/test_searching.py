@@ -484,11 +484,16 @@ def full_width(text):
     return "".join(chr(ord(one) + 0xFEE0) for one in text)
 
 
-def assert_marked(project, texts):
-    """Take texts in as titles of ``K-0``, ``K-1`` …; what each maps to is what is asked, and what is shown of it."""
+def take_in_titles(project, texts):
+    """Take texts in as titles of ``K-0``, ``K-1`` …"""
     project.apply(
         entities=[{"id": f"K-{at}", "type": "req", "title": text, "status": "open"} for at, text in enumerate(texts)]
     )
+
+
+def assert_marked(project, texts):
+    """Take texts in as titles; what each maps to is what is asked, and what is shown of it."""
+    take_in_titles(project, texts)
     for number, (asked, shown) in enumerate(texts.values()):
         assert ask(project, asked).found.snippets[f"K-{number}"].marked() == shown, asked
 
@@ -528,9 +533,7 @@ BEHIND = {
 
 def test_a_hit_far_behind_a_longer_word_that_begins_like_it_is_shown(project):
     texts = {f"{longer} {'nothing ' * 60}{text}": (asked, shown) for longer, (text, asked, shown) in BEHIND.items()}
-    project.apply(
-        entities=[{"id": f"K-{at}", "type": "req", "title": text, "status": "open"} for at, text in enumerate(texts)]
-    )
+    take_in_titles(project, texts)
     for number, (asked, shown) in enumerate(texts.values()):
         assert ask(project, asked).found.snippets[f"K-{number}"].marked().endswith(f"nothing {shown}"), asked
 

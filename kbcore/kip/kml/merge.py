@@ -1,7 +1,7 @@
 """MERGE: a concept becomes a part of another one; its links are led to that, and nothing it knew is lost.
 
 What the target says already stays as it is; only what it does not say is filled in. Of two links that become one the
-higher confidence stays. Several may be merged at once, so that links between them lead from the one target to the other.
+higher confidence stays. Several may be merged at once, so that links between them lead from one target to the other.
 """
 
 from __future__ import annotations
