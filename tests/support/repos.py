@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -64,24 +62,32 @@ def git(folder: Path, *arguments: str | Path, env: Mapping[str, str] | None = No
 
 def make_repository(folder: Path, *, branch: str = "main", commits: int = 1) -> Path:
     """Make a repository in ``folder`` (made if absent) with that many empty commits; return the folder."""
-    return shutil.copytree(_model(branch, commits), folder, symlinks=True, dirs_exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in _model(branch, commits):
+        path = folder / name
+        if content is None:
+            path.mkdir()
+        else:
+            path.write_bytes(content)
+    return folder
 
 
 @cache
-def _model(branch: str, commits: int) -> Path:
-    """Return a repository that git made, to be copied: its times are fixed, so that every one would be the same.
+def _model(branch: str, commits: int) -> list[tuple[str, bytes | None]]:
+    """Return the folders (None) and files of a repository that git made: its times are fixed, so all would be the same.
 
-    It has the folders that git's own templates make, without their samples of hooks.
+    It has the folders that git's own templates make, without their samples of hooks. Thousands are made of it, and to
+    copy one takes several times as long as to write it.
     """
-    folder = Path(tempfile.mkdtemp(prefix="kb-test-model-"))
-    folder.chmod(0o755)  # as a folder that somebody makes
-    atexit.register(shutil.rmtree, folder)
-    git(folder, "init", "--quiet", "--template=", f"--initial-branch={branch}")
-    for name in ("hooks", "info"):
-        (folder / ".git" / name).mkdir()
-    for number in range(commits):
-        git(folder, "commit", "--quiet", "--allow-empty", "-m", f"commit {number}")
-    return folder
+    with tempfile.TemporaryDirectory(prefix="kb-test-model-") as made:
+        folder = Path(made)
+        git(folder, "init", "--quiet", "--template=", f"--initial-branch={branch}")
+        for name in ("hooks", "info"):
+            (folder / ".git" / name).mkdir()
+        for number in range(commits):
+            git(folder, "commit", "--quiet", "--allow-empty", "-m", f"commit {number}")
+        inside = sorted(folder.rglob("*"))
+        return [(str(path.relative_to(folder)), None if path.is_dir() else path.read_bytes()) for path in inside]
 
 
 def commit_files(folder: Path, files: Mapping[str, str], message: str = "change") -> str:
