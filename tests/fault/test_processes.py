@@ -85,6 +85,9 @@ class Writers:
         """Return how many keys a writer still has to write."""
         return len(self._open[number])
 
+    def _all_left(self) -> int:
+        return sum(map(len, self._open))
+
     def kill(self, number: int) -> None:
         """Kill a writer; another takes its place, and sends again what it was not told about."""
         self._take(number, self.members[number].kill())
@@ -92,8 +95,9 @@ class Writers:
         self.members[number].send(pairs=self._open[number])
 
     def finish(self) -> None:
-        """Wait until all is written."""
-        until(lambda: self.listen() or not any(self._open), self.members)
+        """Wait until all is written, however long that takes while some are answered."""
+        while left := self._all_left():
+            until(lambda left=left: self.listen() or self._all_left() < left, self.members)
         for number, member in enumerate(self.members):
             self._take(number, member.dismissed())
 
