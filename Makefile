@@ -1,6 +1,6 @@
 # `make` lists what there is. Everything runs in .venv, which is set up on first use.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test conformance check fault soak bench bench-peers bench-guard docs clean
+.PHONY: help setup demo test quick conformance check fault soak bench bench-peers bench-guard docs clean
 SHELL := /bin/sh
 
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
@@ -25,6 +25,9 @@ demo: $(READY) ## set up and run the main job on an example project
 
 test: $(READY) ## set up and pass every test
 	@$(BIN)/python -m pytest -q -n auto $(ARGS)
+
+quick: $(READY) ## pass the tests that are quick: for every day, before each commit
+	@$(BIN)/python -m pytest -q -n auto -m 'not slow' $(ARGS)
 
 fault: $(READY) ## hold all laws at length, and hurt the store in every known way: many minutes
 	@KB_FAULT=merge $(BIN)/python -m pytest -q -n auto -m 'fault or hypothesis' \

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,44 @@ from tests.support.scale import tries  # noqa: E402 - likewise
 settings.register_profile("scaled", max_examples=tries(30, 100), deadline=None)
 settings.load_profile("scaled")
 use_hooks_in_files()
+
+SLOW = (
+    "cli/test_branches.py",
+    "cli/test_check.py",
+    "cli/test_demo.py",
+    "cli/test_history.py",
+    "cli/test_hook.py",
+    "cli/test_program.py",
+    "cli/test_sleep.py",
+    "cli/test_startup.py",
+    "cli/test_terminal.py",
+    "cli/test_upkeep.py",
+    "cli/test_watch.py",
+    "core/checks/test_trials.py",
+    "core/introduced",
+    "core/sleep",
+    "core/storage/test_crash.py",
+    "core/test_concurrency.py",
+    "core/watch",
+    "docs",
+    "fault",
+    "mcp/test_concurrency.py",
+    "mcp/test_prompts.py",
+    "mcp/test_streams.py",
+    "mcp/test_subscriptions.py",
+    "test_benchmarks.py",
+)
+"""What starts programs by the dozen, waits, or hurts a store: a sixth of the tests, and half of the time of all."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Mark what `make quick` leaves out."""
+    slow = [Path(__file__).parent / name for name in SLOW]
+    assert all(place.exists() for place in slow)
+    for item in items:
+        if any(item.path.is_relative_to(place) for place in slow):
+            item.add_marker("slow")
 
 
 @pytest.hookimpl(optionalhook=True)
