@@ -178,6 +178,15 @@ def test_what_git_would_never_write_is_refused_and_the_file_named(root, content)
     assert caught.value.message.isprintable()
 
 
+def test_what_is_said_of_a_head_that_holds_nothing_of_use_restores_it(root):
+    path = root / ".git/HEAD"
+    path.write_text("")
+    with pytest.raises(GitUnusable) as caught:
+        head(root)
+    path.write_text(caught.value.hint.split("`")[1].replace("NAME", "main"))
+    assert git(root, "symbolic-ref", "--short", "HEAD") == head(root).branch == "main"
+
+
 def test_a_pipe_in_place_of_head_does_not_hang(root):
     repo = find_repository(root)
     (root / ".git" / "HEAD").unlink()
