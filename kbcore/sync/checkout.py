@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from kbcore.errors import BranchMoved, GitUnusable
+from kbcore.errors import BranchMoved, GitUnusable, NotARepository
 from kbcore.git import HeadState
 from kbcore.workspace import Workspace, moved
 
@@ -57,10 +57,11 @@ class Checkout(msgspec.Struct, frozen=True):
         return checksum.hex() if any(checksum) and _mark(path) == self.index_mark else ""
 
     def guard(self) -> None:
-        """Refuse to commit what was read, unless git has left HEAD alone all the while.
+        """Refuse to commit what was read, unless the worktree stayed and git has left HEAD alone all the while.
 
-        Raises: ``BranchMoved``.
+        Raises: ``BranchMoved``, ``NotARepository``.
         """
+        _check_there(self.workspace)
         lock = _lock(self.workspace)
         if lock:
             raise _busy(lock)
@@ -79,8 +80,9 @@ class Checkout(msgspec.Struct, frozen=True):
 def settled(workspace: Workspace) -> Checkout:
     """Return what is checked out, once git is not in the middle of changing it, with the settings that belong to it.
 
-    Raises: ``BranchMoved`` when git does not get done.
+    Raises: ``BranchMoved`` when git does not get done; ``NotARepository`` when the worktree is gone.
     """
+    _check_there(workspace)
     clock = workspace.machine.clock
     end_s = clock.monotonic_s() + WAIT_S
     while True:
@@ -96,6 +98,14 @@ def settled(workspace: Workspace) -> Checkout:
     head_marks = _head_marks(workspace)
     # Settings are files of the checkout like any other.
     return Checkout(workspace.renewed(), workspace.head(), head_marks, index_mark)
+
+
+def _check_there(workspace: Workspace) -> None:
+    """Refuse a worktree that is gone: its git directory may be left, and every file would seem deleted."""
+    root = workspace.repo.worktree
+    if _mark(root) is None:
+        message = f"This worktree was removed or moved: {root}. Nothing was written."
+        raise NotARepository(message, hint="`git worktree list` names those that there are.")
 
 
 def _busy(lock: str) -> BranchMoved:

@@ -65,7 +65,8 @@ def sync(workspace: Workspace, branch: str, author: Author, options: SyncOptions
     """Bring a branch's store to what the files of the worktree say.
 
     Raises: ``InvalidQuery`` when there are no files at all, or a named path is unknown; ``BranchMoved`` when another
-    branch is checked out, or git keeps changing what is; ``InvalidConfig``; what committing raises.
+    branch is checked out, or git keeps changing what is; ``NotARepository`` when the worktree is gone;
+    ``InvalidConfig``; what committing raises.
     """
     check_worktree(workspace, None)
     for attempt in range(ATTEMPTS):

@@ -52,5 +52,5 @@ def in_its_place(workspace: Workspace) -> Iterator[None]:
     except (NotARepository, GitUnusable) as error:
         if not is_removed(workspace):
             raise
-        message = f"This worktree was removed: {workspace.repo.worktree}."
-        raise NotARepository(message, hint="There is nothing left to watch.") from error
+        message = f"This worktree was removed or moved: {workspace.repo.worktree}."
+        raise NotARepository(message, hint="There is nothing left to watch here.") from error

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from kbcore.errors import BranchMoved
+from kbcore.errors import BranchMoved, NotARepository
 from kbcore.sync.checkout import WAIT_S, settled
-from kbcore.workspace import Machine
+from kbcore.workspace import Machine, open_workspace
 from tests.support.cli import environment, program
 from tests.support.clocks import PatientClock
 from tests.support.faultfs import NoSyncFs
 from tests.support.project import Project, req
-from tests.support.repos import commit_files, git, git_env
+from tests.support.repos import add_worktree, commit_files, git, git_env
 
 REQS = "docs/requirements"
 
@@ -128,6 +128,19 @@ def test_a_lock_of_git_that_stays_refuses_the_sync_and_says_what_to_do(beside: B
     assert WAIT_S / 2 < sum(beside.clock.waits_s) < WAIT_S + 0.1
     lock.unlink()
     assert beside.sync().outcome.created == ("REQ-2",)
+
+
+def test_a_worktree_that_is_moved_while_its_files_are_read_is_not_taken_for_one_whose_files_are_deleted(
+    beside: Beside,
+) -> None:
+    linked = add_worktree(beside.root, beside.root.parent / "linked", "other")
+    workspace = open_workspace(linked, beside.machine, beside.pool)
+    checkout = settled(workspace)
+    checkout.guard()
+    git(beside.root, "worktree", "move", linked, beside.root.parent / "elsewhere")
+    for look in (checkout.guard, lambda: settled(workspace)):
+        with pytest.raises(NotARepository, match=f"moved: {linked}. Nothing was written"):
+            look()
 
 
 def test_a_switch_that_begins_while_files_are_read_starts_the_sync_over(beside: Beside) -> None:

@@ -565,6 +565,17 @@ def test_a_worktree_that_is_removed_ends_its_watcher(project: Project) -> None:
         watched.error = None
 
 
+def test_a_worktree_that_is_moved_ends_its_watcher_and_none_of_its_files_is_taken_for_deleted(project: Project) -> None:
+    commit_files(project.root, {ONE: req("REQ-1")})
+    linked = add_worktree(project.root, project.root.parent / "linked", "feature")
+    with Watched(linked) as watched:
+        git(project.root, "worktree", "move", linked, project.root.parent / "elsewhere")
+        with pytest.raises(NotARepository, match=f"removed or moved: {linked}"):
+            watched.until(lambda: False)
+        watched.error = None
+        assert watched.deleted() == []
+
+
 def test_where_the_system_tells_nothing_files_are_looked_at_and_that_is_said(project: Project) -> None:
     (project.root / REQS).mkdir(parents=True)
     with Watched(project.root, listen=Deaf) as watched:
