@@ -94,6 +94,7 @@ OPENERS = {
     "kbcore/extract/announced.py": "what packages on Python's import path say of themselves",
     "kbcore/watch/settings.py": "the settings of the project",
     "kbcore/watch/hearing.py": "which folders there are to listen to, and what the system says of its own process",
+    "kbcore/watch/looking.py": "what the folders hold that the system does not tell of",
     "kbcli/hooks/files.py": "git's hooks, and the configuration of programs that write them",
     "kbcli/replacing.py": "files that are not KB's own, and are changed when a command is asked to",
     "kbcli/clients/installing.py": "the configuration files of MCP clients",

@@ -14,13 +14,13 @@ from typing import Final, Self
 from watchfiles import watch
 
 from kbcore.watch.hearing import folders_below, is_heard, readable
+from kbcore.watch.looking import looked_at
 
 _STEP_MS: Final = 5
 """How often gathered changes are looked at, and so how late a notice is."""
 
 _GROUP_MS: Final = 50
 _START_S: Final = 30.0
-_POLL_MS: Final = 1000
 _LATE_S: Final = 0.05
 """How long the library may take to listen to a folder that it has told of already."""
 
@@ -120,6 +120,10 @@ class Notices:
 
     def _listen(self, paths: Sequence[Path], begun: threading.Event, *, is_deep: bool) -> None:
         try:
+            if self._is_polling:
+                for told in looked_at(paths, self._stop, begun, is_deep=is_deep):
+                    self._note(told)
+                return
             try:
                 self._hear(paths, begun, is_deep=is_deep)
             except _REFUSED:
@@ -148,19 +152,21 @@ class Notices:
             stop_event=_Begun(self._stop, begun),
             rust_timeout=0,
             raise_interrupt=False,
-            force_polling=self._is_polling or None,
-            poll_delay_ms=_POLL_MS,
             recursive=is_deep,
             ignore_permission_denied=False,  # with it, a limit of the system is passed over as well
         ):
             told = {path for _, path in changes}
+            self._note(told)
+            if is_listed and readable(Path(path) for path in told if Path(path).is_dir() and Path(path) not in paths):
+                return
+            if is_deep and not self._hears(paths, told):
+                return
+
+    def _note(self, told: set[str]) -> None:
+        if told:
             with self._more:
                 self._changed |= told
                 self._more.notify_all()
-            if is_listed and readable(Path(path) for path in told if Path(path).is_dir() and Path(path) not in paths):
-                return
-            if is_deep and not self._is_polling and not self._hears(paths, told):
-                return
 
     def _hears(self, paths: Sequence[Path], told: set[str]) -> bool:
         return is_heard(paths, told) or (not self._stop.wait(_LATE_S) and is_heard(paths, told)) or self._stop.is_set()

@@ -188,7 +188,7 @@ class Watcher:
                     self._backlog.add_all(now_s)
             elif meaning == "store":
                 self._look_at_store()
-            # Where files are looked at, a folder is told of whenever something in it comes or goes.
+            # Where files are looked at, that goes on in whatever has the place of a folder.
             is_elsewhere |= not self._is_polling and (meaning == "layout" or places.is_listened(path))
         if self._quiet_look.is_due(now_s):
             self._backlog.add_all(now_s)

@@ -51,12 +51,9 @@ def test_a_folder_that_goes_and_comes_again_is_told_of_by_its_own_name(tmp_path:
         told(notices, {str(tmp_path / "deep")}.issubset)
 
 
-@pytest.mark.parametrize("is_polling", [False, True])
-def test_a_name_that_is_no_text_means_that_no_more_is_told_and_that_is_said_at_once(
-    tmp_path: Path, is_polling: bool
-) -> None:
+def test_a_name_that_is_no_text_means_that_no_more_is_told_and_that_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
-    with Notices([tmp_path / "deep"], [], is_polling=is_polling) as notices:
+    with Notices([tmp_path / "deep"], []) as notices:
         assert not notices.is_deaf
         (Path(os.fsdecode(os.fsencode(tmp_path / "deep") + b"/\xff.md"))).write_text("x")
         end_s = time.monotonic() + WAIT_S
@@ -86,9 +83,46 @@ def test_a_place_that_cannot_be_listened_to_is_said_so(tmp_path: Path) -> None:
 
 
 def test_where_the_system_tells_nothing_folders_are_looked_at(tmp_path: Path) -> None:
+    deep, flat = tmp_path / "deep", tmp_path / "flat"
+    for folder in (deep / "er", flat / "inner"):
+        folder.mkdir(parents=True)
+        (folder / "edited").write_text("x")
+    (deep / "gone").write_text("x")
+    with Notices([deep], [flat], is_polling=True) as notices:
+        assert notices.take(0) == set()
+        (flat / "inner/edited").write_text("not told")
+        (deep / "er/edited").write_text("told")
+        (deep / "gone").unlink()
+        (deep / os.fsdecode(b"\xff.md")).write_text("x")
+        (deep / "new").mkdir()
+        (deep / "new/in it").write_text("x")
+        (flat / "told").write_text("x")
+        wanted = {deep / "er/edited", deep / "gone", deep / os.fsdecode(b"\xff.md"), deep / "new", deep / "new/in it"}
+        wanted = {str(path) for path in (*wanted, flat / "told")}
+        assert told(notices, wanted.issubset) == wanted
+
+
+def test_a_folder_that_another_takes_the_place_of_is_told_of_by_its_own_name_where_folders_are_looked_at(
+    tmp_path: Path,
+) -> None:
+    deep = tmp_path / "deep"
+    deep.mkdir()
+    with Notices([deep], [tmp_path], is_polling=True) as notices:
+        deep.rename(tmp_path / "aside")
+        deep.mkdir()
+        told(notices, {str(deep)}.issubset)
+        (deep / "new").write_text("x")
+        told(notices, {str(deep / "new")}.issubset)
+
+
+def test_links_that_lead_in_a_circle_end_no_looking(tmp_path: Path) -> None:
+    for name, target in (("itself", "itself"), ("back", "."), ("nowhere", "gone")):
+        (tmp_path / name).symlink_to(target)
     with Notices([tmp_path], [], is_polling=True) as notices:
+        (tmp_path / "later").symlink_to("later")
         (tmp_path / "a").write_text("x")
-        told(notices, {str(tmp_path / "a")}.issubset)
+        assert told(notices, {str(tmp_path / "a")}.issubset) == {str(tmp_path / "a"), str(tmp_path / "later")}
+        assert not notices.is_deaf
 
 
 FROM_THE_BEGINNING = """
