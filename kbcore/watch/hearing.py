@@ -22,16 +22,21 @@ def readable(folders: Iterable[Path]) -> list[Path]:
 
 
 def folders_below(folders: Sequence[Path]) -> tuple[list[Path], bool]:
-    """Return these folders and all below them that may be read, and whether there are others."""
+    """Return these folders and all below them that may be read, and whether there are others: links lead to others."""
     found: list[Path] = []
     has_others = False
     for folder in folders:
         for at, below, _ in os.walk(folder):
             found.append(Path(at))
-            listed = [name for name in below if os.access(os.path.join(at, name), os.R_OK | os.X_OK)]  # noqa: PTH118 - as `os.walk` names it
+            listed = [name for name in below if _is_own(os.path.join(at, name))]  # noqa: PTH118 - as `os.walk` names it
             has_others |= len(listed) < len(below)
             below[:] = listed
     return found, has_others
+
+
+def _is_own(path: str) -> bool:
+    """Tell whether a folder may be read and is no link."""
+    return os.access(path, os.R_OK | os.X_OK) and not os.path.islink(path)  # noqa: PTH114 - for every folder
 
 
 def is_heard(folders: Iterable[Path], told: Iterable[str]) -> bool:

@@ -124,14 +124,13 @@ class Notices:
                 for told in looked_at(paths, self._stop, begun, is_deep=is_deep):
                     self._note(told)
                 return
-            try:
-                self._hear(paths, begun, is_deep=is_deep)
-            except _REFUSED:
-                # One folder that may not be read keeps the library from listening to those that come after it.
-                listed, has_others = folders_below(paths) if is_deep and not begun.is_set() else ([], False)
-                if not has_others:
-                    raise
+            # The library listens behind links as well, however much lies there, and one folder that may not be read
+            # keeps it from listening to those that come after it: then it is given the folders one by one.
+            listed, has_others = folders_below(paths) if is_deep else ([], False)
+            if has_others:
                 self._hear(listed, begun, is_deep=False, is_listed=True)
+            else:
+                self._hear(paths, begun, is_deep=is_deep)
         except _REFUSED as error:
             # Later on it is something at a name that is no UTF-8, or a folder too many: only what was missed is lost.
             if not begun.is_set():

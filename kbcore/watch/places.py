@@ -84,7 +84,7 @@ def places_of(workspace: Workspace, globs: Sequence[str], branch: str) -> Places
         folder = root / fixed_part(glob)
         (deep if depth_of(glob) else flat).add(folder)
         flat.update(parent for parent in folder.parents if parent.is_relative_to(root))
-    deep = {one for one in deep if not any(parent in deep for parent in one.parents)}
+    deep = {one for one in deep if _is_behind_link(one) or not any(parent in deep for parent in one.parents)}
     there = [one for one in sorted(deep) if _is_inside(one, root)]
     shallow = [one for one in sorted(flat - deep) if _is_folder(one)]
     return Places(root, git_dir, settings, store, tuple(globs), tuple(there), tuple(shallow))
@@ -93,6 +93,11 @@ def places_of(workspace: Workspace, globs: Sequence[str], branch: str) -> Places
 def _is_inside(folder: Path, root: Path) -> bool:
     """Tell whether a folder is there, and no link leads out of the repository."""
     return _is_folder(folder) and Path(os.path.realpath(folder)).is_relative_to(root)
+
+
+def _is_behind_link(folder: Path) -> bool:
+    """Tell whether a link leads there: what is watched with all that lies below ends at links."""
+    return Path(os.path.realpath(folder)) != folder
 
 
 def _is_folder(path: Path) -> bool:

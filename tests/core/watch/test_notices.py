@@ -125,6 +125,30 @@ def test_links_that_lead_in_a_circle_end_no_looking(tmp_path: Path) -> None:
         assert not notices.is_deaf
 
 
+BEHIND_A_LINK = """
+import sys; from pathlib import Path; from kbcore.watch.notices import *
+deep = Path(sys.argv[1]) / "deep"
+with Notices([deep], []) as notices:
+    print(repr(notices.refusal))
+    (deep / "er/a").write_text("x")
+    while str(deep / "er/a") not in notices.take(10):
+        pass
+    (deep / "er/new").mkdir()
+    while not notices.is_deaf:
+        notices.take(10)
+"""
+
+
+def test_what_lies_behind_a_link_to_a_folder_is_not_listened_to_and_takes_none_of_what_the_system_has(
+    tmp_path: Path,
+) -> None:
+    for name in "abcdefgh":
+        (tmp_path / "outside" / name).mkdir(parents=True)
+    (tmp_path / "deep/er").mkdir(parents=True)
+    (tmp_path / "deep/link").symlink_to(tmp_path / "outside")
+    assert with_few_watches(6, BEHIND_A_LINK, tmp_path) == "''\n"
+
+
 FROM_THE_BEGINNING = """
 import sys; from pathlib import Path; from kbcore.watch.notices import *
 try:
