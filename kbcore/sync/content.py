@@ -53,5 +53,6 @@ def _check_kind(about: os.stat_result) -> None:
     if not stat.S_ISREG(about.st_mode):
         raise Unfit("It is no regular file.", "Remove it, or choose other paths in .kb/config.json.")
     if about.st_size > limits.MAX_SOURCE_FILE_BYTES:
-        message = f"It has {about.st_size} bytes; the limit is {limits.MAX_SOURCE_FILE_BYTES}."
+        # How many they are is not said: it is kept until the file is read, and that may grow meanwhile.
+        message = f"It has more bytes than the limit of {limits.MAX_SOURCE_FILE_BYTES}."
         raise Unfit(message, "Split the document.")

@@ -128,6 +128,13 @@ def test_a_named_file_is_read_only_where_a_scan_would_read_it(project: Project) 
     assert not read_named(project.root, wants, "elsewhere.md").problems
 
 
+def test_what_is_said_of_a_file_over_the_limit_stays_true_while_it_grows(project: Project) -> None:
+    first = project.sync({f"{REQS}/1.md": b" " * (MAX_SOURCE_FILE_BYTES + 1)}).problems
+    assert [str(MAX_SOURCE_FILE_BYTES) in problem.message for _, problem in first] == [True]
+    project.write({f"{REQS}/1.md": b" " * (MAX_SOURCE_FILE_BYTES + 2)})
+    assert project.sync().problems == first == project.sync(rebuild=True).problems
+
+
 def set_paths(project: Project, *globs: str) -> None:
     settings = {"extractors": {"markdown": {"paths": {"req": list(globs)}}}}
     project.write({".kb/config.json": json.dumps(settings)})
