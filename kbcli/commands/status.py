@@ -168,7 +168,7 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     if files["scanned"] is not None and not is_pending:
         lines.append(f"In step with {counted(files['scanned'], 'file')}.")
     output.data("".join(f"{output.flowed(visible(line))}\n" for line in lines))
-    if is_pending:
+    if is_pending and not found["lost_at"]:
         output.say("Next: `kb sync`")
     elif files["scanned"] == 0:
         output.say("Next: write a document where the extractors look (`kb sync` says where), or try `kb demo`")

@@ -252,6 +252,9 @@ def test_a_new_entity_is_told_alike_between_branches_and_between_seqs(kb, synced
 def test_a_lost_store_is_told_even_quietly_and_by_status_and_verify_from_then_on(kb, synced):
     kb("query")
     shutil.rmtree(synced / ".kb/branches/main")
+    said = kb("status").out
+    assert "before anything else is written" in said
+    assert "Next:" not in said, "nothing that would write is advised"
     assert kb("query", "-q").err.startswith("warning: The store of main is gone: a cached view had seen it at seq 1,")
     assert kb("query", "-q").err == ""
     said = "is left of another store of main, which had come to seq 1 and was gone."
