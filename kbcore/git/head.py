@@ -96,7 +96,7 @@ def _head_target(git_dir: Path) -> bytes:
         return commit
     raise GitUnusable(
         f"{path} holds neither a branch nor a commit",
-        hint="Write `ref: refs/heads/NAME` into it, NAME being what was checked out: until then git sees no repository.",
+        hint="Write `ref: refs/heads/NAME` into it, NAME being what was checked out; before, git sees no repository.",
     )
 
 
