@@ -103,6 +103,7 @@ OPENERS = {
     "kbcli/exits.py": "reports of bugs",
     "kbcli/diagnosis.py": "reports of bugs",
     "kbcli/app.py": "the null device",
+    "kbcli/ending.py": "the null device",
     "kbmcp/server.py": "the null device",
     "kbcli/commands/demo.py": "the example project",
     "kbcli/kip/history.py": "what was typed at the prompt of `kb kip`",

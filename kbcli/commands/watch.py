@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import signal
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -33,34 +33,20 @@ def run(
     --json, every line is one JSON object. One watcher is enough for a worktree; a second one says so and ends.
     """
     from kbcli import exits
+    from kbcli.ending import Ending
     from kbcore.watch.watcher import Watcher
 
-    session = session_of(ctx)
+    session, ending = session_of(ctx), Ending()
     screen = _Screen(session.output) if check and session.output.is_terminal else None
     if screen:
-        watcher = Watcher(session.workspace, session.author, screen, rest=screen.draw_when_due)
+        rest = ending.watching(screen.draw_when_due)
+        watcher = Watcher(session.workspace, session.author, ending.watching(screen), rest=rest)
     else:
-        watcher = Watcher(session.workspace, session.author, _Told(session.output, lists=check))
-    with _ended_by_signals(watcher.stop), screen.following_its_size() if screen else contextlib.nullcontext():
+        told = _Told(session.output, lists=check)
+        watcher = Watcher(session.workspace, session.author, ending.watching(told))
+    with ending.by_signals(watcher.stop), screen.following_its_size() if screen else contextlib.nullcontext():
         watcher.run()
     return exits.DONE
-
-
-@contextlib.contextmanager
-def _ended_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Let SIGINT and SIGTERM end the block in good order; a second signal, also the other one, ends it at once."""
-
-    def end(_: int, __: Any) -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        stop()
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class _Told:

@@ -25,6 +25,7 @@ import msgspec
 import pytest
 
 from kbcli.commands import watch as watching
+from kbcli.ending import Ending
 from kbcli.render import Output
 from kbcli.terminal.cells import shortened
 from kbcli.words import watched
@@ -118,6 +119,29 @@ def test_it_says_in_words_what_it_does_and_ends_well_on_sigint(synced: Path) -> 
         status, said = watch.end(signal.SIGINT)
         assert (status, said) == (0, "")
         assert "\x1b" not in "".join(watch.lines)
+
+
+def test_it_ends_well_although_nobody_reads_what_it_says(synced: Path) -> None:
+    lone = "---\nid: REQ-{0}\ntitle: Lone {0}\nstatus: open\n---\n"
+    write(synced, {f"docs/requirements/{number}.md": lone.format(number) for number in range(20, 220)})
+    reading, writing = os.pipe()
+    command = [*program(), "watch", "--json", "--check"]
+    watch = subprocess.Popen(command, cwd=synced, env=environment(), stdout=writing, stderr=subprocess.PIPE)
+    assert watch.stderr
+    try:
+        end_s = time.monotonic() + WAIT_S
+        while select.select([], [writing], [], 0)[1]:
+            assert time.monotonic() < end_s, "the pipe does not fill"
+            time.sleep(0.01)
+        watch.send_signal(signal.SIGTERM)
+        assert watch.wait(WAIT_S) == 0
+        assert watch.stderr.read() == b""
+    finally:
+        watch.kill()
+        watch.wait()
+        watch.stderr.close()
+        os.close(writing)
+        os.close(reading)
 
 
 @contextlib.contextmanager
@@ -279,7 +303,7 @@ def test_it_says_that_it_goes_on() -> None:
 
 def test_a_second_signal_ends_it_at_once_also_the_other_one() -> None:
     stopped: list[bool] = []
-    with watching._ended_by_signals(lambda: stopped.append(True)):
+    with Ending().by_signals(lambda: stopped.append(True)):
         signal.raise_signal(signal.SIGTERM)
         assert stopped == [True]
         with pytest.raises(KeyboardInterrupt):
