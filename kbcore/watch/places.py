@@ -84,7 +84,7 @@ def places_of(workspace: Workspace, globs: Sequence[str], branch: str) -> Places
         folder = root / fixed_part(glob)
         (deep if depth_of(glob) else flat).add(folder)
         flat.update(parent for parent in folder.parents if parent.is_relative_to(root))
-    deep = {one for one in deep if _is_behind_link(one) or not any(parent in deep for parent in one.parents)}
+    deep = {one for one in deep if not any(_reaches(parent, one) for parent in one.parents if parent in deep)}
     there = [one for one in sorted(deep) if _is_inside(one, root)]
     shallow = [one for one in sorted(flat - deep) if _is_folder(one)]
     return Places(root, git_dir, settings, store, tuple(globs), tuple(there), tuple(shallow))
@@ -95,9 +95,9 @@ def _is_inside(folder: Path, root: Path) -> bool:
     return _is_folder(folder) and Path(os.path.realpath(folder)).is_relative_to(root)
 
 
-def _is_behind_link(folder: Path) -> bool:
-    """Tell whether a link leads there: what is watched with all that lies below ends at links."""
-    return Path(os.path.realpath(folder)) != folder
+def _reaches(above: Path, folder: Path) -> bool:
+    """Tell whether no link lies between the two: what is watched with all that lies below ends at links."""
+    return Path(os.path.realpath(folder)) == Path(os.path.realpath(above)) / folder.relative_to(above)
 
 
 def _is_folder(path: Path) -> bool:

@@ -97,10 +97,12 @@ def test_folders_are_watched_as_they_lie(project: Project) -> None:
 def test_a_folder_that_a_glob_names_is_watched_behind_its_link_too_where_another_glob_begins_above_it(
     project: Project,
 ) -> None:
-    project.write({"docs/a.md": "a", "other/b.md": "b"})
+    project.write({"docs/a.md": "a", "other/deep/b.md": "b"})
     (project.root / "docs/adr").symlink_to(project.root / "other")
     found = places_of(project.workspace(), ["docs/**/*.md", "docs/adr/**/*.md"], "main")
     assert found.deep == (project.root / "docs", project.root / "docs/adr")
+    below = places_of(project.workspace(), ["docs/adr/**/*.md", "docs/adr/deep/**/*.md"], "main")
+    assert below.deep == (project.root / "docs/adr",), "what lies behind the link is watched once"
 
 
 def test_a_linked_worktree_has_its_own_head_and_settings_that_may_come_or_be_those_of_the_main_one(
