@@ -1,7 +1,7 @@
 """Finds out what changed in folders by looking at them, where the system does not tell.
 
-What files hold is not read. No link is followed: what lies behind one is not watched, and it may lead
-anywhere, also back to where it lies.
+What files hold is not read. No link below the folders is followed: what lies behind one is not watched, and it may
+lead anywhere, also back to where it lies.
 """
 
 from __future__ import annotations
@@ -27,29 +27,35 @@ def looked_at(
 
     Entries of the folders, and with ``is_deep`` all that lies below; a folder among them only when it comes or goes.
     """
-    known = _marks(folders, is_deep=is_deep)
+    known = _marks(folders, stop, is_deep=is_deep)
     begun.set()
     while not stop.wait(LOOK_S):
-        now = _marks(folders, is_deep=is_deep)
+        now = _marks(folders, stop, is_deep=is_deep)
+        if stop.is_set():
+            return
         yield {path for path, _ in known.items() ^ now.items()}
         known = now
 
 
-def _marks(folders: Sequence[Path], *, is_deep: bool) -> dict[str, _Mark]:
-    """Return what changes whenever something at a path does, for each path; what may not be looked at is left out."""
+def _marks(folders: Sequence[Path], stop: threading.Event, *, is_deep: bool) -> dict[str, _Mark]:
+    """Return what changes whenever something at a path does, for each path; what may not be looked at is left out.
+
+    It is given up at ``stop``, and then no whole.
+    """
     found: dict[str, _Mark] = {}
     ahead = []
     for folder in folders:
         with contextlib.suppress(OSError):
             found[str(folder)] = _mark(folder.stat())
             ahead.append(str(folder))
-    while ahead:
+    while ahead and not stop.is_set():
         with contextlib.suppress(OSError), os.scandir(ahead.pop()) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):  # it went since it was listed
-                    found[entry.path] = _mark(entry.stat(follow_symlinks=False))
-                if is_deep and entry.is_dir(follow_symlinks=False):
-                    ahead.append(entry.path)
+                    status = entry.stat(follow_symlinks=False)
+                    found[entry.path] = _mark(status)
+                    if is_deep and stat.S_ISDIR(status.st_mode):
+                        ahead.append(entry.path)
     return found
 
 
