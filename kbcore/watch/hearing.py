@@ -7,7 +7,7 @@ folder could not be read then. The system itself says what it watches, where it 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -39,13 +39,18 @@ def _is_own(path: str) -> bool:
     return os.access(path, os.R_OK | os.X_OK) and not os.path.islink(path)  # noqa: PTH114 - for every folder
 
 
+def new_folders(told: Iterable[str], known: Collection[Path] = ()) -> list[Path]:
+    """Return what of these paths is a folder, no link to one, and not known."""
+    places = (Path(path) for path in told)
+    return [place for place in places if place.is_dir() and not place.is_symlink() and place not in known]
+
+
 def is_heard(folders: Iterable[Path], told: Iterable[str]) -> bool:
     """Tell whether the system listens to every readable folder at or below what was ``told`` of.
 
     ``folders`` are those that were listened to at the beginning: a system that does not name these cannot be asked.
     """
-    places = (Path(path) for path in told)
-    new = [place for place in places if place.is_dir() and not place.is_symlink()]
+    new = new_folders(told)
     if not new:
         return True
     listened = frozenset(_inodes_listened_to())

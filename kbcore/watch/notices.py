@@ -6,14 +6,14 @@ A notice is a hint, never a fact: it may come late, twice or not at all. Whoever
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from watchfiles import watch
 
-from kbcore.watch.hearing import folders_below, is_heard, readable
+from kbcore.watch.hearing import folders_below, is_heard, new_folders, readable
 from kbcore.watch.looking import looked_at
 
 _STEP_MS: Final = 5
@@ -32,15 +32,22 @@ class NoNotices(Exception):
 
 
 class _Begun:
-    """The event that ends a listener; that it is asked for shows that the listener listens."""
+    """The event that ends a listener; that it is asked for shows that the listener listens.
 
-    def __init__(self, stop: threading.Event, begun: threading.Event) -> None:
+    Then it is seen whether that is what it should listen to: ``is_late`` tells that something has come meanwhile.
+    """
+
+    def __init__(self, stop: threading.Event, begun: threading.Event, is_late: Callable[[], bool]) -> None:
         self._stop = stop
         self._begun = begun
+        self._look = is_late
+        self._is_late = False
 
     def is_set(self) -> bool:
-        self._begun.set()
-        return self._stop.is_set()
+        if not self._begun.is_set():
+            self._is_late = self._look()
+            self._begun.set()
+        return self._is_late or self._stop.is_set()
 
 
 class Notices:
@@ -128,7 +135,7 @@ class Notices:
             # keeps it from listening to those that come after it: then it is given the folders one by one.
             listed, has_others = folders_below(paths) if is_deep else ([], False)
             if has_others:
-                self._hear(listed, begun, is_deep=False, is_listed=True)
+                self._hear(listed, begun, is_deep=False, listed_below=paths)
             else:
                 self._hear(paths, begun, is_deep=is_deep)
         except _REFUSED as error:
@@ -141,14 +148,21 @@ class Notices:
                 self._more.notify_all()
             begun.set()
 
-    def _hear(self, paths: Sequence[Path], begun: threading.Event, *, is_deep: bool, is_listed: bool = False) -> None:
-        """Gather what is told until the end; with ``is_listed`` a folder that is not among ``paths`` is the end."""
+    def _hear(
+        self, paths: Sequence[Path], begun: threading.Event, *, is_deep: bool, listed_below: Sequence[Path] = ()
+    ) -> None:
+        """Gather what is told until the end.
+
+        Where ``paths`` are all the folders ``listed_below`` some, one that is not among them is the end, also when it
+        came before it could be told of.
+        """
+        known = set(paths)
         for changes in watch(
             *paths,
             watch_filter=None,
             debounce=_GROUP_MS,
             step=_STEP_MS,
-            stop_event=_Begun(self._stop, begun),
+            stop_event=_Begun(self._stop, begun, lambda: not known.issuperset(folders_below(listed_below)[0])),
             rust_timeout=0,
             raise_interrupt=False,
             recursive=is_deep,
@@ -156,7 +170,7 @@ class Notices:
         ):
             told = {path for _, path in changes}
             self._note(told)
-            if is_listed and readable(Path(path) for path in told if Path(path).is_dir() and Path(path) not in paths):
+            if listed_below and readable(new_folders(told, known)):
                 return
             if is_deep and not self._hears(paths, told):
                 return

@@ -6,11 +6,12 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from kbcore.watch.hearing import folders_below
 from kbcore.watch.notices import NoNotices, Notices
 from tests.support.fenced import as_somebody, with_few_watches
 
@@ -166,6 +167,29 @@ with Notices([root], []) as notices:
         notices.take(1)
     print(notices.is_deaf)
 """
+
+
+def test_a_folder_that_comes_while_the_folders_are_listed_one_by_one_ends_the_listener(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("deep", "outside"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "deep/link").symlink_to(tmp_path / "outside")
+
+    def listed(folders: Sequence[Path]) -> tuple[list[Path], bool]:
+        found = folders_below(folders)
+        (tmp_path / "deep/late").mkdir(exist_ok=True)
+        return found
+
+    monkeypatch.setattr("kbcore.watch.notices.folders_below", listed)
+    with Notices([tmp_path / "deep"], []) as late:
+        late.take(WAIT_S)
+        assert late.is_deaf
+    with Notices([tmp_path / "deep"], []) as notices:
+        (tmp_path / "deep/another").symlink_to(tmp_path / "outside")  # is no folder, and changes nothing
+        (tmp_path / "deep/late/file").touch()
+        told(notices, lambda found: str(tmp_path / "deep/late/file") in found)
+        assert not notices.is_deaf
 
 
 def test_a_limit_of_the_system_is_said_at_the_beginning_and_ends_the_listener_later(tmp_path: Path) -> None:
