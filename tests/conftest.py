@@ -48,7 +48,7 @@ SLOW = (
     "mcp/test_subscriptions.py",
     "test_benchmarks.py",
 )
-"""What starts programs by the dozen, waits, or hurts a store: a sixth of the tests, and half of the time of all."""
+"""What starts programs by the dozen, waits, or hurts a store: a fifth of the tests, and half of the time of all."""
 
 
 @pytest.hookimpl(tryfirst=True)
