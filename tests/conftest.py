@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,8 +57,9 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Mark what `make quick` leaves out."""
     slow = [Path(__file__).parent / name for name in SLOW]
     assert all(place.exists() for place in slow)
+    is_slow = cache(lambda path: any(path.is_relative_to(place) for place in slow))
     for item in items:
-        if any(item.path.is_relative_to(place) for place in slow):
+        if is_slow(item.path):
             item.add_marker("slow")
 
 
