@@ -1,6 +1,7 @@
 """Who is about in a repository: agents over MCP, and people with git and the command line. Each is a thread here.
 
-What they do is a process of its own each time, or a server; what they were told is kept for judgement.
+What they do is a process of its own each time, or a server; what they were told is kept for judgement. Some of these
+processes are killed at a random moment.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import threading
 import time
@@ -16,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.cli import environment, program
+from tests.support.crowd_git import SCRATCH
 from tests.support.crowd_jobs import pair
 from tests.support.lines import Message
+from tests.support.project import req
 from tests.support.session import Gone, Session
 
 MOST_TRIES = 20
@@ -149,7 +153,9 @@ class Person:
     def act(self, steps: int) -> None:
         """Do that many things."""
         for number in range(steps):
-            does: Callable[[str], None] = self.random.choice([self._switch, self._switch, self._apply, self._keep])
+            does: Callable[[str], None] = self.random.choice(
+                [self._switch, self._switch, self._apply, self._keep, self._edit, self._watch, self._branch, self._kill]
+            )
             does(f"pair-{self.name}-{number}")
 
     def _switch(self, key: str) -> None:
@@ -174,11 +180,52 @@ class Person:
         if done.returncode not in may or "Traceback" in done.stderr:
             self.wrong.append(f"kb {words[0]}: {done.returncode} {done.stdout[-500:]}{done.stderr[-500:]}")
 
-    def _told(self, key: str, *words: str, stdin: str) -> None:
+    def _edit(self, key: str) -> None:
+        """Write a document of this worktree that git does not know, which stays when branches are switched."""
+        place = self.folder / f"docs/requirements/{self.name}.md"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(req(f"EDIT-{self.name}", title=key), encoding="utf-8")
+
+    def _branch(self, key: str) -> None:
+        """Make a branch where HEAD is, give it a store, and delete it again; `kb gc` may meet it at any point."""
+        name = f"{self.name}+{SCRATCH}{key}"
+        if ran(self.folder, "git", "branch", name).returncode == 0:
+            ran(self.folder, *program(), "--json", "branch", "ensure", name)
+            ran(self.folder, "git", "branch", "-D", name)
+
+    def _watch(self, _: str) -> None:
+        """Watch for a moment; the watcher is ended in good order, or killed."""
+        is_killed = self.random.random() < 0.5
+        status, said = self._stopped(signal.SIGKILL if is_killed else signal.SIGTERM, "watch", within_s=2.0)
+        is_second = "is watched already" in said
+        if (status not in {0, 16, -signal.SIGKILL, -signal.SIGTERM} and not is_second) or "Traceback" in said:
+            self.wrong.append(f"kb watch: {status} {said[-500:]}")
+
+    def _kill(self, key: str) -> None:
+        """Kill a command while it writes; a changeset is then sent again until somebody answers."""
+        words = self.random.choice([("apply", "-"), ("sync",), ("compact",), ("gc",), ("branch", "ensure", "main")])
+        self._stopped(signal.SIGKILL, *words, within_s=0.5, stdin=json.dumps(pair(key)))
+        if words[0] == "apply":
+            self._told(key, *words, stdin=json.dumps(pair(key)), again=True)
+
+    def _stopped(self, number: signal.Signals, *words: str, within_s: float, stdin: str = "") -> tuple[int, str]:
+        """Run a command, send it a signal at some moment, and return its status and what it said."""
+        command = [*program(), "--json", *words]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            command, cwd=self.folder, env=user_env(), stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True
+        ) as running:
+            timer = threading.Timer(self.random.uniform(0, within_s), running.send_signal, [number])
+            timer.start()
+            said, _ = running.communicate(stdin, timeout=60)
+            timer.join()
+        return running.returncode, said
+
+    def _told(self, key: str, *words: str, stdin: str, again: bool = False) -> None:
         begun_s = time.monotonic()
         done = ran(self.folder, *program(), "--json", *words, stdin=stdin)
         answer = json.loads(done.stdout)
-        told: Message = {"key": key, "begun_s": begun_s, "took_s": time.monotonic() - begun_s}
+        told: Message = {"key": key, "begun_s": begun_s, "took_s": time.monotonic() - begun_s, "again": again}
         if "error" in answer:
             error = answer["error"]
             told |= {"refused": error["code"], "applied": error["applied"], "message": error["message"]}
