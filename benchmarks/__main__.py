@@ -14,6 +14,7 @@ from benchmarks.peers import Peers
 from benchmarks.place import Place
 from benchmarks.sizes import FULL, GUARD, QUICK
 from benchmarks.table import Row
+from tests.support.repos import use_empty_home
 
 _ALL = (*runs.QUESTIONS, *runs.PEERS)
 _WORSE = 1
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.set_up_peers:
         Peers(given.peers).set_up()
         return 0
+    use_empty_home()
     with _directory(given.directory) as directory:
         if given.guard:
             return _guarded(Place(directory, QUICK if given.quick else GUARD))

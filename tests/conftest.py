@@ -17,10 +17,12 @@ from hypothesis import settings  # noqa: E402 - it is kept as well
 
 from tests.support.gits import use_hooks_in_files  # noqa: E402 - likewise
 from tests.support.project import Project  # noqa: E402 - likewise
+from tests.support.repos import use_empty_home  # noqa: E402 - likewise
 from tests.support.scale import tries  # noqa: E402 - likewise
 
 settings.register_profile("scaled", max_examples=tries(30, 100), deadline=None)
 settings.load_profile("scaled")
+use_empty_home()
 use_hooks_in_files()
 
 SLOW = (

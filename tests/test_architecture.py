@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import pwd
 import re
 import subprocess
 import sys
@@ -12,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 
 import pytest
+
+from tests.support.repos import git_env
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("kbcore", "kbcli", "kbmcp")
@@ -313,6 +317,12 @@ def test_every_tier_and_place_is_that_of_something() -> None:
     assert {name for names in TIERS for name in names} - rooms <= {"watch"}
     places = {place for named in (*CONFINED.values(), OPENERS) for place in named}
     assert {place for place in places if not any(one.place.startswith(place) for one in MODULES)} <= {"kbcore/watch.py"}
+
+
+def test_no_program_that_a_test_starts_sees_the_home_of_whoever_runs_the_tests() -> None:
+    for env in (dict(os.environ), git_env()):
+        assert Path(env["HOME"]) != Path(pwd.getpwuid(os.getuid()).pw_dir)
+        assert not {name for name in env if name.startswith("XDG_") and name.endswith("_HOME")}
 
 
 def tracked() -> list[Path]:

@@ -23,6 +23,7 @@ from tests.conformance import npm
 from tests.conformance.fixtures import SUBJECT
 from tests.mcp.agents import ROOT, SERVER, server_env
 from tests.support.project import Project
+from tests.support.repos import use_empty_home
 
 RUNS = {
     "0.1.16": ("stable", []),
@@ -52,6 +53,7 @@ def main() -> int:
     except npm.Missing as error:
         print(f"conformance: NOT RUN, {error}.", file=sys.stderr)
         return 3
+    use_empty_home()
     expected = yaml.safe_load((Path(__file__).parent / "expected.yml").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="kb-conformance-") as name:
         folder = Path(name)

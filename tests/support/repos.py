@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 _WHEN = "2026-11-20T09:30:00Z"
+
+
+_HOME: Final = "KB_TEST_HOME"
+_XDG: Final = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+
+
+def use_empty_home() -> None:
+    """Give this process, and every program that it starts, an empty home folder: KB keeps files below the user's.
+
+    The workers of one run use the same one; it is removed when the process that made it ends.
+    """
+    for name in _XDG:
+        os.environ.pop(name, None)
+    if _HOME not in os.environ:
+        os.environ[_HOME] = tempfile.mkdtemp(prefix="kb-test-home-")
+        atexit.register(shutil.rmtree, os.environ[_HOME], ignore_errors=True)
+    os.environ["HOME"] = os.environ[_HOME]
 
 
 def git_env(extra: Mapping[str, str] | None = None) -> dict[str, str]:
