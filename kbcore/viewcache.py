@@ -257,15 +257,17 @@ def is_usable(basis: Basis, head: Head) -> bool:
     is_of_history = basis.lineage == head.lineage and basis.history_from == replay.history_from(head)
     if not is_of_history or basis.file not in head.files:
         return False
-    if basis.store_id == head.store_id:
+    if basis.store_id == head.store_id or head.epoch_of(basis.store_id):
         return not is_ahead(basis, head)
     return head.origin is not None and basis.seq <= head.origin.seq
 
 
 def is_ahead(basis: Basis, head: Head) -> bool:
-    """Tell whether a view of the same store has seen what its journal does not have."""
-    is_later = basis.seq > head.seq or (basis.seq == head.seq and basis.sum != head.hash)
-    return basis.store_id == head.store_id and basis.lineage == head.lineage and is_later
+    """Tell whether a view of the same store, under any id that it had, has seen what its journal does not have."""
+    tip = head if basis.store_id == head.store_id else head.epoch_of(basis.store_id)
+    if tip is None or basis.lineage != head.lineage:
+        return False
+    return basis.seq > tip.seq or (basis.seq == tip.seq and basis.sum != tip.hash)
 
 
 def is_lost(fs: Fs, directory: Path, basis: Basis, store_id: str = "") -> bool:
@@ -286,5 +288,6 @@ def _store_ids(fs: Fs, parent: Path) -> set[str]:
             if name.startswith(".") and files.is_directory(fs, parent / name):
                 found |= _store_ids(fs, parent / name)
         with contextlib.suppress(KBError):
-            found.add(journal.read_head(fs, parent / name).store_id)
+            head = journal.read_head(fs, parent / name)
+            found |= {head.store_id, *(one.store_id for one in head.epochs)}
     return found

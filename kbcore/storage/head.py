@@ -20,8 +20,12 @@ from kbcore.storage import files, layout, shapes
 from kbcore.storage.fs import Fs
 
 FORMAT: Final = 1
-KNOWN_FEATURES: Final[frozenset[str]] = frozenset()
+EPOCHS: Final = "epochs"
+"""The feature of a head with ``epochs``."""
+KNOWN_FEATURES: Final[frozenset[str]] = frozenset({EPOCHS})
 """What ``features_required`` may name; anything else was written by a newer KB."""
+MAX_EPOCHS: Final = 64
+"""The most epochs that a head keeps; the oldest is dropped for a new one."""
 
 _SUM_KEY: Final = b',"sum":"'
 _SUM_END: Final = b'"}\n'
@@ -78,6 +82,22 @@ class Pruned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at: str
 
 
+class Epoch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An id that the store had before, and the last record that it has of the time under that id.
+
+    A reference is a store id and a seq. ``(store_id, n)`` means a record of this store for n up to ``seq``; the records
+    after it under the same id are lost, or belong to another copy of the store.
+    """
+
+    store_id: str
+    seq: int
+    hash: str
+    """``sum`` of record ``seq``; the lineage for 0."""
+    seen: int
+    """The highest seq that is known to have been acknowledged under this id; ``seq`` when none is known to be lost."""
+    at: str
+
+
 class Tip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The last acknowledged record, and where the acknowledged bytes end."""
 
@@ -89,8 +109,8 @@ class Tip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Time of that record; of the store's creation while there is none."""
 
 
-class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that a head file says. Field order is the order in the file."""
+class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """All that a head file says. Field order is the order in the file; empty ``epochs`` are left out."""
 
     format: int
     features_required: tuple[str, ...]
@@ -107,6 +127,8 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     segments: tuple[Segment, ...]
     """Oldest first; the last one takes new records."""
     head: Tip
+    epochs: tuple[Epoch, ...] = ()
+    """The ids that the store had before, oldest first."""
 
     @property
     def seq(self) -> int:
@@ -133,6 +155,10 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Names of the segments and snapshots that count."""
         return frozenset([*(part.file for part in self.segments), *(ref.file for ref in self.snapshots)])
 
+    def epoch_of(self, store_id: str) -> Epoch | None:
+        """Return the epoch under an id that the store had before, None when it never had that id."""
+        return next((one for one in reversed(self.epochs) if one.store_id == store_id), None)
+
 
 class _Preamble(msgspec.Struct, frozen=True):
     format: int
@@ -152,6 +178,23 @@ def new_store_id() -> str:
 def new_lineage() -> str:
     """Return the random beginning of a new history."""
     return secrets.token_hex(32)
+
+
+def with_new_id(of: Head, *, seen: int, at: str) -> Head:
+    """Return the head with a new store id, which begins a new epoch after its last record.
+
+    Args:
+        of: the head as it is.
+        seen: the highest seq that is known to have been acknowledged under the old id.
+        at: the time of the decision.
+    """
+    ended = Epoch(of.store_id, of.seq, of.hash, max(seen, of.seq), at)
+    return msgspec.structs.replace(
+        of,
+        store_id=new_store_id(),
+        features_required=tuple(sorted({*of.features_required, EPOCHS})),
+        epochs=(*of.epochs, ended)[-MAX_EPOCHS:],
+    )
 
 
 def encode(head: Head) -> bytes:
@@ -245,7 +288,7 @@ def _damaged(path: Path, what: str, cause: str = "") -> NoReturn:
 
 def _contradiction(head: Head) -> str:
     """Return how a head contradicts itself, or nothing. Costs a few microseconds: it runs on every read."""
-    return _unchained(head) or _misplaced_tip(head) or _misnamed(head)
+    return _unchained(head) or _misplaced_tip(head) or _misnamed(head) or _misdated(head)
 
 
 def _unchained(head: Head) -> str:
@@ -288,4 +331,13 @@ def _misnamed(head: Head) -> str:
     seqs = [ref.seq for ref in head.snapshots]
     if seqs != sorted(set(seqs)) or any(seq > head.seq for seq in seqs):
         return "its snapshots are out of order"
+    return ""
+
+
+def _misdated(head: Head) -> str:
+    seqs = [one.seq for one in head.epochs]
+    if seqs != sorted(seqs) or any(seq > head.seq for seq in seqs) or any(one.seen < one.seq for one in head.epochs):
+        return "its epochs are out of order"
+    if head.epochs and EPOCHS not in head.features_required:
+        return f"it has epochs and does not require the feature {EPOCHS}"
     return ""

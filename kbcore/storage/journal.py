@@ -51,13 +51,22 @@ class Writer:
         self.recovery = recovered
         """What was rolled forward or put in quarantine before this writer could begin."""
 
-    def append(self, rec: bytes, at: str, *, snapshots: tuple[SnapshotRef, ...] | None = None) -> Head:
+    def append(
+        self,
+        rec: bytes,
+        at: str,
+        *,
+        snapshots: tuple[SnapshotRef, ...] | None = None,
+        new_id_seen: int | None = None,
+    ) -> Head:
         """Commit one record and return the new head; when this returns, the record is durable.
 
         Args:
             rec: the payload, one JSON object on one line.
             at: the record's time, as ``Clock.now`` gives it; not before the head's.
             snapshots: what the new head names instead of the last head's; they are durable already.
+            new_id_seen: begins a new epoch with this record, which is the first one under a new store id; the number
+                is the highest seq that is known to have been acknowledged under the old id.
 
         Raises:
             LimitExceeded: the record is too long; nothing was written.
@@ -78,7 +87,8 @@ class Writer:
         self._sync()
         new = Tip(framed.seq, framed.sum, tip.file, tip.length + len(line), at)
         listed = self.head.snapshots if snapshots is None else snapshots
-        self._publish(msgspec.structs.replace(self.head, head=new, snapshots=listed))
+        of = self.head if new_id_seen is None else head.with_new_id(self.head, seen=new_id_seen, at=at)
+        self._publish(msgspec.structs.replace(of, head=new, snapshots=listed))
         self._is_spent = False
         return self.head
 

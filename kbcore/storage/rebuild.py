@@ -16,7 +16,7 @@ from kbcore.errors import HeadDamaged, JournalCorrupt, SnapshotCorrupt, UnknownB
 from kbcore.limits import LOCK_WAIT_S, MAX_HEAD_BYTES
 from kbcore.storage import damage, files, frame, head, layout, lock, quarantine, recovery, scan, snapshot
 from kbcore.storage.fs import Fs
-from kbcore.storage.head import Head, Pruned, Sealed, Segment, SnapshotRef, Tip
+from kbcore.storage.head import EPOCHS, Head, Pruned, Sealed, Segment, SnapshotRef, Tip
 from kbcore.storage.places import Broken, Position, start_of
 
 
@@ -255,9 +255,14 @@ def _new_head(found: _Found, old: Head | None, branch: str, now: str) -> Head:
     found.doubts.append(
         f"Whether anything was acknowledged after record {tip.seq} cannot be known: only the head file knew."
     )
+    # An epoch that ended later ends with the last record that is left.
+    epochs = tuple(
+        one if one.seq <= tip.seq else msgspec.structs.replace(one, seq=tip.seq, hash=tip.hash)
+        for one in (old.epochs if old else ())
+    )
     return Head(
         format=head.FORMAT,
-        features_required=(),
+        features_required=(EPOCHS,) if epochs else (),
         store_id=found.store_id,
         lineage=found.lineage,
         branch=old.branch if old else branch,
@@ -266,6 +271,7 @@ def _new_head(found: _Found, old: Head | None, branch: str, now: str) -> Head:
         snapshots=tuple(found.snapshots),
         segments=tuple(found.segments),
         head=Tip(tip.seq, tip.hash, found.segments[-1].file, tip.offset, found.at or now),
+        epochs=epochs,
     )
 
 

@@ -5,21 +5,19 @@ Each makes a full copy of the store first, changes no record, and is itself on r
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from kbcore import canonical, record, replay
+from kbcore import canonical, replay
 from kbcore.errors import Damaged, KBError, SnapshotCorrupt, ViewDamaged
-from kbcore.record import Record
 from kbcore.storage import files, journal, layout, quarantine, rebuild, snapshot, verify
-from kbcore.storage.head import Head, SnapshotRef
-from kbcore.storage.journal import Writer
+from kbcore.storage.head import Head
 from kbcore.storage.rebuild import Witness
 from kbcore.store import Author
 from kbcore.upkeep import salvage
+from kbcore.upkeep.epochs import append_note
 from kbcore.upkeep.findings import begin_anew, without_referral
 from kbcore.upkeep.salvage import Facts, Source
 from kbcore.viewcache import VIEW, is_lost, open_view
@@ -72,7 +70,7 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
     try:
         with journal.writing(fs, directory, clock, wait_s=wait_s, command=author.tool) as writer:
             doubts += writer.recovery.sentences()
-            seq = _note(workspace, writer, author, [done, *doubts, _kept(made.copy)])
+            seq = append_note(workspace, writer, author, [done, *doubts, _kept(made.copy)])
     except KBError as error:
         # The new head counts already: what failed is only the note of it.
         doubts.append(f"The repair could not be put on record: {error.message}.")
@@ -127,43 +125,13 @@ def rebuild_snapshots(workspace: Workspace, branch: str, author: Author) -> Repa
         begins = replay.history_from(whole)
         doubts = [_lost(begins)] if begins > replay.history_from(of) else []
         sentences = [*writer.recovery.sentences(), *done, *doubts, _kept(copy)]
-        seq = _note(workspace, writer, author, sentences, snapshots=whole.snapshots)
+        seq = append_note(workspace, writer, author, sentences, snapshots=whole.snapshots)
     return Repaired(branch, seq, copy, tuple(done), tuple(doubts))
 
 
 def _folded(workspace: Workspace, branch: str, whole: Head, source: Source) -> Facts:
     folded = replay.folded(workspace.machine.fs, workspace.directory_of(branch), whole, until=source.ref.seq)
     return tuple(canonical.lines(folded.state, folded.known))
-
-
-def _note(
-    workspace: Workspace,
-    writer: Writer,
-    author: Author,
-    sentences: list[str],
-    *,
-    snapshots: tuple[SnapshotRef, ...] | None = None,
-) -> int:
-    """Append the record of a repair, which changes nothing that stands; return its seq.
-
-    The same step publishes the snapshots that were made anew, if these are given.
-    """
-    now = workspace.machine.clock.now()
-    at = max(now, writer.head.head.at)
-    noted = Record(
-        schema=record.VOCABULARY,
-        changeset_id=secrets.token_hex(16),
-        digest="",
-        at=at,
-        actor=author.actor,
-        source=author.source,
-        tool=author.tool,
-        ops=(),
-        message="Repair of the store",
-        clock=now if now < at else "",
-        repair=" ".join(sentences),
-    )
-    return writer.append(record.encode(noted), at, snapshots=snapshots).seq
 
 
 def _made(source: Source) -> str:
