@@ -9,6 +9,8 @@ import os
 import shutil
 from pathlib import Path
 
+from tests.support.places import stores_at
+
 _TAIL_BYTES = 64 * 1024
 """The last record is in them: it is an upsert or one edit. What is measured next would count a journal read whole."""
 
@@ -18,7 +20,7 @@ class BareCommit:
 
     def __init__(self, like: Path, directory: Path) -> None:
         """Take the lengths of a record and of the head from the store of a repository; make the directory."""
-        branch = like / ".kb" / "branches" / "main"
+        branch = stores_at(like) / "main"
         with max(branch.glob("journal-*.jsonl")).open("rb") as lines:
             lines.seek(-min(_TAIL_BYTES, lines.seek(0, os.SEEK_END)), os.SEEK_END)
             self._line = lines.read().splitlines(keepends=True)[-1]

@@ -9,6 +9,7 @@ from typing import Self
 
 from benchmarks import generate
 from benchmarks.measure import ProcessFailed
+from tests.support.places import stores_at
 
 
 class Edited:
@@ -18,7 +19,7 @@ class Edited:
         """Take the document's name from the repository's root."""
         self.name = name
         self.path = root / name
-        self.head = root / ".kb" / "branches" / "main" / "head.json"
+        self.head = stores_at(root) / "main" / "head.json"
         self._before = self.path.read_bytes()
         self._first_seq = self.seq()
         self._number = 0

@@ -13,6 +13,7 @@ from benchmarks.inside import opened
 from benchmarks.measure import Sample, in_turns
 from benchmarks.place import Place
 from benchmarks.table import IN_PROPORTION, Row
+from tests.support.places import caches_at, stores_at
 
 
 def run(place: Place) -> list[Row]:
@@ -22,10 +23,10 @@ def run(place: Place) -> list[Row]:
 
 def _row(place: Place, count: int) -> Row:
     root = place.copy_of(place.store(count), f"replayed-{count}")
-    [journal] = (root / ".kb" / "branches" / "main").glob("journal-*.jsonl")
+    [journal] = (stores_at(root) / "main").glob("journal-*.jsonl")
 
     def replay() -> Sample:
-        shutil.rmtree(root / ".kb" / "cache" / "main", ignore_errors=True)
+        shutil.rmtree(caches_at(root) / "main", ignore_errors=True)
         return place.python("-m", "benchmarks.full_replay", str(root))
 
     kb, floor = in_turns(

@@ -17,6 +17,7 @@ from benchmarks.inside import opened, series_of
 from benchmarks.measure import Sample, Series, call, in_turns
 from benchmarks.place import Place
 from benchmarks.table import FLAT, Row
+from tests.support.places import stores_at
 from tests.support.repos import git
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def copy_synced(source: Path, target: Path) -> Sample:
 
 
 def _active_segment(root: Path) -> Path:
-    return max((root / ".kb" / "branches" / "main").glob("journal-*.jsonl"))
+    return max((stores_at(root) / "main").glob("journal-*.jsonl"))
 
 
 if __name__ == "__main__":

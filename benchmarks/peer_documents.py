@@ -8,6 +8,7 @@ from benchmarks import generate
 from benchmarks.cold_sync import first_sync
 from benchmarks.measure import ProcessFailed, Sample, together
 from benchmarks.place import Place
+from tests.support.places import stores_at
 from tests.support.repos import make_repository
 
 _FOUND = 1
@@ -33,7 +34,7 @@ def taken_in(place: Place) -> Sample:
     """
     root = repository(place)
     sample = first_sync(place, root)
-    [journal] = (root / ".kb" / "branches" / "main").glob("journal-*.jsonl")
+    [journal] = (stores_at(root) / "main").glob("journal-*.jsonl")
     if f"REQ-{place.sizes.requirements:05d}".encode() not in journal.read_bytes():
         raise ProcessFailed("kb sync did not take in the requirements")
     return sample

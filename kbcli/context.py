@@ -197,10 +197,10 @@ class Session:
     def cache(self) -> Path | None:
         """Return the cache folder of this repository's KB, for a report of a bug; None where there is none."""
         from kbcore import git
-        from kbcore.workspace import CACHE, KB
+        from kbcore.workspace import CACHE, data_dir_of
 
         try:
-            folder = git.find_repository(self.start, **self.git_places).kb_root / KB / CACHE
+            folder = data_dir_of(git.find_repository(self.start, **self.git_places)) / CACHE
             return folder if folder.is_dir() else None
         except (KBError, OSError):
             return None

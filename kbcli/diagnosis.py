@@ -141,9 +141,8 @@ def _memory(session: Session, workspace: Workspace) -> Iterator[Finding]:
 
 def _reports(_: Session, workspace: Workspace) -> Iterator[Finding]:
     from kbcli.exits import BUGS
-    from kbcore.workspace import CACHE
 
-    folder = workspace.kb_dir / CACHE / BUGS
+    folder = workspace.cache_dir / BUGS
     bugs = sorted(folder.glob("*.txt")) if folder.is_dir() else []
     if bugs:
         message = f"{counted(len(bugs), 'report')} of bugs in {folder}."

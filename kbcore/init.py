@@ -20,12 +20,12 @@ from kbcore.errors import InvalidConfig, InvalidQuery, ReadOnlyStore, StorageErr
 from kbcore.git import Repository
 from kbcore.schema_files import CORE_FILE
 from kbcore.schema_text import core_schema_text
-from kbcore.storage import files, untracked
-from kbcore.storage.untracked import IGNORE
+from kbcore.storage import files
 from kbcore.visible import in_quotes
-from kbcore.workspace import BRANCHES, CACHE, CONFIG, KB, RULES, SCHEMA, Machine, StorePool, Workspace
+from kbcore.workspace import BRANCHES, CACHE, CONFIG, IGNORE, KB, RULES, SCHEMA, Machine, StorePool, Workspace
 
-_IGNORED: Final = (f"/{BRANCHES}/", f"/{CACHE}/")
+_IGNORED: Final = (f"/{BRANCHES}", f"/{CACHE}/")
+"""``/branches`` without a slash at its end: a pattern with one does not match a link."""
 _FALLBACKS: Final = ("main", "master")
 
 
@@ -50,9 +50,7 @@ class _Layout:
     def folder(self, path: Path) -> None:
         """Make a folder, unless it is there."""
         is_there = files.is_directory(self.fs, path)
-        if not is_there:
-            with files.explained(path, "make"):
-                self.fs.mkdir(path)
+        files.make_directory(self.fs, path)
         self._note("kept" if is_there else "created", path, "/")
 
     def text(self, path: Path) -> str | None:
@@ -105,9 +103,9 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
     layout.file(settings / SCHEMA / CORE_FILE, core_schema_text())
     for place in dict.fromkeys([settings, workspace.kb_dir]):
         layout.file(place / IGNORE, _ignoring(layout.text(place / IGNORE)))
-    for folder in (workspace.kb_dir / BRANCHES, workspace.kb_dir / CACHE):
-        layout.folder(folder)
-        untracked.make(machine.fs, folder)
+    layout.folder(workspace.data_dir)
+    for folder in (workspace.branches_dir, workspace.cache_dir):
+        files.make_directory(machine.fs, folder)
     fresh = Workspace(repo, machine, pool)
     ensured = branches.ensure(fresh, fresh.default_branch)
     made = layout.made
@@ -166,6 +164,6 @@ def _ignoring(text: str | None) -> str:
             f"{line}\n" for line in _IGNORED
         )
     lines = text.splitlines()
-    missing = [line for line in _IGNORED if line not in lines and line.strip("/") + "/" not in lines]
+    missing = [line for line in _IGNORED if not {line, line.strip("/"), line.lstrip("/"), line.rstrip("/")} & {*lines}]
     ending = "" if not text or text.endswith("\n") or not missing else "\n"
     return text + ending + "".join(f"{line}\n" for line in missing)

@@ -18,7 +18,7 @@ import msgspec
 
 from kbcore import replay
 from kbcore.errors import KBError, StorageError, ViewDamaged
-from kbcore.storage import files, journal, untracked
+from kbcore.storage import files, journal
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.view import base
@@ -60,7 +60,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class ViewCache:
-    """The view files of one branch, in one directory below ``.kb/cache``."""
+    """The view files of one branch, in one directory below the folder of caches."""
 
     def __init__(self, fs: Fs, directory: Path) -> None:
         self._fs = fs
@@ -218,9 +218,10 @@ class ViewCache:
         """Return the name of a new file in the cache, or None when the cache cannot be written."""
         target = self.directory / f"{UNFINISHED}{os.getpid()}-{secrets.token_hex(4)}.duckdb"
         try:
-            untracked.make(self._fs, self.directory.parent)
-            if not files.is_directory(self._fs, self.directory):
-                self._fs.mkdir(self.directory)
+            for folder in (self.directory.parent, self.directory):
+                if not files.is_directory(self._fs, folder):
+                    with contextlib.suppress(FileExistsError):  # another process made it at this moment
+                        self._fs.mkdir(folder)
             fd = self._fs.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             self._fs.close(fd)
             self._fs.unlink(target)

@@ -30,12 +30,15 @@ if TYPE_CHECKING:
     from kbcore.store import BranchStore
 
 KB: Final = ".kb"
+DATA: Final = "kb"
+"""The folder in the common git directory that holds stores and caches."""
 CONFIG: Final = "config.json"
 SCHEMA: Final = "schema"
 RULES: Final = "rules"
+IGNORE: Final = ".gitignore"
 BRANCHES: Final = "branches"
 CACHE: Final = "cache"
-REPOSITORY_LOCK: Final = ".lock"
+REPOSITORY_LOCK: Final = "lock"
 MAX_WARM_VIEWS: Final = 4
 """A warm view takes about 8 MiB and nine threads; few people and agents go back and forth between more branches."""
 _YAML: Final = frozenset({".yaml", ".yml"})
@@ -96,7 +99,27 @@ class Workspace:
         self.machine = machine
         self.pool = pool
         self.kb_dir = repo.kb_root / KB
-        """Holds the stores; shared by all worktrees."""
+        """Holds settings, schema and rules as the main worktree has them."""
+
+    @cached_property
+    def data_dir(self) -> Path:
+        """The folder of the stores and caches, shared by all worktrees; only ``data_dir_of`` knows where it is."""
+        return data_dir_of(self.repo)
+
+    @property
+    def branches_dir(self) -> Path:
+        """The folder that holds one directory for the store of each branch."""
+        return self.data_dir / BRANCHES
+
+    @property
+    def cache_dir(self) -> Path:
+        """The folder of everything that may be deleted at any time."""
+        return self.data_dir / CACHE
+
+    @property
+    def repository_lock(self) -> Path:
+        """The lock file of the repository, beside the stores."""
+        return self.data_dir / REPOSITORY_LOCK
 
     @cached_property
     def settings_dir(self) -> Path:
@@ -162,11 +185,11 @@ class Workspace:
 
     def directory_of(self, branch: str) -> Path:
         """Return where the store of a branch is, whether it exists or not."""
-        return self.kb_dir / BRANCHES / ids.encode_branch(branch)
+        return self.branches_dir / ids.encode_branch(branch)
 
     def cache_of(self, branch: str) -> Path:
         """Return where the views of a branch are cached."""
-        return self.kb_dir / CACHE / ids.encode_branch(branch)
+        return self.cache_dir / ids.encode_branch(branch)
 
     def store(self, branch: str) -> BranchStore:
         """Return the store of a branch; opening it fails with ``UnknownBranch`` when there is none."""
@@ -181,6 +204,14 @@ def moved(old: str, new: str) -> BranchMoved:
     """Return the error for a HEAD that names another branch than before."""
     message = f"HEAD moved from {old} to {new} while the request ran. Nothing was written."
     return BranchMoved(message, data={"old": old, "new": new})
+
+
+def data_dir_of(repo: Repository) -> Path:
+    """Return the folder of a repository's stores and caches: in the common git directory, which all worktrees share.
+
+    git's own commands on the worktree (clean, checkout, stash) do not reach it, and a clone does not bring one.
+    """
+    return repo.common_dir / DATA
 
 
 def open_workspace(
@@ -212,9 +243,9 @@ def check_initialised(workspace: Workspace) -> None:
     """
     fs = workspace.machine.fs
     if _is_link(fs, workspace.kb_dir):
-        message = f"{workspace.kb_dir} is a link; KB keeps its stores only in a directory of its own."
+        message = f"{workspace.kb_dir} is a link; KB keeps its settings only in a directory of its own."
         raise NotInitialised(message, hint="Replace the link with the folder itself.")
-    has_stores = files.is_directory(fs, workspace.kb_dir / BRANCHES)
+    has_stores = files.is_directory(fs, workspace.data_dir) and files.is_directory(fs, workspace.branches_dir)
     if not has_stores and not (workspace.settings_dir / CONFIG).is_file():
         raise NotInitialised(f"There is no {KB} in {workspace.repo.kb_root}.")
 

@@ -85,14 +85,13 @@ def _compared(session: Session, view: View | None, *, has_files: bool) -> dict[s
     from kbcore.sync.pending import look, place_of
     from kbcore.sync.remains import stale_sources, unresolved_links
     from kbcore.sync.stamps import path_of, read_stamps
-    from kbcore.workspace import CACHE
 
     files: dict[str, Any] = {"scanned": None, "changed": [], "removed": []}
     blind: list[str] = []
     if has_files:
         workspace, machine = session.workspace, session.machine
         place = place_of(workspace)
-        stamps = read_stamps(machine.fs, path_of(workspace.kb_dir / CACHE, place.root))
+        stamps = read_stamps(machine.fs, path_of(workspace.cache_dir, place.root))
         pending = look(view, place, stamps, machine.clock.epoch_ns())
         changed = sorted(found.path for found in pending.changed)
         files = {"scanned": pending.scanned, "changed": changed, "removed": list(pending.gone)}

@@ -12,7 +12,7 @@ from kbcore import ids
 from kbcore.storage import files
 from kbcore.view.basis import Basis
 from kbcore.viewcache import ViewCache, is_lost
-from kbcore.workspace import CACHE, Workspace
+from kbcore.workspace import Workspace
 
 
 def seen_of(workspace: Workspace, branch: str) -> int:
@@ -65,7 +65,7 @@ def sentence(branch: str, seq: int) -> str:
 
 def lost(workspace: Workspace) -> Iterator[tuple[str, int]]:
     """Yield the branches without a store of which a view is cached, with the seq that it had seen."""
-    fs, folder = workspace.machine.fs, workspace.kb_dir / CACHE
+    fs, folder = workspace.machine.fs, workspace.cache_dir
     if not files.is_directory(fs, folder):
         return
     with files.explained(folder, "list", reading=True):

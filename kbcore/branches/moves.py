@@ -15,7 +15,7 @@ from typing import Final
 from kbcore.errors import CommitUncertain
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
-from kbcore.workspace import BRANCHES, Workspace
+from kbcore.workspace import Workspace
 
 TRASH: Final = ".trash"
 ASIDE: Final = ".aside-"
@@ -30,7 +30,7 @@ def settle(workspace: Workspace) -> None:
 
     Raises: ``StorageError`` and its kin when something cannot be moved.
     """
-    fs, parent = workspace.machine.fs, workspace.kb_dir / BRANCHES
+    fs, parent = workspace.machine.fs, workspace.branches_dir
     with files.explained(parent, "list", reading=True):
         entries = sorted(fs.listdir(parent))
     for entry in entries:
@@ -97,7 +97,7 @@ def trashed(workspace: Workspace) -> Iterator[tuple[str, str]]:
 
     The times of one name are all different, whatever the clock said.
     """
-    fs, folder = workspace.machine.fs, workspace.kb_dir / BRANCHES / TRASH
+    fs, folder = workspace.machine.fs, workspace.branches_dir / TRASH
     if not files.is_directory(fs, folder):
         return
     with files.explained(folder, "list", reading=True):
@@ -110,7 +110,7 @@ def trashed(workspace: Workspace) -> Iterator[tuple[str, str]]:
 
 def place_in_trash(workspace: Workspace, name: str, when: str) -> Path:
     """Return where a store in the trash lies, from what ``trashed`` yields."""
-    return workspace.kb_dir / BRANCHES / TRASH / f"{name}{_MARK}{when}"
+    return workspace.branches_dir / TRASH / f"{name}{_MARK}{when}"
 
 
 def _next(when: str) -> str:

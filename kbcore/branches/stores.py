@@ -16,8 +16,8 @@ import msgspec
 from kbcore import git, ids
 from kbcore.branches import moves, settling
 from kbcore.errors import Damaged, GitUnusable, Incompatible, KBError, UnknownBranch
-from kbcore.storage import files, journal, layout, lock, untracked
-from kbcore.workspace import BRANCHES, REPOSITORY_LOCK, Workspace
+from kbcore.storage import files, journal, layout, lock
+from kbcore.workspace import Workspace
 
 
 class BranchInfo(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class BranchInfo(msgspec.Struct, frozen=True):
 
 def stores(workspace: Workspace) -> Iterator[tuple[str, Path]]:
     """Yield the name and the directory of every branch store, in order of name."""
-    fs, parent = workspace.machine.fs, workspace.kb_dir / BRANCHES
+    fs, parent = workspace.machine.fs, workspace.branches_dir
     if not files.is_directory(fs, parent):
         return
     found = []
@@ -121,17 +121,21 @@ def former(workspace: Workspace, branch: str) -> str:
 def repository_lock(workspace: Workspace) -> Iterator[None]:
     """Hold the lock of the repository: every store is in its place then, whatever ended before.
 
-    A fresh clone has only the tracked half of ``.kb``; the rest is made.
+    A fresh clone has only the tracked ``.kb``; the folder of the stores is made.
     """
     machine = workspace.machine
-    if not files.is_directory(machine.fs, workspace.kb_dir):
-        with files.explained(workspace.kb_dir, "make"):
-            machine.fs.mkdir(workspace.kb_dir)
-    untracked.make(machine.fs, workspace.kb_dir / BRANCHES)
-    path = workspace.kb_dir / BRANCHES / REPOSITORY_LOCK
-    with lock.held(machine.fs, machine.clock, path, wait_s=workspace.config.lock_wait_s, command="kb branch"):
+    make_data_dir(workspace)
+    with lock.held(
+        machine.fs, machine.clock, workspace.repository_lock, wait_s=workspace.config.lock_wait_s, command="kb branch"
+    ):
         moves.settle(workspace)
         yield
+
+
+def make_data_dir(workspace: Workspace) -> None:
+    """Make the folder of the stores, unless it is there. Raises: as ``files.make_directory``."""
+    for folder in (workspace.data_dir, workspace.branches_dir):
+        files.make_directory(workspace.machine.fs, folder)
 
 
 def store_lock(workspace: Workspace, directory: Path) -> AbstractContextManager[None]:

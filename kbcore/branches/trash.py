@@ -24,7 +24,7 @@ from kbcore.storage import branchdir, files, journal
 from kbcore.storage.fs import Fs
 from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
-from kbcore.workspace import BRANCHES, Workspace
+from kbcore.workspace import Workspace
 
 _ALIVE: Final = "its branch came back just now"
 _NAMELESS: Final = "nobody can tell its branch"
@@ -73,7 +73,7 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
     """
     with contextlib.nullcontext() if dry_run else repository_lock(workspace):
         if not dry_run:
-            branchdir.clear_unfinished(workspace.machine.fs, workspace.kb_dir / BRANCHES)
+            branchdir.clear_unfinished(workspace.machine.fs, workspace.branches_dir)
         needed = living(workspace)
         there = list(stores(workspace))
         gone = [one for one in there if one[0] not in needed and workspace.directory_of(one[0]) == one[1]]
@@ -137,7 +137,7 @@ def remembered(workspace: Workspace, branch: str) -> str:
     """
     directory = workspace.directory_of(branch)
     if moves.is_aside(workspace, directory):
-        return f"The store of {branch} was being replaced; the next command that may write in .kb puts it back."
+        return f"The store of {branch} was being replaced; the next command that may write puts it back."
     when = max((when for name, when in moves.trashed(workspace) if name == directory.name), default="")
     if not when:
         return ""

@@ -11,7 +11,7 @@ from kbcore.errors import AlreadyAsleep
 from kbcore.sleep.memory import hours_between
 from kbcore.storage import lock
 from kbcore.values import normal_time
-from kbcore.workspace import BRANCHES, Workspace
+from kbcore.workspace import Workspace
 
 COMMAND: Final = "kb sleep"
 
@@ -21,7 +21,7 @@ def alone(workspace: Workspace, branch: str) -> Iterator[None]:
     """Hold the lock of a branch's cycle; the kernel frees it with its holder. Raises: ``AlreadyAsleep``."""
     fs = workspace.machine.fs
     mark = hashlib.sha256(branch.encode()).hexdigest()[:16]
-    path = workspace.kb_dir / BRANCHES / f".sleep-{mark}.lock"
+    path = workspace.branches_dir / f".sleep-{mark}.lock"
     already, clock = f"A cycle of {branch} runs already", workspace.machine.clock
     with lock.alone(fs, clock, path, command=COMMAND, refusal=AlreadyAsleep, already=already):
         yield

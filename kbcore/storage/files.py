@@ -139,6 +139,21 @@ def is_directory(fs: Fs, path: Path) -> bool:
     return True
 
 
+def make_directory(fs: Fs, path: Path) -> None:
+    """Make a directory durably, unless it is there; its parent must exist.
+
+    Raises: ``StorageError`` and its kin when something else is there, or it cannot be made.
+    """
+    if is_directory(fs, path):
+        return
+    with explained(path, "make"):
+        with contextlib.suppress(FileExistsError):  # another process made it at this moment
+            fs.mkdir(path)
+        fs.fsync_dir(path.parent)
+    if not is_directory(fs, path):
+        raise StorageError(f"cannot make {path}: it was removed at once", data={"file": str(path)})
+
+
 def write_all(fs: Fs, fd: int, data: bytes | memoryview) -> None:
     """Write every byte at the descriptor's position; raises ``OSError`` as the call does."""
     left = memoryview(data)

@@ -113,7 +113,7 @@ class Writer:
             raise CommitUncertain(f"{stranger}, right after record {self.head.seq + 1}", data=data)
         raise ForeignWrite(
             f"{stranger}: it should have {start + len(line)} bytes and has {size}",
-            hint="Find what else writes to .kb/branches. The next write quarantines those bytes.",
+            hint="Find what else writes to the store. The next write quarantines those bytes.",
             data=data,
         )
 

@@ -28,7 +28,7 @@ def cause_of(line: bytes) -> str:
         ),
         (
             _MERGE_MARKER.match(body),
-            "There is a merge marker: git merged the file; keep .kb/branches untracked.",
+            "There is a merge marker: git merged the file; keep the stores out of git.",
         ),
         (b"\0" in body, "There are zero bytes: the file system lost this part, as after a power failure."),
         (

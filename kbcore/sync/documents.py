@@ -23,7 +23,7 @@ from kbcore.sync.pending import as_defined, taken_in_by, wanted
 from kbcore.sync.scan import Found, Wanted, content_of, misnamed, places_of, unread
 from kbcore.view.apart import suppose
 from kbcore.view.view import View
-from kbcore.workspace import CACHE, Workspace
+from kbcore.workspace import Workspace
 
 _ACTOR: Final = "kb"
 
@@ -52,7 +52,7 @@ class Documents:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._sums = BlobSums(workspace.machine.fs, workspace.kb_dir / CACHE)
+        self._sums = BlobSums(workspace.machine.fs, workspace.cache_dir)
         self._wants = wanted(workspace)
         self.schema = workspace.schema
 

@@ -1,6 +1,6 @@
 """Where a worktree and a branch were found at rest: head and files as they were when a sync had nothing to do.
 
-Kept in ``.kb/cache`` with what that sync answered, so that the next one, and git's hooks, need no database to say the
+Kept in the cache with what that sync answered, so that the next one, and git's hooks, need no database to say the
 same. Losing it costs a whole sync, nothing else; it is only believed while head, files and settings are what they were.
 
 git's hooks believe it on one sign less where there are many files: while git's index is what it was, git has written

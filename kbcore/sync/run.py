@@ -24,7 +24,7 @@ from kbcore.sync.remains import remains
 from kbcore.sync.scan import FileStamp, Found, read_facts
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from kbcore.view.view import View
-from kbcore.workspace import CACHE, Workspace, moved
+from kbcore.workspace import Workspace, moved
 
 __all__ = ["SyncAnswer", "SyncOptions", "check_worktree", "sync"]
 
@@ -103,7 +103,7 @@ class _Attempt:
 
     def run(self, author: Author) -> SyncAnswer:
         fs, head = self.workspace.machine.fs, self.store.head()
-        stamps_path = path_of(self.workspace.kb_dir / CACHE, self.place.root)
+        stamps_path = path_of(self.workspace.cache_dir, self.place.root)
         options = self.options
         stamps = {} if options.rebuild or options.touched is not None else read_stamps(fs, stamps_path)
         self.pending = self.store.read(lambda view: self._look(view, stamps))

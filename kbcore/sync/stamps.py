@@ -1,4 +1,4 @@
-"""The scan stamps of one worktree, kept in ``.kb/cache``. Losing them costs a read of every file, nothing else.
+"""The scan stamps of one worktree, kept in the cache. Losing them costs a read of every file, nothing else.
 
 So nothing is synced, and a file that another version wrote, or that is damaged, counts as none.
 """

@@ -32,7 +32,6 @@ from kbcore.limits import MAX_CONFIG_BYTES
 from kbcore.phrases import counted, some_of
 from kbcore.storage import files, layout, verify
 from kbcore.storage.fs import Fs
-from kbcore.storage.untracked import IGNORE
 from kbcore.storage.verify import Proof, Stats
 from kbcore.upkeep import good
 from kbcore.upkeep.caches import cache_findings
@@ -40,7 +39,7 @@ from kbcore.upkeep.documents import document_findings
 from kbcore.upkeep.findings import Finding, as_json, gravest_first, is_sound, of_config, of_error, of_proof, told_once
 from kbcore.upkeep.mounts import MOUNTS, network_mount
 from kbcore.upkeep.speed import speed_findings
-from kbcore.workspace import BRANCHES, CACHE, CONFIG, KB, Workspace
+from kbcore.workspace import BRANCHES, CACHE, CONFIG, IGNORE, KB, Workspace
 
 MANY_RECORDS: Final = 50_000
 """From so many records since the newest snapshot on, a store is worth compacting."""
@@ -152,7 +151,7 @@ def _git_version(said: str) -> Iterator[Finding]:
 
 def _settings(workspace: Workspace) -> Iterator[Finding]:
     kb_dir, fs = workspace.kb_dir, workspace.machine.fs
-    if not (kb_dir / BRANCHES).is_dir() and not (workspace.settings_dir / CONFIG).is_file():
+    if not workspace.branches_dir.is_dir() and not (workspace.settings_dir / CONFIG).is_file():
         message = f"There is no {KB} in {workspace.repo.kb_root}."
         yield Finding("settings", "error", "not_initialised", message, "Run `kb init`.")
         return
@@ -165,14 +164,10 @@ def _settings(workspace: Workspace) -> Iterator[Finding]:
         types = f"{len(schema.entities)} entity types, {len(schema.edges)} edge types"
         message = f"{types}; {origins.default_line(workspace)}; {wait}."
         yield Finding("settings", "ok", "settings", message)
-    text = (files.read_file(fs, kb_dir / IGNORE, MAX_CONFIG_BYTES) or b"").decode("utf-8", "replace")
-    ignored = {line.strip().strip("/") for line in text.splitlines()}
-    missing = [
-        one for one in (BRANCHES, CACHE) if one not in ignored and not files.read_size(fs, kb_dir / one / IGNORE)
-    ]
-    if missing:
-        message = f"{KB}/{IGNORE} does not keep {' and '.join(missing)} out of git."
-        remedy = "Run `kb init`; it adds the lines and leaves yours."
+    data = files.read_file(fs, kb_dir / IGNORE, MAX_CONFIG_BYTES)
+    if data is not None and not {f"/{BRANCHES}", BRANCHES} & {*data.decode("utf-8", "replace").split()}:
+        message = f"{KB}/{IGNORE} does not keep a link {KB}/{BRANCHES} out of git."
+        remedy = f"Add a line `/{BRANCHES}`, without a slash at its end, or run `kb init`, which adds it."
         yield Finding("settings", "warning", "not_ignored", message, remedy)
 
 
@@ -191,7 +186,7 @@ def _disk(workspace: Workspace, mounts: Path) -> Iterator[Finding]:
 
 def _speed(workspace: Workspace, probe: Fs | None) -> Iterator[Finding]:
     if probe is not None:
-        yield from speed_findings(probe, workspace.kb_dir / CACHE, workspace.machine.clock)
+        yield from speed_findings(probe, workspace.cache_dir, workspace.machine.clock)
 
 
 def _names(workspace: Workspace) -> list[str]:
@@ -255,8 +250,8 @@ def _refusals(workspace: Workspace, paths: Iterable[Path], branch: str = "") -> 
 
 def _writable(workspace: Workspace) -> Iterator[Finding]:
     """Find what keeps every branch from being written, and new ones from being made."""
-    yield from _refusals(workspace, [workspace.kb_dir, workspace.kb_dir / BRANCHES])
-    folder = workspace.kb_dir / CACHE
+    yield from _refusals(workspace, [workspace.data_dir, workspace.branches_dir])
+    folder = workspace.cache_dir
     for one in _refusals(workspace, [folder]):
         message = f"{folder} cannot be written to: no view is kept there, and commands take longer."
         yield msgspec.structs.replace(one, check="cache", severity="warning", code="cache_read_only", message=message)
@@ -272,7 +267,7 @@ def _lost(workspace: Workspace) -> Iterator[Finding]:
 
 def _strangers(workspace: Workspace) -> Iterator[Finding]:
     """Find what lies beside the stores in use: those of branches that are gone, and what crashes left."""
-    fs, parent = workspace.machine.fs, workspace.kb_dir / BRANCHES
+    fs, parent = workspace.machine.fs, workspace.branches_dir
     if not files.is_directory(fs, parent):
         return
     with files.explained(parent, "list", reading=True):

@@ -14,7 +14,7 @@ from kbcore.storage import files
 from kbcore.texts import BODIES
 from kbcore.upkeep.findings import Finding
 from kbcore.view import textdocuments
-from kbcore.workspace import CACHE, Workspace
+from kbcore.workspace import Workspace
 
 
 def forget_documents(workspace: Workspace, branches: Iterable[str], *, dry_run: bool = False) -> int:
@@ -22,7 +22,7 @@ def forget_documents(workspace: Workspace, branches: Iterable[str], *, dry_run: 
 
     Their text is missing then in answers from the past, which say so.
     """
-    fs, folder = workspace.machine.fs, workspace.kb_dir / CACHE
+    fs, folder = workspace.machine.fs, workspace.cache_dir
     held, stores = set[str](), [workspace.store(branch) for branch in branches]
     try:
         if not stores or files.read_size(fs, folder / BODIES) is None:
@@ -36,7 +36,7 @@ def forget_documents(workspace: Workspace, branches: Iterable[str], *, dry_run: 
 
 def document_findings(workspace: Workspace) -> Iterator[Finding]:
     """Look at the documents that are kept. Raises: ``StorageError`` when the cache cannot be read."""
-    path = workspace.kb_dir / CACHE / BODIES
+    path = workspace.cache_dir / BODIES
     length_bytes = files.read_size(workspace.machine.fs, path)
     if length_bytes is None:
         return

@@ -16,7 +16,7 @@ import msgspec
 from kbcore.storage import files
 from kbcore.storage.layout import TMP_SUFFIX
 from kbcore.viewcache import UNFINISHED
-from kbcore.workspace import CACHE, Workspace
+from kbcore.workspace import Workspace
 
 _DAY_NS: Final = 24 * 3600 * 10**9
 _UNFINISHED_DAYS: Final = 1
@@ -36,7 +36,7 @@ def sweep(workspace: Workspace, reports: str, *, dry_run: bool = False) -> Swept
 
     ``reports`` is their folder within the cache. Raises: ``StorageError`` when a folder cannot be listed.
     """
-    cache = workspace.kb_dir / CACHE
+    cache = workspace.cache_dir
     unfinished = [path for path in _files(workspace, cache, 2) if _is_unfinished(path.name)]
     told = [path for path in _files(workspace, cache / reports, 1) if path.suffix == ".txt"]
     return Swept(

@@ -31,7 +31,7 @@ class Source(msgspec.Struct, frozen=True):
     ref: SnapshotRef
     kind: Literal["journal", "copy", "nowhere"]
     place: str = ""
-    """The file that the copy is in, below ``.kb``."""
+    """The file that the copy is in, below ``workspace.data_dir``."""
     facts: Facts = ()
 
 
@@ -103,7 +103,7 @@ def _leads_to(whole: Head, place: SnapshotRef | Tip) -> bool:
 
 
 def _copied(workspace: Workspace, branch: str, of: Head, ref: SnapshotRef) -> Source:
-    fs, own, top = workspace.machine.fs, workspace.directory_of(branch), workspace.kb_dir
+    fs, own, top = workspace.machine.fs, workspace.directory_of(branch), workspace.data_dir
     for name, directory in branches.stores(workspace):
         if directory != own and (facts := _same_file(fs, directory, of, ref)):
             return Source(ref, "copy", str((directory / ref.file).relative_to(top)), facts)

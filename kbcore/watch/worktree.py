@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterator
 
 from kbcore.errors import AlreadyWatched, GitUnusable, NotARepository
-from kbcore.storage import files, lock, untracked
+from kbcore.storage import files, lock
 from kbcore.sync import stamps
-from kbcore.workspace import BRANCHES, Workspace
+from kbcore.workspace import Workspace
 
 
 @contextlib.contextmanager
@@ -17,11 +17,9 @@ def alone(workspace: Workspace) -> Iterator[None]:
 
     Raises: ``AlreadyWatched``.
     """
-    fs, place = workspace.machine.fs, workspace.kb_dir / BRANCHES
-    if not files.is_directory(fs, place.parent):
-        with files.explained(place.parent, "make"), contextlib.suppress(FileExistsError):
-            fs.mkdir(place.parent)
-    untracked.make(fs, place)
+    fs, place = workspace.machine.fs, workspace.branches_dir
+    for folder in (workspace.data_dir, place):
+        files.make_directory(fs, folder)
     path = place / f".watch-{stamps.mark_of(workspace.repo.worktree)}.lock"
     already = f"{workspace.repo.worktree} is watched already"
     clock = workspace.machine.clock

@@ -14,6 +14,7 @@ from kbcli.render import Output
 from kbcore.errors import LockTimeout, Problem
 from tests.support.cli import LOGIN, write
 from tests.support.help_pages import commands, help_of
+from tests.support.places import caches_at
 from tests.support.repos import add_worktree, git, make_repository
 
 
@@ -256,7 +257,7 @@ def test_a_bug_saves_a_report_beside_the_store_and_shows_no_traceback(kb, ready,
     ran = kb("gc", "-q")
     assert (ran.status, ran.out) == (70, "")
     assert "Traceback" not in ran.err
-    (report,) = (ready / ".kb/cache/bugs").iterdir()
+    (report,) = (caches_at(ready) / "bugs").iterdir()
     assert str(report) in ran.err
     text = report.read_text()
     assert "Traceback" in text

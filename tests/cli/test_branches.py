@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 from tests.support.cli import write
+from tests.support.places import caches_at, stores_at
 from tests.support.repos import add_worktree, commit_files, git
 
 
@@ -35,7 +36,7 @@ def test_without_a_store_of_the_default_branch_the_new_one_starts_empty_and_says
     git(root, "switch", "-q", "-c", "feature")
     (root / ".kb").mkdir()
     write(root, {".kb/config.json": '{"defaultBranch": "trunk"}'})
-    (root / ".kb/branches").mkdir()
+    stores_at(root).mkdir(parents=True)
     ran = kb("query")
     assert ran.status == 0
     assert "starts empty" in ran.err
@@ -55,7 +56,7 @@ def test_gc_removes_what_exists_nowhere_any_more(kb, synced):
     assert kb("gc", "--dry-run", "--json").json == expected
     done = kb("gc", "--json").json
     assert (done["removed"], done["kept"], done["dry_run"]) == (["gone"], ["main"], False)
-    assert done["trash"][0]["place"].startswith(str(synced / ".kb/branches/.trash/gone~"))
+    assert done["trash"][0]["place"].startswith(str(stores_at(synced) / ".trash/gone~"))
     assert kb("gc").out == "Nothing to remove; 1 store kept.\n  main: the default branch\n"
 
 
@@ -95,7 +96,7 @@ def test_gc_drops_the_text_of_documents_that_no_branch_has_any_more(kb, synced):
     stores = "2 stores kept.\n  main: the default branch\n  side: a branch of git\n"
     said = f"the text of 1 document from the cache of searches\n{stores}"
     assert kb("gc", "--dry-run").out == f"would remove {said}"
-    kept = synced / ".kb/cache/.bodies.duckdb"
+    kept = caches_at(synced) / ".bodies.duckdb"
     assert b"Sesame" in kept.read_bytes()
     assert kb("gc").out == f"removed {said}"
     assert b"Sesame" not in kept.read_bytes()
@@ -251,7 +252,7 @@ def test_a_new_entity_is_told_alike_between_branches_and_between_seqs(kb, synced
 
 def test_a_lost_store_is_told_even_quietly_and_by_status_and_verify_from_then_on(kb, synced):
     kb("query")
-    shutil.rmtree(synced / ".kb/branches/main")
+    shutil.rmtree(stores_at(synced) / "main")
     said = kb("status").out
     assert "before anything else is written" in said
     assert "Next:" not in said, "nothing that would write is advised"
@@ -266,7 +267,7 @@ def test_a_lost_store_is_told_even_quietly_and_by_status_and_verify_from_then_on
 
 
 def test_the_list_says_where_to_learn_of_a_store_that_cannot_be_read(kb, synced):
-    store = synced / ".kb/branches/main"
+    store = stores_at(synced) / "main"
     shutil.rmtree(store)
     store.mkdir()
     ran = kb("branch", "list")

@@ -17,6 +17,7 @@ from kbcli import app, tour
 from kbcli.commands import demo
 from tests.support.console import ROOT, environment
 from tests.support.forked import stand_in
+from tests.support.places import stores_at
 from tests.support.repos import git
 
 
@@ -81,7 +82,7 @@ def test_the_project_stays_as_a_clean_repository_with_a_memory_of_both_branches(
     assert str(taken.home) in taken.output
     assert git(taken.home, "status", "--porcelain") == ""
     assert git(taken.home, "log", "-1", "--format=%an") == "Leila Haddad"
-    assert len([path for path in (taken.home / ".kb" / "branches").iterdir() if path.is_dir()]) == 2
+    assert len([path for path in stores_at(taken.home).iterdir() if path.is_dir()]) == 2
     status = app.main(["-C", str(taken.home), "--branch", "main", "--quiet", "verify"])
     assert status == 0
 

@@ -10,6 +10,7 @@ import pytest
 from tests.support.cli import DOCUMENTS, LOGIN, environment, write
 from tests.support.forked import stand_in
 from tests.support.gits import newer_git
+from tests.support.places import caches_at
 from tests.support.repos import add_submodule, add_worktree, commit_files, git, make_repository, run_git
 
 NEW = {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")}
@@ -99,7 +100,7 @@ def test_on_a_branch_from_before_kb_git_leaves_the_stores_alone(kb, root):
     git(root, "commit", "--quiet", "-m", "begin with KB")
     git(root, "switch", "--quiet", "old")
     assert not (root / ".kb/.gitignore").exists()
-    shutil.rmtree(root / ".kb/cache")
+    shutil.rmtree(caches_at(root))
     write(root, NEW)
     assert kb("sync", "--json").json["branch"] == "old"
     assert git(root, "status", "--porcelain", "-uall").splitlines() == ["?? docs/requirements/new.md"]
@@ -112,13 +113,12 @@ def test_on_a_branch_from_before_kb_git_leaves_the_stores_alone(kb, root):
 
 @pytest.mark.parametrize("command", ["sync", "init --no-hooks"])
 def test_stores_that_an_earlier_release_made_are_told_and_kept_out_of_git_from_then_on(kb, synced, command):
-    for path in (".gitignore", "branches/.gitignore", "cache/.gitignore"):
-        (synced / ".kb" / path).unlink()
-    assert "does not keep branches and cache out of git" in kb("doctor").out
+    write(synced, {".kb/.gitignore": "/branches/\n/cache/\n"})
+    assert "does not keep a link .kb/branches out of git" in kb("doctor").out
     git(synced, "switch", "--quiet", "-c", "other")
     kb(*command.split())
     git(synced, "add", ".")
-    assert git(synced, "ls-files", ".kb/branches", ".kb/cache") == ""
+    assert git(synced, "ls-files", ".kb/branches") == ""
 
 
 def test_a_submodule_is_bound_to_itself_and_not_to_what_is_around_it(kb, synced, tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import LOGIN, read_anew, write
+from tests.support.places import caches_at, stores_at
 from tests.support.repos import git
 
 
@@ -230,11 +231,11 @@ def test_branches_are_compared_from_the_first_to_the_second(kb, told):
 
 def damage_last_record(root: Path) -> None:
     """Change a byte of the newest record, and forget the cache, so that the journal has to be read."""
-    (journal,) = (root / ".kb/branches/main").glob("journal-*.jsonl")
+    (journal,) = (stores_at(root) / "main").glob("journal-*.jsonl")
     lines = journal.read_bytes().splitlines(keepends=True)
     lines[-1] = lines[-1].replace(b'"done"', b'"dine"')
     journal.write_bytes(b"".join(lines))
-    shutil.rmtree(root / ".kb/cache/main")
+    shutil.rmtree(caches_at(root) / "main")
 
 
 def test_what_lies_before_a_damage_of_the_journal_is_still_answered(kb, told):
@@ -362,7 +363,7 @@ def test_an_entity_with_a_long_history_names_the_command_that_lists_the_rest(kb,
 
 
 def test_the_log_shows_what_was_found_and_mended(kb, told):
-    (journal,) = (told / ".kb/branches/main").glob("journal-*")
+    (journal,) = (stores_at(told) / "main").glob("journal-*")
     with journal.open("ab") as file:
         file.write(b"half a rec")
     entity = {"id": "REQ-9", "type": "req", "title": "T", "status": "open"}

@@ -10,6 +10,7 @@ import pytest
 
 from kbcli import context, hookrun
 from tests.support.cli import DOCUMENTS, LOGIN, environment, path_with_kb, write
+from tests.support.places import caches_at
 from tests.support.repos import add_worktree, commit_files, git, run_git, start_conflicting_rebase
 
 ZERO = "0" * 40
@@ -100,7 +101,7 @@ def test_a_bug_is_one_line_with_a_report_and_status_0(kb, synced, user):
     ran = kb("hook", "post-merge", "0")
     assert (ran.status, ran.out) == (0, "")
     assert ran.err.count("\n") == 1
-    (report,) = (synced / ".kb/cache/bugs").iterdir()
+    (report,) = (caches_at(synced) / "bugs").iterdir()
     assert str(report) in ran.err
 
     user.setattr(context, "Session", None)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.hooks import EVENTS
+from tests.support.places import stores_at
 from tests.support.repos import add_worktree, commit_files, git, make_repository
 
 
@@ -26,9 +27,9 @@ def test_init_lays_out_settings_schema_and_store_and_says_what_comes_next(kb, ro
     assert "created .kb/config.json" in ran.out
     assert "kb sync" in ran.out
     assert {path.name for path in (root / ".kb").iterdir()} == {
-        ".gitignore", "branches", "cache", "config.json", "rules", "schema",
+        ".gitignore", "config.json", "rules", "schema",
     }  # fmt: skip
-    assert (root / ".kb/branches/main/head.json").is_file()
+    assert (stores_at(root) / "main/head.json").is_file()
     assert (root / ".git/hooks/post-checkout").is_file()
     assert git(root, "status", "--porcelain", "--untracked-files=all").splitlines() == [
         "?? .kb/.gitignore", "?? .kb/config.json", "?? .kb/schema/core.yaml",
@@ -68,7 +69,7 @@ def test_what_is_missing_is_made_again_and_what_the_project_wrote_stays(kb, root
     assert answer["created"] == [".kb/rules/"]
     assert answer["updated"] == [".kb/schema/core.yaml", ".kb/.gitignore"]
     assert (kb_dir / "config.json").read_text() == '{"lockWaitSeconds": 3}\n'
-    assert (kb_dir / ".gitignore").read_text() == "mine\nbranches/\n/cache/\n"
+    assert (kb_dir / ".gitignore").read_text() == "mine\nbranches/\n/branches\n/cache/\n"
     assert "fact" in kb("schema", "--json").json["entities"]
 
 
@@ -170,7 +171,7 @@ def test_hooks_that_the_system_refuses_are_a_failure_and_all_else_is_kept(kb, ro
     ran = kb("init", "-q")
     assert (ran.status, ran.out) == (24, "")
     assert ran.err.count("warning: Hook post-") == 3
-    assert (root / ".kb/branches/main/head.json").is_file()
+    assert (stores_at(root) / "main/head.json").is_file()
     shown = kb("init", "--json")
     assert (shown.status, {hook["state"] for hook in shown.json["hooks"]}) == (24, {"failed"})
     assert kb("hooks", "install").status == 24
@@ -179,8 +180,8 @@ def test_hooks_that_the_system_refuses_are_a_failure_and_all_else_is_kept(kb, ro
 
 def test_a_store_that_is_damaged_or_was_taken_away_is_told(kb, synced):
     kb("query")
-    (synced / ".kb/branches/main/head.json").unlink()
+    (stores_at(synced) / "main/head.json").unlink()
     assert kb("init", "--no-hooks").status == 42
-    shutil.rmtree(synced / ".kb/branches/main")
+    shutil.rmtree(stores_at(synced) / "main")
     ran = kb("init", "--no-hooks", "-q")
     assert (ran.status, "warning: The store of main is gone" in ran.err) == (0, True)

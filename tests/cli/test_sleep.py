@@ -14,6 +14,7 @@ from tests.cli.test_terminal import at_terminal
 from tests.mcp.agents import locked
 from tests.support.cli import environment, read_anew, run_kb
 from tests.support.forked import Forked
+from tests.support.places import stores_at
 
 PEOPLE = " ".join(f'CONCEPT {{ {{type: "Person", name: "p{at:02}"}} }}' for at in range(12))
 
@@ -120,7 +121,7 @@ def test_the_rules_find_nothing_wrong_with_what_a_cycle_wrote(remembered, kb):
 
 def test_of_two_processes_the_second_says_so_and_ends_with_a_status_of_its_own(remembered, kb):
     assert kb("sleep", "--phase", "1").status == 0
-    [lock] = (remembered / ".kb" / "branches").glob(".sleep-*.lock")
+    [lock] = stores_at(remembered).glob(".sleep-*.lock")
     with locked(lock.parent, lock.name):
         ran = run_kb(remembered, "sleep")
         assert ran.status == AlreadyAsleep.exit_status == 68
@@ -132,7 +133,7 @@ def test_of_two_processes_the_second_says_so_and_ends_with_a_status_of_its_own(r
 
 def test_a_process_that_is_killed_leaves_whole_phases_and_the_next_one_finishes(remembered, kb):
     kb("kip", 'UPSERT { CONCEPT { {type: "Event", name: "e"} SET ATTRIBUTES { start_time: "2026-01-01" } } }')
-    head = next((remembered / ".kb" / "branches").glob("*/head.json"))
+    head = next(stores_at(remembered).glob("*/head.json"))
     before = head.read_bytes()
     with Path(os.devnull).open("r+b") as nothing:
         process = Forked("kb", ["sleep"], environment(), remembered, [nothing.fileno()] * 3)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import DOCUMENTS, LOGIN, write
+from tests.support.places import caches_at, stores_at
 from tests.support.repos import add_worktree, commit_files, git
 
 BAD = "---\nid: [\n---\n"
@@ -217,9 +218,9 @@ def test_status_shows_bad_files_and_unresolved_links(kb, synced):
 def test_status_writes_nothing_at_all(kb, synced, has_cache):
     write(synced, {"docs/requirements/login.md": LOGIN.replace("open", "done")})
     if not has_cache:
-        for path in sorted((synced / ".kb/cache").rglob("*"), reverse=True):
+        for path in sorted(caches_at(synced).rglob("*"), reverse=True):
             path.rmdir() if path.is_dir() else path.unlink()
-        (synced / ".kb/cache").rmdir()
+        caches_at(synced).rmdir()
     git(synced, "switch", "-q", "-c", "feature")
     before = everything(synced)
     assert "No store yet" in kb("status").out
@@ -236,12 +237,12 @@ def test_status_of_a_branch_without_a_store_compares_with_what_it_will_copy(kb, 
     text = kb("status").out
     assert "No store yet: the first use copies that of main" in text
     assert "Files changed:\n  docs/requirements/login.md\nFiles removed:\n  docs/tests/login.md\n" in text
-    assert not (synced / ".kb/branches/feature").exists()
+    assert not (stores_at(synced) / "feature").exists()
 
 
 def test_status_where_there_is_nothing_to_copy_says_so(kb, synced):
-    shutil.rmtree(synced / ".kb/branches/main")
-    shutil.rmtree(synced / ".kb/cache/main")
+    shutil.rmtree(stores_at(synced) / "main")
+    shutil.rmtree(caches_at(synced) / "main")
     found = kb("status", "--json").json
     assert (found["copy_of"], len(found["files"]["changed"])) == (None, 3)
     assert "No store yet: `kb sync` makes an empty one and takes in the files.\n" in kb("status").out

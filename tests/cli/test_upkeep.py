@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import DOCUMENTS, LOGIN, write
+from tests.support.places import caches_at, stores_at
 from tests.support.repos import commit_files, git
 
 
 def store(root: Path) -> Path:
-    return root / ".kb/branches/main"
+    return stores_at(root) / "main"
 
 
 def journal(root: Path) -> Path:
@@ -68,7 +69,7 @@ def test_a_changed_byte_is_found_with_its_place_and_ends_with_the_status_of_the_
 def test_verify_of_a_branch_without_a_store_is_refused_and_makes_none(kb, synced):
     git(synced, "branch", "other")
     assert kb("verify", "--branch", "other").status == 62
-    assert not (synced / ".kb/branches/other").exists()
+    assert not (stores_at(synced) / "other").exists()
 
 
 def test_compact_seals_once_and_changes_no_answer(kb, synced):
@@ -133,6 +134,11 @@ def test_the_doctor_warns_of_hooks_that_can_find_no_kb(kb, synced, user):
     assert {one["code"] for one in by_check(kb("doctor", "--json"))["hooks"]} == {"hook_active"}
 
 
+def track_a_store(root):
+    write(root, {".kb/branches/main/head.json": "{}"})
+    git(root, "add", "-f", ".kb/branches")
+
+
 def put_branch_gone(root: Path, kb) -> None:
     commit_files(root, {"x": "1"})
     git(root, "switch", "-q", "-c", "gone")
@@ -181,10 +187,10 @@ def test_the_doctor_finds_each_trouble_and_says_what_to_do(kb, synced, spoilt, c
         "shadowed": lambda: git(synced, "config", "core.hooksPath", ".githooks"),
         "client": partial(write, synced, {".mcp.json": '{"mcpServers": {"kb": {"command": "kb-of-old"}}}'}),
         "gone": partial(put_branch_gone, synced, kb),
-        "unfinished": (kb_dir / "branches/.tmp-1").mkdir,
-        "tracked": lambda: git(synced, "add", "-f", ".kb/branches"),
-        "ahead": partial(write, kb_dir, {"cache/main/ahead-7.duckdb": ""}),
-        "bug": partial(write, kb_dir, {"cache/bugs/kb-bug-1.txt": "x"}),
+        "unfinished": (stores_at(synced) / ".tmp-1").mkdir,
+        "tracked": partial(track_a_store, synced),
+        "ahead": partial(write, caches_at(synced), {"main/ahead-7.duckdb": ""}),
+        "bug": partial(write, caches_at(synced), {"bugs/kb-bug-1.txt": "x"}),
         "tail": lambda: journal(synced).write_bytes(journal(synced).read_bytes() + b"half a rec"),
     }
     troubles[spoilt]()
@@ -276,12 +282,12 @@ def put_back(kb, grown):
 
 def put_back_before_a_record(root, kb):
     saved = root.parent / "saved"
-    shutil.copytree(root / ".kb/branches", saved)
+    shutil.copytree(stores_at(root), saved)
     kb("apply", "-", stdin='{"entities": [{"id": "A", "type": "req", "title": "A", "status": "open"}]}')
-    shutil.rmtree(root / ".kb/cache/main")
+    shutil.rmtree(caches_at(root) / "main")
     assert json.loads(kb("query", "--json"))["seq"] == 2
-    shutil.rmtree(root / ".kb/branches")
-    saved.rename(root / ".kb/branches")
+    shutil.rmtree(stores_at(root))
+    saved.rename(stores_at(root))
 
 
 WRITE = '{"entities": [{"id": "B", "type": "req", "title": "B", "status": "open"}]}'

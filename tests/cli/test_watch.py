@@ -35,6 +35,7 @@ from kbcore.rules import Violation
 from kbcore.sync.answer import SyncAnswer
 from kbcore.watch.events import Checked, Resumed, Synced
 from tests.support.cli import environment, program, run_kb, write
+from tests.support.places import stores_at
 from tests.support.repos import git, make_repository
 
 WAIT_S = 20.0
@@ -338,7 +339,7 @@ def test_it_does_not_begin_without_a_worktree(root: Path, tmp_path: Path) -> Non
     assert outside.status == 60
     bare = tmp_path / "bare.git"
     git(tmp_path, "clone", "--quiet", "--bare", root, bare)
-    (bare / ".kb/branches").mkdir(parents=True)
+    stores_at(bare).mkdir(parents=True)
     refused = run_kb(bare, "--json", "watch")
     assert (refused.status, refused.error["code"]) == (2, "invalid_query")
     assert run_kb(make_repository(tmp_path / "without"), "watch").status == 61

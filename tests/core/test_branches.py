@@ -10,6 +10,7 @@ import pytest
 from kbcore import branches
 from kbcore.errors import BranchMoved, NotInitialised, UnknownBranch
 from kbcore.workspace import open_workspace
+from tests.support.places import caches_at, stores_at
 from tests.support.project import Project
 from tests.support.repos import add_worktree, commit_files, git, start_conflicting_rebase
 
@@ -76,8 +77,8 @@ def test_a_named_branch_must_exist_somewhere(project: Project) -> None:
         if name:
             with pytest.raises(UnknownBranch):
                 project.apply(branch=name, entities=[req("A")])
-    made = {path.name for path in (project.root / ".kb/branches").iterdir()}
-    assert made <= {".gitignore", ".lock", "main", "somewhere"}
+    made = {path.name for path in stores_at(project.root).iterdir()}
+    assert made <= {"main", "somewhere"}
 
 
 def test_names_that_a_file_system_would_mix_up_have_stores_of_their_own(project: Project) -> None:
@@ -87,7 +88,7 @@ def test_names_that_a_file_system_would_mix_up_have_stores_of_their_own(project:
         project.apply(entities=[req(name[:50])])
     listed = {one.name for one in branches.listing(project.workspace())}
     assert set(names) <= listed
-    folders = [path.name for path in (project.root / ".kb/branches").iterdir()]
+    folders = [path.name for path in stores_at(project.root).iterdir()]
     assert len({name.casefold() for name in folders}) == len(folders)
 
 
@@ -125,11 +126,11 @@ def test_gc_keeps_every_branch_that_exists_anywhere(project: Project, tmp_path: 
     git(project.root, "branch", "-D", "old/gone")
     dry = branches.collect(project.workspace(), dry_run=True)
     assert dry.removed == ("old/gone",)
-    assert (project.root / ".kb/branches/old%2fgone").is_dir()
+    assert (stores_at(project.root) / "old%2fgone").is_dir()
     done = branches.collect(project.workspace())
     assert done.removed == ("old/gone",)
     assert set(done.kept) == {"main", "feature/current", "feature/elsewhere", "feature/idle"}
-    trash = list((project.root / ".kb/branches/.trash").iterdir())
+    trash = list((stores_at(project.root) / ".trash").iterdir())
     assert len(trash) == 1
     assert next(trash[0].glob("journal-*.jsonl")).read_text().count("\n") == 2, "the trash holds the whole store"
     assert linked.node("C")
@@ -140,7 +141,7 @@ def test_gc_keeps_an_unborn_branch_that_is_checked_out(tmp_path: Path) -> None:
     root = tmp_path / "unborn"
     root.mkdir()
     git(root, "init", "--quiet", "--initial-branch=feature/first")
-    (root / ".kb/branches").mkdir(parents=True)
+    stores_at(root).mkdir(parents=True)
     project = Project(root, is_new=False)
     project.apply(entities=[req("A")])
     assert branches.collect(project.workspace()).removed == ()
@@ -162,15 +163,17 @@ def test_a_repository_without_kb_says_so_and_nothing_is_made(tmp_path: Path) -> 
     root = tmp_path / "plain"
     project = Project(root)
     shutil.rmtree(root / ".kb")
+    shutil.rmtree(stores_at(root).parent)
     (root / "sub").mkdir()
     with pytest.raises(NotInitialised):
         open_workspace(root / "sub", project.machine, project.pool)
     assert not (root / ".kb").exists()
+    assert not stores_at(root).parent.exists()
     assert not (root / "sub/.kb").exists()
 
 
 def test_a_fresh_clone_with_tracked_settings_works_at_once(project: Project, tmp_path: Path) -> None:
-    commit_files(project.root, {".kb/config.json": "{}", ".kb/.gitignore": "/branches/\n/cache/\n"})
+    commit_files(project.root, {".kb/config.json": "{}", ".kb/.gitignore": "/branches\n/cache/\n"})
     git(tmp_path, "clone", "--quiet", project.root, tmp_path / "clone")
     clone = Project(tmp_path / "clone", is_new=False)
     assert clone.apply(entities=[req("A")]).seq == 1
@@ -183,6 +186,6 @@ def test_a_new_branch_shares_the_sealed_history_and_its_view(project: Project) -
     project.view()
     project.switch("topic", create=True)
     project.apply(entities=[req("B")])
-    first = (project.root / ".kb/cache/main/view.duckdb").stat()
-    second = (project.root / ".kb/cache/topic/view.duckdb").stat()
+    first = (caches_at(project.root) / "main/view.duckdb").stat()
+    second = (caches_at(project.root) / "topic/view.duckdb").stat()
     assert first.st_ino == second.st_ino

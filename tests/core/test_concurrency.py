@@ -11,6 +11,7 @@ import pytest
 
 from kbcore.storage import journal
 from kbcore.storage.fs import RealFs
+from tests.support.places import stores_at
 from tests.support.project import Project, req
 from tests.support.repos import git_env
 
@@ -47,7 +48,7 @@ def finished(workers: list[subprocess.Popen[str]]) -> set[str]:
 
 
 def records(project: Project, branch: str = "main") -> list[int]:
-    directory = project.root / ".kb/branches" / branch
+    directory = stores_at(project.root) / branch
     fs = RealFs()
     return [entry.frame.seq for entry in journal.scan(fs, directory, journal.read_head(fs, directory))]
 
@@ -78,7 +79,7 @@ def test_two_first_syncs_of_a_new_branch_give_one_store(project: Project) -> Non
 
 
 def test_a_record_once_written_never_changes(project: Project) -> None:
-    path = project.root / ".kb/branches/main/journal-0000000001.jsonl"
+    path = stores_at(project.root) / "main/journal-0000000001.jsonl"
     project.sync({"docs/requirements/1.md": req("A")})
     written = path.read_bytes()
     project.apply(entities=[{"id": "B", "type": "req", "title": "t", "status": "open"}])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kbcore import progress
 from kbcore.checks import run_checks
+from tests.support.places import caches_at
 from tests.support.project import Project
 
 
@@ -49,7 +50,7 @@ def test_a_first_fold_and_the_rules_are_told_of(tmp_path):
     told: list[tuple[int, int, str]] = []
     with progress.heard_by(lambda *note: told.append(note)):
         fresh = Project(project.root, is_new=False)
-        (project.root / ".kb" / "cache").rename(project.root / ".kb" / "old-cache")
+        caches_at(project.root).rename(project.root / ".kb" / "old-cache")
         workspace = fresh.workspace()
         workspace.store("main").read(lambda view: run_checks(workspace, view, branch="main"))
     assert (3, 3, "records read") in told

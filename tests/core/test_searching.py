@@ -11,6 +11,7 @@ from kbcore import branches, limits, query
 from kbcore.errors import InvalidQuery
 from kbcore.query import Query
 from kbcore.searching import search
+from tests.support.places import caches_at
 from tests.support.project import Project, document
 from tests.support.repos import git
 
@@ -62,7 +63,7 @@ def ids(project, text, **asked):
 
 
 def cache(project):
-    return project.root / ".kb/cache"
+    return caches_at(project.root)
 
 
 def test_documents_are_searched_and_shown_around_the_hit(searched):

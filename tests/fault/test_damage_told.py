@@ -31,10 +31,11 @@ from kbcore.storage.fs import RealFs
 from kbmcp.calls import Client, Options, Service
 from kbmcp.tools import Tool, answer, find
 from tests.support.cli import ROOT, Ran, environment
+from tests.support.places import CACHES_NAME, STORES_NAME, caches_at
 from tests.support.repos import git_env, make_repository
 from tests.support.scale import tries
 
-STORE = ".kb/branches/main"
+STORE = f"{STORES_NAME}/main"
 FIRST = "journal-0000000001.jsonl"
 SECOND = "journal-0000000006.jsonl"
 SNAPSHOT = "snapshot-0000000005.jsonl"
@@ -76,7 +77,7 @@ def ids(root: Path, *words: str) -> str:
 
 def forget_views(root: Path) -> None:
     """Delete the cache: what it holds would be answered whatever became of the journal."""
-    shutil.rmtree(root / ".kb/cache", ignore_errors=True)
+    shutil.rmtree(caches_at(root), ignore_errors=True)
 
 
 def copied(source: Path, target: Path) -> Path:
@@ -561,7 +562,7 @@ def test_a_foreign_write_is_told_truthfully(when: str, harmed, monkeypatch, tall
     assert shown.error["applied"] == applied
     assert f"{FIRST}: somebody wrote to the journal without taking the lock" in shown.error["message"]
     assert documented("a foreign write") >= {code}
-    hint = {"before": "Find what else writes to .kb/branches.", "after": "Send the same changeset again with the same"}
+    hint = {"before": "Find what else writes to the store.", "after": "Send the same changeset again with the same"}
     assert shown.error["hint"].startswith(hint[when])
     again = done(kb(root, "apply", "-", "--json", stdin=changeset("Q"))).json
     assert again["duplicate"] is (when == "after")
@@ -672,7 +673,7 @@ def test_a_good_store_is_proven(model: str, harmed, tally) -> None:
     assert f"Every byte up to seq {proven['seq']} is as it was written." in diagnosed.out
     assert "All is well." in diagnosed.out
     # The doctor times the disk with a file that comes and goes in the cache.
-    assert tree(root) | {".kb/cache": None} == before | {".kb/cache": None}
+    assert tree(root) | {CACHES_NAME: None} == before | {CACHES_NAME: None}
     tally.done()
 
 

@@ -23,6 +23,7 @@ from kbcore.storage.head import SnapshotRef
 from kbcore.workspace import Machine, StorePool, open_workspace
 from tests.support.cli import environment
 from tests.support.golden import ANSWERS, GOLDEN, SUMS, ask, opened, sums
+from tests.support.places import caches_at, stores_at
 from tests.support.repos import git
 from tests.support.scale import tries
 
@@ -42,7 +43,7 @@ def user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def written(root: Path) -> dict[str, bytes]:
     """Return every file of the stores but the locks, whose text is only for people."""
-    paths = [path for path in (root / ".kb" / "branches").rglob("*") if path.is_file() and "lock" not in path.name]
+    paths = [path for path in stores_at(root).rglob("*") if path.is_file() and "lock" not in path.name]
     return {str(path.relative_to(root)): path.read_bytes() for path in paths}
 
 
@@ -150,7 +151,7 @@ class Store:
 
     def __init__(self, root: Path, branch: str) -> None:
         self.branch = branch
-        self.directory = root / ".kb" / "branches" / encode_branch(branch)
+        self.directory = stores_at(root) / encode_branch(branch)
         self.head = head.read(RealFs(), self.directory)
 
     def publish(self, **changes: Any) -> None:
@@ -284,7 +285,7 @@ def test_what_a_newer_kb_wrote_is_refused_whole_and_nothing_is_written(name: str
 def _forget_view(root: Path, branch: str) -> None:
     """Delete the view where it has what a snapshot holds already: only who has none needs the snapshot."""
     if branch == "pruned":
-        shutil.rmtree(root / ".kb" / "cache" / encode_branch(branch))
+        shutil.rmtree(caches_at(root) / encode_branch(branch))
 
 
 @pytest.mark.fault("F20")

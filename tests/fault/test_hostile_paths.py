@@ -25,6 +25,7 @@ from kbcore.storage.fs import RealFs
 from kbcore.sync.paths import normal_paths
 from kbcore.workspace import StorePool
 from tests.support.cli import run_kb
+from tests.support.places import CACHES_NAME, STORES_NAME, stores_at
 from tests.support.project import Project, req
 from tests.support.repos import git, git_env, run_git
 from tests.support.scale import tries
@@ -94,9 +95,9 @@ ODD = (put_pipe, put_loop, put_zeros, put_folder, put_socket)
 
 PLACES = (
     *(".git/HEAD", ".git/config", ".kb/config.json", ".git/commondir", ".git/packed-refs", ".git/refs/heads/main"),
-    *(".kb/branches/main/head.json", ".git/index", ".kb/schema/a.yaml", ".git/logs/refs/heads/main"),
-    *("docs/requirements/a.md", ".kb/branches/main/lock", ".kb/rules/a.yaml", "symbols.yaml"),
-    ".kb/branches/main/journal-0000000001.jsonl",
+    *(f"{STORES_NAME}/main/head.json", ".git/index", ".kb/schema/a.yaml", ".git/logs/refs/heads/main"),
+    *("docs/requirements/a.md", f"{STORES_NAME}/main/lock", ".kb/rules/a.yaml", "symbols.yaml"),
+    f"{STORES_NAME}/main/journal-0000000001.jsonl",
 )
 """What KB reads without being asked to."""
 
@@ -160,8 +161,8 @@ def test_a_link_out_of_the_repository_is_not_followed_wherever_it_lies(used, tal
         ("docs/out", Path("../../secret")),
         ("docs/requirements/out.md", secret / "s.md"),
         ("symbols.yaml", secret / "s.yaml"),
-        (".kb/branches/main/head.json", secret / "config.json"),
-        (".kb/cache", secret),
+        (f"{STORES_NAME}/main/head.json", secret / "config.json"),
+        (CACHES_NAME, secret),
     ):
         path, kept = root / place, tmp_path / "kept"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -305,7 +306,7 @@ def test_a_branch_of_any_name_gets_a_directory_of_its_own_and_runs_nothing(tally
         assert project.node(f"IN {len(seen)}") is not None
         directory = ids.encode_branch(name)
         assert seen.setdefault(directory.casefold(), name) == name, f"{name} shares a directory"
-        assert (project.root / ".kb/branches" / directory / "head.json").is_file()
+        assert (stores_at(project.root) / directory / "head.json").is_file()
     workspace = project.workspace()
     assert {one.name for one in branches.listing(workspace)} >= set(seen.values())
     assert local_branches(workspace.repo, git_env()) >= {"main"}
@@ -432,7 +433,7 @@ def test_nothing_that_a_repository_configures_to_be_run_is_run(used, tally) -> N
 def test_bytes_that_are_no_text_in_files_of_the_store_and_cache_are_told_or_passed_over(used, tally) -> None:
     """What KB keeps for itself may hold anything: a key that is no UTF-8, or JSON without an end to its depth."""
     deep = b'{"format":1,"stamps":' + b'{"a":' * 100_000
-    for pattern in (".kb/cache/**/stamps*", ".kb/branches/main/lock", ".kb/branches/main/*.json*"):
+    for pattern in (f"{CACHES_NAME}/**/stamps*", f"{STORES_NAME}/main/lock", f"{STORES_NAME}/main/*.json*"):
         for path in list(used.root.glob(pattern)):
             whole = path.read_bytes()
             for bad in (

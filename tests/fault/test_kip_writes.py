@@ -19,6 +19,7 @@ from kbcore.history.undo import revert
 from tests.support.kip_model import Key, Model, Refused, same
 from tests.support.kip_writes import DEFINED, PREDICATES, TYPES, Dice, text_of
 from tests.support.kip_writing import Kip
+from tests.support.places import caches_at
 from tests.support.project import AUTHOR
 from tests.support.scale import SEED, tries
 
@@ -94,7 +95,7 @@ def run(root: Path, seed: int) -> int:
             model.elements = before
             assert same(state_of(kip), before), f"reverted: {text_of(command)}"
     kip.project.close()
-    shutil.rmtree(root / ".kb" / "cache" / "main", ignore_errors=True)
+    shutil.rmtree(caches_at(root) / "main", ignore_errors=True)
     assert same(state_of(kip), model.elements), "folded anew"
     kip.project.close()
     return COMMANDS

@@ -17,6 +17,7 @@ from kbcore.storage import files, frame, head, journal
 from kbcore.store import Request
 from tests.support.cli import run_kb
 from tests.support.faultfs import NoSyncFs
+from tests.support.places import stores_at
 from tests.support.project import Project
 from tests.support.scale import tries
 from tests.support.stores import AUTHOR, Stored, planner
@@ -82,7 +83,7 @@ TAKEN = {
 
 def contents(root: Path) -> dict[str, bytes]:
     """Return every file of the stores but the locks, whose text is only for people."""
-    paths = [path for path in sorted((root / ".kb/branches").rglob("*")) if path.is_file() and "lock" not in path.name]
+    paths = [path for path in sorted(stores_at(root).rglob("*")) if path.is_file() and "lock" not in path.name]
     return {str(path): path.read_bytes() for path in paths}
 
 

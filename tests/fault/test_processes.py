@@ -20,6 +20,7 @@ from tests.support import aftermath
 from tests.support.crowd import WAIT_S, Crowd, Member, fast_place, until
 from tests.support.crowd_jobs import TOKEN, pair
 from tests.support.lines import Message
+from tests.support.places import stores_at
 from tests.support.project import Project
 from tests.support.scale import SCALE, SEED, tries
 
@@ -111,7 +112,7 @@ def readers(crowd: Crowd, project: Project, count: int, pause_s: float = 0.005) 
 
 def judge(tally, point: object, project: Project, acked: dict[str, int], violated: list[str]) -> None:
     """Hold the store against the promises, and count what was found on the way."""
-    directory = project.root / ".kb/branches/main"
+    directory = stores_at(project.root) / "main"
     for what in (*violated, *aftermath.unsound(directory, acked), *aftermath.differing(project)):
         tally.violated(point, what)
 
@@ -173,7 +174,7 @@ def test_of_all_who_saw_the_same_state_exactly_one_can_change_it(crowd: Crowd, p
     wrong += [f"nobody won on {one['base']}" for one in losers if one["base"] not in winners]
     wrong += [f"refused: {one}" for one in answers if "base" not in one and "refused" in one]
     acked = {one["key"]: one["seq"] for one in answers if "seq" in one and "base" not in one}
-    there = {one.seq: one.rec for one in aftermath.records(project.root / ".kb/branches/main")}
+    there = {one.seq: one.rec for one in aftermath.records(stores_at(project.root) / "main")}
     wrong += [
         f"{one['key']} did not win" for one in raced if "seq" in one and one["key"] not in str(there[one["seq"]].ops)
     ]
@@ -271,7 +272,7 @@ def test_a_forked_child_does_not_keep_the_lock_that_its_parent_has_left(crowd: C
 
 @pytest.mark.fault("F13")
 def test_readers_answer_while_a_writer_is_stopped_with_the_lock(crowd: Crowd, project: Project, tally) -> None:
-    path = str(project.root / ".kb/branches/main/lock")
+    path = str(stores_at(project.root) / "main/lock")
     holder = crowd.member("crowd_jobs:holding", path=path, how="holds")
     holder.heard()
     holder.signal(signal.SIGSTOP)
@@ -331,7 +332,7 @@ def test_compaction_under_writers_and_readers_changes_no_answer(
         compactors.compact(orders)
         tally.tried(2)
         writers.listen()
-        now = {one.seq: one.sum for one in aftermath.records(project.root / ".kb/branches/main")}
+        now = {one.seq: one.sum for one in aftermath.records(stores_at(project.root) / "main")}
         first = min(now) if prunes and now else 1
         if not {(seq, one) for seq, one in sums.items() if seq >= first} <= now.items():
             wrong.append(f"round {turn}: a record is gone, or another one")
@@ -381,7 +382,7 @@ def test_a_changeset_takes_effect_once_however_often_and_by_whomever_it_is_sent(
             compactor.send(pause_s=0)
             assert "compacted" in compactor.heard()
             compactor.dismissed()
-    if len(aftermath.records(project.root / ".kb/branches/main")) != count + 1:
+    if len(aftermath.records(stores_at(project.root) / "main")) != count + 1:
         wrong.append("there are more records than changesets")
     for key in keys[:: max(1, count // 20)]:
         with pytest.raises(ChangesetIdReused):

@@ -25,6 +25,7 @@ from tests.fault.workloads import CLOCK, LINEAGE, WORKLOADS, Acked, Workload, ap
 from tests.support.cli import Ran, environment, program, write
 from tests.support.disk import Folder, MemoryDisk
 from tests.support.faultfs import NoSyncFs
+from tests.support.places import caches_at, stores_at
 from tests.support.project import req
 from tests.support.repos import make_repository
 from tests.support.scale import SCALE, SEED, tries
@@ -279,7 +280,7 @@ def test_the_program_on_a_full_disk_answers_queries_and_refuses_writes(rows: int
         if rows:
             # As many as make the next reader publish a view, for which there is no room.
             assert asked(root, "apply", "-", stdin=changeset("ROW", rows), **extra).status == 0
-        segment = root / ".kb/branches/main/journal-0000000001.jsonl"
+        segment = stores_at(root) / "main/journal-0000000001.jsonl"
         write(root, {"docs/requirements/a.md": req("REQ-1") + "y" * 9000})
         for number, left in enumerate(([0] if rows else [0, 7, 3, 1])[: tries(1, 4)]):
             answer = entities(asked(root, "query", "req", "--limit", "5", **extra))
@@ -328,23 +329,23 @@ def _without(bits: int, paths: list[Path]) -> None:
 
 
 def read_only(root: Path) -> None:
-    _without(0o222, _tree(root / ".kb"))
+    _without(0o222, _tree(stores_at(root).parent))
 
 
 def read_only_directories(root: Path) -> None:
-    _without(0o222, _tree(root / ".kb", Path.is_dir))
+    _without(0o222, _tree(stores_at(root).parent, Path.is_dir))
 
 
 def no_right_to_the_lock(root: Path) -> None:
-    (root / ".kb/branches/main/lock").chmod(0)
+    (stores_at(root) / "main/lock").chmod(0)
 
 
 def no_right_to_write_the_journal(root: Path) -> None:
-    _without(0o222, [root / ".kb/branches/main/journal-0000000001.jsonl"])
+    _without(0o222, [stores_at(root) / "main/journal-0000000001.jsonl"])
 
 
 def _give_back(root: Path) -> None:
-    for path in _tree(root / ".kb"):
+    for path in _tree(stores_at(root).parent):
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
@@ -361,7 +362,7 @@ def on_a_read_only_mount(root: Path) -> None:
 
 
 def no_right_to_the_cache(root: Path) -> None:
-    _without(0o222, _tree(root / ".kb/cache"))
+    _without(0o222, _tree(caches_at(root)))
 
 
 SETUPS = (
@@ -384,7 +385,7 @@ CACHED = (no_right_to_the_lock, no_right_to_write_the_journal)
 
 def contents(root: Path, *, with_cache: bool = True) -> dict[str, bytes]:
     """Return every file but the locks, whose text is only for people."""
-    is_shown = lambda path: with_cache or root / ".kb/cache" not in path.parents  # noqa: E731
+    is_shown = lambda path: with_cache or caches_at(root) not in path.parents  # noqa: E731
     paths = [path for path in _tree(root, is_shown) if path.is_file() and path.name != "lock"]
     return {str(path.relative_to(root)): path.read_bytes() for path in paths}
 
@@ -423,7 +424,7 @@ def test_a_store_that_cannot_be_written_answers_queries_and_gets_no_file(
             _give_back(root)
             ran = asked(root, "apply", "-", prefix=prefix, stdin=changeset("NEW"))
             tally.tried()
-            if ran.status or ran.json["duplicate"] or not verify.prove(NoSyncFs(), root / ".kb/branches/main").is_sound:
+            if ran.status or ran.json["duplicate"] or not verify.prove(NoSyncFs(), stores_at(root) / "main").is_sound:
                 tally.violated((setup.__name__, "after the right was given back"), ran)
     finally:
         if setup is on_a_read_only_mount:

@@ -18,6 +18,7 @@ from tests.support.crowd import WAIT_S, Crowd, Member, fast_place, until
 from tests.support.crowd_git import make_lines
 from tests.support.crowd_jobs import pair
 from tests.support.lines import Message
+from tests.support.places import stores_at
 from tests.support.project import Project
 from tests.support.repos import git
 from tests.support.scale import SEED, tries
@@ -142,7 +143,7 @@ def test_a_write_that_waited_while_head_moved_does_not_go_to_the_former_branch(
     refused, moves = 0, ["main", "one"]
     for turn in range(rounds):
         new, old = moves[turn % 2], moves[(turn + 1) % 2]
-        holder = crowd.member("crowd_jobs:holding", path=str(project.root / ".kb/branches" / old / "lock"), how="holds")
+        holder = crowd.member("crowd_jobs:holding", path=str(stores_at(project.root) / old / "lock"), how="holds")
         holder.heard()
         writer.send(pairs=[f"pair-{turn}"])
         time.sleep(0.02)
@@ -208,7 +209,7 @@ def of_copy(place: Path, sums: dict[int, str], acked: dict[str, int]) -> Iterato
 @pytest.mark.fault("F16")
 def test_a_branch_that_many_use_first_at_once_gets_one_whole_copy(crowd: Crowd, project: Project, tally) -> None:
     chosen, count, rounds = random.Random(SEED + 16), tries(4, 8), tries(3, 50, 400)
-    root, folder = str(project.root), project.root / ".kb/branches"
+    root, folder = str(project.root), stores_at(project.root)
     project.apply(**pair("pair-first"))
     source = crowd.member("crowd_jobs:writing", root=root, branch="main")
     source.send(pairs=[f"pair-main-{number}" for number in range(3 * rounds)])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-from kbcore.workspace import BRANCHES, REPOSITORY_LOCK
+from kbcore.workspace import REPOSITORY_LOCK
 from tests.mcp.agents import agent, locked, raw, spawned
+from tests.support.places import stores_at
 from tests.support.repos import add_worktree, git, make_repository
 
 
@@ -80,7 +81,7 @@ def test_a_branch_that_can_get_no_store_is_read_from_what_it_would_be_copied_fro
     project.apply(entities=[entity("A")])
     project.write({".kb/config.json": '{"lockWaitSeconds": 0.05}'})
     project.switch("feature", create=True)
-    with agent(project.root) as found, locked(project.workspace().kb_dir / BRANCHES, REPOSITORY_LOCK):
+    with agent(project.root) as found, locked(project.workspace().data_dir, REPOSITORY_LOCK):
         answer = found.call("kb_query")
         assert (answer["branch"], answer["total"]) == ("main", 1)
         assert "feature has no store yet and cannot get one" in answer["note"]
@@ -108,7 +109,7 @@ def test_outside_of_a_repository_the_server_starts_and_the_tools_say_why_not(tmp
         assert error["code"] == "not_initialised"
         assert "kb init" in error["hint"]
         assert "Nothing was written" in error["message"]
-        (tmp_path / ".kb" / "branches").mkdir(parents=True)
+        stores_at(tmp_path).mkdir(parents=True)
         assert found.call("kb_upsert", entities=[entity("A")])["created"] == ["A"]
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.mcp.agents import agent, answer_of
+from tests.support.places import STORES_NAME, caches_at
 
-BRANCHES = ".kb/branches"
+BRANCHES = STORES_NAME
 
 
 def entity(key, **fields):
@@ -22,7 +23,7 @@ def three(project):
     for key in ("A", "B", "C"):
         project.apply(entities=[entity(key)])
     project.pool.close()
-    shutil.rmtree(project.root / ".kb/cache", ignore_errors=True)
+    shutil.rmtree(caches_at(project.root), ignore_errors=True)
     return project
 
 

@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 from kbmcp.instructions import instructions
 from tests.mcp.agents import agent, raw, spawned
+from tests.support.places import stores_at
 
 NAMES = ["kb_query", "kb_upsert", "kb_delete", "kb_check", "kb_history"]
 WRITES = {"kb_upsert", "kb_delete", "kb_history"}
@@ -171,7 +172,7 @@ def test_reading_only_makes_no_store(project):
         answer = reader.call("kb_query")
         assert (answer["branch"], answer["total"]) == ("main", 1)
         assert "feature has no store yet" in answer["note"]
-    assert not (project.root / ".kb" / "branches" / "feature").exists()
+    assert not (stores_at(project.root) / "feature").exists()
 
 
 @pytest.mark.parametrize(

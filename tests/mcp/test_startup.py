@@ -10,6 +10,7 @@ import pytest
 
 from tests.mcp.agents import program
 from tests.mcp.test_streams import ENVELOPE
+from tests.support.places import stores_at
 
 CPU_S = 2.5
 """Far above what a start takes on a slow machine, far below what reading a store would cost."""
@@ -18,8 +19,8 @@ CPU_S = 2.5
 @pytest.mark.parametrize("era", ["initialize", "server/discover"])
 def test_the_first_reply_costs_little_and_touches_no_data(era, project):
     started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    (project.root / ".kb" / "branches" / "main").mkdir()
-    (project.root / ".kb" / "branches" / "main" / "head.json").write_text("damaged")
+    (stores_at(project.root) / "main").mkdir()
+    (stores_at(project.root) / "main" / "head.json").write_text("damaged")
     with program(project.root) as server:
         if era == "initialize":
             server.greet()

@@ -27,6 +27,7 @@ from kbmcp.subscriptions import MAX_FOLLOWED
 from tests.mcp.agents import MODES, ROOT, WAIT_S, agent, raw, server_env, spawned
 from tests.mcp.test_streams import ENVELOPE
 from tests.mcp.wiring import wired
+from tests.support.places import stores_at
 from tests.support.project import AUTHOR, Project, req
 
 HEAD, CHECK, SCHEMA, A, B = "kb://head", "kb://check", "kb://schema", "kb://entity/A", "kb://entity/B"
@@ -188,7 +189,7 @@ def test_a_server_that_only_reads_follows_what_it_answers_from(mode, started, fa
     with follower(started.root, mode, "--read-only") as found, found.following(A, HEAD):
         started.apply(entities=[entity("A", owner="ann")], branch="main")
         assert found.told_until(HEAD) == [A]
-    assert not (started.root / ".kb" / "branches" / "feature").exists()
+    assert not (stores_at(started.root) / "feature").exists()
 
 
 @pytest.mark.parametrize("mode", MODES)

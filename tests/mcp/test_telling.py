@@ -11,6 +11,7 @@ from kbcore import progress
 from kbmcp import telling
 from kbmcp.telling import told_to
 from tests.mcp.agents import MODES, agent
+from tests.support.places import caches_at
 from tests.support.project import Project
 
 
@@ -83,7 +84,7 @@ def grown(tmp_path_factory):
 @pytest.mark.parametrize("mode", MODES)
 def test_a_first_fold_and_a_check_are_told_of_in_both_eras(grown, mode, monkeypatch):
     monkeypatch.setattr(telling, "EVERY_S", 0.001)
-    cache = grown.root / ".kb" / "cache"
+    cache = caches_at(grown.root)
     cache.rename(cache.with_name(f"cache-{mode}"))
     heard = []
 

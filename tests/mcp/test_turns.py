@@ -21,7 +21,7 @@ MORE_THAN_THREADS = 20
 @contextmanager
 def slow_first_use(project):
     """Keep every branch from getting its store, as the copy of a huge one would."""
-    fd = os.open(project.root / ".kb" / "branches" / ".lock", os.O_RDWR | os.O_CREAT)
+    fd = os.open(project.workspace().repository_lock, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support.forked import Forked, stand_in
+from tests.support.places import caches_at
 from tests.support.repos import git_env
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +59,7 @@ def write(root: Path, files: Mapping[str, str | None]) -> None:
 
 def read_anew(root: Path, kb: Callable[..., object]) -> None:
     """Let the view that is kept be that of the head, so that copies of the repository need build none."""
-    shutil.rmtree(root / ".kb" / "cache")
+    shutil.rmtree(caches_at(root))
     kb("query")
 
 

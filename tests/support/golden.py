@@ -31,6 +31,7 @@ from kbcore.storage import frame, journal
 from kbcore.store import Author, Request
 from kbcore.upkeep.compacting import compact
 from kbcore.upkeep.repair import rebuild_head
+from tests.support.places import stores_at
 from tests.support.project import Project, req
 from tests.support.repos import git, make_repository
 from tests.support.stores import planner
@@ -105,7 +106,8 @@ def ask(root: Path, *words: str, stdin: str = "") -> tuple[int, Any]:
 def opened(source: Path, root: Path) -> Path:
     """Lay a golden store out as a repository in an empty folder; return the folder."""
     make_repository(root)
-    shutil.copytree(source / "kb", root / ".kb")
+    shutil.copytree(source / "kb", root / ".kb", ignore=shutil.ignore_patterns("branches"))
+    shutil.copytree(source / "kb" / "branches", stores_at(root))
     shutil.copytree(source / "files", root, dirs_exist_ok=True)
     return root
 
@@ -230,6 +232,7 @@ def make(target: Path) -> None:
         project.close()
         kept = shutil.ignore_patterns("cache", "lock", ".lock", ".tmp*")
         shutil.copytree(project.root / ".kb", target / "kb", ignore=kept)
+        shutil.copytree(stores_at(project.root), target / "kb" / "branches", ignore=kept)
         for name in FILES:
             (target / "files" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(project.root / name, target / "files" / name)

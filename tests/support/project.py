@@ -16,6 +16,7 @@ from kbcore.sync.run import SyncAnswer, SyncOptions, sync
 from kbcore.view.view import View
 from kbcore.workspace import Machine, StorePool, Workspace, open_workspace
 from tests.support.faultfs import NoSyncFs
+from tests.support.places import caches_at, stores_at
 from tests.support.repos import git, git_env, make_repository
 from tests.support.stores import view_of
 
@@ -31,9 +32,9 @@ class Project:
         self.pool = StorePool()
         if is_new:
             make_repository(root)
-            for folder in ("branches", "cache"):
-                (root / ".kb" / folder).mkdir(parents=True)
-                (root / ".kb" / folder / ".gitignore").write_text("*\n")
+            (root / ".kb").mkdir()
+            stores_at(root).mkdir(parents=True)
+            caches_at(root).mkdir()
 
     def workspace(self) -> Workspace:
         return open_workspace(self.root, self.machine, self.pool)

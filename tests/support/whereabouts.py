@@ -17,6 +17,7 @@ from tests.support import aftermath
 from tests.support.crowd_git import SCRATCH, line_of
 from tests.support.crowd_jobs import pair
 from tests.support.lines import Message
+from tests.support.places import stores_at
 from tests.support.project import Project
 
 LONGEST_S = 10.0 + 3 * 2.0 + 5.0
@@ -45,7 +46,7 @@ class Stores:
     """All stores of a repository after the fact, those in the trash too."""
 
     def __init__(self, project: Project) -> None:
-        folder = project.root / ".kb/branches"
+        folder = stores_at(project.root)
         places = [place for place in folder.iterdir() if place.is_dir() and not place.name.startswith(".")]
         places += list((folder / ".trash").iterdir()) if (folder / ".trash").is_dir() else []
         self.records = {place: aftermath.records(place) for place in places}

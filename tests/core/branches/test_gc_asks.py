@@ -8,6 +8,7 @@ import pytest
 
 from kbcore import branches
 from tests.support.faultfs import NoSyncFs
+from tests.support.places import stores_at
 from tests.support.project import Project
 from tests.support.repos import git
 
@@ -52,4 +53,4 @@ def test_a_store_whose_branch_is_alive_again_is_not_moved_or_comes_back_at_once(
     assert (done.removed, done.kept) == ((), ("back", "main"))
     assert done.reasons == {"back": "its branch came back just now", "main": "the default branch"}
     assert ("back" in fs.renamed) == (moment == "after")
-    assert (project.root / ".kb/branches/back/head.json").exists()
+    assert (stores_at(project.root) / "back/head.json").exists()

@@ -16,6 +16,7 @@ from kbcore.branches import moves
 from kbcore.errors import KBError, StorageFull
 from kbcore.storage import branchdir, journal
 from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
+from tests.support.places import stores_at
 from tests.support.project import Project
 from tests.support.repos import git
 
@@ -67,7 +68,7 @@ def tips(project: Project) -> tuple[dict[str, str], set[str]]:
     """Return the last record of each branch's store, and of every store that there is, in use or not."""
     fs, workspace = NO_SYNC, project.workspace()
     found = {name: journal.read_head(fs, directory).hash for name, directory in branches.stores(workspace)}
-    trash = project.root / ".kb/branches" / branches.TRASH
+    trash = stores_at(project.root) / branches.TRASH
     return found, {*found.values(), *(journal.read_head(fs, path).hash for path in trash.iterdir())}
 
 
@@ -75,7 +76,7 @@ def interrupted(
     topic: Project, act: Callable[[Project], object], fail: Callable[[int], LoggingFs]
 ) -> Iterator[Project]:
     """Yield a copy of the project once for each change of names by an act, which the process or the act ended with."""
-    stores = topic.root / ".kb/branches"
+    stores = stores_at(topic.root)
     kept = shutil.copytree(stores, topic.root.parent / "kept")
     probe = LoggingFs(NO_SYNC)
     act(Project(topic.root, fs=probe, is_new=False))
@@ -106,8 +107,8 @@ def test_a_move_that_is_interrupted_anywhere_loses_no_store_and_leaves_the_branc
         assert all_now >= all_before
         assert now["main"] == before["main"]
         outcomes.add(now["topic"] == before["topic"])
-        stores = found.root / ".kb/branches"
-        assert {path.name for path in stores.iterdir()} == {".gitignore", ".lock", branches.TRASH, "main", "topic"}
+        stores = stores_at(found.root)
+        assert {path.name for path in stores.iterdir()} == {branches.TRASH, "main", "topic"}
     assert outcomes == ({True} if act is collect else {True, False})
 
 
@@ -129,7 +130,7 @@ def test_who_is_writing_ends_before_its_store_makes_room(topic: Project) -> None
     with journal.writing(fs, directory, topic.machine.clock, wait_s=0), pytest.raises(KBError, match="is held by"):
         replace(topic)
     assert topic.node("MINE")
-    assert not list((topic.root / ".kb/branches").glob(".tmp-*"))
+    assert not list(stores_at(topic.root).glob(".tmp-*"))
 
 
 def test_a_branch_that_begins_anew_says_what_the_trash_has_of_it(topic: Project) -> None:
@@ -164,7 +165,7 @@ def test_who_only_reads_is_told_of_a_store_that_an_ended_process_left_aside(topi
 
 
 def test_a_copy_that_an_ended_process_had_ready_is_cleared(topic: Project) -> None:
-    parent = topic.root / ".kb/branches"
+    parent = stores_at(topic.root)
     branchdir.copy(NO_SYNC, parent / "main", branchdir.place_beside(parent / "topic"), branch="topic")
     assert list(parent.glob(".tmp-*"))
     branches.collect(topic.workspace())

@@ -15,6 +15,7 @@ from kbcore.record import PutNode
 from kbcore.store import Request
 from kbcore.workspace import REPOSITORY_LOCK
 from tests.support.faultfs import NoSyncFs
+from tests.support.places import stores_at
 from tests.support.project import AUTHOR, Project
 from tests.support.repos import commit_files, git, start_conflicting_rebase
 from tests.support.stores import planner
@@ -29,7 +30,7 @@ def first_use(project: Project, branch: str | None = None) -> branches.Ensured:
 
 
 def trashed(project: Project) -> list[str]:
-    folder = project.root / ".kb/branches/.trash"
+    folder = stores_at(project.root) / ".trash"
     return sorted(path.name.partition("~")[0] for path in folder.iterdir()) if folder.exists() else []
 
 
@@ -135,7 +136,7 @@ def test_a_copy_of_a_store_in_the_trash_can_be_had_under_another_name(topic: Pro
 
 
 def test_a_replacement_that_fails_leaves_the_store_that_was_there(topic: Project) -> None:
-    journal = next((topic.root / ".kb/branches/main").glob("journal-*.jsonl"))
+    journal = next((stores_at(topic.root) / "main").glob("journal-*.jsonl"))
     journal.write_bytes(b"")
     with pytest.raises(KBError):
         branches.copy_from(topic.workspace(), "topic", "main", replaces=True)

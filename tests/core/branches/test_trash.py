@@ -12,6 +12,7 @@ from kbcore.branches.moves import ASIDE
 from kbcore.clock import SystemClock
 from kbcore.errors import UnknownBranch
 from tests.support.faultfs import NoSyncFs
+from tests.support.places import STORES_NAME, stores_at
 from tests.support.project import Project
 from tests.support.repos import add_worktree, git
 
@@ -118,7 +119,7 @@ def test_a_history_that_was_pruned_elsewhere_is_not_lost(project: Project) -> No
 def test_of_a_damaged_store_gc_says_that_it_cannot_tell(project: Project) -> None:
     project.apply(entities=[req("A")])
     store_of(project, "broken", "B")
-    next((project.root / ".kb/branches/broken").glob("journal-*.jsonl")).write_bytes(b"")
+    next((stores_at(project.root) / "broken").glob("journal-*.jsonl")).write_bytes(b"")
     store_of(project, "own", "C")
     assert lost(project) == {"broken": None, "own": 1}
 
@@ -166,7 +167,7 @@ def test_the_store_that_came_to_the_trash_last_is_found_whatever_the_clock_said(
         project.machine.clock = SetClock(time)
         branches.copy_from(project.workspace(), "topic", "main", replaces=True)
         project.machine.clock = SystemClock()
-    project.write({".kb/branches/.trash/topic~kept by hand/head.json": "{}"})
+    project.write({f"{STORES_NAME}/.trash/topic~kept by hand/head.json": "{}"})
     branches.restore(project.workspace(), "topic")
     assert [node.id for node in project.view("topic").nodes(["K0", "K1", "K2"])] == ["K2"]
 

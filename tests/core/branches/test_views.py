@@ -14,6 +14,7 @@ from kbcore import branches
 from kbcore.viewcache import AHEAD, VIEW, ViewCache
 from kbcore.workspace import MAX_WARM_VIEWS
 from tests.support.faultfs import NoSyncFs
+from tests.support.places import caches_at, stores_at
 from tests.support.project import Project
 from tests.support.repos import git
 from tests.support.stores import Stored
@@ -24,7 +25,7 @@ def req(key: str) -> dict[str, str]:
 
 
 def cache_of(project: Project, branch: str) -> Path:
-    return project.root / ".kb/cache" / branch
+    return caches_at(project.root) / branch
 
 
 def published(project: Project, branch: str) -> None:
@@ -82,7 +83,7 @@ def test_the_view_of_another_branch_that_went_its_own_way_is_told_apart(project:
 
 def test_a_new_branch_begins_with_its_sources_view_and_none_that_is_ahead_of_it(project: Project) -> None:
     project.apply(entities=[req("A")])
-    store = project.root / ".kb/branches/main"
+    store = stores_at(project.root) / "main"
     kept = {path: path.read_bytes() for path in store.iterdir() if path.is_file()}
     project.apply(entities=[req("B")])
     published(project, "main")

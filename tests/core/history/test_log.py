@@ -12,6 +12,7 @@ from kbcore.errors import InvalidQuery, NotFound
 from kbcore.history.log import count_operations, log, missing, operations_from, record_json
 from kbcore.ids import link_id
 from kbcore.store import Author
+from tests.support.places import stores_at
 from tests.support.project import Project, req
 
 
@@ -190,7 +191,7 @@ def test_a_record_that_is_not_there_is_not_found_and_the_hint_says_which_are(tol
 
 def test_what_recovery_did_is_in_the_log_of_the_record_that_followed(project: Project) -> None:
     project.apply(entities=[entity("A")])
-    segment = project.root / ".kb/branches/main/journal-0000000001.jsonl"
+    segment = stores_at(project.root) / "main/journal-0000000001.jsonl"
     with segment.open("ab") as file:
         file.write(b'{"v":1,"seq":2,"torn')
     outcome = project.apply(entities=[entity("B")])

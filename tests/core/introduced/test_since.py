@@ -12,6 +12,7 @@ from kbcore.git import blobs
 from kbcore.git.kept import kept_of
 from kbcore.introduced.since import Since, check_since
 from kbcore.upkeep.compacting import compact
+from tests.support.places import stores_at
 from tests.support.project import Project, document, req
 from tests.support.repos import commit_files, git, make_repository
 
@@ -243,8 +244,7 @@ def test_a_commit_that_shares_nothing_with_the_branch_is_refused(project):
 def test_a_branch_without_a_commit_is_compared_with_none(tmp_path):
     make_repository(tmp_path / "repo", commits=0)
     project = Project(tmp_path / "repo", is_new=False)
-    for folder in ("branches", "cache"):
-        (project.root / ".kb" / folder).mkdir(parents=True)
+    stores_at(project.root).mkdir(parents=True)
     project.sync(BROKEN)
     with pytest.raises(InvalidQuery, match="git knows no such commit"):
         since(project, "HEAD")

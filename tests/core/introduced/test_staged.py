@@ -13,6 +13,7 @@ from kbcore.errors import InvalidQuery, NotFound
 from kbcore.introduced.staged import Outcome, check_staged
 from kbcore.rules import Violation
 from kbcore.workspace import Machine
+from tests.support.places import stores_at
 from tests.support.project import Project, document, req
 from tests.support.repos import add_worktree, commit_files, git, git_env, make_repository, run_git, set_trap
 
@@ -150,8 +151,7 @@ def test_what_stood_before_is_not_held_against_the_commit(project):
 def test_the_first_commit_is_judged_as_well(tmp_path):
     make_repository(tmp_path / "repo", commits=0)
     project = Project(tmp_path / "repo", is_new=False)
-    for folder in ("branches", "cache"):
-        (project.root / ".kb" / folder).mkdir(parents=True)
+    stores_at(project.root).mkdir(parents=True)
     stage(project, {**GOOD, "docs/requirements/2.md": LOOSE})
     assert said(project) == ["REQ-2 links to GONE, but there is no GONE."]
     assert look(project).staged == 3

@@ -13,6 +13,7 @@ from kbcore.planning.findings import Surroundings
 from kbcore.planning.plan import plan
 from kbcore.schema import CORE
 from kbcore.state import Draft, Stamp, State
+from tests.support.places import stores_at
 from tests.support.project import Project
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -90,7 +91,7 @@ def test_a_write_answers_with_the_warning_and_history_keeps_no_more_of_it_than_t
     answer = project.apply(entities=[req("A", attributes={"note": TOKEN})], changeset_id="once")
     assert answer.applied
     assert answer.warnings[0] == "$.entities[0].attributes.note looks like a GitHub token (ghp_…, 40 characters)."
-    [journal] = (project.root / ".kb/branches/main").glob("journal-*.jsonl")
+    [journal] = (stores_at(project.root) / "main").glob("journal-*.jsonl")
     assert journal.read_text().count(TOKEN) == 1
     again = project.apply(entities=[req("A", attributes={"note": TOKEN})], changeset_id="once")
     assert again.duplicate

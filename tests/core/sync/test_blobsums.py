@@ -48,7 +48,7 @@ def test_a_document_whose_sum_is_known_is_not_read(tmp_path):
     name = git(project.root, "rev-parse", "HEAD:docs/requirements/1.md")
     workspace = project.workspace()
     tree = {"docs/requirements/1.md": _blob(workspace)}
-    known = sums(workspace.kb_dir / "cache")
+    known = sums(workspace.cache_dir)
     known.learn(MANY | {name: hashlib.sha256(req("REQ-1").encode()).hexdigest()})
     known.keep(dict.fromkeys([*MANY, name]))
     (project.root / ".git/objects" / name[:2] / name[2:]).unlink()

@@ -10,6 +10,7 @@ import pytest
 from kbcore import branches
 from kbcore.errors import BranchMoved, DerivedFact, InvalidQuery
 from kbcore.sync.run import SyncOptions, check_worktree, sync
+from tests.support.places import caches_at, stores_at
 from tests.support.project import AUTHOR, Project, document, req
 from tests.support.repos import git
 
@@ -243,14 +244,14 @@ def test_stamps_and_cache_are_only_savings(project: Project) -> None:
 
     project.sync({f"{REQS}/1.md": req("REQ-1")})
     project.close()
-    shutil.rmtree(project.root / ".kb" / "cache")
+    shutil.rmtree(caches_at(project.root))
     assert project.sync().outcome.seq == 1
     assert project.node("REQ-1")
 
 
 def test_provenance_is_relative_to_the_repository(project: Project) -> None:
     project.sync({f"{REQS}/1.md": req("REQ-1")})
-    journal = next((project.root / ".kb/branches/main").glob("journal-*.jsonl")).read_text()
+    journal = next((stores_at(project.root) / "main").glob("journal-*.jsonl")).read_text()
     assert str(project.root) not in journal
     assert project.node("REQ-1").source == f"{REQS}/1.md"
 

@@ -13,6 +13,7 @@ from kbcore.sync import rest
 from kbcore.workspace import Machine
 from tests.support.clocks import PatientClock
 from tests.support.faultfs import LoggingFs, NoSyncFs
+from tests.support.places import caches_at, stores_at
 from tests.support.project import Project, req
 from tests.support.repos import git
 
@@ -55,9 +56,9 @@ CHANGES: dict[str, Callable[[Project], object]] = {
     "a glob came": lambda one: one.write(
         {".kb/config.json": json.dumps({"extractors": {"manifest": {"paths": ["other.yaml"]}}})}
     ),
-    "its cache went": lambda one: [path.unlink() for path in (one.root / ".kb/cache/main").glob("*.rest")],
+    "its cache went": lambda one: [path.unlink() for path in (caches_at(one.root) / "main").glob("*.rest")],
     "its cache is damaged": lambda one: [
-        path.write_bytes(path.read_bytes()[:-9]) for path in (one.root / ".kb/cache/main").glob("*.rest")
+        path.write_bytes(path.read_bytes()[:-9]) for path in (caches_at(one.root) / "main").glob("*.rest")
     ],
 }
 
@@ -69,7 +70,7 @@ def test_whatever_changes_ends_it(idle: Project, change: Callable[[Project], obj
 
 
 def test_a_damaged_journal_is_told_and_not_passed_over(idle: Project) -> None:
-    [segment] = (idle.root / ".kb/branches/main").glob("*.jsonl")
+    [segment] = (stores_at(idle.root) / "main").glob("*.jsonl")
     segment.write_bytes(segment.read_bytes()[:-1])
     with pytest.raises(errors.Damaged):
         is_at_rest(idle)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbcore.model import Link
+from tests.support.places import caches_at
 from tests.support.project import Project, document, req
 
 REQ = "docs/requirements/a.md"
@@ -26,7 +27,7 @@ def sources(project: Project) -> list[str]:
 def replayed(project: Project) -> list[Link]:
     """Return the edges as the journal alone gives them."""
     fresh = Project(project.root, is_new=False)
-    for path in (project.root / ".kb/cache").glob("*/view.duckdb"):
+    for path in caches_at(project.root).glob("*/view.duckdb"):
         path.unlink()
     try:
         return edges(fresh)

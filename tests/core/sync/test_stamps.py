@@ -11,7 +11,7 @@ import pytest
 from kbcore.sync.pending import Pending, look, place_of
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
-from kbcore.workspace import CACHE, Machine
+from kbcore.workspace import Machine
 from tests.support.clocks import PatientClock
 from tests.support.faultfs import FailingFs, LoggingFs, NoSyncFs
 from tests.support.project import Project, req
@@ -29,7 +29,7 @@ def later(project: Project) -> Project:
 
 def looked(project: Project) -> Pending:
     workspace = project.workspace()
-    stamps = read_stamps(project.machine.fs, path_of(workspace.kb_dir / CACHE, project.root))
+    stamps = read_stamps(project.machine.fs, path_of(workspace.cache_dir, project.root))
     return look(project.view(), place_of(workspace), stamps, project.machine.clock.epoch_ns())
 
 

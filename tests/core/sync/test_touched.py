@@ -14,6 +14,7 @@ from kbcore.view.past import state_at
 from kbcore.workspace import Machine
 from tests.support.clocks import StillClock
 from tests.support.histories import FACTOR, lines_of
+from tests.support.places import caches_at
 from tests.support.project import Project, req
 from tests.support.trees import IDS, Edits
 
@@ -51,7 +52,7 @@ class Twins:
 
     def replayed(self) -> list[bytes]:
         """Return the state as the journal alone gives it."""
-        for path in (self.told.root / ".kb/cache").glob("*/view.duckdb"):
+        for path in caches_at(self.told.root).glob("*/view.duckdb"):
             path.unlink()
         fresh = Project(self.told.root, is_new=False)
         view = fresh.view()

@@ -13,6 +13,7 @@ from kbcore.upkeep.caches import cache_findings
 from kbcore.upkeep.doctor import diagnose
 from kbcore.upkeep.findings import Finding
 from kbcore.viewcache import TEXT
+from tests.support.places import caches_at
 from tests.support.project import Project, req
 
 
@@ -34,7 +35,7 @@ def test_the_text_index_is_shown_and_a_damaged_one_is_a_warning_and_nothing_wors
     store = workspace.store("main")
     store.read(lambda view: search(workspace, store, "main", view, Query(text="t")))
     assert "at seq 1 holds 1 entity in" in found(project)["text"].message
-    path = project.root / ".kb/cache/main" / TEXT
+    path = caches_at(project.root) / "main" / TEXT
     for content in (another_database(project.root / "x.duckdb"), b"no database" * 100, b""):
         path.write_bytes(content)
         assert found(project)["text_damaged"].severity == "warning"
@@ -48,7 +49,7 @@ def test_damage_of_the_documents_that_are_kept_is_told_once_and_of_no_branch(pro
     store.read(lambda view: search(workspace, store, "main", view, Query(text="title")))
     [whole] = (one for one in diagnose(workspace).findings if one.code == "documents")
     assert whole.message.startswith("Search keeps the text of 2 documents for all branches, in ")
-    (project.root / ".kb/cache" / BODIES).write_bytes(b"no database" * 100)
+    (caches_at(project.root) / BODIES).write_bytes(b"no database" * 100)
     assert found(project)["text"].severity == "ok"
     [damaged] = (one for one in diagnose(workspace).findings if one.code == "documents_damaged")
     assert (damaged.severity, damaged.branch) == ("warning", "")

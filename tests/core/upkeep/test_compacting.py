@@ -24,6 +24,7 @@ from kbcore.upkeep.compacting import compact
 from kbcore.upkeep.proof import verify_branch
 from kbcore.view.past import state_at
 from tests.support.histories import laws, lines_of, records
+from tests.support.places import caches_at
 from tests.support.project import AUTHOR, Project
 from tests.support.stores import Stored, view_of
 
@@ -52,7 +53,7 @@ def fresh(project: Project) -> BranchStore:
 
 
 def without_cache(project: Project) -> BranchStore:
-    (project.root / ".kb/cache/main/view.duckdb").unlink(missing_ok=True)
+    (caches_at(project.root) / "main/view.duckdb").unlink(missing_ok=True)
     return fresh(project)
 
 
@@ -158,7 +159,7 @@ def test_a_pruned_changeset_stays_known_where_nothing_of_it_stands_and_a_new_vie
     compact(project.workspace(), "main", prune_before=3)
     without_cache(project)
     project.apply(entities=[entity(f"B{number}") for number in range(2100)])
-    assert (project.root / ".kb/cache/main/view.duckdb").exists()
+    assert (caches_at(project.root) / "main/view.duckdb").exists()
     assert project.apply(changeset_id="once", entities=[entity("A")]).duplicate
     fresh(project)
     assert project.apply(changeset_id="once", entities=[entity("A")]).duplicate

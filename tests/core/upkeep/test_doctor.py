@@ -19,6 +19,7 @@ from kbcore.upkeep.mounts import network_mount
 from kbcore.viewcache import VIEW
 from kbcore.workspace import Machine, StorePool, Workspace
 from tests.support.faultfs import NoSyncFs
+from tests.support.places import STORES_NAME, caches_at, stores_at
 from tests.support.project import Project
 from tests.support.repos import git as run
 from tests.support.repos import make_repository
@@ -33,7 +34,7 @@ def entity(key: str) -> dict[str, str]:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A healthy installation with a published view, to be copied."""
     made = Project(tmp_path_factory.mktemp("model") / "repo")
-    made.write({".kb/.gitignore": "/branches/\n/cache/\n", ".kb/config.json": "{}"})
+    made.write({".kb/.gitignore": "/branches\n/cache/\n", ".kb/config.json": "{}"})
     made.apply(entities=[entity("A")])
     store = made.workspace().store("main")
     store.close()
@@ -76,8 +77,8 @@ def test_it_says_what_has_become_of_the_default_branch(healthy: Project) -> None
 
 
 def test_every_finding_that_is_not_well_has_a_remedy_and_the_gravest_come_first(healthy: Project) -> None:
-    healthy.write({".kb/.gitignore": "", ".kb/branches/.gitignore": "", ".kb/config.json": "{"})
-    (healthy.root / ".kb/branches/.tmp-dead").mkdir()
+    healthy.write({".kb/.gitignore": "", ".kb/config.json": "{"})
+    (stores_at(healthy.root) / ".tmp-dead").mkdir()
     workspace = Workspace(git.find_repository(healthy.root), healthy.machine, healthy.pool)
     diagnosis = diagnose(workspace, [Finding("hooks", "warning", "hook_foreign", "Another's hook.", "Mend.")])
     bad = [one for one in diagnosis.findings if one.severity != "ok"]
@@ -113,7 +114,7 @@ def _refusal(workspace: Workspace) -> InvalidConfig:
 
 
 def test_the_doctor_writes_nothing(healthy: Project) -> None:
-    (healthy.root / ".kb/branches/.tmp-dead").mkdir()
+    (stores_at(healthy.root) / ".tmp-dead").mkdir()
 
     def seen() -> dict[str, tuple[int, int]]:
         return {str(path): (path.lstat().st_mtime_ns, path.lstat().st_size) for path in healthy.root.rglob("*")}
@@ -144,6 +145,7 @@ def test_git_that_is_missing_is_not_checked_rather_than_well(healthy: Project) -
 
 
 def test_stores_that_git_tracks_are_an_error(healthy: Project) -> None:
+    healthy.write({".kb/branches/main/head.json": "{}"})
     run(healthy.root, "add", "-f", ".kb/branches")
     finding = found(healthy)["store_tracked"]
     assert finding.severity == "error"
@@ -159,7 +161,7 @@ def test_a_schema_with_faults_is_reported_with_all_of_them(healthy: Project) -> 
 
 def test_a_damaged_journal_is_an_error_that_says_what_is_good(healthy: Project) -> None:
     healthy.apply(entities=[entity("B")])
-    segment = healthy.root / ".kb/branches/main/journal-0000000001.jsonl"
+    segment = stores_at(healthy.root) / "main/journal-0000000001.jsonl"
     segment.write_bytes(segment.read_bytes().replace(b'"B"', b'"X"', 1))
     problems = found(healthy)
     assert problems["journal_corrupt"].severity == "error"
@@ -167,13 +169,13 @@ def test_a_damaged_journal_is_an_error_that_says_what_is_good(healthy: Project) 
 
 
 def test_a_truncated_journal_is_an_error(healthy: Project) -> None:
-    segment = healthy.root / ".kb/branches/main/journal-0000000001.jsonl"
+    segment = stores_at(healthy.root) / "main/journal-0000000001.jsonl"
     segment.write_bytes(segment.read_bytes()[:-5])
     assert found(healthy)["journal_truncated"].severity == "error"
 
 
 def test_bytes_beyond_the_head_and_in_quarantine_are_notes(healthy: Project) -> None:
-    segment = healthy.root / ".kb/branches/main/journal-0000000001.jsonl"
+    segment = stores_at(healthy.root) / "main/journal-0000000001.jsonl"
     with segment.open("ab") as file:
         file.write(b"torn")
     assert found(healthy)["beyond_head"].severity == "note"
@@ -184,7 +186,7 @@ def test_bytes_beyond_the_head_and_in_quarantine_are_notes(healthy: Project) -> 
 def test_a_store_of_an_unreadable_head_is_an_error_and_the_others_are_looked_at(healthy: Project) -> None:
     healthy.switch("feature", create=True)
     healthy.view("feature")
-    (healthy.root / ".kb/branches/main/head.json").write_bytes(b"{}")
+    (stores_at(healthy.root) / "main/head.json").write_bytes(b"{}")
     diagnosis = diagnose(healthy.workspace())
     assert [store.branch for store in diagnosis.stores] == ["feature"]
     assert {(one.code, one.branch) for one in diagnosis.findings if one.severity == "error"} == {
@@ -193,7 +195,7 @@ def test_a_store_of_an_unreadable_head_is_an_error_and_the_others_are_looked_at(
 
 
 def test_a_damaged_cache_is_a_warning_and_nothing_worse(healthy: Project) -> None:
-    path = healthy.root / ".kb/cache/main" / VIEW
+    path = caches_at(healthy.root) / "main" / VIEW
     path.write_bytes(b"no database" * 100)
     assert found(healthy)["view_damaged"].severity == "warning"
     assert path.exists()
@@ -202,12 +204,12 @@ def test_a_damaged_cache_is_a_warning_and_nothing_worse(healthy: Project) -> Non
 
 
 def test_a_cache_that_knows_more_than_the_journal_is_a_second_witness(healthy: Project) -> None:
-    directory = healthy.root / ".kb/branches/main"
+    directory = stores_at(healthy.root) / "main"
     kept = {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
     healthy.apply(entities=[entity("B")])
     store = healthy.workspace().store("main")
     store.close()
-    (healthy.root / ".kb/cache/main" / VIEW).unlink()
+    (caches_at(healthy.root) / "main" / VIEW).unlink()
     view_of(store)
     store.close()
     for name, content in kept.items():
@@ -218,7 +220,7 @@ def test_a_cache_that_knows_more_than_the_journal_is_a_second_witness(healthy: P
 
 
 def test_views_that_were_never_finished_are_noted(healthy: Project) -> None:
-    (healthy.root / ".kb/cache/main/.view-1-abcd.duckdb").write_bytes(b"")
+    (caches_at(healthy.root) / "main/.view-1-abcd.duckdb").write_bytes(b"")
     assert found(healthy)["unfinished_view"].severity == "note"
 
 
@@ -289,11 +291,11 @@ class Refusing(NoSyncFs):
 @pytest.mark.parametrize(
     ("place", "branch"),
     [
-        (".kb", ""),
-        (".kb/branches", ""),
-        (".kb/branches/main", "main"),
-        (".kb/branches/main/lock", "main"),
-        (".kb/branches/main/journal-0000000001.jsonl", "main"),
+        (".git/kb", ""),
+        (f"{STORES_NAME}", ""),
+        (f"{STORES_NAME}/main", "main"),
+        (f"{STORES_NAME}/main/lock", "main"),
+        (f"{STORES_NAME}/main/journal-0000000001.jsonl", "main"),
     ],
 )
 def test_what_may_not_be_written_is_an_error_that_says_why(healthy: Project, place: str, branch: str) -> None:
@@ -310,7 +312,7 @@ def test_what_may_not_be_written_is_an_error_that_says_why(healthy: Project, pla
 
 
 def test_a_cache_that_may_not_be_written_is_a_warning(healthy: Project) -> None:
-    healthy.machine.fs = Refusing(errno.EACCES, healthy.root / ".kb/cache")
+    healthy.machine.fs = Refusing(errno.EACCES, caches_at(healthy.root))
     finding = found(healthy)["cache_read_only"]
     assert (finding.check, finding.severity) == ("cache", "warning")
 
@@ -334,7 +336,7 @@ class Unlisted(NoSyncFs):
 
 
 def test_a_folder_that_may_not_be_listed_is_not_checked(healthy: Project) -> None:
-    healthy.machine.fs = Unlisted(healthy.root / ".kb/branches")
+    healthy.machine.fs = Unlisted(stores_at(healthy.root))
     diagnosis = diagnose(healthy.workspace())
     assert not diagnosis.is_sound
     assert ("stores", "not_checked", "storage_error") in {
@@ -356,7 +358,7 @@ def test_what_can_be_read_beside_a_damaged_snapshot_is_said_truthfully(
     healthy.apply(entities=[entity("B")])
     if prune_before:
         compact(healthy.workspace(), "main", prune_before=prune_before)
-    (healthy.root / ".kb/branches/main" / snapshot).unlink()
+    (stores_at(healthy.root) / "main" / snapshot).unlink()
     problems = found(healthy)
     assert problems["snapshot_corrupt"].remedy.startswith(
         "Nothing is lost" if prune_before is None else "It stands for"
@@ -365,7 +367,7 @@ def test_what_can_be_read_beside_a_damaged_snapshot_is_said_truthfully(
 
 
 def test_a_missing_head_is_told_once_and_the_view_says_how_far_it_had_come(healthy: Project) -> None:
-    (healthy.root / ".kb/branches/main/head.json").unlink()
+    (stores_at(healthy.root) / "main/head.json").unlink()
     findings = diagnose(healthy.workspace()).findings
     assert [one.check for one in findings if one.severity == "error"] == ["journal"]
     [view] = [one for one in findings if one.check == "cache"]
@@ -375,7 +377,7 @@ def test_a_missing_head_is_told_once_and_the_view_says_how_far_it_had_come(healt
 
 
 def test_an_emptied_store_is_found_with_what_to_do_and_no_repair_that_cannot_help(healthy: Project) -> None:
-    directory = healthy.root / ".kb/branches/main"
+    directory = stores_at(healthy.root) / "main"
     for path in directory.iterdir():
         path.unlink()
     finding = found(healthy)["head_damaged"]
@@ -403,7 +405,7 @@ def test_a_git_older_than_what_kb_is_tried_with_is_told(
 
 
 def test_the_disk_is_timed_when_there_is_something_to_time_it_with(healthy: Project) -> None:
-    before = sorted((healthy.root / ".kb/cache").rglob("*"))
+    before = sorted(caches_at(healthy.root).rglob("*"))
     codes = {one.code for one in diagnose(healthy.workspace(), probe=NoSyncFs()).findings}
     assert "speed" in codes
-    assert sorted((healthy.root / ".kb/cache").rglob("*")) == before
+    assert sorted(caches_at(healthy.root).rglob("*")) == before

@@ -6,13 +6,14 @@ import os
 from pathlib import Path
 
 from kbcore.upkeep.leftovers import Swept, sweep
+from tests.support.places import caches_at
 from tests.support.project import Project
 
 DAY_S = 24 * 3600
 
 
 def put(project: Project, name: str, *, days: float) -> Path:
-    path = project.root / ".kb/cache" / name
+    path = caches_at(project.root) / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("x")
     at_s = project.machine.clock.epoch_ns() / 1e9 - days * DAY_S

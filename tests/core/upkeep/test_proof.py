@@ -15,6 +15,7 @@ from kbcore.storage import compaction, journal
 from kbcore.upkeep.compacting import compact
 from kbcore.upkeep.proof import Verified, verify_branch
 from kbcore.viewcache import VIEW
+from tests.support.places import caches_at
 from tests.support.project import Project
 from tests.support.stores import view_of
 
@@ -27,7 +28,7 @@ def filled(project: Project) -> Path:
             compact(project.workspace(), "main")
     store = project.workspace().store("main")
     store.close()
-    (project.root / ".kb/cache/main" / VIEW).unlink(missing_ok=True)
+    (caches_at(project.root) / "main" / VIEW).unlink(missing_ok=True)
     view_of(store)
     store.close()
     return store.directory
@@ -152,7 +153,7 @@ def test_a_view_that_differs_from_a_rebuilt_one_is_found(project: Project) -> No
     import duckdb
 
     filled(project)
-    path = project.root / ".kb/cache/main" / VIEW
+    path = caches_at(project.root) / "main" / VIEW
     with duckdb.connect(str(path)) as connection:
         connection.execute("update node set title = 'Wrong' where id = 'N1'")
         connection.execute("delete from record where seq = 2")
@@ -164,7 +165,7 @@ def test_a_view_that_differs_from_a_rebuilt_one_is_found(project: Project) -> No
 
 def test_a_view_that_cannot_be_read_is_only_a_warning(project: Project) -> None:
     filled(project)
-    path = project.root / ".kb/cache/main" / VIEW
+    path = caches_at(project.root) / "main" / VIEW
     path.write_bytes(b"no database" * 100)
     proof = verify(project, with_view=True)
     assert proof.is_sound
@@ -177,7 +178,7 @@ def test_a_view_that_is_ahead_of_the_journal_is_found(project: Project) -> None:
     project.apply(entities=[{"id": "N9", "type": "req", "title": "T", "status": "open"}])
     store = project.workspace().store("main")
     store.close()
-    (project.root / ".kb/cache/main" / VIEW).unlink()
+    (caches_at(project.root) / "main" / VIEW).unlink()
     view_of(store)
     store.close()
     (directory / "head.json").write_bytes(kept)
@@ -192,7 +193,7 @@ def test_a_view_that_is_ahead_of_the_journal_is_found(project: Project) -> None:
 
 def test_without_a_cache_the_view_is_reported_as_not_checked(project: Project) -> None:
     filled(project)
-    (project.root / ".kb/cache/main" / VIEW).unlink()
+    (caches_at(project.root) / "main" / VIEW).unlink()
     proof = verify(project, with_view=True)
     assert checks(proof)["view"] == "not_run"
 

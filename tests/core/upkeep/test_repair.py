@@ -21,6 +21,7 @@ from kbcore.view.past import state_at
 from kbcore.viewcache import VIEW
 from tests.support.faultfs import FailingFs, LoggingFs, NoSyncFs
 from tests.support.histories import lines_of
+from tests.support.places import caches_at
 from tests.support.project import AUTHOR, Project
 from tests.support.stores import view_of
 
@@ -48,7 +49,7 @@ def spoil(path: Path) -> None:
 def forget(project: Project) -> None:
     """Have the next reading begin without a cache."""
     project.pool.close()
-    shutil.rmtree(project.root / ".kb/cache/main", ignore_errors=True)
+    shutil.rmtree(caches_at(project.root) / "main", ignore_errors=True)
 
 
 def rebuilt(project: Project, branch: str = "main") -> Repaired:
@@ -108,7 +109,7 @@ def test_what_stands_for_pruned_history_is_taken_from_another_branch(project: Pr
     branches.copy_from(project.workspace(), "topic", "main")
     wanted = states(project, 6)
     spoil(directory / SIX)
-    shutil.rmtree(project.root / ".kb/cache")
+    shutil.rmtree(caches_at(project.root))
     project.pool.close()
     with pytest.raises(SnapshotCorrupt) as caught:
         project.view()
@@ -137,7 +138,7 @@ def test_a_view_that_says_something_else_than_the_digest_is_not_taken(project: P
     forget(project)
     project.view()
     project.pool.close()
-    with duckdb.connect(str(project.root / ".kb/cache/main/view.duckdb")) as connection:
+    with duckdb.connect(str(caches_at(project.root) / "main/view.duckdb")) as connection:
         connection.execute("update node set title = 'Wrong' where id = 'N1'")
     spoil(directory / SIX)
     with pytest.raises(SnapshotCorrupt, match="neither another branch nor a cached view"):
@@ -234,7 +235,7 @@ def test_the_view_of_a_copy_does_not_give_it_the_id_of_the_store_that_it_was_cop
     project.switch("feature", create=True)
     project.sync()
     copy = project.workspace().directory_of("feature")
-    assert (project.root / ".kb/cache/feature" / VIEW).samefile(project.root / ".kb/cache/main" / VIEW)
+    assert (caches_at(project.root) / "feature" / VIEW).samefile(caches_at(project.root) / "main" / VIEW)
     (copy / "head.json").unlink()
     (doubt, *_) = repair.rebuild_head(project.workspace(), "feature", AUTHOR).doubts
     assert doubt.startswith("The store id is new; ")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kbcore.extract.globs import matches
 from kbcore.watch.places import Places, places_of
 from tests.support.histories import laws
+from tests.support.places import CACHES_NAME, STORES_NAME, stores_at
 from tests.support.project import Project
 from tests.support.repos import add_worktree, commit_files
 
@@ -19,7 +20,7 @@ GLOBS = ("docs/req/**/*.md", "docs/adr/*.md", "symbols.yaml", "docs/*/notes.md")
 
 
 def places(*globs: str) -> Places:
-    return Places(ROOT, ROOT / ".git", ROOT / ".kb", ROOT / ".kb/branches/main", globs or GLOBS, (), ())
+    return Places(ROOT, ROOT / ".git", ROOT / ".kb", ROOT / STORES_NAME / "main", globs or GLOBS, (), ())
 
 
 @pytest.mark.parametrize(
@@ -47,10 +48,10 @@ def places(*globs: str) -> Places:
         ".kb/schema/own.yaml": "settings",
         ".kb/rules/own.yaml": "settings",
         ".kb/rules/deep/own.yaml": "nothing",
-        ".kb/cache/main/view.duckdb": "nothing",
-        ".kb/branches/main/head.json": "store",
-        ".kb/branches/main/journal-0000000001.jsonl": "nothing",
-        ".kb/branches/other/head.json": "nothing",
+        f"{CACHES_NAME}/main/view.duckdb": "nothing",
+        f"{STORES_NAME}/main/head.json": "store",
+        f"{STORES_NAME}/main/journal-0000000001.jsonl": "nothing",
+        f"{STORES_NAME}/other/head.json": "nothing",
         "../elsewhere/docs/req/a.md": "nothing",
     }.items(),
 )
@@ -117,5 +118,5 @@ def test_a_linked_worktree_has_its_own_head_and_settings_that_may_come_or_be_tho
     assert found.meaning(linked.root / ".kb") == found.meaning(linked.root / ".kb/config.json") == "settings"
     assert found.meaning(project.root / ".git/HEAD") == "nothing"
     assert found.meaning(project.root / ".git/worktrees/linked/HEAD") == "checkout"
-    assert found.meaning(project.root / ".kb/branches/feature/head.json") == "store"
+    assert found.meaning(stores_at(project.root) / "feature/head.json") == "store"
     linked.close()

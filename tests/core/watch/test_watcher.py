@@ -31,6 +31,7 @@ from kbcore.watch.events import Checked, Event, Listening, Polling, Resumed, Syn
 from kbcore.watch.notices import Notices
 from kbcore.watch.watcher import Watcher
 from tests.support.fenced import as_somebody
+from tests.support.places import caches_at, stores_at
 from tests.support.project import AUTHOR, Project, document, req
 from tests.support.repos import add_worktree, commit_files, git, run_git
 from tests.support.watched import WAIT_S, Watched
@@ -292,7 +293,7 @@ def test_one_worktree_has_one_watcher(watched: Watched) -> None:
     second = Watcher(watched.reader.workspace(), AUTHOR, watched.events.append)
     with pytest.raises(AlreadyWatched, match=rf"watched already, by kb watch \(process {os.getpid()} "):
         second.run()
-    shutil.rmtree(watched.root / ".kb/cache")
+    shutil.rmtree(caches_at(watched.root))
     with pytest.raises(AlreadyWatched):
         second.run()
     watched.end()
@@ -303,7 +304,7 @@ def test_one_worktree_has_one_watcher(watched: Watched) -> None:
 def test_a_bare_repository_has_nothing_to_watch(project: Project) -> None:
     bare = project.root.parent / "bare.git"
     git(project.root.parent, "clone", "--quiet", "--bare", project.root, bare)
-    (bare / ".kb/branches").mkdir(parents=True)
+    stores_at(bare).mkdir(parents=True)
     made = Project(bare, is_new=False)
     with pytest.raises(InvalidQuery, match="bare"):
         Watcher(made.workspace(), AUTHOR, lambda _: None).run()
@@ -544,7 +545,7 @@ def test_settings_of_a_linked_worktree_may_come_later(project: Project) -> None:
     commit_files(project.root, {ONE: req("REQ-1")})
     linked = add_worktree(project.root, project.root.parent / "linked", "feature")
     with Watched(linked) as watched:
-        assert (project.root / ".kb/branches/feature/head.json").exists()
+        assert (stores_at(project.root) / "feature/head.json").exists()
         assert not (linked / ".kb").exists()
         (linked / "specs").mkdir()
         (linked / "specs/s.md").write_text(document("S-1", title="S", status="open"))
@@ -645,7 +646,7 @@ def test_a_store_that_is_lost_is_said_and_not_written_until_it_is_back(watched: 
 
 
 def test_a_store_that_was_put_back_to_an_earlier_state_is_said_and_not_written(watched: Watched) -> None:
-    store, older = watched.root / ".kb/branches/main", watched.root.parent / "older"
+    store, older = stores_at(watched.root) / "main", watched.root.parent / "older"
     shutil.copytree(store, older)
     (watched.root / REQS / "two.md").write_text(req("REQ-2"))
     watched.until_there("REQ-2")
@@ -687,7 +688,7 @@ def test_a_sync_for_what_others_wrote_is_tried_again_when_the_branch_was_locked(
     (watched.root / ONE).write_text(req("REQ-1", links="[{type: verified_by, target: T-1}]"))
     watched.until(lambda: watched.reader.view().rows("select 1 from source where not is_ok"))
     watched.until_quiet(2 * CALM_S)
-    place = watched.root / ".kb/branches/main/lock"
+    place = stores_at(watched.root) / "main/lock"
     other.apply(entities=[{"id": "T-1", "type": "test"}])
     with lock.held(RealFs(), SystemClock(), place, wait_s=1.0, command="somebody"):
         waited_for(watched, LockTimeout)
