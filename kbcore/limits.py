@@ -50,6 +50,11 @@ MAX_YAML_NODES: Final = 2_000_000
 MAX_ALIASED_NODES: Final = 200_000
 """Values of one YAML document that uses aliases, each counted as often as it is used."""
 MAX_CONFIG_BYTES: Final = 1 * MIB
+MAX_GLOBS: Final = 1000
+"""Globs of all extractors together, and of any one list."""
+MAX_GLOB_CHARS: Final = 1000
+MAX_GLOB_PARTS: Final = 5000
+"""What stands between the slashes of all globs together: a file is compared with at most so many."""
 MAX_HEAD_BYTES: Final = 4 * MIB
 MAX_PROBLEMS: Final = 200
 """Problems reported in one answer; the rest is counted."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kbcore import limits
-from kbcore.extract.globs import glob_fault
+from kbcore.extract.globs import glob_fault, too_many_fault
 from kbcore.shape import Spot, shown
 
 EDGE_NAMES: Final = "edgeNames"
@@ -84,14 +84,25 @@ def _globs(spot: Spot) -> list[tuple[str, Spot]]:
     if not isinstance(spot.value, str | list):
         spot.must_be("a list of globs", _GLOBS_HINT)
         return []
-    found = []
+    found: list[tuple[str, Spot]] = []
+    if isinstance(spot.value, list) and len(spot.value) > limits.MAX_GLOBS:
+        _check_number(spot, spot.value)
+        return found
     for place in [spot] if isinstance(spot.value, str) else spot.items():
         fault = glob_fault(place.value)
         if fault:
             place.wrong("bad_glob", f"{shown(place.value)} cannot be used as a glob: {fault}.", _GLOBS_HINT)
         else:
             found.append((place.value, place))
+    _check_number(spot, [glob for glob, _ in found])
     return found
+
+
+def _check_number(spot: Spot, globs: list[str]) -> None:
+    fault = too_many_fault(globs)
+    if fault:
+        hint = "Say the same with fewer globs, for example `docs/**/*.md`."
+        spot.wrong("too_many_globs", f"The list cannot be used: {fault}.", hint)
 
 
 def _is_name(text: Any, spot: Spot) -> bool:

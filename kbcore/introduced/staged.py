@@ -14,8 +14,8 @@ import msgspec
 
 from kbcore import collector, limits
 from kbcore.checks import judge
-from kbcore.extract import globs
 from kbcore.extract.facts import Facts
+from kbcore.extract.globs import glob_set
 from kbcore.git import Tree, blobs
 from kbcore.git.kept import kept_of
 from kbcore.introduced.compare import Introduced
@@ -105,7 +105,8 @@ def _staged(
     ]
     rows = copy.rows(_SYMBOLS, [made, staged])
     symbols = tuple(StagedSymbol(key, path or "", file or "", implements) for key, path, file, implements in rows)
-    wanted = {path for path in staged if globs.matches(path, workspace.config.staged_symbols)}
+    globs = glob_set(workspace.config.staged_symbols)
+    wanted = {path for path in staged if globs.first(path) is not None}
     lacking = {one.file for one in symbols if not one.implements}
     listed = {one.file for one in symbols}.intersection(staged)
     looked_at = wanted | lacking | listed

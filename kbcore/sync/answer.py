@@ -5,13 +5,14 @@ All of it speaks of the named paths only; of the rest it says how much there is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from kbcore.answers import Outcome
 from kbcore.extract.facts import FileProblem
+from kbcore.extract.globs import parents
 from kbcore.sync.paths import is_named
 
 Located = tuple[str, FileProblem]
@@ -105,12 +106,13 @@ def counted_notes(problems: Iterable[Located], extractors: Mapping[str, str]) ->
     return tuple(counted)
 
 
-def divided(found: Iterable[Located], named: Sequence[str]) -> tuple[tuple[Located, ...], int]:
+def divided(found: Iterable[Located], named: frozenset[str]) -> tuple[tuple[Located, ...], int]:
     """Return the problems of named files, and how many there are of other files."""
     kept, others = [], 0
+    above = {folder for path in named for folder in parents(path)}
     for path, problem in found:
         # A folder that could not be listed matters to what is named below it.
-        if is_named(path, named) or any(is_named(one, [path]) for one in named):
+        if is_named(path, named) or path in above:
             kept.append((path, problem))
         else:
             others += 1

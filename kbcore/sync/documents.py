@@ -20,7 +20,7 @@ from kbcore.state import Changes, Stamp
 from kbcore.sync.blobsums import BlobSums
 from kbcore.sync.comparing import Ways, compare
 from kbcore.sync.pending import as_defined, taken_in_by, wanted
-from kbcore.sync.scan import Found, Wanted, content_of, misnamed, places_of, unread
+from kbcore.sync.scan import Found, Rule, Wanted, content_of, globs_of, misnamed, rules_of, unread
 from kbcore.view.apart import suppose
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
@@ -163,22 +163,19 @@ def _read(blank: Found, data: bytes | None, digest: str, taken_in: Marks) -> Fou
 
 def _wanted_in(tree: Tree, wants: Collection[Wanted]) -> Iterator[Found]:
     """Yield the files of a tree that a scan would find, in the order in which it asks the globs."""
-    places = places_of(wants)
+    rules = rules_of(wants)
+    globs = globs_of(rules)
     for path, blob in tree.items():
-        if blob.mode == blobs.SUBMODULE:
-            continue
-        for place in places:
-            folder = place.folder
-            if (folder and not path.startswith(f"{folder}/")) or _is_hidden(path[len(folder) :]):
-                continue
-            rule = next(((want, kind) for want, pattern, kind in place.rules if pattern.fullmatch(path)), None)
-            if rule:
-                yield Found(path, rule[0], rule[1], "")
-                break
+        found = [] if blob.mode == blobs.SUBMODULE else globs.all(path)
+        if found and ".kb/" in path:
+            found = [number for number in found if not _is_hidden(path, rules[number])]
+        if found:
+            rule = rules[min(found)]
+            yield Found(path, rule.want, rule.type, "")
 
 
-def _is_hidden(path: str) -> bool:
-    return ".kb/" in path and ".kb" in path.split("/")[:-1]
+def _is_hidden(path: str, rule: Rule) -> bool:
+    return ".kb" in path[len(rule.folder) :].split("/")[:-1]
 
 
 def _content(path: str, tree: Tree, text_of: TextOf) -> str | None:

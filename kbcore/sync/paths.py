@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from kbcore.errors import InvalidQuery, Problem
+from kbcore.extract.globs import parents
 from kbcore.ids import path_text
 
 
@@ -39,8 +41,13 @@ def _inside(path: Path, root: Path) -> str | None:
     return None
 
 
-def is_named(path: str, named: Sequence[str]) -> bool:
-    """Tell whether a path is among those named, or below one; without any, all are."""
+def is_named(path: str, named: Collection[str]) -> bool:
+    """Tell whether a path is among those named, or below one; without any, all are.
+
+    Of a set only the folders of the path are asked, however many are named.
+    """
+    if isinstance(named, AbstractSet):
+        return not named or path in named or any(one in named for one in parents(path))
     return not named or any(one in {"", path} or path.startswith(one + "/") for one in named)
 
 
@@ -49,10 +56,12 @@ def check_known(named: Sequence[str], root: Path, known: Collection[str]) -> Non
 
     Raises: ``InvalidQuery``.
     """
+    missing = [number for number, one in enumerate(named) if not os.path.lexists(root / one)]
+    there = {*known, *(folder for path in known for folder in parents(path))} if missing else set[str]()
     problems = [
-        Problem(f"$.paths[{number}]", "not_found", f"There is no file or folder {one}, and none is known.")
-        for number, one in enumerate(named)
-        if not os.path.lexists(root / one) and not any(is_named(path, [one]) for path in known)
+        Problem(f"$.paths[{number}]", "not_found", f"There is no file or folder {named[number]}, and none is known.")
+        for number in missing
+        if named[number] not in there
     ]
     if problems:
         hint = "Paths are relative to the folder that the command runs in; a removed file is named as it was."

@@ -15,7 +15,7 @@ import msgspec
 from kbcore.concepts import PREDICATE, VOCABULARY
 from kbcore.extract import registry
 from kbcore.extract.facts import FileProblem
-from kbcore.extract.globs import compiled
+from kbcore.extract.globs import glob_set
 from kbcore.extract.settings import EDGE_NAMES
 from kbcore.model import SourceFile
 from kbcore.sync import scan as scanning
@@ -34,6 +34,7 @@ _OPEN: Final = f"(problems::varchar <> '[]' and ({_CODES}))"
 
 _EMPTY: Final = hashlib.sha256(b"").hexdigest()
 _KNOWN: Final = ("path", "hash", "extractor", "problems")
+_FEW_FOLDERS: Final = 20
 _BELOW: Final = "exists (select 1 from unnest($1::varchar[]) as t(folder) where starts_with(path, t.folder || '/'))"
 
 
@@ -121,17 +122,18 @@ def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_n
     scan = scanning.scan(place.root, place.wants, known, None if below is None else [*below, *sorted(waiting)])
     if below is None and scan.files:
         _note_idle_globs(place.wants, scan)
-    ours = [found for path, found in scan.files.items() if is_named(path, place.named)]
+    named = frozenset(place.named)
+    ours = [found for path, found in scan.files.items() if is_named(path, named)]
     changed = tuple(one for one in ours if taken_in.get(one.path) != (one.hash, one.wanted.mark))
     again = tuple(one for one in ours if one.path in waiting and taken_in.get(one.path) == (one.hash, one.wanted.mark))
-    missing = (path for path in taken_in if path not in scan.files and is_named(path, place.named))
+    missing = (path for path in taken_in if path not in scan.files and is_named(path, named))
     gone = tuple(sorted(path for path in missing if not scan.is_blind_to(path)))
     found = Pending(view.seq if view else 0, scan, len(ours), changed, again, gone)
-    return found if place.believed is None else _doubting(found, place, taken_in, place.believed)
+    return found if place.believed is None else _doubting(found, place, taken_in, frozenset(place.believed))
 
 
 def _doubting(
-    found: Pending, place: Place, taken_in: Mapping[str, tuple[str, str]], believed: Sequence[str]
+    found: Pending, place: Place, taken_in: Mapping[str, tuple[str, str]], believed: frozenset[str]
 ) -> Pending:
     """Return what was found without what may be in the middle of being saved."""
     empty = [one.path for one in found.changed if one.hash == _EMPTY]
@@ -162,9 +164,12 @@ def taken_in_by(view: View, below: Sequence[str] | None = None) -> list[tuple[st
         at = ("path in (select unnest($1::varchar[]))", [sorted(places)])
         found += view.cells("source", _KNOWN, at, lambda source: source.path in places)
         # A file has nothing below it; to ask that of all files for each path costs the most by far.
-        folders = sorted(places - {row[0] for row in found})
+        folders = places - {row[0] for row in found}
         if folders:
-            found += view.cells("source", _KNOWN, (_BELOW, [folders]), lambda source: is_named(source.path, folders))
+            # Of many folders it is quicker to look at each file once.
+            of_base = (_BELOW, [sorted(folders)]) if len(folders) <= _FEW_FOLDERS else ("true", [])
+            there = view.cells("source", _KNOWN, of_base, lambda source: is_named(source.path, folders))
+            found += there if len(folders) <= _FEW_FOLDERS else [row for row in there if is_named(row[0], folders)]
     return [(path, digest, mark, _is_open(problems)) for path, digest, mark, problems in dict.fromkeys(found)]
 
 
@@ -179,12 +184,16 @@ def _is_open(problems: str) -> bool:
 
 def _note_idle_globs(wants: Sequence[Wanted], scan: Scan) -> None:
     """Note the globs that no file matches, of those that the project itself has set."""
-    idle = []
+    own = []
     for want in wants:
         by_itself = {rule.glob for rule in registry.path_rules(want.extractor, {EDGE_NAMES: want.settings[EDGE_NAMES]})}
-        for glob, _ in want.globs:
-            if glob not in by_itself and not any(map(compiled(glob).fullmatch, scan.files)):
-                idle.append(glob)
+        own += [glob for glob, _ in want.globs if glob not in by_itself]
+    globs, left = glob_set(tuple(own)), {*range(len(own))}
+    for path in scan.files:
+        if not left:
+            break
+        left.difference_update(globs.all(path))
+    idle = [glob for number, glob in enumerate(own) if number in left]
     if idle:
         message = f"No file matches {', '.join(idle)}."
         scan.notes[SETTINGS] = FileProblem(0, "idle_glob", message, "Mend the glob, or take it out.", "note")

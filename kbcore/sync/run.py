@@ -158,7 +158,7 @@ class _Attempt:
     def _as_taken_in(self, view: View, paths: Collection[str]) -> list[Found]:
         """Return those of these files that may be read: named ones, and others as far as they did not change."""
         known = {one.path: (one.hash, one.extractor) for one in view.sources(sorted(paths))}
-        files, named = self.pending.scan.files, self.options.paths
+        files, named = self.pending.scan.files, frozenset(self.options.paths)
         if self.place.below is not None and paths - files.keys():
             place = msgspec.structs.replace(self.place, wants=as_defined(self.place.wants, view))
             files |= find(place, paths - files.keys(), self.workspace.machine.clock.epoch_ns())
@@ -175,7 +175,7 @@ class _Attempt:
         return whole
 
     def _answer(self, outcome: Outcome) -> SyncAnswer:
-        pending, named, readings = self.pending, self.options.paths, self.found.readings
+        pending, named, readings = self.pending, frozenset(self.options.paths), self.found.readings
         read = {one.path for one in readings}
         # Who knows what changed asks often, and was told of the rest when it changed.
         paths = None if self.place.touched is None else read

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,12 +15,12 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import progress
+from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
-from kbcore.extract.globs import compiled, depth_of, fixed_part
+from kbcore.extract.globs import GlobSet, fixed_part, glob_set, parents, too_many_fault
 from kbcore.extract.registry import path_rules, run
 from kbcore.ids import is_misspelled, path_text
 from kbcore.sync.content import Unfit, check, read
-from kbcore.sync.paths import is_named
 from kbcore.sync.walk import Entry, Walk
 
 _RACY_NS: Final = 2_000_000_000
@@ -81,7 +80,7 @@ class Scan(msgspec.Struct):
 
     def is_blind_to(self, path: str) -> bool:
         """Tell whether a file may be there although it was not found."""
-        return any(is_named(path, [folder]) for folder in self.blind)
+        return bool(self.blind) and any(one in self.blind for one in (path, *parents(path)))
 
 
 def wanted(
@@ -94,7 +93,7 @@ def wanted(
 
     ``meaning`` is what the same facts are read by (the schema): when it changes, every file is read again.
 
-    Raises: ``InvalidConfig`` for settings that an extractor cannot use.
+    Raises: ``InvalidConfig`` for settings that an extractor cannot use, and for more globs than the limit.
     """
     found = []
     for extractor in extractors:
@@ -102,6 +101,11 @@ def wanted(
         globs = tuple((rule.glob, rule.type) for rule in path_rules(extractor, own))
         digest = hashlib.sha256(_encode([own, globs]) + meaning).hexdigest()[:12]
         found.append(Wanted(extractor, own, globs, f"{extractor.name}/{extractor.version}+{digest}"))
+    fault = too_many_fault([glob for want in found for glob, _ in want.globs])
+    if fault:
+        message = f"Too many paths are set for the extractors: {fault}."
+        hint = "Say the same with fewer globs, for example `docs/**/*.md`."
+        raise InvalidConfig(message, hint=hint, details=[Problem("extractors", "too_many_globs", message, hint)])
     return found
 
 
@@ -155,39 +159,37 @@ def candidates(
 ) -> Iterator[tuple[str, Entry, Wanted, str | None]]:
     """Yield path, directory entry, extractor and type of every file that an extractor wants.
 
-    A file below two folders where globs begin comes twice; the first time counts.
+    With ``below``, a file that it names twice comes twice.
     """
-    for place in places_of(wants):
-        matchers = [(want, pattern.fullmatch, entity_type) for want, pattern, entity_type in place.rules]
-        for path, entry in walk.files(place.folder, place.depth, below):
-            for want, matches, entity_type in matchers:
-                if matches(path):
-                    yield path, entry, want, entity_type
-                    break
+    limited = None if below is None else sorted({*below})
+    tops: dict[str, list[Rule]] = {}
+    for rule in rules_of(wants):
+        # A search from further up comes here too, and one of both is enough.
+        above = (one for one in parents(rule.folder) if one in tops and walk.leads_to(one, rule.folder))
+        tops.setdefault(rule.folder if rule.folder in tops else next(above, rule.folder), []).append(rule)
+    for folder, rules in tops.items():
+        for path, entry, number in walk.files(folder, globs_of(rules), limited):
+            yield path, entry, rules[number].want, rules[number].type
 
 
-class SearchPlace(msgspec.Struct, frozen=True):
-    """A folder where a search begins: how many folders below it to look, and which extractor wants what there."""
+class Rule(msgspec.Struct, frozen=True):
+    """Who reads the files that a glob means, and as which type; ``folder`` is where a search for them begins."""
 
     folder: str
-    depth: int
-    rules: tuple[tuple[Wanted, re.Pattern[str], str | None], ...]
+    glob: str
+    want: Wanted
+    type: str | None
 
 
-def places_of(wants: Iterable[Wanted]) -> list[SearchPlace]:
-    """Return where to search, in order; the first rule of the first place that means a file decides who reads it."""
-    folders: dict[str, list[tuple[Wanted, str, str | None]]] = {}
-    for want in wants:
-        for glob, entity_type in want.globs:
-            folders.setdefault(fixed_part(glob), []).append((want, glob, entity_type))
-    return [
-        SearchPlace(
-            folder,
-            max(depth_of(glob) for _, glob, _ in rules),
-            tuple((want, compiled(glob), entity_type) for want, glob, entity_type in rules),
-        )
-        for folder, rules in sorted(folders.items())
-    ]
+def rules_of(wants: Iterable[Wanted]) -> list[Rule]:
+    """Return the rules in the order in which they are asked, by folder: the first that means a file decides."""
+    rules = [Rule(fixed_part(glob), glob, want, kind) for want in wants for glob, kind in want.globs]
+    return sorted(rules, key=lambda rule: rule.folder)
+
+
+def globs_of(rules: Iterable[Rule]) -> GlobSet:
+    """Return the globs of some rules, numbered in the same order."""
+    return glob_set(tuple(rule.glob for rule in rules))
 
 
 def is_wanted(wants: Sequence[Wanted], path: str) -> bool:
@@ -198,9 +200,9 @@ def is_wanted(wants: Sequence[Wanted], path: str) -> bool:
 def _wanted_at(wants: Sequence[Wanted], path: str) -> Found | None:
     """Return the file at a path, of which nothing is known yet; None when no extractor wants it."""
     for want in wants:
-        for glob, entity_type in want.globs:
-            if compiled(glob).fullmatch(path):
-                return Found(path, want, entity_type, "")
+        number = glob_set(tuple(glob for glob, _ in want.globs)).first(path)
+        if number is not None:
+            return Found(path, want, want.globs[number][1], "")
     return None
 
 

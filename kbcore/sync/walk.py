@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import os
 import stat
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from kbcore.extract.facts import FileProblem
+from kbcore.extract.globs import GlobSet, State, parents
 from kbcore.ids import path_text
 from kbcore.sync.paths import is_named
 
-_SKIPPED_FOLDERS: Final = frozenset({".git", ".kb"})
+SKIPPED_FOLDERS: Final = frozenset({".git", ".kb"})
+"""A search begins in one where a glob names it, and goes into none."""
+
+_DEEPEST: Final = 64
+"""A search goes so many folders down from where it begins."""
+
 _KEPT: Final = "What was known of its files is kept."
 _OUTSIDE: Final = "It leads out of the repository, which is not followed."
 _LINK: Final = "It is a link to a folder, which is not followed."
@@ -57,10 +65,10 @@ class Walk:
         self.blind: dict[str, FileProblem] = {}
         self.notes: dict[str, FileProblem] = {}
 
-    def files(self, folder: str, depth: int, below: Sequence[str] | None) -> Iterator[tuple[str, Entry]]:
-        """Yield the files below a folder, ``depth`` folders down at most, with their paths.
+    def files(self, folder: str, globs: GlobSet, below: Sequence[str] | None) -> Iterator[tuple[str, Entry, int]]:
+        """Yield the files below a folder that globs mean, with their paths and the number of the first such glob.
 
-        ``below`` limits them to those at one of these paths, or below one that is a folder.
+        ``below`` limits them to those at one of these paths, or below one that is a folder; it is in order.
         """
         place = self._root / folder
         real = Path(os.path.realpath(place))
@@ -68,22 +76,19 @@ class Walk:
             self._pass_over(folder, _OUTSIDE, "Put the folder itself there.")
         elif real != place and not real.exists():
             self._pass_over(folder, _NOWHERE)
-        elif below is None:
-            yield from self._all(folder, depth)
+        elif below is None or any(_has(below, one) for one in (folder, *parents(folder))):
+            yield from self._all(folder, globs, globs.below(folder), _DEEPEST)
         else:
-            for path in below:
-                if is_named(folder, [path]):
-                    yield from self._all(folder, depth)
-                elif is_named(path, [folder]):
-                    yield from self._at(folder, depth, path)
+            for path in _below(below, folder):
+                yield from self._at(folder, globs, path)
 
-    def _at(self, folder: str, depth: int, path: str) -> Iterator[tuple[str, Entry]]:
+    def _at(self, folder: str, globs: GlobSet, path: str) -> Iterator[tuple[str, Entry, int]]:
         """Yield the file at a path below a folder, or the files below it; neither beyond links nor skipped folders."""
         parts = path.removeprefix(f"{folder}/" if folder else "").split("/")
         place = folder
         for part in parts[:-1]:
             place = f"{place}/{part}" if place else part
-            if part in _SKIPPED_FOLDERS or self._is_closed(place):
+            if part in SKIPPED_FOLDERS or self._is_closed(place):
                 return
         try:
             about = os.lstat(self._root / path)
@@ -93,13 +98,17 @@ class Walk:
             self.blind[path_text(path)] = _unlisted(error)
             return
         if stat.S_ISDIR(about.st_mode):
-            if parts[-1] not in _SKIPPED_FOLDERS and depth >= len(parts):
-                yield from self._all(path, depth - len(parts))
+            if parts[-1] not in SKIPPED_FOLDERS:
+                yield from self._all(path, globs, globs.below(path), _DEEPEST - len(parts))
         elif not self._is_closed(path):
-            yield path, Named(os.path.join(self._root, path))  # noqa: PTH118 - as `os.scandir` names it
+            first = globs.first(path)
+            if first is not None:
+                yield path, Named(os.path.join(self._root, path)), first  # noqa: PTH118 - as `os.scandir` names it
 
-    def _all(self, folder: str, depth: int) -> Iterator[tuple[str, Entry]]:
-        """Yield the files below a folder, in order of path."""
+    def _all(self, folder: str, globs: GlobSet, state: State, depth: int) -> Iterator[tuple[str, Entry, int]]:
+        """Yield the files below a folder, in order of path; ``state`` is what the globs leave open in it."""
+        if depth < 0 or state.is_dead:
+            return
         try:
             with os.scandir(self._root / folder if folder else self._root) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
@@ -111,10 +120,12 @@ class Walk:
         for entry in listed:
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.is_dir(follow_symlinks=False):
-                if depth > 0 and entry.name not in _SKIPPED_FOLDERS:
-                    yield from self._all(path, depth - 1)
+                if entry.name not in SKIPPED_FOLDERS:
+                    yield from self._all(path, globs, globs.enter(state, entry.name), depth - 1)
             elif not (entry.is_symlink() and self._is_closed(path)):
-                yield path, entry
+                ends = state.ends(entry.name)
+                if ends:
+                    yield path, entry, min(ends)
 
     def _is_closed(self, path: str) -> bool:
         """Tell whether this is a link to a folder, beyond which nobody looks; that is said.
@@ -138,6 +149,18 @@ class Walk:
         elif remedy:
             self.notes[path_text(path)] = FileProblem(0, "passed_over", message, remedy, "note")
 
+    @cached_property
+    def _in_order(self) -> list[str]:
+        """Return the paths that the state knows, in order."""
+        return sorted(self._known)
+
+    def leads_to(self, above: str, folder: str) -> bool:
+        """Tell whether a search that begins in a folder comes to another one below it, if that is there."""
+        rest = folder.removeprefix(f"{above}/" if above else "")
+        if not SKIPPED_FOLDERS.isdisjoint(rest.split("/")):
+            return False
+        return os.path.realpath(self._root / folder) == os.path.join(os.path.realpath(self._root / above), rest)  # noqa: PTH118
+
     def _leads_inside(self, folder: str) -> bool:
         """Tell whether a search that begins in a folder finds one inside the repository."""
         real = Path(os.path.realpath(self._root / folder))
@@ -146,17 +169,30 @@ class Walk:
     def _hides(self, path: str) -> bool:
         """Tell whether files are known below a path that are not looked for where it leads either."""
         above = path_text(path) + "/"
-        own = [start for start in self._starts if is_named(start, [path]) and self._leads_inside(start)]
-        rests = [
-            one.removeprefix(above)
-            for one in self._known
-            if one.startswith(above) and not (own and is_named(one, own) and self._is_wanted(one))
-        ]
+        there = _below(self._in_order, path_text(path))
+        own = (
+            [start for start in self._starts if is_named(start, [path]) and self._leads_inside(start)] if there else []
+        )
+        rests = [one.removeprefix(above) for one in there if not (own and is_named(one, own) and self._is_wanted(one))]
         real = Path(os.path.realpath(self._root / path))
         if not (rests and self._leads_inside(path)):
             return bool(rests)
         place = real.relative_to(self._root)
         return not all(self._is_wanted((place / rest).as_posix()) for rest in rests)
+
+
+def _has(ordered: Sequence[str], path: str) -> bool:
+    at = bisect_left(ordered, path)
+    return at < len(ordered) and ordered[at] == path
+
+
+def _below(ordered: Sequence[str], folder: str) -> Sequence[str]:
+    """Return those of some paths in order that lie below a folder, "" for the root."""
+    if not folder:
+        return ordered
+    above = f"{folder}/"
+    # "0" is the character after "/".
+    return ordered[bisect_left(ordered, above) : bisect_left(ordered, f"{folder}0")]
 
 
 def _unlisted(error: OSError) -> FileProblem:

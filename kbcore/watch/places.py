@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
-from kbcore.extract.globs import compiled, depth_of, fixed_part
+from kbcore.extract.globs import fixed_part, glob_set, looks_deeper, parents
 from kbcore.storage import layout
 from kbcore.workspace import CONFIG, KB, RULES, SCHEMA, Workspace
 
@@ -60,18 +61,12 @@ class Places(msgspec.Struct, frozen=True):
         return self._meaning_of_document("/".join(parts))
 
     def _meaning_of_document(self, name: str) -> Meaning:
-        for glob in self.globs:
-            if compiled(glob).fullmatch(name):
-                return "file"
-        for glob in self.globs:
-            fixed = fixed_part(glob)
-            if name == fixed or fixed.startswith(name + "/"):
-                return "layout"
-        for glob in self.globs:
-            fixed = fixed_part(glob)
-            if depth_of(glob) and (not fixed or name.startswith(fixed + "/")):
-                return "folder"
-        return "nothing"
+        if glob_set(self.globs).first(name) is not None:
+            return "file"
+        on_the_way, deep = _folders_of(self.globs)
+        if name in on_the_way:
+            return "layout"
+        return "folder" if any(one in deep for one in parents(name)) else "nothing"
 
 
 def places_of(workspace: Workspace, globs: Sequence[str], branch: str) -> Places:
@@ -80,14 +75,23 @@ def places_of(workspace: Workspace, globs: Sequence[str], branch: str) -> Places
     store = workspace.directory_of(branch)
     deep: set[Path] = set()
     flat = {root, root / KB, settings, settings / SCHEMA, settings / RULES, git_dir, git_dir / "reftable", store}
-    for glob in globs:
-        folder = root / fixed_part(glob)
-        (deep if depth_of(glob) else flat).add(folder)
+    _, deep_parts = _folders_of(tuple(globs))
+    for fixed in {fixed_part(glob) for glob in globs}:
+        folder = root / fixed
+        (deep if fixed in deep_parts else flat).add(folder)
         flat.update(parent for parent in folder.parents if parent.is_relative_to(root))
     deep = {one for one in deep if not any(_reaches(parent, one) for parent in one.parents if parent in deep)}
     there = [one for one in sorted(deep) if _is_inside(one, root)]
     shallow = [one for one in sorted(flat - deep) if _is_folder(one)]
     return Places(root, git_dir, settings, store, tuple(globs), tuple(there), tuple(shallow))
+
+
+@lru_cache(maxsize=8)
+def _folders_of(globs: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the fixed parts of globs with the folders that lead there, and those below which they look deeper."""
+    fixed = {fixed_part(glob) for glob in globs}
+    deep = frozenset(fixed_part(glob) for glob in globs if looks_deeper(glob))
+    return frozenset(fixed.union(*map(parents, fixed)) - {""}), deep
 
 
 def _is_inside(folder: Path, root: Path) -> bool:

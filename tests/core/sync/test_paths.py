@@ -50,3 +50,9 @@ def test_what_lies_below_a_named_path_is_named_and_a_longer_name_is_not() -> Non
     assert is_named("docs/a.md", ("",))
     assert is_named("docs/a.md", ("docs",))
     assert not is_named("docs2/a.md", ("docs",))
+
+
+@pytest.mark.parametrize("named", [(), ("",), ("docs",), ("docs/a.md",), ("docs2", "x"), ("doc",)])
+@pytest.mark.parametrize("path", ["docs/a.md", "docs2/a.md", "a.md"])
+def test_a_set_of_named_paths_is_answered_for_like_a_list(path: str, named: tuple[str, ...]) -> None:
+    assert is_named(path, frozenset(named)) == is_named(path, named)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from kbcore import limits
+from kbcore.errors import InvalidConfig
 from kbcore.extract.facts import Facts, PathRule, Source
 from kbcore.sync.scan import Known, Scan, scan, wanted
 
@@ -50,3 +55,82 @@ def test_a_link_to_nothing_is_a_file_that_cannot_be_read(tmp_path: Path) -> None
     facts = found.files["docs/b.md"].facts
     assert facts
     assert [problem.code for problem in facts.problems] == ["unreadable"]
+
+
+class Reader:
+    """An extractor that reads what some globs mean, and states nothing."""
+
+    name = "reader"
+    version = 1
+
+    def __init__(self, *globs: str) -> None:
+        self._globs = globs
+
+    def path_rules(self, _: Mapping[str, Any]) -> list[PathRule]:
+        return [PathRule(glob) for glob in self._globs]
+
+    def extract(self, _: Source, __: Mapping[str, Any]) -> Facts:
+        return Facts()
+
+
+def listed(root: Path, monkeypatch: pytest.MonkeyPatch, *globs: str, below: list[str] | None = None) -> list[str]:
+    """Return the folders that a scan looks into, each time that it does."""
+    seen: list[str] = []
+    look = os.scandir
+
+    def noting(path: Any) -> Any:
+        seen.append(Path(path).relative_to(root).as_posix())
+        return look(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", noting)
+        scan(root, wanted([Reader(*globs)], {}, {}, b""), Known({}, {}, 0), below)
+    return sorted(seen)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    for path in ("docs/a/b/c", "docs/a/x", "docs/other/deep", "src/deep/deeper"):
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path / "one.md").write_text("x")
+    return tmp_path
+
+
+def test_a_folder_is_listed_once_however_many_globs_begin_above_it(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = listed(folders, monkeypatch, "docs/a/b/**/*.md", "docs/a/**/*.md", "docs/**/*.md", "docs/a/b/c/*.md")
+    assert seen == sorted({*seen})
+    assert {"docs", "docs/a/b/c", "docs/other/deep"} <= {*seen}
+
+
+def test_a_folder_in_which_no_glob_means_anything_is_not_listed(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    within = ["docs/a", "docs/a/b", "docs/a/b/c", "docs/a/x"]
+    assert listed(folders, monkeypatch, "*/a/**/*.md") == [".", "docs", *within, "src"]
+    assert listed(folders, monkeypatch, "*/a/**/*.md", below=["docs/a/x", "src/deep"]) == ["docs/a/x"]
+
+
+def test_a_search_that_begins_beyond_a_link_is_one_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/one.md").write_text("x")
+    (tmp_path / "link").symlink_to("real")
+    wants = wanted([Reader("**/*.md", "link/*.md")], {}, {}, b"")
+    assert sorted(scan(tmp_path, wants, Known({}, {}, 0)).files) == ["link/one.md", "real/one.md"]
+
+
+def test_the_globs_of_all_extractors_together_have_a_limit() -> None:
+    many = Reader(*(f"docs/{number}/*.md" for number in range(limits.MAX_GLOBS // 2)))
+    assert len(wanted([many, many], {}, {}, b"")) == 2
+    with pytest.raises(InvalidConfig, match="the limit is 1000") as refused:
+        wanted([many, many, Reader("a.md")], {}, {}, b"")
+    assert refused.value.details[0].code == "too_many_globs"
+
+
+def test_many_paths_below_which_something_changed_cost_one_look_each(tmp_path: Path) -> None:
+    for number in range(50):
+        (tmp_path / f"d{number}").mkdir()
+        (tmp_path / f"d{number}/a.md").write_text("x")
+    wants = wanted([Reader(*(f"d{number}/*.md" for number in range(50)))], {}, {}, b"")
+    assert len(scan(tmp_path, wants, Known({}, {}, 0), [f"d{number}/a.md" for number in range(30)]).files) == 30
+    assert len(scan(tmp_path, wants, Known({}, {}, 0), ["d1", "d1/a.md", "d2x"]).files) == 1
+    assert len(scan(tmp_path, wants, Known({}, {}, 0), [""]).files) == 50
