@@ -13,7 +13,7 @@ import select
 import stat
 import sys
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from kbcore.visible import escaped_json
-from kbmcp.unreadable import refusal_of
+from kbmcp.messages import MAX_MESSAGE_BYTES, Batch, Message, Outline, Refused, read_line, refuse_long
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -34,12 +34,21 @@ END_OF_INPUT: Final = "notifications/kb/end_of_input"
 """Comes last, where a request is open that only ends with the connection: it is to be answered now."""
 _LASTING: Final = "subscriptions/listen"
 
-MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
 FINISH_S: Final = 12.0
 """How long requests in hand may take after the last message; longer than a write waits for its lock."""
 LAST_WORDS_S: Final = 1.0
 """How long the client may take to read what is being written when the server has ended."""
 _CHUNK_BYTES: Final = 1024 * 1024
+_LONG_LINE_BYTES: Final = 64 * 1024
+"""A longer line is read in a thread, so that the other requests go on meanwhile."""
+
+
+class _OpenBatch:
+    """The requests of a batch that wait for an answer, and the answers that there are."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.waiting = [one.id for one in batch.messages if isinstance(one, types.JSONRPCRequest)]
+        self.answers: list[types.JSONRPCMessage] = [*batch.answers]
 
 
 class Pipes:
@@ -54,6 +63,9 @@ class Pipes:
         """Ids as they were sent: the number 1 and the text "1" are two requests."""
         self._lasting: set[types.RequestId] = set()
         """Those of them that are answered only when the connection ends."""
+        self._batches: list[_OpenBatch] = []
+        self._protocol_version = ""
+        self._initializing: types.RequestId | None = None
         self._settled = anyio.Event()
         self._listening = anyio.CancelScope()
         self._turn = anyio.Lock()
@@ -78,7 +90,7 @@ class Pipes:
             tasks.cancel_scope.deadline = anyio.current_time() + LAST_WORDS_S
 
     async def _read(self, found: MemoryObjectSendStream[SessionMessage | Exception], tasks: TaskGroup) -> None:
-        heard, lines = anyio.create_memory_object_stream[bytes](0)
+        heard, lines = anyio.create_memory_object_stream[bytes | Refused](0)
         loop = asyncio.get_running_loop()
         threading.Thread(target=_listen, args=(self._reads_fd, heard, loop), name="kb-mcp input", daemon=True).start()
         async with found, heard, lines:
@@ -97,39 +109,81 @@ class Pipes:
                     await self._settled.wait()
 
     async def _take(
-        self, line: bytes, found: MemoryObjectSendStream[SessionMessage | Exception], tasks: TaskGroup
+        self, line: bytes | Refused, found: MemoryObjectSendStream[SessionMessage | Exception], tasks: TaskGroup
     ) -> None:
-        try:
-            message = types.jsonrpc_message_adapter.validate_json(line.decode(errors="replace"), by_name=False)
-        except ValueError:
-            await self._refuse(line, tasks)
-            return
+        read = await self._read_line(line)
+        if isinstance(read, Refused):
+            self._refuse(read, tasks)
+        elif isinstance(read, Batch):
+            batch = _OpenBatch(read)
+            if batch.waiting:
+                self._batches.append(batch)
+            elif batch.answers:
+                tasks.start_soon(self._put_all, batch.answers)
+            for message in read.messages:
+                await self._hand_on(message, found)
+        elif read is not None:
+            await self._hand_on(read, found)
+
+    async def _read_line(self, line: bytes | Refused) -> Message | Batch | Refused | None:
+        if isinstance(line, Refused):
+            return line
+        if len(line) > _LONG_LINE_BYTES:
+            return await anyio.to_thread.run_sync(read_line, line, self._protocol_version)
+        return read_line(line, self._protocol_version)
+
+    def _refuse(self, refused: Refused, tasks: TaskGroup) -> None:
+        if refused.answer is None:
+            _note(f"left out: {refused.note}")
+        else:  # reading goes on, and can be ended, whether or not the client reads
+            tasks.start_soon(self._put, refused.answer)
+
+    async def _hand_on(self, message: Message, found: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         if isinstance(message, types.JSONRPCRequest):
             self._waiting.add(message.id)
             if message.method == _LASTING:
                 self._lasting.add(message.id)
+            elif message.method == "initialize":
+                self._initializing = message.id
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._settle(self._cancelled((message.params or {}).get("requestId")))
+            await self._cancel((message.params or {}).get("requestId"))
         await found.send(SessionMessage(message))
-
-    async def _refuse(self, line: bytes, tasks: TaskGroup) -> None:
-        """Answer a request that cannot be read, if it can be told which one it is; other noise is only noted."""
-        refusal = await anyio.to_thread.run_sync(refusal_of, line)  # a long line takes its time
-        if refusal is not None:
-            tasks.start_soon(self._put, refusal)  # reading goes on, and can be ended, whether or not the client reads
-        elif line.strip():
-            _note(f"a line of {len(line)} bytes is no message of MCP and was left out")
 
     async def _write(self, taken: MemoryObjectReceiveStream[SessionMessage]) -> None:
         async with taken:
             async for item in taken:
                 await self._put(item.message)
 
-    async def _put(self, message: types.JSONRPCMessage) -> None:
-        text = escaped_json(message.model_dump_json(by_alias=True, exclude_unset=True)) + "\n"
+    async def _put(self, message: Message) -> None:
+        if isinstance(message, types.JSONRPCResponse) and message.id == self._initializing:
+            self._protocol_version = str(message.result.get("protocolVersion", ""))
+            self._initializing = None
+        if not isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            await self._put_text(_text_of(message))
+            return
+        batch = next((one for one in self._batches if message.id in one.waiting), None)
+        if batch is None:
+            await self._put_text(_text_of(message))
+        else:
+            batch.answers.append(message)
+            await self._leave(batch, message.id)
+        self._settle(message.id)
+
+    async def _leave(self, batch: _OpenBatch, key: types.RequestId | None) -> None:
+        """Wait no more for one answer of a batch; the answers are sent when none is missing."""
+        batch.waiting = [one for one in batch.waiting if one != key]
+        if not batch.waiting:
+            self._batches = [one for one in self._batches if one is not batch]
+            if batch.answers:
+                await self._put_all(batch.answers)
+
+    async def _put_all(self, answers: Sequence[Message]) -> None:
+        await self._put_text("[" + ",".join(map(_text_of, answers)) + "]")
+
+    async def _put_text(self, text: str) -> None:
         try:
             async with self._turn:
-                data = text.encode()
+                data = (text + "\n").encode()
                 if self._takes_at_once(len(data)):
                     self._hand_over(data)
                 else:
@@ -139,8 +193,6 @@ class Pipes:
             _note(f"the client no longer reads: {error.strerror}")
             self._waiting.clear()
             self.stop()
-        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-            self._settle(message.id)
 
     def _takes_at_once(self, length_bytes: int) -> bool:
         """Tell whether so many bytes can be written without any wait, so that no thread is needed for it.
@@ -159,6 +211,13 @@ class Pipes:
         finally:
             self.is_writing = False
 
+    async def _cancel(self, named: Any) -> None:
+        """Wait no more for the answer to a request that is cancelled: it may get none."""
+        key = self._cancelled(named)
+        for batch in [one for one in self._batches if key is not None and key in one.waiting]:
+            await self._leave(batch, key)
+        self._settle(key)
+
     def _cancelled(self, key: Any) -> types.RequestId | None:
         """Return the id of the request that is cancelled: the dispatcher takes the text "1" for the number 1."""
         alike = [one for one in self._waiting if str(one) == str(key)]
@@ -171,12 +230,16 @@ class Pipes:
         self._settled.set()
 
 
+def _text_of(message: Message) -> str:
+    return escaped_json(message.model_dump_json(by_alias=True, exclude_unset=True))
+
+
 def _note(text: str) -> None:
     sys.stderr.write(f"kb-mcp: {text}\n")
     sys.stderr.flush()
 
 
-def _listen(fd: int, heard: MemoryObjectSendStream[bytes], loop: asyncio.AbstractEventLoop) -> None:
+def _listen(fd: int, heard: MemoryObjectSendStream[bytes | Refused], loop: asyncio.AbstractEventLoop) -> None:
     """Read lines in a thread of their own, which may wait for ever, and hand each to the loop."""
     try:
         for line in _lines(fd):
@@ -186,22 +249,38 @@ def _listen(fd: int, heard: MemoryObjectSendStream[bytes], loop: asyncio.Abstrac
         return  # the loop has ended meanwhile
 
 
-def _lines(fd: int) -> Iterator[bytes]:
+def _lines(fd: int) -> Iterator[bytes | Refused]:
+    """Yield the lines that come; of one that is too long, what to answer to it."""
     parts: list[bytes] = []
     length = 0
+    outline: Outline | None = None
     while chunk := _read_chunk(fd):
         *ended, rest = chunk.split(b"\n")
         for piece in ended:
-            if length + len(piece) <= MAX_MESSAGE_BYTES:
+            if outline is None and length + len(piece) <= MAX_MESSAGE_BYTES:
                 yield b"".join((*parts, piece))
             else:
-                _note(f"a message of more than {MAX_MESSAGE_BYTES} bytes was left out")
-            parts, length = [], 0
+                outline = outline or _outline_of(parts)
+                outline.feed(piece, is_last=True)
+                yield refuse_long(outline)
+            parts, length, outline = [], 0, None
         length += len(rest)
-        if length <= MAX_MESSAGE_BYTES:
+        if outline is not None:
+            outline.feed(rest)
+        elif length <= MAX_MESSAGE_BYTES:
             parts.append(rest)
-    if parts and length <= MAX_MESSAGE_BYTES:
+        else:
+            outline = _outline_of([*parts, rest])
+            parts = []
+    if parts:
         yield b"".join(parts)  # what is not whole, as of a client that died, is no message
+
+
+def _outline_of(parts: Iterable[bytes]) -> Outline:
+    outline = Outline()
+    for part in parts:
+        outline.feed(part)
+    return outline
 
 
 def _read_chunk(fd: int) -> bytes:

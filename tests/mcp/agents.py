@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -133,7 +133,7 @@ class Raw:
         self._arrived: queue.Queue[bytes] = queue.Queue()
         self.errors = b""
         self._readers = [threading.Thread(target=reader, daemon=True) for reader in (self._read, self._read_errors)]
-        self._others: list[dict[str, Any]] = []
+        self._others: list[Any] = []
 
     def start(self, *, reads: bool = True) -> Raw:
         for reader in self._readers if reads else self._readers[1:]:
@@ -176,15 +176,27 @@ class Raw:
 
     def reply(self, key: int | str, wait_s: float = WAIT_S) -> dict[str, Any]:
         """Return the answer to a request, whatever comes before it."""
+        return self._next(lambda message: isinstance(message, dict) and message.get("id") == key, str(key), wait_s)
+
+    def refusal(self, wait_s: float = WAIT_S) -> dict[str, Any]:
+        """Return the next error that names no request."""
+        found = self._next(lambda message: "error" in message and message["id"] is None, "a bad line", wait_s)
+        return found["error"]
+
+    def batch(self, wait_s: float = WAIT_S) -> list[dict[str, Any]]:
+        """Return the next answer to a batch."""
+        return self._next(lambda message: isinstance(message, list), "a batch", wait_s)
+
+    def _next(self, is_it: Callable[[Any], bool], name: str, wait_s: float) -> Any:
         for message in self._others:
-            if message.get("id") == key:
+            if is_it(message):
                 self._others.remove(message)
                 return message
         while True:
             line = self._arrived.get(timeout=wait_s)
-            assert line, f"the server has ended without an answer to {key}: {self.errors.decode()}"
+            assert line, f"the server has ended without an answer to {name}: {self.errors.decode()}"
             message = json.loads(line)
-            if message.get("id") == key:
+            if is_it(message):
                 return message
             self._others.append(message)
 
