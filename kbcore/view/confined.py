@@ -50,6 +50,7 @@ def _confined(folder: str, time_s: float) -> Any:
         f"set allowed_directories = ['{quoted}/']",
         "set enable_external_access = false",
         f"set max_execution_time = {max(1, round(time_s * 1000))}",
+        "set disabled_optimizers = 'common_subplan'",  # as in `database.connect`, and for the same reason
         "set lock_configuration = true",
     ):
         connection.execute(statement)

@@ -230,3 +230,13 @@ def test_a_line_of_the_sql_is_a_line_of_the_file_where_it_stands_so(stated, line
     [rule] = load_rules({"a.yaml": f"rules:\n  - id: mine\n    {stated} from entity\n"})
     report = rules.check(context, {}, only=["mine"], project=[rule])
     assert report.rules[0].reason.startswith(f"a.yaml:{line}: ")
+
+
+def test_a_rule_may_join_a_large_common_table_expression_with_itself(context):
+    sql = (
+        "with m as materialized (select e.id, i from entity e, range(70000) t(i)) "
+        "select a.id, 'found ' || a.i as message from m a join m b on a.i = b.i where a.i + b.i < 3"
+    )
+    rule, violations = outcome(sql, context)
+    assert rule.status == "ran", rule
+    assert sorted(one.message for one in violations) == ["found 0", "found 1"]
