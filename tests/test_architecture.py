@@ -75,7 +75,8 @@ CONFINED: dict[str, tuple[str, ...]] = {
     "shutil": ("kbcore/git/commands.py", "kbcli/"),
     "tempfile": ("kbcore/view/database.py", "kbcli/clients/trial.py", "kbcli/exits.py", "kbcli/commands/demo.py"),
     "xml": ("kbcli/reports/junit.py",),
-    **dict.fromkeys(("socket", "pty", "ctypes", "multiprocessing", "http", "ftplib", "smtplib"), ()),
+    "ctypes": ("kbcore/watch/inotify.py",),
+    **dict.fromkeys(("socket", "pty", "multiprocessing", "http", "ftplib", "smtplib"), ()),
 }
 # What starts another program, past `subprocess`.
 STARTING = re.compile(r"os\.(?:popen|system|startfile|fork\w*|spawn\w+|exec\w+|posix_spawn\w*)")
@@ -95,6 +96,7 @@ OPENERS = {
     "kbcore/extract/announced.py": "what packages on Python's import path say of themselves",
     "kbcore/watch/settings.py": "the settings of the project",
     "kbcore/watch/hearing.py": "which folders there are to listen to, and what the system says of its own process",
+    "kbcore/watch/inotify.py": "the names in folders that come while they are listened to",
     "kbcore/watch/looking.py": "what the folders hold that the system does not tell of",
     "kbcli/hooks/files.py": "git's hooks, and the configuration of programs that write them",
     "kbcli/replacing.py": "files that are not KB's own, and are changed when a command is asked to",

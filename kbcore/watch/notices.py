@@ -1,10 +1,14 @@
 """What the operating system tells of changed files, gathered by threads. The only module that knows ``watchfiles``.
 
+On Linux a listener of our own waits without any wake-up; the library looks every few milliseconds whether there is
+something. Elsewhere the library is used, with longer pauses.
+
 A notice is a hint, never a fact: it may come late, twice or not at all. Whoever takes it looks at the file.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,16 +17,15 @@ from typing import Final, Self
 
 from watchfiles import watch
 
-from kbcore.watch.hearing import folders_below, is_heard, new_folders, readable
+from kbcore.watch import inotify
+from kbcore.watch.hearing import folders_below, new_folders, readable
 from kbcore.watch.looking import looked_at
 
-_STEP_MS: Final = 5
-"""How often gathered changes are looked at, and so how late a notice is."""
+_STEP_MS: Final = 120
+"""How often the library looks at gathered changes, and so how late a notice of it is. There are two listeners."""
 
 _GROUP_MS: Final = 50
 _START_S: Final = 30.0
-_LATE_S: Final = 0.05
-"""How long the library may take to listen to a folder that it has told of already."""
 
 _REFUSED: Final = (OSError, RuntimeError, ValueError)
 
@@ -63,6 +66,7 @@ class Notices:
         self._changed: set[str] = set()
         self._more = threading.Condition()
         self._stop = threading.Event()
+        self._stop_fd, self._stopping_fd = os.pipe()
         self._failure = ""
         self._is_deaf = False
         self._is_woken = False
@@ -109,9 +113,14 @@ class Notices:
 
     def close(self) -> None:
         """End the listeners."""
+        if self._stop.is_set():
+            return
         self._stop.set()
+        os.write(self._stopping_fd, b"\0")
         for thread in self._threads:
             thread.join()
+        for fd in (self._stop_fd, self._stopping_fd):
+            os.close(fd)
 
     def _begin(self, paths: Sequence[Path], *, is_deep: bool) -> None:
         """Start a thread that listens, and return when it does."""
@@ -130,6 +139,12 @@ class Notices:
             if self._is_polling:
                 for told in looked_at(paths, self._stop, begun, is_deep=is_deep):
                     self._note(told)
+                return
+            if inotify.IS_AVAILABLE:
+                with inotify.Listener(paths, is_deep=is_deep) as listener:
+                    begun.set()
+                    for told in listener.changes(self._stop_fd):
+                        self._note(told)
                 return
             # The library listens behind links as well, however much lies there, and one folder that may not be read
             # keeps it from listening to those that come after it: then it is given the folders one by one.
@@ -151,7 +166,7 @@ class Notices:
     def _hear(
         self, paths: Sequence[Path], begun: threading.Event, *, is_deep: bool, listed_below: Sequence[Path] = ()
     ) -> None:
-        """Gather what is told until the end.
+        """Gather what the library tells until the end.
 
         Where ``paths`` are all the folders ``listed_below`` some, one that is not among them is the end, also when it
         came before it could be told of.
@@ -170,9 +185,8 @@ class Notices:
         ):
             told = {path for _, path in changes}
             self._note(told)
+            # Whether the library listens to a folder that came later is not known: that is the end, too.
             if listed_below and readable(new_folders(told, known)):
-                return
-            if is_deep and not self._hears(paths, told):
                 return
 
     def _note(self, told: set[str]) -> None:
@@ -181,10 +195,9 @@ class Notices:
                 self._changed |= told
                 self._more.notify_all()
 
-    def _hears(self, paths: Sequence[Path], told: set[str]) -> bool:
-        return is_heard(paths, told) or (not self._stop.wait(_LATE_S) and is_heard(paths, told)) or self._stop.is_set()
-
 
 def _reason(error: Exception) -> str:
-    """Return the library's words without the dump of its own values that follows them."""
+    """Return the system's words, or the library's without the dump of its own values that follows them."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     return str(error).partition(" about [")[0].rstrip(".") or type(error).__name__

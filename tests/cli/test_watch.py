@@ -73,6 +73,11 @@ class Running:
         self.process.stderr.close()
         return status, said
 
+    def switches(self) -> int:
+        """Return how often the threads of the process have gone to sleep so far."""
+        statuses = [task.read_text() for task in Path(f"/proc/{self.process.pid}/task").glob("*/status")]
+        return sum(int(re.findall(r"^voluntary_ctxt_switches:\s*(\d+)", text, re.MULTILINE)[0]) for text in statuses)
+
     def _read(self) -> None:
         assert self.process.stdout
         with self.process.stdout as out:
@@ -120,6 +125,17 @@ def test_it_says_in_words_what_it_does_and_ends_well_on_sigint(synced: Path) -> 
         status, said = watch.end(signal.SIGINT)
         assert (status, said) == (0, "")
         assert "\x1b" not in "".join(watch.lines)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="this system does not count wake-ups in /proc")
+def test_it_sleeps_while_nothing_changes(synced: Path) -> None:
+    with running(synced, "--json") as watch:
+        watch.until('"is_first":true')
+        time.sleep(1.0)
+        before = watch.switches()
+        time.sleep(3.0)
+        assert watch.switches() - before <= 3 * 20
+        assert watch.end() == (0, "")
 
 
 def test_it_ends_well_although_nobody_reads_what_it_says(synced: Path) -> None:

@@ -11,11 +11,28 @@ from pathlib import Path
 
 import pytest
 
+from kbcore.watch import inotify
 from kbcore.watch.hearing import folders_below
 from kbcore.watch.notices import NoNotices, Notices
 from tests.support.fenced import as_somebody, with_few_watches
 
 WAIT_S = 5.0
+
+
+@pytest.fixture(params=["system", "library"])
+def each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Either way of listening: what Linux offers itself, and the library that other systems need."""
+    if request.param == "library":
+        monkeypatch.setattr("kbcore.watch.inotify.IS_AVAILABLE", False)
+    elif not inotify.IS_AVAILABLE:
+        pytest.skip("this system has no inotify")
+    return str(request.param)
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Listen by the library."""
+    monkeypatch.setattr("kbcore.watch.inotify.IS_AVAILABLE", False)
 
 
 def told(notices: Notices, is_enough: Callable[[set[str]], bool]) -> set[str]:
@@ -28,6 +45,7 @@ def told(notices: Notices, is_enough: Callable[[set[str]], bool]) -> set[str]:
     return found
 
 
+@pytest.mark.usefixtures("each_way")
 def test_changes_far_below_deep_folders_and_among_the_entries_of_flat_ones_are_told(tmp_path: Path) -> None:
     for name in ("deep/er", "flat/inner"):
         (tmp_path / name).mkdir(parents=True)
@@ -44,6 +62,7 @@ def test_changes_far_below_deep_folders_and_among_the_entries_of_flat_ones_are_t
         told(notices, {str(tmp_path / "deep/new/told")}.issubset)
 
 
+@pytest.mark.usefixtures("each_way")
 def test_a_folder_that_goes_and_comes_again_is_told_of_by_its_own_name(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     with Notices([tmp_path / "deep"], [tmp_path]) as notices:
@@ -52,6 +71,7 @@ def test_a_folder_that_goes_and_comes_again_is_told_of_by_its_own_name(tmp_path:
         told(notices, {str(tmp_path / "deep")}.issubset)
 
 
+@pytest.mark.usefixtures("library")
 def test_a_name_that_is_no_text_means_that_no_more_is_told_and_that_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     with Notices([tmp_path / "deep"], []) as notices:
@@ -66,6 +86,7 @@ def test_a_name_that_is_no_text_means_that_no_more_is_told_and_that_is_said_at_o
     assert not notices.is_deaf
 
 
+@pytest.mark.usefixtures("each_way")
 def test_waiting_ends_with_time_or_when_woken_also_by_another_thread(tmp_path: Path) -> None:
     with Notices([], [tmp_path]) as notices:
         assert notices.take(0.01) == set()
@@ -76,6 +97,7 @@ def test_waiting_ends_with_time_or_when_woken_also_by_another_thread(tmp_path: P
         assert time.monotonic() - begun_s < WAIT_S
 
 
+@pytest.mark.usefixtures("library")
 def test_a_place_that_cannot_be_listened_to_is_said_so(tmp_path: Path) -> None:
     hostile = tmp_path / os.fsdecode(b"\xff")
     hostile.mkdir()
@@ -135,8 +157,9 @@ with Notices([deep], []) as notices:
     while str(deep / "er/a") not in notices.take(10):
         pass
     (deep / "er/new").mkdir()
-    while not notices.is_deaf:
-        notices.take(10)
+    (deep / "er/new/b").write_text("x")
+    while str(deep / "er/new/b") not in notices.take(10):
+        pass
 """
 
 
@@ -150,6 +173,7 @@ def test_what_lies_behind_a_link_to_a_folder_is_not_listened_to_and_takes_none_o
     assert with_few_watches(6, BEHIND_A_LINK, tmp_path) == "''\n"
 
 
+NO_WATCHES = "the system has no more watches (fs.inotify.max_user_watches)"
 FROM_THE_BEGINNING = """
 import sys; from pathlib import Path; from kbcore.watch.notices import *
 try:
@@ -169,6 +193,7 @@ with Notices([root], []) as notices:
 """
 
 
+@pytest.mark.usefixtures("library")
 def test_a_folder_that_comes_while_the_folders_are_listed_one_by_one_ends_the_listener(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,7 +220,7 @@ def test_a_folder_that_comes_while_the_folders_are_listed_one_by_one_ends_the_li
 def test_a_limit_of_the_system_is_said_at_the_beginning_and_ends_the_listener_later(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / f"{number}").mkdir()
-    assert with_few_watches(3, FROM_THE_BEGINNING, tmp_path) == "OS file watch limit reached\n"
+    assert with_few_watches(3, FROM_THE_BEGINNING, tmp_path) == f"{NO_WATCHES}\n"
     assert with_few_watches(6, LATER, tmp_path) == "True\n"
 
 
@@ -219,12 +244,84 @@ for is_polling in (False, True):
         wanted = {str(root / name / f"deep/{is_polling}") for name in "abdef"}
         print(until(notices, wanted.issubset), notices.is_deaf)
         if not is_polling:
-            (root / "c").chmod(0o755)
-            print(until(notices, lambda _: notices.is_deaf))
+            (root / "c/deep").parent.chmod(0o755)
+            print(until(notices, lambda found: str(root / "c/deep") in found))
+            (root / "c/deep/late").write_text("x")
+            print(until(notices, lambda found: str(root / "c/deep/late") in found))
             (root / "c").chmod(0)
 (root / "c").chmod(0o755)
 """
 
 
-def test_a_folder_that_may_not_be_read_hides_no_other_and_ends_the_listener_when_it_may_be(tmp_path: Path) -> None:
-    assert as_somebody(HIDDEN, tmp_path).split() == ["True", "False", "True", "True", "False"]
+def test_a_folder_that_may_not_be_read_hides_no_other_and_is_listened_to_when_it_may_be(tmp_path: Path) -> None:
+    assert as_somebody(HIDDEN, tmp_path).split() == ["True", "False", "True", "True", "True", "False"]
+
+
+needs_inotify = pytest.mark.skipif(not inotify.IS_AVAILABLE, reason="this system has no inotify")
+
+
+@needs_inotify
+def test_names_that_are_no_text_are_told_as_they_are_by_linux(tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"\xff")
+    odd.mkdir()
+    with Notices([tmp_path], []) as notices:
+        (odd / "a").write_text("x")
+        (tmp_path / os.fsdecode(b"\xfe.md")).write_text("x")
+        told(notices, {str(odd / "a"), str(tmp_path / os.fsdecode(b"\xfe.md"))}.issubset)
+        assert not notices.is_deaf
+
+
+@needs_inotify
+def test_a_folder_that_is_moved_is_told_of_by_its_new_name_with_all_that_it_holds(tmp_path: Path) -> None:
+    deep, outside = tmp_path / "deep", tmp_path / "outside"
+    (deep / "old/er").mkdir(parents=True)
+    (deep / "old/er/file").write_text("x")
+    (outside / "in").mkdir(parents=True)
+    (outside / "in/held").write_text("x")
+    with Notices([deep], []) as notices:
+        (deep / "old").rename(deep / "new")
+        (outside / "in").rename(deep / "come")
+        told(notices, {str(deep / name) for name in ("old", "new", "new/er/file", "come/held")}.issubset)
+        (deep / "new/er/file").write_text("y")
+        (deep / "come/held").write_text("y")
+        told(notices, {str(deep / name) for name in ("new/er/file", "come/held")}.issubset)
+        (deep / "come").rename(tmp_path / "gone")
+        (deep / "last").touch()
+        told(notices, {str(deep / "last")}.issubset)
+        (tmp_path / "gone/held").write_text("z")
+        (deep / "end").touch()
+        assert not {text for text in told(notices, {str(deep / "end")}.issubset) if "held" in text}
+
+
+@needs_inotify
+def test_nothing_is_missed_in_a_tree_that_grows_while_it_is_listened_to(tmp_path: Path) -> None:
+    with Notices([tmp_path], []) as notices:
+        wanted = set()
+        for number in range(60):
+            folder = tmp_path / f"{number % 7}/{number % 5}/{number}"
+            folder.mkdir(parents=True)
+            (folder / "file").write_text("x")
+            wanted.add(str(folder / "file"))
+        told(notices, wanted.issubset)
+
+
+@needs_inotify
+def test_a_listener_with_nothing_to_tell_does_not_wake_up(tmp_path: Path) -> None:
+    for name in ("deep/er", "flat"):
+        (tmp_path / name).mkdir(parents=True)
+    with Notices([tmp_path / "deep"], [tmp_path / "flat"]) as notices:
+        notices.take(0.1)
+        before = switches()
+        time.sleep(1.0)
+        assert switches() - before <= 1
+
+
+def switches() -> int:
+    """Return how often the listeners of this process have gone to sleep so far."""
+    threads = {str(one.native_id) for one in threading.enumerate() if one.name == "kb-watch"}
+    assert len(threads) == 2
+    found = 0
+    for name in threads:
+        lines = Path(f"/proc/self/task/{name}/status").read_text().splitlines()
+        found += next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+    return found
