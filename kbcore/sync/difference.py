@@ -61,7 +61,7 @@ def difference(
     schema: Schema,
     stamp: Stamp,
     *,
-    ids_of_path: Mapping[str, Sequence[str]],
+    ids_of_path: Mapping[str, Collection[str]],
     past: Past,
 ) -> Difference:
     """Return the operations that bring the state to what the files say; the state is changed accordingly.
@@ -72,7 +72,7 @@ def difference(
     ordered = sorted(readings, key=lambda one: one.path)
     absent = frozenset(gone)
     entities = plan_entities(ordered, absent, state, schema, past)
-    known = {**ids_of_path, **entities.accepted}
+    known: dict[str, Collection[str]] = {**ids_of_path, **entities.accepted}
     links = plan_links(ordered, absent, Surroundings(state, schema, entities, known))
     found = [(reading.path, problem) for reading in ordered for problem in reading.facts.problems]
     problems = sorted([*found, *entities.problems, *links.problems], key=lambda one: (one[0], one[1].line, one[1].code))

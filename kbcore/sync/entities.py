@@ -25,12 +25,12 @@ DUPLICATE: Final = "duplicate_id"
 class EntityPlan(msgspec.Struct):
     """What the files' entities come to.
 
-    ``accepted`` maps a path to the ids that it states and keeps; ``types`` an id to its type after the sync where
+    ``accepted`` maps a path to the ids that it states and keeps, in order; ``types`` an id to its type after the sync where
     that changes (None: it goes); ``partial`` are the files from which nothing may be taken away.
     """
 
     ops: list[Operation]
-    accepted: dict[str, list[str]]
+    accepted: dict[str, dict[str, None]]
     types: dict[str, str | None]
     partial: set[str]
     problems: list[tuple[str, FileProblem]]
@@ -58,18 +58,18 @@ def plan_entities(
     standing = {key: claims[key] for key in claims if key in state.nodes}
     others = []
     for reading in readings:
-        plan.accepted.setdefault(reading.path, [])
+        accepted = plan.accepted.setdefault(reading.path, {})
         for entity in reading.facts.entities:
             if claims[entity.id] != reading.path:
                 others.append((reading, entity))
-            elif entity.id in plan.accepted[reading.path]:
+            elif entity.id in accepted:
                 message = f"The id {entity.id!r} stands twice in this file."
                 problem = FileProblem(entity.line, "repeated_id", message, "Give each its own id.")
                 plan.problems.append((reading.path, problem))
             else:
                 case = _Case(plan, reading, entity, state.nodes.get(entity.id), past)
                 if _plan_entity(case, schema, lost.get(entity.id, frozenset())):
-                    plan.accepted[reading.path].append(entity.id)
+                    accepted[entity.id] = None
                     standing[entity.id] = reading.path
     _plan_others(plan, others, standing, schema, past)
     for key, owners in lost.items():
@@ -93,7 +93,7 @@ def _plan_others(
             plan.problems.append((reading.path, FileProblem(entity.line, DUPLICATE, message, hint)))
         elif _plan_entity(_Case(plan, reading, entity, None, past), schema, frozenset()):
             # What the first file says of it cannot be taken in.
-            plan.accepted[reading.path].append(entity.id)
+            plan.accepted[reading.path][entity.id] = None
             standing[entity.id] = reading.path
 
 

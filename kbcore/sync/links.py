@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -47,7 +48,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     state: State
     schema: Schema
     entities: EntityPlan
-    ids_of_path: Mapping[str, Sequence[str]]
+    ids_of_path: Mapping[str, Collection[str]]
 
     def type_of(self, end: str) -> str | None:
         """Return the type that an id will have after the sync, or None when it will not exist."""
@@ -84,8 +85,11 @@ def plan_links(readings: Sequence[Reading], gone: frozenset[str], around: Surrou
 def _wanted(plan: LinkPlan, reading: Reading, around: Surroundings, known: Mapping[str, Link]) -> dict[str, Stated]:
     """Return the links that a file states now, by key; ``known`` are those that it states until now."""
     wanted: dict[str, Stated] = {}
+    of_ends: dict[frozenset[str], list[Link]] = {}
+    for link in known.values():
+        of_ends.setdefault(frozenset((link.from_id, link.to_id)), []).append(link)
     for one in reading.facts.links:
-        stated = _stated(_Case(plan, reading.path, one, around, known))
+        stated = _stated(_Case(plan, reading.path, one, around, of_ends))
         if stated:
             wanted.setdefault(link_id(*stated.edge), stated)
     return wanted
@@ -139,10 +143,15 @@ def _standing(state: State) -> dict[str, dict[str, Link]]:
 
 
 class _Case:
-    """One link of one file, and the links that this file states until now."""
+    """One link of one file, and the links that this file states until now, by both of their ends."""
 
     def __init__(
-        self, plan: LinkPlan, path: str, link: StatedLink, around: Surroundings, known: Mapping[str, Link]
+        self,
+        plan: LinkPlan,
+        path: str,
+        link: StatedLink,
+        around: Surroundings,
+        known: Mapping[frozenset[str], Sequence[Link]],
     ) -> None:
         self.plan = plan
         self.path = path
@@ -179,9 +188,9 @@ def _target(case: _Case) -> str:
         return target
     ids = case.around.ids_of_path.get(target, ())
     if len(ids) == 1:
-        return ids[0]
+        return next(iter(ids))
     if ids:
-        hint = f"Name one of their ids: {', '.join(ids[:10])}."
+        hint = f"Name one of their ids: {', '.join(islice(ids, 10))}."
         case.wrong(UNRESOLVED_PATH, f"{target} defines several entities.", hint, "warning")
     else:
         hint = "The link resolves once that file is synced; or name an id."
@@ -234,9 +243,9 @@ def _bare(case: _Case, target: str, types: tuple[str | None, str | None], fields
     """Return what a bare link means; while an end is missing it keeps the edge that it had."""
     subject = case.link.subject
     if None in types:
-        for link in case.known.values():
+        for link in case.known.get(frozenset((subject, target)), ()):
             is_ours = any(statement.said == subject for statement in link.statements)
-            if is_ours and link.type and {link.from_id, link.to_id} == {subject, target}:
+            if is_ours and link.type:
                 return Stated((link.type, link.kind, link.from_id, link.to_id), subject, fields, case.link.line)
     return Stated(edge_meant(case.around.schema, (subject, target), types), subject, fields, case.link.line)
 
