@@ -76,10 +76,9 @@ def read_line(line: bytes, protocol_version: str) -> Message | Batch | Refused |
     except ValueError:
         return _read_other(line, protocol_version)
     keys = _Keys()
-    try:  # the parser of pydantic takes NaN for a number, and the last of two members with one key
-        json.loads(text, object_pairs_hook=keys.take, parse_constant=_refuse_constant)
-    except ValueError:
-        return Refused(_error(types.PARSE_ERROR, _NO_JSON, None))
+    # The parser of pydantic takes the last of two members with one key. It takes NaN for a number as well, which the
+    # tools refuse with its path: a parse error has the id null, and no client would know which request it answers.
+    json.loads(text, object_pairs_hook=keys.take)
     if keys.repeated is not None:
         return _refused(_repeated(keys.repeated), keys.outermost)
     return message if _is_whole(message, dict(keys.outermost)) else _refused(_UNREADABLE, keys.outermost)
