@@ -614,23 +614,25 @@ def waited_for(watched: Watched, kind: type[Exception]) -> None:
 
 
 def test_a_kb_that_is_removed_is_waited_for_and_not_made_anew(watched: Watched) -> None:
-    kb, aside = watched.root / ".kb", watched.root.parent / "aside"
-    shutil.copytree(kb, aside)
-    shutil.rmtree(kb)
+    folders = [watched.root / ".kb", stores_at(watched.root).parent]
+    for number, folder in enumerate(folders):
+        shutil.copytree(folder, watched.root.parent / f"aside{number}")
+        shutil.rmtree(folder)
     waited_for(watched, NotInitialised)
     (watched.root / ONE).write_text(req("REQ-1", title="Meanwhile"))
     time.sleep(CALM_S)
-    assert not kb.exists()
+    assert not any(folder.exists() for folder in folders)
     assert watched.of(Resumed) == []
-    aside.rename(kb)
+    for number, folder in enumerate(folders):
+        (watched.root.parent / f"aside{number}").rename(folder)
     watched.until_there("REQ-1", title="Meanwhile")
     watched.until_told(lambda event: isinstance(event, Resumed))
     watched.assert_in_step()
 
 
-@pytest.mark.parametrize("what", ["branches/main", "branches"])
+@pytest.mark.parametrize("what", ["main", "."])
 def test_a_store_that_is_lost_is_said_and_not_written_until_it_is_back(watched: Watched, what: str) -> None:
-    store, aside = watched.root / ".kb" / what, watched.root.parent / "aside"
+    store, aside = stores_at(watched.root) / what, watched.root.parent / "aside"
     (watched.root / ".kb/config.json").write_text("{}")
     (watched.root / REQS / "two.md").write_text(req("REQ-2"))
     watched.until_there("REQ-2")
