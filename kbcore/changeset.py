@@ -110,6 +110,11 @@ class Changeset(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     unread: tuple[str, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """Return how many items it has."""
+        return len(self.entities) + len(self.edges) + len(self.entity_deletes) + len(self.edge_deletes)
+
 
 AnyItem = EntityWrite | EdgeWrite | EntityDelete | EdgeDelete
 Item = TypeVar("Item", EntityWrite, EdgeWrite, EntityDelete, EdgeDelete)

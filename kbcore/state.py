@@ -48,8 +48,22 @@ class Changes(msgspec.Struct, frozen=True):
         return bool(self.nodes or self.links or self.sources)
 
 
+class Reads(msgspec.Struct, frozen=True):
+    """All that a plan took from the state: the same plan comes of every state that has the same of this.
+
+    ``needs`` are the elements, by key, with all links at the ids that it names as ``touching``; ``paths`` are the files
+    whose facts were asked for (None: those of any file). What the branch defines of types is always part of it.
+    """
+
+    needs: Needs
+    paths: frozenset[str] | None = None
+
+
 class Draft(msgspec.Struct, frozen=True):
-    """What a planner came to: the operations, what they change, and what was ``loaded`` of the state to find that."""
+    """What a planner came to: the operations, what they change, and what was ``loaded`` of the state to find that.
+
+    ``reads`` is everything that was asked of the state, also beside what was loaded; None: nobody can tell.
+    """
 
     ops: tuple[Operation, ...]
     changes: Changes
@@ -57,6 +71,58 @@ class Draft(msgspec.Struct, frozen=True):
     unchanged: tuple[str, ...] = ()
     edges_unchanged: int = 0
     warnings: tuple[str, ...] = ()
+    reads: Reads | None = None
+
+
+def restamped(changes: Changes, old: Stamp, new: Stamp) -> Changes:
+    """Return changes as folding makes them with another stamp, on a state that has the same of all that was read."""
+
+    def time(value: str) -> str:
+        # The object itself came from the stamp; a client may have stated an equal time, which stays.
+        return new.at if value is old.at else value
+
+    def seq(value: int) -> int:
+        return new.seq if value == old.seq else value
+
+    return Changes(
+        tuple(
+            Change(
+                key,
+                before,
+                after
+                and msgspec.structs.replace(
+                    after,
+                    created_at=time(after.created_at),
+                    updated_at=time(after.updated_at),
+                    created_seq=seq(after.created_seq),
+                    version=seq(after.version),
+                ),
+            )
+            for key, before, after in map(_parts, changes.nodes)
+        ),
+        tuple(
+            Change(
+                key,
+                before,
+                after
+                and msgspec.structs.replace(
+                    after,
+                    created_at=time(after.created_at),
+                    created_seq=seq(after.created_seq),
+                    version=seq(after.version),
+                ),
+            )
+            for key, before, after in map(_parts, changes.links)
+        ),
+        tuple(
+            Change(key, before, after and msgspec.structs.replace(after, version=seq(after.version)))
+            for key, before, after in map(_parts, changes.sources)
+        ),
+    )
+
+
+def _parts(change: Change[E]) -> tuple[str, E | None, E | None]:
+    return change.key, change.before, change.after
 
 
 class State:

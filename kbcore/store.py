@@ -1,7 +1,8 @@
 """One branch's store: reading it at its head, and committing one changeset at a time.
 
-A reader never blocks and never looks past the head. A writer plans under the branch lock, on the state at the head,
-and answers only after the record is durable.
+A reader never blocks and never looks past the head. A writer answers only after the record is durable. Whatever it
+appends was planned on the state at the head, as far as the plan has read it: it plans under the branch lock, or before
+it and looks again under the lock.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -20,13 +21,14 @@ from kbcore.clock import Clock
 from kbcore.errors import ChangesetIdReused, LimitExceeded, StorageError, UnknownBranch
 from kbcore.needs import needs
 from kbcore.record import Record
-from kbcore.state import Draft, Stamp
+from kbcore.state import Draft, Stamp, restamped
 from kbcore.storage import journal
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.journal import Position
 from kbcore.texts import BranchTexts
 from kbcore.view.fold import Entry
+from kbcore.view.since import is_moved
 from kbcore.view.view import View
 from kbcore.viewcache import ViewCache
 
@@ -52,8 +54,25 @@ class Request(msgspec.Struct, frozen=True):
     lock_wait_s: float = limits.LOCK_WAIT_S
     """How long to wait for other writers, by the configuration in force."""
 
+    plans_ahead: bool = False
+    """Planning may take long: it is done before the branch is locked, and again when somebody changes what it read."""
+
+
+PLANS_AHEAD: Final = 3
+"""How often a plan is made before the branch is locked. Somebody who changes what it reads each time makes it wait for
+no more than that: the next one is made under the lock."""
+
 
 Planner = Callable[[View, Stamp], Draft]
+
+
+class Ahead(msgspec.Struct, frozen=True):
+    """A plan that was made before the branch was locked, and where: in which store, after which record."""
+
+    stamp: Stamp
+    draft: Draft
+    store_id: str
+    sum: str
 
 
 class BranchStore:
@@ -124,7 +143,8 @@ class BranchStore:
     ) -> Outcome:
         """Plan a changeset on the state at the head and append it as one record, all or nothing.
 
-        ``guard`` runs last before anything is written, and refuses by raising.
+        ``guard`` runs last before anything is written, and refuses by raising. ``plan`` is called again, on another
+        state, when that is not the head's any more (``plans_ahead``).
 
         Raises: what ``plan`` and ``guard`` raise; ``ChangesetIdReused``, ``LimitExceeded``, ``LockTimeout``,
         ``CommitUncertain`` and the other errors of the journal, each saying truthfully whether it was applied.
@@ -155,57 +175,74 @@ class BranchStore:
     def _committed(
         self, author: Author, request: Request, plan: Planner, guard: Callable[[], None] | None, *, branch: str
     ) -> Outcome:
-        """Plan and append under the branch lock."""
-        wait_s = request.lock_wait_s
-        with journal.writing(self._fs, self.directory, self._clock, wait_s=wait_s, command=author.tool) as writer:
-            mended = writer.recovery.sentences()
-            first = self._first_answer(writer.head, request, branch)
-            if first:
-                return _told(first, mended)
-            outcome, draft, stamp = self._planned(author, request, plan, writer.head, branch)
-            if not draft.changes:
+        """Append under the branch lock what is planned there, or was planned before and comes to the same there."""
+        mended: list[str] = []
+        for left in reversed(range(PLANS_AHEAD + 1 if request.plans_ahead else 1)):
+            ahead = self._plan_ahead(author, request, plan) if left else None
+            wait_s = request.lock_wait_s
+            with journal.writing(self._fs, self.directory, self._clock, wait_s=wait_s, command=author.tool) as writer:
+                mended += writer.recovery.sentences()
+                first = self._first_answer(writer.head, request, branch)
+                if first:
+                    return _told(first, mended)
+                planned = self._still(ahead, writer.head) if left else self._planned(author, plan, writer.head)
+                if planned is None:
+                    continue
+                stamp, draft = planned
+                outcome = _outcome(request, stamp, draft, branch)
+                if not draft.changes:
+                    return _told(outcome, mended)
+                named = msgspec.structs.replace(request, changeset_id=outcome.changeset_id)
+                raw, written = recorded(author, named, draft, stamp, wall=self._clock.now(), repair=" ".join(mended))
+                if guard:
+                    guard()
+                start = writer.head.head
+                head = writer.append(raw, stamp.at)
+                length = head.head.length - start.length
+                entry = Entry(head.seq, head.hash, written, start.file, start.length, length)
+                self._seen.adopt(entry, draft.changes, head)
                 return _told(outcome, mended)
-            named = msgspec.structs.replace(request, changeset_id=outcome.changeset_id)
-            raw, written = recorded(author, named, draft, stamp, wall=self._clock.now(), repair=" ".join(mended))
-            if guard:
-                guard()
-            start = writer.head.head
-            head = writer.append(raw, stamp.at)
-            length = head.head.length - start.length
-            entry = Entry(head.seq, head.hash, written, start.file, start.length, length)
-            self._seen.adopt(entry, draft.changes, head)
-        return _told(outcome, mended)
+        raise AssertionError("the last plan is made under the lock")
 
     def _tried(self, author: Author, request: Request, plan: Planner, head: Head, branch: str) -> Outcome:
         """Plan and append nothing, but refuse what an append would refuse."""
-        outcome, draft, stamp = self._planned(author, request, plan, head, branch)
+        # It holds no lock, and may get a view of a later head than the one that was read.
+        stamp, draft = self._planned(author, plan, head)
         if draft.changes:
             recorded(author, request, draft, stamp, wall=self._clock.now())
-        return outcome
+        return _outcome(request, stamp, draft, branch)
 
-    def _planned(
-        self, author: Author, request: Request, plan: Planner, head: Head, branch: str
-    ) -> tuple[Outcome, Draft, Stamp]:
-        at = max(self._clock.now(), head.head.at)
-        # A dry run holds no lock, and may get a view of a later head than the one that was read.
-        stamp, draft = self._seen.ask(head, lambda view: drafted(view, author, plan, at))
-        will_write = bool(draft.changes) and not request.dry_run
-        created, updated, deleted = answers.sorted_out(draft.changes)
-        outcome = Outcome(
-            branch=branch,
-            seq=stamp.seq if will_write else stamp.seq - 1,
-            changeset_id=request.changeset_id or secrets.token_hex(16),
-            applied=will_write,
-            duplicate=False,
-            dry_run=request.dry_run,
-            created=created,
-            updated=updated,
-            unchanged=draft.unchanged,
-            deleted=deleted,
-            edges=answers.counted(draft.changes.links, draft.edges_unchanged),
-            warnings=draft.warnings,
-        )
-        return outcome, draft, stamp
+    def _planned(self, author: Author, plan: Planner, head: Head) -> tuple[Stamp, Draft]:
+        at = self._time_after(head)
+        return self._seen.ask(head, lambda view: drafted(view, author, plan, at))
+
+    def _time_after(self, head: Head) -> str:
+        return max(self._clock.now(), head.head.at)
+
+    def _plan_ahead(self, author: Author, request: Request, plan: Planner) -> Ahead | None:
+        """Return a plan on the state at the head of this moment; None for a changeset that has an answer already."""
+
+        def on(head: Head, view: View) -> Ahead | None:
+            if request.changeset_id and view.changeset(request.changeset_id):
+                return None
+            # An object of its own, by which ``restamped`` knows it.
+            at = "".join([*self._time_after(head)])
+            stamp, draft = drafted(view, author, plan, at)
+            return Ahead(stamp, draft, view.basis.store_id, view.basis.sum)
+
+        return journal.reading(self._fs, self.directory, lambda head: self._seen.ask(head, lambda view: on(head, view)))
+
+    def _still(self, ahead: Ahead | None, head: Head) -> tuple[Stamp, Draft] | None:
+        """Return a plan as one on the state at the head, which is locked; None when it may come out otherwise there."""
+        if ahead is None or ahead.store_id != head.store_id:
+            return None
+        old, draft = ahead.stamp, ahead.draft
+        if (old.seq - 1, ahead.sum) != (head.seq, head.hash) and self._seen.ask(
+            head, lambda view: not view.has_record(old.seq - 1, ahead.sum) or is_moved(view, old.seq - 1, draft.reads)
+        ):
+            return None
+        stamp = msgspec.structs.replace(old, seq=head.seq + 1, at=self._time_after(head))
+        return stamp, msgspec.structs.replace(draft, changes=restamped(draft.changes, old, stamp))
 
     def _first_answer(self, head: Head, request: Request, branch: str) -> Outcome | None:
         """Return the answer that this changeset id got the first time, if it is known.
@@ -243,6 +280,26 @@ class BranchStore:
             edges=msgspec.structs.replace(edges, unchanged=first.edges_unchanged if first else 0),
             warnings=first.warnings if first else note,
         )
+
+
+def _outcome(request: Request, stamp: Stamp, draft: Draft, branch: str) -> Outcome:
+    """Return the answer to a request that is planned so."""
+    will_write = bool(draft.changes) and not request.dry_run
+    created, updated, deleted = answers.sorted_out(draft.changes)
+    return Outcome(
+        branch=branch,
+        seq=stamp.seq if will_write else stamp.seq - 1,
+        changeset_id=request.changeset_id or secrets.token_hex(16),
+        applied=will_write,
+        duplicate=False,
+        dry_run=request.dry_run,
+        created=created,
+        updated=updated,
+        unchanged=draft.unchanged,
+        deleted=deleted,
+        edges=answers.counted(draft.changes.links, draft.edges_unchanged),
+        warnings=draft.warnings,
+    )
 
 
 def drafted(view: View, author: Author, plan: Planner, at: str) -> tuple[Stamp, Draft]:

@@ -13,18 +13,22 @@ from kbcore.changeset import Changeset
 from kbcore.concepts import DEFINING, PREDICATE, TYPE, Concept, extended
 from kbcore.errors import Rejected
 from kbcore.locate import DERIVED, with_lines
+from kbcore.model import Node
 from kbcore.planning.findings import Surroundings, Users
 from kbcore.planning.plan import plan, reads
 from kbcore.planning.secrets import CODE as SECRET
 from kbcore.query.known import nearest_id as nearest_known
 from kbcore.schema import Schema
-from kbcore.state import Draft, Stamp, State
+from kbcore.state import Change, Draft, Reads, Stamp, State
 from kbcore.store import Author, Request
 from kbcore.suspects import suspects
 from kbcore.view.defined import definition_of
 from kbcore.view.view import View
 from kbcore.view.working import plan_on
 from kbcore.workspace import Workspace
+
+MANY_ITEMS: Final = 500
+"""A changeset of more items is planned before the branch is locked."""
 
 _USERS: Final = {
     TYPE: """select id, count(*) over () from node
@@ -52,6 +56,7 @@ def carry_out(
             message=changeset.message,
             dry_run=changeset.dry_run,
             lock_wait_s=workspace.config.lock_wait_s,
+            plans_ahead=changeset.size > MANY_ITEMS,
         )
     store = workspace.store(branch)
     guard = workspace.guard(branch) if follows_head else None
@@ -90,9 +95,15 @@ def planner(
             return plan(changeset, state, around)
 
         planned, state = plan_on(view, reads(changeset), on)
-        return msgspec.structs.replace(planned, loaded=state.loaded)
+        # What uses a type that is defined anew, or defined no more, is looked for everywhere.
+        read = None if any(_defines(change) for change in planned.changes.nodes) else Reads(state.loaded)
+        return msgspec.structs.replace(planned, loaded=state.loaded, reads=read)
 
     return draft
+
+
+def _defines(change: Change[Node]) -> bool:
+    return any(node is not None and node.type in DEFINING for node in (change.before, change.after))
 
 
 def users(view: View, kind: str, name: str, gone: Collection[str]) -> Users:

@@ -14,7 +14,7 @@ from kbcore.extract.facts import Facts
 from kbcore.model import CLIENT
 from kbcore.needs import NOTHING, Needs
 from kbcore.schema import Schema
-from kbcore.state import Changes, Stamp, State
+from kbcore.state import Changes, Reads, Stamp, State
 from kbcore.sync.claims import Reading
 from kbcore.sync.difference import Difference, contested_elsewhere, difference, reads, unfit_elsewhere
 from kbcore.sync.entities import Past
@@ -41,9 +41,10 @@ class Compared(msgspec.Struct, frozen=True):
     readings: tuple[Reading, ...]
     last: Difference
     loaded: Needs
+    reads: Reads
 
 
-NONE: Final = Compared((), Difference((), Changes(), (), ()), NOTHING)
+NONE: Final = Compared((), Difference((), Changes(), (), ()), NOTHING, Reads(NOTHING))
 """What comes of no file at all."""
 
 
@@ -55,9 +56,12 @@ def compare(view: View, stamp: Stamp, files: Sequence[Found], ways: Ways) -> Com
         read = {reading.path for reading in readings}
         last, state = _planned(view, stamp, readings, gone, ways.schema)
         others = unfit_elsewhere(last, state, ways.schema, read) | contested_elsewhere(last, read)
-        more = ways.as_taken_in(view, others | _moved_elsewhere(view, last, {*read, *gone}))
+        moved = _moved(last)
+        more = ways.as_taken_in(view, others | _linked_elsewhere(view, moved, {*read, *gone}))
         if not more:
-            return Compared(tuple(readings), last, state.loaded)
+            touching = msgspec.structs.replace(NOTHING, touching=frozenset(moved))
+            paths = read.union(gone, others, _named_by_path(readings))
+            return Compared(tuple(readings), last, state.loaded, Reads(state.loaded | touching, frozenset(paths)))
         files = (*files, *more)
 
 
@@ -86,24 +90,31 @@ def _past(view: View, state: State, stated: Collection[str]) -> Past:
     return Past(former, statuses_by_sync(view, doubtful))
 
 
-def _moved_elsewhere(view: View, found: Difference, read: Collection[str]) -> set[str]:
-    """Return the files, not read now, that link to an entity which goes, or which another file states from now on.
-
-    They may have named it by the path of its document, and mean another one then.
-    """
-    moved = [
+def _moved(found: Difference) -> list[str]:
+    """Return the entities that go, or that another file states from now on."""
+    return [
         change.key
         for change in found.changes.nodes
         if change.before and (change.after is None or change.after.path != change.before.path)
     ]
+
+
+def _linked_elsewhere(view: View, moved: Sequence[str], read: Collection[str]) -> set[str]:
+    """Return the files, not read now, that link to entities which move.
+
+    They may have named one by the path of its document, and mean another one then.
+    """
     sources = {statement.src for link in view.touching(moved) for statement in link.statements}
     return sources - {CLIENT, *read}
 
 
+def _named_by_path(readings: Sequence[Reading]) -> set[str]:
+    return {link.target for one in readings for link in one.facts.links if link.is_path}
+
+
 def _ids_of_paths(view: View, readings: Sequence[Reading], gone: Collection[str]) -> dict[str, list[str]]:
     """Return the entities of documents that links name by path, and that are there and not read now."""
-    known = {*(reading.path for reading in readings), *gone}
-    targets = sorted({link.target for one in readings for link in one.facts.links if link.is_path} - known)
+    targets = sorted(_named_by_path(readings) - {*(reading.path for reading in readings), *gone})
     ids: dict[str, list[str]] = {}
     if targets:
         sql = "select path, id from node where path in (select unnest(?::varchar[])) order by id"

@@ -25,8 +25,8 @@ DUPLICATE: Final = "duplicate_id"
 class EntityPlan(msgspec.Struct):
     """What the files' entities come to.
 
-    ``accepted`` maps a path to the ids that it states and keeps, in order; ``types`` an id to its type after the sync where
-    that changes (None: it goes); ``partial`` are the files from which nothing may be taken away.
+    ``accepted`` maps a path to the ids that it states and keeps, in order; ``types`` an id to its type after the sync
+    where that changes (None: it goes); ``partial`` are the files from which nothing may be taken away.
     """
 
     ops: list[Operation]

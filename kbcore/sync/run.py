@@ -138,6 +138,7 @@ class _Attempt:
             dry_run=dry_run,
             limit_bytes=limits.MAX_RECORD_BYTES,
             lock_wait_s=self.workspace.config.lock_wait_s,
+            plans_ahead=True,
         )
         author = msgspec.structs.replace(author, source=SYNC)
         return self.store.commit(author, request, self._plan, guard=self.checkout.guard, branch=self.branch)
@@ -153,7 +154,7 @@ class _Attempt:
         ways = Ways(schema, pending.gone, self._whole, self._as_taken_in)
         self.found = compare(view, stamp, (*pending.changed, *pending.again), ways)
         last = self.found.last
-        return Draft(last.ops, last.changes, self.found.loaded, warnings=last.warnings)
+        return Draft(last.ops, last.changes, self.found.loaded, warnings=last.warnings, reads=self.found.reads)
 
     def _as_taken_in(self, view: View, paths: Collection[str]) -> list[Found]:
         """Return those of these files that may be read: named ones, and others as far as they did not change."""

@@ -176,6 +176,10 @@ class View:
         rows = [] if known else self._ask_base(sql, changeset_id)
         return known or (rows[0] if rows else None)
 
+    def has_record(self, seq: int, digest: str) -> bool:
+        """Tell whether the record at a seq, 0 for the beginning, is the one with this sum."""
+        return not seq or self.rows("select sum from record where seq = ?", [seq]) == [(digest,)]
+
     def stated_by(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the ids of the nodes and of the links of which these files state something."""
         found = []
