@@ -85,7 +85,7 @@ class Session:
         return Machine(fs, SystemClock(), self.env)
 
     @property
-    def git_places(self) -> dict[str, Path | None]:
+    def git_places(self) -> dict[str, Any]:
         """Return what GIT_DIR and GIT_WORK_TREE say."""
         names = {"git_dir": "GIT_DIR", "work_tree": "GIT_WORK_TREE"}
         return {key: Path(self.env[name]) if self.env.get(name) else None for key, name in names.items()}
@@ -98,7 +98,11 @@ class Session:
         """
         from kbcore.workspace import open_workspace
 
-        return open_workspace(self.start, self.machine, self._pool, **self.git_places)
+        settles = not self.is_read_only
+        workspace = open_workspace(self.start, self.machine, self._pool, settles=settles, **self.git_places)
+        if workspace.moved:
+            self.output.note(f"note: {visible(workspace.moved)}")
+        return workspace
 
     def workspace_as_it_is(self) -> Workspace:
         """Return the workspace of a repository that need not have a KB.

@@ -20,7 +20,7 @@ class ReadOnlyFs:
     """Passes reading on; every call that would change something fails as on a read-only mount."""
 
     write = pwrite = fsync = ftruncate = staticmethod(_refuse)
-    replace = link = unlink = mkdir = rmdir = fsync_dir = staticmethod(_refuse)
+    replace = link = symlink = unlink = mkdir = rmdir = fsync_dir = staticmethod(_refuse)
     flock = staticmethod(_refuse)
     """A lock is kept in a file that is written."""
 
@@ -30,6 +30,7 @@ class ReadOnlyFs:
         self.pread = fs.pread
         self.fstat = fs.fstat
         self.lstat = fs.lstat
+        self.readlink = fs.readlink
         self.refusal_to_write = fs.refusal_to_write
         self.listdir = fs.listdir
         self._open = fs.open

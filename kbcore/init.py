@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from kbcore import branches, git, limits
+from kbcore import branches, git, limits, relocation
 from kbcore.branches import Ensured
 from kbcore.config import default_branch_fault, parse_config
 from kbcore.config_text import default_config_text
@@ -103,12 +103,14 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
     layout.file(settings / SCHEMA / CORE_FILE, core_schema_text())
     for place in dict.fromkeys([settings, workspace.kb_dir]):
         layout.file(place / IGNORE, _ignoring(layout.text(place / IGNORE)))
+    workspace.moved = relocation.settle(workspace)
     layout.folder(workspace.data_dir)
     for folder in (workspace.branches_dir, workspace.cache_dir):
         files.make_directory(machine.fs, folder)
     fresh = Workspace(repo, machine, pool)
     ensured = branches.ensure(fresh, fresh.default_branch)
     made = layout.made
+    relocation.point(fresh)
     return Laid(fresh, tuple(made["created"]), tuple(made["updated"]), tuple(made["kept"]), ensured)
 
 

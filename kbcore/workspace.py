@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kbcore import git, ids, limits
+from kbcore import git, ids, limits, relocation
 from kbcore.clock import Clock
 from kbcore.config import DEFAULT, Config, Reading, known_to, read_config, settle
 from kbcore.errors import BranchMoved, InvalidConfig, NotInitialised
@@ -66,6 +66,8 @@ class StorePool:
         """The one asked for last comes last."""
         self.heads = HeadCache()
         self.repositories = RepositoryCache()
+        self.pointed: set[tuple[Path, str]] = set()
+        """What `.kb/branches` was and is to stay like, for ``relocation``; git is asked once."""
 
     def get(self, machine: Machine, directory: Path, cache: Path) -> BranchStore:
         """Return the store of a branch directory, the same one every time."""
@@ -100,6 +102,8 @@ class Workspace:
         self.pool = pool
         self.kb_dir = repo.kb_root / KB
         """Holds settings, schema and rules as the main worktree has them."""
+        self.moved = ""
+        """What to say of a move of its stores, when the one who opened it made that move."""
 
     @cached_property
     def data_dir(self) -> Path:
@@ -115,6 +119,16 @@ class Workspace:
     def cache_dir(self) -> Path:
         """The folder of everything that may be deleted at any time."""
         return self.data_dir / CACHE
+
+    @property
+    def shown_branches(self) -> Path:
+        """Where people look for the stores, and where an older KB kept them; nothing is read there."""
+        return self.kb_dir / BRANCHES
+
+    @property
+    def shown_cache(self) -> Path:
+        """Where an older KB kept its cache; nothing is read there."""
+        return self.kb_dir / CACHE
 
     @property
     def repository_lock(self) -> Path:
@@ -221,16 +235,22 @@ def open_workspace(
     *,
     git_dir: Path | None = None,
     work_tree: Path | None = None,
+    settles: bool = True,
 ) -> Workspace:
     """Return the workspace of the repository that holds ``start``.
 
-    Raises: ``NotARepository``, ``GitUnusable``, ``NotInitialised``; ``StorageError`` when ``.kb`` is not as KB left it.
+    With ``settles`` the stores of an older layout are moved, and ``moved`` says so; see ``relocation.settle``.
+
+    Raises: ``NotARepository``, ``GitUnusable``, ``NotInitialised``; ``StorageError`` when ``.kb`` is not as KB left it;
+    what ``relocation.settle`` raises.
     """
     if git_dir is None:
         repo = pool.repositories.find(start)
     else:
         repo = git.find_repository(start, git_dir=git_dir, work_tree=work_tree)
     workspace = Workspace(repo, machine, pool)
+    if settles and not _is_link(machine.fs, workspace.kb_dir):
+        workspace.moved = relocation.settle(workspace)
     check_initialised(workspace)
     _ = workspace.config  # whatever is asked: settings that cannot be used are refused before anything is done
     return workspace
@@ -246,6 +266,7 @@ def check_initialised(workspace: Workspace) -> None:
         message = f"{workspace.kb_dir} is a link; KB keeps its settings only in a directory of its own."
         raise NotInitialised(message, hint="Replace the link with the folder itself.")
     has_stores = files.is_directory(fs, workspace.data_dir) and files.is_directory(fs, workspace.branches_dir)
+    has_stores = has_stores or relocation.kind_of(fs, workspace.shown_branches) == "folder"
     if not has_stores and not (workspace.settings_dir / CONFIG).is_file():
         raise NotInitialised(f"There is no {KB} in {workspace.repo.kb_root}.")
 

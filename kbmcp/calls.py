@@ -98,6 +98,8 @@ class Service:
         self._shared: tuple[Machine, StorePool] | None = None
         self._last: Path | None = None
         """The store of the call before: what git has left beside a store is looked for when calls come to it anew."""
+        self._moved: list[str] = []
+        """What is to be said of stores of an older layout that this process moved."""
         self._told: WeakKeyDictionary[BranchStore, int] = WeakKeyDictionary()
 
     def arrive(self, expect_branch: str = "") -> Arrival:
@@ -195,7 +197,8 @@ class Service:
             notices = call.store.notices
             first = self._told.get(call.store, 0)
             self._told[call.store] = len(notices)
-            return " ".join([call.notice, *notices[first:]]).strip()
+            moved, self._moved = self._moved, []
+            return " ".join([*moved, call.notice, *notices[first:]]).strip()
 
     def workspace(self) -> Workspace:
         """Return the workspace as it is now. Raises: as opening a workspace."""
@@ -207,7 +210,11 @@ class Service:
             if self._shared is None:
                 self._shared = Machine(RealFs(), SystemClock(), self.options.env), StorePool()
             machine, pool = self._shared
-        return open_workspace(self.options.start, machine, pool)
+        workspace = open_workspace(self.options.start, machine, pool)
+        if workspace.moved:
+            with self._gate:
+                self._moved.append(workspace.moved)
+        return workspace
 
     def schema(self) -> Schema:
         """Return the schema in force. Raises: as opening a workspace, and ``InvalidConfig``."""

@@ -33,7 +33,7 @@ view.tables view.relations view.fold view.tail
 
 storage view viewcache replay git config config_text schema_files schema_members schema_text
 
-answers branchview branchtree checks completing store workspace branches writes sync history upkeep
+answers branchview branchtree checks completing store workspace relocation branches writes sync history upkeep
 introduced init watch locate exporting texts searching
 
 kip

@@ -98,12 +98,16 @@ def _check(session: Session, asked: _Asked) -> int:
 
     from kbcli import exits
     from kbcli.words.options import placed
+    from kbcore import relocation
+    from kbcore.visible import visible
 
     if asked.staged:
         from kbcore.sync.run import check_worktree
 
         check_worktree(session.workspace, session.named_branch)
     opened = session.open_to_read()
+    for one in relocation.beside(opened.workspace):
+        session.output.warn(visible(str(one)))
     look = _Look(opened, asked.only, has_lines=asked.staged or asked.format not in {"text", "json"})
     with placed(session.output, {"rules": "--rule"}), session.output.waiting("Checking"):
         told, more = opened.store.read(lambda view: look.at(view, asked))

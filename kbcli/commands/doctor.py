@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,16 +27,49 @@ def run(
         bool,
         typer.Option("--rebuild-snapshots", help="Make damaged snapshots anew, after a copy of the store."),
     ] = False,
+    adopt: Annotated[
+        Path | None,
+        typer.Option("--adopt", metavar="PATH", help="Take over the stores in a folder, such as .kb/branches."),
+    ] = None,
+    even_damaged: Annotated[
+        bool,
+        typer.Option("--even-damaged", help="With --adopt: take over what does not prove as well, as it is."),
+    ] = False,
 ) -> int:
     """Diagnose the installation, with a remedy for every finding. Changes nothing, unless told to.
 
-    Looks at every branch, times the disk with a file in .kb/cache that it removes again, and starts KB's server the way
+    Looks at every branch, times the disk with a file in the cache that it removes again, and starts KB's server the way
     the repository's MCP clients do. Ends with the status of the first error that it finds.
     """
     session = session_of(ctx)
+    if even_damaged and adopt is None:
+        raise typer.BadParameter("--even-damaged goes with --adopt.")
+    if adopt is not None:
+        if rebuild_head or rebuild_snapshots:
+            raise typer.BadParameter("--adopt comes first; run the repairs after it.")
+        return _adopt(session, adopt, even_damaged=even_damaged)
     if rebuild_head or rebuild_snapshots:
         return _repair(session, rebuild_head=rebuild_head, rebuild_snapshots=rebuild_snapshots)
     return _diagnose(session)
+
+
+def _adopt(session: Session, path: Path, *, even_damaged: bool) -> int:
+    from kbcli import exits
+    from kbcore.upkeep.adopting import adopt
+    from kbcore.visible import visible
+
+    workspace, output = session.workspace_as_it_is(), session.output
+    done = adopt(workspace, session.start / path, even_damaged=even_damaged)
+    if output.is_json:
+        output.document({"adopted": [one.as_json() for one in done]})
+        return exits.DONE
+    for one in done:
+        output.say(visible(f"{one.branch}: taken over from {path}, at seq {one.seq}."))
+        if one.replaced:
+            output.warn(visible(f"The store that {one.branch} had is in the trash now: {one.replaced}"))
+        if one.damage:
+            output.warn(visible(f"{one.branch} is damaged ({one.damage}): run `kb doctor`."))
+    return exits.DONE
 
 
 def _diagnose(session: Session) -> int:

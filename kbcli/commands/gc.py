@@ -20,9 +20,9 @@ def run(
 ) -> None:
     """Remove the stores of branches that are gone: that exist in no worktree and no local ref.
 
-    They go to .kb/branches/.trash first; `kb branch restore` brings one back. The text of documents that no branch has
-    any more goes from the cache, and so do files there that were never finished, after a day, and reports of bugs after
-    four weeks.
+    They go to the trash beside the stores first; `kb branch restore` brings one back. The text of documents that no
+    branch has any more goes from the cache, and so do files there that were never finished, after a day, and reports
+    of bugs after four weeks.
     """
     import msgspec
 

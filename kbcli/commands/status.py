@@ -43,7 +43,7 @@ def run(ctx: typer.Context) -> None:
 
 
 def _found(session: Session, branch: str) -> dict[str, Any]:
-    from kbcore import branches
+    from kbcore import branches, relocation
     from kbcore.branches import lost
     from kbcore.upkeep.caches import witnesses
 
@@ -69,7 +69,10 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         **seen,
         **(compared.read(compare) if compared else compare(None)),
         "store": _size(workspace, branch, store),
-        "warnings": [f"{one.message} {one.remedy}" for one in witnesses(workspace, branch)] if store else [],
+        "warnings": [
+            *([f"{one.message} {one.remedy}" for one in witnesses(workspace, branch)] if store else []),
+            *map(str, relocation.beside(workspace)),
+        ],
     }
 
 

@@ -59,7 +59,7 @@ def sentence(branch: str, seq: int) -> str:
     """Return what to say of a store that is gone and had come to this seq."""
     return (
         f"The store of {branch} is gone: a cached view had seen it at seq {seq}, and it may have gone on since. "
-        "If nobody removed it on purpose, restore .kb/branches from a backup before anything else is written."
+        "If nobody removed it on purpose, restore its store from a backup before anything else is written."
     )
 
 

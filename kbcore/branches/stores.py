@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kbcore import git, ids
+from kbcore import git, ids, relocation
 from kbcore.branches import moves, settling
 from kbcore.errors import Damaged, GitUnusable, Incompatible, KBError, UnknownBranch
 from kbcore.storage import files, journal, layout, lock
@@ -128,6 +128,7 @@ def repository_lock(workspace: Workspace) -> Iterator[None]:
     with lock.held(
         machine.fs, machine.clock, workspace.repository_lock, wait_s=workspace.config.lock_wait_s, command="kb branch"
     ):
+        relocation.finish_locked(workspace)
         moves.settle(workspace)
         yield
 

@@ -78,6 +78,14 @@ class Fs(Protocol):
         """Make a hard link."""
         ...
 
+    def symlink(self, target: str, path: Path) -> None:
+        """Make a symbolic link."""
+        ...
+
+    def readlink(self, path: Path) -> str:
+        """Return where a symbolic link leads, as it says; anything else is refused (EINVAL)."""
+        ...
+
     def unlink(self, path: Path) -> None:
         """Remove a name of a file."""
         ...
@@ -174,6 +182,14 @@ class RealFs:
     def link(self, source: Path, target: Path) -> None:
         """Hard-link without following a symbolic link at ``source``."""
         os.link(source, target, follow_symlinks=False)
+
+    def symlink(self, target: str, path: Path) -> None:
+        """Make a symbolic link, unless the name is taken."""
+        path.symlink_to(target)
+
+    def readlink(self, path: Path) -> str:
+        """Read a symbolic link, following none."""
+        return os.readlink(path)  # noqa: PTH115 - asked on every request: a Path costs as much as the call
 
     def unlink(self, path: Path) -> None:
         """Remove a name."""

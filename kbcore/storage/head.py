@@ -22,7 +22,9 @@ from kbcore.storage.fs import Fs
 FORMAT: Final = 1
 EPOCHS: Final = "epochs"
 """The feature of a head with ``epochs``."""
-KNOWN_FEATURES: Final[frozenset[str]] = frozenset({EPOCHS})
+GIT_DIRECTORY: Final = "git_directory"
+"""The feature of a store that was moved into the git directory: a KB that looks for it elsewhere refuses it."""
+KNOWN_FEATURES: Final[frozenset[str]] = frozenset({EPOCHS, GIT_DIRECTORY})
 """What ``features_required`` may name; anything else was written by a newer KB."""
 MAX_EPOCHS: Final = 64
 """The most epochs that a head keeps; the oldest is dropped for a new one."""

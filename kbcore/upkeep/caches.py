@@ -19,7 +19,7 @@ from kbcore.view import texttables
 from kbcore.viewcache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, is_lost, is_usable, open_view
 from kbcore.workspace import Workspace
 
-_REMEDY: Final = "If that was meant, delete the file; if not, restore .kb/branches from a backup."
+_REMEDY: Final = "If that was meant, delete the file; if not, restore the store from a backup."
 
 
 def cache_findings(workspace: Workspace, branch: str) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import branches, replay
+from kbcore import branches, relocation, replay
 from kbcore.branches import lost, origins
 from kbcore.branches.moves import ASIDE
 from kbcore.errors import (
@@ -39,7 +39,7 @@ from kbcore.upkeep.documents import document_findings
 from kbcore.upkeep.findings import Finding, as_json, gravest_first, is_sound, of_config, of_error, of_proof, told_once
 from kbcore.upkeep.mounts import MOUNTS, network_mount
 from kbcore.upkeep.speed import speed_findings
-from kbcore.workspace import BRANCHES, CACHE, CONFIG, IGNORE, KB, Workspace
+from kbcore.workspace import BRANCHES, CONFIG, IGNORE, KB, Workspace
 
 MANY_RECORDS: Final = 50_000
 """From so many records since the newest snapshot on, a store is worth compacting."""
@@ -97,6 +97,7 @@ def diagnose(
         *_guarded("stores", partial(_writable, workspace)),
         *_guarded("stores", partial(_strangers, workspace)),
         *_guarded("stores", partial(_lost, workspace)),
+        *_guarded("stores", partial(_beside, workspace)),
         *_guarded("cache", partial(document_findings, workspace)),
     ]
     stores: list[StoreHealth] = []
@@ -132,12 +133,6 @@ def _git(workspace: Workspace) -> Iterator[Finding]:
     version = run_git(repo, env, ["--version"]).output.decode("utf-8", "replace").strip()
     yield Finding("git", "ok", "version", f"{version}; {workspace.head().branch} is checked out.")
     yield from _git_version(version)
-    places = [f":(top){KB}/{BRANCHES}", f":(top){KB}/{CACHE}"]
-    tracked = run_git(repo, env, ["ls-files", "-z", "--", *places]).output.count(b"\0") if repo.has_worktree else 0
-    if tracked:
-        message = f"git tracks {counted(tracked, 'file')} of the stores: a checkout or a merge would change them."
-        remedy = f"Run `git rm -r --cached {KB}/{BRANCHES} {KB}/{CACHE}` and commit that."
-        yield Finding("git", "error", "store_tracked", message, remedy)
 
 
 def _git_version(said: str) -> Iterator[Finding]:
@@ -151,7 +146,8 @@ def _git_version(said: str) -> Iterator[Finding]:
 
 def _settings(workspace: Workspace) -> Iterator[Finding]:
     kb_dir, fs = workspace.kb_dir, workspace.machine.fs
-    if not workspace.branches_dir.is_dir() and not (workspace.settings_dir / CONFIG).is_file():
+    is_older = relocation.kind_of(fs, workspace.shown_branches) == "folder"
+    if not is_older and not workspace.branches_dir.is_dir() and not (workspace.settings_dir / CONFIG).is_file():
         message = f"There is no {KB} in {workspace.repo.kb_root}."
         yield Finding("settings", "error", "not_initialised", message, "Run `kb init`.")
         return
@@ -261,8 +257,14 @@ def _lost(workspace: Workspace) -> Iterator[Finding]:
     """Find the stores of which only a cached view is left."""
     for branch, seq in lost.lost(workspace):
         message = f"{branch} has no store, and a cached view had seen it at seq {seq}."
-        remedy = "Restore .kb/branches from a backup; if somebody removed it on purpose, the next use begins anew."
+        remedy = "Restore its store from a backup; if somebody removed it on purpose, the next use begins anew."
         yield Finding("stores", "error", "store_lost", message, remedy, branch, str(workspace.cache_of(branch)))
+
+
+def _beside(workspace: Workspace) -> Iterator[Finding]:
+    """Find what lies in the worktree where an older KB had its stores, and is not read."""
+    for one in relocation.beside(workspace, asks_git=True):
+        yield Finding("stores", one.severity, one.code, one.message, one.remedy, file=one.path)
 
 
 def _strangers(workspace: Workspace) -> Iterator[Finding]:

@@ -249,6 +249,13 @@ class MemoryDisk:
         self._note("link", target.name)
         folder.change(**{target.name: node})
 
+    def symlink(self, target: str, path: Path) -> None:
+        raise _failed(errno.EPERM)
+
+    def readlink(self, path: Path) -> str:
+        self._find(path)
+        raise _failed(errno.EINVAL)
+
     def unlink(self, path: Path) -> None:
         folder = self._folder(path.parent)
         if isinstance(self._find(path), Folder):

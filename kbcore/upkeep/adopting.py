@@ -1,0 +1,133 @@
+"""``kb doctor --adopt``: take over stores that lie elsewhere, such as those that an older KB left in ``.kb/branches``.
+
+Each is copied, and the copy is proven before it comes into its place. A store that is there goes to the trash first.
+What the copy was made of is removed last, and only when git tracks none of it.
+"""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbcore import ids, relocation
+from kbcore.branches import moves, trash
+from kbcore.branches.stores import discard_cache, repository_lock
+from kbcore.errors import Damaged, InvalidQuery, KBError
+from kbcore.storage import branchdir, files, head, layout, lock, verify
+from kbcore.workspace import KB, Workspace
+
+
+class Adopted(msgspec.Struct, frozen=True):
+    """A store that was taken over: how far it goes, and where the one went that had its place ("" for none).
+
+    ``damage`` says what is wrong with it, "" when it proves.
+    """
+
+    branch: str
+    seq: int | None
+    replaced: str
+    damage: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+
+def adopt(workspace: Workspace, path: Path, *, even_damaged: bool = False) -> tuple[Adopted, ...]:
+    """Take over the store at ``path``, or every store in that folder; return what was taken over.
+
+    With ``even_damaged`` also what does not prove, as it is, to be repaired in its place.
+
+    Raises: ``InvalidQuery`` when there is nothing that can be taken over: no store, links, what belongs to somebody
+    else; ``Damaged`` errors and ``Incompatible``; ``LockTimeout`` while one is written to; ``StorageError``.
+    """
+    fs = workspace.machine.fs
+    _require_elsewhere(workspace, path)
+    if fault := relocation.fault_in(workspace, path):
+        raise InvalidQuery(
+            f"{fault.message} Nothing was taken over.", hint="KB takes over only what is the user's own."
+        )
+    sources = [path] if relocation.is_store(fs, path) else list(relocation.stores_in(fs, path))
+    if not sources:
+        raise InvalidQuery(f"{path} holds no store.", hint="Name a store, or the folder that holds stores.")
+    with repository_lock(workspace):
+        copies = [_copied(workspace, source, even_damaged=even_damaged) for source in sources]
+        done = tuple(_put_in_place(workspace, *one) for one in copies)
+        branchdir.clear_unfinished(fs, workspace.branches_dir)
+        _remove(workspace, path, sources)
+    relocation.point(workspace)
+    return done
+
+
+def _require_elsewhere(workspace: Workspace, path: Path) -> None:
+    fs, shown = workspace.machine.fs, str(path)
+    try:
+        is_folder = stat.S_ISDIR(fs.lstat(path).st_mode)
+    except OSError:
+        is_folder = False
+    if not is_folder:
+        raise InvalidQuery(f"{shown} is no folder.", hint="Name a store, or the folder that holds stores; no link.")
+    if path.resolve().is_relative_to(workspace.data_dir.resolve()):
+        raise InvalidQuery(f"{shown} is where the stores are already.")
+
+
+def _copied(workspace: Workspace, source: Path, *, even_damaged: bool) -> tuple[str, Path, str]:
+    """Copy one store beside its place; return its branch, the copy, and what is wrong with it."""
+    machine = workspace.machine
+    fs, wait_s = machine.fs, workspace.config.lock_wait_s
+    with lock.held(fs, machine.clock, source / layout.LOCK, wait_s=wait_s, command="kb doctor"):
+        proof = verify.prove(fs, source)
+        bad = next((one for one in proof.findings if one.severity != "note"), None)
+        damage = f"{bad.file}: {bad.message}" if bad else ""
+        if damage and not even_damaged:
+            hint = "With --even-damaged it is taken over as it is; then `kb doctor` says what can be repaired."
+            raise Damaged(f"{source} does not prove: {damage}. Nothing was taken over.", hint=hint)
+        branch = _branch_of(source, proof.head.branch if proof.head else "")
+        place = branchdir.place_beside(workspace.directory_of(branch))
+        relocation.copy_tree(fs, source, place)
+    if proof.head:
+        relocation.mark(fs, place)
+    if not damage:
+        verified = verify.prove(fs, place)
+        if not verified.is_sound:
+            raise Damaged(f"The copy of {source} does not prove. Nothing was taken over.")
+    return branch, place, damage
+
+
+def _branch_of(source: Path, said: str) -> str:
+    branch = said or ids.decode_branch(source.name) or ""
+    fault = None if ids.is_detached_name(branch) else ids.check_branch_name(branch)
+    if fault:
+        raise InvalidQuery(f"{source} is the store of no branch: {fault}.")
+    return branch
+
+
+def _put_in_place(workspace: Workspace, branch: str, place: Path, damage: str) -> Adopted:
+    fs, directory = workspace.machine.fs, workspace.directory_of(branch)
+    discard_cache(workspace, branch)
+    replaced = trash.replace(workspace, place, directory)
+    try:
+        seq: int | None = head.read(fs, directory).seq
+    except KBError:
+        seq = None
+    return Adopted(branch, seq, str(replaced) if replaced else "", damage)
+
+
+def _remove(workspace: Workspace, path: Path, sources: list[Path]) -> None:
+    """Remove what was copied out of ``.kb``, unless git tracks it; what lies elsewhere stays."""
+    fs = workspace.machine.fs
+    folder = path if path not in sources else path.parent
+    if folder not in {workspace.shown_branches, workspace.repo.worktree / KB / workspace.shown_branches.name}:
+        return
+    if relocation.fault_of(workspace, folder.parent, folder) is not None:
+        return
+    with files.explained(path, "remove"):
+        for source in sources:
+            files.remove_tree(fs, source)
+        left = [name for name in fs.listdir(folder) if not (name.startswith(".") and name != moves.TRASH)]
+        if not left:
+            files.remove_tree(fs, folder)

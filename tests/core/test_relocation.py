@@ -1,0 +1,324 @@
+"""Stores of an older layout are moved once, whole, and what is not theirs is never taken."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbcore import relocation
+from kbcore.errors import FormatTooNew, LockTimeout, ReadOnlyStore, StorageError
+from kbcore.storage import head, journal
+from kbcore.storage.fs import RealFs
+from kbcore.workspace import Workspace, open_workspace
+from tests.support.faultfs import NoSyncFs
+from tests.support.older import Elsewhere, facts, make_older, older_repository
+from tests.support.places import caches_at, stores_at
+from tests.support.project import Project
+from tests.support.repos import add_worktree, commit_files, git, make_repository
+
+NO_SYNC = NoSyncFs()
+
+
+def req(key: str) -> dict[str, str]:
+    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return older_repository(tmp_path_factory.mktemp("model") / "repo")
+
+
+@pytest.fixture
+def older(model: Path, tmp_path: Path) -> Iterator[Project]:
+    made = Project(shutil.copytree(model, tmp_path / "repo", symlinks=True), is_new=False)
+    yield made
+    made.close()
+
+
+def opened(project: Project, fs: Any = None) -> Workspace:
+    if fs is not None:
+        project = Project(project.root, fs=fs, is_new=False)
+    return project.workspace()
+
+
+def shown(project: Project) -> Path:
+    return project.root / ".kb/branches"
+
+
+def status_of(project: Project) -> str:
+    return git(project.root, "status", "--porcelain", "--untracked-files=all")
+
+
+def test_stores_of_an_older_layout_are_moved_whole_and_it_is_said_once(older: Project) -> None:
+    before = facts(shown(older))
+    workspace = opened(older)
+    assert "were moved" in workspace.moved
+    assert "2 branches" in workspace.moved
+    assert facts(stores_at(older.root)) == before
+    assert any("/gone~" in name or ".trash" in name for name in before)
+    assert older.node("A") is not None
+    assert older.apply(branch="topic", entities=[req("C")]).seq == 3
+    assert opened(older).moved == ""
+    assert status_of(older) == ""
+
+
+def test_the_cache_comes_along(older: Project) -> None:
+    view = (older.root / ".kb/cache/main/view.duckdb").stat().st_ino
+    opened(older)
+    assert (caches_at(older.root) / "main/view.duckdb").stat().st_ino == view
+    assert not (older.root / ".kb/cache").exists()
+
+
+def test_what_an_older_kb_meets_after_the_move_refuses_it(older: Project) -> None:
+    opened(older)
+    for name in ("main", "topic"):
+        assert head.read(NO_SYNC, stores_at(older.root) / name).features_required == (head.GIT_DIRECTORY,)
+    # An older KB takes the repository lock before it makes a store, by opening this for writing.
+    with pytest.raises(IsADirectoryError):
+        RealFs().open(shown(older) / ".lock", os.O_RDWR | os.O_CREAT)
+
+
+def test_a_kb_that_does_not_know_the_mark_refuses_the_store(older: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(older)
+    monkeypatch.setattr(head, "KNOWN_FEATURES", frozenset())
+    with pytest.raises(FormatTooNew, match="git_directory"):
+        head.read(NO_SYNC, stores_at(older.root) / "main")
+
+
+@pytest.mark.parametrize("ignored", ["/branches\n/cache/\n", "branches\n"])
+def test_a_link_is_made_where_git_ignores_one(older: Project, ignored: str) -> None:
+    commit_files(older.root, {".kb/.gitignore": ignored})
+    opened(older)
+    assert str(shown(older).readlink()) == "../.git/kb/branches"
+    assert status_of(older) == ""
+
+
+def test_a_link_is_made_where_the_project_ignores_it_elsewhere(older: Project) -> None:
+    opened(older)
+    shutil.rmtree(shown(older))
+    commit_files(older.root, {".gitignore": ".kb/branches\n"})
+    opened(older)
+    assert shown(older).is_symlink()
+
+
+def test_a_line_that_another_one_takes_back_gets_a_guard_instead_of_a_link(older: Project) -> None:
+    commit_files(older.root, {".kb/.gitignore": "/branches\n!/branches\n/cache/\n"})
+    opened(older)
+    assert relocation.kind_of(NO_SYNC, shown(older)) == "guard"
+    assert status_of(older) == ""
+
+
+def test_a_link_gives_way_to_a_guard_on_a_branch_that_does_not_ignore_it(older: Project) -> None:
+    git(older.root, "branch", "before")
+    commit_files(older.root, {".kb/.gitignore": "/branches\n/cache/\n"})
+    opened(older)
+    assert shown(older).is_symlink()
+    older.switch("before")
+    opened(older)
+    assert relocation.kind_of(NO_SYNC, shown(older)) == "guard"
+    assert status_of(older) == ""
+    older.switch("main")
+    opened(older)
+    assert shown(older).is_symlink()
+    assert status_of(older) == ""
+
+
+class Linkless(NoSyncFs):
+    def symlink(self, target: str, path: Path) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+
+def test_where_there_are_no_links_a_plain_file_names_the_place(older: Project) -> None:
+    commit_files(older.root, {".kb/.gitignore": "/branches\n/cache/\n"})
+    opened(older, Linkless())
+    assert "../.git/kb/branches" in shown(older).read_text()
+    opened(older)
+    assert shown(older).is_file()
+    assert status_of(older) == ""
+
+
+def test_a_moved_repository_still_has_the_right_link(older: Project, tmp_path: Path) -> None:
+    commit_files(older.root, {".kb/.gitignore": "/branches\n"})
+    opened(older)
+    moved = Project(older.root.rename(tmp_path / "elsewhere"), is_new=False)
+    assert moved.node("A") is not None
+    assert shown(moved).resolve() == stores_at(moved.root)
+    moved.close()
+
+
+def test_a_linked_worktree_moves_the_stores_that_all_share(older: Project, tmp_path: Path) -> None:
+    tree = Project(add_worktree(older.root, tmp_path / "tree", "other"), is_new=False)
+    before = facts(shown(older))
+    assert "were moved" in opened(tree).moved
+    assert facts(stores_at(older.root)) == before
+    assert older.node("A") is not None
+    assert status_of(tree) == ""
+    assert status_of(older) == ""
+    tree.close()
+
+
+def test_a_bare_repository_has_stores_and_link_inside(tmp_path: Path) -> None:
+    bare = tmp_path / "bare.git"
+    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", bare)
+    project = Project(bare, is_new=False)
+    stores_at(bare).mkdir(parents=True)
+    project.apply(branch="main", entities=[req("A")])
+    project.close()
+    (bare / ".kb").mkdir()
+    make_older(bare)
+    assert "were moved" in opened(project).moved
+    assert str((bare / ".kb/branches").readlink()) == "../kb/branches"
+    assert project.view("main").nodes(["A"])
+    project.close()
+
+
+def test_a_submodule_and_a_separate_git_directory_keep_the_stores_in_theirs(tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    git(tmp_path, "init", "--quiet", "--initial-branch=main", "--separate-git-dir", tmp_path / "elsewhere.git", root)
+    git(root, "config", "core.worktree", str(root))
+    project = Project(root, is_new=False)
+    (root / ".kb").mkdir()
+    stores_at(root).mkdir(parents=True)
+    assert stores_at(root) == tmp_path / "elsewhere.git/kb/branches"
+    project.apply(entities=[req("A")])
+    project.close()
+    make_older(root)
+    assert "were moved" in opened(project).moved
+    assert project.node("A") is not None
+    (root / ".kb/.gitignore").write_text("/branches\n")
+    opened(project)
+    assert (root / ".kb/branches").resolve() == stores_at(root)
+    project.close()
+
+
+# What is not moved
+
+
+@pytest.mark.parametrize("where", ["index", "HEAD"])
+def test_stores_that_git_tracks_are_not_read(older: Project, where: str) -> None:
+    git(older.root, "add", "--force", ".kb/branches/main")
+    if where == "HEAD":
+        git(older.root, "commit", "--quiet", "-m", "stores")
+        git(older.root, "rm", "-r", "--quiet", "--cached", ".kb/branches")
+    workspace = opened(older)
+    assert workspace.moved == ""
+    assert not workspace.has_store("main")
+    assert older.node("A") is None
+    found = [one.code for one in relocation.beside(workspace)]
+    assert found[0] == "store_tracked"
+
+
+def test_a_folder_beside_the_stores_is_not_read(older: Project) -> None:
+    saved = shutil.copytree(shown(older), older.root.parent / "saved")
+    opened(older)
+    shutil.rmtree(shown(older))
+    shutil.copytree(saved, shown(older))
+    older.apply(entities=[req("NEW")])
+    workspace = opened(older)
+    assert facts(saved) == facts(shown(older))
+    [found] = relocation.beside(workspace)
+    assert found.code == "stores_beside"
+    assert "kb doctor --adopt .kb/branches" in found.remedy
+    assert status_of(older) == ""
+
+
+@pytest.mark.parametrize("what", ["link", "pipe", "damage"])
+def test_stores_that_cannot_be_trusted_stay_where_they_are_and_are_named(older: Project, what: str) -> None:
+    if what == "link":
+        (shown(older) / "main/quarantine").symlink_to("/etc")
+    elif what == "pipe":
+        os.mkfifo(shown(older) / "topic/pipe")
+    else:
+        path = shown(older) / "topic/journal-0000000001.jsonl"
+        path.write_bytes(path.read_bytes().replace(b"Title", b"Tilte", 1))
+    before = facts(shown(older))
+    with pytest.raises(StorageError, match="cannot be: ") as refused:
+        opened(older)
+    assert "kb doctor --adopt .kb/branches" in refused.value.hint
+    assert facts(shown(older)) == before
+    assert not stores_at(older.root).exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_stores_of_another_user_are_not_taken_unless_the_repository_is_shared(older: Project) -> None:
+    os.chown(shown(older) / "topic/head.json", 12345, -1)
+    with pytest.raises(StorageError, match="belongs to another user"):
+        opened(older)
+    git(older.root, "config", "core.sharedRepository", "group")
+    assert opened(older).moved
+
+
+def test_an_older_kb_that_writes_is_waited_for(older: Project) -> None:
+    older.write({".kb/config.json": '{"lockWaitSeconds": 0.05}'})
+    store = shown(older) / "topic"
+    with journal.writing(NO_SYNC, store, older.machine.clock, wait_s=0), pytest.raises(LockTimeout):
+        opened(older)
+    assert opened(older).moved
+
+
+def test_where_nothing_can_be_written_the_older_stores_wait(older: Project) -> None:
+    class ReadOnly(NoSyncFs):
+        def mkdir(self, path: Path) -> None:
+            raise OSError(errno.EROFS, "Read-only file system")
+
+    with pytest.raises(ReadOnlyStore) as refused:
+        opened(older, ReadOnly())
+    assert "have to be moved there once" in refused.value.hint
+    assert facts(shown(older))
+
+
+def test_who_only_looks_moves_nothing(older: Project) -> None:
+    workspace = open_workspace(older.root, older.machine, older.pool, settles=False)
+    assert not workspace.branches_dir.exists()
+    assert [one.code for one in relocation.beside(workspace)] == ["older_layout", "older_cache"]
+
+
+# Where the process ends, or a call fails
+
+
+def test_a_copy_on_another_file_system_keeps_what_is_shared_shared(older: Project) -> None:
+    project = Project(older.root, fs=Elsewhere(), is_new=False)
+    before = facts(shown(older))
+    assert "were moved" in opened(project).moved
+    assert facts(stores_at(older.root)) == before
+    assert relocation.kind_of(NO_SYNC, shown(older)) == "guard"
+    project.close()
+
+
+def test_two_processes_that_meet_move_once(older: Project) -> None:
+    done: list[str] = []
+
+    class Meeting(NoSyncFs):
+        """Lets another process move everything just before this one takes the lock."""
+
+        def mkdir(self, path: Path) -> None:
+            super().mkdir(path)
+            if path == stores_at(older.root).parent and not done:
+                done.append("")
+                done.append(opened(Project(older.root, is_new=False)).moved)
+
+    assert opened(older, Meeting()).moved == ""
+    assert "were moved" in done[1]
+    assert older.node("A") is not None
+
+
+def test_the_ordinary_request_asks_git_nothing(older: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit_files(older.root, {".kb/.gitignore": "/branches\n"})
+    opened(older)
+    monkeypatch.setattr(relocation, "run_git", None)
+    opened(Project(older.root, is_new=False))
+
+
+def test_a_repository_that_has_no_store_yet_gets_no_pointer(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "fresh")
+    commit_files(root, {".kb/config.json": "{}"})
+    project = Project(root, is_new=False)
+    opened(project)
+    assert not (root / ".kb/branches").exists()
+    project.close()

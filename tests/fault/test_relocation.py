@@ -1,0 +1,87 @@
+"""A move of older stores that is killed or fails at any call leaves every store whole, and the next command finishes."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbcore import relocation
+from kbcore.errors import KBError
+from kbcore.storage import verify
+from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
+from tests.support.older import Elsewhere, facts, older_repository
+from tests.support.places import stores_at
+from tests.support.project import Project
+from tests.support.repos import git
+from tests.support.scale import tries
+
+NO_SYNC = NoSyncFs()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return older_repository(tmp_path_factory.mktemp("model") / "repo")
+
+
+@pytest.fixture
+def older(model: Path, tmp_path: Path) -> Iterator[Project]:
+    made = Project(shutil.copytree(model, tmp_path / "repo", symlinks=True), is_new=False)
+    yield made
+    made.close()
+
+
+def opened(root: Path, fs: Any) -> None:
+    Project(root, fs=fs, is_new=False).workspace()
+
+
+def shown(root: Path) -> Path:
+    return root / ".kb/branches"
+
+
+@pytest.mark.fault("F2")
+@pytest.mark.parametrize("inner", [NoSyncFs, Elsewhere])
+@pytest.mark.parametrize("kind", [CrashingFs, FailingFs])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_move_that_ends_anywhere_leaves_every_store_whole_and_the_next_command_finishes(
+    older: Project, tally, inner: type[NoSyncFs], kind: type[FailingFs], when: str
+) -> None:
+    kept, before = shutil.copytree(older.root, older.root.parent / "kept", symlinks=True), facts(shown(older.root))
+    probe = LoggingFs(inner())
+    opened(older.root, probe)
+    naming = {"replace", "link", "symlink", "unlink", "mkdir", "rmdir", "fsync_dir"}
+    writing = {"open", "write", "pwrite", "fsync", "ftruncate"}
+    points = []
+    for at, (call, name) in enumerate(probe.calls):
+        # Renames and what prepares them always, of writing every third call, of reading a few.
+        if not (call in naming or (call in writing and at % 3 == 0 and name != "lock") or at % 40 == 0):
+            continue
+        points.append((at, call))
+    for at, call in points[:: tries(12, 1)]:
+        tally.tried()
+        shutil.rmtree(older.root)
+        shutil.copytree(kept, older.root, symlinks=True)
+        fs = kind(at, when=when, inner=inner())
+        with contextlib.suppress(Crash, KBError):
+            opened(older.root, fs)
+        fs.close_all()
+        again = Project(older.root, fs=inner(), is_new=False)
+        assert again.node("A") is not None, (at, call)
+        assert facts(stores_at(older.root)) == before, (at, call)
+        for branch in ("main", "topic"):
+            assert verify.prove(NO_SYNC, stores_at(older.root) / branch).is_sound
+        assert relocation.kind_of(NO_SYNC, shown(older.root)) == "guard", (at, call)
+        assert not list((older.root / ".kb").glob(".moved*")) or fs_fails(fs), (at, call)
+        assert git(older.root, "status", "--porcelain", "--untracked-files=all") == "", (at, call)
+        again.close()
+    assert len(points) >= 15
+    tally.done()
+
+
+def fs_fails(fs: LoggingFs) -> bool:
+    """Tell whether a process went on after the failure: what it could not remove, `kb gc` does."""
+    return not isinstance(fs, CrashingFs)
