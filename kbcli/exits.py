@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import itertools
 import os
 import platform
+import sys
 import tempfile
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,6 +46,10 @@ BUGS: Final = "bugs"
 """The folder of reports, in the cache."""
 
 _BUG_HINT: Final = "What KB has acknowledged is safe. Please report it, with that file."
+_LEFT_OUT: Final = "…"
+_MOST_FRAMES: Final = 40
+"""So many frames of one error are kept from its beginning, and as many from its end."""
+_MOST_ERRORS: Final = 10
 
 
 def statuses() -> dict[str, int]:
@@ -146,11 +153,14 @@ def tell_bug(output: Output, error: BaseException, arguments: Sequence[str], cac
 
 
 def write_report(error: BaseException, arguments: Sequence[str], cache: Path | None) -> Path | None:
-    """Write what is needed to find a bug, into the cache or else the temporary directory; return where."""
-    frames = "".join(traceback.format_exception(error))
+    """Write what is needed to find a bug, into the cache or else the temporary directory; return where.
+
+    The file is its owner's alone. It holds nothing that was stored, typed or set: no text of an error, no argument, no
+    value of a variable, no path above the packages.
+    """
     text = (
         f"kb {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
-        f"arguments: {list(arguments)!r}\n\n{frames}"
+        f"command: {_command(arguments)}\n\n{_frames(error)}"
     )
     for folder in ([cache / BUGS] if cache else []) + [Path(tempfile.gettempdir())]:
         with contextlib.suppress(OSError):
@@ -161,3 +171,51 @@ def write_report(error: BaseException, arguments: Sequence[str], cache: Path | N
                 file.write(text)
             return Path(name)
     return None
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """Return the names of the command and of its options; whatever else was typed is a sign of its place."""
+    shown: list[str] = []
+    try:
+        from kbcli.tree import COMMANDS, root
+
+        command: Any = root()
+        for word in itertools.takewhile(lambda one: one != "--", arguments):
+            below = COMMANDS if command is root() else getattr(command, "commands", {})
+            names = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+            if word.startswith("-"):
+                name = word.partition("=")[0]
+                shown.append(name if name in names else _LEFT_OUT)
+            elif word in below:
+                shown.append(word)
+                command = root().get_command(None, word) if command is root() else below[word]
+            else:
+                shown.append(_LEFT_OUT)
+    except Exception as error:  # noqa: BLE001 - what is to be reported may be in the command's own module
+        shown.append(f"({type(error).__name__} while the names of its options were looked up)")
+    return " ".join(shown)
+
+
+def _frames(error: BaseException) -> str:
+    """Return the errors that led to this one and the lines of code they passed, the last one at the end."""
+    parts: list[str] = []
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen and len(seen) < _MOST_ERRORS:
+        seen.add(id(one))
+        frames = traceback.extract_tb(one.__traceback__)
+        lines = [
+            f"  {_module_path(frame.filename)}:{frame.lineno} {frame.name}\n    {frame.line}\n" for frame in frames
+        ]
+        if len(lines) > 2 * _MOST_FRAMES:
+            lines[_MOST_FRAMES:-_MOST_FRAMES] = [f"  … {len(lines) - 2 * _MOST_FRAMES} more …\n"]
+        number = f" {errno.errorcode.get(one.errno or 0, one.errno)}" if isinstance(one, OSError) else ""
+        parts.append(f"Traceback, without the text of the error:\n{''.join(lines)}{type(one).__qualname__}{number}\n")
+        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+    return "\n".join(reversed(parts))
+
+
+def _module_path(filename: str) -> str:
+    """Return the path of a module from the folder that Python imports it from; it names no folder of the user."""
+    roots = [root for root in sys.path if root and filename.startswith(f"{root.rstrip(os.sep)}{os.sep}")]
+    return filename[len(max(roots, key=len).rstrip(os.sep)) + 1 :] if roots else filename.rpartition(os.sep)[2]

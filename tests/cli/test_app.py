@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shlex
+import stat
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -261,11 +264,84 @@ def test_a_bug_saves_a_report_beside_the_store_and_shows_no_traceback(kb, ready,
     assert str(report) in ran.err
     text = report.read_text()
     assert "Traceback" in text
-    assert "ValueError: what" in text
-    assert "'gc', '-q'" in text
+    assert "\nValueError\n" in text
+    assert "command: gc -q\n" in text
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
     error = kb("gc", "--json").error
     assert (error["code"], error["applied"]) == ("internal_error", "unknown")
     assert error["report"].startswith(str(ready))
+
+
+CANARY = "canary-8c1f"
+
+
+class Leak(Exception):
+    """Holds a value wherever an error can hold one."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, {text: text})
+        self.add_note(text)
+        self.stored = text
+
+
+def leak(text: str) -> None:
+    """Fail as a bug does that met a stored text: in its message, its notes, its cause and its locals."""
+    local = {"title": text}
+    try:
+        raise KeyError(local["title"])  # noqa: TRY301 - its frame is what is tested
+    except KeyError as error:
+        try:
+            raise OSError(errno.ENOENT, text, f"/home/{text}/file")  # noqa: TRY301
+        except OSError:
+            raise Leak(text) from error
+
+
+def test_a_report_of_a_bug_holds_nothing_that_was_stored_typed_or_set(kb, ready, broken, user, tmp_path):
+    user.setenv("KB_ACTOR", CANARY)
+    user.setattr("tempfile.tempdir", str(tmp_path))
+    folder = tmp_path / CANARY
+    folder.mkdir()
+    (folder / "leaking.py").write_text("def leak(error):\n    raise error\n")
+    user.syspath_prepend(str(folder))
+    import leaking  # type: ignore[import-not-found]
+
+    try:
+        leak(CANARY)
+    except Leak as error:
+        failed = error
+    try:
+        leaking.leak(failed)
+    except Leak as error:
+        broken(error)
+    words = ("gc", "--json", "--branch", CANARY, f"--branch={CANARY}", "-C", str(ready), "--", CANARY)
+    text = exits.write_report(failed, [*words, f"--{CANARY}", CANARY], None).read_text()
+    assert "command: gc --json --branch … --branch -C …\n" in text
+    for kept in ("Leak", "KeyError", "leaking.py:2 leak\n    raise error", "    raise Leak(text) from error"):
+        assert kept in text
+    assert kb("gc", "--json", "--branch", CANARY).status == 70
+    (saved,) = (ready / ".kb/cache/bugs").iterdir()
+    for one in (text, saved.read_text()):
+        assert CANARY not in one
+        assert str(Path.home()) not in one
+
+
+def test_a_report_of_endless_recursion_is_short_and_names_the_number_of_a_system_error(tmp_path, user):
+    user.setattr("tempfile.tempdir", str(tmp_path))
+
+    def deeper() -> None:
+        deeper()
+
+    try:
+        deeper()
+    except RecursionError as error:
+        text = exits.write_report(error, ["query", "req", "--where", "a=b", "branch", "list"], None).read_text()
+    assert "command: query … --where … … …\n" in text
+    assert " more …" in text
+    assert len(text) < 20_000
+    text = exits.write_report(OSError(errno.EIO, CANARY), ["branch", "list", "--json"], None).read_text()
+    assert "command: branch list --json\n" in text
+    assert "OSError EIO" in text
+    assert CANARY not in text
 
 
 def test_a_bug_where_there_is_no_kb_is_reported_in_the_temporary_folder(kb, broken, user, tmp_path):
