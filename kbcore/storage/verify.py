@@ -12,7 +12,7 @@ import msgspec
 
 from kbcore import progress
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, SnapshotCorrupt, Unavailable
-from kbcore.storage import files, head, layout, quarantine, recovery, scan, snapshot
+from kbcore.storage import files, head, layout, lock, quarantine, recovery, scan, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Segment, SnapshotRef
 from kbcore.storage.places import Position, start_of
@@ -151,6 +151,12 @@ def _check_tail(fs: Fs, directory: Path, of: Head) -> list[Finding]:
         size = files.read_size(fs, path)
         if size is None or size <= of.head.length:
             return []
+        writer = lock.live_holder(fs, directory / layout.LOCK)
+        if writer:
+            message = f"{size - of.head.length} bytes are beyond the head: {writer} is appending a record"
+            return [Finding("note", "append_in_progress", str(path), message, offset=of.head.length)]
+        if head.read(fs, directory).seq > of.seq:
+            return []  # the record that was being appended is acknowledged by now
         found = recovery.survey(fs, directory, of)
     except (Damaged, Unavailable) as error:
         return [_finding(error, path)]
@@ -197,10 +203,14 @@ def _list_others(fs: Fs, directory: Path, of: Head) -> list[Finding]:
             kept = quarantine.listed(fs, directory)
     except Unavailable as error:
         return [_finding(error, directory)]
+    has_unfinished = any(layout.kind_of(name) == "unfinished" for name in names)
+    writer = lock.live_holder(fs, directory / layout.LOCK) if has_unfinished else ""
     said = {
         "segment": "nothing refers to this journal file; `kb compact` removes it if it has no records",
         "snapshot": "nothing refers to this snapshot; `kb compact` removes it",
-        "unfinished": "an unfinished file of an earlier crash; the next write or `kb compact` removes it",
+        "unfinished": f"{writer} is writing this file"
+        if writer
+        else "an unfinished file of an earlier crash; the next write or `kb compact` removes it",
         "strange": "this file is not KB's",
     }
     others = [

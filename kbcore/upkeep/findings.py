@@ -21,6 +21,7 @@ SEVERITIES: Final[tuple[Severity, ...]] = ("error", "not_checked", "warning", "n
 """The gravest first."""
 
 _REMEDIES: Final = {
+    "append_in_progress": "Nothing to do: readers see the record when it is written whole.",
     "beyond_head": "Nothing to do: the next write settles it.",
     "quarantined": "Keep it until you know that nothing is missing; then delete it.",
     "no_head": "What is said of the head comes first.",

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from kbcore.errors import StorageError, UnknownBranch
-from kbcore.storage import compaction, head, journal, verify
+from kbcore.storage import compaction, head, journal, layout, lock, verify
+from kbcore.storage.fs import RealFs
 from tests.core.storage.making import CLOCK, FS, append, contents, fill, new_store, next_line, segment
 from tests.support.faultfs import FailingFs, LoggingFs
 
@@ -88,6 +89,42 @@ def test_bytes_beyond_the_head_are_a_note(store: Path) -> None:
         f"{path.stat().st_size - size} bytes beyond the head were never acknowledged; the next write "
         "makes 1 complete record part of history and moves 4 bytes of an unfinished write to quarantine"
     )
+
+
+def test_bytes_beyond_the_head_are_an_append_in_progress_while_a_writer_holds_the_lock(store: Path) -> None:
+    path = segment(store)
+    size = path.stat().st_size
+    with lock.held(FS, CLOCK, store / layout.LOCK, command="kb apply"):
+        for more in (b"to", next_line(store)):
+            with path.open("r+b") as file:
+                file.seek(size)
+                file.write(more)
+            (store / "head.json.tmp").write_bytes(b"{")
+            append, unfinished = verify.prove(FS, store).findings
+            assert (append.severity, append.code, append.offset) == ("note", "append_in_progress", size)
+            assert f"{len(more)} bytes are beyond the head: kb apply (process {os.getpid()} on " in append.message
+            assert append.message.endswith(") is appending a record")
+            assert "kb apply" in unfinished.message
+    assert [one.code for one in verify.prove(FS, store).findings] == ["beyond_head", "unreferenced"]
+
+
+def test_a_record_that_is_acknowledged_while_the_store_is_proven_is_no_finding(store: Path) -> None:
+    class Later(RealFs):
+        """Appends a record when the proof has read the head."""
+
+        is_done = False
+
+        def lstat(self, path: Path) -> os.stat_result:
+            if path == segment(store) and not self.is_done:
+                self.is_done = True
+                fill(store, 1)
+            return super().lstat(path)
+
+    fs = Later()
+    before = head.read(FS, store).seq
+    proof = verify.prove(fs, store)
+    assert fs.is_done
+    assert (proof.findings, head.read(FS, store).seq) == ((), before + 1)
 
 
 def test_bytes_beyond_an_empty_segment_are_a_note(store: Path) -> None:
