@@ -13,7 +13,8 @@ from typing import TypeVar
 import msgspec
 
 from kbcore import progress, replay
-from kbcore.errors import Damaged, HistoryPruned, ViewDamaged
+from kbcore.errors import Damaged, HistoryPruned, StatementTimeout, ViewDamaged
+from kbcore.interrupting import Stopped
 from kbcore.state import Changes
 from kbcore.storage import journal
 from kbcore.storage.fs import Fs
@@ -69,6 +70,10 @@ class BranchView:
                 self._drop()
                 self._cache.discard()
                 return use(self._at(head))
+            except (StatementTimeout, Stopped):
+                # Whatever the statement was about to make is not there, or only in part.
+                self._drop()
+                raise
             finally:
                 self._is_asked = was_asked
 
@@ -81,7 +86,8 @@ class BranchView:
     def publish_when_due(self) -> None:
         """Write the view into the cache if its tail has grown long enough; never while the branch is locked.
 
-        What was answered stands, whatever becomes of the cache: a view that cannot be read any more is let go.
+        What was answered stands, whatever becomes of the cache: a view that cannot be read any more, or whose writing
+        takes too long or is stopped, is thrown away.
         """
         with self._turn:
             if self._view is None:
@@ -89,7 +95,7 @@ class BranchView:
             try:
                 if self._cache.is_due(self._view):
                     self._cache.publish(self._view)
-            except ViewDamaged:
+            except (ViewDamaged, StatementTimeout, Stopped):
                 self._drop()
             except BaseException:
                 # Between two bases it would show some rows twice.

@@ -6,6 +6,7 @@ KBError
 │    DerivedFact · BranchMoved · RevertConflict · KipRefused
 ├─ Unavailable    nothing written, try later
 │    LockTimeout · LockUnsupported · StorageFull · ReadOnlyStore · StorageError
+│    StatementTimeout · Interrupted
 ├─ CommitUncertain  may or may not be durable; retry with the same changeset id
 ├─ Damaged        stop; a person decides
 │    JournalCorrupt · JournalTruncated · HeadDamaged · SnapshotCorrupt · ForeignWrite
@@ -176,6 +177,21 @@ class StorageError(Unavailable, code="storage_error", exit_status=24):
     """The operating system refused a call on the store."""
 
     default_hint = "Look at the named file and at the system log, then try again."
+
+
+class StatementTimeout(Unavailable, code="statement_timeout", exit_status=27):
+    """A statement to the database took longer than it may, and was interrupted."""
+
+    default_hint = (
+        "Try again when the machine has less to do, and ask for less: fewer ids, a narrower filter, a smaller depth. "
+        "If it comes back, report it with the size of the branch (`kb status`)."
+    )
+
+
+class Interrupted(Unavailable, code="interrupted", exit_status=28):
+    """The program was asked to end while it worked on the request."""
+
+    default_hint = "Send the request again, a write with the same changeset_id, when the program runs again."
 
 
 class CommitUncertain(KBError, code="commit_uncertain", exit_status=30):

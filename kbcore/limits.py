@@ -71,6 +71,10 @@ RULE_TIME_S: Final = 10.0
 MIN_RULE_TIME_S: Final = 0.1
 MAX_RULE_TIME_S: Final = 3600.0
 LOCK_WAIT_S: Final = 10.0
+STATEMENT_S: Final = 30.0
+"""One statement of KB's own to the database."""
+MAINTENANCE_STATEMENT_S: Final = 600.0
+"""One statement that builds, copies, publishes or looks after what is stored."""
 MAX_KIP_BYTES: Final = 256 * KIB
 """The text of one KIP command."""
 MAX_KIP_DEPTH: Final = 64

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from kbcore import answers, limits, record
+from kbcore import answers, interrupting, limits, record
 from kbcore.answers import Outcome
 from kbcore.branchview import BranchView
 from kbcore.clock import Clock
@@ -197,6 +197,7 @@ class BranchStore:
                 if guard:
                     guard()
                 start = writer.head.head
+                interrupting.note_commit()
                 head = writer.append(raw, stamp.at)
                 length = head.head.length - start.length
                 entry = Entry(head.seq, head.hash, written, start.file, start.length, length)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kbcore import limits
+from kbcore import interrupting, limits
 from kbcore.errors import StorageError, ViewDamaged
 from kbcore.model import Node
 from kbcore.query.text.tables import Index
@@ -59,14 +59,15 @@ class BranchTexts:
             self._view, self._seq, self._past = None, None, None
             self._open_bodies(view)
             self._view = weakref.ref(view)
-        if at is None:
-            self._bring_to_head(view, read)
-            return texttables.WHOLE
-        if self._past != at:
-            self._past = None
-            texttables.fill_past(view, at, read)
-            self._past = at
-        return texttables.PAST
+        with interrupting.maintenance():
+            if at is None:
+                self._bring_to_head(view, read)
+                return texttables.WHOLE
+            if self._past != at:
+                self._past = None
+                texttables.fill_past(view, at, read)
+                self._past = at
+            return texttables.PAST
 
     def bodies(self, view: View, entities: Sequence[Node], at: int | None, read: Reader) -> Mapping[str, str]:
         """Return the documents that state these entities as of a seq, by id, as far as they are at hand."""

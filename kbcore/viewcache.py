@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from kbcore import replay
+from kbcore import interrupting, replay
 from kbcore.errors import KBError, StorageError, ViewDamaged
 from kbcore.storage import files, journal
 from kbcore.storage.fs import Fs
@@ -155,7 +155,8 @@ class ViewCache:
         if target is None:
             return self.build_in_memory(start, entries, basis)
         try:
-            view = base.build(str(target), self.spill, start, entries, basis)
+            with interrupting.maintenance():
+                view = base.build(str(target), self.spill, start, entries, basis)
         except BaseException:
             self._remove(target)
             raise
@@ -164,7 +165,8 @@ class ViewCache:
 
     def build_in_memory(self, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
         """Return a view that leaves no file behind."""
-        return base.build(":memory:", self.spill, start, entries, basis)
+        with interrupting.maintenance():
+            return base.build(":memory:", self.spill, start, entries, basis)
 
     def is_due(self, view: View) -> bool:
         """Tell whether the tail has grown long enough to be published."""
@@ -176,7 +178,8 @@ class ViewCache:
         if target is None:
             return
         try:
-            view.write_base(str(target))
+            with interrupting.maintenance():
+                view.write_base(str(target))
         except ViewDamaged:
             # A full disk, for one: the view answers as before, and nobody tries again in this process.
             self._is_refusing = True

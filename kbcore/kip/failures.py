@@ -52,6 +52,10 @@ TOLD: Final[Mapping[str, Told]] = {
         IMMUTABLE, "Ask the user for write permission on .kb; FIND keeps working meanwhile."
     ),
     errors.StorageError.code: Told(INTERNAL),
+    errors.StatementTimeout.code: Told(
+        TIMEOUT, "Send the command again in a moment, or ask for less: a more exact type or name, fewer hops."
+    ),
+    errors.Interrupted.code: Told(INTERNAL),
     errors.CommitUncertain.code: Told(
         INTERNAL,
         "FIND what it writes before anything else. UPSERT and DELETE may be sent again as they are; UPDATE only where "

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from kbcore import interrupting
 from kbcore.clock import Clock
 from kbcore.errors import KBError, LockTimeout, LockUnsupported
 from kbcore.limits import LOCK_WAIT_S
@@ -62,6 +63,7 @@ def held(fs: Fs, clock: Clock, path: Path, *, wait_s: float = LOCK_WAIT_S, comma
 
     Raises:
         LockTimeout: somebody held it all that time; names the holder.
+        Stopped: the work was asked to end while it waited.
         LockUnsupported: this file system cannot lock.
         StorageFull, ReadOnlyStore, StorageError: the lock file cannot be opened or written.
     """
@@ -131,6 +133,7 @@ def _acquire(fs: Fs, clock: Clock, path: Path, wait_s: float) -> int:
         fd = _try(fs, path)
         if fd is not None:
             return fd
+        interrupting.check()
         left_s = deadline_s - clock.monotonic_s()
         if left_s <= 0:
             holder = read_holder(fs, path)

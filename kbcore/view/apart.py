@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from kbcore import interrupting
 from kbcore.errors import StorageError, ViewDamaged
 from kbcore.record import VOCABULARY, Record
 from kbcore.state import Changes, Stamp
@@ -33,7 +34,8 @@ def copied(view: View, seq: int, *, beneath: tuple[int, Changes] | None = None) 
     with scratch_folder() as folder:
         path = Path(folder, "apart.duckdb")
         try:
-            view.write_past(str(path), seq)
+            with interrupting.maintenance():
+                view.write_past(str(path), seq)
             if beneath is not None:
                 lay_beneath(str(path), folder, *beneath)
         except ViewDamaged as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, Self
 
 
@@ -32,7 +33,7 @@ class Behind:
     def do(self, work: Callable[..., object], *args: object) -> None:
         """Begin a piece of work once the one before it is done. Raises what that one raised."""
         self._settle()
-        self._last = self._pool.submit(work, *args)
+        self._last = self._pool.submit(copy_context().run, work, *args)
 
     def _settle(self) -> None:
         last, self._last = self._last, None

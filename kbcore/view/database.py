@@ -10,15 +10,15 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import duckdb
 import msgspec
 
+from kbcore import interrupting
 from kbcore.errors import ViewDamaged
 from kbcore.view.tables import ELEMENTS, RECORD, Columns
 
-Connection = duckdb.DuckDBPyConnection
 Statement = duckdb.Statement
 Row = Mapping[str, Any]
 
@@ -77,6 +77,74 @@ _OF_FILES: Final = (
 )
 
 
+class Connection:
+    """A connection to DuckDB, all of whose statements end: see ``interrupting``."""
+
+    def __init__(self, opened: duckdb.DuckDBPyConnection) -> None:
+        self._opened = opened
+
+    def execute(
+        self,
+        statement: str | Statement,
+        params: Sequence[Any] = (),
+        *,
+        time_s: float | None = None,
+        is_cleanup: bool = False,
+    ) -> Self:
+        """Run a statement, in the usual time or in one of its own.
+
+        With ``is_cleanup`` it undoes what others began, and runs although the work that it is done for was stopped.
+
+        Raises: ``StatementTimeout``, ``interrupting.Stopped``; the errors of DuckDB.
+        """
+        with interrupting.step(self._opened.interrupt, time_s, is_cleanup=is_cleanup) as step:
+            try:
+                self._opened.execute(statement, list(params))
+            except duckdb.Error as error:
+                if not step.is_interrupted:
+                    raise
+                raise step.reason() from error
+        return self
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return the rows of the last statement. Raises: as ``execute``."""
+        with interrupting.step(self._opened.interrupt) as step:
+            try:
+                return self._opened.fetchall()
+            except duckdb.Error as error:
+                if not step.is_interrupted:
+                    raise
+                raise step.reason() from error
+
+    def rows(
+        self, statement: str | Statement, params: Sequence[Any] = (), *, time_s: float | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Return all rows of a statement, which with fetching them has one time. Raises: as ``execute``."""
+        with interrupting.step(self._opened.interrupt, time_s) as step:
+            try:
+                return self._opened.execute(statement, list(params)).fetchall()
+            except duckdb.Error as error:
+                if not step.is_interrupted:
+                    raise
+                raise step.reason() from error
+
+    def extract_statements(self, sql: str) -> list[Statement]:
+        """Return the statements of a text."""
+        return self._opened.extract_statements(sql)
+
+    def interrupt(self) -> None:
+        """End what runs on this connection."""
+        self._opened.interrupt()
+
+    def close(self) -> None:
+        """Close the connection; the last one closes the database."""
+        self._opened.close()
+
+    def cursor(self) -> Connection:
+        """Return another connection to the same database."""
+        return Connection(self._opened.cursor())
+
+
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
     """Turn an error of DuckDB about its files into ``ViewDamaged``; a fault of ours stays a bug."""
@@ -117,7 +185,7 @@ def explained_with(connection: Connection, params: Sequence[Any]) -> Iterator[No
 
 def connect(temp_dir: str) -> Connection:
     """Return a private in-memory database that loads nothing by itself and spills only into ``temp_dir``."""
-    connection = duckdb.connect(
+    opened = duckdb.connect(
         ":memory:",
         config={
             "threads": 2,
@@ -126,6 +194,7 @@ def connect(temp_dir: str) -> Connection:
             "autoload_known_extensions": False,
         },
     )
+    connection = Connection(opened)
     connection.execute(NO_SHARED_SUBPLANS)
     return connection
 
@@ -148,7 +217,7 @@ def transaction(connection: Connection) -> Iterator[None]:
     except BaseException:
         # A commit that failed has rolled back by itself: there is nothing left to do then.
         with contextlib.suppress(duckdb.TransactionException):
-            connection.execute("rollback")
+            connection.execute("rollback", is_cleanup=True)
         raise
 
 

@@ -52,7 +52,7 @@ def _attached(connection: database.Connection, path: str) -> Iterator[str]:
         yield "fresh"
         connection.execute("force checkpoint fresh")
     finally:
-        connection.execute("detach fresh")
+        connection.execute("detach fresh", is_cleanup=True)
 
 
 def from_shown(connection: database.Connection, into: str) -> None:
@@ -113,4 +113,4 @@ def one_relation(connection: database.Connection, relation: Relation, path: str)
     try:
         connection.execute(f"create table lent.{relation.name} as {relation.select}")
     finally:
-        connection.execute("detach lent")
+        connection.execute("detach lent", is_cleanup=True)

@@ -30,7 +30,7 @@ def around(view: View, ids: Sequence[str]) -> Iterator[Callable[[str, Sequence[A
 
         def rows(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
             with database.explained():
-                return cursor.execute(sql, list(params)).fetchall()
+                return cursor.rows(sql, params)
 
         rows("create schema near")
         try:
@@ -38,7 +38,8 @@ def around(view: View, ids: Sequence[str]) -> Iterator[Callable[[str, Sequence[A
             _fill(rows, ids)
             yield rows
         finally:
-            rows("drop schema near cascade")
+            with database.explained():
+                cursor.execute("drop schema near cascade", is_cleanup=True)
 
 
 def _fill(rows: Callable[..., list[tuple[Any, ...]]], ids: Sequence[str]) -> None:

@@ -82,9 +82,8 @@ class View:
 
     def close(self) -> None:
         """Let go of the database; the view must not be used again."""
-        for made in ("session", "_connection"):  # what nobody asked for was never made
-            if made in self.__dict__:
-                getattr(self, made).close()
+        if "_connection" in self.__dict__:  # what nobody asked for was never made
+            self._connection.close()
 
     def __enter__(self) -> Self:
         """Return the view itself."""
@@ -101,7 +100,7 @@ class View:
         """
         with self._lock, database.explained():
             self._show()
-            return self._connection.execute(sql, list(params)).fetchall()
+            return self._connection.rows(sql, params)
 
     def cursor(self) -> database.Connection:
         """Return another connection to the same tables, for tables of its own beside them; whoever asks closes it."""
@@ -219,7 +218,7 @@ class View:
             return []
         with self._lock, database.explained_with(self._connection, params):
             [statement] = self._parsed(sql)
-            return self._connection.execute(statement, list(params)).fetchall()
+            return self._connection.rows(statement, params)
 
     def gather(self, wanted: Needs) -> State:
         """Return the working set that folding or planning needs: what is named, and what hangs on it."""

@@ -25,16 +25,16 @@ _NUMBERS = itertools.count()
 
 
 @cache
-def _database() -> duckdb.DuckDBPyConnection:
+def _database() -> database.Connection:
     """Return the database that all graphs of this process are attached to: making one costs more than most of them."""
-    return duckdb.connect(config={"threads": 1})
+    return database.Connection(duckdb.connect(config={"threads": 1}))
 
 
 # What keeps a strategy keeps this module with it, beyond the end of DuckDB, which then tells of a leak.
 atexit.register(_database.cache_clear)
 
 
-def _forget(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+def _forget(connection: database.Connection, name: str) -> None:
     connection.execute(f"use memory; detach {name}")
     connection.close()
 
@@ -63,7 +63,7 @@ class Graph:
         self.asked.append(sql)
         return self.connection.execute(sql, list(params)).fetchall()
 
-    def cursor(self) -> duckdb.DuckDBPyConnection:
+    def cursor(self) -> database.Connection:
         """Return another connection to the same tables, as ``View.cursor`` does."""
         cursor = self.connection.cursor()
         cursor.execute(f"use {self._name}")

@@ -49,3 +49,7 @@ def large_view(folder: Path, *, rows: int = ROWS, tail: int = 60) -> View:
     for entry in entries[1:]:
         adopt(view, entries, entry)
     return view
+
+
+SLOW = "select count(*) from range(300000) a, range(300000) b where hash(a.range) < hash(b.range)"
+"""A statement that takes minutes, and that can be interrupted."""

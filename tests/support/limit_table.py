@@ -59,6 +59,8 @@ _WORDS: Final = {
     "MAX_SLEEP_ITEMS": "elements that one phase of `kb sleep` names; what is left waits for the next cycle",
     "MAX_SLEEP_LOG": "entries of the maintenance log that `kb sleep` keeps",
     "MAX_SLEEP_PAGE": "items of one page of `kb_sleep`",
+    "STATEMENT_S": "one statement of KB's own to the database",
+    "MAINTENANCE_STATEMENT_S": "one such statement that builds, copies, publishes or looks after what is stored",
     "MAX_SLEEP_PAIRS": "pairs that one `kb sleep` takes for duplicates, the surest first",
 }
 _NO_LIMITS: Final = {
@@ -90,4 +92,6 @@ def _measured(name: str, most: int) -> str:
     if name.endswith("_BYTES"):
         unit, size = ("MiB", limits.MIB) if most >= limits.MIB else ("KiB", limits.KIB)
         return f"{most // size} {unit}"
+    if name.endswith("_S"):
+        return f"{most:g} s"
     return f"{most} characters" if name.endswith("_CHARS") else str(most)

@@ -27,11 +27,11 @@ class Interrupted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def execute(self, *args: Any) -> Any:
+    def execute(self, *args: Any, **options: Any) -> Any:
         self.left -= 1
         if self.left == -1:
             raise duckdb.InterruptException("here")
-        return self.inner.execute(*args)
+        return self.inner.execute(*args, **options)
 
 
 def interrupted_everywhere(view: View) -> int:

@@ -8,23 +8,24 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from kbcore.view.session import Refused, Session, TimeOver
-
-SLOW = "select count(*) from range(100000) a, range(100000) b where hash(a.range) < hash(b.range)"
+from kbcore import interrupting
+from kbcore.errors import StatementTimeout
+from kbcore.interrupting import Stopped, Work
+from kbcore.view import database
+from kbcore.view.session import Refused, Session
+from tests.support.large import SLOW
 
 
 @pytest.fixture
 def session() -> Iterator[Session]:
-    connection = duckdb.connect(":memory:")
-    made = Session(connection, threading.RLock(), lambda: None)
-    yield made
-    made.close()
+    connection = database.connect("")
+    yield Session(connection, threading.RLock(), lambda: None)
     connection.close()
 
 
 def test_a_statement_ends_when_its_time_is_over_and_the_next_one_has_all_of_its_own(session) -> None:
     for _ in range(3):
-        with pytest.raises(TimeOver):
+        with pytest.raises(StatementTimeout):
             session.rows(SLOW, time_s=0.02)
         assert session.rows("select 1", time_s=5) == [(1,)]
         assert session.rows("select sum(range) from range(1000000)") == [(499999500000,)]
@@ -34,7 +35,7 @@ def test_a_statement_that_ends_in_time_is_not_interrupted_however_short_its_time
     for _ in range(200):
         try:
             assert session.rows("select 1", time_s=0.0005) == [(1,)]
-        except TimeOver:
+        except StatementTimeout:
             continue
 
 
@@ -44,13 +45,63 @@ def test_who_else_interrupts_is_not_taken_for_the_alarm(session) -> None:
         session.rows(SLOW, time_s=30)
 
 
-def test_whoever_is_done_with_it_leaves_no_thread_behind(session) -> None:
-    before = set(threading.enumerate())
-    other = Session(duckdb.connect(":memory:"), threading.RLock(), lambda: None)
-    assert other.rows("select 1", time_s=5) == [(1,)]
-    assert [one.name[:8] for one in set(threading.enumerate()) - before] == ["kb-alarm"]
-    other.close()
-    assert set(threading.enumerate()) <= before
+def test_a_statement_without_a_time_of_its_own_has_that_of_all_statements(monkeypatch) -> None:
+    assert interrupting._statement_s.get() == 30
+    with interrupting.maintenance():
+        assert interrupting._statement_s.get() == 600
+    token = interrupting._statement_s.set(0.05)
+    try:
+        connection = database.connect("")
+        for asked in (connection, connection.cursor()):
+            with pytest.raises(StatementTimeout):
+                asked.execute(SLOW).fetchall()
+        connection.close()
+    finally:
+        interrupting._statement_s.reset(token)
+
+
+def test_one_thread_waits_for_the_statements_of_all_connections(session) -> None:
+    others = [database.connect("") for _ in range(3)]
+    for one in others:
+        one.execute("select 1").fetchall()
+        one.close()
+    assert [one.name for one in threading.enumerate() if one.name == "kb-alarm"] == ["kb-alarm"]
+
+
+def test_work_that_is_stopped_has_its_statement_interrupted_and_begins_no_other(session) -> None:
+    work = Work()
+    with interrupting.done_for(work):
+        assert session.rows("select 1") == [(1,)]
+        timer = threading.Timer(0.1, work.stop)
+        timer.start()
+        with pytest.raises(Stopped):
+            session.rows(SLOW, time_s=30)
+        with pytest.raises(Stopped):
+            session.rows("select 1")
+    assert session.rows("select 1") == [(1,)]
+
+
+def test_the_work_of_others_goes_on_when_one_is_stopped(session) -> None:
+    work = Work()
+    work.stop()
+    with interrupting.done_for(Work()):
+        assert session.rows("select count(*) from range(3000000) t(i) where hash(i) % 2 = 0")[0][0] > 0
+
+
+def test_a_transaction_of_stopped_work_is_rolled_back() -> None:
+    connection, work = database.connect(""), Work()
+    connection.execute("create table t (i integer)")
+
+    def write() -> None:
+        with database.transaction(connection):
+            connection.execute("insert into t values (1)")
+            work.stop()
+            connection.execute("insert into t values (2)")
+
+    with interrupting.done_for(work), pytest.raises(Stopped):
+        write()
+    assert connection.execute("select count(*) from t").fetchall() == [(0,)]
+    connection.close()
 
 
 def test_constants_are_held_until_their_mark_changes(session) -> None:

@@ -1,0 +1,186 @@
+"""Steps that end: a statement or a program that is waited for has a time, and belongs to work that can be stopped.
+
+One thread of the process interrupts the steps whose time is over or whose work was stopped. It does so again and again
+until they end: an interruption that comes before a step has really begun has no effect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Final
+
+from kbcore import limits
+from kbcore.clock import SystemClock
+from kbcore.errors import StatementTimeout
+
+_AGAIN_S: Final = 0.05
+
+_now_s: Final = SystemClock().monotonic_s
+
+
+class Stopped(BaseException):
+    """The work was asked to end, and nothing more is done for it. Not an error: nobody waits for an answer."""
+
+
+class Work:
+    """What one command or one request does, in any number of threads."""
+
+    def __init__(self) -> None:
+        self.is_stopped = False
+        self.is_committed = False
+        """Something was written: what is left to do is to say so."""
+
+    def stop(self) -> None:
+        """Interrupt what runs, and let nothing more begin. Not for signal handlers: it waits for a lock."""
+        self.is_stopped = True
+        _ALARM.look()
+
+
+class Step:
+    """Something that runs now and can be interrupted."""
+
+    __slots__ = ("_work", "end_s", "interrupt", "is_interrupted", "time_s")
+
+    def __init__(self, interrupt: Callable[[], object], time_s: float, work: Work | None) -> None:
+        self.interrupt = interrupt
+        self.time_s = time_s
+        self.end_s = _now_s() + time_s
+        self.is_interrupted = False
+        self._work = work
+
+    def is_due(self, now_s: float) -> bool:
+        """Tell whether it is to end."""
+        return self.end_s <= now_s or (self._work is not None and self._work.is_stopped)
+
+    def reason(self) -> BaseException:
+        """Return what to raise for a step that was interrupted."""
+        if self._work is not None and self._work.is_stopped:
+            return Stopped()
+        return StatementTimeout(f"The database had no answer within {self.time_s:g} s. Nothing was written.")
+
+
+class _Alarm:
+    """The steps that run in this process, and the thread that interrupts them. It is started by the first step."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin again in a process that was forked: the thread is not there."""
+        self._gate = threading.Condition(threading.Lock())
+        self._steps: set[Step] = set()
+        self._wakes_s = math.inf
+        self._thread: threading.Thread | None = None
+
+    def begin(self, step: Step) -> None:
+        """Note a step. The thread is only woken where it would sleep for longer than the step may take."""
+        with self._gate:
+            self._steps.add(step)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="kb-alarm", daemon=True)
+                self._thread.start()
+            if step.end_s < self._wakes_s:
+                self._wakes_s = step.end_s
+                self._gate.notify()
+
+    def end(self, step: Step) -> None:
+        """Forget a step: it is not interrupted from here on."""
+        with self._gate:
+            self._steps.discard(step)
+
+    def look(self) -> None:
+        """Interrupt at once what is due by now."""
+        with self._gate:
+            self._wakes_s = 0.0
+            self._gate.notify()
+
+    def _run(self) -> None:
+        with self._gate:
+            while True:
+                wait_s = self._interrupt_due(_now_s())
+                self._gate.wait(wait_s)
+
+    def _interrupt_due(self, now_s: float) -> float | None:
+        """Interrupt what is due, and return how long nothing else will be; keeps hold of no step while it waits."""
+        due = [step for step in self._steps if step.is_due(now_s)]
+        for step in due:
+            step.is_interrupted = True
+            step.interrupt()
+        ends_s = [now_s + _AGAIN_S] if due else [step.end_s for step in self._steps]
+        self._wakes_s = min(ends_s, default=math.inf)
+        return None if self._wakes_s == math.inf else self._wakes_s - now_s
+
+
+_ALARM: Final = _Alarm()
+os.register_at_fork(after_in_child=_ALARM.reset)
+
+_work: ContextVar[Work | None] = ContextVar("kbcore.interrupting.work", default=None)
+_statement_s: ContextVar[float] = ContextVar("kbcore.interrupting.statement_s", default=limits.STATEMENT_S)
+
+
+@contextlib.contextmanager
+def done_for(work: Work) -> Iterator[None]:
+    """Let the steps that begin in the block belong to this work: in this thread, and in those it hands its context."""
+    token = _work.set(work)
+    try:
+        yield
+    finally:
+        _work.reset(token)
+
+
+@contextlib.contextmanager
+def maintenance() -> Iterator[None]:
+    """Let the statements of the block take as long as those may that build and look after a store."""
+    token = _statement_s.set(limits.MAINTENANCE_STATEMENT_S)
+    try:
+        yield
+    finally:
+        _statement_s.reset(token)
+
+
+def check() -> None:
+    """Raise ``Stopped`` when the work that this is done for was asked to end."""
+    work = _work.get()
+    if work is not None and work.is_stopped:
+        raise Stopped
+
+
+def note_commit() -> None:
+    """Note that something is being written: from here on the work ends by itself, and is not stopped half-way."""
+    work = _work.get()
+    if work is not None:
+        work.is_committed = True
+
+
+class step:  # noqa: N801 - it is used as a function: a context manager of few instructions
+    """Interrupt the block when its time is over, by default that of a statement, or when its work is stopped.
+
+    What it then raises is for the caller to find out: ``Step.is_interrupted`` and ``Step.reason``. With ``is_cleanup``
+    the block undoes what was begun, and goes on although the work was stopped.
+
+    Raises: ``Stopped`` when the work was stopped before.
+    """
+
+    __slots__ = ("_step",)
+
+    def __init__(
+        self, interrupt: Callable[[], object], time_s: float | None = None, *, is_cleanup: bool = False
+    ) -> None:
+        work = None if is_cleanup else _work.get()
+        if work is not None and work.is_stopped:
+            raise Stopped
+        self._step = Step(interrupt, _statement_s.get() if time_s is None else time_s, work)
+
+    def __enter__(self) -> Step:
+        """Begin the step."""
+        _ALARM.begin(self._step)
+        return self._step
+
+    def __exit__(self, *_: object) -> None:
+        """End the step: it is not interrupted any more."""
+        _ALARM.end(self._step)
