@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kbcli.context import Session
+    from kbcli.ending import Signals
 
 _FEW_OPTIONS: Final = 3
 """So many options of a command are named where none is like what was typed."""
@@ -26,18 +27,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from kbcore import collector
 
     collector.be_seldom()
-    try:
-        return _guarded(words)
-    except KeyboardInterrupt:
-        return 130
+    return _guarded(words)
 
 
 def _guarded(words: list[str]) -> int:
     from kbcli import exits
+    from kbcli.ending import Signals
+
+    signals = Signals()
+    try:
+        with signals.obeyed():
+            status = _finished(words, signals)
+        # Typer has one status for every interruption.
+        return signals.status if status == exits.INTERRUPTED else status
+    except KeyboardInterrupt:
+        return signals.status
+
+
+def _finished(words: list[str], signals: Signals) -> int:
+    from kbcli import exits
     from kbcli.context import Session
     from kbcli.render import Output, OutputClosed, OutputFailed
 
-    session = Session(os.environ, Output(os.environ))
+    session = Session(os.environ, Output(os.environ), signals)
     output = session.output
     try:
         with output.progress():
@@ -63,6 +75,7 @@ def _ended(session: Session, words: list[str]) -> int:
     from kbcli import exits
     from kbcli.render import OutputClosed, OutputFailed
     from kbcore.errors import KBError
+    from kbcore.interrupting import Stopped
 
     output = session.output
     try:
@@ -74,9 +87,9 @@ def _ended(session: Session, words: list[str]) -> int:
         output.forget()
         output.is_json = output.is_json or _wants_json(words)
         return exits.tell_usage(output, _said(error), f"`{_path(error, words)} --help` shows what it takes.")
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, Stopped, typer.Abort):
         output.forget()
-        return exits.INTERRUPTED
+        return session.signals.status
     except (OutputClosed, OutputFailed):
         raise
     except Exception as error:  # noqa: BLE001 - the one boundary: a bug is reported, and users see no traceback

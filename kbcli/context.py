@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from kbcli.ending import Signals
 from kbcli.render import Output
 from kbcore import __version__
 from kbcore.errors import GitUnusable, InvalidQuery, KBError
@@ -44,7 +45,7 @@ class Opened(msgspec.Struct, frozen=True):
 class Session:
     """One call of ``kb``. The options before and after the command are gathered here as they are read."""
 
-    def __init__(self, env: Mapping[str, str], output: Output) -> None:
+    def __init__(self, env: Mapping[str, str], output: Output, signals: Signals | None = None) -> None:
         self.env = env
         self.output = output
         self.directories: list[str] = []
@@ -53,6 +54,7 @@ class Session:
         self.is_read_only = False
         """Set by commands that promise to write nothing, before they open anything."""
         self._watched: list[BranchStore] = []
+        self.signals = signals or Signals()
 
     @property
     def start(self) -> Path:

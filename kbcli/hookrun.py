@@ -31,9 +31,13 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
     from kbcore import collector
 
     collector.be_seldom()
+    from kbcli.ending import Signals
+    from kbcore.interrupting import Stopped
+
     try:
-        _follow(env, words)
-    except KeyboardInterrupt:
+        with Signals().obeyed():
+            _follow(env, words)
+    except (KeyboardInterrupt, Stopped):
         _say("interrupted; `kb sync` does the rest.")
     except Exception as error:  # noqa: BLE001 - whatever is wrong here, git's own work is done and must not fail
         _say(f"{type(error).__name__} in the {words[0]} hook: {error}")

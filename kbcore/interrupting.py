@@ -55,11 +55,16 @@ class Step:
 
     def is_due(self, now_s: float) -> bool:
         """Tell whether it is to end."""
-        return self.end_s <= now_s or (self._work is not None and self._work.is_stopped)
+        return self.end_s <= now_s or self.is_stopped
+
+    @property
+    def is_stopped(self) -> bool:
+        """Tell whether the work was asked to end."""
+        return self._work is not None and self._work.is_stopped
 
     def reason(self) -> BaseException:
-        """Return what to raise for a step that was interrupted."""
-        if self._work is not None and self._work.is_stopped:
+        """Return what to raise for a statement that was interrupted."""
+        if self.is_stopped:
             return Stopped()
         return StatementTimeout(f"The database had no answer within {self.time_s:g} s. Nothing was written.")
 

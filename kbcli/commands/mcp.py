@@ -43,6 +43,7 @@ def serve(
     from kbmcp.server import main
 
     session = session_of(ctx)
+    session.signals.leave_alone()
     words = ["-C", str(session.start)]
     words += ["--branch", session.branch] if session.branch else []
     words += ["--toolsets", toolsets] if toolsets else []

@@ -34,6 +34,7 @@ def run(
     """
     from kbcli import exits
     from kbcli.ending import Ending
+    from kbcore.interrupting import Stopped
     from kbcore.watch.watcher import Watcher
 
     session, ending = session_of(ctx), Ending()
@@ -44,7 +45,11 @@ def run(
     else:
         told = _Told(session.output, lists=check)
         watcher = Watcher(session.workspace, session.author, ending.watching(told))
-    with ending.by_signals(watcher.stop), screen.following_its_size() if screen else contextlib.nullcontext():
+    with (
+        ending.by_signals(watcher.stop),
+        screen.following_its_size() if screen else contextlib.nullcontext(),
+        contextlib.suppress(Stopped),
+    ):
         watcher.run()
     return exits.DONE
 

@@ -16,6 +16,7 @@ from kbcli.kip.completion import BREAKS, Names, candidates
 from kbcli.kip.requests import is_whole, parameters_of, request_of
 from kbcli.kip.telling import tell_answer
 from kbcore.errors import KBError, KipRefused
+from kbcore.interrupting import Stopped
 from kbcore.kip.errors import envelope
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def converse(session: Session, parameters: Mapping[str, Any], *, dry_run: bool) 
     """Read and carry out commands until the user leaves; return the exit status."""
     prompt = _Prompt(session, parameters, dry_run=dry_run)
     _ = session.workspace  # where there is no KB, no prompt is of use
+    session.signals.go_on_after_sigint()
     with _Lines(session, prompt) as lines:
         session.output.note("KIP on your branch. `help` says how it works; Ctrl-D leaves.")
         prompt.run(lines)
@@ -72,9 +74,10 @@ class _Prompt:
                 return
             if not self.typed and line.strip() in LEAVING:
                 return
+            self._session.signals.renew()
             try:
                 self._take(line)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, Stopped):
                 self.typed.clear()
                 self._session.output.forget()
                 self._session.output.note("Interrupted. A write that was under way is whole or absent.")

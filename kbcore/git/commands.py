@@ -16,9 +16,11 @@ from typing import Final
 
 import msgspec
 
+from kbcore import interrupting
 from kbcore.errors import GitUnusable
 from kbcore.git.repository import Repository, points_to
 from kbcore.git.versions import needed
+from kbcore.interrupting import Stopped
 
 GIT_TIMEOUT_S: Final = 30.0
 
@@ -126,25 +128,26 @@ def _spawn(
 ) -> GitAnswer:
     words = " ".join(["git", *command[command.index("-c") + 2 :]])
     try:
-        done = subprocess.run(
-            command,
-            cwd=directory,
-            env=env,
-            input=asked,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise GitUnusable(f"`{words}` in {directory} gave no answer within {timeout_s:g} s") from error
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(command, cwd=directory, env=env, stdin=pipe, stdout=pipe, stderr=pipe)
+        with process, interrupting.step(process.kill, timeout_s) as step:
+            try:
+                output, complaints = process.communicate(asked)
+            except BaseException:
+                process.kill()
+                raise
     except (OSError, ValueError) as error:
         raise GitUnusable(f"`{words}` in {directory} could not be run: {error}") from error
-    if done.returncode not in allowed:
-        said = " ".join(done.stderr.decode("utf-8", "backslashreplace").split())
+    if step.is_interrupted and process.returncode < 0:
+        if step.is_stopped:
+            raise Stopped
+        raise GitUnusable(f"`{words}` in {directory} gave no answer within {timeout_s:g} s")
+    if process.returncode not in allowed:
+        said = " ".join(complaints.decode("utf-8", "backslashreplace").split())
         if unknown := _UNKNOWN_FORMAT.search(said):
             raise _too_old(directory, said, unknown)
-        raise GitUnusable(f"`{words}` in {directory} ended with status {done.returncode}: {said or 'no message'}")
-    return GitAnswer(status=done.returncode, output=done.stdout)
+        raise GitUnusable(f"`{words}` in {directory} ended with status {process.returncode}: {said or 'no message'}")
+    return GitAnswer(status=process.returncode, output=output)
 
 
 def _too_old(directory: Path, said: str, unknown: re.Match[str]) -> GitUnusable:

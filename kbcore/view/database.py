@@ -43,6 +43,7 @@ NO_SHARED_SUBPLANS: Final = "set disabled_optimizers = 'common_subplan'"
 """DuckDB 2.0 makes one common table expression of two equal parts of a statement, such as the same view joined twice.
 Then it never ends a join of 65,537 rows of it with itself below a LIMIT or an EXISTS. See ADR 0015."""
 
+_BY_HANDLER: Final = "Query interrupted"
 _CHUNK_ROWS: Final = 20_000
 _FEW_ROWS: Final = 4
 _MANY_ROWS: Final = 500
@@ -100,10 +101,10 @@ class Connection:
         with interrupting.step(self._opened.interrupt, time_s, is_cleanup=is_cleanup) as step:
             try:
                 self._opened.execute(statement, list(params))
-            except duckdb.Error as error:
-                if not step.is_interrupted:
+            except (duckdb.Error, RuntimeError) as error:
+                if (reason := _reason(step, error)) is error:
                     raise
-                raise step.reason() from error
+                raise reason from error
         return self
 
     def fetchall(self) -> list[tuple[Any, ...]]:
@@ -111,10 +112,10 @@ class Connection:
         with interrupting.step(self._opened.interrupt) as step:
             try:
                 return self._opened.fetchall()
-            except duckdb.Error as error:
-                if not step.is_interrupted:
+            except (duckdb.Error, RuntimeError) as error:
+                if (reason := _reason(step, error)) is error:
                     raise
-                raise step.reason() from error
+                raise reason from error
 
     def rows(
         self, statement: str | Statement, params: Sequence[Any] = (), *, time_s: float | None = None
@@ -123,10 +124,10 @@ class Connection:
         with interrupting.step(self._opened.interrupt, time_s) as step:
             try:
                 return self._opened.execute(statement, list(params)).fetchall()
-            except duckdb.Error as error:
-                if not step.is_interrupted:
+            except (duckdb.Error, RuntimeError) as error:
+                if (reason := _reason(step, error)) is error:
                     raise
-                raise step.reason() from error
+                raise reason from error
 
     def extract_statements(self, sql: str) -> list[Statement]:
         """Return the statements of a text."""
@@ -143,6 +144,16 @@ class Connection:
     def cursor(self) -> Connection:
         """Return another connection to the same database."""
         return Connection(self._opened.cursor())
+
+
+def _reason(step: interrupting.Step, error: Exception) -> BaseException:
+    """Return what to raise for a statement that failed.
+
+    DuckDB runs Python's handlers of signals while it waits, and has an error of its own for what one of them raises.
+    """
+    if step.is_interrupted:
+        return step.reason()
+    return KeyboardInterrupt() if isinstance(error, RuntimeError) and str(error) == _BY_HANDLER else error
 
 
 @contextlib.contextmanager

@@ -10,14 +10,14 @@ import contextlib
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
 import duckdb
 
-from kbcore import limits
+from kbcore import interrupting, limits
+from kbcore.interrupting import Stopped
 from kbcore.rules.rule import SqlRefused
 from kbcore.view.database import quoted, scratch_folder
 
@@ -148,27 +148,20 @@ class Sandbox:
 
     def _talk(self, process: subprocess.Popen[bytes], message: Any, wait_s: float) -> dict[str, Any]:
         """Send one line and return the answer; a process that gives none is ended."""
-        is_late = threading.Event()
-
-        def end() -> None:
-            is_late.set()
-            process.kill()
-
-        alarm = threading.Timer(wait_s, end)
-        alarm.start()
-        try:
-            process.stdin.write(json.dumps(message).encode() + b"\n")  # type: ignore[union-attr] # it is a pipe
-            process.stdin.flush()  # type: ignore[union-attr]
-            line = process.stdout.readline()  # type: ignore[union-attr]
-        except BrokenPipeError:
-            line = b""
-        finally:
-            alarm.cancel()
+        with interrupting.step(process.kill, wait_s) as step:
+            try:
+                process.stdin.write(json.dumps(message).encode() + b"\n")  # type: ignore[union-attr] # it is a pipe
+                process.stdin.flush()  # type: ignore[union-attr]
+                line = process.stdout.readline()  # type: ignore[union-attr]
+            except BrokenPipeError:
+                line = b""
         if line.endswith(b"\n"):
             answer: dict[str, Any] = json.loads(line)
             return answer
         self._end()
-        raise self._too_slow() if is_late.is_set() else _too_large("or is nested too deeply")
+        if step.is_stopped:
+            raise Stopped
+        raise self._too_slow() if step.is_interrupted else _too_large("or is nested too deeply")
 
     def _too_slow(self) -> SqlRefused:
         return SqlRefused(f"it did not end within {self._time_s:g} s", is_limit=True, is_time=True)

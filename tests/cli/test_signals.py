@@ -1,0 +1,129 @@
+"""SIGINT and SIGTERM end every command within two seconds, whatever it is at."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kbcore.clock import SystemClock
+from kbcore.storage import layout, lock
+from kbcore.storage.fs import RealFs
+from tests.support.cli import environment
+from tests.support.repos import git
+
+_MOST_S = 2.0
+_BEGUN = "begun"
+
+PROGRAM = """
+import sys
+from kbcli import app
+from kbcore import interrupting
+{patch}
+sys.exit(app.main(sys.argv[1:]))
+"""
+SLOWLY = """
+from kbcore.view import database
+real = database.Connection.rows
+def rows(self, statement, params=(), **options):
+    if {when}:
+        print("begun", file=sys.stderr, flush=True)
+        statement, params = {slow!r}, ()
+    return real(self, statement, params, **options)
+database.Connection.rows = rows
+"""
+SLOW = "select count(*) from range(300000) a, range(300000) b where hash(a.range) < hash(b.range)"
+HANGING = "with m as materialized (from range(70000)) from m t join m f using (range) limit 1"
+PYTHON = """
+from kbcore.view.view import View
+def rows(self, *_):
+    print("begun", file=sys.stderr, flush=True)
+    try:
+        while True: sum(range(10000))
+    except KeyboardInterrupt:
+        while True: sum(range(10000))
+View.rows = rows
+"""
+CASES = {
+    "a slow statement": (SLOWLY.format(when="'node' in str(statement)", slow=SLOW), ["check"]),
+    "a statement that hangs": (SLOWLY.format(when="True", slow=HANGING), ["query"]),
+    "a program that catches it": (PYTHON, ["query"]),
+    "a statement under the lock": (
+        SLOWLY.format(when="'begun' not in sys.argv and interrupting._work.get() is not None", slow=SLOW),
+        ["apply", "-"],
+    ),
+}
+
+
+def started(root: Path, patch: str, words: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(patch=patch), *words],
+        cwd=root,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def end(process: subprocess.Popen[str], number: int) -> int:
+    """Send a signal, and return the status; the process has two seconds for it."""
+    process.send_signal(number)
+    begun_s = time.monotonic()
+    try:
+        status = process.wait(10)
+    finally:
+        process.kill()
+        process.communicate()
+    assert time.monotonic() - begun_s < _MOST_S
+    return status
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("case", CASES)
+def test_a_signal_ends_a_command_within_two_seconds(synced: Path, case: str, number: int) -> None:
+    patch, words = CASES[case]
+    process = started(synced, patch, words)
+    assert process.stdin
+    assert process.stderr
+    if words[-1] == "-":
+        process.stdin.write('{"entities": [{"id": "REQ-1", "status": "active"}]}')
+    process.stdin.close()
+    process.stdin = None
+    assert process.stderr.readline().strip() == _BEGUN
+    assert end(process, number) == 128 + number
+    # The branch is free, and nothing is half done.
+    done = subprocess.run(
+        [sys.executable, "-m", "kbcli.app", "verify"], cwd=synced, env=environment(), capture_output=True, check=False
+    )
+    assert done.returncode == 0, done
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_command_that_waits_for_a_lock(synced: Path, number: int) -> None:
+    directory = Path(git(synced, "rev-parse", "--git-common-dir").strip())
+    [place] = [path for path in (synced / directory / "kb").rglob(layout.LOCK) if path.parent.name == "main"]
+    with lock.held(RealFs(), SystemClock(), place):
+        process = started(synced, "print('begun', file=sys.stderr, flush=True)", ["apply", "-"])
+        assert process.stdin
+        assert process.stderr
+        process.stdin.write('{"entities": [{"id": "REQ-1", "status": "active"}]}')
+        process.stdin.close()
+        process.stdin = None
+        assert process.stderr.readline().strip() == _BEGUN
+        time.sleep(1.0)
+        assert end(process, number) == 128 + number
+
+
+def test_kb_watch_ends_during_a_long_check(synced: Path) -> None:
+    patch, _ = CASES["a slow statement"]
+    process = started(synced, patch, ["watch"])
+    assert process.stderr
+    while process.stderr.readline().strip() != _BEGUN:
+        continue
+    assert end(process, signal.SIGTERM) == 0
