@@ -41,14 +41,14 @@ def test_an_index_caught_up_in_any_steps_is_one_filled_at_once(history, steps):
     with tempfile.TemporaryDirectory() as folder, built(entries, position) as view:
         textdocuments.attach_bodies(view, "")
         texttables.build(view, ":memory:", read)
-        for size in [*steps[1:], len(entries)]:
+        for step, size in enumerate([*steps[1:], len(entries)]):
             before, part = view.seq, entries[position : position + size]
             position += len(part)
             if part:
                 view.extend(iter(part), basis_at(entries, position))
             texttables.catch_up(view, before, read)
             if size == 1:
-                texttables.merge(view, f"{folder}/{position}.duckdb")
+                texttables.merge(view, f"{folder}/{step}.duckdb")
                 assert texttables.tail_share(view)[0] == 0
             tables.create(view.rows, ANEW)
             tables.fill(view.rows, ANEW, "node", texttables.documents_at_hand(None))
