@@ -5,7 +5,7 @@ KBError
 │    InvalidChangeset · IntegrityViolation · StaleBase · ChangesetIdReused · LimitExceeded
 │    DerivedFact · BranchMoved · RevertConflict · KipRefused
 ├─ Unavailable    nothing written, try later
-│    LockTimeout · LockUnsupported · StorageFull · ReadOnlyStore · StorageError
+│    LockTimeout · LockUnsupported · StorageFull · ReadOnlyStore · StorageError · ResourceLimit
 │    StatementTimeout · Interrupted
 ├─ CommitUncertain  may or may not be durable; retry with the same changeset id
 ├─ Damaged        stop; a person decides
@@ -179,6 +179,15 @@ class StorageError(Unavailable, code="storage_error", exit_status=24):
     default_hint = "Look at the named file and at the system log, then try again."
 
 
+class ResourceLimit(Unavailable, code="resource_limit", exit_status=25):
+    """KB got no more memory, threads, processes or open files."""
+
+    default_hint = (
+        "Ask for less, end other programs, or raise the limit: `ulimit -a` shows those of the shell, "
+        "and `memoryMiB` in your own `kb/config.json` is that of the database."
+    )
+
+
 class StatementTimeout(Unavailable, code="statement_timeout", exit_status=27):
     """A statement to the database took longer than it may, and was interrupted."""
 
@@ -314,3 +323,7 @@ class GitUnusable(Misuse, code="git_unusable", exit_status=67):
 
 class ViewDamaged(Exception):
     """The published view cannot be read. Never shown to a user: the store folds the journal again and goes on."""
+
+
+class ViewForeign(ViewDamaged):
+    """A cached file holds what KB never puts into one: somebody made it. Nothing was answered from it."""

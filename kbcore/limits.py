@@ -38,6 +38,12 @@ MAX_SEARCHED_CHARS: Final = 1_000_000
 """Of one document, in a text search: what stands beyond is not found."""
 MAX_KEPT_BODIES_BYTES: Final = 1024 * MIB
 """Text of documents that search keeps in the cache, of all branches together."""
+VIEW_MEMORY_BYTES: Final = 4096 * MIB
+"""Memory of one database of KB's own, where that is less than its usual share of what the machine has."""
+VIEW_SPILL_BYTES: Final = 16 * 1024 * MIB
+"""What such a database puts on disk for lack of memory."""
+MAX_BASE_ROWS_PER_BYTE: Final = 8
+"""Rows of all tables of a cached view for each byte of its file: more are a file that is made to take for ever."""
 MAX_TRAVERSAL_DEPTH: Final = 50
 MAX_AFFECTED: Final = 100_000
 """Entities that one ``kb impact`` looks at."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from kbcore import interrupting, limits
-from kbcore.errors import StorageError, ViewDamaged
+from kbcore.errors import ResourceLimit, StorageError, ViewDamaged
 from kbcore.model import Node
 from kbcore.query.text.tables import Index
 from kbcore.storage import files
@@ -82,11 +82,13 @@ class BranchTexts:
 
     def forget(self, held: Collection[str], *, dry_run: bool = False) -> int:
         """Drop the kept documents but those with these hashes, and return how many those are."""
-        target = self._new_file() if self._is_there(self.bodies_path) and not dry_run else None
-        if target is None and not dry_run:
+        length_bytes = self._size_of(self.bodies_path)
+        target = self._new_file() if length_bytes is not None and not dry_run else None
+        if length_bytes is None or (target is None and not dry_run):
             return 0
+        path = str(self.bodies_path)
         try:
-            gone = textdocuments.forget(str(self.bodies_path), str(target or ""), sorted(held), self._cache.spill)
+            gone = textdocuments.forget(path, str(target or ""), sorted(held), self._cache.room, length_bytes)
         except ViewDamaged:
             gone = 0
         if target and gone:
@@ -125,20 +127,23 @@ class BranchTexts:
             self._keep_bodies(view)
 
     def _open_bodies(self, view: View) -> None:
+        length_bytes = self._size_of(self.bodies_path)
         try:
-            textdocuments.attach_bodies(view, str(self.bodies_path) if self._is_there(self.bodies_path) else "")
-        except ViewDamaged:
-            self._discard(self.bodies_path)
+            path = "" if length_bytes is None else str(self.bodies_path)
+            textdocuments.attach_bodies(view, path, length_bytes)
+        except ViewDamaged as error:
+            self._cache.distrust(self.bodies_path, error)
             textdocuments.attach_bodies(view, "")
 
     def _open(self, view: View) -> int | None:
         """Stand on the published index and return its seq; None where there is none of this history."""
-        if not self._is_there(self.path):
+        length_bytes = self._size_of(self.path)
+        if length_bytes is None:
             return None
         try:
-            return texttables.attach(view, str(self.path))
-        except ViewDamaged:
-            self._discard(self.path)
+            return texttables.attach(view, str(self.path), length_bytes)
+        except ViewDamaged as error:
+            self._cache.distrust(self.path, error)
             return None
 
     def _build(self, view: View, read: Reader) -> None:
@@ -170,7 +175,7 @@ class BranchTexts:
         """
         try:
             write()
-        except ViewDamaged:
+        except (ViewDamaged, ResourceLimit):
             self._is_refusing = True
             self._discard(target)
             return False
@@ -187,19 +192,17 @@ class BranchTexts:
             self._is_refusing = True
             self._discard(target)
 
-    def _is_there(self, path: Path) -> bool:
-        """Tell whether a file of ours lies there; one with a log beside it was written to by another program."""
+    def _size_of(self, path: Path) -> int | None:
+        """Return the size of a file of ours, None for none; one with a log beside it was written by another program."""
         try:
-            if files.read_size(self._fs, path) is None:
-                return False
-            if files.read_size(self._fs, path.with_name(f"{path.name}.wal")) is None:
-                return True
+            length_bytes = self._cache.size_of(path)
+            if length_bytes is None or files.read_size(self._fs, path.with_name(f"{path.name}.wal")) is None:
+                return length_bytes
         except StorageError:
-            return False
+            return None
         self._discard(path)
-        return False
+        return None
 
     def _discard(self, *paths: Path) -> None:
         for path in paths:
-            files.remove_quietly(self._fs, path)
-            files.remove_quietly(self._fs, path.with_name(f"{path.name}.wal"))
+            self._cache.drop(path)

@@ -16,13 +16,14 @@ from typing import Final
 
 import msgspec
 
-from kbcore import interrupting, replay
-from kbcore.errors import KBError, StorageError, ViewDamaged
+from kbcore import interrupting, limits, replay
+from kbcore.errors import KBError, ResourceLimit, StorageError, ViewDamaged, ViewForeign
 from kbcore.storage import files, journal
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.view import base
 from kbcore.view.basis import Basis
+from kbcore.view.database import Room
 from kbcore.view.fold import Entry, Start
 from kbcore.view.view import View
 
@@ -62,8 +63,10 @@ class Kept(msgspec.Struct, frozen=True):
 class ViewCache:
     """The view files of one branch, in one directory below the folder of caches."""
 
-    def __init__(self, fs: Fs, directory: Path) -> None:
+    def __init__(self, fs: Fs, directory: Path, memory_bytes: int = limits.VIEW_MEMORY_BYTES) -> None:
+        """``memory_bytes`` is what a database of this cache may hold in memory."""
         self._fs = fs
+        self._memory_bytes = memory_bytes
         self.directory = directory
         self.path = directory / VIEW
         self._is_refusing = False
@@ -73,15 +76,32 @@ class ViewCache:
     def opened(self) -> View | None:
         """Return a view on the published base, None where there is none."""
         try:
-            if files.read_size(self._fs, self.path) is None:
+            if self.size_of(self.path) is None:
                 return None
-            return open_view(self._fs, self.path)
-        except ViewDamaged:
-            self.discard()
+            return open_view(self._fs, self.path, self._memory_bytes)
+        except ViewDamaged as error:
+            self.distrust(self.path, error)
             return None
         except StorageError:
             # Whatever lies there is no view.
             return None
+
+    def size_of(self, path: Path) -> int | None:
+        """Return the size of a cached file, None where there is none; a link on the way to it is not followed.
+
+        Raises: ``StorageError`` when something else lies there, or when it cannot be looked at.
+        """
+        if not all(files.is_directory(self._fs, folder) for folder in (self.directory.parent, self.directory)):
+            return None
+        return files.read_size(self._fs, path)
+
+    def distrust(self, path: Path, error: ViewDamaged) -> None:
+        """Delete a cached file that cannot be used, and note when somebody else made it."""
+        if isinstance(error, ViewForeign):
+            self.notices.append(
+                f"{path} was not made by KB: {error}. Nothing was read from it; it is deleted and made again."
+            )
+        self.drop(path)
 
     def basis(self) -> Basis | None:
         """Return what the published view stands on, None where there is none."""
@@ -105,7 +125,7 @@ class ViewCache:
                 self._fs.link(other.directory / name, target)
                 self._fs.replace(target, self.directory / name)
             except OSError:
-                self._remove(target)
+                self.drop(target)
 
     def set_aside(self, basis: Basis, head: Head) -> None:
         """Keep a view that knows of records which the journal lacks: it is the second witness of a loss."""
@@ -119,6 +139,8 @@ class ViewCache:
 
     def kept(self) -> list[Kept]:
         """Return the views that were set aside, in order of name; none where the cache cannot be listed."""
+        if not _are_real(self._fs, (self.directory.parent, self.directory)):
+            return []
         try:
             names = sorted(self._fs.listdir(self.directory))
         except OSError:
@@ -156,9 +178,9 @@ class ViewCache:
             return self.build_in_memory(start, entries, basis)
         try:
             with interrupting.maintenance():
-                view = base.build(str(target), self.spill, start, entries, basis)
+                view = base.build(str(target), self.room, start, entries, basis)
         except BaseException:
-            self._remove(target)
+            self.drop(target)
             raise
         self._move_in(target)
         return view
@@ -166,7 +188,7 @@ class ViewCache:
     def build_in_memory(self, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
         """Return a view that leaves no file behind."""
         with interrupting.maintenance():
-            return base.build(":memory:", self.spill, start, entries, basis)
+            return base.build(":memory:", self.room, start, entries, basis)
 
     def is_due(self, view: View) -> bool:
         """Tell whether the tail has grown long enough to be published."""
@@ -180,19 +202,19 @@ class ViewCache:
         try:
             with interrupting.maintenance():
                 view.write_base(str(target))
-        except ViewDamaged:
+        except (ViewDamaged, ResourceLimit):
             # A full disk, for one: the view answers as before, and nobody tries again in this process.
             self._is_refusing = True
-            self._remove(target)
+            self.drop(target)
             return
         except BaseException:
-            self._remove(target)
+            self.drop(target)
             raise
         try:
             # Before it gets the name that other processes publish under as well: the base must be this very file.
             view.rebase(str(target))
         except BaseException:
-            self._remove(target)
+            self.drop(target)
             raise
         self._move_in(target)
 
@@ -202,20 +224,23 @@ class ViewCache:
             self._fs.replace(target, self.path)
         except OSError:
             self._is_refusing = True
-            self._remove(target)
+            self.drop(target)
 
     def discard(self) -> None:
         """Delete the published view; the next opening folds the journal again."""
-        self._remove(self.path)
+        self.drop(self.path)
 
-    def _remove(self, path: Path) -> None:
+    def drop(self, path: Path) -> None:
+        """Delete a cached file, and the log beside it; nothing in a place that is not the cache's own."""
+        if not _are_real(self._fs, (self.directory.parent, self.directory)):
+            return  # it is in a place that is not ours
         for name in (path.name, f"{path.name}.wal"):
             files.remove_quietly(self._fs, path.with_name(name))
 
     @property
-    def spill(self) -> str:
-        """Return the folder in which a database may put what it has no memory for."""
-        return _spill_beside(self.path)
+    def room(self) -> Room:
+        """Return what a database of this cache may use of the machine."""
+        return room_beside(self._fs, self.path, self._memory_bytes)
 
     def new_file(self) -> Path | None:
         """Return the name of a new file in the cache, or None when the cache cannot be written."""
@@ -233,7 +258,7 @@ class ViewCache:
         return target
 
 
-def open_view(fs: Fs, path: Path) -> View:
+def open_view(fs: Fs, path: Path, memory_bytes: int = limits.VIEW_MEMORY_BYTES) -> View:
     """Return a view on a published base.
 
     KB leaves no log beside a base. Where there is one, another program wrote to the base, and DuckDB would take its
@@ -245,11 +270,30 @@ def open_view(fs: Fs, path: Path) -> View:
     log = path.with_name(f"{path.name}.wal")
     if files.read_size(fs, log) is not None:
         raise ViewDamaged(f"{log} lies beside it: another program wrote to it")
-    return base.open_base(str(path), _spill_beside(path))
+    length_bytes = files.read_size(fs, path)
+    if length_bytes is None:
+        raise ViewDamaged(f"{path} is not there")
+    return base.open_base(str(path), room_beside(fs, path, memory_bytes), length_bytes)
 
 
-def _spill_beside(path: Path) -> str:
-    return str(path.parent / "spill")
+def room_beside(fs: Fs, path: Path, memory_bytes: int = limits.VIEW_MEMORY_BYTES) -> Room:
+    """Return what a database may use that opens a cached file: the caches of all branches, and a folder for spilling.
+
+    What a database cannot hold is not spilled where something else has the name of that folder, or its place.
+    """
+    spill = path.parent / "spill"
+    is_free = _are_real(fs, (path.parent.parent, path.parent, spill))
+    return Room(str(spill) if is_free else "", (str(path.parent.parent),), memory_bytes)
+
+
+def _are_real(fs: Fs, folders: Iterable[Path]) -> bool:
+    """Tell whether each of these is a folder, or nothing: no link, and nothing else that has its name."""
+    try:
+        for folder in folders:
+            files.is_directory(fs, folder)
+    except StorageError:
+        return False
+    return True
 
 
 def is_usable(basis: Basis, head: Head) -> bool:

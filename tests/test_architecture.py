@@ -102,6 +102,7 @@ OPENERS = {
     "kbcli/hooks/files.py": "git's hooks, and the configuration of programs that write them",
     "kbcli/replacing.py": "files that are not KB's own, and are changed when a command is asked to",
     "kbcli/clients/installing.py": "the configuration files of MCP clients",
+    "kbcore/view/database.py": "the folder of its own process for what is temporary",
     "kbcore/view/confined.py": "the size of its own process",
     "kbcli/changefile.py": "the file that a command is asked to read",
     "kbcli/exits.py": "reports of bugs",

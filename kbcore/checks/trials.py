@@ -94,7 +94,7 @@ def _view_of(trial: Trial, schema: Schema, folder: str) -> View:
     ids = {node.id for node in nodes}
     links = [_link(values, ids) for values in trial.edges]
     basis = Basis("", "", _SEQ, "", _AT, "", 0)
-    return build(":memory:", folder, Start(_SEQ, "", State(nodes, links), []), (), basis)
+    return build(":memory:", database.Room(folder), Start(_SEQ, "", State(nodes, links), []), (), basis)
 
 
 def _node(values: Mapping[str, Any], schema: Schema) -> Node:

@@ -12,13 +12,14 @@ from typing import Final
 
 from kbcore.errors import Damaged, Incompatible, ViewDamaged
 from kbcore.limits import MIB
-from kbcore.phrases import counted
+from kbcore.phrases import counted, some_of
 from kbcore.storage import files, journal
 from kbcore.upkeep.findings import Finding
-from kbcore.view import texttables
-from kbcore.viewcache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, is_lost, is_usable, open_view
+from kbcore.view import inspection, texttables
+from kbcore.viewcache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, is_lost, is_usable, open_view, room_beside
 from kbcore.workspace import Workspace
 
+_MAX_SHOWN: Final = 5
 _REMEDY: Final = "If that was meant, delete the file; if not, restore the store from a backup."
 
 
@@ -65,7 +66,8 @@ def _text(workspace: Workspace, branch: str) -> Iterator[Finding]:
     path = workspace.cache_of(branch) / TEXT
     try:
         length_bytes = files.read_size(workspace.machine.fs, path) or 0
-        seq, entities = texttables.inspect(str(path), str(path.parent / "spill"))
+        room = room_beside(workspace.machine.fs, path)
+        seq, entities = texttables.inspect(str(path), room, length_bytes)
     except ViewDamaged as error:
         reason = str(error).splitlines()[0]
         remedy = "Nothing to do: it is built anew by the next search."
@@ -80,11 +82,16 @@ def _view(workspace: Workspace, branch: str) -> Iterator[Finding]:
     try:
         with open_view(fs, path) as cached:
             basis, rows = cached.basis, cached.base_rows()
+            macros = inspection.macros(cached.rows, "base")
     except ViewDamaged as error:
         reason = str(error).splitlines()[0]
         remedy = "Nothing to do: it is built anew when it is needed."
         yield Finding("cache", "warning", "view_damaged", f"It cannot be read: {reason}", remedy, branch, str(path))
         return
+    if macros:
+        message = f"It holds macros that KB never made, and never calls: {some_of(macros, _MAX_SHOWN)}."
+        remedy = "Delete the file: it is built again when it is needed. Then ask who can write there."
+        yield Finding("cache", "warning", "view_foreign", message, remedy, branch, str(path))
     try:
         head = journal.read_head(fs, directory)
     except (Damaged, Incompatible):  # the journal's own check says so, with its remedy

@@ -14,6 +14,7 @@ from kbcore.storage import files
 from kbcore.texts import BODIES
 from kbcore.upkeep.findings import Finding
 from kbcore.view import textdocuments
+from kbcore.view.database import Room
 from kbcore.workspace import Workspace
 
 
@@ -41,7 +42,8 @@ def document_findings(workspace: Workspace) -> Iterator[Finding]:
     if length_bytes is None:
         return
     try:
-        kept = textdocuments.count_kept(str(path), str(path.parent / "spill"))
+        room = Room(folders=(str(path.parent),))
+        kept = textdocuments.count_kept(str(path), room, length_bytes)
     except ViewDamaged as error:
         message = f"It cannot be read: {str(error).splitlines()[0]}"
         remedy = "Nothing to do: the next search reads the documents again."

@@ -16,7 +16,7 @@ from kbcore.state import Changes, Stamp
 from kbcore.view import base
 from kbcore.view.basis import Basis
 from kbcore.view.beneath import lay_beneath
-from kbcore.view.database import scratch_folder
+from kbcore.view.database import Room, scratch_folder
 from kbcore.view.fold import Entry
 from kbcore.view.past import check_reach
 from kbcore.view.view import View
@@ -37,13 +37,13 @@ def copied(view: View, seq: int, *, beneath: tuple[int, Changes] | None = None) 
             with interrupting.maintenance():
                 view.write_past(str(path), seq)
             if beneath is not None:
-                lay_beneath(str(path), folder, *beneath)
+                lay_beneath(str(path), Room(folder), *beneath)
         except ViewDamaged as error:
             raise StorageError(
                 f"A copy of the view cannot be written to the temporary folder: {error}",
                 hint="Free some space there, or name another folder with TMPDIR.",
             ) from error
-        with base.open_base(str(path), folder, is_own=True) as copy:
+        with base.open_own(str(path), Room(folder)) as copy:
             yield copy
 
 

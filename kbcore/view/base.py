@@ -7,10 +7,10 @@ from typing import Final
 
 from kbcore import collector, progress
 from kbcore.errors import ViewDamaged
-from kbcore.view import database
+from kbcore.view import database, inspection
 from kbcore.view.basis import Basis, write_stamp
 from kbcore.view.behind import Behind
-from kbcore.view.database import quoted
+from kbcore.view.database import Room, quoted
 from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, Start, fold, pruned_rows
 from kbcore.view.tables import ELEMENTS, RECORD, VIEW_FORMAT
 from kbcore.view.view import View
@@ -20,15 +20,33 @@ _PUBLISHED: Final = "read_only"
 _WORDS: Final = {"node": "entities", "link": "edges", "source": "files"}
 
 
-def open_base(path: str, temp_dir: str, *, is_own: bool = False) -> View:
-    """Return a view that stands on a published base, or on one that is the view's own to write in.
+def open_base(path: str, room: Room, length_bytes: int) -> View:
+    """Return a view that stands on a published base, a file of this length.
+
+    The file may be anybody's: nothing in it is asked before ``inspection`` has found it to be what KB makes.
 
     Raises: ``ViewDamaged`` when the file is not a base that this program can use; the caller then builds a new one.
     """
-    connection = database.connect(temp_dir)
+    return _opened(path, room, length_bytes)
+
+
+def open_own(path: str, room: Room) -> View:
+    """Return a view that stands on a base which this process has just made for it, and may write in.
+
+    Raises: ``ViewDamaged`` when the file cannot be read.
+    """
+    return _opened(path, room, None)
+
+
+def _opened(path: str, room: Room, length_bytes: int | None) -> View:
+    """Open a base. One of no known length is the view's own."""
+    is_own = length_bytes is None
+    connection = database.connect(room)
     try:
         with database.explained_all():
             connection.execute(f"attach '{quoted(path)}' as base ({database.UNLOGGED if is_own else _PUBLISHED})")
+            if length_bytes is not None:
+                inspection.check(database.asking(connection), "base", database.base_tables(), length_bytes)
             stamp = _read_stamp(connection, path)
     except BaseException:
         connection.close()
@@ -36,11 +54,11 @@ def open_base(path: str, temp_dir: str, *, is_own: bool = False) -> View:
     return View(connection, stamp, is_own=is_own)
 
 
-def _empty(temp_dir: str, basis: Basis) -> View:
+def _empty(room: Room, basis: Basis) -> View:
     """Return a view of a branch to which nothing was written; its database is made when it is first asked."""
 
     def made() -> database.Connection:
-        connection = database.connect(temp_dir)
+        connection = database.connect(room)
         connection.execute(database.attaching_new(":memory:", "base"))
         database.create_base(connection, "base")
         return connection
@@ -48,7 +66,7 @@ def _empty(temp_dir: str, basis: Basis) -> View:
     return View(made, basis, is_own=True)
 
 
-def build(target: str, temp_dir: str, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
+def build(target: str, room: Room, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
     """Fold records onto what stood before them and return a view whose base holds the whole of it.
 
     ``target`` is a file that does not exist yet, or ``:memory:``.
@@ -56,8 +74,8 @@ def build(target: str, temp_dir: str, start: Start, entries: Iterable[Entry], ba
     Raises: ``ViewDamaged`` when the file cannot be written; what ``entries`` raises.
     """
     if target == ":memory:" and not basis.seq:
-        return _empty(temp_dir, basis)
-    connection = database.connect(temp_dir)
+        return _empty(room, basis)
+    connection = database.connect(room)
     try:
         with database.explained(), collector.paused():
             connection.execute(database.attaching_new(target, "base"))

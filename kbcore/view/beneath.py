@@ -11,18 +11,19 @@ import msgspec
 
 from kbcore.state import Changes
 from kbcore.view import database
+from kbcore.view.database import Room
 from kbcore.view.fold import ROW_OF
 from kbcore.view.tables import ELEMENTS
 
 
-def lay_beneath(path: str, temp_dir: str, seq: int, back: Changes) -> None:
+def lay_beneath(path: str, room: Room, seq: int, back: Changes) -> None:
     """Let the file of a copy hold another state before all records; ``back`` leads to it from the state at ``seq``.
 
     What the records up to ``seq`` superseded is forgotten: they came to where they are from the state beneath.
 
     Raises: ``ViewDamaged`` when the file cannot be written.
     """
-    with contextlib.closing(database.connect(temp_dir)) as connection, database.explained():
+    with contextlib.closing(database.connect(room)) as connection, database.explained():
         connection.execute(f"attach '{database.quoted(path)}' as base")
         for table, changed in (("node", back.nodes), ("link", back.links), ("source", back.sources)):
             key, columns = ELEMENTS[table]

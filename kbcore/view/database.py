@@ -5,18 +5,22 @@ User text enters SQL only as a bound parameter; names come from the tables of th
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import os
+import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final, Self
 
 import duckdb
 import msgspec
 
-from kbcore import interrupting
-from kbcore.errors import ViewDamaged
+from kbcore import interrupting, limits
+from kbcore.errors import ResourceLimit, ViewDamaged
 from kbcore.view.tables import ELEMENTS, RECORD, Columns
 
 Statement = duckdb.Statement
@@ -44,6 +48,10 @@ NO_SHARED_SUBPLANS: Final = "set disabled_optimizers = 'common_subplan'"
 Then it never ends a join of 65,537 rows of it with itself below a LIMIT or an EXISTS. See ADR 0015."""
 
 _BY_HANDLER: Final = "Query interrupted"
+_THREADS: Final = 2
+_MEMORY: Final = "select parse_formatted_bytes(current_setting('memory_limit'))"
+"""Asks for the memory that DuckDB would take: a share of what the machine, or its container, has."""
+
 _CHUNK_ROWS: Final = 20_000
 _FEW_ROWS: Final = 4
 _MANY_ROWS: Final = 500
@@ -51,6 +59,9 @@ _SMALL_LIST: Final = 64
 _STATEMENTS: Final = 64
 _INDEXED_ROWS: Final = 2048
 """More rows than this are indexed: DuckDB reads as many at a time, and that takes no longer than asking an index."""
+
+_LOOKED_UP: Final = ("node", "link")
+"""What is looked up by the files that state it."""
 
 _INDEXED: Final[Mapping[str, tuple[str, ...]]] = {
     "node": ("id", "type"),
@@ -74,7 +85,6 @@ _OF_FILES: Final = (
     duckdb.FatalException,
     duckdb.SerializationException,
     duckdb.TransactionException,
-    duckdb.OutOfMemoryException,
 )
 
 
@@ -156,11 +166,28 @@ def _reason(step: interrupting.Step, error: Exception) -> BaseException:
     return KeyboardInterrupt() if isinstance(error, RuntimeError) and str(error) == _BY_HANDLER else error
 
 
+class Room(msgspec.Struct, frozen=True):
+    """What a database may use of the machine.
+
+    It opens files below ``folders`` and in the folders of ``scratch_folder`` only, and spills into ``spill`` what does
+    not fit into ``memory_bytes``; without such a folder it does not spill.
+    """
+
+    spill: str = ""
+    folders: tuple[str, ...] = ()
+    memory_bytes: int = limits.VIEW_MEMORY_BYTES
+
+
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Turn an error of DuckDB about its files into ``ViewDamaged``; a fault of ours stays a bug."""
+    """Turn an error of DuckDB about its files into ``ViewDamaged``; a fault of ours stays a bug.
+
+    Raises: ``ResourceLimit`` when the database gets no more memory: that says nothing of a file.
+    """
     try:
         yield
+    except duckdb.OutOfMemoryException as error:
+        raise _no_memory(error) from error
     except duckdb.Error as error:
         # A block with a wrong checksum is an error of no class of its own.
         if type(error) is duckdb.Error or isinstance(error, _OF_FILES):
@@ -178,8 +205,15 @@ def explained_all() -> Iterator[None]:
         yield
     except duckdb.InterruptException:
         raise
+    except duckdb.OutOfMemoryException as error:
+        raise _no_memory(error) from error
     except duckdb.Error as error:
         raise ViewDamaged(str(error)) from error
+
+
+def _no_memory(error: duckdb.Error) -> ResourceLimit:
+    [reason, *_] = str(error).splitlines()
+    return ResourceLimit(f"The database needs more memory than it may use. DuckDB says: {reason}")
 
 
 @contextlib.contextmanager
@@ -194,20 +228,37 @@ def explained_with(connection: Connection, params: Sequence[Any]) -> Iterator[No
         raise
 
 
-def connect(temp_dir: str) -> Connection:
-    """Return a private in-memory database that loads nothing by itself and spills only into ``temp_dir``."""
-    opened = duckdb.connect(
-        ":memory:",
-        config={
-            "threads": 2,
-            "temp_directory": temp_dir,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        },
-    )
-    connection = Connection(opened)
-    connection.execute(NO_SHARED_SUBPLANS)
+def connect(room: Room) -> Connection:
+    """Return a private in-memory database that keeps to its room, whatever a statement or an attached file asks for.
+
+    It loads no extension, reaches no file outside of its folders, and refuses every change of these settings.
+    """
+    config: dict[str, Any] = {
+        "threads": _THREADS,
+        "temp_directory": room.spill,
+        "max_temp_directory_size": f"{limits.VIEW_SPILL_BYTES} bytes",
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        "allow_persistent_secrets": False,
+    }
+    connection = Connection(duckdb.connect(":memory:", config=config))
+    try:
+        folders = ", ".join(f"'{quoted(folder.rstrip('/'))}/'" for folder in (*room.folders, *_private_folders()))
+        [(usual_bytes,)] = connection.execute(_MEMORY).fetchall()
+        connection.execute(
+            f"{NO_SHARED_SUBPLANS}; set memory_limit = '{min(room.memory_bytes, usual_bytes)} bytes'; "
+            f"set allowed_directories = [{folders}]; set enable_external_access = false; set lock_configuration = true"
+        )
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def asking(connection: Connection) -> Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]:
+    """Return what answers a statement with all its rows."""
+    return connection.rows
 
 
 def attaching_new(path: str, catalog: str) -> str:
@@ -245,6 +296,12 @@ def history_columns(columns: Columns) -> dict[str, str]:
     return {**columns, "ended": "BIGINT"}
 
 
+def base_tables() -> dict[str, Columns]:
+    """Return the tables of a base, with their columns."""
+    lookups = {f"{name}_src": {"src": "VARCHAR", "id": "VARCHAR"} for name in _LOOKED_UP}
+    return {**_shown(), **lookups, "stamp": STAMP}
+
+
 def create_base(connection: Connection, catalog: str) -> None:
     """Create the empty tables of a base in an attached catalog."""
     for name, (_, columns) in ELEMENTS.items():
@@ -270,7 +327,7 @@ def finish_base(connection: Connection, catalog: str) -> None:
 
 def derive(connection: Connection, catalog: str) -> None:
     """Make the look-up tables of a filled base."""
-    for name in ("node", "link"):
+    for name in _LOOKED_UP:
         connection.execute(
             f"create table {catalog}.{name}_src as select unnest(files) as src, id from {catalog}.{name}"
         )
@@ -340,7 +397,7 @@ def _load_file(connection: Connection, into: str, columns: Columns, chunk: list[
     kinds = ", ".join(f"{name}: '{'VARCHAR' if kind == 'JSON' else kind}'" for name, kind in columns.items())
     lines = _encode_lines(chunk)
     try:
-        with tempfile.NamedTemporaryFile(prefix="kb-", suffix=".json") as file:
+        with tempfile.NamedTemporaryFile(prefix="kb-", suffix=".json", dir=_made_private_folder()) as file:
             file.write(lines)
             file.flush()
             connection.execute(
@@ -367,8 +424,46 @@ def chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def scratch_folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a new folder that nobody else may look into; whoever asked for it cleans it up."""
-    return tempfile.TemporaryDirectory(prefix="kb-", ignore_cleanup_errors=True)
+    """Return a new folder that nobody else may look into; whoever asked for it cleans it up.
+
+    Every database of this process may open the files in it.
+
+    Raises: ``OSError`` where there is no place for temporary files.
+    """
+    return tempfile.TemporaryDirectory(prefix="kb-", dir=_made_private_folder(), ignore_cleanup_errors=True)
+
+
+def _made_private_folder() -> str:
+    """Make the folder in which this process keeps what is temporary, and return it. Raises: ``OSError``."""
+    folder = _private_folder(os.getpid())
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, 0o700)  # noqa: PTH102 - the mode counts
+        atexit.register(_remove_private_folder, os.getpid())
+    return folder
+
+
+def _private_folders() -> list[str]:
+    """Return the private folder of this process, made or not; none where there is no place for temporary files."""
+    try:
+        return [_private_folder(os.getpid())]
+    except FileNotFoundError:
+        return []
+
+
+@cache
+def _private_folder(_pid: int) -> str:
+    """Return the name of a folder for a process. Nobody can guess it, so nobody else can make the folder first.
+
+    Raises: ``FileNotFoundError`` where there is no place for temporary files.
+    """
+    place = Path(tempfile.gettempdir()).resolve()
+    return str(place / f"kb-{secrets.token_hex(8)}")
+
+
+def _remove_private_folder(pid: int) -> None:
+    if pid == os.getpid():  # a fork does not own it
+        with contextlib.suppress(OSError):  # what is still in it belongs to a thread that has not ended
+            Path(_private_folder(pid)).rmdir()
 
 
 def among(keys: Sequence[str]) -> tuple[str, list[Any]]:

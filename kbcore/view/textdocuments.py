@@ -7,14 +7,16 @@ in ``text_read`` those that this process has read. A file of them is written onc
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kbcore.query import asof
-from kbcore.view import database
-from kbcore.view.database import quoted
+from kbcore.view import database, inspection
+from kbcore.view.database import Room, quoted
+from kbcore.view.tables import Columns
 from kbcore.view.view import View
 
+_TABLES: Final[Mapping[str, Columns]] = {"body": {"hash": "VARCHAR", "text": "VARCHAR"}}
 _CHUNK_CHARS: Final = 2_000_000
 """So much text is handed to the database at once."""
 _ONE_TO_ONE: Final = "markdown"
@@ -24,14 +26,21 @@ Reader = Callable[[Sequence[tuple[str, str]]], Iterable[tuple[str, str]]]
 """Reads documents: paths with the hashes that their files must have, to hashes and texts; others are left out."""
 
 
-def attach_bodies(view: View, path: str) -> None:
-    """Begin with the documents that were kept in a file, "" for none. Raises: ``ViewDamaged`` for another file."""
+def attach_bodies(view: View, path: str, length_bytes: int | None = None) -> None:
+    """Begin with the documents that were kept in a file of this length, "" for none.
+
+    The length is None where this process has just written the file.
+
+    Raises: ``ViewDamaged`` for another file.
+    """
     view.rows("drop view if exists text_body")
     view.rows("detach database if exists text_kept")
     view.rows("create table if not exists text_read (hash varchar, text varchar)")
     kept = ""
     if path:
         view.rows(f"attach '{quoted(path)}' as text_kept (read_only)")
+        if length_bytes is not None:
+            inspection.check(view.rows, "text_kept", _TABLES, length_bytes)
         kept = " union all select hash, text from text_kept.body where hash not in (select hash from text_read)"
     view.rows(f"create view text_body as select hash, text from text_read{kept}")
 
@@ -67,13 +76,14 @@ def documents_held(view: View) -> set[str]:
     return {hash_ for (hash_,) in view.rows(f"select hash from {_documents(None)}")}
 
 
-def forget(path: str, target: str, held: Sequence[str], temp_dir: str) -> int:
+def forget(path: str, target: str, held: Sequence[str], room: Room, length_bytes: int) -> int:
     """Write kept documents to a new file without those that have other hashes than these; return how many these are.
 
     Nothing is written where there are none, or for the target "". Raises: ``ViewDamaged`` when a file cannot be used.
     """
-    with contextlib.closing(database.connect(temp_dir)) as connection, database.explained_all():
+    with contextlib.closing(database.connect(room)) as connection, database.explained_all():
         connection.execute(f"attach '{quoted(path)}' as text_kept (read_only)")
+        inspection.check(database.asking(connection), "text_kept", _TABLES, length_bytes)
         connection.execute("create table held as select unnest($1::varchar[]) as hash", [held])
         is_held = "hash in (select hash from held)"
         [(gone,)] = connection.execute(f"select count(*) from text_kept.body where not {is_held}").fetchall()
@@ -84,10 +94,11 @@ def forget(path: str, target: str, held: Sequence[str], temp_dir: str) -> int:
     return int(gone)
 
 
-def count_kept(path: str, temp_dir: str) -> int:
-    """Return how many documents are kept in a file. Raises: ``ViewDamaged`` when it cannot be used."""
-    with contextlib.closing(database.connect(temp_dir)) as connection, database.explained_all():
+def count_kept(path: str, room: Room, length_bytes: int) -> int:
+    """Return how many documents are kept in a file of this length. Raises: ``ViewDamaged`` when it cannot be used."""
+    with contextlib.closing(database.connect(room)) as connection, database.explained_all():
         connection.execute(f"attach '{quoted(path)}' as text_kept (read_only)")
+        inspection.check(database.asking(connection), "text_kept", _TABLES, length_bytes)
         [(kept, _)] = connection.execute("select count(hash), max(text) from text_kept.body").fetchall()
     return int(kept)
 

@@ -8,8 +8,7 @@ are at hand, the kept ones and those read by this process.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -17,17 +16,20 @@ from kbcore.errors import ViewDamaged
 from kbcore.query import asof
 from kbcore.query.text import tables
 from kbcore.query.text.tables import Index
-from kbcore.view import database
-from kbcore.view.database import quoted
+from kbcore.view import database, inspection
+from kbcore.view.database import Room, quoted
+from kbcore.view.inspection import Rows
+from kbcore.view.tables import Columns
 from kbcore.view.textdocuments import Reader, documents_at_hand, gather
 from kbcore.view.view import View
 
-TEXT_FORMAT: Final = 5
+TEXT_FORMAT: Final = 6
 WHOLE: Final = Index("text_")
 PAST: Final = Index("text_past_")
 _PUBLISHED: Final = Index("text.")
 _FRESH: Final = Index("text_fresh.")
 _TAIL: Final = Index("text_tail_")
+_STAMP: Final[Columns] = {"format": "INTEGER", "lineage": "VARCHAR", "seq": "BIGINT", "sum": "VARCHAR"}
 _ORDERS: Final = {"entity": "doc", "posting": "term, doc", "term": "term"}
 """How the rows of a published index lie, so that few of them are read to find a term."""
 
@@ -73,16 +75,20 @@ def merge(view: View, path: str) -> None:
         view.rows("force checkpoint text_fresh")
     finally:
         view.rows("detach text_fresh")
-    attach(view, path)
+    _detach(view)
+    view.rows(f"attach '{quoted(path)}' as text (read_only)")
+    _overlay(view)
 
 
-def attach(view: View, path: str) -> int | None:
-    """Stand on a published index and return the seq that it was filled at; None when it is not one of this history.
+def attach(view: View, path: str, length_bytes: int) -> int | None:
+    """Attach a published index, a file of this length, and return the seq that it was filled at.
+
+    Returns None when it is not one of this history.
 
     Raises: ``ViewDamaged`` when it is no index.
     """
     _detach(view)
-    stamp = _attached(view.rows, path)
+    stamp = _attached(view.rows, path, length_bytes)
     is_known = stamp.lineage == view.basis.lineage and view.basis.history_from <= stamp.seq <= view.seq
     if not is_known or view.rows("select sum from record where seq = ?", [stamp.seq]) != [(stamp.sum,)]:
         return None
@@ -90,31 +96,35 @@ def attach(view: View, path: str) -> int | None:
     return stamp.seq
 
 
-def inspect(path: str, temp_dir: str) -> tuple[int, int]:
+def inspect(path: str, room: Room, length_bytes: int) -> tuple[int, int]:
     """Return the seq of a published index and how many entities it has.
 
     Raises: ``ViewDamaged`` when it cannot be used.
     """
-    with contextlib.closing(database.connect(temp_dir)) as connection, database.explained_all():
-        stamp = _attached(lambda sql: connection.execute(sql).fetchall(), path)
+    with contextlib.closing(database.connect(room)) as connection, database.explained_all():
+        stamp = _attached(database.asking(connection), path, length_bytes)
         [(entities,)] = connection.execute("select count(*) from text.entity").fetchall()
     return stamp.seq, entities
 
 
 def _stamp(view: View, database_name: str) -> None:
     stamp = TextStamp(TEXT_FORMAT, view.basis.lineage, view.seq, view.basis.sum)
-    sql = f"create table {database_name}.stamp as select $1::integer, $2, $3::bigint, $4"
-    view.rows(sql, msgspec.structs.astuple(stamp))
+    listed = ", ".join(f"{name} {kind}" for name, kind in _STAMP.items())
+    view.rows(f"create table {database_name}.stamp ({listed})")
+    view.rows(f"insert into {database_name}.stamp values ($1, $2, $3, $4)", msgspec.structs.astuple(stamp))
 
 
-def _attached(rows: Callable[[str], list[tuple[Any, ...]]], path: str) -> TextStamp:
-    """Attach a published index and return its stamp. Raises: ``ViewDamaged`` when it has none that can be used."""
-    rows(f"attach '{quoted(path)}' as text (read_only)")
-    there = rows("select 1 from duckdb_tables() where database_name = 'text' and table_name = 'stamp'")
-    [row] = (rows("from text.stamp") if there else []) or [()]
-    if len(row) != len(TextStamp.__struct_fields__) or row[0] != TEXT_FORMAT:
+def _attached(rows: Rows, path: str, length_bytes: int) -> TextStamp:
+    """Attach a published index, a file of this length, and return its stamp.
+
+    Raises: ``ViewDamaged`` when the file is none that can be used.
+    """
+    rows(f"attach '{quoted(path)}' as text (read_only)", ())
+    inspection.check(rows, "text", {**tables.TABLES, "stamp": _STAMP}, length_bytes)
+    found = rows(f"select {', '.join(_STAMP)} from text.stamp", ())
+    if len(found) != 1 or found[0][0] != TEXT_FORMAT:
         raise ViewDamaged(f"{path} has no usable stamp")
-    return TextStamp(*row)
+    return TextStamp(*found[0])
 
 
 def catch_up(view: View, since: int, read: Reader) -> None:

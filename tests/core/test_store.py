@@ -14,15 +14,24 @@ import msgspec
 import pytest
 
 from kbcore import replay
-from kbcore.errors import BranchMoved, ChangesetIdReused, JournalCorrupt, LimitExceeded, LockTimeout, StaleBase
+from kbcore.errors import (
+    BranchMoved,
+    ChangesetIdReused,
+    JournalCorrupt,
+    LimitExceeded,
+    LockTimeout,
+    ResourceLimit,
+    StaleBase,
+)
 from kbcore.history.undo import revert
+from kbcore.limits import MIB
 from kbcore.needs import NOTHING
 from kbcore.record import DropNode, PutNode, StateLink
 from kbcore.state import Changes, Draft, Stamp
 from kbcore.storage import lock
 from kbcore.storage.fs import LOCK_EXCLUSIVE
 from kbcore.storage.head import Head
-from kbcore.store import Request
+from kbcore.store import BranchStore, Request
 from kbcore.view.fold import Entry
 from kbcore.view.past import state_at
 from kbcore.view.view import View
@@ -540,10 +549,14 @@ def test_a_changed_lock_wait_counts_for_the_next_write_of_a_store_that_is_open(p
 def test_a_commit_is_answered_although_there_is_no_memory_to_publish_the_view(made: Stored) -> None:
     made.commit([PutNode(id=f"N{number}", base=0, set={"type": "req"}) for number in range(20_000)])
     made.reopen()
-    view = view_of(made.store)
-    view.rows("set memory_limit = '6MB'")
-    view.rows("set max_temp_directory_size = '1KB'")
+    made.store.read(lambda view: view.seq)
+    (made.cache_dir / "spill").write_text("no folder")
+    made.close()
+    made.store = BranchStore(made.fs, made.clock, made.directory, ViewCache(made.fs, made.cache_dir, 6 * MIB))
     many = [PutNode(id=f"M{number}", base=0, set={"type": "req", "title": "y"}) for number in range(2500)]
     assert made.commit(many).applied
     assert made.store.head().seq == 2
+    with pytest.raises(ResourceLimit, match=r"more memory than it may use\. DuckDB says: Out of Memory"):
+        made.store.read(lambda view: view.rows("select count(*) from node"))
+    made.reopen()
     assert made.store.read(lambda view: view.rows("select count(*) from node")) == [(22_500,)]

@@ -10,9 +10,8 @@ import pytest
 
 from kbcore.errors import ViewDamaged
 from kbcore.storage.head import Head, Origin, Pruned, Segment, SnapshotRef, Tip
-from kbcore.view import base
 from kbcore.view.basis import Basis
-from kbcore.viewcache import VIEW, is_ahead, is_usable
+from kbcore.viewcache import VIEW, is_ahead, is_usable, open_view
 from tests.support.stores import Stored
 
 FILE = "journal-0000000001.jsonl"
@@ -86,4 +85,4 @@ def test_a_published_view_without_the_one_stamp_is_none(tmp_path: Path, harm: st
     with duckdb.connect(str(made.cache_dir / VIEW)) as connection:
         connection.execute(harm)
     with pytest.raises(ViewDamaged, match="has no usable stamp"):
-        base.open_base(str(made.cache_dir / VIEW), str(tmp_path))
+        open_view(made.fs, made.cache_dir / VIEW)

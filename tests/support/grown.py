@@ -9,6 +9,7 @@ from kbcore.folding import apply
 from kbcore.needs import needs
 from kbcore.state import Stamp, State
 from kbcore.view import base
+from kbcore.view.database import Room
 from kbcore.view.fold import Entry, Start
 from kbcore.view.view import View
 from tests.support.histories import LINEAGE, basis_at
@@ -17,10 +18,10 @@ WAYS = ("extend", "extend", "adopt", "adopt", "publish", "reopen")
 """How a step of ``grown`` takes records in."""
 
 
-def built(entries: Sequence[Entry], seq: int) -> View:
+def built(entries: Sequence[Entry], seq: int, room: Room | None = None) -> View:
     """Return a view that was folded from the first ``seq`` entries at once."""
     start = Start(0, LINEAGE, State(), [])
-    return base.build(":memory:", "", start, entries[:seq], basis_at(entries, seq))
+    return base.build(":memory:", room or Room(), start, entries[:seq], basis_at(entries, seq))
 
 
 def adopt(view: View, entries: Sequence[Entry], entry: Entry) -> None:
@@ -34,7 +35,8 @@ def adopt(view: View, entries: Sequence[Entry], entry: Entry) -> None:
 def grown(entries: Sequence[Entry], steps: Sequence[tuple[str, int]], folder: Path) -> View:
     """Return a view that took the entries in by these steps: (how, how many)."""
     position = min(steps[0][1], len(entries))
-    view = built(entries, position)
+    room = Room(folders=(str(folder),))
+    view = built(entries, position, room)
     for number, (how, size) in enumerate(steps[1:]):
         part = entries[position : position + size]
         position += len(part)
@@ -51,6 +53,6 @@ def grown(entries: Sequence[Entry], steps: Sequence[tuple[str, int]], folder: Pa
             path = str(folder / f"{number}.duckdb")
             view.write_base(path)
             view.close()
-            view = base.open_base(path, "")
+            view = base.open_base(path, room, Path(path).stat().st_size)
     view.extend(iter(entries[position:]), basis_at(entries, len(entries)))
     return view

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-import tempfile
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -16,6 +16,7 @@ from kbcore.needs import needs
 from kbcore.record import PutNode
 from kbcore.state import Stamp
 from kbcore.view.apart import copied, suppose
+from kbcore.view.database import scratch_folder
 from kbcore.view.past import pruned, state_at
 from kbcore.view.tables import ELEMENTS
 from tests.support.grown import built
@@ -70,10 +71,9 @@ def test_a_seq_beyond_what_is_known_is_refused(stored):
     assert refused.value.message == pruned(1, 2).message
 
 
-def test_a_copy_leaves_no_file_and_one_that_cannot_be_written_says_where(stored, monkeypatch, tmp_path):
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+def test_a_copy_leaves_no_file_and_one_that_cannot_be_written_says_where(stored):
+    with scratch_folder() as scratch:
+        folder = Path(scratch).parent
     view = stored.view()
     with copied(view, 1):
         assert list(folder.iterdir())

@@ -11,7 +11,7 @@ from kbcore.view import database
 
 @pytest.fixture
 def connection(tmp_path):
-    with contextlib.closing(database.connect(str(tmp_path / "spill"))) as made:
+    with contextlib.closing(database.connect(database.Room(str(tmp_path / "spill"), (str(tmp_path),)))) as made:
         yield made
 
 

@@ -41,7 +41,7 @@ def test_what_a_record_changed_is_seen_at_once_and_in_the_next_base(tmp_path: Pa
     stored.put("B")
     assert {one.id for one in stored.view().nodes(["A", "B"])} == {"A", "B"}
     view = stored.view()
-    base = str(tmp_path / "base.duckdb")
+    base = str(stored.cache_dir / "base.duckdb")
     view.write_base(base)
     view.rebase(base)
     assert {one.id for one in view.nodes(["A", "B"])} == {"A", "B"}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.query.asof import nodes
 from kbcore.query.text import tables
-from kbcore.view import textdocuments, texttables
+from kbcore.view import database, textdocuments, texttables
 from tests.support.grown import built
 from tests.support.histories import basis_at, entries_of, laws, records
 
@@ -38,7 +36,7 @@ def read(wanted):
 def test_an_index_caught_up_in_any_steps_is_one_filled_at_once(history, steps):
     entries = entries_of(history)
     position = min(steps[0], len(entries))
-    with tempfile.TemporaryDirectory() as folder, built(entries, position) as view:
+    with database.scratch_folder() as folder, built(entries, position) as view:
         textdocuments.attach_bodies(view, "")
         texttables.build(view, ":memory:", read)
         for step, size in enumerate([*steps[1:], len(entries)]):

@@ -1,0 +1,79 @@
+"""Look at an attached file before anything in it is asked: it must hold the tables that KB makes, and nothing else.
+
+A file of a cache may have been made by somebody else, who put a view under the name of a table. Invariant: the
+inspection reads the catalog alone. No view, default, generated column, check or index expression of the file is
+evaluated, here or later, because a file that has one is refused. A macro or a function cannot be reached: KB never
+looks for names in an attached file, and nothing in the file that could call one is let through.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kbcore import limits
+from kbcore.errors import ViewDamaged, ViewForeign
+from kbcore.view.tables import Columns
+from kbcore.visible import in_quotes
+
+Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+"""Answers one statement over the connection to which the file is attached."""
+
+_OTHERS: Final = {
+    "schema": "select schema_name from duckdb_schemas() where database_name = $1 and schema_name <> 'main'",
+    "view": "select view_name from duckdb_views() where database_name = $1",
+    "sequence": "select sequence_name from duckdb_sequences() where database_name = $1",
+    "trigger": "select trigger_name from duckdb_triggers() where database_name = $1",
+    "type": "select type_name from duckdb_types() where database_name = $1 and not internal",
+}
+"""What KB puts into no file."""
+
+_MACROS: Final = "select function_name from duckdb_functions() where database_name = $1"
+"""Asked by a diagnosis alone: listing all functions takes longer than all the rest, and a macro changes nothing."""
+
+_TABLES: Final = (
+    "select 'table' as what, table_name as name, sql, estimated_size as size, column_count as width "
+    "from duckdb_tables() where database_name = $1"
+)
+_LISTED: Final = " union all ".join(
+    (
+        _TABLES,
+        "select 'index', index_name, sql, 0, 0 from duckdb_indexes() where database_name = $1",
+        *(f"select '{what}', name, '', 0, 0 from ({sql}) t(name)" for what, sql in _OTHERS.items()),
+    )
+)
+_PLAIN: Final = re.compile(r"CREATE TABLE \w+\(\w+ [A-Z]+(?:\[\])*(?:, \w+ [A-Z]+(?:\[\])*)*\);")
+_INDEX: Final = re.compile(r"CREATE INDEX (\w+)_by_(\w+) ON \1\(\2\);")
+_MAX_SHOWN: Final = 60
+
+
+def check(rows: Rows, catalog: str, tables: Mapping[str, Columns], length_bytes: int) -> None:
+    """Refuse an attached file of this length that does not hold exactly these tables, indexed or not.
+
+    Raises: ``ViewForeign`` when it holds what KB puts into no file, ``ViewDamaged`` when its tables are others.
+    """
+    found: dict[str, tuple[str, int]] = {}
+    count = 0
+    for what, name, sql, size, width in rows(_LISTED, [catalog]):
+        # No name or type of ours needs quotes; without them the width tells whether a name held a comma.
+        plain = sql.replace('"', "")
+        if what == "table" and _PLAIN.fullmatch(plain):
+            found[name] = plain, width
+            count += size
+        elif not (what == "index" and _INDEX.fullmatch(plain)):
+            raise ViewForeign(f"it holds the {what} {in_quotes(name[:_MAX_SHOWN])}, which KB does not make so")
+    if found != {name: (_definition(name, columns), len(columns)) for name, columns in tables.items()}:
+        raise ViewDamaged("its tables are not those of this version")
+    if count > limits.MAX_BASE_ROWS_PER_BYTE * length_bytes:
+        raise ViewForeign(f"it claims to hold {count} rows in {length_bytes} bytes")
+
+
+def macros(rows: Rows, catalog: str) -> list[str]:
+    """Return the names of the macros in an attached file, none of which is ever called."""
+    return sorted({name for (name,) in rows(_MACROS, [catalog])})
+
+
+def _definition(name: str, columns: Columns) -> str:
+    """Return how DuckDB writes a table of plain columns, without quotes."""
+    return f"CREATE TABLE {name}({', '.join(f'{column} {kind}' for column, kind in columns.items())});"
