@@ -24,16 +24,12 @@ from kbcore.suggest import did_you_mean
 RuleLevel = Literal["error", "warning", "off"]
 RULE_LEVELS: Final[tuple[RuleLevel, ...]] = ("error", "warning", "off")
 
-MAX_LOCK_WAIT_S: Final = 3600.0
-MAX_KIP_ROWS: Final = 1_000_000
-MAX_KIP_TIME_S: Final = 3600.0
-
 
 class KipLimits(msgspec.Struct, frozen=True):
     """How much one KIP command may take: solutions held at once, and seconds."""
 
-    rows: int = 100_000
-    time_s: float = 10.0
+    rows: int = limits.KIP_ROWS
+    time_s: float = limits.KIP_TIME_S
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -63,6 +59,8 @@ class Config(msgspec.Struct, frozen=True):
 DEFAULT: Final = Config()
 """The settings of a project that has no file, or an empty one."""
 
+OF_THE_USER: Final = "store"
+"""A key of the user's settings that a repository might want to set, and must not."""
 _RULE_KEYS: Final = ("rules", "ruleParams", "ruleTimeLimitSeconds")
 _KEYS: Final = ("defaultBranch", "extractors", *_RULE_KEYS, "lockWaitSeconds", "kip", "sleep", "staged")
 _KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
@@ -128,7 +126,11 @@ def read_config(text: str, path: str) -> Reading:
     problems: list[Problem] = []
     doubts: list[_Doubt] = []
     root = read_json(text, path, problems)
-    found = root.known_members(_KEYS, "setting") if root else {}
+    found = root.known_members((*_KEYS, OF_THE_USER), "setting") if root else {}
+    if OF_THE_USER in found:
+        message = f"`{OF_THE_USER}` is a setting of the user, not of a repository."
+        hint = "Take it out: a repository does not decide that. It counts in your own kb/config.json alone."
+        found[OF_THE_USER].wrong("setting_of_the_user", message, hint)
     extractors = _extractors(found.get("extractors"), doubts)
     config = Config(
         default_branch=_branch(found.get("defaultBranch")),
@@ -143,7 +145,7 @@ def read_config(text: str, path: str) -> Reading:
             limits.MAX_RULE_TIME_S,
             minimum=limits.MIN_RULE_TIME_S,
         ),
-        lock_wait_s=_seconds(found.get("lockWaitSeconds"), DEFAULT.lock_wait_s, MAX_LOCK_WAIT_S),
+        lock_wait_s=_seconds(found.get("lockWaitSeconds"), DEFAULT.lock_wait_s, limits.MAX_LOCK_WAIT_S),
         kip=_kip(found.get("kip")),
         sleep=read_sleep(found.get("sleep")),
         staged_symbols=_staged(found.get("staged")),
@@ -278,10 +280,10 @@ def _params(spot: Spot | None, doubts: list[_Doubt]) -> dict[str, dict[str, Rule
 def _kip(spot: Spot | None) -> KipLimits:
     found = spot.known_members(_KIP_KEYS, "setting of KIP") if spot else {}
     rows = found.get("rowLimit")
-    if rows and not (type(rows.value) is int and 1 <= rows.value <= MAX_KIP_ROWS):
-        rows.must_be(f"a whole number from 1 to {MAX_KIP_ROWS}")
+    if rows and not (type(rows.value) is int and 1 <= rows.value <= limits.MAX_KIP_ROWS):
+        rows.must_be(f"a whole number from 1 to {limits.MAX_KIP_ROWS}")
         rows = None
-    time = _seconds(found.get("timeLimitSeconds"), DEFAULT.kip.time_s, MAX_KIP_TIME_S)
+    time = _seconds(found.get("timeLimitSeconds"), DEFAULT.kip.time_s, limits.MAX_KIP_TIME_S)
     return KipLimits(rows.value if rows else DEFAULT.kip.rows, time)
 
 

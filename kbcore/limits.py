@@ -74,6 +74,8 @@ MAX_RULE_TESTS: Final = 100
 MAX_RULE_TEST_ITEMS: Final = 1000
 """Entities, edges or ids of one test."""
 RULE_TIME_S: Final = 10.0
+RULES_TIME_S: Final = 60.0
+"""All rules of the project's own in one check."""
 MIN_RULE_TIME_S: Final = 0.1
 MAX_RULE_TIME_S: Final = 3600.0
 LOCK_WAIT_S: Final = 10.0
@@ -81,6 +83,13 @@ STATEMENT_S: Final = 30.0
 """One statement of KB's own to the database."""
 MAINTENANCE_STATEMENT_S: Final = 600.0
 """One statement that builds, copies, publishes or looks after what is stored."""
+USER_LOCK_WAIT_S: Final = 60.0
+"""What a repository's setting may come to, unless the user says otherwise."""
+MAX_LOCK_WAIT_S: Final = 3600.0
+KIP_TIME_S: Final = 10.0
+MAX_KIP_TIME_S: Final = 3600.0
+KIP_ROWS: Final = 100_000
+MAX_KIP_ROWS: Final = 1_000_000
 MAX_KIP_BYTES: Final = 256 * KIB
 """The text of one KIP command."""
 MAX_KIP_DEPTH: Final = 64

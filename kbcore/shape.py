@@ -151,7 +151,7 @@ def shown(value: Any) -> str:
 
 def _file_and_line(problem: Problem) -> tuple[str, int]:
     file, _, line = problem.source.rpartition(":")
-    return file, int(line)
+    return file, int(line) if line.isdigit() else 0  # a variable of the environment has no lines
 
 
 def _plain(text: str, file: str, problems: list[Problem]) -> str | None:

@@ -25,6 +25,7 @@ from kbcore.schema_files import load_schema
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.sync import content
+from kbcore.usersettings import UserSettings, bounded, path_of, read_settings
 
 if TYPE_CHECKING:
     from kbcore.store import BranchStore
@@ -69,15 +70,18 @@ class StorePool:
         self.pointed: set[tuple[Path, str]] = set()
         """What `.kb/branches` was and is to stay like, for ``relocation``; git is asked once."""
 
-    def get(self, machine: Machine, directory: Path, cache: Path) -> BranchStore:
-        """Return the store of a branch directory, the same one every time."""
+    def get(self, machine: Machine, directory: Path, cache: Path, memory_bytes: int) -> BranchStore:
+        """Return the store of a branch directory, the same one every time.
+
+        ``memory_bytes`` is what a database of a store that is not open yet may hold in memory.
+        """
         from kbcore.store import BranchStore  # noqa: PLC0415 - they import duckdb, and a hook with nothing to do needs none
         from kbcore.viewcache import ViewCache  # noqa: PLC0415 - as above
 
         with self._gate:
             store = self._stores.pop(directory, None)
             if store is None:
-                views = ViewCache(machine.fs, cache)
+                views = ViewCache(machine.fs, cache, memory_bytes)
                 store = BranchStore(machine.fs, machine.clock, directory, views)
             self._stores[directory] = store
             for outdated in [*self._stores.values()][:-MAX_WARM_VIEWS]:
@@ -155,11 +159,17 @@ class Workspace:
 
     @cached_property
     def config(self) -> Config:
-        """The configuration in force. Raises ``InvalidConfig`` with every problem of it."""
+        """The configuration in force, within the limits of the user. Raises ``InvalidConfig`` with all problems."""
         text = _read_text(self.settings_dir / CONFIG, self.settings_dir.parent)
         if text is None:
-            return DEFAULT
-        return settle(_reading_of(text), known_to(lambda: self.texts_in(RULES), lambda: self.schema))
+            return bounded(DEFAULT, self.user.limits)
+        config = settle(_reading_of(text), known_to(lambda: self.texts_in(RULES), lambda: self.schema))
+        return bounded(config, self.user.limits)
+
+    @cached_property
+    def user(self) -> UserSettings:
+        """The settings of the user. Raises ``InvalidConfig`` with every problem of them."""
+        return user_settings(self.machine.env)
 
     @cached_property
     def schema(self) -> Schema:
@@ -207,7 +217,8 @@ class Workspace:
 
     def store(self, branch: str) -> BranchStore:
         """Return the store of a branch; opening it fails with ``UnknownBranch`` when there is none."""
-        return self.pool.get(self.machine, self.directory_of(branch), self.cache_of(branch))
+        memory_bytes = self.user.limits.memory_bytes
+        return self.pool.get(self.machine, self.directory_of(branch), self.cache_of(branch), memory_bytes)
 
     def has_store(self, branch: str) -> bool:
         """Tell whether a branch has a store. Raises ``StorageError`` when something else lies in its place."""
@@ -254,6 +265,13 @@ def open_workspace(
     check_initialised(workspace)
     _ = workspace.config  # whatever is asked: settings that cannot be used are refused before anything is done
     return workspace
+
+
+def user_settings(env: Mapping[str, str]) -> UserSettings:
+    """Return the settings of whoever runs this. Raises ``InvalidConfig`` with every problem of them."""
+    path = path_of(env)
+    text = _read_text(path, Path(path.anchor)) if path else None
+    return read_settings(text, str(path), env)
 
 
 def check_initialised(workspace: Workspace) -> None:

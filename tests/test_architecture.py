@@ -32,7 +32,7 @@ state folding needs bare planning query cursor rules analysis extract inverse ca
 suspects confirmed rulesettings sleepsettings
 view.tables view.relations view.fold view.tail
 
-storage view viewcache replay git config config_text schema_files schema_members schema_text
+storage view viewcache replay git config usersettings config_text schema_files schema_members schema_text
 
 answers branchview branchtree checks completing store workspace relocation branches writes sync history upkeep
 introduced init watch locate exporting texts searching

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from kbcli.render import Output
 from kbcli.reports.told import Told, summary
 from kbcli.words.violations import violation_line
 from kbcore.phrases import counted
 from kbcore.visible import visible
+
+_LONG_S: Final = 1.0
+"""A rule that takes as long is named with its time."""
 
 
 def tell(output: Output, told: Told) -> None:
@@ -23,13 +26,16 @@ def tell(output: Output, told: Told) -> None:
 
 
 def warn_of_rules(output: Output, told: Told) -> None:
-    """Warn of each rule that could not run, and note those that had nothing to look at, by reason."""
+    """Warn of each rule that could not run; note which took long, and which had nothing to look at, by reason."""
     idle: dict[str, list[str]] = {}
     for run in told.report.rules:
         if run.status == "not_run":
             output.warn(visible(f"the rule {run.id} could not run: {run.reason}"))
         elif run.status == "not_applicable":
             idle.setdefault(run.reason, []).append(run.id)
+    slow = sorted((run for run in told.report.rules if run.seconds >= _LONG_S), key=lambda run: -run.seconds)
+    if slow:
+        output.note(visible(f"Rules that took longest: {', '.join(f'{run.id} {run.seconds:.1f} s' for run in slow)}."))
     for reason, names in idle.items():
         which = f"The rule {names[0]}" if len(names) == 1 else counted(len(names), "rule")
         output.note(visible(f"{which} did not apply: {reason}"))

@@ -14,7 +14,7 @@ from kbcore.rules.project import ProjectRule
 from kbcore.rules.rule import Tree
 from kbcore.suggest import did_you_mean
 from kbcore.view.near import around
-from kbcore.view.sandbox import Sandbox
+from kbcore.view.sandbox import Sandbox, Times
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
 from kbcore.workspace import RULES, Workspace
@@ -69,10 +69,18 @@ def judge(
     """
     project = [] if is_own else project_rules(workspace)
     near = around(view, ids) if ids else contextlib.nullcontext()
-    with Sandbox(view.lend, workspace.config.rule_time_s) as sandbox, near as nearby:
+    with Sandbox(view.lend, rule_times(workspace)) as sandbox, near as nearby:
         schema = view.schema(workspace.schema)
-        context = RuleContext(view.rows, schema, frozenset(ids) or None, sandbox, tree, nearby)
+        now_s = workspace.machine.clock.monotonic_s
+        context = RuleContext(view.rows, schema, frozenset(ids) or None, sandbox, tree, nearby, now_s)
         return check(context, workspace.config.rules, only=only, project=[*project, *extra], idle=idle)
+
+
+def rule_times(workspace: Workspace) -> Times:
+    """Return how long rules of the project's own may run: each, and all of one check."""
+    most = workspace.user.limits
+    usual_s = workspace.config.rule_time_s
+    return Times(usual_s, most.rule_time_s, most.rules_time_s, workspace.machine.clock.monotonic_s)
 
 
 def descriptions(workspace: Workspace) -> dict[str, str]:

@@ -6,10 +6,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from kbcore.checks import rule_named, run_checks
+from kbcore.checks import rule_named, rule_times, run_checks
 from kbcore.checks.trials import TrialRun, run_trials
 from kbcore.rules import load_rules
 from kbcore.rules.project import ProjectRule, Value
+from kbcore.view.sandbox import RULE_TIME
 from kbcore.view.view import View
 from kbcore.workspace import RULES, Workspace
 
@@ -59,6 +60,7 @@ def explain(workspace: Workspace, view: View, name: str, *, branch: str) -> Expl
     rule = rule_named(workspace, name)
     report = run_checks(workspace, view, branch=branch, only=[name])
     config = workspace.config
+    most_s = workspace.user.limits.rule_time_s
     own = rule if isinstance(rule, ProjectRule) else None
     found = Explained(
         id=rule.id,
@@ -79,10 +81,16 @@ def explain(workspace: Workspace, view: View, name: str, *, branch: str) -> Expl
         found,
         params=tuple(ShownParameter(one.name, one.value, one.source, one.default) for one in own.params),
         sql=own.sql.strip(),
-        time_limit_seconds=own.time_s or config.rule_time_s,
-        time_limit_source=own.time_at if own.time_s else "`ruleTimeLimitSeconds`",
+        time_limit_seconds=min(own.time_s or config.rule_time_s, most_s),
+        time_limit_source=_time_source(own, config.rule_time_s, most_s),
         tests=tuple(try_rules(workspace, [name])),
     )
+
+
+def _time_source(rule: ProjectRule, usual_s: float, most_s: float) -> str:
+    if (rule.time_s or usual_s) > most_s:
+        return RULE_TIME
+    return rule.time_at if rule.time_s else "`ruleTimeLimitSeconds`"
 
 
 def try_rules(workspace: Workspace, only: list[str]) -> list[TrialRun]:
@@ -95,4 +103,4 @@ def try_rules(workspace: Workspace, only: list[str]) -> list[TrialRun]:
     # A rule is tested as its file has it, whatever the settings say to its parameters.
     rules = load_rules(workspace.texts_in(RULES))
     asked = [rule for rule in rules if not only or rule.id in only]
-    return run_trials(asked, workspace.schema, workspace.config.rule_time_s)
+    return run_trials(asked, workspace.schema, rule_times(workspace))

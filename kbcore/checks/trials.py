@@ -20,7 +20,7 @@ from kbcore.view import database
 from kbcore.view.base import build
 from kbcore.view.basis import Basis
 from kbcore.view.fold import Start
-from kbcore.view.sandbox import Sandbox
+from kbcore.view.sandbox import Sandbox, Times
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
 
@@ -39,10 +39,10 @@ class TrialRun(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-def run_trials(rules: Iterable[ProjectRule], schema: Schema, time_s: float) -> list[TrialRun]:
-    """Return how the tests of these rules end, in order; ``time_s`` is the time of one statement."""
+def run_trials(rules: Iterable[ProjectRule], schema: Schema, times: Times) -> list[TrialRun]:
+    """Return how the tests of these rules end, in order."""
     found = []
-    with Sandbox(_lends_nothing, time_s) as sandbox, database.scratch_folder() as folder:
+    with Sandbox(_lends_nothing, times) as sandbox, database.scratch_folder() as folder:
         for rule in rules:
             for trial in rule.trials:
                 message = _unknown(trial, schema) or _fault(rule, trial, schema, sandbox, folder)

@@ -142,6 +142,8 @@ def _reads(sandbox: Confined, rule: ProjectRule) -> Reads:
 
 def _refused(rule: ProjectRule, line: int, said: str, error: SqlRefused | None = None) -> InvalidQuery:
     """Return the refusal of a line of the SQL, with what the database says and nothing of how it says it."""
+    if error and error.is_time and error.cause:
+        return _error(rule.place, 1, f"the SQL was ended: {said}; {error.cause} is the limit")
     if error and error.is_time:
         limit = "`timeLimitSeconds` of the rule" if rule.time_s else "`ruleTimeLimitSeconds` in .kb/config.json"
         return _error(rule.place, 1, f"the SQL was ended: {said}; {limit} is the limit")

@@ -78,13 +78,14 @@ class Violation(msgspec.Struct, frozen=True):
 class RuleRun(msgspec.Struct, frozen=True):
     """How one rule was run; ``reason`` says why it was not.
 
-    One that is not applicable had nothing to look at, and fails nothing.
+    One that is not applicable had nothing to look at, and fails nothing. ``seconds`` is how long it took.
     """
 
     id: str
     severity: Severity
     status: Literal["ran", "not_run", "not_applicable", "off"]
     reason: str = ""
+    seconds: float = 0.0
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -135,8 +136,9 @@ def check(
         if reason:
             runs.append(RuleRun(name, severity, "not_applicable", reason))
             continue
+        begun_s = context.now_s()
         findings, run = _run(rule, severity, context)
-        runs.append(run)
+        runs.append(msgspec.structs.replace(run, seconds=round(context.now_s() - begun_s, 3)))
         violations += [Violation(name, severity, one.id, one.message, one.hint, one.source) for one in findings]
     violations.sort(key=lambda violation: violation.severity)
     is_ok = all(run.status != "not_run" for run in runs) and all(one.severity != "error" for one in violations)

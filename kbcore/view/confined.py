@@ -1,14 +1,18 @@
 """A program of its own that answers the SQL of somebody else's rules: ``sandbox`` starts it, without the rest of KB.
 
 Invariant: before it reads the first statement it has given up every file outside of one folder, every change of a
-setting, and time and memory beyond its limits; what it cannot keep to, the system ends.
+setting, and time and memory beyond its limits; what it cannot keep to, the system ends. It ends as soon as nobody holds
+the other end of its input, whatever runs: statements run in a thread, while the first one reads.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import queue
 import resource
 import sys
+import threading
 from typing import Any, BinaryIO
 
 _SPILL_BYTES = 1024**3
@@ -24,9 +28,22 @@ def main(asked: BinaryIO, answers: BinaryIO) -> None:
     settings = json.loads(asked.readline())
     sys.path.append(settings["packages"])
     connection = _confined(settings["folder"], settings["time_s"])
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    answering = threading.Thread(target=_keep_answering, args=(lines, answers, connection, settings), daemon=True)
+    answering.start()
+    for line in asked:
+        lines.put(line)
+    os._exit(0)  # a statement that still runs is of no use to anybody
+
+
+def _keep_answering(
+    lines: queue.SimpleQueue[bytes], answers: BinaryIO, connection: Any, settings: dict[str, Any]
+) -> None:
+    """Say that statements may come, and answer one after the other."""
     _limit(settings["memory_bytes"])
     _say(answers, {"rows": []})
-    for line in asked:
+    while True:
+        line = lines.get()
         _limit_cpu(settings["time_s"])
         _say(answers, _answer(connection, *json.loads(line)))
 

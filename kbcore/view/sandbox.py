@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import duckdb
+import msgspec
 
 from kbcore import interrupting, limits
 from kbcore.interrupting import Stopped
@@ -29,17 +30,30 @@ _START_S: Final = 60.0
 _OF_MEMORY: Final = frozenset({"OutOfMemoryException", "MemoryError", "FatalException", "InternalException"})
 """What DuckDB raises when it gets no memory, or lost its footing because of that."""
 
+RULE_TIME: Final = "`limits.ruleTimeSeconds` in your own kb/config.json"
+RULES_TIME: Final = "`limits.rulesTimeSeconds` in your own kb/config.json"
 _GRACE_S: Final = 0.25
 """How long after its time a statement is ended that did not end itself."""
+
+
+class Times(msgspec.Struct, frozen=True):
+    """How long statements may run: usually, at most whatever a rule asks for, and all of them together."""
+
+    usual_s: float
+    most_s: float = limits.MAX_RULE_TIME_S
+    total_s: float = limits.MAX_RULE_TIME_S
+    now_s: Callable[[], float] = lambda: 0.0
 
 
 class Sandbox:
     """One database without a way out. It is started by the first statement, and again when one had to be ended."""
 
-    def __init__(self, lend: Lend, time_s: float) -> None:
+    def __init__(self, lend: Lend, times: Times) -> None:
         self._lend = lend
-        self._usual_s = time_s
-        self._time_s = time_s
+        self._times = times
+        self._time_s = min(times.usual_s, times.most_s)
+        self._wanted_s = times.usual_s
+        self._left_s = times.total_s
         self._turn = 0
         self._folder: Any = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -59,6 +73,8 @@ class Sandbox:
         """Take back what was lent, and lend from somewhere else from now on."""
         self._lend = lend
         self._turn += 1
+        if self._left_s <= 0:
+            self._end()
         lent, self._lent = self._lent, set()
         for table in sorted(lent):
             self._ask(f"drop view {table}", ())
@@ -74,14 +90,28 @@ class Sandbox:
     ) -> list[tuple[Any, ...]]:
         """Return all rows of a statement over these tables, each value as JSON has it.
 
-        ``time_s`` is its time, where that is not the usual one; a process has one time for all its statements.
+        ``time_s`` is its time, where that is not the usual one; a process has one time for all its statements. It is
+        never more than what the user allows, nor than what is left of the time of all statements.
 
         Raises: ``SqlRefused`` when the database refuses it, or when it takes more time or memory than it may.
         """
-        wanted_s = time_s or self._usual_s
-        if wanted_s != self._time_s:
+        self._wanted_s = time_s or self._times.usual_s
+        own_s = min(self._wanted_s, self._times.most_s)
+        if own_s != self._time_s:
             self._end()
-            self._time_s = wanted_s
+            self._time_s = own_s
+        if self._left_s <= 0:
+            raise self._too_slow()
+        begun_s = self._times.now_s()
+        try:
+            return self._tried(sql, params, tables)
+        finally:
+            self._left_s -= self._times.now_s() - begun_s
+
+    def _tried(
+        self, sql: str, params: Sequence[Any] | Mapping[str, Any], tables: Iterable[str]
+    ) -> list[tuple[Any, ...]]:
+        """Answer a statement, in a new process where the one that runs has too little memory left."""
         is_fresh = self._process is None
         try:
             return self._rows(sql, params, tables)
@@ -136,7 +166,9 @@ class Sandbox:
         self._started()
         assert self._process is not None  # noqa: S101 - for the type checker: it was just started
         answer = self._talk(
-            self._process, [sql, dict(params) if isinstance(params, Mapping) else list(params)], self._time_s + _GRACE_S
+            self._process,
+            [sql, dict(params) if isinstance(params, Mapping) else list(params)],
+            max(0, min(self._time_s, self._left_s)) + _GRACE_S,
         )
         if "rows" in answer:
             return [tuple(row) for row in answer["rows"]]
@@ -164,7 +196,11 @@ class Sandbox:
         raise self._too_slow() if step.is_interrupted else _too_large("or is nested too deeply")
 
     def _too_slow(self) -> SqlRefused:
-        return SqlRefused(f"it did not end within {self._time_s:g} s", is_limit=True, is_time=True)
+        if self._left_s < self._time_s:
+            said = f"all rules of the project have {self._times.total_s:g} s, and none is left"
+            return SqlRefused(said, is_limit=True, is_time=True, cause=RULES_TIME)
+        cause = RULE_TIME if self._times.most_s < self._wanted_s else ""
+        return SqlRefused(f"it did not end within {self._time_s:g} s", is_limit=True, is_time=True, cause=cause)
 
     def _end(self) -> None:
         process, self._process = self._process, None

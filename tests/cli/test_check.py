@@ -25,7 +25,7 @@ def test_check_answers_in_the_fixed_shape(kb, synced):
     answer = ran.json
     assert set(answer) == {"branch", "seq", "ok", "violations", "rules"}
     assert (answer["branch"], answer["seq"], answer["ok"]) == ("main", 1, True)
-    assert set(answer["rules"][0]) == {"id", "severity", "status", "reason"}
+    assert set(answer["rules"][0]) == {"id", "severity", "status", "reason", "seconds"}
     assert {rule["status"] for rule in answer["rules"]} == {"ran"}
 
 
@@ -62,9 +62,9 @@ def test_rules_of_the_project_run_too_and_warnings_fail_when_asked(kb, synced):
     assert "warning docs/requirements/login.md: REQ-1: is for the web" in ran.out
     assert "1 warning" in ran.out
     assert kb("check", "--fail-on", "warning").status == 1
-    assert kb("check", "--rule", "no-web", "--json").json["rules"] == [
-        {"id": "no-web", "severity": "warning", "status": "ran", "reason": ""}
-    ]
+    [run] = kb("check", "--rule", "no-web", "--json").json["rules"]
+    assert 0 < run.pop("seconds") < 60
+    assert run == {"id": "no-web", "severity": "warning", "status": "ran", "reason": ""}
 
 
 def test_the_last_line_counts_in_the_singular_and_the_plural(kb, synced):
@@ -378,3 +378,32 @@ def test_a_suspect_edge_is_told_with_the_command_that_confirms_it(kb, synced):
     assert "S implements" not in kb("check", "--rule", "suspect-edge").out
     assert "~ S implements REQ-1 (confirmed)" in kb("show", "4").out
     assert "nothing to change" in kb("revert", "4").out
+
+
+GREEDY_RULES = """rules:
+- id: slow
+  timeLimitSeconds: 3600
+  sql: select sleep_ms(600000)::varchar as id, '' as message
+- id: slower
+  sql: select sleep_ms(600000)::varchar as id, '' as message
+- id: late
+  sql: select id, 'late' as message from entity
+"""
+
+
+def test_a_rule_gets_no_more_time_than_the_user_allows_and_all_rules_have_one_budget(kb, synced, user):
+    write(synced, {".kb/rules/slow.yaml": GREEDY_RULES})
+    user.setenv("KB_RULE_TIME_SECONDS", "0.5")
+    ran = kb("check", "--rule", "slow", "--json")
+    assert ran.status == 1
+    [slow] = ran.json["rules"]
+    assert "within 0.5 s; `limits.ruleTimeSeconds` in your own kb/config.json is the limit" in slow["reason"]
+    assert 0.4 < slow["seconds"] < 30
+    user.setenv("KB_RULE_TIME_SECONDS", "100")
+    user.setenv("KB_RULES_TIME_SECONDS", "1.5")
+    ran = kb("check", "--rule", "slow", "--rule", "slower", "--rule", "late")
+    assert ran.status == 1
+    for name in ("slow", "slower", "late"):
+        assert f"the rule {name} could not run" in ran.err
+    assert ran.err.count("all rules of the project have 1.5 s, and none is left") == 3
+    assert "Rules that took longest: slow 1." in ran.err

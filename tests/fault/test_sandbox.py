@@ -26,7 +26,7 @@ from kbcore.rules.rule import SqlRefused
 from kbcore.schema import CORE
 from kbcore.storage.fs import RealFs
 from kbcore.view.relations import RELATIONS
-from kbcore.view.sandbox import Sandbox
+from kbcore.view.sandbox import Sandbox, Times
 from tests.support.graph import graph_of, node
 from tests.support.hostile_sql import ENDLESS, FILES, GREEDY, INJECTED, SMUGGLED, STATEMENTS, WITH_PARAMETER
 from tests.support.project import Project, document, req
@@ -58,7 +58,7 @@ def lend(table: str, path: str) -> None:
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(lend, TIME_S) as made:
+    with Sandbox(lend, Times(TIME_S)) as made:
         yield made
 
 
@@ -146,7 +146,7 @@ def test_what_passed_a_look_at_the_sql_would_still_reach_nothing(sandbox, tally,
 
 @pytest.mark.fault("H2")
 def test_sql_that_does_not_end_is_ended_at_its_limit(tally) -> None:
-    with Sandbox(lend, SHORT_S) as hasty:
+    with Sandbox(lend, Times(SHORT_S)) as hasty:
         for sql in ENDLESS[: tries(2, len(ENDLESS))]:
             begun = time.monotonic()
             said = reason(hasty, sql)
@@ -162,7 +162,7 @@ def test_sql_that_does_not_end_is_ended_at_its_limit(tally) -> None:
 
 @pytest.mark.fault("H2")
 def test_sql_gets_no_more_memory_than_its_limit_and_the_next_rule_does_not_suffer(tally) -> None:
-    with Sandbox(lend, TIME_S) as roomy:
+    with Sandbox(lend, Times(TIME_S)) as roomy:
         for sql in GREEDY[: tries(1, len(GREEDY))]:
             said = reason(roomy, sql)
             tally.tried()

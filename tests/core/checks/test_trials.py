@@ -9,6 +9,7 @@ from kbcore.checks.trials import run_trials
 from kbcore.errors import InvalidConfig, NotFound
 from kbcore.rules import load_rules
 from kbcore.schema import CORE
+from kbcore.view.sandbox import Times
 from tests.support.project import Project, req
 
 RULE = """\
@@ -29,7 +30,7 @@ OWN = ".kb/rules/own.yaml"
 
 def outcomes(*tests, rule=RULE):
     text = rule + "".join(f"      - {test}\n" for test in tests)
-    return run_trials(load_rules({OWN: text}), CORE, 5)
+    return run_trials(load_rules({OWN: text}), CORE, Times(5))
 
 
 def test_a_rule_is_tested_on_graphs_of_its_own():

@@ -12,7 +12,7 @@ from kbcore.rules import RuleContext, load_rules, rulesfile
 from kbcore.rules.project import SqlPlace, sql_rule
 from kbcore.schema import CORE
 from kbcore.view.relations import RELATIONS
-from kbcore.view.sandbox import Sandbox
+from kbcore.view.sandbox import Sandbox, Times
 from tests.support.graph import graph_of, link, node
 
 GOOD = """\
@@ -40,7 +40,7 @@ def context_of(graph):
         graph.connection.execute(f"create table lent.{table} as {RELATIONS[table].select}")
         graph.connection.execute("detach lent")
 
-    with Sandbox(lend, 10) as sandbox:
+    with Sandbox(lend, Times(10)) as sandbox:
         yield RuleContext(graph.rows, CORE, None, sandbox)
 
 
