@@ -17,6 +17,7 @@ from kbcore import limits
 from kbcore.config import Config, KipLimits
 from kbcore.errors import Problem
 from kbcore.shape import Spot, read_json, refuse
+from kbcore.storage.scratch import user_folder
 from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
 
@@ -86,10 +87,8 @@ def path_of(env: Mapping[str, str]) -> Path | None:
 
     What is not an absolute path is as good as not set: a repository could hold what it names.
     """
-    for folder in (Path(env.get("XDG_CONFIG_HOME", "")), Path(env.get("HOME", ""), ".config")):
-        if folder.is_absolute():
-            return folder / "kb" / "config.json"
-    return None
+    folder = user_folder(env, "XDG_CONFIG_HOME", ".config")
+    return folder / "kb" / "config.json" if folder else None
 
 
 def read_settings(text: str | None, path: str, env: Mapping[str, str]) -> UserSettings:

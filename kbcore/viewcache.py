@@ -63,9 +63,20 @@ class Kept(msgspec.Struct, frozen=True):
 class ViewCache:
     """The view files of one branch, in one directory below the folder of caches."""
 
-    def __init__(self, fs: Fs, directory: Path, memory_bytes: int = limits.VIEW_MEMORY_BYTES) -> None:
-        """``memory_bytes`` is what a database of this cache may hold in memory."""
+    def __init__(
+        self,
+        fs: Fs,
+        directory: Path,
+        memory_bytes: int = limits.VIEW_MEMORY_BYTES,
+        *,
+        usual: Path | None = None,
+    ) -> None:
+        """``memory_bytes`` is what a database of this cache may hold in memory.
+
+        ``usual`` is where others publish who may write there: a view is taken from it where this cache has none.
+        """
         self._fs = fs
+        self._usual = usual if usual != directory else None
         self._memory_bytes = memory_bytes
         self.directory = directory
         self.path = directory / VIEW
@@ -75,23 +86,24 @@ class ViewCache:
 
     def opened(self) -> View | None:
         """Return a view on the published base, None where there is none."""
-        try:
-            if self.size_of(self.path) is None:
-                return None
-            return open_view(self._fs, self.path, self._memory_bytes)
-        except ViewDamaged as error:
-            self.distrust(self.path, error)
-            return None
-        except StorageError:
-            # Whatever lies there is no view.
-            return None
+        for directory in filter(None, (self.directory, self._usual)):
+            path = directory / VIEW
+            try:
+                if self.size_of(path) is not None:
+                    return open_view(self._fs, path, self.room)
+            except ViewDamaged as error:
+                self.distrust(path, error)
+            except StorageError:
+                continue  # whatever lies there is no view
+        return None
 
     def size_of(self, path: Path) -> int | None:
         """Return the size of a cached file, None where there is none; a link on the way to it is not followed.
 
         Raises: ``StorageError`` when something else lies there, or when it cannot be looked at.
         """
-        if not all(files.is_directory(self._fs, folder) for folder in (self.directory.parent, self.directory)):
+        folders = (path.parent.parent, path.parent) if path.parent != self.directory.parent else (path.parent,)
+        if not all(files.is_directory(self._fs, folder) for folder in folders):
             return None
         return files.read_size(self._fs, path)
 
@@ -232,7 +244,7 @@ class ViewCache:
 
     def drop(self, path: Path) -> None:
         """Delete a cached file, and the log beside it; nothing in a place that is not the cache's own."""
-        if not _are_real(self._fs, (self.directory.parent, self.directory)):
+        if not _are_real(self._fs, (path.parent.parent, path.parent)):
             return  # it is in a place that is not ours
         for name in (path.name, f"{path.name}.wal"):
             files.remove_quietly(self._fs, path.with_name(name))
@@ -240,7 +252,9 @@ class ViewCache:
     @property
     def room(self) -> Room:
         """Return what a database of this cache may use of the machine."""
-        return room_beside(self._fs, self.path, self._memory_bytes)
+        room = room_beside(self._fs, self.path, self._memory_bytes)
+        usual = (str(self._usual.parent),) if self._usual else ()
+        return msgspec.structs.replace(room, folders=(*room.folders, *usual))
 
     def new_file(self) -> Path | None:
         """Return the name of a new file in the cache, or None when the cache cannot be written."""
@@ -258,8 +272,8 @@ class ViewCache:
         return target
 
 
-def open_view(fs: Fs, path: Path, memory_bytes: int = limits.VIEW_MEMORY_BYTES) -> View:
-    """Return a view on a published base.
+def open_view(fs: Fs, path: Path, room: Room | None = None) -> View:
+    """Return a view on a published base. ``room`` is that of a database of its folder where it is not given.
 
     KB leaves no log beside a base. Where there is one, another program wrote to the base, and DuckDB would take its
     rows in as if they had been published.
@@ -273,7 +287,7 @@ def open_view(fs: Fs, path: Path, memory_bytes: int = limits.VIEW_MEMORY_BYTES) 
     length_bytes = files.read_size(fs, path)
     if length_bytes is None:
         raise ViewDamaged(f"{path} is not there")
-    return base.open_base(str(path), room_beside(fs, path, memory_bytes), length_bytes)
+    return base.open_base(str(path), room or room_beside(fs, path), length_bytes)
 
 
 def room_beside(fs: Fs, path: Path, memory_bytes: int = limits.VIEW_MEMORY_BYTES) -> Room:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kbcore import git, ids, limits, relocation
 from kbcore.clock import Clock
@@ -24,6 +24,7 @@ from kbcore.schema import Schema
 from kbcore.schema_files import load_schema
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
+from kbcore.storage.scratch import cache_place
 from kbcore.sync import content
 from kbcore.usersettings import UserSettings, bounded, path_of, read_settings
 
@@ -54,6 +55,14 @@ class Machine:
         self.env = env
 
 
+class CachePlaces(NamedTuple):
+    """Where the views of a branch are cached, where they usually are, and what one may hold in memory."""
+
+    own: Path
+    usual: Path
+    memory_bytes: int
+
+
 class StorePool:
     """The branch stores that one process has open, for all its threads; a long-lived one keeps its last views warm.
 
@@ -70,18 +79,15 @@ class StorePool:
         self.pointed: set[tuple[Path, str]] = set()
         """What `.kb/branches` was and is to stay like, for ``relocation``; git is asked once."""
 
-    def get(self, machine: Machine, directory: Path, cache: Path, memory_bytes: int) -> BranchStore:
-        """Return the store of a branch directory, the same one every time.
-
-        ``memory_bytes`` is what a database of a store that is not open yet may hold in memory.
-        """
+    def get(self, machine: Machine, directory: Path, cache: CachePlaces) -> BranchStore:
+        """Return the store of a branch directory, the same one every time."""
         from kbcore.store import BranchStore  # noqa: PLC0415 - they import duckdb, and a hook with nothing to do needs none
         from kbcore.viewcache import ViewCache  # noqa: PLC0415 - as above
 
         with self._gate:
             store = self._stores.pop(directory, None)
             if store is None:
-                views = ViewCache(machine.fs, cache, memory_bytes)
+                views = ViewCache(machine.fs, cache.own, cache.memory_bytes, usual=cache.usual)
                 store = BranchStore(machine.fs, machine.clock, directory, views)
             self._stores[directory] = store
             for outdated in [*self._stores.values()][:-MAX_WARM_VIEWS]:
@@ -119,9 +125,14 @@ class Workspace:
         """The folder that holds one directory for the store of each branch."""
         return self.data_dir / BRANCHES
 
-    @property
+    @cached_property
     def cache_dir(self) -> Path:
-        """The folder of everything that may be deleted at any time."""
+        """The folder of everything that may be deleted at any time: beside the stores, where that can be written."""
+        return cache_place(self.machine.fs, self.usual_cache_dir, self.machine.env)
+
+    @property
+    def usual_cache_dir(self) -> Path:
+        """The folder of caches beside the stores, whether or not it can be written."""
         return self.data_dir / CACHE
 
     @property
@@ -217,8 +228,9 @@ class Workspace:
 
     def store(self, branch: str) -> BranchStore:
         """Return the store of a branch; opening it fails with ``UnknownBranch`` when there is none."""
-        memory_bytes = self.user.limits.memory_bytes
-        return self.pool.get(self.machine, self.directory_of(branch), self.cache_of(branch), memory_bytes)
+        name = ids.encode_branch(branch)
+        views = CachePlaces(self.cache_dir / name, self.usual_cache_dir / name, self.user.limits.memory_bytes)
+        return self.pool.get(self.machine, self.directory_of(branch), views)
 
     def has_store(self, branch: str) -> bool:
         """Tell whether a branch has a store. Raises ``StorageError`` when something else lies in its place."""

@@ -22,6 +22,8 @@ CHUNK_BYTES: Final = 1024 * 1024
 _SMALL_BYTES: Final = 64 * 1024
 """For files read whole: a larger buffer costs two memory mappings, and the head is read on every request."""
 
+_STORES: Final = "branches"
+"""The name of the folder that holds the stores of a repository."""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
@@ -46,8 +48,20 @@ def explain(error: OSError, path: Path, doing: str, *, reading: bool = False) ->
     if error.errno in _FULL:
         return StorageFull(message, data={"file": str(path)})
     if error.errno in _READ_ONLY and not reading:
-        return ReadOnlyStore(message, data={"file": str(path)})
+        return ReadOnlyStore(message, hint=_ways_to_write(path), data={"file": str(path)})
     return StorageError(message, data={"file": str(path)})
+
+
+def _ways_to_write(path: Path) -> str:
+    """Return how somebody can write all the same whose sandbox shuts the folder of the stores; "" for other files."""
+    data = next((folder.parent for folder in path.parents if folder.name == _STORES), None)
+    if data is None:
+        return ""
+    return (
+        "Where a sandbox shuts git's folder: use the tools of `kb mcp`, whose server runs outside of it; or make "
+        f"{data} a writable root of the sandbox. Else give the user write permission there, or remount read-write. "
+        "Queries keep working; docs/mcp.md says more."
+    )
 
 
 @contextlib.contextmanager

@@ -5,15 +5,11 @@ User text enters SQL only as a bound parameter; names come from the tables of th
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import os
-import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final, Self
 
 import duckdb
@@ -21,6 +17,7 @@ import msgspec
 
 from kbcore import interrupting, limits
 from kbcore.errors import ResourceLimit, ViewDamaged
+from kbcore.storage import scratch
 from kbcore.view.tables import ELEMENTS, RECORD, Columns
 
 Statement = duckdb.Statement
@@ -244,7 +241,8 @@ def connect(room: Room) -> Connection:
     }
     connection = Connection(duckdb.connect(":memory:", config=config))
     try:
-        folders = ", ".join(f"'{quoted(folder.rstrip('/'))}/'" for folder in (*room.folders, *_private_folders()))
+        allowed = (*room.folders, *scratch.private_folders())
+        folders = ", ".join(f"'{quoted(folder.rstrip('/'))}/'" for folder in allowed)
         [(usual_bytes,)] = connection.execute(_MEMORY).fetchall()
         connection.execute(
             f"{NO_SHARED_SUBPLANS}; set memory_limit = '{min(room.memory_bytes, usual_bytes)} bytes'; "
@@ -397,7 +395,7 @@ def _load_file(connection: Connection, into: str, columns: Columns, chunk: list[
     kinds = ", ".join(f"{name}: '{'VARCHAR' if kind == 'JSON' else kind}'" for name, kind in columns.items())
     lines = _encode_lines(chunk)
     try:
-        with tempfile.NamedTemporaryFile(prefix="kb-", suffix=".json", dir=_made_private_folder()) as file:
+        with tempfile.NamedTemporaryFile(prefix="kb-", suffix=".json", dir=scratch.made_private_folder()) as file:
             file.write(lines)
             file.flush()
             connection.execute(
@@ -430,40 +428,7 @@ def scratch_folder() -> tempfile.TemporaryDirectory[str]:
 
     Raises: ``OSError`` where there is no place for temporary files.
     """
-    return tempfile.TemporaryDirectory(prefix="kb-", dir=_made_private_folder(), ignore_cleanup_errors=True)
-
-
-def _made_private_folder() -> str:
-    """Make the folder in which this process keeps what is temporary, and return it. Raises: ``OSError``."""
-    folder = _private_folder(os.getpid())
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(folder, 0o700)  # noqa: PTH102 - the mode counts
-        atexit.register(_remove_private_folder, os.getpid())
-    return folder
-
-
-def _private_folders() -> list[str]:
-    """Return the private folder of this process, made or not; none where there is no place for temporary files."""
-    try:
-        return [_private_folder(os.getpid())]
-    except FileNotFoundError:
-        return []
-
-
-@cache
-def _private_folder(_pid: int) -> str:
-    """Return the name of a folder for a process. Nobody can guess it, so nobody else can make the folder first.
-
-    Raises: ``FileNotFoundError`` where there is no place for temporary files.
-    """
-    place = Path(tempfile.gettempdir()).resolve()
-    return str(place / f"kb-{secrets.token_hex(8)}")
-
-
-def _remove_private_folder(pid: int) -> None:
-    if pid == os.getpid():  # a fork does not own it
-        with contextlib.suppress(OSError):  # what is still in it belongs to a thread that has not ended
-            Path(_private_folder(pid)).rmdir()
+    return tempfile.TemporaryDirectory(prefix="kb-", dir=scratch.made_private_folder(), ignore_cleanup_errors=True)
 
 
 def among(keys: Sequence[str]) -> tuple[str, list[Any]]:

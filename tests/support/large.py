@@ -24,7 +24,7 @@ def large_view(folder: Path, *, rows: int = ROWS, tail: int = 60) -> View:
     titles = [(f"REQ-{rows // 2}", "changed"), *((f"REQ-X{number}", "new") for number in range(tail))]
     put = [PutNode(id=key, base=0, set={"type": "req", "title": title, "status": "open"}) for key, title in titles]
     entries = entries_of([[put[0]], *([one] for one in put)])
-    with contextlib.closing(database.connect("")) as connection:
+    with contextlib.closing(database.connect(database.Room())) as connection:
         path = str(folder / "large.duckdb")
         connection.execute(database.attaching_new(path, "base"))
         database.create_base(connection, "base")

@@ -1,0 +1,139 @@
+"""F11: where a sandbox shuts git's folder, reading works at its usual speed and writing says what would help."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import DOCUMENTS, environment, run_kb, write
+from tests.support.fenced import as_somebody
+from tests.support.places import caches_at
+from tests.support.repos import make_repository
+
+READING = (
+    ["query"],
+    ["status"],
+    ["show", "REQ-1"],
+    ["log"],
+    ["check"],
+    ["query", "--text", "log"],
+    ["query", "--at", "1"],
+)
+PROGRAM = """
+import json, os, stat, subprocess, sys
+from pathlib import Path
+
+root, home, commands = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
+env = {**os.environ, "HOME": home, "TMPDIR": str(Path(home).parent / "tmp")}
+if sys.argv[4] == "mode":
+    for folder in [root / ".git", *(path for path in (root / ".git").rglob("*") if path.is_dir())]:
+        folder.chmod(0o555)
+else:
+    for words in (["mount", "--bind", ".git", ".git"], ["mount", "-o", "remount,bind,ro", ".git"]):
+        subprocess.run(words, cwd=root, check=True)
+kb = [sys.executable, "-m", "kbcli.app"]
+found = []
+for words in commands:
+    ran = subprocess.run([*kb, *words, "--json"], cwd=root, env=env, capture_output=True, text=True, check=False)
+    found.append([ran.returncode, ran.stdout, ran.stderr])
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with a KB whose caches were never made."""
+    made = make_repository(tmp_path / "p")
+    assert run_kb(made, "init", "--no-hooks").status == 0
+    write(made, DOCUMENTS)
+    assert run_kb(made, "sync").status == 0
+    shutil.rmtree(caches_at(made), ignore_errors=True)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "tmp").mkdir()
+    return made
+
+
+def shut(root: Path, how: str, *commands: list[str]) -> list[list[object]]:
+    """Run commands while git's folder cannot be written, by the mode of its folders or by a mount."""
+    words = [root, root.parent / "home", json.dumps(commands), how]
+    if how == "mode":
+        found: list[list[object]] = json.loads(as_somebody(PROGRAM, *words))
+        return found
+    command = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-c", PROGRAM, *map(str, words)]
+    can_mount = ["unshare", "--user", "--map-root-user", "--mount", "mount", "--bind", root, root]
+    if shutil.which("unshare") is None or subprocess.run(can_mount, capture_output=True, check=False).returncode:
+        pytest.skip("this system lets nobody mount in a namespace of their own")
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())
+    mounted: list[list[object]] = json.loads(done.stdout)
+    return mounted
+
+
+@pytest.mark.fault("F11")
+@pytest.mark.parametrize("how", ["mode", "mount"])
+def test_reading_works_and_keeps_its_view_in_the_users_cache(root, how, tally) -> None:
+    open_ = [run_kb(root, *words, "--json").out for words in READING]
+    shutil.rmtree(caches_at(root))
+    for words, (status, out, err), expected in zip(READING, shut(root, how, *READING), open_, strict=True):
+        tally.tried()
+        if status or "Traceback" in str(err):
+            tally.violated(words, err)
+        if words[0] in {"query", "log", "show"} and out != expected:
+            tally.violated(words, out)
+    assert not caches_at(root).exists()
+    [own] = (root.parent / "home/.cache/kb").iterdir()
+    assert (own / "main" / "view.duckdb").is_file()
+    assert stat.S_IMODE(own.stat().st_mode) == stat.S_IMODE(own.parent.stat().st_mode) == 0o700
+    tally.done(at_least=7)
+
+
+@pytest.mark.fault("F11")
+@pytest.mark.parametrize("how", ["mode", "mount"])
+def test_writing_says_why_it_cannot_and_what_would_help(root, how, tally) -> None:
+    before = sorted((root / ".git" / "kb").rglob("*"))
+    (root / "docs/requirements/new.md").write_text("---\nid: N\ntitle: New\nstatus: open\n---\n")
+    entity = {"id": "NEW", "type": "req", "title": "New", "status": "open"}
+    (root / "changes.json").write_text(json.dumps({"entities": [entity]}))
+    for status, out, _ in shut(root, how, ["sync"], ["apply", "changes.json"]):
+        tally.tried()
+        error = json.loads(str(out))["error"]
+        if (status, error["code"], error["applied"]) != (23, "read_only_store", "no"):
+            tally.violated(how, error)
+        if not all(words in error["hint"] for words in ("kb mcp", f"{root}/.git/kb a writable root")):
+            tally.violated(how, error["hint"])
+    assert sorted((root / ".git" / "kb").rglob("*")) == before
+    tally.done(at_least=2)
+
+
+@pytest.mark.fault("F11")
+@pytest.mark.parametrize("planted", ["a link", "a folder that others write to", "a file", "a link as repository"])
+def test_a_cache_folder_that_is_not_the_users_own_is_not_used(root, planted, tally) -> None:
+    home, elsewhere = root.parent / "home", root.parent / "elsewhere"
+    elsewhere.mkdir()
+    (home / ".cache").mkdir()
+    kept = home / ".cache" / "kb"
+    if planted == "a link":
+        kept.symlink_to(elsewhere)
+    elif planted == "a file":
+        kept.write_text("mine")
+    elif planted == "a folder that others write to":
+        kept.mkdir()
+        kept.chmod(0o777)
+    else:
+        shut(root, "mode", ["query"])
+        [own] = kept.iterdir()
+        shutil.rmtree(own)
+        own.symlink_to(elsewhere)
+        subprocess.run(["chmod", "-R", "u+w", root / ".git"], check=True)
+    [(status, out, err)] = shut(root, "mode", ["query"])
+    tally.tried()
+    assert status == 0, err
+    assert json.loads(str(out))["total"] == 3
+    assert list(elsewhere.iterdir()) == []
+    assert list((root.parent / "tmp").iterdir()) == []
+    tally.done()
