@@ -74,7 +74,7 @@ def _ended(session: Session, words: list[str]) -> int:
 
     from kbcli import exits
     from kbcli.render import OutputClosed, OutputFailed
-    from kbcore.errors import KBError
+    from kbcore.errors import KBError, exhausted
     from kbcore.interrupting import Stopped
 
     output = session.output
@@ -94,6 +94,9 @@ def _ended(session: Session, words: list[str]) -> int:
         raise
     except Exception as error:  # noqa: BLE001 - the one boundary: a bug is reported, and users see no traceback
         output.forget()
+        known = exhausted(error)
+        if known:
+            return exits.tell(output, known)
         return exits.tell_bug(output, error, words, session.cache())
 
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 from anyio.to_thread import run_sync
 
-from kbcore.errors import KBError
+from kbcore.errors import KBError, exhausted
 from kbmcp import hints
 from kbmcp.calls import Arrival, Call, Client, Service
 from kbmcp.explaining import explain
@@ -113,16 +113,21 @@ class _Attempt:
         return Outcome(_noted(payload, news, is_dotted=service.options.is_dotted))
 
     def _explained(self, do: Callable[[], T]) -> T | Outcome:
-        service = self._service
         try:
             return do()
         except KBError as error:
-            around, hint = self._around or service.place(), hints.hint_for(error, self._key)
-            is_dotted = service.options.is_dotted
-            return Outcome(explain(error, hint, around, writes=self._writes, is_dotted=is_dotted), error)
+            return self._refused(error)
         except Exception as error:  # noqa: BLE001 - a bug: told to the client as such, and in full on standard error
+            known = exhausted(error)
+            if known:
+                return self._refused(known)
             traceback.print_exc(file=sys.stderr)
             return Outcome(_bug(error) | self._around, error)
+
+    def _refused(self, error: KBError) -> Outcome:
+        around, hint = self._around or self._service.place(), hints.hint_for(error, self._key)
+        is_dotted = self._service.options.is_dotted
+        return Outcome(explain(error, hint, around, writes=self._writes, is_dotted=is_dotted), error)
 
 
 def _noted(payload: Payload, news: str, *, is_dotted: bool) -> Payload:

@@ -56,6 +56,7 @@ TOLD: Final[Mapping[str, Told]] = {
         TIMEOUT, "Send the command again in a moment, or ask for less: a more exact type or name, fewer hops."
     ),
     errors.Interrupted.code: Told(INTERNAL),
+    errors.ResourceLimit.code: Told(RESOURCE, "Ask for less, or ask the user for more memory or threads for KB."),
     errors.CommitUncertain.code: Told(
         INTERNAL,
         "FIND what it writes before anything else. UPSERT and DELETE may be sent again as they are; UPDATE only where "

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import resource
+import shlex
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
 from kbcli import exits
 from kbcli.render import Output
-from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem
+from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem, ResourceLimit, exhausted
+from tests.support.cli import environment, program, run_kb
 from tests.support.fenced import as_somebody
+from tests.support.repos import make_repository
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
 ONE = Problem("$.entities[0].type", "unknown_type", "There is no entity type 'rec'.", "Did you mean 'req'?")
@@ -83,3 +90,55 @@ def test_a_place_that_may_not_be_read_is_named_and_no_bug(synced: Path) -> None:
     (synced / ".kb/schema").mkdir(exist_ok=True)
     told = as_somebody(HIDDEN, synced)
     assert told.splitlines() == ["67 True", "63 False", "63 False"]
+
+
+def too_much_memory():
+    bytes(2**62)
+
+
+def too_many_threads():
+    before = threading.stack_size(2**46)
+    try:
+        threading.Thread(target=print).start()
+    finally:
+        threading.stack_size(before)
+
+
+def too_many_files():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        PAGE.open()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("use", "what"), [(too_much_memory, "memory"), (too_many_threads, "threads"), (too_many_files, "open files")]
+)
+def test_what_the_system_gives_no_more_of_is_an_error_with_a_remedy_and_no_bug(use, what):
+    with pytest.raises((MemoryError, RuntimeError, OSError)) as raised:
+        use()
+    found = exhausted(raised.value)
+    assert found is not None
+    assert found.message == f"The system gives KB no more {what}."
+    assert (found.code, found.retryable, found.applied) == ("resource_limit", True, "unknown")
+    assert "ulimit -a" in found.hint
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("other"), FileNotFoundError(2, "x"), ValueError("can't start new thread")]
+)
+def test_other_errors_stay_what_they_are(error):
+    assert exhausted(error) is None
+
+
+def test_a_command_without_memory_ends_with_the_status_of_the_resource(tmp_path):
+    root = make_repository(tmp_path / "p")
+    assert run_kb(root, "init", "--no-hooks").status == 0
+    limited = f"ulimit -v {120 * 1024}; exec {shlex.join(program())} query --json"
+    done = subprocess.run(
+        ["/bin/sh", "-c", limited], cwd=root, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == ResourceLimit.exit_status, done
+    assert json.loads(done.stdout)["error"]["code"] == "resource_limit"
