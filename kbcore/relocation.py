@@ -378,7 +378,7 @@ def _immovable(workspace: Workspace, why: str) -> StorageError:
 
 def _move_cache(workspace: Workspace) -> None:
     """Move the cache of the older layout as well; it costs time to do without, and nothing else."""
-    fs, old, new = workspace.machine.fs, workspace.shown_cache, workspace.cache_dir
+    fs, old, new = workspace.machine.fs, workspace.shown_cache, workspace.usual_cache_dir
     with contextlib.suppress(KBError, OSError):
         if kind_of(fs, old) == "folder" and fault_of(workspace, workspace.kb_dir, old) is None:
             fs.replace(old, new)
@@ -488,7 +488,7 @@ def beside(workspace: Workspace, *, asks_git: bool = False) -> Iterator[Beside]:
     """
     for kb_dir in dict.fromkeys([workspace.kb_dir, workspace.repo.worktree / workspace.kb_dir.name]):
         for place in (workspace.shown_branches, workspace.shown_cache):
-            if place in {workspace.branches_dir, workspace.cache_dir}:
+            if place in {workspace.branches_dir, workspace.usual_cache_dir}:
                 continue
             found = _beside(workspace, kb_dir, kb_dir / place.name, asks_git=asks_git)
             if found is not None:

@@ -118,7 +118,14 @@ class Workspace:
     @cached_property
     def data_dir(self) -> Path:
         """The folder of the stores and caches, shared by all worktrees; only ``data_dir_of`` knows where it is."""
-        return data_dir_of(self.repo)
+        return self.kb_dir if self.is_in_worktree else data_dir_of(self.repo)
+
+    @cached_property
+    def is_in_worktree(self) -> bool:
+        """True when the user wants stores in ``.kb`` of the main worktree, and the git directory holds none yet."""
+        if self.user.store == "git" or self.repo.kb_root == self.repo.common_dir:
+            return False
+        return not os.path.lexists(data_dir_of(self.repo) / BRANCHES)
 
     @property
     def branches_dir(self) -> Path:
@@ -148,7 +155,8 @@ class Workspace:
     @property
     def repository_lock(self) -> Path:
         """The lock file of the repository, beside the stores."""
-        return self.data_dir / REPOSITORY_LOCK
+        # The ignore file of `.kb` covers what is in the folder of the stores.
+        return self.branches_dir / f".{REPOSITORY_LOCK}" if self.is_in_worktree else self.data_dir / REPOSITORY_LOCK
 
     @cached_property
     def settings_dir(self) -> Path:

@@ -14,7 +14,7 @@ import pytest
 from tests.support.cli import DOCUMENTS, environment, run_kb, write
 from tests.support.fenced import as_somebody
 from tests.support.places import caches_at
-from tests.support.repos import make_repository
+from tests.support.repos import git, make_repository
 
 READING = (
     ["query"],
@@ -136,4 +136,36 @@ def test_a_cache_folder_that_is_not_the_users_own_is_not_used(root, planted, tal
     assert json.loads(str(out))["total"] == 3
     assert list(elsewhere.iterdir()) == []
     assert list((root.parent / "tmp").iterdir()) == []
+    tally.done()
+
+
+@pytest.mark.fault("F11")
+@pytest.mark.parametrize("how", ["mode", "mount"])
+def test_who_keeps_stores_in_the_worktree_writes_although_gits_folder_is_shut(tmp_path, how, tally) -> None:
+    settings = tmp_path / "home/.config/kb/config.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{"store": "worktree"}')
+    (tmp_path / "tmp").mkdir()
+    root = make_repository(tmp_path / "p")
+    assert run_kb(root, "init", "--no-hooks", env=environment({"HOME": str(tmp_path / "home")})).status == 0
+    write(root, DOCUMENTS)
+    ran = shut(root, how, ["sync"], ["query"], ["status"], ["doctor"])
+    tally.tried(len(ran))
+    assert [status for status, _, _ in ran] == [0, 0, 0, 0], ran
+    assert json.loads(str(ran[1][1]))["total"] == 3
+    assert (root / ".kb/branches/main/journal-0000000001.jsonl").is_file()
+    assert not (root / ".git/kb").exists()
+    untracked = git(root, "status", "--porcelain", "--untracked-files=all", ".kb").splitlines()
+    assert not [line for line in untracked if "/branches" in line or "/cache" in line], untracked
+    tally.done()
+
+
+@pytest.mark.fault("F11")
+def test_stores_that_are_in_the_git_directory_stay_the_ones_in_use(root, tally) -> None:
+    settings = root.parent / "home/.config/kb/config.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{"store": "worktree"}')
+    ran = run_kb(root, "query", "--json", env=environment({"HOME": str(root.parent / "home")}))
+    tally.tried()
+    assert ran.json["total"] == 3
     tally.done()

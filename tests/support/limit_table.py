@@ -62,8 +62,18 @@ _WORDS: Final = {
     "STATEMENT_S": "one statement of KB's own to the database",
     "MAINTENANCE_STATEMENT_S": "one such statement that builds, copies, publishes or looks after what is stored",
     "MAX_SLEEP_PAIRS": "pairs that one `kb sleep` takes for duplicates, the surest first",
+    "VIEW_MEMORY_BYTES": "memory of one database of KB, unless your own settings say otherwise",
+    "VIEW_SPILL_BYTES": "what one database of KB puts on disk for lack of memory",
+    "MAX_BASE_ROWS_PER_BYTE": "rows of a cached file for each byte of it",
 }
 _NO_LIMITS: Final = {
+    "RULES_TIME_S": "the default of `limits.rulesTimeSeconds`",
+    "USER_LOCK_WAIT_S": "the default of `limits.lockWaitSeconds`",
+    "MAX_LOCK_WAIT_S": "the most that `lockWaitSeconds` takes",
+    "KIP_TIME_S": "the default of `kip.timeLimitSeconds`",
+    "MAX_KIP_TIME_S": "the most that `kip.timeLimitSeconds` takes",
+    "KIP_ROWS": "the default of `kip.rowLimit`",
+    "MAX_KIP_ROWS": "the most that `kip.rowLimit` takes",
     "KIB": "a unit",
     "MIB": "a unit",
     "RULE_TIME_S": "the default of `ruleTimeLimitSeconds`",
