@@ -10,7 +10,7 @@ from kbcli.words.violations import violation_line
 from kbcore.phrases import counted
 from kbcore.visible import visible
 
-_LONG_S: Final = 1.0
+_LONG_S: Final = 3.0
 """A rule that takes as long is named with its time."""
 
 
