@@ -6,8 +6,13 @@ Times leave this module as RFC 3339 text in UTC with microseconds, which sorts a
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
-from typing import Protocol
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple, Protocol
+
+from kbcore.errors import ClockUnusable
+
+_BEHIND: Final = timedelta(days=1)
 
 
 class Clock(Protocol):
@@ -34,8 +39,11 @@ class SystemClock:
     """The machine's own clock."""
 
     def now(self) -> str:
-        """Return the wall-clock time as RFC 3339 text in UTC."""
-        return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        """Return the wall-clock time as RFC 3339 text in UTC. Raises: ``ClockUnusable``."""
+        try:
+            return text_of(datetime.now(UTC))
+        except (ValueError, OverflowError) as error:
+            raise ClockUnusable("The clock of this machine is not at a year from 0001 to 9999.") from error
 
     def epoch_ns(self) -> int:
         """Return the wall-clock time in nanoseconds since 1970."""
@@ -48,3 +56,54 @@ class SystemClock:
     def sleep(self, wait_s: float) -> None:
         """Block this thread for that many seconds."""
         time.sleep(wait_s)
+
+
+class Moment(NamedTuple):
+    """The time of a record, and the wall clock where it was behind the last record, else "".
+
+    ``wall`` is equal to ``at`` where the record has its own time although the last record's is later: that one, and
+    each earlier record with a later time, was written by a clock that was ahead.
+    """
+
+    at: str
+    wall: str
+
+
+def moment_after(last: str, wall: str) -> Moment:
+    """Return the time of a record that is written at ``wall``, after one with the time ``last``.
+
+    It never goes back, unless the clock is more than a day behind: then it is the last time that is not believed.
+    """
+    if wall >= last:
+        return Moment(wall, "")
+    return Moment(wall if _parsed(last) - _parsed(wall) > _BEHIND else last, wall)
+
+
+class Flagged(NamedTuple):
+    """A record whose time is not that of its writing, and what the wall clock said where that is known, else ""."""
+
+    seq: int
+    at: str
+    wall: str
+    is_ahead: bool
+
+
+def flagged(records: Iterable[tuple[int, str, str]]) -> list[Flagged]:
+    """Return the flagged ones of records, given in order by seq, ``at`` and ``clock``."""
+    found, soonest = list[Flagged](), ""
+    for seq, at, wall in reversed(list(records)):
+        is_ahead = bool(soonest) and at > soonest
+        if is_ahead or (wall and wall != at):
+            found.append(Flagged(seq, at, wall if wall != at else "", is_ahead))
+        if wall == at and (not soonest or at < soonest):
+            soonest = at
+    return found[::-1]
+
+
+def text_of(time: datetime) -> str:
+    """Return a time in UTC as the text that the journal has; the year has four digits also before 1000."""
+    return f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def _parsed(time: str) -> datetime:
+    return datetime.fromisoformat(time)

@@ -6,7 +6,7 @@ KBError
 │    DerivedFact · BranchMoved · RevertConflict · KipRefused
 ├─ Unavailable    nothing written, try later
 │    LockTimeout · LockUnsupported · StorageFull · ReadOnlyStore · StorageError · ResourceLimit
-│    StatementTimeout · Interrupted
+│    ClockUnusable · StatementTimeout · Interrupted
 ├─ CommitUncertain  may or may not be durable; retry with the same changeset id
 ├─ Damaged        stop; a person decides
 │    JournalCorrupt · JournalTruncated · HeadDamaged · SnapshotCorrupt · ForeignWrite
@@ -228,6 +228,11 @@ def exhausted(error: BaseException) -> ResourceLimit | None:
     found.applied = "unknown"  # type: ignore[misc] # of this one alone
     found.hint += " A write with a changeset_id of its own may be sent again: it takes effect at most once."
     return found
+class ClockUnusable(Unavailable, code="clock_unusable", exit_status=26):
+    """The clock of the machine stands at a year that no record can have."""
+
+    retryable = False
+    default_hint = "Set the clock: `date` shows it."
 
 
 class CommitUncertain(KBError, code="commit_uncertain", exit_status=30):

@@ -115,7 +115,11 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     edges_unchanged: int = 0
     warnings: tuple[str, ...] = ()
     clock: str = ""
-    """The wall clock when it was behind the head's time; ``at`` never decreases."""
+    """The wall clock when it was behind the time of the record before (``clock.Moment``).
+
+    Equal to ``at``: it was behind by more than a day, and each earlier record with a later ``at`` was written by a
+    clock that was ahead.
+    """
     repair: str = ""
     """What recovery or a person did to the journal before this record."""
 

@@ -17,7 +17,7 @@ import msgspec
 from kbcore import answers, interrupting, limits, record
 from kbcore.answers import Outcome
 from kbcore.branchview import BranchView
-from kbcore.clock import Clock
+from kbcore.clock import Clock, Moment, moment_after
 from kbcore.errors import ChangesetIdReused, LimitExceeded, StorageError, UnknownBranch
 from kbcore.needs import needs
 from kbcore.record import Record
@@ -185,7 +185,10 @@ class BranchStore:
                 first = self._first_answer(writer.head, request, branch)
                 if first:
                     return _told(first, mended)
-                planned = self._still(ahead, writer.head) if left else self._planned(author, plan, writer.head)
+                now = self._moment_after(writer.head)
+                planned = (
+                    self._still(ahead, writer.head, now) if left else self._planned(author, plan, writer.head, now)
+                )
                 if planned is None:
                     continue
                 stamp, draft = planned
@@ -193,7 +196,7 @@ class BranchStore:
                 if not draft.changes:
                     return _told(outcome, mended)
                 named = msgspec.structs.replace(request, changeset_id=outcome.changeset_id)
-                raw, written = recorded(author, named, draft, stamp, wall=self._clock.now(), repair=" ".join(mended))
+                raw, written = recorded(author, named, draft, stamp, clock=now.wall, repair=" ".join(mended))
                 if guard:
                     guard()
                 start = writer.head.head
@@ -208,17 +211,17 @@ class BranchStore:
     def _tried(self, author: Author, request: Request, plan: Planner, head: Head, branch: str) -> Outcome:
         """Plan and append nothing, but refuse what an append would refuse."""
         # It holds no lock, and may get a view of a later head than the one that was read.
-        stamp, draft = self._planned(author, plan, head)
+        now = self._moment_after(head)
+        stamp, draft = self._planned(author, plan, head, now)
         if draft.changes:
-            recorded(author, request, draft, stamp, wall=self._clock.now())
+            recorded(author, request, draft, stamp, clock=now.wall)
         return _outcome(request, stamp, draft, branch)
 
-    def _planned(self, author: Author, plan: Planner, head: Head) -> tuple[Stamp, Draft]:
-        at = self._time_after(head)
-        return self._seen.ask(head, lambda view: drafted(view, author, plan, at))
+    def _planned(self, author: Author, plan: Planner, head: Head, now: Moment) -> tuple[Stamp, Draft]:
+        return self._seen.ask(head, lambda view: drafted(view, author, plan, now.at))
 
-    def _time_after(self, head: Head) -> str:
-        return max(self._clock.now(), head.head.at)
+    def _moment_after(self, head: Head) -> Moment:
+        return moment_after(head.head.at, self._clock.now())
 
     def _plan_ahead(self, author: Author, request: Request, plan: Planner) -> Ahead | None:
         """Return a plan on the state at the head of this moment; None for a changeset that has an answer already."""
@@ -227,13 +230,13 @@ class BranchStore:
             if request.changeset_id and view.changeset(request.changeset_id):
                 return None
             # An object of its own, by which ``restamped`` knows it.
-            at = "".join([*self._time_after(head)])
+            at = "".join([*self._moment_after(head).at])
             stamp, draft = drafted(view, author, plan, at)
             return Ahead(stamp, draft, view.basis.store_id, view.basis.sum)
 
         return journal.reading(self._fs, self.directory, lambda head: self._seen.ask(head, lambda view: on(head, view)))
 
-    def _still(self, ahead: Ahead | None, head: Head) -> tuple[Stamp, Draft] | None:
+    def _still(self, ahead: Ahead | None, head: Head, now: Moment) -> tuple[Stamp, Draft] | None:
         """Return a plan as one on the state at the head, which is locked; None when it may come out otherwise there."""
         if ahead is None or ahead.store_id != head.store_id:
             return None
@@ -242,7 +245,7 @@ class BranchStore:
             head, lambda view: not view.has_record(old.seq - 1, ahead.sum) or is_moved(view, old.seq - 1, draft.reads)
         ):
             return None
-        stamp = msgspec.structs.replace(old, seq=head.seq + 1, at=self._time_after(head))
+        stamp = msgspec.structs.replace(old, seq=head.seq + 1, at=now.at)
         return stamp, msgspec.structs.replace(draft, changes=restamped(draft.changes, old, stamp))
 
     def _first_answer(self, head: Head, request: Request, branch: str) -> Outcome | None:
@@ -318,11 +321,11 @@ def drafted(view: View, author: Author, plan: Planner, at: str) -> tuple[Stamp, 
 
 
 def recorded(
-    author: Author, request: Request, draft: Draft, stamp: Stamp, *, wall: str, repair: str = ""
+    author: Author, request: Request, draft: Draft, stamp: Stamp, *, clock: str, repair: str = ""
 ) -> tuple[bytes, Record]:
     """Return the record that a draft becomes, as bytes and as itself.
 
-    ``wall`` is what the clock says, ``repair`` what recovery did before it.
+    ``clock`` is the wall clock where it was behind (``Moment.wall``), ``repair`` what recovery did before it.
 
     Raises: ``LimitExceeded`` when it is larger than the request allows.
     """
@@ -339,7 +342,7 @@ def recorded(
         unchanged=draft.unchanged,
         edges_unchanged=draft.edges_unchanged,
         warnings=draft.warnings,
-        clock=wall if wall < stamp.at else "",
+        clock=clock,
         repair=repair,
     )
     raw = record.encode(written)

@@ -17,7 +17,8 @@ _SCRIPTS: Final = frozenset({"javascript", "vbscript", "data"})
 """Schemes whose URLs run or hold what whoever opens them did not ask for."""
 _ROOTED: Final = re.compile(r"[/\\]|[A-Za-z]:[/\\]")
 _LARGEST_EXACT: Final = 2**63 - 1
-_FIRST_YEAR: Final = 1000
+YEARS: Final = "in a year from 0001 to 9999"
+"""What a time has to be, in words."""
 """Earlier years are not written with four digits everywhere."""
 
 
@@ -158,4 +159,4 @@ def normal_time(text: str) -> str | None:
             moment += sign * dt.timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
     except (ValueError, OverflowError):
         return None
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z" if moment.year >= _FIRST_YEAR else None
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"

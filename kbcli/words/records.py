@@ -61,6 +61,7 @@ def page(output: Output, record: Json, *, head: int, now: str) -> list[str]:
         output.styled(f"record {record['seq']}", "yellow") + mark,
         visible(f"Actor:  {record['actor']} through {record['source']}"),
         f"Date:   {short_time(record['at'])}{ago}",
+        *([f"Clock:  {short_time(record['clock'])}, which was behind"] if record.get("clock") else []),
         "",
         *([*(f"    {line}" for line in message), ""] if message else []),
         *([visible(f"    repair: {record['repair']}"), ""] if record.get("repair") else []),

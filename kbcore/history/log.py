@@ -16,11 +16,12 @@ from kbcore.planning.findings import edge_words
 from kbcore.state import Change
 from kbcore.store import BranchStore
 from kbcore.suggest import is_it
-from kbcore.values import normal_time
+from kbcore.values import YEARS, normal_time
 from kbcore.view.past import LINKS, NODES, SOURCES, Table, changes_at, changes_from, count_changed, seqs_of
+from kbcore.view.times import last_by
 from kbcore.view.view import View
 
-_COLUMNS = "seq, changeset_id, written_at, actor, source, message, repair, created, updated, deleted, edges"
+_COLUMNS = "seq, changeset_id, written_at, clock, actor, source, message, repair, created, updated, deleted, edges"
 _TABLES: Final[tuple[Table[Any], ...]] = (NODES, LINKS, SOURCES)
 _SHOWN: Final[Mapping[str, tuple[str, Callable[[Change[Any]], dict[str, Any]]]]] = {
     NODES.name: ("entity", shown.entity_change),
@@ -48,7 +49,7 @@ def log(
         limit: at most so many.
         actor: only records of this actor.
         source: only records that came through this source; ``mcp`` stands for every ``mcp:…``.
-        since: only records written at or after this time.
+        since: only records after the last one that was written before this time.
         before_seq: only records before this one, to go on from an earlier page.
 
     Raises: ``NotFound`` for an id that was never in this branch; ``InvalidQuery`` for a time that is none.
@@ -65,8 +66,8 @@ def log(
         conditions.append("(source = ? or starts_with(source, ?))")
         params += [source, f"{source}:"]
     if since:
-        conditions.append("written_at >= ?")
-        params.append(_time(since))
+        conditions.append("seq > ?")
+        params.append(last_by(view, _time(since), before=True) or 0)
     if before_seq is not None:
         conditions.append("seq < ?")
         params.append(before_seq)
@@ -109,12 +110,12 @@ def missing(view: View, key: str) -> NotFound:
 def _time(text: str) -> str:
     time = normal_time(text)
     if time is None:
-        raise InvalidQuery(f"{text!r} is no time.", hint="For example 2026-01-31 or 2026-01-31T12:00:00Z.")
+        raise InvalidQuery(f"{text!r} is no time.", hint=f"For example 2026-01-31 or 2026-01-31T12:00:00Z, {YEARS}.")
     return time
 
 
 def _record(row: tuple[Any, ...]) -> dict[str, Any]:
-    seq, changeset_id, at, actor, source, message, repair, created, updated, deleted, edges = row
+    seq, changeset_id, at, clock, actor, source, message, repair, created, updated, deleted, edges = row
     found = {
         "seq": seq,
         "changeset_id": changeset_id,
@@ -124,6 +125,8 @@ def _record(row: tuple[Any, ...]) -> dict[str, Any]:
         "message": message,
         "summary": {"created": created, "updated": updated, "deleted": deleted, "edges": edges},
     }
+    # A clock of which an earlier one was ahead is right: the two are then the same.
+    found |= {"clock": clock} if clock and clock != at else {}
     return {**found, "repair": repair} if repair else found
 
 
@@ -154,8 +157,6 @@ def record_facts(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
     record = store.record_at(view, seq)
     if record and record.warnings:
         found["warnings"] = list(record.warnings)
-    if record and record.clock:
-        found["clock"] = record.clock
     return found
 
 

@@ -1,6 +1,7 @@
 """Which seq a person means: a seq, or a time; and reading as of it, also beside damage.
 
-Order is seq, never the clock: a time means the last record that was written by then.
+Order is seq, never the clock: a time means the last record that was written by then, and a time that a wrong clock gave
+is passed over.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import TypeVar
 from kbcore.errors import Damaged, HistoryPruned, InvalidQuery
 from kbcore.history.reach import first_record, is_pruned
 from kbcore.store import BranchStore
-from kbcore.values import normal_time
+from kbcore.values import YEARS, normal_time
 from kbcore.view.past import check_reach
+from kbcore.view.times import last_by
 from kbcore.view.view import View
 
 T = TypeVar("T")
@@ -38,7 +40,7 @@ def seq_at(view: View, text: str, *, now: str = "") -> int:
         return int(word)
     time = normal_time(word)
     if time is None:
-        hint = f"Give a seq from {first_record(view) - 1} to {view.seq}, or a time such as {_EXAMPLES}."
+        hint = f"Give a seq from {first_record(view) - 1} to {view.seq}, or a time such as {_EXAMPLES}, {YEARS}."
         raise InvalidQuery(f"{text!r} is neither a seq nor a time.", hint=hint)
     if now and time > max(now, view.basis.at):
         hint = f"The head is at seq {view.seq}; give that for how everything stands now."
@@ -48,7 +50,7 @@ def seq_at(view: View, text: str, *, now: str = "") -> int:
 
 def _last_by(view: View, time: str, text: str) -> int:
     """Return the last record written by a time, 0 for none. Raises: ``HistoryPruned``."""
-    found = view.rows("select max(seq) from record where written_at <= ?", [time])[0][0]
+    found = last_by(view, time)
     if found is None and is_pruned(view):
         raise HistoryPruned.before(first_record(view), f"what stood at {text.strip()}")
     return int(found or 0)

@@ -16,6 +16,7 @@ from kbcore.history.moment import is_seq, seq_at
 from kbcore.record import SYNC
 from kbcore.suggest import nearest
 from kbcore.values import normal_time
+from kbcore.view.times import last_by
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
@@ -98,8 +99,8 @@ def _by_then(workspace: Workspace, view: View, commit: str) -> tuple[int, bool]:
     before a person or an agent wrote anything.
     """
     time = blobs.commit_time(workspace.repo, workspace.machine.env, commit)
-    [(last,)] = view.rows("select max(seq) from record where written_at <= ?", [time])
+    last = last_by(view, time)
     if last is not None or view.basis.history_from:
-        return int(last or 0), False
+        return last or 0, False
     [(first,)] = view.rows("select min(seq) from record where source <> ?", [SYNC])
     return (view.seq if first is None else int(first) - 1), True

@@ -16,14 +16,15 @@ from kbcore.sleep.phase import LATER, Step
 from kbcore.sleep.placing import FILES
 from kbcore.suspects import suspects
 from kbcore.values import normal_time
+from kbcore.view.times import settled
 
 _DIGITS: Final = 6
 _OLD: Final = f"""select * from (
-  select l.id, l.confidence, {SINCE} as since, len(l.files) = 0
+  select l.id, l.confidence, {SINCE} as since, len(l.files) = 0, l.created_seq
   from link l {LAST_WRITTEN}
   where l.stands and l.type in (select unnest($3::varchar[])) and l.confidence > $4
     and l.from_id not in (select id from node where type in (select unnest($6::varchar[])))
-) where since <= $5 order by id
+) where since <= $5 or since > $7 order by id
 """  # noqa: S608 - constants
 
 
@@ -31,9 +32,13 @@ def plan(memory: Memory) -> Step:
     """Return the confidences that sink."""
     wanted = memory.settings
     step = Step(memory.work())
-    rows = memory.ask(_OLD, memory.predicates, wanted.decay_floor, memory.ago(wanted.decay_after_days), [*DEFINING])
-    period = memory.ago(wanted.decay_after_days)  # for a time that somebody wrote and that is none
-    free = {key: (confidence, normal_time(since) or period) for key, confidence, since, is_free in rows if is_free}
+    period = memory.ago(wanted.decay_after_days)  # also for a time that somebody wrote and that is none
+    found = memory.ask(_OLD, memory.predicates, wanted.decay_floor, period, [*DEFINING], memory.now)
+    settle = settled(memory.view.rows)
+    timed = [(*row[:2], normal_time(row[2]) or period, *row[3:]) for row in found]
+    # A time that is yet to come is that of a clock which was ahead.
+    rows = [row for row in timed if (settle(row[4], row[2]) if row[2] > memory.now else row[2]) <= period]
+    free = {row[0]: (row[1], min(row[2], period)) for row in rows if row[3]}
     step.leave(FILES, len(rows) - len(free))
     doubted = {one.id for one in suspects(memory.view.rows, free)} if free else set[str]()
     step.leave("suspect, for `kb check`", len(doubted))

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from kbcore.branchview import BranchView
+from kbcore.clock import moment_after
 from kbcore.store import Author, Planner, Request, drafted, recorded
 from kbcore.view.fold import Entry
 from kbcore.view.view import View
@@ -31,10 +32,11 @@ def take(view: View, author: Author, request: Request, plan: Planner, now: str) 
 
     Raises: what ``plan`` raises; ``LimitExceeded`` as a commit would.
     """
-    stamp, draft = drafted(view, author, plan, max(now, view.basis.at))
+    at, wall = moment_after(view.basis.at, now)
+    stamp, draft = drafted(view, author, plan, at)
     if not draft.changes:
         return False
-    _, record = recorded(author, request, draft, stamp, wall=now)
+    _, record = recorded(author, request, draft, stamp, clock=wall)
     entry = Entry(stamp.seq, "", record, _NOWHERE, 0, 0)
     view.adopt(entry, draft.changes, msgspec.structs.replace(view.basis, seq=stamp.seq, at=stamp.at))
     return True

@@ -64,6 +64,7 @@ class _Versioned(msgspec.Struct, frozen=True):
 
 class _Timed(msgspec.Struct, frozen=True):
     at: str = ""
+    clock: str = ""
 
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
@@ -136,12 +137,18 @@ def peek(line: bytes) -> Frame | None:
     return None if isinstance(sound, Flaw) else sound
 
 
-def time_of(rec: bytes) -> str:
-    """Return the payload's top-level ``at``, the one field that storage looks at; empty if there is none."""
+def times_of(rec: bytes) -> tuple[str, str]:
+    """Return the payload's top-level ``at`` and ``clock``, which storage looks at alone; empty where there are none."""
     try:
-        return msgspec.json.decode(rec, type=_Timed).at
+        found = msgspec.json.decode(rec, type=_Timed)
     except _UNREADABLE:
-        return ""
+        return "", ""
+    return found.at, found.clock
+
+
+def time_of(rec: bytes) -> str:
+    """Return the payload's top-level ``at``; empty if there is none."""
+    return times_of(rec)[0]
 
 
 def _not_a_frame(line: bytes, error: Exception) -> Flaw:

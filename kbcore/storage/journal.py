@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import msgspec
 
-from kbcore.clock import Clock
+from kbcore.clock import Clock, moment_after
 from kbcore.errors import (
     CommitUncertain,
     ForeignWrite,
@@ -70,7 +70,7 @@ class Writer:
 
         Raises:
             LimitExceeded: the record is too long; nothing was written.
-            ValueError: ``rec`` could not be read back, or ``at`` goes back; a bug in the caller.
+            ValueError: ``rec`` could not be read back, or ``at`` goes back by a day or less; a bug in the caller.
             StorageFull, ReadOnlyStore, StorageError: the record was not applied.
             ForeignWrite: somebody wrote without the lock; the record was not applied.
             CommitUncertain: the record may or may not be durable. This writer takes no more records.
@@ -78,7 +78,7 @@ class Writer:
         tip = self.head.head
         if self._is_spent:
             raise StorageError(f"the writer of {self._directory} has failed; open the branch again")
-        if at < tip.at:
+        if at != moment_after(tip.at, at).at:
             raise ValueError(f"time goes back from {tip.at} to {at}")
         framed, line = frame.encode(tip.seq + 1, tip.hash, rec)
         # Whatever ends this early, an interrupt included, leaves the rest to the next writer's recovery.

@@ -133,8 +133,7 @@ def plan(directory: Path, found: Survey) -> Plan:
     if not found.whole:
         return Plan(of, torn=torn)
     last = found.whole[-1].end
-    at = max(tip.at, *(record.at for record in found.whole))
-    new_tip = Tip(last.seq, last.hash, tip.file, last.offset, at)
+    new_tip = Tip(last.seq, last.hash, tip.file, last.offset, found.whole[-1].at or tip.at)
     return Plan(msgspec.structs.replace(of, head=new_tip), whole=found.whole, torn=torn)
 
 

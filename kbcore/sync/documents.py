@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from kbcore.clock import moment_after
 from kbcore.extract.facts import Facts, FileProblem
 from kbcore.git import Tree, blobs
 from kbcore.git.kept import TextOf, followed
@@ -82,7 +83,7 @@ class Documents:
         if not found:
             return Changes()
         clock = self._workspace.machine.clock
-        stamp = Stamp(copy.seq + 1, max(clock.now(), copy.basis.at), _ACTOR, SYNC)
+        stamp = Stamp(copy.seq + 1, moment_after(copy.basis.at, clock.now()).at, _ACTOR, SYNC)
         whole: dict[str, Found] = {}
 
         def read_whole(one: Found) -> Found:

@@ -16,6 +16,7 @@ import msgspec
 from kbcore import branches, relocation, replay
 from kbcore.branches import lost, origins
 from kbcore.branches.moves import ASIDE
+from kbcore.clock import flagged
 from kbcore.errors import (
     Damaged,
     Incompatible,
@@ -30,8 +31,9 @@ from kbcore.git import versions
 from kbcore.git.commands import run_git
 from kbcore.limits import MAX_CONFIG_BYTES
 from kbcore.phrases import counted, some_of
-from kbcore.storage import files, layout, verify
+from kbcore.storage import files, frame, journal, layout, verify
 from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head
 from kbcore.storage.verify import Proof, Stats
 from kbcore.upkeep import good
 from kbcore.upkeep.caches import cache_findings
@@ -43,6 +45,9 @@ from kbcore.workspace import BRANCHES, CONFIG, IGNORE, KB, Workspace
 
 MANY_RECORDS: Final = 50_000
 """From so many records since the newest snapshot on, a store is worth compacting."""
+
+_MAX_RUNS: Final = 10
+"""So many rows of records are named in one finding."""
 
 _EXPECTED = (Damaged, Incompatible, Unavailable, Misuse)
 
@@ -208,7 +213,35 @@ def _store(workspace: Workspace, branch: str, stores: list[StoreHealth]) -> Iter
         yield Finding("journal", "ok", "sound", f"Every byte up to seq {head.seq} is as it was written.", "", branch)
     else:
         yield Finding("journal", "note", "good_seq", _what_is_good(fs, directory, proof, good_seq), "", branch)
+    if proof.is_sound:
+        yield from _times(fs, directory, head, branch)
     yield from _refusals(workspace, [directory, directory / layout.LOCK, directory / head.head.file], branch)
+
+
+def _times(fs: Fs, directory: Path, head: Head, branch: str) -> Iterator[Finding]:
+    """Yield a note on the records whose times are not those of their writing."""
+    times = ((entry.frame.seq, *frame.times_of(entry.frame.rec)) for entry in journal.scan(fs, directory, head))
+    found = flagged(times)
+    for is_ahead, why in ((True, "ahead"), (False, "behind")):
+        seqs = [item.seq for item in found if item.is_ahead is is_ahead]
+        if seqs:
+            verb = "was" if len(seqs) == 1 else "were"
+            message = f"{_records(seqs)} {verb} written while the clock of the machine was {why}."
+            remedy = "Nothing to do: the order is by seq, and a time that you give with `--at` passes over them."
+            yield Finding("journal", "note", f"clock_{why}", message, remedy, branch)
+
+
+def _records(seqs: list[int]) -> str:
+    """Return the records in words, those of a row as one."""
+    runs: list[list[int]] = []
+    for seq in seqs:
+        if runs and runs[-1][-1] == seq - 1:
+            runs[-1][1:] = [seq]
+        else:
+            runs.append([seq])
+    shown = [" to ".join(map(str, run)) for run in runs[:_MAX_RUNS]]
+    more = f" and {counted(len(runs) - _MAX_RUNS, 'more row')}" if len(runs) > _MAX_RUNS else ""
+    return f"{'Record' if len(seqs) == 1 else 'Records'} {', '.join(shown)}{more}"
 
 
 def _what_is_good(fs: Fs, directory: Path, proof: Proof, seq: int) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kbcore import record
+from kbcore.clock import moment_after
 from kbcore.phrases import counted
 from kbcore.record import Record
 from kbcore.storage.head import SnapshotRef
@@ -38,8 +39,7 @@ def append_note(
 
     Raises: as ``Writer.append``.
     """
-    now = workspace.machine.clock.now()
-    at = max(now, writer.head.head.at)
+    at, wall = moment_after(writer.head.head.at, workspace.machine.clock.now())
     noted = Record(
         schema=record.VOCABULARY,
         changeset_id=secrets.token_hex(16),
@@ -50,7 +50,7 @@ def append_note(
         tool=author.tool,
         ops=(),
         message=message,
-        clock=now if now < at else "",
+        clock=wall,
         repair=" ".join(sentences),
     )
     return writer.append(record.encode(noted), at, snapshots=snapshots, new_id_seen=new_id_seen).seq

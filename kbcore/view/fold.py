@@ -102,6 +102,7 @@ def record_row(entry: Entry, changes: Changes) -> dict[str, Any]:
         "changeset_id": record.changeset_id,
         "digest": record.digest,
         "written_at": record.at,
+        "clock": record.clock,
         "actor": record.actor,
         "source": record.source,
         "tool": record.tool,

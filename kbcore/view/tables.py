@@ -17,7 +17,7 @@ import msgspec
 
 from kbcore.model import CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement
 
-VIEW_FORMAT: Final = 2
+VIEW_FORMAT: Final = 3
 
 Columns = Mapping[str, str]
 
@@ -82,6 +82,7 @@ RECORD: Final[Columns] = {
     "changeset_id": "VARCHAR",
     "digest": "VARCHAR",
     "written_at": "VARCHAR",
+    "clock": "VARCHAR",
     "actor": "VARCHAR",
     "source": "VARCHAR",
     "tool": "VARCHAR",
@@ -96,9 +97,12 @@ RECORD: Final[Columns] = {
     "deleted": "BIGINT",
     "edges": "BIGINT",
 }
-"""``file``, ``offset_bytes`` and ``length_bytes`` say where the record's line stands in the journal; the last four
+"""``clock`` is the wall clock where it was behind (``clock.Moment``).
+
+``file``, ``offset_bytes`` and ``length_bytes`` say where the record's line stands in the journal; the last four
 count entities and edges that it changed. Of a record whose line was pruned, ``file`` is "" and only ``seq``,
-``changeset_id`` and ``digest`` are known."""
+``changeset_id`` and ``digest`` are known.
+"""
 
 ELEMENTS: Final[Mapping[str, tuple[str, Columns]]] = {
     "node": ("id", NODE),

@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kbcore import replay
-from kbcore.clock import SystemClock
+from kbcore.clock import SystemClock, flagged
 from kbcore.history.moment import read_at, seq_at
 from kbcore.record import PutNode, Record
 from kbcore.storage import journal, verify
 from kbcore.store import Author
 from kbcore.upkeep.repair import rebuild_head
 from kbcore.view.past import state_at
+from tests.fault.conftest import Tally
 from tests.support.histories import lines_of
 from tests.support.project import Project, req
 from tests.support.scale import SEED, tries
@@ -79,25 +82,108 @@ def test_a_clock_that_goes_back_changes_no_order_and_no_answer_about_the_past(ba
     tally.done()
 
 
+DAY = timedelta(days=1)
+
+
 def _check(made: Stored, walls: dict[int, str], asked: dict[str, int], tally: Any) -> None:
     found = records_of(made)
-    last = ""
+    last = BEGIN_AT
     for seq, record in found.items():
-        if record.at < last:
-            tally.violated(seq, f"at goes back from {last} to {record.at}")
-        is_behind = walls[seq] < last
+        behind = read(last) - read(walls[seq])
+        if record.at < last and behind < DAY - LATER:
+            tally.violated(seq, f"at goes back from {last} to {record.at} by a clock at {walls[seq]}")
         # The clock goes on between two looks, so where it was not behind the time is a little later.
-        if bool(record.clock) != is_behind or (is_behind and (record.at, record.clock < last) != (last, True)):
-            tally.violated(seq, f"clock {record.clock!r} and at {record.at} by a wall clock of {walls[seq]}")
+        if behind > LATER and not record.clock:
+            tally.violated(seq, f"nothing says that the clock, at {walls[seq]}, was behind {last}")
+        if record.clock and not walls[seq] <= record.clock < last:
+            tally.violated(seq, f"clock {record.clock!r} by a wall clock of {walls[seq]} after {last}")
+        if record.clock and record.at != (record.clock if read(last) - read(record.clock) > DAY else last):
+            tally.violated(seq, f"at {record.at} and clock {record.clock} after {last}")
         last = record.at
+    _check_times(made, found, tally)
     store = made.reopen()
+    resets = [(seq, one.at) for seq, one in found.items() if one.clock == one.at]
     for time, seq in asked.items():
+        if any(later > seq and at <= time for later, at in resets):
+            continue  # whoever asks now passes over a time that was flagged since
         tally.tried()
         then, now = read_at(store, time, lambda view, at: (at, lines_of(state_at(view, at)))), made.view()
         if then != (seq, lines_of(state_at(now, seq))):
             tally.violated(time, f"once seq {seq}, now {then[0]}")
     if list(found) != list(walls) or not verify.prove(made.fs, made.directory).is_sound:
         tally.violated("the end", "the journal is not sound")
+
+
+BEGIN_AT = (BEGIN + timedelta(milliseconds=1)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+"""When the clock was first looked at, for the store itself."""
+
+LATER = timedelta(seconds=1)
+"""How far a clock goes on within one commit, at most."""
+
+
+def read(time: str) -> datetime:
+    return datetime.fromisoformat(time)
+
+
+def _check_times(made: Stored, found: dict[int, Record], tally: Any) -> None:
+    """Ask for the time of each record that no later one flags: it is that record, or the last one at the same time."""
+    view, resets = made.view(), [(seq, one.at) for seq, one in found.items() if one.clock == one.at]
+    ahead = {seq for seq, one in found.items() if any(seq < later and one.at > at for later, at in resets)}
+    told = {one.seq for one in flagged((seq, one.at, one.clock) for seq, one in found.items()) if one.is_ahead}
+    if told != ahead:
+        tally.violated("the flags", told ^ ahead)
+    last = dict[str, int]()
+    for seq, one in found.items():
+        if seq not in ahead:
+            last[one.at] = seq
+    if list(last) != sorted(last):
+        tally.violated("the order", "times that nobody flags go back")
+    for time, seq in last.items():
+        tally.tried()
+        if seq_at(view, time) != seq:
+            tally.violated(time, f"it is the time of {seq}, and means {seq_at(view, time)}")
+
+
+@pytest.mark.fault("F14")
+def test_one_commit_in_2099_moves_no_later_time_there(tmp_path: Path, tally) -> None:
+    clock = JumpingClock()
+    made = Stored(tmp_path, clock=clock)
+    made.put("A")
+    clock.time = datetime(2099, 1, 1, tzinfo=UTC)
+    made.put("B")
+    clock.time = BEGIN + timedelta(hours=1)
+    made.put("C")
+    found = records_of(made)
+    tally.tried(3)
+    years = [one.at[:4] for one in found.values()]
+    if years != ["2026", "2099", "2026"]:
+        tally.violated("the years", years)
+    if (found[3].clock, found[2].clock) != (found[3].at, ""):
+        tally.violated("the flags", [found[2].clock, found[3].clock])
+    if [seq_at(made.view(), time) for time in (found[1].at, "2026-12-01", "2098-12-31")] != [1, 3, 3]:
+        tally.violated("--at", "the record in 2099 was counted with")
+    made.close()
+    tally.done()
+
+
+@pytest.mark.fault("F14")
+@given(st.lists(st.integers(-90, 90) | st.integers(-90_000, 90_000), min_size=1, max_size=12))
+def test_after_any_jumps_each_time_that_nobody_flags_means_its_record(
+    tmp_path_factory: pytest.TempPathFactory, minutes: list[int]
+) -> None:
+    clock, tally = JumpingClock(), Tally("F14")
+    made = Stored(tmp_path_factory.mktemp("jumps"), clock=clock)
+    asked: dict[str, int] = {}
+    walls: dict[int, str] = {}
+    for seq, jump in enumerate(minutes, 1):
+        clock.time += timedelta(minutes=jump)
+        walls[seq] = clock.time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        made.put(f"R{seq}")
+        view = made.view()
+        asked |= {time: seq_at(view, time) for time in (walls[seq], view.basis.at) if time < walls[seq]}
+    _check(made, walls, asked, tally)
+    made.close()
+    tally.done()
 
 
 @pytest.mark.fault("F14")
@@ -113,7 +199,7 @@ def test_the_record_of_a_repair_says_so_too_when_the_clock_was_behind(tmp_path: 
     tally.tried()
     store = project.workspace().store("main")
     noted = store.read(lambda view: store.record_at(view, repaired.seq))
-    if noted is None or noted.at != before or not noted.clock.startswith("2016"):
+    if noted is None or noted.at >= before or not noted.clock.startswith("2016") or noted.at != noted.clock:
         tally.violated("the repair", noted)
     project.close()
     tally.done()
