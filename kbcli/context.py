@@ -53,8 +53,11 @@ class Session:
         self.branch = ""
         self.is_read_only = False
         """Set by commands that promise to write nothing, before they open anything."""
+        self.has_told_losses = False
+        """Set by commands that say themselves what is missing from the stores."""
         self._watched: list[BranchStore] = []
         self.signals = signals or Signals()
+        self._has_looked = False
 
     @property
     def start(self) -> Path:
@@ -115,6 +118,7 @@ class Session:
         from kbcore.workspace import Workspace
 
         repo = git.find_repository(self.start, **self.git_places)
+        self._has_looked = True
         return Workspace(repo, self.machine, self._pool)
 
     @cached_property
@@ -163,9 +167,28 @@ class Session:
             self._watched.append(store)
 
     def tell_notices(self) -> None:
-        """Warn of what reading the stores came upon: each thing once, at the end of the command."""
-        for notice in dict.fromkeys(notice for store in self._watched for notice in store.notices):
+        """Warn of what reading the stores came upon: each thing once, at the end of the command.
+
+        A command that reads no store warns of what is missing from the one that is meant.
+        """
+        said = [notice for store in self._watched for notice in (*store.warnings, *store.notices)]
+        if not self._watched and not self.has_told_losses:
+            said += self._losses()
+        for notice in dict.fromkeys(said):
             self.output.warn(visible(notice))
+
+    def _losses(self) -> list[str]:
+        """Return what is missing from the store that is meant, where a repository with a KB was looked at."""
+        if "workspace" not in self.__dict__ and not self._has_looked:
+            return []
+        from kbcore import branches
+        from kbcore.branches import lost
+
+        try:
+            loss = lost.loss_of(self.workspace, branches.choose(self.workspace, self.named_branch).branch)
+        except KBError:  # the command itself has said what is wrong
+            return []
+        return [loss.sentence()] if loss else []
 
     @cached_property
     def author(self) -> Author:

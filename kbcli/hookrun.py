@@ -100,7 +100,7 @@ def _take_in(session: Session) -> SyncAnswer:
     if made := ensured_line(ensured):
         _say(made)
     answer = sync(workspace, choice.branch, session.author, SyncOptions())
-    for notice in store.notices:
+    for notice in (*store.warnings, *store.notices):
         _say(notice)
     return answer
 

@@ -24,7 +24,7 @@ from kbcore.view.basis import Basis
 from kbcore.view.fold import Entry
 from kbcore.view.past import pruned
 from kbcore.view.view import View
-from kbcore.viewcache import ViewCache, is_ahead, is_lost, is_usable
+from kbcore.viewcache import ViewCache, is_ahead, is_usable
 
 T = TypeVar("T")
 
@@ -39,6 +39,8 @@ class BranchView:
         self._view: View | None = None
         self._turn = threading.RLock()
         self._is_asked = False
+        self.lost_id = ""
+        """The id of the store that is missing, "" where none is: a view of it is kept when another replaces it."""
 
     @property
     def notices(self) -> list[str]:
@@ -147,9 +149,9 @@ class BranchView:
             view.close()
             self._view = None
             if is_ahead(view.basis, head):
-                (self._cache.set_aside if is_published else self._cache.note)(view.basis, head)
-            elif is_lost(self._fs, self._directory, view.basis, head.store_id):
-                (self._cache.set_aside_lost if is_published else self._cache.note_lost)(view.basis)
+                self._cache.note(view.basis, head)
+            if is_published and (is_ahead(view.basis, head) or view.basis.store_id == self.lost_id):
+                self._cache.set_aside(view.basis)
         return None, head
 
     def _drop(self) -> None:
@@ -175,9 +177,9 @@ class BranchView:
         for _ in journal.scan(self._fs, self._directory, head):
             continue
         if view.basis.store_id == head.store_id:
-            self._cache.set_aside(view.basis, head)
-        elif is_lost(self._fs, self._directory, view.basis, head.store_id):
-            self._cache.set_aside_lost(view.basis)
+            self._cache.note(view.basis, head)
+        if view.basis.store_id in {head.store_id, self.lost_id}:
+            self._cache.set_aside(view.basis)
         return self._build(head)
 
     def _build(self, head: Head) -> View:

@@ -9,7 +9,7 @@ KBError
 │    ClockUnusable · StatementTimeout · Interrupted
 ├─ CommitUncertain  may or may not be durable; retry with the same changeset id
 ├─ Damaged        stop; a person decides
-│    JournalCorrupt · JournalTruncated · HeadDamaged · SnapshotCorrupt · ForeignWrite
+│    JournalCorrupt · JournalTruncated · HeadDamaged · SnapshotCorrupt · ForeignWrite · StoreWentBack
 ├─ Incompatible   written by a newer KB: FormatTooNew
 └─ Misuse         wrong place, name or argument
      NotARepository · NotInitialised · UnknownBranch · InvalidConfig · NotFound · InvalidQuery
@@ -269,6 +269,14 @@ class SnapshotCorrupt(Damaged, code="snapshot_corrupt", exit_status=43):
 
 class ForeignWrite(Damaged, code="foreign_write", exit_status=44):
     """Somebody wrote to the journal without taking the lock."""
+
+
+class StoreWentBack(Damaged, code="store_went_back", exit_status=45):
+    """The store lacks records that were acknowledged: it was put back to an earlier state, or is gone."""
+
+    default_hint = (
+        "Restore the store from a backup. To go on without the missing records, a person runs `kb doctor --new-epoch`."
+    )
 
 
 class Incompatible(KBError):

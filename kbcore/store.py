@@ -18,7 +18,7 @@ from kbcore import answers, interrupting, limits, record
 from kbcore.answers import Outcome
 from kbcore.branchview import BranchView
 from kbcore.clock import Clock, Moment, moment_after
-from kbcore.errors import ChangesetIdReused, LimitExceeded, StorageError, UnknownBranch
+from kbcore.errors import ChangesetIdReused, LimitExceeded, StorageError, StoreWentBack, UnknownBranch
 from kbcore.needs import needs
 from kbcore.record import Record
 from kbcore.state import Draft, Stamp, restamped
@@ -26,6 +26,7 @@ from kbcore.storage import journal
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.journal import Position
+from kbcore.storage.witness import BranchWitness
 from kbcore.texts import BranchTexts
 from kbcore.view.fold import Entry
 from kbcore.view.since import is_moved
@@ -78,10 +79,14 @@ class Ahead(msgspec.Struct, frozen=True):
 class BranchStore:
     """The store of one branch. Make one per branch and keep it: its view then only takes in what is new."""
 
-    def __init__(self, fs: Fs, clock: Clock, directory: Path, cache: ViewCache) -> None:
+    def __init__(
+        self, fs: Fs, clock: Clock, directory: Path, cache: ViewCache, witness: BranchWitness | None = None
+    ) -> None:
+        """``witness`` notes what is acknowledged apart from the store; without one, no loss of records is noticed."""
         self._fs = fs
         self._clock = clock
         self._seen = BranchView(fs, directory, cache)
+        self._witness = witness
         self.directory = directory
         self.texts = BranchTexts(fs, cache)
         """The index of text, for whoever searches in a view that ``read`` gives."""
@@ -95,8 +100,21 @@ class BranchStore:
 
     @property
     def notices(self) -> list[str]:
-        """What a person should hear of: the view knew of records that the journal does not have."""
-        return self._seen.notices
+        """What a view knew of records that the journal does not have, where no second witness says more."""
+        return [] if self.warnings else self._seen.notices
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with the store as of the last reading: for every answer, until it is put right."""
+        if self._witness is None:
+            return ()
+        loss = self._witness.loss
+        said = (
+            [f"{loss.sentence()} Nothing is written until that is settled. {StoreWentBack.default_hint}"]
+            if loss
+            else []
+        )
+        return (*said, *self._witness.copies)
 
     def close(self) -> None:
         """Let go of the view."""
@@ -119,7 +137,9 @@ class BranchStore:
 
         Raises: ``JournalCorrupt``, ``JournalTruncated`` when the damage lies before ``seq``; ``HistoryPruned``.
         """
-        return self._seen.until(self.head(), seq)
+        head = self.head()
+        self._check(head)
+        return self._seen.until(head, seq)
 
     def record_at(self, view: View, seq: int) -> Record | None:
         """Return the record at a seq as it stands in the journal; None when its line was pruned."""
@@ -146,8 +166,9 @@ class BranchStore:
         ``guard`` runs last before anything is written, and refuses by raising. ``plan`` is called again, on another
         state, when that is not the head's any more (``plans_ahead``).
 
-        Raises: what ``plan`` and ``guard`` raise; ``ChangesetIdReused``, ``LimitExceeded``, ``LockTimeout``,
-        ``CommitUncertain`` and the other errors of the journal, each saying truthfully whether it was applied.
+        Raises: ``StoreWentBack`` when acknowledged records are missing; what ``plan`` and ``guard`` raise;
+        ``ChangesetIdReused``, ``LimitExceeded``, ``LockTimeout``, ``CommitUncertain`` and the other errors of the
+        journal, each saying truthfully whether it was applied.
         """
         if request.dry_run:
             return journal.reading(
@@ -170,7 +191,20 @@ class BranchStore:
         return outcome
 
     def _ask(self, use: Callable[[View], T]) -> T:
-        return journal.reading(self._fs, self.directory, lambda head: self._seen.ask(head, use))
+        def at(head: Head) -> T:
+            self._check(head)
+            return self._seen.ask(head, use)
+
+        return journal.reading(self._fs, self.directory, at)
+
+    def _check(self, head: Head) -> None:
+        if self._witness is not None:
+            loss = self._witness.check(head)
+            self._seen.lost_id = loss.store_id if loss else ""
+
+    def _refuse(self, head: Head) -> None:
+        if self._witness is not None:
+            self._witness.refuse(head)
 
     def _committed(
         self, author: Author, request: Request, plan: Planner, guard: Callable[[], None] | None, *, branch: str
@@ -181,6 +215,7 @@ class BranchStore:
             ahead = self._plan_ahead(author, request, plan) if left else None
             wait_s = request.lock_wait_s
             with journal.writing(self._fs, self.directory, self._clock, wait_s=wait_s, command=author.tool) as writer:
+                self._refuse(writer.head)
                 mended += writer.recovery.sentences()
                 first = self._first_answer(writer.head, request, branch)
                 if first:
@@ -205,11 +240,14 @@ class BranchStore:
                 length = head.head.length - start.length
                 entry = Entry(head.seq, head.hash, written, start.file, start.length, length)
                 self._seen.adopt(entry, draft.changes, head)
-                return _told(outcome, mended)
+            if self._witness is not None:
+                self._witness.note(head)
+            return _told(outcome, mended)
         raise AssertionError("the last plan is made under the lock")
 
     def _tried(self, author: Author, request: Request, plan: Planner, head: Head, branch: str) -> Outcome:
         """Plan and append nothing, but refuse what an append would refuse."""
+        self._refuse(head)
         # It holds no lock, and may get a view of a later head than the one that was read.
         now = self._moment_after(head)
         stamp, draft = self._planned(author, plan, head, now)

@@ -31,15 +31,13 @@ VIEW: Final = "view.duckdb"
 TEXT: Final = "text.duckdb"
 """The index of text; ``kbcore.texts`` says what is in it."""
 AHEAD: Final = "ahead-"
-"""Begins the name of a view that was kept because it contradicts the journal."""
-
-LOST: Final = "lost-"
-"""Begins the name of a view that was kept because its store is nowhere any more."""
+"""Begins the name of a view that was kept because it has seen records that its store does not have any more."""
 
 UNFINISHED: Final = ".view-"
 """Begins the name of a view that is being written."""
 
-_KEPT: Final = re.compile(rf"(?P<why>{AHEAD}|{LOST})(?P<seq>[0-9]{{1,18}})(?:-[0-9a-f]{{12}})?\.duckdb", re.ASCII)
+_KEPT: Final = re.compile(rf"(?:{AHEAD}|lost-)(?P<seq>[0-9]{{1,18}})(?:-[0-9a-f]{{12}})?\.duckdb", re.ASCII)
+"""Earlier versions had a second name for the view of a store that was gone."""
 
 _TAIL_ROWS: Final = 2000
 _TAIL_SHARE: Final = 100
@@ -53,11 +51,10 @@ def is_kept(name: str) -> bool:
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A view that was set aside: up to which seq it had seen its store, and whether that store is gone."""
+    """A view that was set aside, and up to which seq it had seen its store."""
 
     path: Path
     seq: int
-    is_of_lost_store: bool
 
 
 class ViewCache:
@@ -139,15 +136,12 @@ class ViewCache:
             except OSError:
                 self.drop(target)
 
-    def set_aside(self, basis: Basis, head: Head) -> None:
-        """Keep a view that knows of records which the journal lacks: it is the second witness of a loss."""
-        self.note(basis, head)
-        self._keep(AHEAD, basis)
-
-    def set_aside_lost(self, basis: Basis) -> None:
-        """Keep a view of a store that is nowhere any more: it is all that is left of it."""
-        self.note_lost(basis)
-        self._keep(LOST, basis)
+    def set_aside(self, basis: Basis) -> None:
+        """Keep the published view, which has seen records that its store lacks: they may be got back from it."""
+        # The digest keeps the views of two losses apart.
+        kept = self.directory / f"{AHEAD}{basis.seq}-{basis.sum[:12]}.duckdb"
+        with contextlib.suppress(OSError):
+            self._fs.replace(self.path, kept)
 
     def kept(self) -> list[Kept]:
         """Return the views that were set aside, in order of name; none where the cache cannot be listed."""
@@ -158,26 +152,13 @@ class ViewCache:
         except OSError:
             return []
         found = [_KEPT.fullmatch(name) for name in names]
-        return [Kept(self.directory / one[0], int(one["seq"]), one["why"] == LOST) for one in found if one]
-
-    def _keep(self, why: str, basis: Basis) -> None:
-        # The digest keeps the witnesses of two losses apart.
-        kept = self.directory / f"{why}{basis.seq}-{basis.sum[:12]}.duckdb"
-        with contextlib.suppress(OSError):
-            self._fs.replace(self.path, kept)
-            self.notices.append(f"The view that had seen it is kept as {kept}.")
+        return [Kept(self.directory / one[0], int(one["seq"])) for one in found if one]
 
     def note(self, basis: Basis, head: Head) -> None:
         """Note that a view has seen what the journal does not have."""
         self.notices.append(
             f"Record {basis.seq} ({basis.sum[:12]}) was read earlier and is not in the journal, which now ends at "
             f"{head.seq} ({head.hash[:12]}): the store was put back to an earlier state, or records are lost."
-        )
-
-    def note_lost(self, basis: Basis) -> None:
-        """Note that a view has seen a store that is nowhere any more."""
-        self.notices.append(
-            f"Record {basis.seq} ({basis.sum[:12]}) was read earlier in a store that is gone; another has its place."
         )
 
     def build(self, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
@@ -332,23 +313,15 @@ def is_ahead(basis: Basis, head: Head) -> bool:
     return basis.seq > tip.seq or (basis.seq == tip.seq and basis.sum != tip.hash)
 
 
-def is_lost(fs: Fs, directory: Path, basis: Basis, store_id: str = "") -> bool:
-    """Tell whether a view is all that is left of a store; ``store_id`` is that of the one in ``directory``, if any.
-
-    The stores that KB knows lie beside it, in use or making room, and in the hidden folders there, put away.
-    """
-    return basis.seq > 0 and basis.store_id != store_id and basis.store_id not in _store_ids(fs, directory.parent)
-
-
-def _store_ids(fs: Fs, parent: Path) -> set[str]:
-    """Return the ids of all stores that can be read. Whoever reads or proves the others says what is wrong."""
+def store_ids(fs: Fs, parent: Path) -> set[str]:
+    """Return the ids of all stores in a folder and in the hidden folders there, as far as they can be read."""
     found = set[str]()
     with files.explained(parent, "list", reading=True):
         names = fs.listdir(parent)
     for name in names:
         with contextlib.suppress(KBError):
             if name.startswith(".") and files.is_directory(fs, parent / name):
-                found |= _store_ids(fs, parent / name)
+                found |= store_ids(fs, parent / name)
         with contextlib.suppress(KBError):
             head = journal.read_head(fs, parent / name)
             found |= {head.store_id, *(one.store_id for one in head.epochs)}

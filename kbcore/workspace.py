@@ -19,12 +19,13 @@ from kbcore import git, ids, limits, relocation
 from kbcore.clock import Clock
 from kbcore.config import DEFAULT, Config, Reading, known_to, read_config, settle
 from kbcore.errors import BranchMoved, InvalidConfig, NotInitialised
-from kbcore.git import HeadCache, HeadState, Repository, RepositoryCache
+from kbcore.git import HeadCache, HeadState, IdCache, Repository, RepositoryCache
 from kbcore.schema import Schema
 from kbcore.schema_files import load_schema
-from kbcore.storage import files
+from kbcore.storage import files, witness
 from kbcore.storage.fs import Fs
 from kbcore.storage.scratch import cache_place
+from kbcore.storage.witness import BranchWitness, Place
 from kbcore.sync import content
 from kbcore.usersettings import UserSettings, bounded, path_of, read_settings
 
@@ -78,8 +79,29 @@ class StorePool:
         self.repositories = RepositoryCache()
         self.pointed: set[tuple[Path, str]] = set()
         """What `.kb/branches` was and is to stay like, for ``relocation``; git is asked once."""
+        self._ids = IdCache()
+        self._places: dict[Path, Place] = {}
+        self._witnesses: dict[Path, BranchWitness] = {}
 
-    def get(self, machine: Machine, directory: Path, cache: CachePlaces) -> BranchStore:
+    def place(self, machine: Machine, repo: Repository) -> Place:
+        """Return where the branches of a repository are noted, the same one every time."""
+        place = self._places.get(repo.common_dir)
+        if place is None:
+            about = witness.Repository(
+                repo.common_dir, self._ids.read, lambda made: git.write_id(repo, machine.env, made)
+            )
+            place = self._places.setdefault(repo.common_dir, Place(machine.fs, machine.env, about))
+        return place
+
+    def witness(self, machine: Machine, repo: Repository, directory: Path) -> BranchWitness:
+        """Return the witness of a branch directory, the same one every time."""
+        found = self._witnesses.get(directory)
+        if found is None:
+            made = BranchWitness(machine.fs, directory, self.place(machine, repo))
+            found = self._witnesses.setdefault(directory, made)
+        return found
+
+    def get(self, machine: Machine, directory: Path, cache: CachePlaces, witness: BranchWitness) -> BranchStore:
         """Return the store of a branch directory, the same one every time."""
         from kbcore.store import BranchStore  # noqa: PLC0415 - they import duckdb, and a hook with nothing to do needs none
         from kbcore.viewcache import ViewCache  # noqa: PLC0415 - as above
@@ -88,7 +110,7 @@ class StorePool:
             store = self._stores.pop(directory, None)
             if store is None:
                 views = ViewCache(machine.fs, cache.own, cache.memory_bytes, usual=cache.usual)
-                store = BranchStore(machine.fs, machine.clock, directory, views)
+                store = BranchStore(machine.fs, machine.clock, directory, views, witness)
             self._stores[directory] = store
             for outdated in [*self._stores.values()][:-MAX_WARM_VIEWS]:
                 # Does nothing to a view that some request is using: its turn to go comes with the next request.
@@ -238,7 +260,16 @@ class Workspace:
         """Return the store of a branch; opening it fails with ``UnknownBranch`` when there is none."""
         name = ids.encode_branch(branch)
         views = CachePlaces(self.cache_dir / name, self.usual_cache_dir / name, self.user.limits.memory_bytes)
-        return self.pool.get(self.machine, self.directory_of(branch), views)
+        return self.pool.get(self.machine, self.directory_of(branch), views, self.witness(branch))
+
+    @property
+    def place(self) -> Place:
+        """Return where the branches of the repository are noted, apart from their stores."""
+        return self.pool.place(self.machine, self.repo)
+
+    def witness(self, branch: str) -> BranchWitness:
+        """Return what was noted of the store of a branch, whether it exists or not."""
+        return self.pool.witness(self.machine, self.repo, self.directory_of(branch))
 
     def has_store(self, branch: str) -> bool:
         """Tell whether a branch has a store. Raises ``StorageError`` when something else lies in its place."""

@@ -189,16 +189,17 @@ class Service:
         return found
 
     def news(self, call: Call) -> str:
-        """Return what is to be said beside the answer of a call, and was not said before.
+        """Return what is to be said beside the answer of a call.
 
-        That is how the branch got its store, and what reading it came upon, such as a loss of records.
+        That is how the branch got its store, and what reading it came upon and was not said before. What is missing
+        from the store is said with every answer.
         """
         with self._gate:
             notices = call.store.notices
             first = self._told.get(call.store, 0)
             self._told[call.store] = len(notices)
             moved, self._moved = self._moved, []
-            return " ".join([*moved, call.notice, *notices[first:]]).strip()
+            return " ".join([*moved, call.notice, *call.store.warnings, *notices[first:]]).strip()
 
     def workspace(self) -> Workspace:
         """Return the workspace as it is now. Raises: as opening a workspace."""
@@ -242,13 +243,16 @@ class Service:
             return answering, _first_use(ensured)
         if workspace.has_store(branch):
             return choice, ""
+        loss = branches.loss_of(workspace, branch)
         origin = branches.find_origin(workspace, branch)
+        if origin is None and loss:
+            raise loss.error()
         if origin is None:
             hint = "Run `kb sync` on that branch, or start the server without --read-only."
             raise UnknownBranch(f"{branch} has no store yet, and this server only reads.", hint=hint)
         notice = (
             f"{branch} has no store yet, and this server only reads: this is {origin.branch}, which it comes from. "
-            f"{branches.remembered(workspace, branch)}"
+            f"{loss.sentence() if loss else ''} {branches.remembered(workspace, branch)}"
         )
         return branches.Choice(origin.branch, follows_head=False), notice.rstrip()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -63,6 +65,16 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     for item in items:
         if is_slow(item.path):
             item.add_marker("slow")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Give each test a home of its own: KB notes there which records it has seen of which repository.
+
+    Two tests that copy one repository would meet as two copies of it that both went on.
+    """
+    name = hashlib.sha256(item.nodeid.encode()).hexdigest()[:16]
+    os.environ["HOME"] = f"{os.environ['KB_TEST_HOME']}/{os.getpid()}-{name}"
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -35,6 +35,13 @@ def run(
         bool,
         typer.Option("--even-damaged", help="With --adopt: take over what does not prove as well, as it is."),
     ] = False,
+    new_epoch: Annotated[
+        bool,
+        typer.Option(
+            "--new-epoch", help="Go on without records that are lost: the store gets a new id. A terminal is asked."
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Confirm --new-epoch without being asked.")] = False,
 ) -> int:
     """Diagnose the installation, with a remedy for every finding. Changes nothing, unless told to.
 
@@ -42,12 +49,15 @@ def run(
     the repository's MCP clients do. Ends with the status of the first error that it finds.
     """
     session = session_of(ctx)
+    session.has_told_losses = True
     if even_damaged and adopt is None:
         raise typer.BadParameter("--even-damaged goes with --adopt.")
     if adopt is not None:
         if rebuild_head or rebuild_snapshots:
             raise typer.BadParameter("--adopt comes first; run the repairs after it.")
         return _adopt(session, adopt, even_damaged=even_damaged)
+    if new_epoch:
+        return _begin_epoch(session, is_confirmed=yes)
     if rebuild_head or rebuild_snapshots:
         return _repair(session, rebuild_head=rebuild_head, rebuild_snapshots=rebuild_snapshots)
     return _diagnose(session)
@@ -104,6 +114,32 @@ def _tell(session: Session, found: Diagnosis) -> None:
     counts = {name: sum(one.severity == name for one in found.findings) for name in ("error", "warning")}
     said = [counted(number, name) for name, number in counts.items() if number]
     output.say(", ".join(said) if said else "All is well." if found.is_sound else "Not everything could be checked.")
+
+
+def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
+    """Begin a new epoch of the branch that is meant, once a person has confirmed it."""
+    from kbcli import exits
+    from kbcore.branches import lost
+    from kbcore.errors import InvalidQuery
+    from kbcore.upkeep import epochs
+    from kbcore.visible import visible
+
+    output, workspace = session.output, session.workspace
+    branch = lost.named(workspace, session.named_branch)
+    question = epochs.question(workspace, branch)
+    if not is_confirmed:
+        if not output.is_interactive:
+            raise InvalidQuery(f"A new epoch needs a person's consent. {question}", hint="Confirm it with --yes.")
+        if not typer.confirm(visible(question), err=True):
+            output.note("Nothing was changed.")
+            return exits.INTERRUPTED
+    begun = epochs.accept(workspace, branch, session.author)
+    if output.is_json:
+        output.document(begun.as_json())
+        return exits.DONE
+    for sentence in begun.done:
+        output.say(visible(sentence))
+    return exits.DONE
 
 
 def _repair(session: Session, *, rebuild_head: bool, rebuild_snapshots: bool) -> int:

@@ -50,10 +50,8 @@ def status(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None) 
 
 
 def _place(ctx: typer.Context, hooks_path: str | None) -> tuple[Session, Repository, Path | None]:
-    from kbcore import git
-
     session = session_of(ctx)
-    repo = git.find_repository(session.start, **session.git_places)
+    repo = session.workspace_as_it_is().repo
     return session, repo, session.start / hooks_path if hooks_path else None
 
 

@@ -12,10 +12,12 @@ import typer
 from kbcli.options import session_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from kbcli.context import Session
     from kbcore.storage.fs import Fs
+    from kbcore.storage.witness import Loss
     from kbcore.store import BranchStore
     from kbcore.view.view import View
     from kbcore.workspace import Workspace
@@ -61,7 +63,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         "default_branch": workspace.default_branch,
         "copy_of": origin.branch if origin else None,
         "is_renamed": origin is not None and origin.is_former,
-        "lost_at": (lost.seen_of(workspace, branch) or None) if store is None else None,
+        "missing": _missing(lost.losses(workspace)),
     }
     has_files = branch == checked_out.branch and workspace.repo.has_worktree
     compare = partial(_compared, session, has_files=has_files)
@@ -74,6 +76,14 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
             *map(str, relocation.beside(workspace)),
         ],
     }
+
+
+def _missing(losses: Sequence[Loss]) -> list[dict[str, Any]]:
+    """Return what is missing of which branch, as values and as a sentence."""
+    return [
+        {"branch": one.branch, "seen": one.seen, "now": one.now, "kind": one.kind, "message": one.sentence()}
+        for one in losses
+    ]
 
 
 def _watched(session: Session, branch: str) -> BranchStore:
@@ -135,7 +145,6 @@ def _cached_bytes(fs: Fs, cache: Path) -> int:
 def _tell(session: Session, found: dict[str, Any]) -> None:
     """Show the status. All of it was asked for, so ``--quiet`` leaves out only what to do next."""
     from kbcli.words.lines import size
-    from kbcore.branches import lost
     from kbcore.phrases import counted
     from kbcore.visible import visible
 
@@ -148,8 +157,8 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     if stored:
         journal = f"{counted(stored['records'], 'record')}, {size(stored['journal_bytes'])}"
         lines.append(f"Head: seq {found['seq']} of {found['head']['at']} ({journal})")
-    elif found["lost_at"]:
-        lines.append(lost.sentence(found["branch"], found["lost_at"]))
+    elif any(one["branch"] == found["branch"] for one in found["missing"]):
+        lines.append("No store, although it had one.")
     elif found["is_renamed"]:
         lines.append(f"git renamed it from {found['copy_of']}: the first use takes over the store of that name.")
     elif found["copy_of"]:
@@ -158,7 +167,9 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
         )
     else:
         lines.append("No store yet: `kb sync` makes an empty one and takes in the files.")
-    for warning in found["warnings"]:
+    # What the store of this branch lacks is said by whoever reads it, at the end of every command.
+    told = {found["branch"]} if stored else set()
+    for warning in [*(one["message"] for one in found["missing"] if one["branch"] not in told), *found["warnings"]]:
         output.warn(visible(warning))
     lines += _listed("Files changed:", files["changed"])
     lines += _listed("Files removed:", files["removed"])
@@ -170,7 +181,7 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     if files["scanned"] is not None and not is_pending:
         lines.append(f"In step with {counted(files['scanned'], 'file')}.")
     output.data("".join(f"{output.flowed(visible(line))}\n" for line in lines))
-    if is_pending and not found["lost_at"]:
+    if is_pending and not found["missing"]:
         output.say("Next: `kb sync`")
     elif files["scanned"] == 0:
         output.say("Next: write a document where the extractors look (`kb sync` says where), or try `kb demo`")

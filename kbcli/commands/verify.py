@@ -23,7 +23,7 @@ def run(ctx: typer.Context) -> int:
     from kbcore.upkeep.proof import verify_branch
 
     session = session_of(ctx)
-    session.is_read_only = True
+    session.is_read_only = session.has_told_losses = True
     workspace = session.workspace
     choice = branches.choose(workspace, session.named_branch)
     with session.output.waiting("Proving the journal"):

@@ -7,6 +7,7 @@ or as the default branch. What is removed goes to a trash folder first.
 from __future__ import annotations
 
 from kbcore.branches.choosing import Choice, choose
+from kbcore.branches.lost import loss_of, losses
 from kbcore.branches.making import Ensured, copy_from, ensure, for_reading, open_branch, open_to_read
 from kbcore.branches.moves import TRASH
 from kbcore.branches.origins import Origin, find_origin, left_over
@@ -31,6 +32,8 @@ __all__ = [
     "left_over",
     "listing",
     "living",
+    "loss_of",
+    "losses",
     "open_branch",
     "open_to_read",
     "remembered",

@@ -1,77 +1,91 @@
-"""Stores that are gone while a view of them is still cached: the only sign that somebody else took them away.
+"""Stores that lack acknowledged records, as the second witness shows it.
 
-KB clears what is cached of a store that it puts away itself. The view of any other is kept until a person deletes it.
+A store that KB itself puts away is no loss: it lies in another place of the same repository.
 """
 
 from __future__ import annotations
 
-import stat
-from collections.abc import Iterator
+import contextlib
+from pathlib import Path
+
+import msgspec
 
 from kbcore import ids
-from kbcore.storage import files
-from kbcore.view.basis import Basis
-from kbcore.viewcache import ViewCache, is_lost
+from kbcore.branches.choosing import choose
+from kbcore.errors import KBError
+from kbcore.storage import head, witness
+from kbcore.storage.witness import Loss
 from kbcore.workspace import Workspace
 
 
-def seen_of(workspace: Workspace, branch: str) -> int:
-    """Return the seq that a cached view of a branch without a store had seen; 0 where nothing says that it had one."""
-    if workspace.has_store(branch):
-        return 0
-    cache = _cache_of(workspace, branch)
-    # What an earlier try to begin anew has set aside counts as well.
-    seen = [one.seq for one in cache.kept() if one.is_of_lost_store]
-    basis = _left(workspace, branch, cache)
-    return max([*seen, basis.seq] if basis else seen, default=0)
+def loss_of(workspace: Workspace, branch: str) -> Loss | None:
+    """Return what the store of a branch lacks, which may not exist; None when nothing is known to be missing.
 
-
-def keep(workspace: Workspace, branch: str) -> str:
-    """Set the view aside that is left of a branch's store, and return what to say of the loss; "" where there is none.
-
-    The caller holds the repository lock, and is about to begin a new store.
+    Raises: what reading its head raises.
     """
-    seq = seen_of(workspace, branch)
-    if not seq:
-        return ""
-    cache = _cache_of(workspace, branch)
-    basis = _left(workspace, branch, cache)
-    if basis:
-        cache.set_aside_lost(basis)
-    kept = ", ".join(str(one.path) for one in cache.kept() if one.is_of_lost_store)
-    said = sentence(branch, seq)
-    return f"{said} The view is kept as {kept}, until you delete it." if kept else said
+    directory = workspace.directory_of(branch)
+    of = head.read(workspace.machine.fs, directory) if workspace.has_store(branch) else None
+    return workspace.witness(branch).check(of)
 
 
-def _left(workspace: Workspace, branch: str, cache: ViewCache) -> Basis | None:
-    """Return what the published view of a branch stands on, if it is all that is left of a store."""
-    basis = cache.basis()
-    # A branch may begin with the view of what it is about to be copied from.
-    is_left = basis is not None and is_lost(workspace.machine.fs, workspace.directory_of(branch), basis)
-    return basis if is_left else None
+def losses(workspace: Workspace) -> list[Loss]:
+    """Return what is missing of all branches that were ever noted here. A damaged head is left to who reads it."""
+    found = []
+    for seen in workspace.place.entries():
+        with contextlib.suppress(KBError):
+            found.append(loss_of(workspace, seen.branch))
+    return [one for one in found if one is not None]
 
 
-def _cache_of(workspace: Workspace, branch: str) -> ViewCache:
-    return ViewCache(workspace.machine.fs, workspace.cache_of(branch))
+def named(workspace: Workspace, branch: str | None) -> str:
+    """Return the branch that a request about a loss means: also one that is gone from git, if its store was noted.
+
+    Raises: as ``choose``.
+    """
+    if branch is not None and workspace.place.read(ids.encode_branch(branch)):
+        return branch
+    return choose(workspace, branch).branch
 
 
-def sentence(branch: str, seq: int) -> str:
-    """Return what to say of a store that is gone and had come to this seq."""
-    return (
-        f"The store of {branch} is gone: a cached view had seen it at seq {seq}, and it may have gone on since. "
-        "If nobody removed it on purpose, restore its store from a backup before anything else is written."
-    )
+def refuse(workspace: Workspace, branch: str) -> None:
+    """Refuse to write to the store of a branch that lacks acknowledged records.
+
+    Raises: ``StoreWentBack``; what reading its head raises.
+    """
+    loss = loss_of(workspace, branch)
+    if loss is not None:
+        raise loss.error()
 
 
-def lost(workspace: Workspace) -> Iterator[tuple[str, int]]:
-    """Yield the branches without a store of which a view is cached, with the seq that it had seen."""
-    fs, folder = workspace.machine.fs, workspace.cache_dir
-    if not files.is_directory(fs, folder):
-        return
-    with files.explained(folder, "list", reading=True):
-        names = sorted(fs.listdir(folder))
-    for name in names:
-        branch = ids.decode_branch(name) if stat.S_ISDIR(fs.lstat(folder / name).st_mode) else None
-        seq = seen_of(workspace, branch) if branch else 0
-        if branch and seq:
-            yield branch, seq
+def settle(workspace: Workspace, branch: str) -> None:
+    """Note the store that a branch has now, after KB has put it in the place of another one."""
+    with contextlib.suppress(KBError):
+        loss_of(workspace, branch)
+
+
+class Elsewhere(msgspec.Struct, frozen=True):
+    """A branch that was seen further than here, by a repository with the same id whose place is gone."""
+
+    branch: str
+    git_dir: str
+    seen: int
+    now: int | None
+
+
+def left_behind(workspace: Workspace) -> list[Elsewhere]:
+    """Return the branches that were seen further in places where the repository is no more, each once.
+
+    A hint, no proof: the repository here may be a copy that was made before, and nothing is missing from that.
+    """
+    place, fs, found = workspace.place, workspace.machine.fs, []
+    for folder in place.gone():
+        for seen in place.entries(folder):
+            directory: Path = workspace.directory_of(seen.branch)
+            now = None
+            with contextlib.suppress(KBError):
+                now = head.read(fs, directory)
+            with contextlib.suppress(KBError):
+                if witness.missing(fs, directory, seen, now, lambda _: False):
+                    found.append(Elsewhere(seen.branch, place.path_of(folder), seen.seq, now.seq if now else None))
+    furthest = {one.branch: one for one in sorted(found, key=lambda one: one.seen)}
+    return [*furthest.values()]

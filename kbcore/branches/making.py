@@ -14,7 +14,7 @@ from kbcore.branches import lost, moves, settling, trash
 from kbcore.branches.choosing import Choice, choose, insist, unknown
 from kbcore.branches.origins import Origin, find_origin, left_over
 from kbcore.branches.stores import discard_cache, repository_lock, store_lock, stores
-from kbcore.errors import InvalidQuery, Unavailable
+from kbcore.errors import InvalidQuery, StoreWentBack, Unavailable
 from kbcore.storage import branchdir
 from kbcore.store import BranchStore
 from kbcore.viewcache import ViewCache
@@ -36,24 +36,23 @@ class Ensured(msgspec.Struct, frozen=True):
     is_warning: bool = False
 
 
-def ensure(workspace: Workspace, branch: str, *, follows_head: bool = False) -> Ensured:
+def ensure(workspace: Workspace, branch: str, *, follows_head: bool = False, accepts_loss: bool = False) -> Ensured:
     """Make sure that a branch has a store; a new one is a copy, history included, of what ``find_origin`` names.
 
-    With ``follows_head`` the branch was read from HEAD. No store is made for one that git has renamed or deleted since.
+    With ``follows_head`` the branch was read from HEAD. No store is made for one that git has renamed or deleted since,
+    nor for one whose store is missing, unless ``accepts_loss``.
 
-    Raises: ``BranchMoved`` or ``UnknownBranch`` in that case; ``LockTimeout``, ``ReadOnlyStore``, ``StorageFull`` and
-    what reading the store that is copied raises.
+    Raises: ``BranchMoved`` or ``UnknownBranch`` in the first case, ``StoreWentBack`` in the second; ``LockTimeout``,
+    ``ReadOnlyStore``, ``StorageFull`` and what reading the store that is copied raises.
     """
     if workspace.has_store(branch):
         return Ensured(branch, is_new=False)
     with repository_lock(workspace):
         if workspace.has_store(branch):
             return Ensured(branch, is_new=False)
-        missed = lost.keep(workspace, branch)
-        made = _made(workspace, branch, follows_head=follows_head)
-    if not missed:
-        return made
-    return msgspec.structs.replace(made, notice=f"{missed} {made.notice}".rstrip(), is_warning=True)
+        if not accepts_loss:
+            lost.refuse(workspace, branch)
+        return _made(workspace, branch, follows_head=follows_head)
 
 
 def _made(workspace: Workspace, branch: str, *, follows_head: bool) -> Ensured:
@@ -68,6 +67,7 @@ def _made(workspace: Workspace, branch: str, *, follows_head: bool) -> Ensured:
             _copy(workspace, source, branch, view_of=origin.branch)
             moves.throw_away(workspace, source)
         discard_cache(workspace, origin.branch)
+        workspace.place.forget(source.name)
         notice = origin.notice
     else:
         _copy(workspace, source, branch, view_of=origin.branch)
@@ -81,8 +81,8 @@ def copy_from(workspace: Workspace, branch: str, source: str, *, replaces: bool 
 
     With ``replaces`` a store that the branch has already goes to the trash, once the copy is whole.
 
-    Raises: ``InvalidQuery`` when it has one and is to keep it; ``UnknownBranch`` for a source that there is not; as
-    ``ensure``.
+    Raises: ``InvalidQuery`` when it has one and is to keep it; ``UnknownBranch`` for a source that there is not;
+    ``StoreWentBack`` when acknowledged records of the branch are missing; as ``ensure``.
     """
     if branch == source:
         raise InvalidQuery(f"{branch} cannot be copied from itself.", hint="Name another branch with --from.")
@@ -96,9 +96,10 @@ def copy_from(workspace: Workspace, branch: str, source: str, *, replaces: bool 
                 f"{branch} has a store already.",
                 hint="With --replace, that store goes to the trash; `kb branch restore` brings it back.",
             )
-        loss = lost.keep(workspace, branch)
+        lost.refuse(workspace, branch)
         _copy(workspace, directory, branch, view_of=source if is_in_use else "")
-    return Ensured(branch, is_new=True, copied_from=source, notice=loss, is_warning=bool(loss))
+        lost.settle(workspace, branch)
+    return Ensured(branch, is_new=True, copied_from=source)
 
 
 def open_branch(workspace: Workspace, named: str | None) -> tuple[BranchStore, Choice, Ensured]:
@@ -130,19 +131,20 @@ def for_reading(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
     """
     try:
         return choice, ensure(workspace, choice.branch, follows_head=choice.follows_head)
-    except Unavailable as refused:
+    except (Unavailable, StoreWentBack) as refused:
         origin = find_origin(workspace, choice.branch)
         if origin is None:
             raise
-        seen = lost.seen_of(workspace, choice.branch)
+        is_lost = isinstance(refused, StoreWentBack)
         why = f"{choice.branch} has no store yet and cannot get one ({refused.message}):"
         sentences = [
-            f"{why} this is {origin.branch}, from which it will be copied.",
-            lost.sentence(choice.branch, seen) if seen else "",
+            f"{refused.message} This is {origin.branch}. {refused.hint}"
+            if is_lost
+            else f"{why} this is {origin.branch}, from which it will be copied.",
             trash.remembered(workspace, choice.branch),
         ]
         notice = " ".join(filter(None, sentences))
-        ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=seen > 0)
+        ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=is_lost)
         return Choice(origin.branch, follows_head=False), ensured
 
 

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from kbcore import git, ids
-from kbcore.branches import moves
+from kbcore.branches import lost, moves
 from kbcore.branches.origins import renamed_over
 from kbcore.branches.stores import discard_cache, in_git, living, repository_lock, store_lock, stores
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, UnknownBranch
@@ -27,6 +27,7 @@ from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
 
 _ALIVE: Final = "its branch came back just now"
+_LACKING: Final = "acknowledged records are missing from it"
 _NAMELESS: Final = "nobody can tell its branch"
 _UNREADABLE: Final = (Damaged, Incompatible, UnknownBranch, HistoryPruned)
 
@@ -76,7 +77,9 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
             branchdir.clear_unfinished(workspace.machine.fs, workspace.branches_dir)
         needed = living(workspace)
         there = list(stores(workspace))
-        gone = [one for one in there if one[0] not in needed and workspace.directory_of(one[0]) == one[1]]
+        lacking = {loss.branch for loss in lost.losses(workspace)}
+        unneeded = [one for one in there if one[0] not in needed and workspace.directory_of(one[0]) == one[1]]
+        gone = [one for one in unneeded if one[0] not in lacking]
         kept = {name: directory for name, directory in there if (name, directory) not in gone}
         trashed = []
         # git is asked for renames only when that has to be said of something.
@@ -89,7 +92,8 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
                 trashed.append(msgspec.structs.replace(found, renamed_to=takers.get(name, "")))
     removed = tuple(one.name for one in trashed)
     names = sorted(kept)
-    reasons = {name: needed.get(name) or (_ALIVE if (name, kept[name]) in gone else _NAMELESS) for name in names}
+    why = {name: _ALIVE for name, _ in gone} | dict.fromkeys(lacking, _LACKING) | needed
+    reasons = {name: why.get(name, _NAMELESS) for name in names}
     return Collected(removed, tuple(names), dry_run, tuple(trashed), reasons)
 
 
@@ -108,6 +112,7 @@ def restore(workspace: Workspace, branch: str) -> Restored:
         seq = journal.read_head(workspace.machine.fs, place).seq
         replaced = replace(workspace, place, directory)
         discard_cache(workspace, branch)
+        lost.settle(workspace, branch)
     is_alive = git.is_in_use(workspace.repo, workspace.machine.env, branch)
     return Restored(branch, seq, is_alive, str(replaced) if replaced else "")
 
@@ -164,6 +169,7 @@ def _remove(workspace: Workspace, name: str, directory: Path, others: Iterable[P
             return None
         place = moves.throw_away(workspace, moves.aside_of(directory))
     discard_cache(workspace, name)
+    workspace.place.forget(directory.name)
     return msgspec.structs.replace(found, place=str(place))
 
 

@@ -1,7 +1,7 @@
 """What KB asks of git: where the repository is, which branch is checked out, which branches exist.
 
-Nothing that a repository configures is ever run, and nothing is written to it but the hooks in its configuration that
-the user asked for (``hookconfig``).
+Nothing that a repository configures is ever run, and nothing is written to it but its id (``identity``), and the hooks
+in its configuration that the user asked for (``hookconfig``).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from kbcore.git.blobs import Blob, Tree
 from kbcore.git.commands import LOCAL_ENV_VARS, hooks_dir
 from kbcore.git.head import HeadCache, HeadState, read_head
+from kbcore.git.identity import IdCache, write_id
 from kbcore.git.reflog import former_names
 from kbcore.git.refs import WorktreeHead, default_branch, is_in_use, local_branches, worktree_heads
 from kbcore.git.repository import Repository, RepositoryCache, find_repository
@@ -18,6 +19,7 @@ __all__ = [
     "Blob",
     "HeadCache",
     "HeadState",
+    "IdCache",
     "Repository",
     "RepositoryCache",
     "Tree",
@@ -30,4 +32,5 @@ __all__ = [
     "local_branches",
     "read_head",
     "worktree_heads",
+    "write_id",
 ]

@@ -105,6 +105,11 @@ def encode(seq: int, prev: str, rec: bytes) -> tuple[Frame, bytes]:
     return frame, line
 
 
+def beginning(seq: int, prev: str) -> bytes:
+    """Return how the line of a record begins, up to the hash of the record before it."""
+    return b'{"v":%d,"seq":%d,"prev":"%b"' % (FORMAT, seq, prev.encode())
+
+
 def decode(line: bytes, seq: int, prev: str) -> Frame | Flaw:
     """Read one line (newline included) as record ``seq`` after the record whose ``sum`` is ``prev``."""
     try:

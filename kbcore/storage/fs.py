@@ -90,7 +90,7 @@ class Fs(Protocol):
         """Remove a name of a file."""
         ...
 
-    def mkdir(self, path: Path) -> None:
+    def mkdir(self, path: Path, mode: int = 0o777) -> None:
         """Make a directory."""
         ...
 
@@ -195,9 +195,9 @@ class RealFs:
         """Remove a name."""
         path.unlink()
 
-    def mkdir(self, path: Path) -> None:
-        """Make a directory with the user's default permissions."""
-        path.mkdir()
+    def mkdir(self, path: Path, mode: int = 0o777) -> None:
+        """Make a directory; the user's default permissions apply."""
+        path.mkdir(mode)
 
     def rmdir(self, path: Path) -> None:
         """Remove an empty directory."""

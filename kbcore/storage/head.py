@@ -85,10 +85,11 @@ class Pruned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Epoch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An id that the store had before, and the last record that it has of the time under that id.
+    """An id that the store had before, and the last record that it is known to have of the time under that id.
 
     A reference is a store id and a seq. ``(store_id, n)`` means a record of this store for n up to ``seq``; the records
-    after it under the same id are lost, or belong to another copy of the store.
+    after it under the same id are lost, or belong to another copy of the store. ``seq`` is 0 where nothing is known of
+    the records under that id.
     """
 
     store_id: str
@@ -182,18 +183,11 @@ def new_lineage() -> str:
     return secrets.token_hex(32)
 
 
-def with_new_id(of: Head, *, seen: int, at: str) -> Head:
-    """Return the head with a new store id, which begins a new epoch after its last record.
-
-    Args:
-        of: the head as it is.
-        seen: the highest seq that is known to have been acknowledged under the old id.
-        at: the time of the decision.
-    """
-    ended = Epoch(of.store_id, of.seq, of.hash, max(seen, of.seq), at)
+def with_epoch(of: Head, ended: Epoch) -> Head:
+    """Return the head with an epoch that ended; where that was the one of its present id, it gets a new id."""
     return msgspec.structs.replace(
         of,
-        store_id=new_store_id(),
+        store_id=new_store_id() if of.store_id == ended.store_id else of.store_id,
         features_required=tuple(sorted({*of.features_required, EPOCHS})),
         epochs=(*of.epochs, ended)[-MAX_EPOCHS:],
     )
@@ -337,9 +331,10 @@ def _misnamed(head: Head) -> str:
 
 
 def _misdated(head: Head) -> str:
-    seqs = [one.seq for one in head.epochs]
-    if seqs != sorted(seqs) or any(seq > head.seq for seq in seqs) or any(one.seen < one.seq for one in head.epochs):
-        return "its epochs are out of order"
+    if any(not 0 <= one.seq <= min(one.seen, head.seq) for one in head.epochs):
+        return "it has an epoch that ended after the last record"
+    if head.epoch_of(head.store_id):
+        return "its store id is that of an epoch that ended"
     if head.epochs and EPOCHS not in head.features_required:
         return f"it has epochs and does not require the feature {EPOCHS}"
     return ""

@@ -27,7 +27,7 @@ from kbcore.errors import (
 from kbcore.limits import LOCK_WAIT_S
 from kbcore.storage import files, frame, head, layout, lock, recovery
 from kbcore.storage.fs import Fs
-from kbcore.storage.head import Head, SnapshotRef, Tip
+from kbcore.storage.head import Epoch, Head, SnapshotRef, Tip
 from kbcore.storage.places import Position
 from kbcore.storage.recovery import Report
 from kbcore.storage.scan import check_length, read_one, reading, scan
@@ -57,7 +57,7 @@ class Writer:
         at: str,
         *,
         snapshots: tuple[SnapshotRef, ...] | None = None,
-        new_id_seen: int | None = None,
+        ended: Epoch | None = None,
     ) -> Head:
         """Commit one record and return the new head; when this returns, the record is durable.
 
@@ -65,8 +65,7 @@ class Writer:
             rec: the payload, one JSON object on one line.
             at: the record's time, as ``Clock.now`` gives it; not before the head's.
             snapshots: what the new head names instead of the last head's; they are durable already.
-            new_id_seen: begins a new epoch with this record, which is the first one under a new store id; the number
-                is the highest seq that is known to have been acknowledged under the old id.
+            ended: an epoch that ends before this record, as ``head.with_epoch`` takes it.
 
         Raises:
             LimitExceeded: the record is too long; nothing was written.
@@ -87,7 +86,7 @@ class Writer:
         self._sync()
         new = Tip(framed.seq, framed.sum, tip.file, tip.length + len(line), at)
         listed = self.head.snapshots if snapshots is None else snapshots
-        of = self.head if new_id_seen is None else head.with_new_id(self.head, seen=new_id_seen, at=at)
+        of = self.head if ended is None else head.with_epoch(self.head, ended)
         self._publish(msgspec.structs.replace(of, head=new, snapshots=listed))
         self._is_spent = False
         return self.head

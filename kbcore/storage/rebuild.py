@@ -30,11 +30,12 @@ class Rebuilt(msgspec.Struct, frozen=True):
 
 
 class Witness(msgspec.Struct, frozen=True):
-    """What a view says that was folded from a store: the store's id, and the hash of the record at ``seq``."""
+    """What somebody saw of a store: its id, and the hash of the record at ``seq``. ``who`` is named in messages."""
 
     store_id: str
     seq: int
     hash: str
+    who: str = "the cached view"
 
 
 class _Found(msgspec.Struct):
@@ -239,7 +240,7 @@ def _store_id(found: _Found, witness: Witness | None) -> str:
     if witness is None or found.hashes.get(witness.seq) != witness.hash:
         found.doubts.append(f"The store id is new; {origin}")
         return head.new_store_id()
-    found.doubts.append(f"The store id comes from the cached view, which saw record {witness.seq}; {origin}")
+    found.doubts.append(f"The store id comes from {witness.who}, which saw record {witness.seq}; {origin}")
     return witness.store_id
 
 

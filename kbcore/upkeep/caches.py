@@ -1,8 +1,7 @@
 """The cache of one branch as a diagnosis sees it: readable or not, and whether it knows of more than the journal.
 
-A cache is never needed for an answer, so nothing here is worse than a warning, but a view that has seen records
-which the journal lacks, or a store that is gone, is the second witness of a loss, and told of for as long as it lies
-there.
+A cache is never needed for an answer, so nothing here is worse than a warning. A view that has seen records which the
+store lacks is reported for as long as it lies there: they may be got back from it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from kbcore.phrases import counted, some_of
 from kbcore.storage import files, journal
 from kbcore.upkeep.findings import Finding
 from kbcore.view import inspection, texttables
-from kbcore.viewcache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, is_lost, is_usable, open_view, room_beside
+from kbcore.viewcache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, open_view, room_beside
 from kbcore.workspace import Workspace
 
 _MAX_SHOWN: Final = 5
@@ -49,16 +48,8 @@ def witnesses(workspace: Workspace, branch: str) -> Iterator[Finding]:
     """Find the views that were set aside because they know of what the store of a branch does not have."""
     for kept in ViewCache(workspace.machine.fs, workspace.cache_of(branch)).kept():
         path = str(kept.path)
-        if kept.is_of_lost_store:
-            yield _of_lost_store(path, kept.seq, branch, path)
-        else:
-            message = f"{path} had seen records that the journal does not have: an older state was restored, or worse."
-            yield Finding("cache", "warning", "view_ahead", message, _REMEDY, branch, path)
-
-
-def _of_lost_store(what: str, seq: int, branch: str, path: str) -> Finding:
-    message = f"{what} is left of another store of {branch}, which had come to seq {seq} and was gone."
-    return Finding("cache", "warning", "view_of_lost_store", message, _REMEDY, branch, path)
+        message = f"{path} had seen records up to seq {kept.seq} that the store does not have."
+        yield Finding("cache", "warning", "view_ahead", message, _REMEDY, branch, path)
 
 
 def _text(workspace: Workspace, branch: str) -> Iterator[Finding]:
@@ -101,8 +92,5 @@ def _view(workspace: Workspace, branch: str) -> Iterator[Finding]:
     if is_ahead(basis, head):
         message = f"The cached view has seen record {basis.seq}; the journal ends at {head.seq} without it."
         yield Finding("cache", "warning", "view_ahead", message, _REMEDY, branch, str(path))
-        return
-    if not is_usable(basis, head) and is_lost(fs, directory, basis, head.store_id):
-        yield _of_lost_store("The cached view", basis.seq, branch, str(path))
         return
     yield Finding("cache", "ok", "view", f"The view at seq {basis.seq} holds {counted(rows, 'row')}.", "", branch)

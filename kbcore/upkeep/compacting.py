@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import canonical, replay
+from kbcore.branches import lost
 from kbcore.model import Node
 from kbcore.phrases import some_of
 from kbcore.schema import Schema
@@ -57,11 +58,12 @@ def compact(workspace: Workspace, branch: str, *, prune_before: int | None = Non
     ``prune_before`` gives up the parts of the journal that end before that seq, the one that is sealed now among them:
     what stood is kept, with the ids of all changesets, but nobody can ask any more what happened there.
 
-    Raises: what ``storage.compaction.compact`` raises; ``SnapshotCorrupt``, ``FormatTooNew`` when the journal or an
-    older snapshot cannot be folded. Nothing was changed then.
+    Raises: what ``storage.compaction.compact`` raises; ``StoreWentBack``; ``SnapshotCorrupt``, ``FormatTooNew`` when
+    the journal or an older snapshot cannot be folded. Nothing was changed then.
     """
     fs, clock, directory = workspace.machine.fs, workspace.machine.clock, workspace.directory_of(branch)
 
+    lost.refuse(workspace, branch)
     former = {} if prune_before is None else _with_clients_facts(workspace, branch)
 
     def fold(head: Head) -> Iterator[bytes]:

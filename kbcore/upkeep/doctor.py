@@ -287,11 +287,30 @@ def _writable(workspace: Workspace) -> Iterator[Finding]:
 
 
 def _lost(workspace: Workspace) -> Iterator[Finding]:
-    """Find the stores of which only a cached view is left."""
-    for branch, seq in lost.lost(workspace):
-        message = f"{branch} has no store, and a cached view had seen it at seq {seq}."
-        remedy = "Restore its store from a backup; if somebody removed it on purpose, the next use begins anew."
-        yield Finding("stores", "error", "store_lost", message, remedy, branch, str(workspace.cache_of(branch)))
+    """Find the stores that lack acknowledged records, as the second witness shows it, and whether there is one."""
+    place = workspace.place
+    noted = list(place.entries())
+    for loss in lost.losses(workspace):
+        yield of_error("stores", loss.error(), loss.branch)
+    for name in _names(workspace):
+        for copy in workspace.witness(name).copies:
+            remedy = "Run `kb doctor --new-epoch` in the copy."
+            yield Finding("stores", "warning", "store_copied", copy, remedy, name)
+    for one in lost.left_behind(workspace):
+        now = "there is no store" if one.now is None else f"the store ends at {one.now}"
+        message = f"{one.branch} was seen at seq {one.seen} in {one.git_dir}, which is gone; here {now}."
+        remedy = "If this repository is to take the place of that one, the records in between are missing."
+        yield Finding("stores", "note", "seen_elsewhere", message, remedy, one.branch)
+    if noted:
+        message = f"The last acknowledged records of {counted(len(noted), 'branch')} are noted in {place.folder()}."
+        yield Finding("stores", "ok", "witness", message)
+        return
+    reason = place.obstacle()
+    if reason and _names(workspace):
+        message = "No acknowledged record is noted apart from the stores: a store that goes back is not noticed."
+        yield Finding(
+            "stores", "note", "no_witness", f"{message} {reason}", "Give KB a home folder that it can write to."
+        )
 
 
 def _beside(workspace: Workspace) -> Iterator[Finding]:

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-from kbcore import record
+import msgspec
+
+from kbcore import branches, git, record
+from kbcore.branches import lost
 from kbcore.clock import moment_after
 from kbcore.phrases import counted
 from kbcore.record import Record
-from kbcore.storage.head import SnapshotRef
+from kbcore.storage import journal
+from kbcore.storage.head import Epoch, SnapshotRef
 from kbcore.storage.journal import Writer
+from kbcore.storage.witness import BranchWitness, Loss
 from kbcore.store import Author
+from kbcore.viewcache import ViewCache
 from kbcore.workspace import Workspace
 
 REPAIR: Final = "Repair of the store"
 NEW_EPOCH: Final = "New epoch of the store"
+FORGOTTEN: Final = "Their changeset ids are forgotten: a changeset that is sent again is applied again."
 
 
 def append_note(
@@ -31,11 +38,11 @@ def append_note(
     *,
     message: str = REPAIR,
     snapshots: tuple[SnapshotRef, ...] | None = None,
-    new_id_seen: int | None = None,
+    ended: Epoch | None = None,
 ) -> int:
     """Append a record that changes no fact and says in sentences what was done to the store; return its seq.
 
-    ``snapshots`` and ``new_id_seen`` are those of ``Writer.append``: the same step publishes them.
+    ``snapshots`` and ``ended`` are those of ``Writer.append``: the same step publishes them.
 
     Raises: as ``Writer.append``.
     """
@@ -53,31 +60,126 @@ def append_note(
         clock=wall,
         repair=" ".join(sentences),
     )
-    return writer.append(record.encode(noted), at, snapshots=snapshots, new_id_seen=new_id_seen).seq
+    return writer.append(record.encode(noted), at, snapshots=snapshots, ended=ended).seq
 
 
-def begin_epoch(workspace: Workspace, writer: Writer, author: Author, why: Sequence[str], *, seen: int = 0) -> int:
-    """Give the store a new id, with a record that says why; return the record's seq.
+def begin_epoch(
+    workspace: Workspace, writer: Writer, author: Author, why: Sequence[str], *, seen: int = 0, lost_id: str = ""
+) -> int:
+    """End the epoch of a store id with a record that says why; return the record's seq.
 
-    The record names the old id, the last seq that is there of its time, and the seqs that are lost.
+    Where that is the id of the store itself, the store has a new id from this record on. The record names the old id,
+    the last seq that is there of its time, and the seqs that are lost.
 
     Args:
         workspace: the repository.
         writer: holds the lock of the branch.
         author: who decided it.
         why: what happened, a sentence each.
-        seen: the highest seq that is known to have been acknowledged under the old id; 0 if none is lost.
+        seen: the highest seq that is known to have been acknowledged under that id; 0 if none is lost.
+        lost_id: the id of another store whose records are missing here; by default the id of the store itself.
 
     Raises: as ``Writer.append``.
     """
     old = writer.head
-    sentences = [*why, f"The store id was {old.store_id} up to seq {old.seq} and is another one from here on."]
-    if seen > old.seq:
-        sentences += [f"{lost_records(old.seq, seen)} {FORGOTTEN}"]
-    return append_note(workspace, writer, author, sentences, message=NEW_EPOCH, new_id_seen=seen)
+    if lost_id and lost_id != old.store_id:
+        ended = Epoch(lost_id, 0, old.lineage, seen, _now(workspace))
+        sentences = [*why, f"{lost_records(0, seen)} They were records of the store {lost_id}. {FORGOTTEN}"]
+    else:
+        ended = Epoch(old.store_id, old.seq, old.hash, max(seen, old.seq), _now(workspace))
+        sentences = [*why, f"The store id was {old.store_id} up to seq {old.seq} and is another one from here on."]
+        if seen > old.seq:
+            sentences.append(f"{lost_records(old.seq, seen)} {FORGOTTEN}")
+    return append_note(workspace, writer, author, sentences, message=NEW_EPOCH, ended=ended)
 
 
-FORGOTTEN: Final = "Their changeset ids are forgotten: a changeset that is sent again is applied again."
+class Begun(msgspec.Struct, frozen=True):
+    """A new epoch: its first record, or seq 0 where the branch has no store and git has no such branch any more."""
+
+    branch: str
+    seq: int
+    done: tuple[str, ...]
+    """What was done, a sentence each."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what was done as plain JSON values."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return shown
+
+
+def accept(workspace: Workspace, branch: str, author: Author) -> Begun:
+    """Go on without the records that are missing from a store, or give a copied store an id of its own.
+
+    The store gets a new id, and a record that says why. Where there is no store, one is made as on first use. The view
+    that has seen the missing records is kept.
+
+    Raises: as ``branches.ensure`` and ``journal.writing``.
+    """
+    machine, directory = workspace.machine, workspace.directory_of(branch)
+    witness, loss = workspace.witness(branch), lost.loss_of(workspace, branch)
+    _keep_view(workspace, branch, loss)
+    if not workspace.has_store(branch):
+        if loss and not _is_wanted(workspace, branch):
+            workspace.place.forget(directory.name)
+            return Begun(branch, 0, (f"{loss.sentence()} It is not looked for any more: git has no such branch.",))
+        branches.ensure(workspace, branch, accepts_loss=True)
+    wait_s = workspace.config.lock_wait_s
+    with journal.writing(machine.fs, directory, machine.clock, wait_s=wait_s, command=author.tool) as writer:
+        why = [*writer.recovery.sentences(), *_reasons(witness, loss)]
+        seq = begin_epoch(
+            workspace,
+            writer,
+            author,
+            why,
+            seen=loss.seen if loss else 0,
+            lost_id=loss.store_id if loss else "",
+        )
+        witness.accept(writer.head)
+    done = [f"The store of {branch} has begun a new epoch with record {seq}."]
+    if loss:
+        done += [f"{_lost_of(loss)} {FORGOTTEN}"]
+    return Begun(branch, seq, tuple(done))
+
+
+def question(workspace: Workspace, branch: str) -> str:
+    """Return what a person is asked before a new epoch begins.
+
+    Raises: what reading the head raises.
+    """
+    witness, loss = workspace.witness(branch), lost.loss_of(workspace, branch)
+    said = " ".join(_reasons(witness, loss)) or f"Nothing is known to be missing from the store of {branch}."
+    consequence = f" {FORGOTTEN}" if loss else ""
+    return f"{said}{consequence} Give the store a new id and go on as it is now?"
+
+
+def _reasons(witness: BranchWitness, loss: Loss | None) -> list[str]:
+    if loss:
+        return [f"{loss.sentence()} A person accepted the loss."]
+    return [*witness.copies]
+
+
+def _lost_of(loss: Loss) -> str:
+    is_shorter = loss.kind == "went_back" and loss.now is not None
+    if loss.kind == "differs":
+        return f"Record {loss.seen} and some before it are lost."
+    return lost_records(loss.now or 0 if is_shorter else 0, loss.seen)
+
+
+def _keep_view(workspace: Workspace, branch: str, loss: Loss | None) -> None:
+    """Keep the view of the missing records: a new store would replace it."""
+    cache = ViewCache(workspace.machine.fs, workspace.cache_of(branch))
+    basis = cache.basis() if loss else None
+    if loss and basis and basis.store_id == loss.store_id and (loss.now is None or basis.seq > loss.now):
+        cache.set_aside(basis)
+
+
+def _is_wanted(workspace: Workspace, branch: str) -> bool:
+    known = {workspace.head().branch, workspace.default_branch}
+    return branch in known or git.is_in_use(workspace.repo, workspace.machine.env, branch)
+
+
+def _now(workspace: Workspace) -> str:
+    return workspace.machine.clock.now()
 
 
 def lost_records(seq: int, seen: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from kbcore import canonical, progress, replay
+from kbcore.branches import lost
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Unavailable, ViewDamaged
 from kbcore.storage import files, snapshot, verify
 from kbcore.storage.head import Head, SnapshotRef
@@ -21,7 +22,7 @@ from kbcore.upkeep.findings import Finding, Severity, as_json, is_sound, of_erro
 from kbcore.view.fold import Start, fold
 from kbcore.view.tables import ELEMENTS
 from kbcore.view.view import View
-from kbcore.viewcache import VIEW, is_ahead, is_lost, is_usable, open_view
+from kbcore.viewcache import VIEW, is_ahead, is_usable, open_view
 from kbcore.workspace import Workspace
 
 _TABLES = (*ELEMENTS, *(f"{table}_history" for table in ELEMENTS), "record")
@@ -90,9 +91,11 @@ class _Proof:
 def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False) -> Verified:
     """Prove a branch; ``with_view`` compares the cached view with one that is built anew, row by row.
 
-    Raises: ``UnknownBranch`` when there is no store.
+    Raises: ``UnknownBranch`` when there is no store, ``StoreWentBack`` when there was one.
     """
     proof = _Proof(workspace, branch)
+    if not workspace.has_store(branch):
+        lost.refuse(workspace, branch)
     stored = verify.prove(proof.fs, proof.directory)
     head, good_seq = stored.head, stored.good_seq
     if head is not None and not stored.is_sound:
@@ -102,6 +105,9 @@ def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False)
         for name in ("journal", "replay", "snapshots"):
             proof.not_run(name, "The head file cannot be read.")
     else:
+        loss = workspace.witness(branch).check(head)
+        if loss:
+            proof.failed(loss.error())
         proof.ran("journal")
         good_seq = _replay(proof, head, good_seq)
         if with_view:
@@ -200,10 +206,6 @@ def _check_view(proof: _Proof, head: Head, good_seq: int) -> None:
             if is_ahead(cached.basis, head):
                 message = f"The cached view has seen record {cached.seq}, which the journal does not have."
                 proof.found("error", "view_ahead", message, "Records may be lost; see `kb doctor`.", str(path))
-                return
-            if not is_usable(cached.basis, head) and is_lost(proof.fs, proof.directory, cached.basis, head.store_id):
-                message = f"The cached view is left of another store, which had come to seq {cached.seq} and is gone."
-                proof.found("error", "view_of_lost_store", message, "A store may be lost; see `kb doctor`.", str(path))
                 return
             if cached.seq > good_seq or not is_usable(cached.basis, head):
                 proof.not_run(

@@ -17,10 +17,10 @@ from kbcore.storage.head import Head
 from kbcore.storage.rebuild import Witness
 from kbcore.store import Author
 from kbcore.upkeep import salvage
-from kbcore.upkeep.epochs import append_note
+from kbcore.upkeep.epochs import FORGOTTEN, append_note, begin_epoch
 from kbcore.upkeep.findings import begin_anew, without_referral
 from kbcore.upkeep.salvage import Facts, Source
-from kbcore.viewcache import VIEW, is_lost, open_view
+from kbcore.viewcache import VIEW, open_view, store_ids
 from kbcore.workspace import Workspace
 
 
@@ -70,7 +70,15 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
     try:
         with journal.writing(fs, directory, clock, wait_s=wait_s, command=author.tool) as writer:
             doubts += writer.recovery.sentences()
-            seq = append_note(workspace, writer, author, [done, *doubts, _kept(made.copy)])
+            loss = workspace.witness(branch).check(writer.head)
+            if loss:
+                # Who asks for a new head accepts what is lost with the old one.
+                why = [done, *doubts, _kept(made.copy), loss.sentence()]
+                seq = begin_epoch(workspace, writer, author, why, seen=loss.seen, lost_id=loss.store_id)
+                doubts.append(f"{loss.sentence()} {FORGOTTEN}")
+            else:
+                seq = append_note(workspace, writer, author, [done, *doubts, _kept(made.copy)])
+            workspace.witness(branch).accept(writer.head)
     except KBError as error:
         # The new head counts already: what failed is only the note of it.
         doubts.append(f"The repair could not be put on record: {error.message}.")
@@ -78,17 +86,20 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
 
 
 def _witness(workspace: Workspace, branch: str) -> Witness | None:
-    """Return what the cached view says of the store that it was folded from, unless that is one that is still there.
+    """Return what the second witness knows of the store, or the cached view, which may be of another store.
 
     The view of a copied branch may have been folded from the store that it was copied from.
     """
+    noted = workspace.place.read(workspace.directory_of(branch).name)
+    if noted:
+        return Witness(noted.store_id, noted.seq, noted.hash, "the second witness")
     fs, path = workspace.machine.fs, workspace.cache_of(branch) / VIEW
     try:
         with open_view(fs, path) as cached:
             basis = cached.basis
     except (ViewDamaged, KBError):
         return None
-    if not is_lost(fs, workspace.directory_of(branch), basis):
+    if not basis.seq or basis.store_id in store_ids(fs, workspace.directory_of(branch).parent):
         return None
     return Witness(basis.store_id, basis.seq, basis.sum)
 
@@ -99,12 +110,14 @@ def rebuild_snapshots(workspace: Workspace, branch: str, author: Author) -> Repa
     Raises:
         SnapshotCorrupt: the one that stands for pruned history cannot be had from anywhere; nothing was changed.
         JournalCorrupt, JournalTruncated, HeadDamaged, FormatTooNew: the journal is not sound; nothing was changed.
+        StoreWentBack: acknowledged records are missing; nothing was changed.
         LockTimeout, LockUnsupported, StorageFull, ReadOnlyStore, StorageError: the head is as it was.
         CommitUncertain: all was made anew; whether it is on record is not known.
     """
     fs, clock, directory = workspace.machine.fs, workspace.machine.clock, workspace.directory_of(branch)
     wait_s = workspace.config.lock_wait_s
     with journal.writing(fs, directory, clock, wait_s=wait_s, command=author.tool) as writer:
+        workspace.witness(branch).refuse(writer.head)
         of = writer.head
         wanted = salvage.damaged(fs, directory, of)
         if not wanted:

@@ -5,21 +5,23 @@ What cannot be done now is put back and tried again; a store that lost what was 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from kbcore import branches
+from kbcore.branches import lost
 from kbcore.errors import (
     BranchMoved,
     CommitUncertain,
     Damaged,
     GitUnusable,
     InvalidConfig,
-    JournalTruncated,
     KBError,
     LimitExceeded,
     NotInitialised,
+    StoreWentBack,
     Unavailable,
     UnknownBranch,
 )
@@ -32,7 +34,6 @@ from kbcore.watch.foreign import Foreign, foreign_since
 from kbcore.watch.pauses import Retry
 from kbcore.watch.settings import Settings
 from kbcore.watch.troubles import Troubles
-from kbcore.watch.witness import Witness
 from kbcore.watch.worktree import is_removed
 from kbcore.workspace import Workspace, check_initialised
 
@@ -54,7 +55,7 @@ _PASSING = (
 )
 """What passes, or can be mended: git in the middle of something, a full disk, settings that are being edited."""
 
-_MOMENTARY = (BranchMoved, JournalTruncated)
+_MOMENTARY = (BranchMoved, StoreWentBack)
 """What may be so between two steps of somebody else: git changes the branch, or a store takes the place of another."""
 
 
@@ -74,7 +75,7 @@ class Taking:
         self._backlog = backlog
         self._settings = settings
         self._troubles = troubles
-        self._witness = Witness()
+        self._told: set[str] = set()
         self._retry = Retry()
         self.branch = ""
         """The branch that is followed; "" at the beginning."""
@@ -105,14 +106,12 @@ class Taking:
             check_initialised(workspace)
             is_new = branch != self.branch
             if is_new:
-                self._witness.forget()
                 self._settings.forget()
             if not self._may_begin(workspace, work, branch):
                 return None
             ensured = branches.ensure(workspace, branch, follows_head=True)
             answer = sync(workspace, branch, self._author, _options(work, is_new=is_new))
             store = workspace.store(branch)
-            self._witness.saw(store.head())
             self._settings.saw(workspace)
         except _PASSING as error:
             self._wait_for(workspace, work, error)
@@ -127,7 +126,7 @@ class Taking:
         self.branch, self.seq = branch, answer.outcome.seq
         self._backlog.hold(answer.doubted, work.since_s, workspace.machine.clock.monotonic_s())
         is_said = is_new and not ensured.is_warning
-        notices = self._witness.news(filter(None, ["" if is_said else ensured.notice, *store.notices]))
+        notices = self._untold(filter(None, ["" if is_said else ensured.notice, *store.warnings, *store.notices]))
         if why and answer.outcome.applied:
             notices = (*notices, why)
         return Taken(_with_warnings(answer, notices), is_new, ensured.notice if is_said else "")
@@ -137,9 +136,10 @@ class Taking:
 
         Else the work is put back. The steps are no states of the branch: what they take away would go, and come back.
         """
-        loss = self._witness.loss(workspace, branch)
-        if loss:
-            self._wait_for(workspace, work, loss)
+        try:
+            lost.refuse(workspace, branch)
+        except StoreWentBack as error:
+            self._wait_for(workspace, work, error)
             return False
         clock = workspace.machine.clock
         if is_stepping(workspace.repo, clock.epoch_ns()):
@@ -150,6 +150,12 @@ class Taking:
             self._backlog.put_back(work, clock.monotonic_s(), 0.0)
             return False
         return True
+
+    def _untold(self, notices: Iterable[str]) -> tuple[str, ...]:
+        """Return those of these notices that were not told yet, each once."""
+        fresh = tuple(one for one in dict.fromkeys(notices) if one not in self._told)
+        self._told.update(fresh)
+        return fresh
 
     def _wait_for(self, workspace: Workspace, work: Work, error: KBError) -> None:
         """Put work back until the trouble is over. What may be so for a moment alone is no trouble yet.

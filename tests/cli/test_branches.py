@@ -250,20 +250,46 @@ def test_a_new_entity_is_told_alike_between_branches_and_between_seqs(kb, synced
     assert kb("branch", "diff", "main", "topic").out == kb("diff", "1", "2", "--branch", "topic").out
 
 
-def test_a_lost_store_is_told_even_quietly_and_by_status_and_verify_from_then_on(kb, synced):
+def test_a_store_that_is_gone_is_named_by_every_command_until_a_person_accepts_it(kb, synced):
     kb("query")
     shutil.rmtree(stores_at(synced) / "main")
-    said = kb("status").out
-    assert "before anything else is written" in said
-    assert "Next:" not in said, "nothing that would write is advised"
-    assert kb("query", "-q").err.startswith("warning: The store of main is gone: a cached view had seen it at seq 1,")
+    said = "The store of main is gone. seen: 1, now: no store; records 1 to 1 are missing."
+    ran = kb("status")
+    assert (ran.status, said in ran.err, "Next:" in ran.out) == (0, True, False)
+    assert kb("status", "--json").json["missing"][0]["seen"] == 1
+    for command in (("query",), ("sync",), ("verify",), ("doctor",), ("apply", "-")):
+        ran = kb(*command, stdin="{}")
+        assert (ran.status, said in ran.out + ran.err) == (45, True), command
+    for command in (("branch", "list"), ("hooks", "status"), ("schema",), ("gc", "--dry-run")):
+        assert said in kb(*command, "-q").err, command
+    shutil.rmtree(synced / ".kb")
+    ran = kb("init", "--no-hooks")
+    assert (ran.status, said in ran.err) == (45, True)
+    refused = kb("doctor", "--new-epoch")
+    assert (refused.status, said in refused.err, "--yes" in refused.err) == (2, True, True)
+    accepted = kb("doctor", "--new-epoch", "--yes")
+    assert (accepted.status, "changeset that is sent again is applied again" in accepted.out) == (0, True)
     assert kb("query", "-q").err == ""
-    said = "is left of another store of main, which had come to seq 1 and was gone."
-    for command in ("status", "verify"):
-        ran = kb(command, "-q")
-        assert (ran.status, said in ran.err) == (0, True)
-    assert said in kb("status", "--json").json["warnings"][0]
-    assert said in kb("doctor").out
+    assert "New epoch of the store" in kb("log").out
+
+
+def test_a_store_that_went_back_is_read_with_a_warning_and_not_written_to(kb, synced):
+    changeset = '{"entities":[{"id":"%s","type":"req","title":"T","status":"open"}]}'
+    shutil.copytree(stores_at(synced) / "main", synced / "older")
+    kb("apply", "-", stdin=changeset % "A")
+    shutil.rmtree(stores_at(synced) / "main")
+    (synced / "older").rename(stores_at(synced) / "main")
+    said = "The store of main went back to an earlier state. seen: 2, now: 1; record 2 is missing."
+    for command in (("query",), ("status",), ("log",), ("show", "1"), ("check", "--fail-on", "never"), ("schema",)):
+        ran = kb(*command, "-q")
+        assert (ran.status, said in ran.err) == (0, True), command
+    ran = kb("apply", "-", "--json", stdin=changeset % "B")
+    assert (ran.status, ran.error["code"], ran.error["applied"]) == (45, "store_went_back", "no")
+    assert (kb("verify").status, kb("doctor").status, kb("compact").status) == (45, 45, 45)
+    hook = kb("hook", "post-checkout", "0", "1", "1")
+    assert (hook.status, said in hook.err) == (0, True)
+    assert kb("doctor", "--new-epoch", "--yes").status == 0
+    assert kb("apply", "-", "-q", stdin=changeset % "A").err == ""
 
 
 def test_the_list_says_where_to_learn_of_a_store_that_cannot_be_read(kb, synced):

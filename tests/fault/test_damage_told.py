@@ -39,7 +39,6 @@ STORE = f"{STORES_NAME}/main"
 FIRST = "journal-0000000001.jsonl"
 SECOND = "journal-0000000006.jsonl"
 SNAPSHOT = "snapshot-0000000005.jsonl"
-DEFAULT_ENVIRONMENT = environment()
 
 
 def kb(root: Path, *words: str, stdin: str = "") -> Ran:
@@ -48,7 +47,7 @@ def kb(root: Path, *words: str, stdin: str = "") -> Ran:
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         for name in os.environ:
             patch.delenv(name)
-        for name, value in DEFAULT_ENVIRONMENT.items():
+        for name, value in environment().items():
             patch.setenv(name, value)
         patch.chdir(root)
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8"))

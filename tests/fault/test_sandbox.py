@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import resource
 import sys
@@ -277,6 +278,7 @@ def permitted(project: Project) -> tuple[str, ...]:
     return (
         str(project.root),
         *filter(None, python),
+        f"{os.environ['HOME']}/.local/state/kb/witness",
         *(str(ROOT / name) for name in ("kbcore", "kbmcp", "tests/support")),
     )
 

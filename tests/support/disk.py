@@ -263,7 +263,7 @@ class MemoryDisk:
         self._note("unlink", path.name)
         folder.change(**{path.name: None})
 
-    def mkdir(self, path: Path) -> None:
+    def mkdir(self, path: Path, mode: int = 0o777) -> None:
         folder = self._folder(path.parent)
         if path.name in folder.names:
             raise _failed(errno.EEXIST)
@@ -304,7 +304,8 @@ class MemoryDisk:
 def _status(node: File | Folder) -> os.stat_result:
     is_folder = isinstance(node, Folder)
     size = 0 if is_folder else len(node.data)
-    return os.stat_result(((stat.S_IFDIR if is_folder else stat.S_IFREG) | 0o755, id(node), 1, 1, 0, 0, size, 0, 0, 0))
+    kind = stat.S_IFDIR if is_folder else stat.S_IFREG
+    return os.stat_result((kind | 0o755, id(node), 1, 1, os.geteuid(), 0, size, 0, 0, 0))
 
 
 def pieces(disk: MemoryDisk) -> int:

@@ -1,168 +1,462 @@
-"""A store that somebody took away is missed, as long as a view of it is cached."""
+"""A store that went back or is gone is noticed, named and not written to, until a person accepts the loss."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 
 from kbcore import branches
 from kbcore.branches import lost
-from kbcore.branches.stores import repository_lock
+from kbcore.clock import SystemClock
+from kbcore.errors import StoreWentBack
+from kbcore.storage import head as heads
+from kbcore.storage import journal
+from kbcore.upkeep import epochs, repair
+from kbcore.upkeep.compacting import compact
 from kbcore.upkeep.doctor import diagnose
-from kbcore.upkeep.proof import verify_branch
-from kbcore.viewcache import LOST, VIEW
-from tests.support.project import Project, req
-from tests.support.repos import git
+from kbcore.viewcache import AHEAD
+from kbcore.workspace import Machine
+from tests.support.faultfs import NoSyncFs
+from tests.support.project import AUTHOR, Project
+from tests.support.repos import git, git_env
 
 
-def take_away(project: Project, branch: str = "main") -> None:
+def put(project: Project, *names: str) -> None:
+    for name in names:
+        project.apply(entities=[{"id": name, "type": "req", "title": "T", "status": "open"}])
+
+
+def store_of(project: Project, branch: str = "main") -> Path:
+    return project.workspace().directory_of(branch)
+
+
+def copied(project: Project, branch: str = "main") -> Path:
+    """Return a copy of the store as it is now."""
+    aside = project.root.parent / f"copy of {branch}"
+    shutil.rmtree(aside, ignore_errors=True)
+    return Path(shutil.copytree(store_of(project, branch), aside))
+
+
+def put_back(project: Project, copy: Path, branch: str = "main") -> None:
     project.close()
-    shutil.rmtree(project.workspace().directory_of(branch))
+    shutil.rmtree(store_of(project, branch))
+    shutil.copytree(copy, store_of(project, branch))
 
 
-def notice(project: Project) -> str:
-    return branches.open_branch(project.workspace(), None)[2].notice
+def sentence(project: Project, branch: str = "main") -> str:
+    loss = lost.loss_of(project.workspace(), branch)
+    return loss.sentence() if loss else ""
 
 
-def kept(project: Project, branch: str = "main") -> list[str]:
-    return [path.name for path in sorted(project.workspace().cache_of(branch).glob(f"{LOST}*"))]
+def refused(project: Project) -> str:
+    with pytest.raises(StoreWentBack) as caught:
+        put(project, "LATER")
+    return str(caught.value)
 
 
-def told(project: Project) -> set[tuple[str, str]]:
-    """Return what doctor and verify say of a store that is gone."""
-    findings = [*diagnose(project.workspace()).findings, *verify_branch(project.workspace(), "main").findings]
-    return {(one.code, one.severity) for one in findings if "lost" in one.code}
+def went_back(project: Project) -> str:
+    """Write four records, put the store back to two, and return the id of the store."""
+    put(project, "A", "B")
+    copy = copied(project)
+    put(project, "C", "D")
+    put_back(project, copy)
+    return heads.read(project.machine.fs, store_of(project)).store_id
 
 
-def read_once(project: Project) -> None:
-    """Have the cache hold a view of one record."""
-    project.sync({"docs/requirements/1.md": req("REQ-1")})
+def accepted(project: Project, branch: str = "main") -> epochs.Begun:
+    return epochs.accept(project.workspace(), branch, AUTHOR)
+
+
+def fresh(project: Project, root: Path | None = None) -> Project:
+    """Return the same repository, or one elsewhere, as another process sees it."""
     project.close()
-    project.node("REQ-1")
+    return Project(root or project.root, is_new=False)
+
+
+def test_a_store_that_is_as_it_was_left_is_no_loss(project: Project) -> None:
+    put(project, "A", "B")
+    assert sentence(project) == ""
+    assert sentence(fresh(project)) == ""
+    assert project.workspace().place.read("main").seq == 2
+
+
+def test_a_store_that_was_put_back_is_named_with_the_seqs_and_refused(project: Project) -> None:
+    went_back(project)
+    said = "The store of main went back to an earlier state. seen: 4, now: 2; records 3 to 4 are missing."
+    assert sentence(project) == said
+    assert refused(fresh(project)) == f"{said} Nothing is written."
+    assert heads.read(project.machine.fs, store_of(project)).seq == 2
+
+
+def test_what_reads_a_store_that_went_back_warns_every_time(project: Project) -> None:
+    went_back(project)
+    for _ in range(2):
+        store, _, _ = branches.open_branch(project.workspace(), None)
+        assert store.read(lambda view: view.seq) == 2
+        assert "seen: 4, now: 2" in store.warnings[0]
+
+
+def test_the_view_of_the_missing_records_is_kept(project: Project) -> None:
+    put(project, "A")
+    copy = copied(project)
+    put(project, *"BCD")
+    fresh(project).node("A")
+    put_back(project, copy)
+    other = fresh(project)
+    other.node("A")
+    accepted(other)
+    other.node("A")
+    assert [path.name[:8] for path in project.workspace().cache_of("main").glob(f"{AHEAD}*")] == ["ahead-4-"]
+
+
+@pytest.mark.parametrize("write", [
+    lambda project: compact(project.workspace(), "main"),
+    lambda project: repair.rebuild_snapshots(project.workspace(), "main", AUTHOR),
+    lambda project: branches.copy_from(project.workspace(), "main", "topic", replaces=True),
+    lambda project: project.apply(dry_run=True, entities=[{"id": "Z", "type": "req", "title": "T", "status": "open"}]),
+])  # fmt: skip
+def test_nothing_else_writes_to_a_store_that_went_back(project: Project, write: Callable[[Project], object]) -> None:
+    git(project.root, "branch", "topic")
+    put(project, "A")
+    branches.ensure(project.workspace(), "topic")
+    went_back(project)
+    before = (store_of(project) / "head.json").read_bytes()
+    with pytest.raises(StoreWentBack):
+        write(project)
+    assert (store_of(project) / "head.json").read_bytes() == before
+
+
+def test_accepting_gives_the_store_a_new_id_and_says_what_is_forgotten(project: Project) -> None:
+    old = went_back(project)
+    begun = accepted(project)
+    assert begun.done[1] == f"2 records are lost: 3 to 4. {epochs.FORGOTTEN}"
+    now = heads.read(project.machine.fs, store_of(project))
+    assert now.store_id != old
+    assert [(one.store_id, one.seq, one.seen) for one in now.epochs] == [(old, 2, 4)]
+    put(fresh(project), "C")
+    assert sentence(project) == ""
+
+
+def test_restoring_the_files_ends_the_refusal(project: Project) -> None:
+    put(project, "A", "B")
+    old = copied(project)
+    put(project, "C")
+    new = project.root.parent / "new"
+    shutil.copytree(store_of(project), new)
+    put_back(project, old)
+    refused(project)
+    put_back(project, new)
+    put(project, "D")
+    assert sentence(project) == ""
+
+
+def test_a_newer_state_than_the_one_that_was_seen_is_taken_over(project: Project) -> None:
+    put(project, "A")
+    seen = project.workspace().place.read("main")
+    put(project, "B", "C")
+    assert project.workspace().place.write("main", seen, makes_id=False)
+    other = fresh(project)
+    assert sentence(other) == ""
+    assert other.workspace().place.read("main").seq == 3
+
+
+@pytest.mark.parametrize("compacts", [False, True])
+def test_records_that_took_the_place_of_lost_ones_are_noticed(project: Project, compacts: bool) -> None:
+    put(project, "A", "B")
+    copy = copied(project)
+    put(project, "C", "D")
+    seen = project.workspace().place.read("main")
+    put_back(project, copy)
+    shutil.rmtree(project.workspace().place.folder())
+    other = fresh(project)
+    if compacts:
+        compact(other.workspace(), "main")
+    put(other, "X", "Y", "Z")
+    other.workspace().place.write("main", seen, makes_id=False)
+    assert "The store of main has another record 4 than the one that was acknowledged" in sentence(fresh(project))
+
+
+@pytest.mark.parametrize("what", ["branches/main", "branches", ""])
+def test_a_store_that_is_gone_is_named_and_no_other_is_made(project: Project, what: str) -> None:
+    put(project, "A", "B")
     project.close()
+    (project.root / ".kb").mkdir(exist_ok=True)
+    target = store_of(project) if what == "branches/main" else store_of(project).parent
+    shutil.rmtree(target if what else store_of(project).parent.parent)
+    (project.root / ".kb").mkdir(exist_ok=True)
+    (project.root / ".kb/config.json").write_text("{}")
+    other = fresh(project)
+    assert sentence(other) == "The store of main is gone. seen: 2, now: no store; records 1 to 2 are missing."
+    assert "is gone" in refused(other)
+    with pytest.raises(StoreWentBack):
+        branches.open_to_read(other.workspace(), None)
+    begun = accepted(other)
+    assert begun.seq == 1
+    put(other, "C")
+    assert sentence(fresh(other)) == ""
 
 
-def test_a_store_that_is_gone_is_missed_by_its_first_use_and_by_the_doctor(project: Project) -> None:
-    project.sync({"docs/requirements/1.md": req("REQ-1")})
-    project.close()
-    project.node("REQ-1")
-    take_away(project)
-    codes = [(one.code, one.severity) for one in diagnose(project.workspace()).findings if one.branch == "main"]
-    assert ("store_lost", "error") in codes
-    assert "The store of main is gone: a cached view had seen it at seq 1, and it may have gone on since." in notice(
-        project
-    )
-
-
-def test_a_store_that_kb_put_away_is_not_missed(project: Project) -> None:
-    project.sync({"docs/requirements/1.md": req("REQ-1")})
+def test_the_store_of_another_branch_answers_for_one_that_is_gone_and_says_so(project: Project) -> None:
+    put(project, "A")
     project.switch("topic", create=True)
-    project.apply(entities=[{"id": "X", "type": "req", "title": "T", "status": "open"}])
+    put(project, "B")
     project.close()
-    project.node("X")
-    project.switch("main")
-    git(project.root, "branch", "-D", "topic")
-    branches.collect(project.workspace())
-    project.switch("topic", create=True)
-    assert "is gone" not in notice(project)
-
-
-def test_a_view_that_a_branch_was_about_to_begin_with_is_no_sign_of_a_loss(project: Project) -> None:
-    project.sync({"docs/requirements/1.md": req("REQ-1")})
-    project.close()
-    project.node("REQ-1")
-    project.switch("topic", create=True)
-    cache = project.workspace().cache_of("topic")
-    shutil.copytree(project.workspace().cache_of("main"), cache)
-    assert "is gone" not in notice(project)
-
-
-def test_the_view_of_a_lost_store_is_kept_and_told_of_until_a_person_deletes_it(project: Project) -> None:
-    read_once(project)
-    take_away(project)
-    ensured = branches.open_branch(project.workspace(), None)[2]
-    assert ensured.is_warning
-    [name] = kept(project)
-    assert name.startswith("lost-1-")
-    assert name in ensured.notice
-    project.sync()
-    project.close()
-    project.node("REQ-1")
-    assert kept(project) == [name]
-    assert told(project) == {("view_of_lost_store", "warning")}
-    assert not branches.open_branch(project.workspace(), None)[2].is_warning
-    (project.workspace().cache_of("main") / name).unlink()
-    assert told(project) == set()
-
-
-def test_a_lost_branch_that_begins_anew_as_a_copy_keeps_the_view_as_well(project: Project) -> None:
-    read_once(project)
-    project.switch("topic", create=True)
-    project.apply(entities=[{"id": "X", "type": "req", "title": "T", "status": "open"}])
-    project.close()
-    (project.workspace().cache_of("topic") / VIEW).unlink()
-    project.node("X")
-    take_away(project, "topic")
-    ensured = branches.open_branch(project.workspace(), None)[2]
-    assert (ensured.copied_from, ensured.is_warning) == ("main", True)
-    assert [name[:7] for name in kept(project, "topic")] == ["lost-2-"]
-
-
-def test_a_beginning_that_failed_after_the_view_was_set_aside_is_told_again(project: Project) -> None:
-    read_once(project)
-    take_away(project)
-    lost.keep(project.workspace(), "main")
-    assert lost.seen_of(project.workspace(), "main") == 1
-    assert "The store of main is gone: a cached view had seen it at seq 1, and it may have gone on since." in notice(
-        project
-    )
+    shutil.rmtree(store_of(project, "topic"))
+    _, choice, ensured = branches.open_to_read(project.workspace(), None)
+    assert (choice.branch, ensured.is_warning) == ("main", True)
+    assert "seen: 2, now: no store; records 1 to 2 are missing" in ensured.notice
+    accepted(project, "topic")
+    assert project.seq() == 2  # the one record of main, and the one of the new epoch
 
 
 def test_a_store_that_another_was_put_in_the_place_of_by_hand_is_missed(project: Project) -> None:
-    read_once(project)
-    other = project.root.parent / "other"
-    shutil.copytree(project.workspace().directory_of("main"), other)
-    take_away(project)
-    branches.ensure(project.workspace(), "main")
-    project.sync()
+    put(project, "A", "B")
+    other = Project(project.root.parent / "other")
+    put(other, "X", "Y", "Z")
+    put_back(project, copied(other))
+    said = sentence(fresh(project))
+    assert "Another store has the place of the one of main. seen: 2, now: 3" in said
+    accepted(project)
+    put(project, "C")
+    assert sentence(fresh(project)) == ""
+    other.close()
+
+
+def test_an_older_head_file_is_no_loss_as_long_as_the_records_are_there(project: Project) -> None:
+    put(project, "A", "B")
+    old = (store_of(project) / "head.json").read_bytes()
+    put(project, "C")
     project.close()
-    project.node("REQ-1")
-    take_away(project)
-    shutil.copytree(other, project.workspace().directory_of("main"))
-    for path in project.workspace().cache_of("main").glob(f"{LOST}*"):
-        path.unlink()
-    assert told(project) == {("view_of_lost_store", "warning")}
-    store = branches.open_branch(project.workspace(), None)[0]
-    store.read(lambda view: view.seq)
-    assert any("was read earlier in a store that is gone" in one for one in store.notices)
-    assert len(kept(project)) == 1
+    (store_of(project) / "head.json").write_bytes(old)
+    assert sentence(fresh(project)) == ""
+    put(project, "D")
+    assert project.seq() == 4
 
 
-def test_a_branch_that_cannot_get_its_store_back_says_that_it_is_missed(project: Project) -> None:
-    read_once(project)
+def test_what_kb_puts_away_itself_is_no_loss(project: Project) -> None:
+    put(project, "A")
     project.switch("topic", create=True)
-    project.apply(entities=[{"id": "X", "type": "req", "title": "T", "status": "open"}])
-    project.close()
-    (project.workspace().cache_of("topic") / VIEW).unlink()
-    project.node("X")
-    take_away(project, "topic")
-    (project.root / ".kb/config.json").write_text('{"lockWaitSeconds": 0}')
-    with repository_lock(project.workspace()):
-        choice, ensured = branches.for_reading(project.workspace(), branches.Choice("topic", follows_head=True))
-    assert (choice.branch, ensured.is_warning) == ("main", True)
-    assert "The store of topic is gone" in ensured.notice
+    put(project, "B")
+    git(project.root, "switch", "--quiet", "main")
+    git(project.root, "branch", "spare")
+    branches.ensure(project.workspace(), "spare")
+    branches.copy_from(project.workspace(), "topic", "spare", replaces=True)
+    assert sentence(project, "topic") == ""
+    branches.restore(project.workspace(), "topic")
+    assert sentence(project, "topic") == ""
+    git(project.root, "branch", "-m", "topic", "feature")
+    project.switch("feature")
+    put(project, "C")
+    assert sentence(project, "feature") == ""
+    project.switch("main")
+    git(project.root, "branch", "-D", "feature")
+    branches.collect(project.workspace())
+    trash = store_of(project).parent / branches.TRASH
+    shutil.rmtree(trash)
+    assert lost.losses(fresh(project).workspace()) == []
 
 
-def test_a_copy_on_demand_keeps_the_last_witness_of_a_lost_store(project: Project) -> None:
-    read_once(project)
-    project.switch("feature", create=True)
-    project.sync({"docs/requirements/2.md": req("REQ-2")})
+def test_gc_keeps_a_store_that_lacks_records_and_one_that_is_gone_can_be_given_up(project: Project) -> None:
+    put(project, "A")
+    project.switch("topic", create=True)
+    put(project, "B")
+    copy = copied(project, "topic")
+    put(project, "C")
+    put_back(project, copy, "topic")
+    project.switch("main")
+    git(project.root, "branch", "-D", "topic")
+    collected = branches.collect(project.workspace())
+    assert (collected.removed, collected.reasons["topic"]) == ((), "acknowledged records are missing from it")
     project.close()
-    (project.workspace().cache_of("feature") / VIEW).unlink()
-    project.node("REQ-2")
-    take_away(project, "feature")
-    copied = branches.copy_from(project.workspace(), "feature", "main")
-    assert copied.is_warning
-    assert "The store of feature is gone" in copied.notice
-    assert kept(project, "feature")
-    branches.copy_from(project.workspace(), "feature", "main", replaces=True)
-    assert kept(project, "feature")
+    shutil.rmtree(store_of(project, "topic"))
+    assert lost.named(project.workspace(), "topic") == "topic"
+    assert accepted(project, "topic").seq == 0
+    assert lost.losses(project.workspace()) == []
+
+
+def test_a_new_head_that_gives_records_up_begins_a_new_epoch(project: Project) -> None:
+    put(project, "A", "B", "C")
+    old = heads.read(project.machine.fs, store_of(project))
+    project.close()
+    path = store_of(project) / old.head.file
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:2]))
+    done = repair.rebuild_head(project.workspace(), "main", AUTHOR)
+    assert any("seen: 3, now: 2; record 3 is missing" in doubt for doubt in done.doubts)
+    now = heads.read(project.machine.fs, store_of(project))
+    assert [(one.store_id, one.seq, one.seen) for one in now.epochs] == [(old.store_id, 2, 3)]
+    put(fresh(project), "D")
+
+
+def test_a_repository_that_was_moved_keeps_its_protection_and_does_not_complain(project: Project) -> None:
+    put(project, "A", "B")
+    copy = copied(project)
+    put(project, "C")
+    project.close()
+    moved = fresh(project, project.root.rename(project.root.parent / "moved"))
+    assert sentence(moved) == ""
+    assert moved.workspace().place.read("main").seq == 3
+    assert moved.workspace().place.others() == []
+    put_back(moved, copy)
+    assert "seen: 3, now: 2" in sentence(moved)
+
+
+def test_a_copy_of_a_repository_does_not_complain_until_both_go_on(project: Project) -> None:
+    put(project, "A", "B")
+    project.close()
+    root = project.root.parent / "twin"
+    shutil.copytree(project.root, root, symlinks=True)
+    put(project, "C")
+    twin = fresh(project, root)
+
+    def warnings(one: Project) -> tuple[str, ...]:
+        store, _, _ = branches.open_branch(one.workspace(), None)
+        store.read(lambda view: view.seq)
+        return store.warnings
+
+    assert (warnings(twin), warnings(project)) == ((), ())
+    put(twin, "X")
+    assert ["have the same store id and other records" in said for said in warnings(twin)] == [True]
+    assert ["have the same store id and other records" in said for said in warnings(project)] == [True]
+    put(project, "D", "E")
+    assert len(warnings(twin)) == 1
+    accepted(twin)
+    assert (warnings(twin), warnings(project)) == ((), ())
+    twin.close()
+
+
+def test_a_copy_of_an_older_state_whose_original_was_deleted_is_only_hinted_at(project: Project) -> None:
+    put(project, "A", "B")
+    project.close()
+    root = project.root.parent / "twin"
+    shutil.copytree(project.root, root, symlinks=True)
+    put(project, "C")
+    project.close()
+    shutil.rmtree(project.root)
+    twin = fresh(project, root)
+    assert sentence(twin) == ""
+    put(twin, "X")
+    [hint] = [one for one in diagnose(twin.workspace()).findings if one.code == "seen_elsewhere"]
+    assert "main was seen at seq 3 in" in hint.message
+    twin.close()
+
+
+def test_a_repository_that_is_cloned_anew_in_the_same_place_is_no_loss(project: Project) -> None:
+    git(project.root, "commit", "--allow-empty", "-qm", "x")
+    put(project, "A", "B")
+    project.close()
+    aside = project.root.rename(project.root.parent / "origin")
+    shutil.rmtree(aside / ".kb")
+    git(project.root.parent, "clone", "-q", str(aside), str(project.root))
+    (project.root / ".kb").mkdir(exist_ok=True)
+    (project.root / ".kb/config.json").write_text("{}")
+    other = fresh(project)
+    assert sentence(other) == ""
+    put(other, "X")
+    git(project.root, "init", "-q")
+    assert other.workspace().place.read("main").seq == 1
+
+
+def test_a_worktree_is_protected_by_the_same_witness(project: Project) -> None:
+    git(project.root, "commit", "--allow-empty", "-qm", "x")
+    went_back(project)
+    root = project.root.parent / "tree"
+    git(project.root, "worktree", "add", "-q", str(root), "-b", "other")
+    tree = fresh(project, root)
+    assert "seen: 4, now: 2" in sentence(tree)
+    tree.close()
+
+
+def test_without_a_home_a_process_remembers_what_it_has_seen(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p")
+    env = {name: value for name, value in git_env().items() if name != "HOME"}
+    project.machine = Machine(NoSyncFs(), SystemClock(), env)
+    put(project, "A")
+    copy = copied(project)
+    put(project, "B")
+    [note] = [one for one in diagnose(project.workspace()).findings if one.code == "no_witness"]
+    assert "a store that goes back is not noticed" in note.message
+    shutil.rmtree(store_of(project))
+    shutil.copytree(copy, store_of(project))
+    assert "seen: 2, now: 1" in refused(project)
+
+
+def test_a_state_folder_that_cannot_be_written_never_fails_a_commit(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    project.machine = Machine(NoSyncFs(), SystemClock(), {**git_env(), "XDG_STATE_HOME": str(tmp_path / "file")})
+    put(project, "A", "B")
+    assert project.seq() == 2
+    assert project.workspace().place.unavailable
+
+
+def test_what_is_noted_is_only_for_the_user(project: Project, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    project.machine = Machine(NoSyncFs(), SystemClock(), {**git_env(), "XDG_STATE_HOME": str(state)})
+    put(project, "A")
+    found = list(state.rglob("*"))
+    assert {path.stat().st_mode & 0o777 for path in found if path.is_dir()} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in found if path.is_file()} == {0o600}
+    assert len([path for path in found if path.is_file()]) == 2
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_a_folder_that_others_may_write_to_is_not_believed(project: Project, tmp_path: Path, mode: int) -> None:
+    state = tmp_path / "state"
+    (state / "kb/witness").mkdir(parents=True)
+    (state / "kb/witness").chmod(mode)
+    project.machine = Machine(NoSyncFs(), SystemClock(), {**git_env(), "XDG_STATE_HOME": str(state)})
+    put(project, "A")
+    assert list((state / "kb/witness").iterdir()) == []
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, 300])
+def test_a_witness_that_is_cut_off_is_none(project: Project, cut: int) -> None:
+    went_back(project)
+    path = project.workspace().place.folder() / "main.json"
+    path.write_bytes(path.read_bytes()[:cut])
+    assert sentence(fresh(project)) == ""
+
+
+def test_a_flipped_bit_in_a_witness_is_no_loss(project: Project) -> None:
+    put(project, "A")
+    path = project.workspace().place.folder() / "main.json"
+    data = path.read_bytes()
+    for at in range(data.index(b"\n") + 1):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
+        assert sentence(project) == "", at
+
+
+def test_an_id_of_the_repository_that_kb_did_not_make_leads_nowhere(project: Project) -> None:
+    put(project, "A")
+    git(project.root, "config", "kb.id", "../../../../etc")
+    assert project.workspace().place.folder() is None
+    put(fresh(project), "B")
+    assert project.workspace().place.folder() is not None
+
+
+def test_two_processes_that_write_note_only_what_is_later(project: Project) -> None:
+    put(project, "A", "B")
+    other = fresh(project)
+    workspace = other.workspace()
+    old = heads.read(workspace.machine.fs, store_of(project))
+    put(project, "C")
+    workspace.witness("main").note(old)
+    assert workspace.place.read("main").seq == 3
+
+
+def test_a_commit_between_reading_the_head_and_the_witness_is_no_loss(project: Project) -> None:
+    put(project, "A")
+    old = journal.read_head(project.machine.fs, store_of(project))
+    put(project, "B")
+    assert project.workspace().witness("main").check(old) is None
+
+
+def test_a_head_that_was_read_before_a_compaction_and_a_commit_is_no_loss(project: Project) -> None:
+    put(project, "A")
+    old = journal.read_head(project.machine.fs, store_of(project))
+    compact(project.workspace(), "main")
+    put(project, "B")
+    assert project.workspace().witness("main").check(old) is None

@@ -114,7 +114,7 @@ def test_a_move_that_is_interrupted_anywhere_loses_no_store_and_leaves_the_branc
 
 def test_a_replacement_for_which_there_is_no_room_leaves_everything_as_it_was(topic: Project) -> None:
     class Full(NoSyncFs):
-        def mkdir(self, path: Path) -> None:
+        def mkdir(self, path: Path, mode: int = 0o777) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
     before = tips(topic)

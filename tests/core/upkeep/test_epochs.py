@@ -10,7 +10,7 @@ from kbcore.errors import HeadDamaged
 from kbcore.history.log import log
 from kbcore.storage import head as heads
 from kbcore.storage import journal, rebuild
-from kbcore.storage.head import EPOCHS, Head
+from kbcore.storage.head import EPOCHS, Epoch, Head
 from kbcore.upkeep import epochs
 from kbcore.viewcache import is_ahead, is_usable
 from tests.support.project import AUTHOR, Project
@@ -72,7 +72,7 @@ def test_only_the_newest_epochs_are_kept(project: Project) -> None:
     put(project, "A")
     of = head_of(project)
     for _ in range(heads.MAX_EPOCHS + 3):
-        of = heads.with_new_id(of, seen=0, at="2026-11-20T00:00:00.000000Z")
+        of = heads.with_epoch(of, Epoch(of.store_id, of.seq, of.hash, of.seq, "2026-11-20T00:00:00.000000Z"))
     assert len(of.epochs) == heads.MAX_EPOCHS
     assert len(heads.encode(of)) < 40_000
 
@@ -84,8 +84,11 @@ def test_a_head_with_impossible_epochs_is_damaged(project: Project, harm: dict[s
     of = head_of(project)
     wrong = msgspec.structs.replace(of, epochs=(msgspec.structs.replace(of.epochs[0], **harm),))
     directory = project.workspace().directory_of("main")
-    with pytest.raises(HeadDamaged, match="epochs are out of order"):
+    with pytest.raises(HeadDamaged, match="epoch that ended after the last record"):
         heads.decode(heads.encode(wrong), directory)
+    same = msgspec.structs.replace(of, store_id=of.epochs[0].store_id)
+    with pytest.raises(HeadDamaged, match="store id is that of an epoch"):
+        heads.decode(heads.encode(same), directory)
     plain = msgspec.structs.replace(of, features_required=())
     with pytest.raises(HeadDamaged, match="does not require the feature"):
         heads.decode(heads.encode(plain), directory)

@@ -194,6 +194,7 @@ def test_whichever_call_fails_the_repair_can_be_done_again(project: Project, tmp
     for at in range(0, len(probe.calls), 3):
         shutil.rmtree(directory)
         shutil.copytree(saved, directory)
+        project.workspace().place.forget("main")
         project.machine.fs = failing = FailingFs(at, when="half", inner=NoSyncFs())
         try:
             rebuilt(project)
@@ -212,7 +213,9 @@ def test_a_rebuilt_head_is_on_record(project: Project) -> None:
     assert done.done == ("The head was made anew out of the journal, at seq 6.",)
     assert (done.seq, heads.read(project.machine.fs, directory).seq) == (7, 7)
     (entry,) = log(project.view(), limit=1)
-    assert entry["repair"].startswith("The head was made anew out of the journal, at seq 6. The store id is new")
+    assert entry["repair"].startswith(
+        "The head was made anew out of the journal, at seq 6. The store id comes from the second"
+    )
     assert all(doubt in entry["repair"] for doubt in done.doubts)
 
 
@@ -221,6 +224,7 @@ def test_a_cached_view_tells_a_store_without_a_head_who_it_is(project: Project) 
     forget(project)
     view_of(project.workspace().store("main"))
     before = heads.read(project.machine.fs, directory).store_id
+    project.workspace().place.forget("main")
     (directory / "head.json").unlink()
     (doubt, *_) = repair.rebuild_head(project.workspace(), "main", AUTHOR).doubts
     assert doubt.startswith("The store id comes from the cached view, which saw record 6; ")
@@ -237,6 +241,7 @@ def test_the_view_of_a_copy_does_not_give_it_the_id_of_the_store_that_it_was_cop
     copy = project.workspace().directory_of("feature")
     assert (caches_at(project.root) / "feature" / VIEW).samefile(caches_at(project.root) / "main" / VIEW)
     (copy / "head.json").unlink()
+    project.workspace().place.forget("feature")
     (doubt, *_) = repair.rebuild_head(project.workspace(), "feature", AUTHOR).doubts
     assert doubt.startswith("The store id is new; ")
     ids = [heads.read(project.machine.fs, one).store_id for one in (directory, copy)]

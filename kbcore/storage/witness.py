@@ -1,0 +1,610 @@
+"""The second witness of a store: the last acknowledged record of each branch, noted apart from the store.
+
+It lies in the user's state folder, in one folder for each place where a repository is. It is written after a record is
+durable and is not synced, so it may be behind the store, and is never ahead of it: a store that lacks what was noted
+has lost it. It is written in place, and one that is not whole counts as none. Failing to write it never fails a commit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import stat
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from kbcore import ids
+from kbcore.errors import Damaged, HistoryPruned, KBError, StorageError, StoreWentBack, UnknownBranch
+from kbcore.storage import files, frame, head, layout, places, recovery, scan
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head
+
+FORMAT: Final = 1
+MAX_BYTES: Final = 16 * 1024
+MAX_PLACES: Final = 8
+"""So many other places of one repository are looked at; more copies of one repository are rare."""
+_SUFFIX: Final = ".json"
+_GIT_DIR: Final = "git-dir"
+"""The file of a place that holds the path of the common git directory."""
+_SUM_KEY: Final = b',"sum":"'
+_SUM_END: Final = b'"}\n'
+_PADDED: Final = 512
+_READS: Final = 3
+"""So often a file is read that is not whole: another process may be writing it."""
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """The last acknowledged record of a branch that was noted, and where its line ends."""
+
+    format: int
+    branch: str
+    directory: str
+    """Of the store; "" where the path is no UTF-8."""
+    store_id: str
+    lineage: str
+    seq: int
+    hash: str
+    file: str
+    length: int
+    """The line of the record ends at this byte of ``file``."""
+    at: str
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """Acknowledged records that are missing from the store of a branch.
+
+    ``now`` is the seq that the store ends at, None where there is no store.
+    """
+
+    kind: Literal["went_back", "differs", "gone", "replaced"]
+    branch: str
+    directory: Path
+    store_id: str
+    """Under which the records were acknowledged."""
+    seen: int
+    hash: str
+    now: int | None
+
+    def sentence(self) -> str:
+        """Return what is wrong, with the seqs."""
+        seqs = f"seen: {self.seen}, now: {'no store' if self.now is None else self.now}"
+        if self.kind == "went_back":
+            first = (self.now or 0) + 1
+            missing = f"record {self.seen} is" if first == self.seen else f"records {first} to {self.seen} are"
+            return f"The store of {self.branch} went back to an earlier state. {seqs}; {missing} missing."
+        if self.kind == "differs":
+            return (
+                f"The store of {self.branch} has another record {self.seen} than the one that was acknowledged "
+                f"({self.hash[:12]}). {seqs}; record {self.seen} and some before it may be missing."
+            )
+        if self.kind == "gone":
+            return f"The store of {self.branch} is gone. {seqs}; records 1 to {self.seen} are missing."
+        return (
+            f"Another store has the place of the one of {self.branch}. {seqs}; "
+            f"the records 1 to {self.seen} of the store {self.store_id[:12]} are missing."
+        )
+
+    def error(self) -> StoreWentBack:
+        """Return the error that refuses a write."""
+        data = {"branch": self.branch, "file": str(self.directory), "seen": self.seen, "now": self.now}
+        return StoreWentBack(f"{self.sentence()} Nothing is written.", data=data)
+
+
+def seen_of(of: Head, directory: Path) -> Seen:
+    """Return what is noted of a head."""
+    tip = of.head
+    path = str(directory)
+    stated = path if path.isprintable() and path.encode("utf-8", "ignore").decode() == path else ""
+    return Seen(FORMAT, of.branch, stated, of.store_id, of.lineage, tip.seq, tip.hash, tip.file, tip.length, tip.at)
+
+
+def encode(seen: Seen) -> bytes:
+    """Return the bytes of a witness file: a JSON object whose last key is the SHA-256 of all bytes before it.
+
+    Padded, so that as a rule a shorter one replaces a longer one as a whole.
+    """
+    body = msgspec.json.encode(seen).removesuffix(b"}")
+    line = body + _SUM_KEY + hashlib.sha256(body).hexdigest().encode() + _SUM_END
+    return line.ljust(-len(line) % _PADDED + len(line), b" ")
+
+
+def decode(data: bytes) -> Seen | None:
+    """Return what a witness file says; None for anything that is not whole: it is not synced, and may be cut off."""
+    line = data[: data.find(b"\n") + 1]
+    body = line[: max(len(line) - len(_SUM_KEY) - 64 - len(_SUM_END), 0)]
+    if line[len(body) :] != _SUM_KEY + hashlib.sha256(body).hexdigest().encode() + _SUM_END:
+        return None
+    try:
+        seen = msgspec.json.decode(body + b"}", type=Seen)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    is_sane = seen.format == FORMAT and seen.seq > 0 and seen.length >= 0 and layout.segment_first_seq(seen.file)
+    return seen if is_sane else None
+
+
+def missing(fs: Fs, directory: Path, seen: Seen, of: Head | None, elsewhere: Callable[[Seen], bool]) -> Loss | None:
+    """Return what a store lacks of what was acknowledged, None when nothing is missing.
+
+    Args:
+        fs: the file system.
+        directory: of the store.
+        seen: what was noted; read before ``of`` was.
+        of: the head of the store now, None where there is no store.
+        elsewhere: tells whether the store that was seen lies, whole, in another place of the same repository.
+
+    Raises: ``StorageError`` when the journal cannot be read.
+    """
+
+    def lost(kind: Literal["went_back", "differs", "gone", "replaced"]) -> Loss:
+        return Loss(kind, seen.branch, directory, seen.store_id, seen.seq, seen.hash, of.seq if of else None)
+
+    if of is None:
+        return None if elsewhere(seen) else lost("gone")
+    if of.store_id == seen.store_id:
+        if of.seq < seen.seq:
+            return None if _follows_head(fs, directory, of, seen) else lost("went_back")
+        return None if _holds(fs, directory, of, seen) else lost("differs")
+    if of.epoch_of(seen.store_id) or elsewhere(seen):
+        return None
+    has_all = of.lineage == seen.lineage and of.seq >= seen.seq and _holds(fs, directory, of, seen)
+    return None if has_all else lost("replaced")
+
+
+def contradiction(fs: Fs, directory: Path, of: Head, other: Seen) -> str:
+    """Return how a copy of this store elsewhere contradicts it, "" where it does not.
+
+    Both have the same id and other records: one was copied from the other, and both went on. A copy that is merely
+    behind is none.
+    """
+    other_directory = Path(other.directory)
+    if not other.directory or other_directory == directory:
+        return ""
+    try:
+        there = head.read(fs, other_directory)
+        if there.store_id != of.store_id:
+            return ""
+        if there.seq <= of.seq:
+            is_one = _holds(fs, directory, of, seen_of(there, other_directory))
+        else:
+            is_one = _holds(fs, other_directory, there, seen_of(of, directory))
+    except KBError:
+        # It is gone or damaged: it proves nothing against this store.
+        return ""
+    if is_one:
+        return ""
+    return (
+        f"{directory} and {other_directory} have the same store id and other records up to seq "
+        f"{min(of.seq, there.seq)}: one is a copy of the other, and both went on. A reference to a record can mean "
+        "either; `kb doctor --new-epoch` gives one of them an id of its own."
+    )
+
+
+def _holds(fs: Fs, directory: Path, of: Head, seen: Seen) -> bool:
+    """Tell whether a store that ends at the seen record or later has that record, as far as it can still be known."""
+    if of.seq == seen.seq:
+        return of.hash == seen.hash
+    for part in of.segments:
+        if part.first_seq == seen.seq + 1:
+            return part.base_hash == seen.hash
+        if part.sealed and part.sealed.last_seq == seen.seq:
+            return part.sealed.hash == seen.hash
+    if seen.seq < of.first_seq:
+        return True  # pruned
+    part = next(one for one in reversed(of.segments) if one.first_seq <= seen.seq)
+    if part.file == seen.file and _is_followed(fs, directory / part.file, seen):
+        return True
+    try:
+        for entry in scan.scan(fs, directory, of, after=places.start_of(part), until=seen.seq):
+            if entry.frame.seq == seen.seq:
+                return entry.frame.sum == seen.hash
+    except (Damaged, HistoryPruned):
+        # Damage is no proof of a loss; whoever reads the record reports it.
+        return True
+    return True
+
+
+def _is_followed(fs: Fs, path: Path, seen: Seen) -> bool:
+    """Tell whether the record after the seen one begins where that one ended, and names its hash."""
+    begins = frame.beginning(seen.seq + 1, seen.hash)
+    with contextlib.suppress(OSError), files.opened(fs, path, os.O_RDONLY) as fd:
+        return fs.pread(fd, len(begins), seen.length) == begins
+    return False
+
+
+def _follows_head(fs: Fs, directory: Path, of: Head, seen: Seen) -> bool:
+    """Tell whether the seen record lies complete after the head: the head file is an older one, and nothing is lost."""
+    if seen.file != of.head.file:
+        return False
+    found = recovery.survey(fs, directory, of)
+    return found.damage is None and any((one.end.seq, one.end.hash) == (seen.seq, seen.hash) for one in found.whole)
+
+
+def store_of_id(fs: Fs, parent: Path, seen: Seen) -> bool:
+    """Tell whether the store that was seen lies in a folder of stores or in a hidden folder there, nothing lost.
+
+    That is where KB puts a store that makes room for another, or that no branch needs any more.
+    """
+    try:
+        names = fs.listdir(parent)
+    except OSError:
+        return False
+    for name in names:
+        place = parent / name
+        with contextlib.suppress(KBError):
+            if name.startswith(".") and files.is_directory(fs, place) and store_of_id(fs, place, seen):
+                return True
+        with contextlib.suppress(KBError):
+            of = head.read(fs, place)
+            if of.store_id == seen.store_id:
+                return of.seq >= seen.seq and _holds(fs, place, of, seen)
+    return False
+
+
+def state_folder(env: Mapping[str, str]) -> Path | None:
+    """Return the folder of the user for state, None where the environment names none."""
+    named, home = Path(env.get("XDG_STATE_HOME", "")), Path(env.get("HOME", ""))
+    if named.is_absolute():
+        return named
+    return home / ".local" / "state" if home.is_absolute() else None
+
+
+class Repository(msgspec.Struct, frozen=True):
+    """What the witness needs to know of a repository.
+
+    ``git_dir`` is the common git directory; ``read_id`` returns the id of the repository with a git directory, "" for
+    none; ``write_id`` gives this one an id.
+    """
+
+    git_dir: Path
+    read_id: Callable[[Path], str]
+    write_id: Callable[[str], None]
+
+
+class Place:
+    """The folder in which the branches of one repository at one path are noted."""
+
+    def __init__(self, fs: Fs, env: Mapping[str, str], repository: Repository) -> None:
+        self._fs = fs
+        self._repository = repository
+        state = state_folder(env)
+        self._root = state / "kb" / "witness" if state else None
+        self._name = hashlib.sha256(os.fsencode(repository.git_dir)).hexdigest()[:16]
+        self.unavailable = "" if state else "The environment names no home folder."
+        """Why nothing can be noted, as far as it is known; "" while nothing is known to be wrong."""
+        self._ready: Path | None = None
+        """The folder of this place, once it was made or found, and is the user's own."""
+
+    def obstacle(self) -> str:
+        """Return what keeps the branches from being noted, as far as that can be told without writing."""
+        root = self._root
+        if root is None:
+            return "The environment names no home folder."
+        if self._exists(root) and not self._is_ours(root):
+            return f"{root} is no folder that only this user can write to."
+        nearest = next(one for one in (root, *root.parents) if self._exists(one))
+        try:
+            if self._fs.lstat(nearest).st_uid != os.geteuid():
+                return f"{nearest} belongs to another user."
+            code = self._fs.refusal_to_write(nearest)
+        except OSError as error:
+            code = error.errno or 0
+        return f"{nearest} cannot be written to: {os.strerror(code)}." if code else ""
+
+    def folder(self) -> Path | None:
+        """Return the folder of this place, which may not exist; None where the repository has no id yet."""
+        repository_id = self._repository.read_id(self._repository.git_dir) if self._root else ""
+        return self._root / repository_id / self._name if self._root and repository_id else None
+
+    def others(self) -> list[Path]:
+        """Return the folders of other places of a repository with this id: copies, and where it was before."""
+        own = self.folder()
+        try:
+            names = sorted(self._fs.listdir(own.parent)) if own else []
+        except OSError:
+            return []
+        return [own.parent / name for name in names if own and name != own.name and len(name) == len(own.name)][
+            :MAX_PLACES
+        ]
+
+    def git_dir_of(self, folder: Path) -> Path | None:
+        """Return the git directory that a place is of, if a repository with the same id is still there."""
+        with contextlib.suppress(KBError):
+            path = Path(os.fsdecode(self._stated(folder)))
+            if path.is_absolute() and self._repository.read_id(path) == folder.parent.name:
+                return path
+        return None
+
+    def path_of(self, folder: Path) -> str:
+        """Return the git directory that a place names, as text for a message."""
+        with contextlib.suppress(KBError):
+            return self._stated(folder).decode("utf-8", "backslashreplace")
+        return ""
+
+    def _stated(self, folder: Path) -> bytes:
+        """Return the path that a place names; nothing for one that was not written to its end."""
+        path, end, _ = (files.read_file(self._fs, folder / _GIT_DIR, MAX_BYTES) or b"").partition(b"\0")
+        return path if end else b""
+
+    def entries(self, folder: Path | None = None) -> Iterator[Seen]:
+        """Yield what is noted of each branch, in order of its directory name."""
+        folder = folder or self.folder()
+        try:
+            names = sorted(self._fs.listdir(folder)) if folder and self._is_ours(folder.parent.parent) else []
+        except OSError:
+            return
+        for name in names:
+            seen = self.read(name.removesuffix(_SUFFIX), folder) if name.endswith(_SUFFIX) else None
+            if seen:
+                yield seen
+
+    def read(self, directory_name: str, folder: Path | None = None) -> Seen | None:
+        """Return what is noted of a branch, None where nothing can be read."""
+        folder = folder or self.folder()
+        if folder is None:
+            return None
+        for _ in range(_READS):
+            try:
+                data = files.read_file(self._fs, folder / f"{directory_name}{_SUFFIX}", MAX_BYTES)
+            except KBError:
+                return None
+            seen = decode(data) if data else None
+            if seen or not data:
+                return seen
+        return None
+
+    def mark(self, directory_name: str) -> tuple[int, ...] | None:
+        """Return what changes when another state of a branch is noted; None where nothing is."""
+        folder = self.folder()
+        if folder is None:
+            return None
+        try:
+            status = self._fs.lstat(folder / f"{directory_name}{_SUFFIX}")
+        except OSError:
+            return None
+        return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+    def write(self, directory_name: str, seen: Seen, *, makes_id: bool) -> bool:
+        """Note the state of a branch, and return whether that could be done; ``unavailable`` says why not.
+
+        With ``makes_id``, a repository without an id gets one.
+        """
+        for is_last in (False, True):
+            try:
+                folder = self._made(makes_id=makes_id)
+                if folder is None:
+                    return False
+                self._write(folder / f"{directory_name}{_SUFFIX}", encode(seen))
+            except (OSError, KBError) as error:
+                self._ready = None  # somebody may have removed the folder
+                self.unavailable = str(error)
+                if is_last:
+                    return False
+            else:
+                break
+        self.unavailable = ""
+        return True
+
+    def forget(self, directory_name: str) -> None:
+        """Remove what is noted of a branch that KB itself put away. What cannot be removed is judged again later."""
+        folder = self.folder()
+        if folder is not None:
+            files.remove_quietly(self._fs, folder / f"{directory_name}{_SUFFIX}")
+
+    def gone(self) -> list[Path]:
+        """Return the other places of the repository where it is no more."""
+        return [folder for folder in self.others() if self.git_dir_of(folder) is None]
+
+    def adopt(self, is_whole: Callable[[Seen], bool]) -> bool:
+        """Take over what is noted of a place that the repository moved away from; return whether that was done.
+
+        ``is_whole`` tells whether the store of a branch here has what was noted there: a copy of an older state of a
+        repository that was deleted since is no move of it.
+        """
+        own = self.folder()
+        if own is None or self._exists(own):
+            return False
+        for folder in self.gone():
+            if all(is_whole(seen) for seen in self.entries(folder)):
+                try:
+                    self._fs.replace(folder, own)
+                    self._write(own / _GIT_DIR, os.fsencode(self._repository.git_dir) + b"\0")
+                except OSError as error:
+                    self.unavailable = str(error)
+                    return False
+                return True
+        return False
+
+    def _made(self, *, makes_id: bool) -> Path | None:
+        """Return the folder of this place, made if need be; None where the repository has no id and gets none."""
+        if self._root is None:
+            return None
+        own = self.folder()
+        if own is not None and own == self._ready:
+            return own
+        if own is not None and self._exists(own) and self._is_ours(self._root):
+            self._ready = own
+            return own
+        if own is None and not makes_id:
+            return None
+        self._make_root(self._root)
+        if own is None:
+            # The folder first: where nothing can be written, the configuration stays as it is.
+            wanted = self._root / secrets.token_hex(16)
+            self._fs.mkdir(wanted, 0o700)
+            self._repository.write_id(wanted.name)
+            own = self.folder()
+            if own is None or own.parent != wanted:  # another process was faster
+                self._fs.rmdir(wanted)
+        if own is None:
+            return None
+        for one in (own.parent, own):
+            if not self._exists(one):
+                with contextlib.suppress(FileExistsError):
+                    self._fs.mkdir(one, 0o700)
+        self._write(own / _GIT_DIR, os.fsencode(self._repository.git_dir) + b"\0")
+        self._ready = own
+        return own
+
+    def _make_root(self, root: Path) -> None:
+        """Make the folder that holds all witnesses. Raises: ``OSError``; ``StorageError`` for another user's folder."""
+        lacking = [one for one in (root, *root.parents) if not self._exists(one)]
+        nearest = lacking[-1].parent if lacking else root
+        if self._fs.lstat(nearest).st_uid != os.geteuid():
+            raise StorageError(f"{nearest} belongs to another user")
+        for one in reversed(lacking):
+            with contextlib.suppress(FileExistsError):
+                self._fs.mkdir(one, 0o700)
+        if not self._is_ours(root):
+            raise StorageError(f"{root} is no folder that only this user can write to")
+
+    def _is_ours(self, root: Path) -> bool:
+        """Tell whether a folder is a real one that only this user may write to."""
+        try:
+            status = self._fs.lstat(root)
+        except OSError:
+            return False
+        return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+    def _exists(self, path: Path) -> bool:
+        try:
+            self._fs.lstat(path)
+        except OSError:
+            return False
+        return True
+
+    def _write(self, path: Path, data: bytes) -> None:
+        """Write a file from its beginning, without a sync. Raises: ``OSError``.
+
+        In place: a rename over a file has ext4 write it to the disk, which takes longer than a hundred such writes.
+        """
+        fd = self._fs.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            files.pwrite_all(self._fs, fd, data, 0)
+        finally:
+            files.close(self._fs, fd)
+
+
+class BranchWitness:
+    """The witness of one branch's store, for all threads of a process.
+
+    Made once and kept: a file that has not changed is not read again.
+    """
+
+    def __init__(self, fs: Fs, directory: Path, place: Place) -> None:
+        self._fs = fs
+        self._directory = directory
+        self._name = directory.name
+        self._place = place
+        self._gate = threading.Lock()
+        self._read: tuple[tuple[int, ...], Seen | None] | None = None
+        self._remembered: Seen | None = None
+        """What this process has seen, for a repository of which nothing can be noted."""
+        self.loss: Loss | None = None
+        """What the last check found missing."""
+        self.copies: tuple[str, ...] = ()
+        """How the first copy of the store elsewhere that contradicts it does so, as of the last check; else empty."""
+
+    def check(self, of: Head | None) -> Loss | None:
+        """Compare a head with what was noted, and return what is missing; note it, if nothing is.
+
+        ``of`` is None where there is no store. A head that lacks something is read again: what was noted may be of a
+        commit that came after it was read.
+
+        Raises: what reading a head raises.
+        """
+        with self._gate:
+            seen = self._noted()
+            if seen is not None and of is not None and _is_same(seen, of):
+                self.loss = None
+            elif seen is not None:
+                self.loss = self._missing(seen, of)
+            else:
+                self.loss = None
+            if of is not None and self.loss is None:
+                self._advance(of, seen, makes_id=False)
+                self.copies = self._contradictions(of)
+            return self.loss
+
+    def note(self, of: Head) -> None:
+        """Note a head that is durable. The caller has checked the head before it."""
+        with self._gate:
+            self._advance(of, self._noted(), makes_id=True)
+
+    def refuse(self, of: Head) -> None:
+        """Refuse to write to a store that lacks acknowledged records. Raises: ``StoreWentBack``."""
+        loss = self.check(of)
+        if loss is not None:
+            raise loss.error()
+
+    def accept(self, of: Head) -> None:
+        """Note a head whatever was noted before: a person accepted the loss, or KB put another store in its place."""
+        with self._gate:
+            self._remembered = seen_of(of, self._directory)
+            self._place.write(self._name, self._remembered, makes_id=True)
+            self._read = None
+            self.loss = None
+
+    def _noted(self) -> Seen | None:
+        """Return what is noted of the branch; where nothing can be noted, what this process remembers."""
+        mark = self._place.mark(self._name)
+        if mark is None:
+            return self._remembered if self._place.unavailable or self._place.folder() is None else None
+        if self._read is None or self._read[0] != mark:
+            self._read = (mark, self._place.read(self._name))
+        return self._read[1]
+
+    def _missing(self, seen: Seen, of: Head | None) -> Loss | None:
+        fs, directory = self._fs, self._directory
+
+        def elsewhere(one: Seen) -> bool:
+            return store_of_id(fs, directory.parent, one)
+
+        if missing(fs, directory, seen, of, elsewhere) is None:
+            return None
+        # It was noted before the head of this moment is read, so no commit can come between the two.
+        seen = self._noted() or seen
+        try:
+            now = head.read(fs, directory)
+        except UnknownBranch:
+            now = None
+        return missing(fs, directory, seen, now, elsewhere)
+
+    def _advance(self, of: Head, seen: Seen | None, *, makes_id: bool) -> None:
+        """Note a head, if it is a later one than what is noted: under the same id never an earlier one."""
+        if not of.seq or (seen is not None and seen.store_id == of.store_id and seen.seq >= of.seq):
+            return
+        self._remembered = seen_of(of, self._directory)
+        if seen is None and not makes_id:
+            self._adopt()
+        self._place.write(self._name, self._remembered, makes_id=makes_id)
+        self._read = None
+
+    def _adopt(self) -> None:
+        parent = self._directory.parent
+
+        def is_whole(one: Seen) -> bool:
+            directory = parent / ids.encode_branch(one.branch)
+            with contextlib.suppress(KBError):
+                return missing(self._fs, directory, one, head.read(self._fs, directory), lambda _: False) is None
+            return False
+
+        self._place.adopt(is_whole)
+
+    def _contradictions(self, of: Head) -> tuple[str, ...]:
+        for folder in self._place.others():
+            other = self._place.read(self._name, folder)
+            if other is not None and other.store_id == of.store_id and self._place.git_dir_of(folder):
+                said = contradiction(self._fs, self._directory, of, other)
+                if said:
+                    return (said,)
+        return ()
+
+
+def _is_same(seen: Seen, of: Head) -> bool:
+    return (seen.store_id, seen.seq, seen.hash) == (of.store_id, of.seq, of.hash)
