@@ -38,10 +38,10 @@ def _guarded(words: list[str]) -> int:
     try:
         with signals.obeyed():
             status = _finished(words, signals)
-        # Typer has one status for every interruption.
-        return signals.status if status == exits.INTERRUPTED else status
     except KeyboardInterrupt:
         return signals.status
+    # Typer has one status for every interruption.
+    return signals.status if status == exits.INTERRUPTED else status
 
 
 def _finished(words: list[str], signals: Signals) -> int:

@@ -1,4 +1,4 @@
-"""A move of older stores that is killed or fails at any call leaves every store whole, and the next command finishes."""
+"""A move of older stores that is killed or fails at any call leaves every store whole; the next command finishes it."""
 
 from __future__ import annotations
 
