@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kbcore import cursor as cursors
+from kbcore import relocation
 from kbcore.errors import Problem
 from kbcore.phrases import counted
 from kbmcp.calls import Call
@@ -73,6 +74,9 @@ def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
             f"{count} of {counted(len(left), 'violation')} shown; for more, repeat the call with this next_cursor as "
             "`cursor`."
         )
+    # Named in a check, because nothing else reads what lies there.
+    if unread := " ".join(map(str, relocation.beside(call.workspace)))[: _NOTE_CHARS // 2]:
+        shown["note"] = f"{shown.get('note', '')} {unread}".strip()
     return shown
 
 

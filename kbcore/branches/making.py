@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from kbcore import relocation
 from kbcore.branches import lost, moves, settling, trash
 from kbcore.branches.choosing import Choice, choose, insist, unknown
 from kbcore.branches.origins import Origin, find_origin, left_over
@@ -52,7 +53,9 @@ def ensure(workspace: Workspace, branch: str, *, follows_head: bool = False, acc
             return Ensured(branch, is_new=False)
         if not accepts_loss:
             lost.refuse(workspace, branch)
-        return _made(workspace, branch, follows_head=follows_head)
+        made = _made(workspace, branch, follows_head=follows_head)
+    relocation.point(workspace)
+    return made
 
 
 def _made(workspace: Workspace, branch: str, *, follows_head: bool) -> Ensured:

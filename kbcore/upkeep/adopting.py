@@ -15,7 +15,7 @@ import msgspec
 from kbcore import ids, relocation
 from kbcore.branches import moves, trash
 from kbcore.branches.stores import discard_cache, repository_lock
-from kbcore.errors import Damaged, InvalidQuery, KBError
+from kbcore.errors import InvalidQuery, JournalCorrupt, KBError
 from kbcore.storage import branchdir, files, head, layout, lock, verify
 from kbcore.workspace import KB, Workspace
 
@@ -85,7 +85,7 @@ def _copied(workspace: Workspace, source: Path, *, even_damaged: bool) -> tuple[
         damage = f"{bad.file}: {bad.message}" if bad else ""
         if damage and not even_damaged:
             hint = "With --even-damaged it is taken over as it is; then `kb doctor` says what can be repaired."
-            raise Damaged(f"{source} does not prove: {damage}. Nothing was taken over.", hint=hint)
+            raise JournalCorrupt(f"{source} does not prove: {damage}. Nothing was taken over.", hint=hint)
         branch = _branch_of(source, proof.head.branch if proof.head else "")
         place = branchdir.place_beside(workspace.directory_of(branch))
         relocation.copy_tree(fs, source, place)
@@ -94,7 +94,7 @@ def _copied(workspace: Workspace, source: Path, *, even_damaged: bool) -> tuple[
     if not damage:
         verified = verify.prove(fs, place)
         if not verified.is_sound:
-            raise Damaged(f"The copy of {source} does not prove. Nothing was taken over.")
+            raise JournalCorrupt(f"The copy of {source} does not prove. Nothing was taken over.")
     return branch, place, damage
 
 

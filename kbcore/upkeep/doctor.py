@@ -316,7 +316,8 @@ def _lost(workspace: Workspace) -> Iterator[Finding]:
 def _beside(workspace: Workspace) -> Iterator[Finding]:
     """Find what lies in the worktree where an older KB had its stores, and is not read."""
     for one in relocation.beside(workspace, asks_git=True):
-        yield Finding("stores", one.severity, one.code, one.message, one.remedy, file=one.path)
+        check = "git" if one.code == "store_tracked" else "stores"
+        yield Finding(check, one.severity, one.code, one.message, one.remedy, file=one.path)
 
 
 def _strangers(workspace: Workspace) -> Iterator[Finding]:

@@ -1,0 +1,210 @@
+"""git's own commands reach no store: after each, every acknowledged record is there and the next command works."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import write
+from tests.support.older import facts, make_older
+from tests.support.places import stores_at
+from tests.support.repos import git
+
+ENTITY = '{"entities": [{"id": "MINE", "type": "req", "title": "An agent\'s", "status": "open"}]}'
+MORE = ENTITY.replace("MINE", "MORE")
+
+
+@pytest.fixture
+def kept(kb, synced):
+    """A repository with settings in git, and acknowledged records that no document states."""
+    assert kb("apply", "-", stdin=ENTITY).status == 0
+    git(synced, "add", ".")
+    git(synced, "commit", "--quiet", "--allow-empty", "-m", "settings")
+    return synced
+
+
+def status_of(root: Path) -> list[str]:
+    return git(root, "status", "--porcelain", "--untracked-files=all").splitlines()
+
+
+def tracking_branch(root: Path, files: bool) -> None:
+    """Make a branch that tracks `.kb/branches`: as a folder of files, or as a link to somewhere else."""
+    git(root, "switch", "--quiet", "-c", "tracks")
+    (root / ".kb/branches").unlink()
+    if files:
+        write(root, {".kb/branches/main/head.json": "{}", ".kb/branches/main/journal-0000000001.jsonl": "x\n"})
+    else:
+        (root / ".kb/branches").symlink_to("/nowhere")
+    git(root, "add", "--force", ".kb/branches")
+    git(root, "commit", "--quiet", "-m", "stores")
+    git(root, "switch", "--quiet", "main")
+
+
+def after(kb, root: Path, before: dict[str, bytes]) -> None:
+    """Require that nothing is lost, that reading and writing work, and that the pointer is there again."""
+    now = facts(stores_at(root) / "main")
+    assert all(now[name].startswith(data) for name, data in before.items())
+    assert kb("show", "MINE").status == 0
+    assert kb("apply", "-", stdin=MORE).status == 0
+    assert kb("verify", "--branch", "main").status == 0
+
+
+@pytest.mark.parametrize("files", [True, False])
+def test_a_switch_to_a_branch_that_tracks_stores_and_back_loses_nothing(kb, kept, files):
+    kb("query")
+    tracking_branch(kept, files)
+    before = facts(stores_at(kept) / "main")
+    kb("query")
+    assert (kept / ".kb/branches").readlink() == Path("../.git/kb/branches")
+    git(kept, "switch", "--quiet", "tracks")
+    assert "git tracks" in kb("status").err
+    assert kb("query", "--json").json["branch"] == "tracks"
+    assert "git tracks" in kb("check", "--fail-on", "never").err
+    assert "git tracks" in kb("doctor").out
+    assert status_of(kept) == []
+    git(kept, "switch", "--quiet", "main")
+    after(kb, kept, before)
+    assert (kept / ".kb/branches").readlink() == Path("../.git/kb/branches")
+    assert status_of(kept) == []
+
+
+COMMANDS = {
+    "clean": ["clean -f -d -x -q"],
+    "clean twice": ["clean -f -f -d -x -q"],
+    "stash -a": ["stash push -q -a"],
+    "stash -u": ["stash push -q -u"],
+    "stash": ["stash push -q"],
+    "checkout": ["checkout -q ."],
+    "reset": ["reset -q --hard"],
+    "gc": ["gc -q --prune=now"],
+    "repack": ["repack -a -d -q", "prune", "pack-refs --all", "reflog expire --expire=now --all"],
+    "prune": ["worktree prune", "fsck --strict --no-dangling"],
+    "orphan": ["stash push -q -u", "switch -q --orphan empty", "switch -q main"],
+    "rm": ["rm -r -q --cached .kb", "reset -q --hard"],
+    "rm all": ["rm -r -q -f .", "reset -q --hard"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_git_loses_nothing_and_the_link_is_made_again(kb, kept, command):
+    write(kept, {"docs/requirements/login.md": "changed", "new.txt": "new"})
+    before = facts(stores_at(kept) / "main")
+    for words in COMMANDS[command]:
+        git(kept, *words.split())
+    after(kb, kept, before)
+    assert (kept / ".kb/branches").readlink() == Path("../.git/kb/branches")
+
+
+def test_a_stash_of_everything_is_applied_after_the_link_was_taken_away(kb, kept):
+    write(kept, {"new.txt": "new"})
+    git(kept, "stash", "push", "-q", "-a")
+    kb("query")
+    (kept / ".kb/branches").unlink()
+    git(kept, "stash", "pop", "-q")
+    assert (kept / "new.txt").exists()
+    after(kb, kept, {})
+
+
+def test_worktrees_come_move_and_go_and_the_stores_stay(kb, kept, tmp_path):
+    before = facts(stores_at(kept) / "main")
+    git(kept, "worktree", "add", "-q", "-b", "linked", tmp_path / "linked")
+    assert kb("apply", "-", "--json", cwd=tmp_path / "linked", stdin=MORE).json["branch"] == "linked"
+    assert status_of(tmp_path / "linked") == []
+    git(kept, "worktree", "move", tmp_path / "linked", tmp_path / "moved")
+    git(kept, "worktree", "remove", "--force", tmp_path / "moved")
+    git(kept, "worktree", "prune")
+    after(kb, kept, before)
+
+
+def test_a_clone_brings_no_store_and_begins_one_of_its_own(kb, kept, tmp_path):
+    git(tmp_path, "clone", "-q", kept, tmp_path / "clone")
+    assert not (tmp_path / "clone/.git/kb").exists()
+    assert kb("sync", "--json", cwd=tmp_path / "clone").json["created"] == 3
+    assert (tmp_path / "clone/.kb/branches").readlink() == Path("../.git/kb/branches")
+    assert status_of(tmp_path / "clone") == []
+
+
+def test_a_branch_called_as_the_folder_is_a_branch_like_others(kb, kept):
+    git(kept, "branch", "kb/branches/main/head.json")
+    git(kept, "switch", "-q", "kb/branches/main/head.json")
+    assert kb("query", "--json").json["branch"] == "kb/branches/main/head.json"
+    git(kept, "switch", "-q", "main")
+    git(kept, "branch", "-D", "kb/branches/main/head.json")
+    git(kept, "branch", "kb")
+    git(kept, "switch", "-q", "kb")
+    assert git(kept, "rev-parse", "kb") == git(kept, "rev-parse", "main")
+    git(kept, "fsck", "--strict")
+
+
+# Older stores, and what lies beside
+
+
+def test_a_command_moves_older_stores_and_says_so_and_status_only_says_it(kb, kept):
+    make_older(kept)
+    before = facts(kept / ".kb/branches")
+    told = kb("status")
+    assert "holds the stores of an older KB" in told.err
+    assert facts(kept / ".kb/branches") == before
+    assert "older KB" in kb("doctor").out
+    ran = kb("query")
+    assert "were moved" in ran.err
+    assert facts(stores_at(kept)) == before
+    assert "were moved" not in kb("query").err
+    assert status_of(kept) == [" M .kb/.gitignore"]
+    assert "updated .kb/.gitignore" in kb("init", "--no-hooks").out
+    assert (kept / ".kb/branches").is_symlink()
+
+
+def beside(kb, root: Path) -> Path:
+    """Put a store of an older KB beside the ones in use: it has a record that those have not."""
+    make_older(root)
+    saved = shutil.copytree(root / ".kb/branches", root.parent / "saved")
+    kb("query")
+    shutil.rmtree(root / ".kb/branches", ignore_errors=True)
+    shutil.copytree(saved, root / ".kb/branches")
+    assert kb("apply", "-", stdin=MORE).status == 0
+    return saved
+
+
+def test_doctor_adopts_stores_that_lie_beside_and_puts_those_in_use_into_the_trash(kb, kept):
+    saved = beside(kb, kept)
+    assert "--adopt .kb/branches" in kb("status").err
+    assert "--adopt .kb/branches" in kb("check", "--fail-on", "never").err
+    assert "--adopt .kb/branches" in kb("doctor").out
+    assert kb("show", "MORE").status == 0
+    ran = kb("doctor", "--adopt", ".kb/branches")
+    assert ran.status == 0, ran
+    assert "is in the trash now" in ran.err
+    assert facts(stores_at(kept) / "main") == facts(saved / "main")
+    assert kb("show", "MORE").status != 0
+    assert kb("branch", "restore", "main").status == 0
+    assert kb("show", "MORE").status == 0
+    assert relocated(kept)
+
+
+def relocated(root: Path) -> bool:
+    return (root / ".kb/branches").is_symlink() or (root / ".kb/branches/.lock").is_dir()
+
+
+def test_doctor_adopts_no_links_and_nothing_that_is_damaged_unless_told_so(kb, kept):
+    saved = beside(kb, kept)
+    (kept / ".kb/branches/main/quarantine").symlink_to("/etc")
+    refused = kb("doctor", "--adopt", ".kb/branches", "--json")
+    assert refused.error["code"] == "invalid_query"
+    assert "symbolic link" in refused.error["message"]
+    (kept / ".kb/branches/main/quarantine").unlink()
+    (kept.parent / "link").symlink_to(saved)
+    assert kb("doctor", "--adopt", "../link", "--json").error["code"] == "invalid_query"
+    [journal] = (kept / ".kb/branches/main").glob("journal-*.jsonl")
+    journal.write_bytes(journal.read_bytes().replace(b"MINE", b"MANE"))
+    before = facts(stores_at(kept))
+    refused = kb("doctor", "--adopt", ".kb/branches")
+    assert refused.status != 0
+    assert "does not prove" in refused.err
+    assert facts(stores_at(kept)) == before
+    taken = kb("doctor", "--adopt", ".kb/branches", "--even-damaged")
+    assert taken.status == 0, taken
+    assert "is damaged" in taken.err
+    assert kb("doctor").status != 0
