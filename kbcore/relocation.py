@@ -84,7 +84,12 @@ def settle(workspace: Workspace) -> str:
     fs, shown = workspace.machine.fs, workspace.shown_branches
     if shown == workspace.branches_dir:
         return ""
+    seen = _seen(workspace)
+    if seen is not None and workspace.pool.settled.get(shown) == seen:
+        return ""
     if _is_up_to_date(workspace):
+        if seen is not None:
+            workspace.pool.settled[shown] = seen
         return ""
     kind = kind_of(fs, shown)
     has_stores = _is_there(fs, workspace.branches_dir)
@@ -133,6 +138,17 @@ def target_of(workspace: Workspace) -> str:
 @lru_cache(maxsize=8)
 def _relative(path: str, start: str) -> str:
     return os.path.relpath(path, start)
+
+
+def _seen(workspace: Workspace) -> tuple[object, ...] | None:
+    """Return how the link and the ignore file look from outside, by two looks; None where there is no link."""
+    fs = workspace.machine.fs
+    try:
+        ignore = fs.lstat(workspace.kb_dir / untracked.IGNORE)
+        target = fs.readlink(workspace.shown_branches)
+    except OSError:
+        return None
+    return target, workspace.branches_dir, ignore.st_ino, ignore.st_size, ignore.st_mtime_ns
 
 
 def _is_up_to_date(workspace: Workspace) -> bool:

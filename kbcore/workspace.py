@@ -82,6 +82,8 @@ class StorePool:
         self._ids = IdCache()
         self._places: dict[Path, Place] = {}
         self._witnesses: dict[Path, BranchWitness] = {}
+        self.settled: dict[Path, tuple[object, ...]] = {}
+        """How `.kb` looked from outside when there was nothing to do for ``relocation``."""
 
     def place(self, machine: Machine, repo: Repository) -> Place:
         """Return where the branches of a repository are noted, the same one every time."""
@@ -149,7 +151,7 @@ class Workspace:
             return False
         return not os.path.lexists(data_dir_of(self.repo) / BRANCHES)
 
-    @property
+    @cached_property
     def branches_dir(self) -> Path:
         """The folder that holds one directory for the store of each branch."""
         return self.data_dir / BRANCHES
@@ -164,7 +166,7 @@ class Workspace:
         """The folder of caches beside the stores, whether or not it can be written."""
         return self.data_dir / CACHE
 
-    @property
+    @cached_property
     def shown_branches(self) -> Path:
         """Where people look for the stores, and where an older KB kept them; nothing is read there."""
         return self.kb_dir / BRANCHES

@@ -136,6 +136,7 @@ def test_the_doctor_warns_of_hooks_that_can_find_no_kb(kb, synced, user):
 
 
 def track_a_store(root):
+    (root / ".kb/branches").unlink()
     write(root, {".kb/branches/main/head.json": "{}"})
     git(root, "add", "-f", ".kb/branches")
 
