@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import resource
-import shlex
-import subprocess
 import threading
 from pathlib import Path
 
@@ -13,10 +10,8 @@ import pytest
 
 from kbcli import exits
 from kbcli.render import Output
-from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem, ResourceLimit, exhausted
-from tests.support.cli import environment, program, run_kb
+from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem, exhausted
 from tests.support.fenced import as_somebody
-from tests.support.repos import make_repository
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
 ONE = Problem("$.entities[0].type", "unknown_type", "There is no entity type 'rec'.", "Did you mean 'req'?")
@@ -131,14 +126,3 @@ def test_what_the_system_gives_no_more_of_is_an_error_with_a_remedy_and_no_bug(u
 )
 def test_other_errors_stay_what_they_are(error):
     assert exhausted(error) is None
-
-
-def test_a_command_without_memory_ends_with_the_status_of_the_resource(tmp_path):
-    root = make_repository(tmp_path / "p")
-    assert run_kb(root, "init", "--no-hooks").status == 0
-    limited = f"ulimit -v {120 * 1024}; exec {shlex.join(program())} query --json"
-    done = subprocess.run(
-        ["/bin/sh", "-c", limited], cwd=root, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == ResourceLimit.exit_status, done
-    assert json.loads(done.stdout)["error"]["code"] == "resource_limit"

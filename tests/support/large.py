@@ -24,7 +24,8 @@ def large_view(folder: Path, *, rows: int = ROWS, tail: int = 60) -> View:
     titles = [(f"REQ-{rows // 2}", "changed"), *((f"REQ-X{number}", "new") for number in range(tail))]
     put = [PutNode(id=key, base=0, set={"type": "req", "title": title, "status": "open"}) for key, title in titles]
     entries = entries_of([[put[0]], *([one] for one in put)])
-    with contextlib.closing(database.connect(database.Room())) as connection:
+    room = database.Room(folders=(str(folder),))
+    with contextlib.closing(database.connect(room)) as connection:
         path = str(folder / "large.duckdb")
         connection.execute(database.attaching_new(path, "base"))
         database.create_base(connection, "base")
@@ -45,7 +46,7 @@ def large_view(folder: Path, *, rows: int = ROWS, tail: int = 60) -> View:
         database.finish_base(connection, "base")
         write_stamp(connection, "base", Basis(STORE_ID, LINEAGE, 1, entries[0].sum, "", "", 0))
         connection.execute("force checkpoint base")
-    view = base.open_base(path, "")
+    view = base.open_base(path, room, Path(path).stat().st_size)
     for entry in entries[1:]:
         adopt(view, entries, entry)
     return view

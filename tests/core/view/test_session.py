@@ -18,7 +18,7 @@ from tests.support.large import SLOW
 
 @pytest.fixture
 def session() -> Iterator[Session]:
-    connection = database.connect("")
+    connection = database.connect(database.Room())
     yield Session(connection, threading.RLock(), lambda: None)
     connection.close()
 
@@ -51,7 +51,7 @@ def test_a_statement_without_a_time_of_its_own_has_that_of_all_statements(monkey
         assert interrupting._statement_s.get() == 600
     token = interrupting._statement_s.set(0.05)
     try:
-        connection = database.connect("")
+        connection = database.connect(database.Room())
         for asked in (connection, connection.cursor()):
             with pytest.raises(StatementTimeout):
                 asked.execute(SLOW).fetchall()
@@ -61,7 +61,7 @@ def test_a_statement_without_a_time_of_its_own_has_that_of_all_statements(monkey
 
 
 def test_one_thread_waits_for_the_statements_of_all_connections(session) -> None:
-    others = [database.connect("") for _ in range(3)]
+    others = [database.connect(database.Room()) for _ in range(3)]
     for one in others:
         one.execute("select 1").fetchall()
         one.close()
@@ -89,7 +89,7 @@ def test_the_work_of_others_goes_on_when_one_is_stopped(session) -> None:
 
 
 def test_a_transaction_of_stopped_work_is_rolled_back() -> None:
-    connection, work = database.connect(""), Work()
+    connection, work = database.connect(database.Room()), Work()
     connection.execute("create table t (i integer)")
 
     def write() -> None:
