@@ -228,6 +228,8 @@ def exhausted(error: BaseException) -> ResourceLimit | None:
     found.applied = "unknown"  # type: ignore[misc] # of this one alone
     found.hint += " A write with a changeset_id of its own may be sent again: it takes effect at most once."
     return found
+
+
 class ClockUnusable(Unavailable, code="clock_unusable", exit_status=26):
     """The clock of the machine stands at a year that no record can have."""
 
