@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kbcore import relocation
+from kbcore import branches, relocation
 from kbcore.errors import FormatTooNew, LockTimeout, ReadOnlyStore, StorageError
 from kbcore.storage import head, journal
 from kbcore.storage.fs import RealFs
@@ -194,6 +194,20 @@ def test_a_submodule_and_a_separate_git_directory_keep_the_stores_in_theirs(tmp_
     (root / ".kb/.gitignore").write_text("/branches\n")
     opened(project)
     assert (root / ".kb/branches").resolve() == stores_at(root)
+    project.close()
+
+
+@pytest.mark.parametrize("release", sorted((Path(__file__).parents[1] / "golden").glob("[0-9]*")), ids=lambda p: p.name)
+def test_the_stores_of_every_release_are_moved_whole(release: Path, tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo")
+    shutil.copytree(release / "kb", root / ".kb")
+    before = facts(root / ".kb/branches")
+    project = Project(root, is_new=False)
+    assert "were moved" in opened(project).moved
+    assert facts(stores_at(root)) == before
+    names = {name for name, _ in branches.stores(opened(project))}
+    assert {"main", "feature/Login-Ü", "pruned", "repaired", "crashed"} <= names
+    assert project.apply(branch="main", entities=[req("AFTER")]).seq
     project.close()
 
 
