@@ -280,9 +280,9 @@ def _refusals(workspace: Workspace, paths: Iterable[Path], branch: str = "") -> 
 def _writable(workspace: Workspace) -> Iterator[Finding]:
     """Find what keeps every branch from being written, and new ones from being made."""
     yield from _refusals(workspace, [workspace.data_dir, workspace.branches_dir])
-    folder = workspace.cache_dir
+    folder = workspace.usual_cache_dir
     for one in _refusals(workspace, [folder]):
-        message = f"{folder} cannot be written to: no view is kept there, and commands take longer."
+        message = f"{folder} cannot be written to: views are kept in {workspace.cache_dir}, for this user alone."
         yield msgspec.structs.replace(one, check="cache", severity="warning", code="cache_read_only", message=message)
 
 

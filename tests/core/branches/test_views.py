@@ -121,6 +121,7 @@ def test_a_view_of_a_writer_who_was_faster_than_the_reader_raises_no_alarm(tmp_p
     reader = Stored(tmp_path, fs=fs)
     writer = Stored(tmp_path)
     writer.put("A")
+    writer.cache_dir.mkdir(parents=True, exist_ok=True)  # a view is looked for only in a folder that is there
 
     def overtake() -> None:
         writer.put("B")
