@@ -15,7 +15,8 @@ from typing import TypeVar
 import msgspec
 from anyio.to_thread import run_sync
 
-from kbcore.errors import KBError, exhausted
+from kbcore.errors import Interrupted, KBError, exhausted
+from kbcore.interrupting import Stopped
 from kbmcp import hints
 from kbmcp.calls import Arrival, Call, Client, Service
 from kbmcp.explaining import explain
@@ -55,7 +56,7 @@ async def attempt(
     with service.turns.ticket() as ticket:
         under_way = _Attempt(service, client, key, writes=writes)
         await ticket.reached()
-        async with told_to(client.report):
+        async with told_to(client.report), service.works.begun():
             found = await run_sync(under_way.begin, prepare, ticket, limiter=service.threads)
             if isinstance(found, Outcome):
                 return found
@@ -115,6 +116,11 @@ class _Attempt:
     def _explained(self, do: Callable[[], T]) -> T | Outcome:
         try:
             return do()
+        except Stopped:
+            became = "It is not known whether anything was written" if self._writes else "Nothing was written"
+            stopped = Interrupted(f"The call was interrupted. {became}.")
+            applied = {"applied": "unknown" if self._writes else "no"}
+            return Outcome({"error": stopped.as_json() | applied} | self._around, stopped)
         except KBError as error:
             return self._refused(error)
         except Exception as error:  # noqa: BLE001 - a bug: told to the client as such, and in full on standard error

@@ -20,6 +20,7 @@ from kbcore import __version__
 from kbcore.errors import BranchMoved, KBError, UnknownBranch
 from kbmcp.replies import visible
 from kbmcp.turns import Turns
+from kbmcp.works import Works
 
 if TYPE_CHECKING:
     from kbcore.branches import Choice, Ensured
@@ -94,6 +95,7 @@ class Service:
         self._gate = threading.Lock()
         """Held for a moment at a time, never while a file is copied, a journal read or a program run."""
         self.turns = Turns()
+        self.works = Works()
         self.threads = CapacityLimiter(_CALLS_AT_ONCE)
         self._shared: tuple[Machine, StorePool] | None = None
         self._last: Path | None = None

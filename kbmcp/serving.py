@@ -1,16 +1,17 @@
 """The server: tools, resources and prompts on the SDK's low-level server, until its client or a signal ends it.
 
-A call runs in a worker thread that is never abandoned: a request that is cancelled, or whose client is gone, is carried
-out whole or not at all.
+A call runs in a worker thread that is never abandoned: when a request is cancelled, or its client is gone, what it asks
+of the database is interrupted, and a write is carried out whole or not at all.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 import anyio
 import anyio.to_thread
@@ -26,7 +27,7 @@ from kbcore.schema import CORE
 from kbmcp import completing, prompts, resources, tools
 from kbmcp.calls import Client, Options, Service
 from kbmcp.instructions import instructions
-from kbmcp.stdio import END_OF_INPUT, Pipes
+from kbmcp.stdio import END_OF_INPUT, STOP, Pipes
 from kbmcp.subscriptions import Subscriptions
 from kbmcp.wire import Names
 
@@ -40,32 +41,57 @@ class Live(msgspec.Struct, frozen=True):
     subscriptions: Subscriptions
 
 
+ENDS_S: Final = 1.8
+"""How long the process may take to end after the last message or a signal, whatever runs."""
+
 Context = ServerRequestContext[Live, Any]
 
 
 def serve(options: Options, reads_fd: int, writes_fd: int) -> int:
     """Serve one client until it closes its end or a signal comes; return the exit status."""
-    is_stuck = anyio.run(_serve, options, reads_fd, writes_fd)
+    deadline = _Deadline()
+    is_stuck = anyio.run(_serve, options, reads_fd, writes_fd, deadline)
     if is_stuck:
         os._exit(0)  # a thread waits for a client that does not read, and would keep the process for ever
+    deadline.timer.cancel()
     return 0
 
 
-async def _serve(options: Options, reads_fd: int, writes_fd: int) -> bool:
-    server, pipes = server_for(options), Pipes(reads_fd, writes_fd)
+class _Deadline:
+    """Ends the process from within when it should have ended and has not, because a thread cannot be interrupted."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        """The signal that came, 0 for none."""
+        self.timer = threading.Timer(ENDS_S, self._end)
+        self.timer.daemon = True
+
+    def begin(self) -> None:
+        """Let the time begin, if it has not begun yet."""
+        if self.timer.ident is None:
+            self.timer.start()
+
+    def _end(self) -> None:
+        os._exit(128 + self.number if self.number else 0)
+
+
+async def _serve(options: Options, reads_fd: int, writes_fd: int, deadline: _Deadline) -> bool:
+    server, pipes = server_for(options), Pipes(reads_fd, writes_fd, deadline.begin)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_obey_signals, pipes, tasks.cancel_scope)
+        tasks.start_soon(_obey_signals, pipes, tasks.cancel_scope, deadline)
         async with pipes.open() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
         tasks.cancel_scope.cancel()
     return pipes.is_writing
 
 
-async def _obey_signals(pipes: Pipes, everything: anyio.CancelScope) -> None:
+async def _obey_signals(pipes: Pipes, everything: anyio.CancelScope, deadline: _Deadline) -> None:
     """At the first signal finish what is in hand; at the second wait for nothing but a commit under way."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         is_stopping = False
-        async for _ in signals:
+        async for number in signals:
+            deadline.number = deadline.number or number
+            deadline.begin()
             if is_stopping:
                 everything.cancel()
             is_stopping = True
@@ -106,6 +132,7 @@ def server_for(options: Options) -> Server[Live]:
         on_completion=_complete,
     )
     server.add_notification_handler(END_OF_INPUT, types.NotificationParams, _end_streams)
+    server.add_notification_handler(STOP, types.NotificationParams, _stop)
     return server
 
 
@@ -171,6 +198,10 @@ async def _get_prompt(ctx: Context, params: types.GetPromptRequestParams) -> typ
 
 async def _complete(ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
     return await completing.complete(ctx.lifespan_context.service, _client(ctx), params)
+
+
+async def _stop(ctx: Context, _: types.NotificationParams) -> None:
+    ctx.lifespan_context.service.works.stop()
 
 
 async def _end_streams(ctx: Context, _: types.NotificationParams) -> None:

@@ -1,7 +1,8 @@
 """Carries MCP messages over two descriptors, one JSON message to a line.
 
 Only whole messages are written, one after the other. When the client closes its end, or the process is asked to stop,
-no more is read, the requests in hand are answered, and the streams end. Requests that last until then hear of it.
+no more is read, the requests in hand are answered, and the streams end: within two seconds, so that requests that take
+longer are stopped, and say so. Requests that last until then hear of it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import select
 import stat
 import sys
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -34,9 +35,14 @@ END_OF_INPUT: Final = "notifications/kb/end_of_input"
 """Comes last, where a request is open that only ends with the connection: it is to be answered now."""
 _LASTING: Final = "subscriptions/listen"
 
-FINISH_S: Final = 12.0
-"""How long requests in hand may take after the last message; longer than a write waits for its lock."""
-LAST_WORDS_S: Final = 1.0
+STOP: Final = "notifications/kb/stop"
+"""Comes last, where requests are open a while after the last message: they are to be stopped now."""
+
+FINISH_S: Final = 0.8
+"""How long requests in hand may take after the last message."""
+STOPPED_S: Final = 0.4
+"""How long those that were stopped then may take to say so."""
+LAST_WORDS_S: Final = 0.3
 """How long the client may take to read what is being written when the server has ended."""
 _CHUNK_BYTES: Final = 1024 * 1024
 _LONG_LINE_BYTES: Final = 64 * 1024
@@ -54,7 +60,9 @@ class _OpenBatch:
 class Pipes:
     """The two ends of one connection, and the requests that wait for an answer."""
 
-    def __init__(self, reads_fd: int, writes_fd: int) -> None:
+    def __init__(self, reads_fd: int, writes_fd: int, on_end: Callable[[], None] = lambda: None) -> None:
+        """``on_end`` is called when nothing more is read."""
+        self._on_end = on_end
         self._reads_fd = reads_fd
         self._writes_fd = writes_fd
         is_pipe = stat.S_ISFIFO(os.fstat(writes_fd).st_mode)
@@ -101,12 +109,14 @@ class Pipes:
                             await self._take(line, found, tasks)
             except anyio.BrokenResourceError:
                 return  # the server has ended; nobody takes messages any more
-            with anyio.move_on_after(FINISH_S):
-                if self._lasting:
-                    await found.send(SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method=END_OF_INPUT)))
-                while self._waiting:
-                    self._settled = anyio.Event()
-                    await self._settled.wait()
+            self._on_end()
+            for most_s, request in ((FINISH_S, END_OF_INPUT if self._lasting else ""), (STOPPED_S, STOP)):
+                with anyio.move_on_after(most_s):
+                    if request and self._waiting:
+                        await found.send(SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method=request)))
+                    while self._waiting:
+                        self._settled = anyio.Event()
+                        await self._settled.wait()
 
     async def _take(
         self, line: bytes | Refused, found: MemoryObjectSendStream[SessionMessage | Exception], tasks: TaskGroup

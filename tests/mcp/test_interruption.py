@@ -1,0 +1,78 @@
+"""One slow call: it keeps no other waiting, a client can cancel it, and the server ends in its midst."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.mcp.agents import Raw, raw
+from tests.support.project import Project
+
+PATTERNS = " ".join(f'?{name} {{type: "Requirement"}}' for name in "abcd")
+ADDED = "FILTER(CONTAINS(?a.name, ?b.name) && CONTAINS(?c.name, ?d.name) && ?a.id < ?c.id && ?b.id > ?d.id)"
+SLOW = f"FIND(COUNT(?a)) WHERE {{ {PATTERNS} {ADDED} }}"
+"""A cartesian product of four times 400 entities: it would take hours, and its time limit is 60 s here."""
+
+
+@pytest.fixture
+def server(project: Project) -> Iterator[Raw]:
+    project.write({".kb/config.json": '{"kip": {"timeLimitSeconds": 60}}'})
+    for lower in (0, 200):
+        made = range(lower, lower + 200)
+        project.apply(entities=[{"id": f"R{at}", "type": "req", "title": f"t{at}", "status": "open"} for at in made])
+    with raw(project.root, "--toolsets", "core,kip") as found:
+        found.greet()
+        found.call("warm", "kb_query", {"limit": 1})
+        assert found.answer("warm")["total"] == 400
+        yield found
+
+
+def begin_slow(server: Raw, key: object = "slow") -> None:
+    server.call(key, "execute_kip_readonly", {"command": SLOW})
+    time.sleep(0.7)
+
+
+def threads_s(server: Raw) -> float:
+    """Return how many seconds of processor time the server has used so far."""
+    with open(f"/proc/{server.process.pid}/stat") as file:  # noqa: PTH123 - no file of ours
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def is_resting(server: Raw) -> bool:
+    """Tell whether the server uses no processor time to speak of."""
+    before_s = threads_s(server)
+    time.sleep(0.5)
+    return threads_s(server) - before_s < 0.04
+
+
+def test_a_query_that_is_cancelled_is_interrupted_at_once(server: Raw) -> None:
+    begin_slow(server)
+    assert not is_resting(server)
+    server.send("notifications/cancelled", {"requestId": "slow", "reason": "test"})
+    time.sleep(0.3)
+    assert is_resting(server)
+    server.call(2, "kb_query", {"limit": 1})
+    assert server.answer(2)["total"] == 400
+    assert server.close() == 0
+    assert "slow" not in {json.loads(line).get("id") for line in server.lines}
+
+
+@pytest.mark.parametrize("ending", ["end of input", signal.SIGTERM, signal.SIGINT])
+def test_the_server_ends_within_two_seconds_in_the_midst_of_a_query(server: Raw, ending: object) -> None:
+    begin_slow(server)
+    begun_s = time.monotonic()
+    if isinstance(ending, signal.Signals):
+        server.process.send_signal(ending)
+    else:
+        assert server.process.stdin
+        server.process.stdin.close()
+    assert server.ended() == 0
+    assert time.monotonic() - begun_s < 2.0
+    error = server.answer("slow")["error"]
+    assert "interrupted" in json.dumps(error).lower(), error
+    server.assert_only_messages()
