@@ -1,18 +1,19 @@
-"""The one view that a process keeps of a branch: opened, caught up, published, and thrown away when in doubt.
+"""The views that a process keeps of a branch: opened, caught up, published, and thrown away when in doubt.
 
 The journal decides: a view that does not lead to the head is built anew, and what it had seen is reported.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
-from kbcore import progress, replay
+from kbcore import interrupting, progress, replay
 from kbcore.errors import Damaged, HistoryPruned, StatementTimeout, ViewDamaged
 from kbcore.interrupting import Stopped
 from kbcore.state import Changes
@@ -28,17 +29,48 @@ from kbcore.viewcache import ViewCache, is_ahead, is_usable
 
 T = TypeVar("T")
 
+MAX_READERS: Final = 4
+"""So many threads read one branch at a time, each from a view of its own; the next one waits."""
+_MAX_IDLE: Final = 2
+"""So many views of one branch are kept while nobody reads: the others are closed when they are given back."""
+_LOOK_S: Final = 0.05
+
+
+class _Lent:
+    """The view that one thread reads from, and how often it has asked for one inside of what it asked."""
+
+    def __init__(self, view: View | None, generation: int) -> None:
+        self.view = view
+        self.generation = generation
+        self.depth = 0
+
+    def drop(self) -> None:
+        """Throw the view away."""
+        view, self.view = self.view, None
+        if view is not None:
+            view.close()
+
 
 class BranchView:
-    """A branch as this process sees it. The caller reads the head, and says for which one it asks."""
+    """A branch as this process sees it. The caller reads the head, and says for which one it asks.
+
+    Each thread has a view of its own while it asks, so that a slow statement keeps no other thread waiting, and an
+    interruption meets one statement. The view that was given back last is lent first: one thread always has the same.
+    """
 
     def __init__(self, fs: Fs, directory: Path, cache: ViewCache) -> None:
         self._fs = fs
         self._directory = directory
         self._cache = cache
-        self._view: View | None = None
-        self._turn = threading.RLock()
-        self._is_asked = False
+        self._gate = threading.Condition()
+        self._idle: list[View] = []
+        self._lent: dict[int, _Lent] = {}
+        """By the number of the thread."""
+        self._generation = 0
+        """Goes up when a base was published or all was let go: a view lent before that is closed, not kept."""
+        self._opening = threading.RLock()
+        """Held while a view is opened or built: what is found to be damaged or lost is then told once."""
+        self._is_publishing = False
         self.lost_id = ""
         """The id of the store that is missing, "" where none is: a view of it is kept when another replaces it."""
 
@@ -48,61 +80,112 @@ class BranchView:
         return self._cache.notices
 
     def close(self) -> None:
-        """Let go of the view, unless a request is using it: it is then kept."""
-        if not self._turn.acquire(blocking=False):
-            return
-        try:
-            if not self._is_asked:
-                self._drop()
-        finally:
-            self._turn.release()
+        """Let go of the views: of those that requests are using, when they are given back."""
+        with self._gate:
+            self._generation += 1
+            idle, self._idle = self._idle, []
+        for view in idle:
+            view.close()
 
-    def ask(self, head: Head, use: Callable[[View], T]) -> T:
+    def ask(self, head: Head, use: Callable[[View], T], *, is_writing: bool = False) -> T:
         """Return ``use(view)`` on a view of this head, or of a later one that others have published meanwhile.
 
-        If need be the view is built anew. One thread at a time.
+        If need be the view is built anew. What a thread asks while it is answered is answered from the same view. With
+        ``is_writing``, which others may be waiting for, it waits for no reader.
 
         Raises: what reading the journal raises.
         """
-        with self._turn:
-            was_asked, self._is_asked = self._is_asked, True
+        with self._lending(waits=not is_writing) as lent:
             try:
-                return use(self._at(head))
+                return use(self._at(lent, head))
             except ViewDamaged:
-                self._drop()
+                lent.drop()
                 self._cache.discard()
-                return use(self._at(head))
+                return use(self._at(lent, head))
             except (StatementTimeout, Stopped):
                 # Whatever the statement was about to make is not there, or only in part.
-                self._drop()
+                lent.drop()
                 raise
-            finally:
-                self._is_asked = was_asked
+
+    @contextlib.contextmanager
+    def _lending(self, *, waits: bool = True) -> Iterator[_Lent]:
+        """Give this thread a view that nobody else uses, or the place of one that is yet to be opened."""
+        thread = threading.get_ident()
+        with self._gate:
+            lent = self._lent.get(thread)
+            while waits and lent is None and len(self._lent) >= MAX_READERS:
+                interrupting.check()
+                self._gate.wait(_LOOK_S)
+            if lent is None:
+                lent = self._lent[thread] = _Lent(self._idle.pop() if self._idle else None, self._generation)
+        lent.depth += 1
+        try:
+            yield lent
+        finally:
+            lent.depth -= 1
+            if not lent.depth:
+                self._give_back(thread, lent)
+
+    def _give_back(self, thread: int, lent: _Lent) -> None:
+        with self._gate:
+            del self._lent[thread]
+            if lent.view is not None and lent.generation == self._generation and len(self._idle) < _MAX_IDLE:
+                self._idle.append(lent.view)
+                lent.view = None
+            self._gate.notify()
+        lent.drop()
 
     def adopt(self, entry: Entry, changes: Changes, head: Head) -> None:
-        """Take in a record that this process has just committed, unless another thread has read it already."""
-        with self._turn:
-            if self._view is not None and self._view.seq == entry.seq - 1:
-                self._view.adopt(entry, changes, basis_of(head))
+        """Take in a record that this process has just committed, into a view that it was planned on or one as late."""
+        with self._gate:
+            view = next((one for one in reversed(self._idle) if one.seq == entry.seq - 1), None)
+            if view is None:
+                return
+            self._idle.pop(self._idle.index(view))
+            generation = self._generation
+        view.adopt(entry, changes, basis_of(head))
+        with self._gate:
+            if generation == self._generation:
+                self._idle.append(view)
+                return
+        view.close()
 
     def publish_when_due(self) -> None:
         """Write the view into the cache if its tail has grown long enough; never while the branch is locked.
 
         What was answered stands, whatever becomes of the cache: a view that cannot be read any more, or whose writing
-        takes too long or is stopped, is thrown away.
+        takes too long or is stopped, is thrown away. Where a thread publishes no other one does.
         """
-        with self._turn:
-            if self._view is None:
+        with self._gate:
+            if not self._idle or len(self._lent) >= MAX_READERS or self._is_publishing:
+                return
+        with self._lending() as lent:
+            if lent.view is None or lent.depth > 1:
                 return
             try:
-                if self._cache.is_due(self._view):
-                    self._cache.publish(self._view)
+                if self._cache.is_due(lent.view):
+                    self._publish(lent)
             except (ViewDamaged, StatementTimeout, Stopped):
-                self._drop()
+                lent.drop()
             except BaseException:
                 # Between two bases it would show some rows twice.
-                self._drop()
+                lent.drop()
                 raise
+
+    def _publish(self, lent: _Lent) -> None:
+        """Publish a view, and let go of the others, which have the same tail before them on an older base."""
+        assert lent.view is not None  # noqa: S101 - for the type checker: the caller has looked
+        with self._gate:
+            if self._is_publishing:
+                return
+            self._is_publishing = True
+        try:
+            self._cache.publish(lent.view)
+        finally:
+            with self._gate:
+                self._is_publishing = False
+        self.close()
+        lent.generation = self._generation
 
     def until(self, head: Head, seq: int) -> View:
         """Return another view, in memory, that is folded up to a seq and no further.
@@ -116,30 +199,45 @@ class BranchView:
         basis = msgspec.structs.replace(basis_of(head), seq=min(seq, head.seq))
         return self._cache.build_in_memory(start, entries, basis)
 
-    def _at(self, head: Head) -> View:
-        view, head = self._fitting(head)
-        self._view = view = view or self._build(head)
+    def _at(self, lent: _Lent, head: Head) -> View:
+        if lent.view is None or not is_usable(lent.view.basis, head):
+            with self._alone():
+                lent.view, head = self._fitting(lent.view, head)
+                lent.view = lent.view or self._build(head)
+        view = lent.view
         try:
             self._catch_up(view, head)
         except (Damaged, HistoryPruned) as error:
             if isinstance(error, HistoryPruned) and view.basis.store_id == head.store_id:
-                self._drop()
+                lent.drop()
                 raise
-            self._view = view = self._built_instead(view, head)
+            lent.drop()
+            with self._alone():
+                lent.view = view = self._built_instead(view, head)
         except BaseException:
             # What was taken in by half would be taken in twice.
-            self._drop()
+            lent.drop()
             raise
         return view
 
-    def _fitting(self, head: Head) -> tuple[View | None, Head]:
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Open views in one thread at a time."""
+        while not self._opening.acquire(timeout=_LOOK_S):
+            interrupting.check()
+        try:
+            yield
+        finally:
+            self._opening.release()
+
+    def _fitting(self, known: View | None, head: Head) -> tuple[View | None, Head]:
         """Return a view that can become one of this head, if there is any, and the head that it is to become one of.
 
         A view that is ahead of the head may come from a writer who was faster than this reader: only one that is
         ahead of the head of this moment knows of records that were lost.
         """
         for is_published in (False, True):
-            view = self._cache.opened() if is_published else self._view
+            view = self._cache.opened() if is_published else known
             if view is None:
                 continue
             if is_ahead(view.basis, head):
@@ -147,17 +245,11 @@ class BranchView:
             if is_usable(view.basis, head):
                 return view, head
             view.close()
-            self._view = None
             if is_ahead(view.basis, head):
                 self._cache.note(view.basis, head)
             if is_published and (is_ahead(view.basis, head) or view.basis.store_id == self.lost_id):
                 self._cache.set_aside(view.basis)
         return None, head
-
-    def _drop(self) -> None:
-        if self._view is not None:
-            self._view.close()
-            self._view = None
 
     def _catch_up(self, view: View, head: Head) -> None:
         basis = view.basis
@@ -173,7 +265,6 @@ class BranchView:
 
         Raises: ``JournalCorrupt``, ``JournalTruncated`` when it is the journal that is wrong.
         """
-        self._drop()
         for _ in journal.scan(self._fs, self._directory, head):
             continue
         if view.basis.store_id == head.store_id:

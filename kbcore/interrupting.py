@@ -155,6 +155,16 @@ def check() -> None:
         raise Stopped
 
 
+@contextlib.contextmanager
+def shielded() -> Iterator[None]:
+    """Let the block go on although its work is stopped: what follows from something that was written."""
+    token = _work.set(None)
+    try:
+        yield
+    finally:
+        _work.reset(token)
+
+
 def note_commit() -> None:
     """Note that something is being written: from here on the work ends by itself, and is not stopped half-way."""
     work = _work.get()

@@ -180,7 +180,7 @@ class BranchStore:
             )
         try:
             # Building a view and publishing one take longer than a commit by far, and need no lock.
-            self._ask(lambda _: None)
+            self._ask(lambda _: None, is_writing=True)
             outcome = self._committed(author, request, plan, guard, branch=branch)
         except (StorageError, UnknownBranch):
             # git may have renamed the branch meanwhile, and its store goes by the new name: the guard says so.
@@ -190,10 +190,10 @@ class BranchStore:
         self._seen.publish_when_due()
         return outcome
 
-    def _ask(self, use: Callable[[View], T]) -> T:
+    def _ask(self, use: Callable[[View], T], *, is_writing: bool = False) -> T:
         def at(head: Head) -> T:
             self._check(head)
-            return self._seen.ask(head, use)
+            return self._seen.ask(head, use, is_writing=is_writing)
 
         return journal.reading(self._fs, self.directory, at)
 
@@ -241,7 +241,8 @@ class BranchStore:
                 entry = Entry(head.seq, head.hash, written, start.file, start.length, length)
                 self._seen.adopt(entry, draft.changes, head)
             if self._witness is not None:
-                self._witness.note(head)
+                with interrupting.shielded():
+                    self._witness.note(head)
             return _told(outcome, mended)
         raise AssertionError("the last plan is made under the lock")
 
@@ -256,7 +257,7 @@ class BranchStore:
         return _outcome(request, stamp, draft, branch)
 
     def _planned(self, author: Author, plan: Planner, head: Head, now: Moment) -> tuple[Stamp, Draft]:
-        return self._seen.ask(head, lambda view: drafted(view, author, plan, now.at))
+        return self._seen.ask(head, lambda view: drafted(view, author, plan, now.at), is_writing=True)
 
     def _moment_after(self, head: Head) -> Moment:
         return moment_after(head.head.at, self._clock.now())
@@ -272,7 +273,9 @@ class BranchStore:
             stamp, draft = drafted(view, author, plan, at)
             return Ahead(stamp, draft, view.basis.store_id, view.basis.sum)
 
-        return journal.reading(self._fs, self.directory, lambda head: self._seen.ask(head, lambda view: on(head, view)))
+        return journal.reading(
+            self._fs, self.directory, lambda head: self._seen.ask(head, lambda view: on(head, view), is_writing=True)
+        )
 
     def _still(self, ahead: Ahead | None, head: Head, now: Moment) -> tuple[Stamp, Draft] | None:
         """Return a plan as one on the state at the head, which is locked; None when it may come out otherwise there."""
@@ -280,7 +283,9 @@ class BranchStore:
             return None
         old, draft = ahead.stamp, ahead.draft
         if (old.seq - 1, ahead.sum) != (head.seq, head.hash) and self._seen.ask(
-            head, lambda view: not view.has_record(old.seq - 1, ahead.sum) or is_moved(view, old.seq - 1, draft.reads)
+            head,
+            lambda view: not view.has_record(old.seq - 1, ahead.sum) or is_moved(view, old.seq - 1, draft.reads),
+            is_writing=True,
         ):
             return None
         stamp = msgspec.structs.replace(old, seq=head.seq + 1, at=now.at)
@@ -293,7 +298,7 @@ class BranchStore:
         """
         if not request.changeset_id:
             return None
-        return self._seen.ask(head, lambda view: self._answered(view, request, branch))
+        return self._seen.ask(head, lambda view: self._answered(view, request, branch), is_writing=True)
 
     def _answered(self, view: View, request: Request, branch: str) -> Outcome | None:
         known = view.changeset(request.changeset_id)

@@ -35,8 +35,16 @@ _SHOWN_CHARS: Final = 200_000
 """As much of a document is looked at for a snippet."""
 
 
+class _Indexes:
+    """The seqs that the two indexes in a view's database are of, None where there is none."""
+
+    def __init__(self) -> None:
+        self.seq: int | None = None
+        self.past: int | None = None
+
+
 class BranchTexts:
-    """What one process knows of the text index of a branch. One thread at a time, as with the branch's view."""
+    """What one process knows of the text index of a branch. Each view has an index of its own, for one thread."""
 
     def __init__(self, fs: Fs, cache: ViewCache) -> None:
         self._fs = fs
@@ -44,29 +52,25 @@ class BranchTexts:
         self.path = cache.directory / TEXT
         self.bodies_path = cache.directory.parent / BODIES
         self._is_refusing = False
-        self._view: weakref.ref[View] | None = None
-        self._seq: int | None = None
-        self._past: int | None = None
-        """The seqs that the two indexes in the view's database stand at, None where there is none."""
+        self._known = weakref.WeakKeyDictionary[View, _Indexes]()
 
     def index(self, view: View, at: int | None, read: Reader) -> Index:
         """Return an index of the entities of a view, as of a seq.
 
         ``read`` reads documents. Those that were not at hand before are tried again, once for each state of the branch.
         """
-        is_new = self._view is None or self._view() is not view
-        if is_new:
-            self._view, self._seq, self._past = None, None, None
+        known = self._known.get(view)
+        if known is None:
             self._open_bodies(view)
-            self._view = weakref.ref(view)
+            known = self._known[view] = _Indexes()
         with interrupting.maintenance():
             if at is None:
-                self._bring_to_head(view, read)
+                self._bring_to_head(view, known, read)
                 return texttables.WHOLE
-            if self._past != at:
-                self._past = None
+            if known.past != at:
+                known.past = None
                 texttables.fill_past(view, at, read)
-                self._past = at
+                known.past = at
             return texttables.PAST
 
     def bodies(self, view: View, entities: Sequence[Node], at: int | None, read: Reader) -> Mapping[str, str]:
@@ -99,11 +103,11 @@ class BranchTexts:
 
     def distrust(self) -> None:
         """Throw away the files: something that was read in a search is damaged."""
-        self._view = None
+        self._known.clear()
         self._discard(self.path, self.bodies_path)
 
-    def _bring_to_head(self, view: View, read: Reader) -> None:
-        seq, self._seq = self._seq, None
+    def _bring_to_head(self, view: View, known: _Indexes, read: Reader) -> None:
+        seq, known.seq = known.seq, None
         is_first = seq is None
         if is_first:
             seq = self._open(view)
@@ -112,7 +116,7 @@ class BranchTexts:
         elif is_first or seq != view.seq:
             texttables.catch_up(view, seq, read)
             self._publish(view, read)
-        self._seq = view.seq
+        known.seq = view.seq
 
     def _publish(self, view: View, read: Reader) -> None:
         """Write anew what enough came after: the index, and the documents that are kept."""

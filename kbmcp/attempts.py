@@ -47,8 +47,8 @@ async def attempt(
 ) -> Outcome:
     """Prepare a job, carry it out when its turn has come, and return what came of it, whatever happens.
 
-    Jobs of one branch are carried out in the order in which this was called. One that waits holds no thread, and one
-    that is cancelled meanwhile gives its place back.
+    Jobs of one branch that write are carried out in the order in which this was called, those that read beside them
+    (``turns``). One that waits holds no thread, and one that is cancelled meanwhile gives its place back.
 
     ``prepare`` looks at what was asked before anything is opened, and refuses it by raising; ``writes`` says what is
     known before that. ``key`` names the tool that remedies speak of.
@@ -88,7 +88,8 @@ class _Attempt:
             job = prepare()
             self._writes = job.writes
             ready = _Ready(job, self._service.arrive(job.expect_branch))
-            return self._carried_out(ready) if ticket.move(ready.arrival.directory) else ready
+            has_turn = ticket.move(ready.arrival.directory, reads=not job.writes)
+            return self._carried_out(ready) if has_turn else ready
 
         return self._explained(begin)
 

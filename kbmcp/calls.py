@@ -33,8 +33,7 @@ T = TypeVar("T")
 
 _MAX_CLIENT_CHARS: Final = 80
 _CALLS_AT_ONCE: Final = 16
-"""Threads for calls. Only a call that has its turn at its branch holds one for long, so that this is how many branches
-are served at once."""
+"""Threads for calls. Only a call that has its turn at its branch holds one for long: a writer and four readers."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -138,7 +137,7 @@ class Service:
         with ExitStack() as turns:
             if answering != choice:
                 # It has a store, so nobody who has its turn waits for another.
-                turns.enter_context(self.turns.taken(workspace.directory_of(answering.branch)))
+                turns.enter_context(self.turns.taken(workspace.directory_of(answering.branch), reads=True))
             yield Call(
                 workspace=workspace,
                 store=workspace.store(answering.branch),
@@ -172,11 +171,11 @@ class Service:
         return self._served(workspace, branches.Choice(branch, follows_head=False), writes=False)[0].branch
 
     def look(self, workspace: Workspace, branch: str, use: Callable[[View], T]) -> T:
-        """Return ``use(view)`` on the view of a branch's store, which nobody else uses meanwhile; makes no store.
+        """Return ``use(view)`` on a view of a branch's store, which nobody else uses meanwhile; makes no store.
 
         Raises: ``UnknownBranch`` where there is no store; as reading a store.
         """
-        with self.turns.taken(workspace.directory_of(branch)):
+        with self.turns.taken(workspace.directory_of(branch), reads=True):
             return workspace.store(branch).read(use)
 
     def place(self) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""Whose turn it is: of all calls that come, and then of those at one branch, whoever came first.
+"""Whose turn it is: of all calls that come, whoever came first; at each branch one that writes and some that read.
 
-Who stands in a line is told once nobody stands before them, and whoever leaves lets the next one in. A line in which
-nobody stands is forgotten.
+Calls that write go in the order in which they came. A call that only reads waits for no other that reads, up to
+``MAX_READERS`` of them, and only for a moment for those that came before it and write: mostly it then finds what they
+wrote, and a slow one does not keep it waiting. A line in which nobody stands is forgotten.
 """
 
 from __future__ import annotations
@@ -13,17 +14,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import anyio
 import msgspec
 
 DOOR: Final = None
 """The line of the calls that have come, of which nobody knows yet what branch they concern."""
+MAX_READERS: Final = 4
+"""As many views as a branch has for threads that read: see ``kbcore.branchview``."""
+AFTER_WRITES_S: Final = 1.0
+"""So long a call that reads waits for those that came before it and write."""
 
 
-class Place(msgspec.Struct, frozen=True, eq=False):
+class Place(msgspec.Struct, eq=False):
     """A place in the line of a branch, by the directory of its store, or at the door."""
 
     line: Path | None
     tell: Callable[[], object]
+    reads: bool = False
+    is_patient: bool = True
+    """A reader waits for the writers before it."""
+    has_turn: bool = False
 
 
 class Turns:
@@ -34,21 +44,28 @@ class Turns:
         self._lines: dict[Path | None, dict[Place, None]] = {}
         """Who stands in each, the first one first."""
 
-    def stand(self, line: Path | None, tell: Callable[[], object]) -> Place:
-        """Stand last in a line.
+    def stand(self, line: Path | None, tell: Callable[[], object], *, reads: bool = False) -> Place:
+        """Stand last in a line, to read only or for whatever there is to do.
 
         ``tell`` is called when the turn has come, by the thread of whoever left, and must not wait; it is not called
-        when nobody stands there (see ``is_first``).
+        when it comes at once (see ``has_come``).
         """
-        place = Place(line, tell)
+        place = Place(line, tell, reads)
         with self._gate:
             self._lines.setdefault(line, {})[place] = None
+            self._give_turns(line, but_tell_not=place)
         return place
 
-    def is_first(self, place: Place) -> bool:
+    def has_come(self, place: Place) -> bool:
         """Tell whether the turn of a place that was not left has come."""
         with self._gate:
-            return next(iter(self._lines[place.line])) is place
+            return place.has_turn
+
+    def go_ahead(self, place: Place) -> None:
+        """Wait no longer for those who write."""
+        with self._gate:
+            place.is_patient = False
+            self._give_turns(place.line)
 
     def leave(self, place: Place) -> None:
         """Leave a line, whether or not the turn has come; does nothing when it was left already."""
@@ -56,12 +73,29 @@ class Turns:
             line = self._lines.get(place.line, {})
             if place not in line:
                 return
-            was_first = next(iter(line)) is place
             del line[place]
-            if not line:
+            if line:
+                self._give_turns(place.line)
+            else:
                 del self._lines[place.line]
-            elif was_first:
-                next(iter(line)).tell()
+
+    def _give_turns(self, name: Path | None, but_tell_not: Place | None = None) -> None:
+        """Let in whoever may come in now."""
+        line = self._lines[name]
+        readers = sum(place.reads and place.has_turn for place in line)
+        is_written = False
+        for place in line:
+            if not place.has_turn and place.reads:
+                place.has_turn = readers < MAX_READERS and not (is_written and place.is_patient)
+                readers += place.has_turn
+            elif not place.has_turn:
+                place.has_turn = not is_written
+            else:
+                is_written |= not place.reads
+                continue
+            is_written |= not place.reads
+            if place.has_turn and place is not but_tell_not:
+                place.tell()
 
     def standing(self, line: Path | None) -> int:
         """Return how many have the turn in a line or wait for it."""
@@ -69,12 +103,13 @@ class Turns:
             return len(self._lines.get(line, ()))
 
     @contextmanager
-    def taken(self, directory: Path) -> Iterator[None]:
+    def taken(self, directory: Path, *, reads: bool = False) -> Iterator[None]:
         """Wait in this thread for the turn at a branch, and keep it for the length of the block."""
         has_come = threading.Event()
-        place = self.stand(directory, has_come.set)
+        place = self.stand(directory, has_come.set, reads=reads)
         try:
-            if not self.is_first(place):
+            if not self.has_come(place) and not has_come.wait(AFTER_WRITES_S if reads else None):
+                self.go_ahead(place)
                 has_come.wait()
             yield
         finally:
@@ -100,23 +135,28 @@ class Ticket:
 
     async def reached(self) -> None:
         """Wait until the turn has come where the call stands."""
-        if not self._turns.is_first(self._place):
-            await self._has_come.wait()
+        if self._turns.has_come(self._place):
+            return
+        if self._place.reads:
+            with anyio.move_on_after(AFTER_WRITES_S):
+                await self._has_come.wait()
+            self._turns.go_ahead(self._place)
+        await self._has_come.wait()
 
-    def move(self, directory: Path) -> bool:
+    def move(self, directory: Path, *, reads: bool = False) -> bool:
         """Go from the door to the line of a branch, in any thread, and tell whether the turn there has come.
 
         The next call is let in at the door only then: calls stand at a branch in the order in which they came.
         """
         before = self._place
-        self._stand(directory)
+        self._stand(directory, reads=reads)
         self._turns.leave(before)
-        return self._turns.is_first(self._place)
+        return self._turns.has_come(self._place)
 
     def leave(self) -> None:
         """Give the place back."""
         self._turns.leave(self._place)
 
-    def _stand(self, line: Path | None) -> None:
+    def _stand(self, line: Path | None, *, reads: bool = False) -> None:
         has_come = self._has_come = asyncio.Event()
-        self._place = self._turns.stand(line, lambda: self._loop.call_soon_threadsafe(has_come.set))
+        self._place = self._turns.stand(line, lambda: self._loop.call_soon_threadsafe(has_come.set), reads=reads)

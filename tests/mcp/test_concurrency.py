@@ -45,7 +45,7 @@ def test_two_servers_and_the_command_line_lose_nothing(project):
     assert {source for _, source in records} == {"mcp:one", "mcp:two", "cli"}
 
 
-def test_requests_in_flight_at_once_are_carried_out_in_their_order_and_do_not_mix(project):
+def test_writes_in_flight_at_once_go_in_their_order_and_reads_after_them_find_what_they_wrote(project):
     with raw(project.root) as server:
         server.greet()
         for number in range(40):
@@ -62,7 +62,8 @@ def test_requests_in_flight_at_once_are_carried_out_in_their_order_and_do_not_mi
             assert (answer["created"], answer["seq"]) == ([f"K{number}"], number + 1)
         for number in range(10, 40):
             answer = server.answer(number)
-            assert ([one["id"] for one in answer["entities"]], answer["seq"]) == ([f"K{number % 10}"], 10)
+            assert [one["id"] for one in answer["entities"]] == [f"K{number % 10}"]
+            assert answer["seq"] >= 10
         assert [server.answer(number)["seq"] for number in range(40, 45)] == [11, 12, 13, 14, 15]
         assert server.answer(45)["entities"][0]["title"] == "v44"
         assert server.close() == 0

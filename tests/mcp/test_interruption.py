@@ -76,3 +76,23 @@ def test_the_server_ends_within_two_seconds_in_the_midst_of_a_query(server: Raw,
     error = server.answer("slow")["error"]
     assert "interrupted" in json.dumps(error).lower(), error
     server.assert_only_messages()
+
+
+def test_other_calls_on_the_branch_are_answered_in_the_midst_of_a_slow_query(server: Raw) -> None:
+    begin_slow(server)
+    entities = [{"id": "NEW", "type": "req", "title": "new", "status": "open"}]
+    for number, (tool, arguments) in enumerate(
+        [
+            ("kb_query", {"limit": 1}),
+            ("kb_upsert", {"entities": entities}),
+            ("kb_query", {"ids": ["NEW"]}),
+            ("kb_check", {"ids": ["NEW"]}),
+            ("kb_history", {"action": "log", "limit": 1}),
+        ]
+    ):
+        begun_s = time.monotonic()
+        server.call(number, tool, arguments)
+        answer = server.answer(number)
+        assert "error" not in answer, answer
+        assert time.monotonic() - begun_s < 5.0
+    assert "slow" not in {json.loads(line).get("id") for line in server.lines}

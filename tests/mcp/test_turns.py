@@ -10,7 +10,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from kbmcp.turns import Turns
+from kbcore.branchview import MAX_READERS as VIEWS
+from kbmcp.turns import MAX_READERS, Turns
 from tests.mcp.agents import agent, direct
 from tests.support.repos import git
 
@@ -163,3 +164,36 @@ def test_a_store_that_a_forced_rename_left_behind_is_told_once(project):
         git(project.root, "branch", "-M", "feat", "main")
         assert "git renamed feat to main" in tools.answer("kb_query")["note"]
         assert "note" not in tools.answer("kb_query")
+
+
+def test_readers_go_beside_each_other_and_writers_in_their_order(tmp_path):
+    turns, one, told = Turns(), tmp_path / "one", []
+
+    def stand(name, *, reads):
+        return turns.stand(one, lambda: told.append(name), reads=reads)
+
+    reader, writer = stand("r1", reads=True), stand("w1", reads=False)
+    assert turns.has_come(reader)
+    assert turns.has_come(writer)
+    second, patient = stand("w2", reads=False), stand("r2", reads=True)
+    assert not turns.has_come(second)
+    assert not turns.has_come(patient)
+    turns.go_ahead(patient)
+    assert told == ["r2"]
+    late = stand("r3", reads=True)
+    turns.leave(writer)
+    assert told == ["r2", "w2"]
+    turns.leave(second)
+    assert told == ["r2", "w2", "r3"]
+    for place in (reader, patient, late):
+        turns.leave(place)
+    assert turns._lines == {}
+
+
+def test_no_more_readers_are_let_in_than_there_are_views_for(tmp_path):
+    turns, told = Turns(), []
+    places = [turns.stand(tmp_path, lambda at=at: told.append(at), reads=True) for at in range(MAX_READERS + 1)]
+    assert [turns.has_come(place) for place in places] == [True] * MAX_READERS + [False]
+    turns.leave(places[1])
+    assert told == [MAX_READERS]
+    assert MAX_READERS == VIEWS
