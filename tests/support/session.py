@@ -30,10 +30,10 @@ class Gone(Exception):
 class Session:
     """One server and the client at its other end; one request at a time."""
 
-    def __init__(self, root: Path, *, is_modern: bool = False) -> None:
+    def __init__(self, root: Path, *options: str, is_modern: bool = False) -> None:
         env = environment({"PATH": f"{Path(program()[0]).parent}{os.pathsep}{os.environ['PATH']}"})
         self._server = subprocess.Popen(
-            [*program(), "-C", str(root), "mcp"],
+            [*program(), "-C", str(root), "mcp", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -43,9 +43,9 @@ class Session:
         self._serial = 0
         self._read = b""
         if is_modern:
-            self._ask("server/discover", {})
+            self.ask("server/discover", {})
         else:
-            self._ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": _INFO})
+            self.ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": _INFO})
             self._send({"method": "notifications/initialized"})
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Session:
 
         Raises: ``Gone``; ``TimeoutError`` when no answer came.
         """
-        result = self._ask("tools/call", {"name": tool, "arguments": arguments})
+        result = self.ask("tools/call", {"name": tool, "arguments": arguments})
         answer: dict[str, Any] = json.loads(result["content"][0]["text"])
         assert bool(result.get("isError")) == ("error" in answer), result
         return answer
@@ -72,7 +72,11 @@ class Session:
         self._server.stdout.close()
         return status
 
-    def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a request and return its result.
+
+        Raises: ``Gone``; ``TimeoutError`` when no answer came.
+        """
         self._serial += 1
         envelope = {"_meta": _ENVELOPE} if self._is_modern else {}
         self._send({"id": self._serial, "method": method, "params": {**params, **envelope}})

@@ -1,0 +1,286 @@
+"""L1: every command, tool, prompt, resource and KIP question ends on large stores, whatever lies in base and tail.
+
+Statements that are right on a small store may never end on a large one: it depends on how many rows are in the base, on
+how many came after it, and on whether anything was ever changed. Each request is a process, or a call of a server, that
+is ended at ``TIME_S``; a machine that is busy does not take that long for any of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from benchmarks.kip_read import QUESTIONS
+from kbcli import exits, tree
+from kbcore.limits import MAX_RECORD_BYTES
+from kbcore.record import Operation, PutNode, StateLink
+from kbcore.store import Request
+from tests.support.cli import environment, program
+from tests.support.help_pages import commands
+from tests.support.project import AUTHOR, Project, req
+from tests.support.repos import git
+from tests.support.scale import SCALE
+from tests.support.session import Session
+from tests.support.stores import planner
+
+TIME_S: Final = 60.0
+MANY_OPS: Final = 2_000
+
+
+class Shape(NamedTuple):
+    """A store: entities in its base, each with an edge; how many of them were changed; and what came after the base."""
+
+    entities: int
+    changed: int
+    records_after: int
+    rows_after: int
+
+    def __str__(self) -> str:
+        return f"{self.entities}-{self.changed}-{self.records_after}x{self.rows_after}"
+
+
+def shapes(size: int) -> list[Shape]:
+    """Return all proportions of a store of one size."""
+    tails = [(0, 0), (60, 1), (1, MANY_OPS)]
+    return [Shape(size, changed, *tail) for changed in (0, 1, size // 10) for tail in tails]
+
+
+SMALLEST: Final = Shape(70_000, 1, 60, 1)
+"""The shape on which statements were found that never ended."""
+
+MERGE: Final = [SMALLEST, Shape(130_000, 13_000, 1, MANY_OPS), Shape(200_000, 0, 0, 0)]
+SHAPES: Final = {
+    "slice": [SMALLEST],
+    "merge": MERGE,
+    "soak": [one for size in (70_000, 130_000, 200_000) for one in shapes(size)],
+}[SCALE]
+
+CHANGES: Final = {
+    "entities": [{"id": "REQ-NEW", "type": "req", "title": "new", "status": "open"}],
+    "edges": [{"type": "depends_on", "from": "REQ-100", "to": "REQ-99"}],
+}
+"""What is there already, and what is not."""
+
+UPSERT: Final = 'UPSERT { CONCEPT ?a { {type: "Person", name: "A"} SET ATTRIBUTES {x: 1} } }'
+KIP: Final = (
+    'FIND(?a.id) WHERE { ?a {type: "Requirement"} (?a, "depends_on", ?b) } LIMIT 5',
+    'FIND(COUNT(?a)) WHERE { ?a {type: "Requirement"} }',
+    'FIND(?a) WHERE { ?a {type: "Requirement"} NOT { ?b {type: "Requirement"} (?b, "depends_on", ?c) } } LIMIT 3',
+    'FIND(?a.id) WHERE { ?a {type: "Requirement"} OPTIONAL { (?a, "depends_on", ?b) } } LIMIT 5',
+    'FIND(?b.id) WHERE { ({id: "REQ-100"}, "depends_on"{1,3}, ?b) }',
+    'SEARCH CONCEPT "title 100" LIMIT 5',
+    "DESCRIBE PRIMER",
+    "DESCRIBE CONCEPT TYPES",
+    UPSERT,
+    *(one.kip for one in QUESTIONS),
+)
+
+NO_END: Final = "it has no end of its own"
+NO_STORE: Final = "it asks no store of this branch"
+COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
+    "init": [("init",)],
+    "status": [("status",)],
+    "query": [
+        ("query", "--limit", "5"),
+        ("query", "edge", "--limit", "5"),
+        ("query", "req", "--text", "title 100", "--limit", "5"),
+        ("query", "--from", "REQ-100", "--depth", "3"),
+        ("query", "req", "--at", "1", "--limit", "5"),
+        ("query", "req", "--where", "title=title of REQ-7"),
+        ("query", "req", "--lacks", "depends_on", "--limit", "5"),
+    ],
+    "show": [("show", "REQ-100"), ("show", "2")],
+    "log": [("log", "--limit", "5"), ("log", "REQ-100")],
+    "diff": [("diff", "1", "2")],
+    "impact": [("impact", "REQ-100")],
+    "graph": [("graph", "REQ-100")],
+    "coverage": [("coverage",)],
+    "schema": [("schema",)],
+    "check": [("check", "--fail-on", "never"), ("check", "--since", "1", "--fail-on", "never")],
+    "kip": [("kip", KIP[0]), ("kip", UPSERT)],
+    "apply": [("apply", "--dry-run", "changes.json"), ("apply", "changes.json"), ("apply", "changes.json")],
+    "sync": [("sync",), ("sync", "--rebuild")],
+    "sleep": [("sleep", "--dry-run", "--force")],
+    "delete": [("delete", "REQ-30", "--cascade", "--yes")],
+    "revert": [("revert", "2", "--force")],
+    "branch": NO_STORE,
+    "branch list": [("branch", "list")],
+    "branch ensure": [("branch", "ensure", "other")],
+    "branch diff": [("branch", "diff", "main", "other")],
+    "gc": [("gc", "--dry-run")],
+    "doctor": [("doctor",)],
+    "verify": [("verify",)],
+    "export": [("export", "out.jsonl")],
+    "rollback": [("rollback", "--to", "1")],
+    "compact": [("compact",), ("check", "--fail-on", "never")],
+    "watch": NO_END,
+    "mcp": NO_END,
+    "mcp install": NO_STORE,
+    "branch restore": NO_STORE,
+    "hooks": NO_STORE,
+    "hooks install": NO_STORE,
+    "hooks uninstall": NO_STORE,
+    "hooks status": NO_STORE,
+    "demo": NO_STORE,
+}
+"""What is run of each command, in this order; a text says why nothing is."""
+
+HANGING: Final = [("check", "--fail-on", "never"), ("apply", "--dry-run", "changes.json"), ("kip", UPSERT)]
+"""What hung before anything was done about it: all that an everyday run asks."""
+
+TOOLS: Final[dict[str, list[dict[str, Any]]]] = {
+    "kb_query": [{"limit": 5}, {"type": "edge", "limit": 5}, {"from": "REQ-100", "depth": 3}],
+    "kb_upsert": [CHANGES],
+    "kb_delete": [{"entities": [{"id": "REQ-31", "expected_version": 2}], "cascade": True}],
+    "kb_check": [{}, {"ids": ["REQ-100"]}],
+    "kb_history": [{"action": "log"}, {"action": "show", "seq": 2}, {"action": "diff", "seq": 1, "to": 2}],
+    "execute_kip": [{"command": one} for one in KIP],
+    "execute_kip_readonly": [{"command": KIP[0]}],
+    "kb_sleep": [{}],
+}
+PROMPTS: Final = {
+    "start_feature": {"requirement": "REQ-100"},
+    "record_decision": {"concerns": "REQ-100", "title": "t"},
+    "review_changes": {},
+    "find_gaps": {},
+}
+
+
+def made(root: Path, shape: Shape) -> Project:
+    """Make a store of a shape, with its view published before the records of the tail."""
+    project = Project(root)
+    project.write({"changes.json": json.dumps(CHANGES), "docs/requirements/a.md": req("DOC-1")})
+    project.sync()
+    store = project.workspace().store("main")
+
+    def commit(ops: list[Operation]) -> None:
+        store.commit(AUTHOR, Request(limit_bytes=MAX_RECORD_BYTES), planner(ops), branch="main")
+
+    nodes = [entity(f"REQ-{number}", f"title of REQ-{number}") for number in range(shape.entities)]
+    edges = [
+        StateLink(type="depends_on", from_id=f"REQ-{number}", to_id=f"REQ-{number - 1}", base=0)
+        for number in range(1, shape.entities)
+    ]
+    commit([*nodes, *edges])
+    if shape.changed:
+        step = shape.entities // shape.changed
+        commit([entity(f"REQ-{number}", "changed") for number in range(step // 2, shape.entities, step)])
+    git(root, "branch", "other")
+    project.view().rows("select 1")
+    for record in range(shape.records_after):
+        commit([entity(f"REQ-X{record}-{number}", "new") for number in range(shape.rows_after)])
+    project.close()
+    return project
+
+
+def entity(key: str, title: str) -> PutNode:
+    return PutNode(id=key, base=0, set={"type": "req", "title": title, "status": "open"})
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Shape], Path]]:
+    """Return what gives the repository of a shape, made once; nobody may write to it."""
+    known: dict[Shape, Path] = {}
+
+    def get(shape: Shape) -> Path:
+        if shape not in known:
+            known[shape] = tmp_path_factory.mktemp("large") / "repo"
+            made(known[shape], shape)
+        return known[shape]
+
+    yield get
+    for root in known.values():
+        shutil.rmtree(root.parent)
+
+
+def copied(root: Path, into: Path) -> Path:
+    """Copy a repository; what nobody writes to in place is linked."""
+
+    def copy(source: str, target: str) -> None:
+        (os.link if source.endswith(".duckdb") else shutil.copy2)(source, target)
+
+    shutil.copytree(root, into, copy_function=copy, symlinks=True)
+    return into
+
+
+def run(root: Path, words: tuple[str, ...]) -> str:
+    """Run a command as a process of its own; return what is wrong with it, if anything is."""
+    try:
+        ended = subprocess.run(
+            [*program(), *words], cwd=root, env=environment(), capture_output=True, timeout=TIME_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"it did not end within {TIME_S:g} s"
+    if ended.returncode != exits.DONE:
+        return f"status {ended.returncode}: {ended.stderr.decode()[-500:] or ended.stdout.decode()[-500:]}"
+    return ""
+
+
+@pytest.mark.fault("L1")
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_every_command_ends_on_a_large_store(
+    shape: Shape, stores: Callable[[Shape], Path], tmp_path: Path, tally
+) -> None:
+    root = copied(stores(shape), tmp_path / "repo")
+    asked = [words for each in COMMANDS.values() if not isinstance(each, str) for words in each]
+    for words in HANGING if SCALE == "slice" else asked:
+        tally.tried()
+        fault = run(root, words)
+        if fault:
+            tally.violated(f"{shape} kb {' '.join(words)}", fault)
+    tally.done()
+
+
+@pytest.mark.fault("L1")
+@pytest.mark.skipif(SCALE == "slice", reason="an everyday run asks only what hung")
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_every_tool_prompt_and_resource_ends_on_a_large_store(
+    shape: Shape, stores: Callable[[Shape], Path], tmp_path: Path, tally
+) -> None:
+    root = copied(stores(shape), tmp_path / "repo")
+    session = Session(root, "--toolsets", "all")
+    try:
+        for method, params in requests(session):
+            tally.tried()
+            try:
+                answer = session.ask(method, params)
+            except TimeoutError as error:
+                tally.violated(f"{shape} {method} {params}", error)
+                break
+            if answer.get("isError"):
+                tally.violated(f"{shape} {method} {params}", answer["content"][0]["text"][:500])
+    finally:
+        session.kill()
+        session.close()
+    tally.done()
+
+
+def requests(session: Session) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield a request for everything that a server offers, by its own lists. Raises: ``KeyError`` for what is new."""
+    for prompt in session.ask("prompts/list", {})["prompts"]:
+        name = prompt["name"]
+        given = PROMPTS[name] if prompt.get("arguments") else {}
+        yield "prompts/get", {"name": name, "arguments": given}
+    for resource in session.ask("resources/list", {})["resources"]:
+        yield "resources/read", {"uri": resource["uri"]}
+    for template in session.ask("resources/templates/list", {})["resourceTemplates"]:
+        yield "resources/read", {"uri": template["uriTemplate"].replace("{id}", "REQ-100")}
+    for tool in session.ask("tools/list", {})["tools"]:
+        for arguments in TOOLS[tool["name"]]:
+            yield "tools/call", {"name": tool["name"], "arguments": arguments}
+
+
+@pytest.mark.fault("L1")
+def test_no_command_is_left_out(tally) -> None:
+    tally.tried()
+    known = {*commands(), *(name for name, one in tree.COMMANDS.items() if one.help)}
+    if known != COMMANDS.keys():
+        tally.violated("the commands", known ^ COMMANDS.keys())
+    tally.done()
