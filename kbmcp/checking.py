@@ -22,7 +22,7 @@ from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, leading, length_of
 from kbmcp.wire import CheckArguments
 
 if TYPE_CHECKING:
-    from kbcore.rules.registry import Report, Violation
+    from kbcore.rules.registry import Report, RuleRun, Violation
     from kbcore.view.view import View
 
 Key = tuple[str, int, str, str, str]
@@ -59,7 +59,7 @@ def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
         "ok": report.ok,
         "total": len(keyed),
         "violations": [],
-        "rules": [msgspec.to_builtins(run) for run in report.rules],
+        "rules": [_run_json(run) for run in report.rules],
         "next_cursor": None,
     }
     shown = cut_deep(shown, PAGE_CHARS // 2)
@@ -84,6 +84,14 @@ def violation_json(call: Call, one: Violation) -> Payload:
     """Return a violation as JSON, its remedy in the words of the tools."""
     found: Payload = msgspec.to_builtins(one)
     return found | {"hint": in_tool_words(one.hint, is_dotted=call.is_dotted, is_read_only=call.is_read_only)}
+
+
+def _run_json(run: RuleRun) -> Payload:
+    """Return how a rule was run as JSON; its time only where an agent should know of it."""
+    found: Payload = msgspec.to_builtins(run)
+    if not run.is_slow:
+        del found["seconds"]
+    return found
 
 
 _decoder = msgspec.json.Decoder(Key)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 from kbcli.render import Output
 from kbcli.reports.told import Told, summary
 from kbcli.words.violations import violation_line
 from kbcore.phrases import counted
 from kbcore.visible import visible
-
-_LONG_S: Final = 3.0
-"""A rule that takes as long is named with its time."""
 
 
 def tell(output: Output, told: Told) -> None:
@@ -33,7 +30,7 @@ def warn_of_rules(output: Output, told: Told) -> None:
             output.warn(visible(f"the rule {run.id} could not run: {run.reason}"))
         elif run.status == "not_applicable":
             idle.setdefault(run.reason, []).append(run.id)
-    slow = sorted((run for run in told.report.rules if run.seconds >= _LONG_S), key=lambda run: -run.seconds)
+    slow = sorted((run for run in told.report.rules if run.is_slow), key=lambda run: -run.seconds)
     if slow:
         output.note(visible(f"Rules that took longest: {', '.join(f'{run.id} {run.seconds:.1f} s' for run in slow)}."))
     for reason, names in idle.items():

@@ -63,6 +63,9 @@ NAMES: Final = tuple(rule.id for rule in (*RULES, *ON_DEMAND))
 Level = Literal["error", "warning", "off"]
 FailOn = Literal["error", "warning", "never"]
 
+_SLOW_S: Final = 3.0
+"""A rule that takes as long is named with its time."""
+
 
 class Violation(msgspec.Struct, frozen=True):
     """One thing that breaks a rule: what, how bad, what to do, and the file to edit ("" for a client's facts)."""
@@ -86,6 +89,11 @@ class RuleRun(msgspec.Struct, frozen=True):
     status: Literal["ran", "not_run", "not_applicable", "off"]
     reason: str = ""
     seconds: float = 0.0
+
+    @property
+    def is_slow(self) -> bool:
+        """Tell whether it took so long that a person should hear of it."""
+        return self.seconds >= _SLOW_S
 
 
 class Report(msgspec.Struct, frozen=True):
