@@ -22,10 +22,10 @@ from kbcore.errors import BranchMoved, InvalidConfig, NotInitialised
 from kbcore.git import HeadCache, HeadState, IdCache, Repository, RepositoryCache
 from kbcore.schema import Schema
 from kbcore.schema_files import load_schema
-from kbcore.storage import files, witness
+from kbcore.storage import files, head, witness
 from kbcore.storage.fs import Fs
 from kbcore.storage.scratch import cache_place
-from kbcore.storage.witness import BranchWitness, Place
+from kbcore.storage.witness import BranchWitness, Loss, Place
 from kbcore.sync import content
 from kbcore.usersettings import UserSettings, bounded, path_of, read_settings
 
@@ -272,6 +272,14 @@ class Workspace:
     def witness(self, branch: str) -> BranchWitness:
         """Return what was noted of the store of a branch, whether it exists or not."""
         return self.pool.witness(self.machine, self.repo, self.directory_of(branch))
+
+    def loss_of(self, branch: str) -> Loss | None:
+        """Return what the store of a branch lacks, which may not exist; None when nothing is known to be missing.
+
+        Raises: what reading its head raises.
+        """
+        of = head.read(self.machine.fs, self.directory_of(branch)) if self.has_store(branch) else None
+        return self.witness(branch).check(of)
 
     def has_store(self, branch: str) -> bool:
         """Tell whether a branch has a store. Raises ``StorageError`` when something else lies in its place."""

@@ -25,6 +25,7 @@ from tests.support.scale import tries  # noqa: E402 - likewise
 settings.register_profile("scaled", max_examples=tries(30, 100), deadline=None)
 settings.load_profile("scaled")
 use_empty_home()
+HOME = os.environ["HOME"]
 use_hooks_in_files()
 
 SLOW = (
@@ -74,7 +75,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     Two tests that copy one repository would meet as two copies of it that both went on.
     """
     name = hashlib.sha256(item.nodeid.encode()).hexdigest()[:16]
-    os.environ["HOME"] = f"{os.environ['KB_TEST_HOME']}/{os.getpid()}-{name}"
+    os.environ["HOME"] = f"{HOME}/{os.getpid()}-{name}"
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -23,9 +23,7 @@ def loss_of(workspace: Workspace, branch: str) -> Loss | None:
 
     Raises: what reading its head raises.
     """
-    directory = workspace.directory_of(branch)
-    of = head.read(workspace.machine.fs, directory) if workspace.has_store(branch) else None
-    return workspace.witness(branch).check(of)
+    return workspace.loss_of(branch)
 
 
 def losses(workspace: Workspace) -> list[Loss]:
