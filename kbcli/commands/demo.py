@@ -59,7 +59,7 @@ def run(
     """Show KB at work on an example project, in a directory of its own, which stays for you to look around in."""
     session = session_of(ctx)
     home = _place(session.start, into)
-    child_env = _child_env(session.env)
+    child_env = _child_env(session.env, home)
     _set_up(home, child_env)
     guide = _Guide(session.output, home, child_env, _program(session.env))
     failures = [step for part in tour.PARTS for step in guide.take(part) if not step.is_expected]
@@ -80,13 +80,18 @@ def _place(start: Path, into: str | None) -> Path:
     return home
 
 
-def _child_env(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for the tour's processes: no setting of the user's for git or KB reaches them."""
-    kept = {name: value for name, value in env.items() if not name.startswith(("GIT_", "KB_"))}
+def _child_env(env: Mapping[str, str], home: Path) -> dict[str, str]:
+    """Return the environment for the tour's processes: no setting of the user's for git or KB reaches them.
+
+    Their home folder is the git folder of the example, so that nothing is noted in the user's.
+    """
+    users = ("GIT_", "KB_", "XDG_")
+    kept = {name: value for name, value in env.items() if not name.startswith(users)}
     programs = str(Path(sys.executable).parent)
     return {
         **kept,
         "PATH": os.pathsep.join(filter(None, [programs, env.get("PATH", os.defpath)])),
+        "HOME": str(home / ".git"),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
