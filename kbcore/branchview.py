@@ -23,7 +23,6 @@ from kbcore.storage.head import Head
 from kbcore.storage.journal import Position
 from kbcore.view.basis import Basis
 from kbcore.view.fold import Entry
-from kbcore.view.past import pruned
 from kbcore.view.view import View
 from kbcore.viewcache import ViewCache, is_ahead, is_usable
 
@@ -192,11 +191,9 @@ class BranchView:
 
         Raises: ``HistoryPruned``; what reading the journal up to there raises.
         """
-        start = replay.start(self._fs, self._directory, head)
-        if seq < start.seq:
-            raise pruned(seq, start.seq)
+        start = replay.start_before(self._fs, self._directory, head, seq)
         entries = replay.entries(self._fs, self._directory, head, until=seq, skip=start.seq) if seq > start.seq else ()
-        basis = msgspec.structs.replace(basis_of(head), seq=min(seq, head.seq))
+        basis = msgspec.structs.replace(basis_of(head), seq=min(seq, head.seq), history_from=start.seq)
         return self._cache.build_in_memory(start, entries, basis)
 
     def _at(self, lent: _Lent, head: Head) -> View:

@@ -96,7 +96,27 @@ class ForgetSource(_Op, frozen=True, tag="forget"):
     base: int
 
 
+EdgeOperation = StateLink | WithdrawLink | ConfirmLink
 Operation = PutNode | DropNode | StateLink | WithdrawLink | ConfirmLink | ReadSource | ForgetSource
+
+
+class Hole(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Records that a salvage left out: first and last seq, and the chain's hashes before and after them."""
+
+    first: int
+    last: int
+    before: str
+    after: str
+
+
+class Unproven(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the operations of a record come from if no journal record proves them: a cached view.
+
+    ``seq`` and ``hash`` name the proven record that the view was folded up to.
+    """
+
+    seq: int
+    hash: str
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -122,6 +142,10 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """
     repair: str = ""
     """What recovery or a person did to the journal before this record."""
+    holes: tuple[Hole, ...] = ()
+    """The records before this one that a salvage could not keep."""
+    unproven: Unproven | None = None
+    """Set if what this record writes is not proven."""
 
 
 _encoder = msgspec.json.Encoder()

@@ -1,4 +1,4 @@
-"""Replay the journal: from its beginning, or from the snapshot that stands for history that was pruned.
+"""Replay the journal: from its beginning, or from the snapshot that holds what pruned or missing records led to.
 
 The journal alone is read, never the view, so this is what snapshots, new views and proofs are made from.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from kbcore import canonical, progress, record
 from kbcore.canonical import Folded, Known
 from kbcore.errors import SnapshotCorrupt
@@ -16,6 +18,7 @@ from kbcore.storage import journal, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef
 from kbcore.storage.journal import Position
+from kbcore.storage.places import start_of
 from kbcore.view.fold import Entry, Start, fold
 from kbcore.view.past import pruned
 
@@ -27,16 +30,47 @@ def history_from(head: Head) -> int:
 
 
 def start(fs: Fs, directory: Path, head: Head) -> Start:
-    """Return what a replay begins with: nothing, or the oldest snapshot of a journal whose beginning was pruned.
+    """Return what a replay begins with: nothing, or the oldest snapshot after pruned or missing records.
 
     Raises: ``SnapshotCorrupt`` when that snapshot is missing or damaged; ``HistoryPruned`` when it was pruned
     meanwhile; ``FormatTooNew``, ``StorageError``.
     """
-    ref = _first_snapshot(head)
+    begun = _start_at(fs, directory, head, _first_snapshot(head))
+    if head.holes:
+        return msgspec.structs.replace(begun, earlier=entries(fs, directory, head, until=begun.seq))
+    return begun
+
+
+def start_before(fs: Fs, directory: Path, head: Head, seq: int) -> Start:
+    """Return what a replay up to one seq begins with; before missing records that is not what leads to the head.
+
+    Raises: ``HistoryPruned`` when no replay leads to that seq; as ``start``.
+    """
+    begins = history_from(head)
+    if seq >= begins:
+        return start(fs, directory, head)
+    for first, last, is_whole in _parts(head):
+        if first - 1 <= seq <= last:
+            refs = [ref for ref in head.snapshots if first - 1 <= ref.seq <= seq]
+            if is_whole or refs:
+                return _start_at(fs, directory, head, None if is_whole else refs[0])
+    raise pruned(seq, begins)
+
+
+def _start_at(fs: Fs, directory: Path, head: Head, ref: SnapshotRef | None) -> Start:
     if ref is None:
         return Start(0, head.lineage, State(), [])
     folded = canonical.read(snapshot.read(fs, directory, head, ref))
     return Start(ref.seq, ref.hash, folded.state, folded.known)
+
+
+def _parts(head: Head) -> Iterator[tuple[int, int, bool]]:
+    """Yield first and last seq of each part without missing records, and whether it begins with the first record."""
+    first = head.first_seq
+    for hole in head.holes:
+        yield first, hole.first - 1, first == 1
+        first = hole.last + 1
+    yield first, head.seq, first == 1
 
 
 def entries(
@@ -44,8 +78,12 @@ def entries(
 ) -> Iterator[Entry]:
     """Yield the decoded records after a position, up to the head or to ``until``, without those up to ``skip``.
 
+    Segments that end before ``skip`` are not read.
+
     Raises: as ``journal.scan``; ``FormatTooNew`` for a record that this program does not know.
     """
+    if after is None and skip:
+        after = max((start_of(part) for part in head.segments if part.first_seq <= skip + 1), key=lambda at: at.seq)
     for found in journal.scan(fs, directory, head, after=after, until=until):
         if found.frame.seq > skip:
             decoded = record.decode(found.frame.rec, seq=found.frame.seq)
@@ -76,13 +114,13 @@ def folded(fs: Fs, directory: Path, head: Head, *, until: int | None = None) -> 
 
 
 def _first_snapshot(head: Head) -> SnapshotRef | None:
-    """Return the snapshot that stands for the pruned part of a history, None when nothing was pruned."""
-    if head.pruned is None:
+    """Return the snapshot of what pruned or missing records led to, None when no record is missing."""
+    if head.pruned is None and not head.holes:
         return None
     for ref in head.snapshots:
-        if ref.seq >= head.first_seq - 1:
+        if ref.seq >= head.whole_from - 1:
             return ref
     raise SnapshotCorrupt(
-        f"The journal begins at record {head.first_seq}, and no snapshot holds what came before.",
+        f"Without a gap, the journal begins at record {head.whole_from}, and no snapshot holds what came before.",
         hint="Restore the store from a backup. " + SnapshotCorrupt.default_hint,
     )

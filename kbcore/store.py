@@ -148,7 +148,8 @@ class BranchStore:
             return None
         before = view.rows("select sum from record where seq = ?", [seq - 1])
         head = self.head()
-        previous = before[0][0] if before else head.lineage
+        bases = {part.file: part.base_hash for part in head.segments if part.first_seq == seq}
+        previous = bases.get(rows[0][0]) or (before[0][0] if before else head.lineage)
         found = journal.read_one(self._fs, self.directory, head, Position(seq - 1, previous, rows[0][0], rows[0][1]))
         return record.decode(found.frame.rec, seq=seq)
 

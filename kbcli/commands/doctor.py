@@ -42,6 +42,12 @@ def run(
         ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Confirm --new-epoch without being asked.")] = False,
+    salvage: Annotated[
+        bool,
+        typer.Option(
+            "--salvage", help="Keep every record that is proven and write down what is gone, after a copy of the store."
+        ),
+    ] = False,
 ) -> int:
     """Diagnose the installation, with a remedy for every finding. Changes nothing, unless told to.
 
@@ -53,11 +59,13 @@ def run(
     if even_damaged and adopt is None:
         raise typer.BadParameter("--even-damaged goes with --adopt.")
     if adopt is not None:
-        if rebuild_head or rebuild_snapshots:
+        if rebuild_head or rebuild_snapshots or salvage:
             raise typer.BadParameter("--adopt comes first; run the repairs after it.")
         return _adopt(session, adopt, even_damaged=even_damaged)
     if new_epoch:
         return _begin_epoch(session, is_confirmed=yes)
+    if salvage:
+        return _salvage(session)
     if rebuild_head or rebuild_snapshots:
         return _repair(session, rebuild_head=rebuild_head, rebuild_snapshots=rebuild_snapshots)
     return _diagnose(session)
@@ -139,6 +147,34 @@ def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
         return exits.DONE
     for sentence in begun.done:
         output.say(visible(sentence))
+    return exits.DONE
+
+
+def _salvage(session: Session) -> int:
+    """Salvage a branch, and those that share its damaged files."""
+    from kbcli import exits
+    from kbcore import branches
+    from kbcore.phrases import counted
+    from kbcore.upkeep import salvage
+    from kbcore.visible import visible
+
+    output, workspace = session.output, session.workspace
+    branch = branches.choose(workspace, session.named_branch).branch
+    with output.waiting("Salvaging"):
+        made = salvage.salvage(workspace, branch, session.author)
+    if output.is_json:
+        output.document({"branch": branch, "salvaged": [one.as_json() for one in made]})
+        return exits.DONE
+    for one in made:
+        if not one.copy:
+            output.say(visible(f"{one.branch}: everything is proven; nothing was done."))
+            continue
+        for sentence in one.done:
+            output.say(visible(f"{one.branch}: {sentence}"))
+        for doubt in one.doubts:
+            output.warn(visible(f"{one.branch}: {doubt}"))
+        output.say(visible(f"{one.branch} at seq {one.seq} has {counted(one.entities, 'entity')}."))
+        output.say(visible(f"The store as it was is in {one.copy}."))
     return exits.DONE
 
 

@@ -75,13 +75,14 @@ def _read(view: View, asked: Mapping[str, Any], limit: int, *, is_named: bool) -
     """Return the records that are asked for, and one more where there are more."""
     from kbcli.words.records import NAMED
     from kbcore.history.log import log
-    from kbcore.history.reach import first_record, is_pruned
+    from kbcore.history.reach import first_record, has_earlier_records, is_pruned
     from kbcore.history.touched import touched
 
     found = log(view, limit=limit + 1, **asked)
     seqs = [record["seq"] for record in found[:limit]]
     named = touched(view, seqs, limit=NAMED, id=asked["id"]) if is_named and seqs else {}
-    return _Read(found, named, view.seq, first_record(view) if is_pruned(view) else 0)
+    is_short = is_pruned(view) and not has_earlier_records(view)
+    return _Read(found, named, view.seq, first_record(view) if is_short else 0)
 
 
 def _tell_table(output: Output, records: Sequence[dict[str, Any]]) -> None:

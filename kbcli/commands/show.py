@@ -44,7 +44,7 @@ def run(
 
 def _read(opened: Opened, subject: str, *, is_page: bool) -> tuple[dict[str, Any], Around | None]:
     """Return what is asked for, a record also when the journal is damaged behind it; with what the page needs."""
-    from kbcore.errors import Damaged
+    from kbcore.errors import Damaged, HistoryPruned
     from kbcore.history.log import record_json
     from kbcore.history.moment import is_seq, read_at
 
@@ -54,7 +54,7 @@ def _read(opened: Opened, subject: str, *, is_page: bool) -> tuple[dict[str, Any
 
     try:
         return opened.store.read(read)
-    except Damaged:
+    except (Damaged, HistoryPruned):
         if not is_seq(subject):
             raise
         return read_at(opened.store, subject, lambda view, seq: record_json(opened.store, view, seq)), None

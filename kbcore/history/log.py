@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from kbcore.errors import InvalidQuery, NotFound
 from kbcore.history import shown
 from kbcore.history.reach import check_record, first_record, is_pruned
@@ -157,6 +159,10 @@ def record_facts(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
     record = store.record_at(view, seq)
     if record and record.warnings:
         found["warnings"] = list(record.warnings)
+    if record and record.holes:
+        found["holes"] = msgspec.to_builtins(record.holes)
+    if record and record.unproven:
+        found["unproven"] = msgspec.to_builtins(record.unproven)
     return found
 
 

@@ -6,11 +6,12 @@ is passed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from kbcore.errors import Damaged, HistoryPruned, InvalidQuery
 from kbcore.history.reach import first_record, is_pruned
+from kbcore.storage.head import Hole
 from kbcore.store import BranchStore
 from kbcore.values import YEARS, normal_time
 from kbcore.view.past import check_reach
@@ -61,15 +62,40 @@ def read_at(store: BranchStore, text: str, use: Callable[[View, int], T], *, now
 
     Raises: as ``seq_at``; the journal's own error when the damage lies before that seq.
     """
+    word = text.strip()
+    meant = int(word) if is_seq(word) else -1
+
+    def use_at(view: View) -> T:
+        nonlocal meant
+        if meant < 0:
+            meant = seq_at(view, text, now=now)
+        return use(view, seq_at(view, text, now=now))
+
     try:
-        return store.read(lambda view: use(view, seq_at(view, text, now=now)))
+        return store.read(use_at)
     except Damaged as error:
-        word = text.strip()
         # the error for lost bytes comes before the rest is read, and does not know how far that is good
-        if not is_seq(word) or int(word) > error.data.get("good_seq", int(word)):
+        if not is_seq(word) or meant > error.data.get("good_seq", meant):
             raise
-        with store.view_until(int(word)) as view:
-            return use(view, int(word))
+    except HistoryPruned:
+        # Before missing records there may be a part of the journal that leads to this seq by itself.
+        holes = store.head().holes
+        if meant < 0 or not holes:
+            raise
+        try:
+            with store.view_until(meant) as view:
+                return use(view, meant)
+        except HistoryPruned as error:
+            raise _not_proven(meant, holes) from error
+    with store.view_until(meant) as view:
+        return use(view, meant)
+
+
+def _not_proven(seq: int, holes: Sequence[Hole]) -> HistoryPruned:
+    gone = ", ".join(f"{hole.first} to {hole.last}" if hole.first < hole.last else str(hole.first) for hole in holes)
+    message = f"How everything stood at seq {seq} is not proven: record {gone} is missing since a salvage."
+    hint = f"Ask for a seq before {holes[0].first}; `kb log` lists the records that are left."
+    return HistoryPruned(message, hint=hint)
 
 
 def is_seq(word: str) -> bool:

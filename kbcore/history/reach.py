@@ -20,6 +20,11 @@ def is_pruned(view: View) -> bool:
     return view.basis.history_from > 0
 
 
+def has_earlier_records(view: View) -> bool:
+    """Tell whether records are left from before the first one that can be shown: others are missing between them."""
+    return bool(view.rows("select 1 from record where file <> '' and seq < ? limit 1", [first_record(view)]))
+
+
 def check_record(view: View, seq: int) -> None:
     """Refuse a seq that no record has, or whose record was given up.
 

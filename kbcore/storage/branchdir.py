@@ -137,7 +137,7 @@ def _share(fs: Fs, source: Path, place: Path, of: Head, part: Segment | Snapshot
         length = part.sealed.length if part.sealed else 0
         if size is None:
             raise scan.vanished(fs, source, part.file)
-        if size != length:
+        if size < length or (size > length and not of.ends_at_hole(part)):
             raise (damage.truncated if size < length else damage.grown)(source, part, length, size)
     try:
         fs.link(path, target)

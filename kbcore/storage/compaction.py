@@ -134,12 +134,19 @@ def _pruned(of: Head, before: int, at: str) -> Head:
     if kept == of.segments:
         return of
     first = kept[0]
+    # What is missing may have been given up with the rest: an older KB can read the store again.
+    features = of.features_required if msgspec.structs.replace(of, segments=kept).holes else _without_holes(of)
     return msgspec.structs.replace(
         of,
+        features_required=features,
         segments=kept,
         snapshots=tuple(ref for ref in of.snapshots if ref.seq >= first.first_seq - 1),
         pruned=Pruned(first.first_seq, first.base_hash, at),
     )
+
+
+def _without_holes(of: Head) -> tuple[str, ...]:
+    return tuple(name for name in of.features_required if name != head.HOLES)
 
 
 def _publish(fs: Fs, directory: Path, new: Head) -> None:

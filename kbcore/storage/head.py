@@ -22,9 +22,11 @@ from kbcore.storage.fs import Fs
 FORMAT: Final = 1
 EPOCHS: Final = "epochs"
 """The feature of a head with ``epochs``."""
+HOLES: Final = "holes"
+"""The feature of a journal in which records are missing: its segments do not all follow each other."""
 GIT_DIRECTORY: Final = "git_directory"
 """The feature of a store that was moved into the git directory: a KB that looks for it elsewhere refuses it."""
-KNOWN_FEATURES: Final[frozenset[str]] = frozenset({EPOCHS, GIT_DIRECTORY})
+KNOWN_FEATURES: Final[frozenset[str]] = frozenset({EPOCHS, GIT_DIRECTORY, HOLES})
 """What ``features_required`` may name; anything else was written by a newer KB."""
 MAX_EPOCHS: Final = 64
 """The most epochs that a head keeps; the oldest is dropped for a new one."""
@@ -112,6 +114,17 @@ class Tip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Time of that record; of the store's creation while there is none."""
 
 
+class Hole(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Records that are missing from a journal: the first and the last seq, and the chain around them."""
+
+    first: int
+    last: int
+    before: str
+    """``sum`` of the record before the first one."""
+    after: str
+    """``sum`` of the last one, as the next record or the head names it."""
+
+
 class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """All that a head file says. Field order is the order in the file; empty ``epochs`` are left out."""
 
@@ -152,6 +165,25 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     def first_seq(self) -> int:
         """The first seq whose record is still there, or will be."""
         return self.segments[0].first_seq
+
+    @property
+    def holes(self) -> tuple[Hole, ...]:
+        """The records that are missing between two segments, oldest first."""
+        return tuple(
+            Hole(part.sealed.last_seq + 1, following.first_seq - 1, part.sealed.hash, following.base_hash)
+            for part, following in itertools.pairwise(self.segments)
+            if part.sealed is not None and part.sealed.last_seq + 1 < following.first_seq
+        )
+
+    @property
+    def whole_from(self) -> int:
+        """The first seq from which on no record is missing."""
+        return self.holes[-1].last + 1 if self.holes else self.first_seq
+
+    def ends_at_hole(self, segment: Segment) -> bool:
+        """Return whether records are missing after a segment: its file may then hold damaged bytes after its end."""
+        end = segment.sealed
+        return end is not None and any(hole.first == end.last_seq + 1 for hole in self.holes)
 
     @property
     def files(self) -> frozenset[str]:
@@ -294,15 +326,23 @@ def _unchained(head: Head) -> str:
     beginning = (1, head.lineage) if head.pruned is None else (head.pruned.before, head.pruned.hash)
     if (first.first_seq, first.base_hash) != beginning:
         return "its first journal file is not where its history begins"
+    may_have_holes = HOLES in head.features_required
     for segment, following in itertools.pairwise(head.segments):
         sealed = segment.sealed
-        if (
-            sealed is None
-            or sealed.last_seq < segment.first_seq
-            or (sealed.last_seq + 1, sealed.hash) != (following.first_seq, following.base_hash)
-        ):
+        if sealed is None or not _follows(segment, sealed, following, may_have_holes=may_have_holes):
             return f"its journal files do not follow each other after {segment.file}"
     return ""
+
+
+def _follows(segment: Segment, sealed: Sealed, following: Segment, *, may_have_holes: bool) -> bool:
+    """Return whether one segment can come after another; before a hole, a segment may be empty."""
+    is_hole = sealed.last_seq + 1 < following.first_seq
+    if is_hole and not may_have_holes:
+        return False
+    if sealed.last_seq < segment.first_seq:
+        is_empty = (sealed.last_seq, sealed.length, sealed.hash) == (segment.first_seq - 1, 0, segment.base_hash)
+        return is_hole and is_empty
+    return is_hole or (sealed.last_seq + 1, sealed.hash) == (following.first_seq, following.base_hash)
 
 
 def _misplaced_tip(head: Head) -> str:

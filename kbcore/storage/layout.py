@@ -53,7 +53,7 @@ def kind_of(name: str) -> Kind:
     if snapshot_seq(name) is not None:
         return "snapshot"
     base = name.removesuffix(TMP_SUFFIX)
-    if base != name and kind_of(base) in {"head", "snapshot"}:
+    if base != name and kind_of(base) in {"head", "snapshot", "segment"}:
         return "unfinished"
     return "strange"
 

@@ -57,6 +57,8 @@ def scan(
             break
         if segment.file != place.file:
             place = start_of(segment)
+        if place.seq >= end_seq:  # records are missing before this segment, and what is asked for ends there
+            break
         for entry in _scan_segment(fs, directory, to, segment, place, whole=until is None):
             place = entry.end
             yield entry
@@ -161,7 +163,7 @@ def _scan_segment(
             raise vanished(fs, directory, segment.file) from error
         try:
             size = fs.fstat(fd).st_size
-            if whole and sealed is not None and size > limit:
+            if whole and sealed is not None and size > limit and not to.ends_at_hole(segment):
                 raise damage.grown(directory, segment, limit, size)
             for item in walk(fs, fd, place, limit):
                 if isinstance(item, Broken):

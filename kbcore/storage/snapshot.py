@@ -255,15 +255,19 @@ def _corrupt(about: tuple[Path, str], line: int, offset: int, what: str, found: 
     )
 
 
+def _gone(of: Head) -> str:
+    return "are missing" if of.holes else "were pruned"
+
+
 def _remedy(of: Head, ref: SnapshotRef) -> str:
     """Return what still holds the facts of a snapshot that is damaged, and what makes it whole again."""
     repair = f"`kb doctor --rebuild-snapshots --branch {shlex.quote(of.branch)}`"
-    older = [other for other in of.snapshots if of.first_seq - 1 <= other.seq < ref.seq]
-    if of.pruned is None:
+    older = [other for other in of.snapshots if of.whole_from - 1 <= other.seq < ref.seq]
+    if of.pruned is None and (not of.holes or ref.seq < of.holes[0].first):
         return f"Nothing is lost: the journal has every fact. Run {repair}: it makes the snapshot anew."
     if older:
         return f"{older[-1].file} and the journal after it lead to its facts. Run {repair}: it makes the snapshot anew."
     return (
-        f"It stands for the records before {of.first_seq}, which were pruned. Put the file back from a backup, or run "
+        f"It stands for the records before {of.whole_from}, which {_gone(of)}. Put the file back from a backup, or run "
         f"{repair}: it looks for the same facts in the other branches and in the cached view."
     )

@@ -14,7 +14,7 @@ from kbcore import progress
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, SnapshotCorrupt, Unavailable
 from kbcore.storage import files, head, layout, lock, quarantine, recovery, scan, snapshot
 from kbcore.storage.fs import Fs
-from kbcore.storage.head import Head, Segment, SnapshotRef
+from kbcore.storage.head import Head, Hole, Segment, SnapshotRef
 from kbcore.storage.places import Position, start_of
 
 Severity = Literal["damage", "note", "not_checked"]
@@ -88,9 +88,16 @@ def prove(fs: Fs, directory: Path) -> Proof:
             findings.append(_finding(problem, directory / segment.file))
             unbroken = False
     findings += _check_tail(fs, directory, of)
+    findings += [Finding("note", "hole", str(directory), hole_sentence(hole)) for hole in of.holes]
     findings += [found for ref in of.snapshots for found in _check_snapshot(fs, directory, of, ref, hashes)]
     findings += _list_others(fs, directory, of)
     return Proof(of, good_seq, checked, tuple(findings))
+
+
+def hole_sentence(hole: Hole) -> str:
+    """Return which records are missing, and between which hashes."""
+    one = f"record {hole.first} is" if hole.first == hole.last else f"records {hole.first} to {hole.last} are"
+    return f"{one} missing, between hash {hole.before[:12]} and hash {hole.after[:12]}: a salvage left them out"
 
 
 def stats(fs: Fs, directory: Path, of: Head) -> Stats:
@@ -105,7 +112,7 @@ def stats(fs: Fs, directory: Path, of: Head) -> Stats:
     with files.explained(directory / layout.QUARANTINE, "list", reading=True):
         kept = quarantine.listed(fs, directory)
     return Stats(
-        records=of.seq - of.first_seq + 1,
+        records=of.seq - of.first_seq + 1 - sum(hole.last - hole.first + 1 for hole in of.holes),
         records_since_snapshot=of.seq - newest,
         bytes_since_snapshot=sum(since),
         journal_bytes=sum(sizes),
@@ -139,8 +146,8 @@ def _only(of: Head, segment: Segment) -> Head:
         return of
     end = segment.sealed
     tip = msgspec.structs.replace(of.head, seq=end.last_seq, hash=end.hash, file=segment.file, length=end.length)
-    index = of.segments.index(segment)
-    return msgspec.structs.replace(of, segments=of.segments[: index + 1], head=tip)
+    # The segment after it stays: it says whether records are missing between the two.
+    return msgspec.structs.replace(of, segments=of.segments[: of.segments.index(segment) + 2], head=tip)
 
 
 def _check_tail(fs: Fs, directory: Path, of: Head) -> list[Finding]:

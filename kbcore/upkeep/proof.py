@@ -118,7 +118,7 @@ def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False)
         seq=head.seq if head else None,
         good_seq=good_seq,
         history_from=head.first_seq - 1 if head else 0,
-        records=max(stored.records_checked, good_seq - head.first_seq + 1 if head else 0),
+        records=max(stored.records_checked, good_seq - head.first_seq + 1 if head and not head.holes else 0),
         snapshots=proof.snapshots,
         hash=head.hash if head else "",
         checks=tuple(proof.checks),
@@ -138,9 +138,8 @@ def _replay(proof: _Proof, head: Head, good_seq: int) -> int:
     reached, stopped = start.seq, None
     snapshots = {ref.seq: ref for ref in head.snapshots if ref.seq > start.seq}
     if start.seq:
-        message = (
-            f"What happened up to seq {start.seq} was pruned: the snapshot there stands for it, unproven by replay."
-        )
+        reason = "cannot be replayed, because records are missing" if head.holes else "was pruned"
+        message = f"What happened up to seq {start.seq} {reason}: the snapshot there is not proven by replay."
         proof.found("note", "history_pruned", message)
     try:
         for seq in _folding(proof, head, start, good_seq):

@@ -16,10 +16,10 @@ from kbcore.storage import files, journal, layout, quarantine, rebuild, snapshot
 from kbcore.storage.head import Head
 from kbcore.storage.rebuild import Witness
 from kbcore.store import Author
-from kbcore.upkeep import salvage
+from kbcore.upkeep import snapshot_sources
 from kbcore.upkeep.epochs import FORGOTTEN, append_note, begin_epoch
 from kbcore.upkeep.findings import begin_anew, without_referral
-from kbcore.upkeep.salvage import Facts, Source
+from kbcore.upkeep.snapshot_sources import Facts, Source
 from kbcore.viewcache import VIEW, open_view, store_ids
 from kbcore.workspace import Workspace
 
@@ -119,18 +119,18 @@ def rebuild_snapshots(workspace: Workspace, branch: str, author: Author) -> Repa
     with journal.writing(fs, directory, clock, wait_s=wait_s, command=author.tool) as writer:
         workspace.witness(branch).refuse(writer.head)
         of = writer.head
-        wanted = salvage.damaged(fs, directory, of)
+        wanted = snapshot_sources.damaged(fs, directory, of)
         if not wanted:
             return Repaired(branch, of.seq)
         names = {ref.file for ref in wanted}
         whole = msgspec.structs.replace(of, snapshots=tuple(ref for ref in of.snapshots if ref.file not in names))
-        sources = salvage.sources(workspace, branch, whole, wanted)
+        sources = snapshot_sources.sources(workspace, branch, whole, wanted)
         copy = str(quarantine.keep_all(fs, directory, clock.now()))
         for source in sources:
             if source.kind != "nowhere":
                 facts = source.facts or _folded(workspace, branch, whole, source)
-                whole = salvage.with_snapshot(
-                    whole, snapshot.write(fs, directory, salvage.head_at(of, source.ref), facts)
+                whole = snapshot_sources.with_snapshot(
+                    whole, snapshot.write(fs, directory, snapshot_sources.head_at(of, source.ref), facts)
                 )
         with files.explained(directory, "sync"):
             fs.fsync_dir(directory)

@@ -1,138 +1,474 @@
-"""Where the facts of a damaged snapshot can still be had: the journal, the same file elsewhere, or a cached view.
+"""Salvage a damaged branch: keep every record that is proven, and write down which records are gone.
 
-What does not come from the journal counts only if it has the very digest that the head names.
+The state comes from the newest sound snapshot and the records after it. Where no snapshot covers the missing records,
+what is known before them is carried over them, and what a cached view adds enters as a record marked unproven. The old
+head counts until the record that documents the salvage is durable; the store as it was is copied to quarantine first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+import secrets
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Final
 
 import msgspec
 
-from kbcore import branches, canonical, replay
-from kbcore.canonical import Known
-from kbcore.errors import KBError, SnapshotCorrupt, ViewDamaged
-from kbcore.storage import files, journal, snapshot
+from kbcore import branches, canonical, record, replay
+from kbcore.errors import Damaged, HeadDamaged, KBError, SnapshotCorrupt, ViewDamaged
+from kbcore.folding import apply
+from kbcore.limits import MAX_HEAD_BYTES, MAX_RECORD_BYTES
+from kbcore.model import CLIENT, Link, Node
+from kbcore.phrases import counted, some_of
+from kbcore.record import (
+    DropNode,
+    ForgetSource,
+    Hole,
+    Operation,
+    PutNode,
+    ReadSource,
+    Record,
+    StateLink,
+    Unproven,
+    WithdrawLink,
+)
+from kbcore.state import Stamp, State
+from kbcore.storage import files, frame, head, journal, layout, lock, provable, quarantine, recovery, snapshot
 from kbcore.storage.fs import Fs
-from kbcore.storage.head import Head, SnapshotRef, Tip
+from kbcore.storage.head import Head, SnapshotRef
+from kbcore.storage.journal import Writer
+from kbcore.storage.recovery import Report
+from kbcore.store import Author
+from kbcore.upkeep.snapshot_sources import with_snapshot
 from kbcore.view.past import state_at
-from kbcore.view.view import View
 from kbcore.viewcache import VIEW, open_view
 from kbcore.workspace import Workspace
 
-Facts = Sequence[bytes]
+UNPROVEN: Final = "unproven"
+"""The source of a record that a cached view alone states, and the beginning of that of each element it brings."""
+
+MESSAGE: Final = "Salvage of the store"
+_SHOWN: Final = 10
+_OPS_BYTES: Final = MAX_RECORD_BYTES // 2
+_APPENDING: Final = os.O_RDWR | os.O_APPEND
 
 
-class Source(msgspec.Struct, frozen=True):
-    """Where the facts of one damaged snapshot come from; ``facts`` only if they were found as a copy."""
+class Salvaged(msgspec.Struct, frozen=True):
+    """What a salvage did to one branch."""
 
-    ref: SnapshotRef
-    kind: Literal["journal", "copy", "nowhere"]
-    place: str = ""
-    """The file that the copy is in, below ``workspace.data_dir``."""
-    facts: Facts = ()
+    branch: str
+    seq: int
+    copy: str = ""
+    """Where the store is kept as it was; empty when there was nothing to salvage."""
+    holes: tuple[Hole, ...] = ()
+    """The records that are gone since this salvage."""
+    entities: int = 0
+    """How many entities the branch has now."""
+    done: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """What is lost or not proven, a sentence each."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what was done as plain JSON values."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return shown
 
 
-def damaged(fs: Fs, directory: Path, of: Head) -> list[SnapshotRef]:
-    """Return the snapshots that are missing, are not what was written, or stand at no record of this history.
+class _Carried(msgspec.Struct):
+    """A state that was carried over missing records, and what the records after them show of these."""
 
-    Each comes with the hash that the journal has at its seq.
+    state: State
+    known: list[canonical.Known]
+    changed: dict[str, None]
+    """Entities that a missing record changed: their version is known, their values are not."""
+    left_out: dict[str, None]
+    """Entities that a missing record created, and of which a later one states too little to keep them."""
 
-    Raises: what ``journal.scan`` raises, ``StorageError``.
+
+def salvage(workspace: Workspace, branch: str, author: Author) -> list[Salvaged]:
+    """Salvage a branch, and every other branch that shares one of its damaged files by a hard link.
+
+    Raises:
+        HeadDamaged: no sound record is left; nothing was changed.
+        JournalCorrupt: files of different times were mixed, or an old head was put back; nothing was changed.
+        FormatTooNew: a newer KB wrote a part of this.
+        LockTimeout, LockUnsupported, StorageFull, ReadOnlyStore, StorageError: the old head counts.
+        CommitUncertain: the new head may or may not count; salvaging again is safe.
     """
-    first = of.segments[0]
-    hashes = {first.first_seq - 1: first.base_hash}
-    wanted = {ref.seq for ref in of.snapshots}
-    for entry in journal.scan(fs, directory, of):
-        if entry.frame.seq in wanted:
-            hashes[entry.frame.seq] = entry.frame.sum
+    names = [branch, *sharing(workspace, branch)]
+    return [_salvage_one(workspace, name, author) for name in names]
+
+
+def sharing(workspace: Workspace, branch: str) -> list[str]:
+    """Return the other branches whose stores have a damaged journal file of this one under a second name."""
+    fs, directory = workspace.machine.fs, workspace.directory_of(branch)
+    try:
+        proven = provable.prove(fs, directory, head.read(fs, directory))
+    except Damaged:
+        return []
+    inodes = {_inode(fs, directory / name) for name in proven.damaged} - {None}
     found = []
+    for name, other in branches.stores(workspace):
+        if other == directory:
+            continue
+        try:
+            used = head.read(fs, other).files
+        except KBError:  # its own diagnosis says what is wrong with it
+            continue
+        if inodes & {_inode(fs, other / file) for file in used}:
+            found.append(name)
+    return found
+
+
+def _inode(fs: Fs, path: Path) -> tuple[int, int] | None:
+    try:
+        status = fs.lstat(path)
+    except OSError:  # a missing file is shared with nobody
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _salvage_one(workspace: Workspace, branch: str, author: Author) -> Salvaged:
+    fs, clock, directory = workspace.machine.fs, workspace.machine.clock, workspace.directory_of(branch)
+    with lock.held(fs, clock, directory / layout.LOCK, wait_s=workspace.config.lock_wait_s, command=author.tool):
+        of, doubts = _head(fs, directory, branch, clock.now())
+        others = [other for _, other in branches.stores(workspace) if other != directory]
+        proven = provable.prove(fs, directory, of, others)
+        sound, damaged = _snapshots(fs, directory, of, proven)
+        if proven.is_whole and not proven.damaged and not doubts and not damaged:
+            return Salvaged(branch, of.seq)
+        copy = str(quarantine.keep_all(fs, directory, clock.now()))
+        planned = provable.plan(of, proven)
+        provable.write(fs, directory, of, planned)
+        new = msgspec.structs.replace(planned.head, snapshots=sound)
+        doubts += [f"{ref.file} is damaged and was left out." for ref in damaged]
+        holes = [Hole(one.first, one.last, one.before, one.after) for one in new.holes if one not in of.holes]
+        new, carried, view = _with_state(workspace, directory, branch, new)
+        doubts += _lost(new, holes, carried, view[0] if view else None)
+        done = [_kept_records(new, of), *_filled(proven, directory, workspace.data_dir)]
+        ops = tuple(_differences(carried.state, view[1])) if view and carried else ()
+        said = [*done, *doubts, f"The store as it was is kept in quarantine/{Path(copy).name}."]
+        new = _append(workspace, (of, new), author, (said, holes), (ops, view[0] if view else None))
+        for name in {part.file for part in of.segments} - new.files:
+            files.remove_quietly(fs, directory / name)  # its bytes are in quarantine
+        entities = len(replay.folded(fs, directory, new).state.nodes)
+    return Salvaged(branch, new.seq, copy, tuple(holes), entities, tuple(done), tuple(doubts))
+
+
+def _head(fs: Fs, directory: Path, branch: str, now: str) -> tuple[Head, list[str]]:
+    """Return the head to salvage for, made from the journal where the head file is lost, and what that leaves open."""
+    try:
+        of = head.read(fs, directory)
+    except HeadDamaged:
+        data = files.read_file(fs, directory / layout.HEAD, MAX_HEAD_BYTES)
+        old = head.decode_unproven(data or b"")
+        of = provable.provisional_head(fs, directory, branch, now, old)
+        names = [name for name in fs.listdir(directory) if layout.snapshot_seq(name) is not None]
+        refs = []
+        for name in sorted(names):
+            try:
+                lineage, ref = snapshot.inspect(fs, directory, name)
+            except SnapshotCorrupt:
+                continue
+            if lineage == of.lineage and ref.seq <= of.seq:
+                refs.append(ref)
+        of = msgspec.structs.replace(of, snapshots=tuple(refs))
+        origin = "come from the damaged head and are not proven" if old else "are not known any more"
+        doubt = f"The head file was lost: store id and origin {origin}, and whether anything was acknowledged after "
+        return of, [f"{doubt}record {of.seq} cannot be known."]
+    if not _is_interrupted(fs, directory, of):
+        recovery.refuse_unlisted(fs, directory, of)
+    if recovery.plan(directory, recovery.survey(fs, directory, of)).refusal is None:
+        # The end of the journal is sound: what was never acknowledged there is dealt with as before any write.
+        of, _ = recovery.recover(fs, directory, of, now)
+    return of, []
+
+
+def _is_interrupted(fs: Fs, directory: Path, of: Head) -> bool:
+    """Tell whether all that follows the head is the record of a salvage that ended before it was acknowledged."""
+    data = files.read_file(fs, directory / layout.segment_name(of.seq + 1), frame.MAX_LINE_BYTES) or b""
+    line, _, rest = data.partition(b"\n")
+    if rest or of.active.first_seq == of.seq + 1:
+        return False
+    sound = frame.peek(line + b"\n")
+    return sound is None or record.decode(sound.rec, seq=sound.seq).message == MESSAGE
+
+
+def _snapshots(
+    fs: Fs, directory: Path, of: Head, proven: provable.Proven
+) -> tuple[tuple[SnapshotRef, ...], list[SnapshotRef]]:
+    """Return the snapshots that are sound and belong to this history, and the others."""
+    wanted = {ref.seq for ref in of.snapshots}
+    hashes = {line.seq: line.sum for run in proven.runs for line in run if line.seq in wanted}
+    sound: list[SnapshotRef] = []
+    damaged: list[SnapshotRef] = []
     for ref in of.snapshots:
         try:
             snapshot.check(fs, directory, of, ref)
         except SnapshotCorrupt:
-            is_whole = False
+            damaged.append(ref)
         else:
-            is_whole = hashes[ref.seq] == ref.hash
-        if not is_whole:
-            found.append(msgspec.structs.replace(ref, hash=hashes[ref.seq]))
-    return found
+            (sound if hashes.get(ref.seq, ref.hash) == ref.hash else damaged).append(ref)
+    return tuple(sound), damaged
 
 
-def sources(workspace: Workspace, branch: str, whole: Head, wanted: Iterable[SnapshotRef]) -> list[Source]:
-    """Return where each damaged snapshot can be had from, the oldest first; ``whole`` names only the sound ones.
+def _with_state(
+    workspace: Workspace, directory: Path, branch: str, new: Head
+) -> tuple[Head, _Carried | None, tuple[Unproven, State] | None]:
+    """Return the head with a snapshot from which its state follows, and what is not proven of that.
 
-    Raises: ``SnapshotCorrupt`` when nothing would stand for pruned history any more.
+    The second part is None where a sound snapshot or the first record leads to the head without a gap.
     """
-    found: list[Source] = []
-    for ref in wanted:
-        source = Source(ref, "journal") if _leads_to(whole, ref) else _copied(workspace, branch, whole, ref)
-        found.append(source)
-        if source.kind != "nowhere":
-            whole = with_snapshot(whole, ref)
-    if whole.pruned is not None and not _leads_to(whole, whole.head):
-        directory = workspace.directory_of(branch)
-        raise SnapshotCorrupt(
-            f"{directory / found[0].ref.file} stood for the records before {whole.first_seq}, which were pruned, and "
-            "neither another branch nor a cached view has the same facts. Nothing was changed.",
-            hint=f"Put the file back from a backup. Without one, move {directory} away and run `kb sync`: what files "
-            f"state comes back, and what clients wrote from record {whole.first_seq} on is in the journal as text.",
-            data={"file": str(directory / found[0].ref.file)},
-        )
-    return found
+    fs = workspace.machine.fs
+    if new.pruned is None and not new.holes:
+        return new, None, None
+    if any(ref.seq >= new.whole_from - 1 for ref in new.snapshots):
+        return new, None, None
+    carried = _carry(fs, directory, new)
+    ref = snapshot.write(fs, directory, new, canonical.lines(carried.state, carried.known))
+    with files.explained(directory, "sync"):
+        fs.fsync_dir(directory)
+    return with_snapshot(new, ref), carried, _seen_by_view(workspace, branch, directory, new)
 
 
-def head_at(of: Head, ref: SnapshotRef) -> Head:
-    """Return a head that ends where a snapshot stands."""
-    return msgspec.structs.replace(of, head=msgspec.structs.replace(of.head, seq=ref.seq, hash=ref.hash))
+def _carry(fs: Fs, directory: Path, new: Head) -> _Carried:
+    """Fold every proven record onto the newest sound snapshot, over the missing ones, to the head."""
+    carried = _Carried(State(), [], {}, {})
+    begins = 0
+    if new.snapshots:
+        ref = new.snapshots[-1]
+        folded = canonical.read(snapshot.read(fs, directory, new, ref))
+        carried, begins = _Carried(folded.state, list(folded.known), {}, {}), ref.seq
+    gone = {seq for hole in new.holes for seq in range(hole.first, hole.last + 1)}
+    gone |= set(range(1, new.first_seq)) - set(range(1, begins + 1))
+    for entry in replay.entries(fs, directory, new, skip=begins):
+        ops = [op for op in entry.record.ops if _can_apply(carried, op, gone)]
+        apply(carried.state, Stamp(entry.seq, entry.record.at, entry.record.actor, entry.record.source), ops)
+        carried.known.append(replay.known_of(entry))
+    return carried
 
 
-def with_snapshot(of: Head, ref: SnapshotRef) -> Head:
-    """Return a head that names this snapshot too."""
-    return msgspec.structs.replace(of, snapshots=tuple(sorted((*of.snapshots, ref), key=lambda one: one.seq)))
+def _can_apply(carried: _Carried, op: Operation, gone: set[int]) -> bool:
+    """Tell whether an operation can be folded; note what it shows of the missing records.
+
+    An operation names the version that it was made on: one that is missing was made by a missing record.
+    """
+    if not isinstance(op, PutNode):
+        return True
+    if op.base in gone:
+        carried.changed[op.id] = None
+    if op.id in carried.state.nodes or {"type", "title", "status"} <= op.set.keys():
+        carried.left_out.pop(op.id, None)
+        return True
+    if op.base == 0 and "type" in op.set:
+        return True
+    carried.left_out[op.id] = None
+    return False
 
 
-def _leads_to(whole: Head, place: SnapshotRef | Tip) -> bool:
-    """Tell whether the journal, from what its beginning stands on, leads to a seq."""
+def _seen_by_view(workspace: Workspace, branch: str, directory: Path, new: Head) -> tuple[Unproven, State] | None:
+    """Return the state at the head by way of a cached view, if one was folded past the missing records.
+
+    Its stamp has to name a record that is proven, or the last missing one by the hash that the chain names for it.
+    """
+    fs, last = workspace.machine.fs, new.holes[-1].last if new.holes else new.first_seq - 1
+    hashes = {part.first_seq - 1: part.base_hash for part in new.segments} | {new.seq: new.hash}
+    hashes |= {entry.frame.seq: entry.frame.sum for entry in journal.scan(fs, directory, new) if entry.frame.seq > last}
+    names = [branch, *(name for name, _ in branches.stores(workspace) if name != branch)]
+    for path in (workspace.cache_of(name) / VIEW for name in names):
+        try:
+            if files.read_size(fs, path) is None:
+                continue
+            with open_view(fs, path) as cached:
+                basis = cached.basis
+                if basis.lineage != new.lineage or basis.seq < last or hashes.get(basis.seq) != basis.sum:
+                    continue
+                state = state_at(cached, basis.seq)
+        except (KBError, ViewDamaged):  # a cache may be in any state; there may be another
+            continue
+        for entry in replay.entries(fs, directory, new, skip=basis.seq) if basis.seq < new.seq else ():
+            apply(state, Stamp(entry.seq, entry.record.at, entry.record.actor, entry.record.source), entry.record.ops)
+        return Unproven(basis.seq, basis.sum), state
+    return None
+
+
+def _differences(now: State, seen: State) -> Iterator[Operation]:
+    """Yield the operations that lead from one state to what a view has seen, each element marked unproven."""
+    yield from _node_differences(now, seen)
+    for key, link in seen.links.items():
+        old = now.links.get(key)
+        if old is None or _stated(old) != _stated(link):
+            yield from _state(old, link)
+    for path, source in seen.sources.items():
+        known = now.sources.get(path)
+        if known is None or msgspec.structs.replace(known, version=source.version) != source:
+            base = known.version if known else 0
+            yield ReadSource(path, source.hash, source.extractor, base, source.is_ok, source.problems)
+    for key in now.links.keys() - seen.links.keys():
+        yield from (_withdrawn(now.links[key], one.src) for one in now.links[key].statements)
+    yield from (DropNode(key, now.nodes[key].version) for key in now.nodes.keys() - seen.nodes.keys())
+    yield from (ForgetSource(path, now.sources[path].version) for path in now.sources.keys() - seen.sources.keys())
+
+
+def _node_differences(now: State, seen: State) -> Iterator[Operation]:
+    for key, node in seen.nodes.items():
+        old = now.nodes.get(key)
+        if old is None or (old.fields, old.owners) != (node.fields, node.owners):
+            yield from _put(old, node)
+
+
+def _stated(link: Link) -> tuple[Any, ...]:
+    return link.fields, link.owners, link.statements
+
+
+def _put(old: Node | None, node: Node) -> Iterator[PutNode]:
+    base = old.version if old else 0
+    fields, owners = (old.fields, old.owners) if old else ({}, {})
+    unset = tuple(sorted(name for name in fields if name not in node.fields))
+    stamps = {"created_at": node.created_at, "updated_at": node.updated_at, "source": _marked(node.source)}
+    changed = {
+        name: value
+        for name, value in node.fields.items()
+        if name not in fields or fields[name] != value or owners.get(name, CLIENT) != node.owners.get(name, CLIENT)
+    }
+    by_owner: dict[str, dict[str, Any]] = {CLIENT: {}}
+    for name, value in changed.items():
+        by_owner.setdefault(node.owners.get(name, CLIENT), {})[name] = value
+    owned = {name: owner for name, owner in node.owners.items() if name not in node.fields and name not in stamps}
+    for owner in set(owned.values()):
+        by_owner.setdefault(owner, {})
+    for owner, values in sorted(by_owner.items()):
+        own_stamps = {name: stamps[name] for name in stamps if node.owners.get(name, CLIENT) == owner}
+        if values or own_stamps or (unset and owner == CLIENT):
+            removed = unset if owner == CLIENT else ()
+            yield PutNode(node.id, base, values | own_stamps, removed, owner)
+
+
+def _state(old: Link | None, link: Link) -> Iterator[Operation]:
+    base = old.version if old else 0
+    if old:
+        kept = {one.src for one in link.statements}
+        yield from (_withdrawn(old, one.src) for one in old.statements if one.src not in kept)
+    unset = tuple(sorted(name for name in (old.fields if old else {}) if name not in link.fields))
+    for one in link.statements:
+        values = {name: value for name, value in link.fields.items() if link.owners.get(name, CLIENT) == one.src}
+        stamps: dict[str, Any] = {"created_at": link.created_at, "created_by": link.created_by}
+        if one.src == CLIENT:
+            stamps["source"] = _marked(one.via)
+        ends = (link.type, link.from_id, link.to_id)
+        yield StateLink(*ends, base, link.kind, values | stamps, unset, one.src, one.said)
+        unset = ()
+
+
+def _withdrawn(link: Link, src: str) -> WithdrawLink:
+    return WithdrawLink(link.type, link.from_id, link.to_id, link.version, link.kind, src)
+
+
+def _marked(source: str) -> str:
+    return source if source.startswith(UNPROVEN) else f"{UNPROVEN}:{source}"
+
+
+def _append(
+    workspace: Workspace,
+    heads: tuple[Head, Head],
+    author: Author,
+    documented: tuple[list[str], list[Hole]],
+    unproven: tuple[tuple[Operation, ...], Unproven | None],
+) -> Head:
+    """Append the record that documents a salvage; with it, the new head comes to count. Then the unproven operations.
+
+    The first record carries as many of these as fit; the rest follows in records of its own.
+    """
+    fs, (of, new), (said, holes), (ops, seen) = workspace.machine.fs, heads, documented, unproven
+    directory = workspace.directory_of(new.branch)
+    path = directory / new.head.file
+    if files.read_size(fs, path) is None:
+        files.make_empty(fs, path)
+        with files.explained(directory, "sync"):
+            fs.fsync_dir(directory)
+    with files.explained(path, "open"):
+        fd = fs.open(path, _APPENDING)
     try:
-        return replay.history_from(whole) <= place.seq
-    except SnapshotCorrupt:
-        return False
+        if new.head.file not in of.files:
+            # Whatever an earlier salvage left there was never acknowledged.
+            with files.explained(path, "empty"):
+                fs.ftruncate(fd, new.head.length)
+        writer = Writer(fs, directory, fd, new, Report())
+        for part, is_first in _parts(ops):
+            now = workspace.machine.clock.now()
+            at = max(now, writer.head.head.at)
+            noted = Record(
+                schema=record.VOCABULARY,
+                changeset_id=secrets.token_hex(16),
+                digest="",
+                at=at,
+                actor=author.actor,
+                source=UNPROVEN if part else author.source,
+                tool=author.tool,
+                ops=part,
+                message=MESSAGE,
+                clock=now if now < at else "",
+                repair=" ".join(said) if is_first else "",
+                holes=tuple(holes) if is_first else (),
+                unproven=seen if part else None,
+            )
+            writer.append(record.encode(noted), at)
+    finally:
+        files.close(fs, fd)
+    return writer.head
 
 
-def _copied(workspace: Workspace, branch: str, of: Head, ref: SnapshotRef) -> Source:
-    fs, own, top = workspace.machine.fs, workspace.directory_of(branch), workspace.data_dir
-    for name, directory in branches.stores(workspace):
-        if directory != own and (facts := _same_file(fs, directory, of, ref)):
-            return Source(ref, "copy", str((directory / ref.file).relative_to(top)), facts)
-        path = workspace.cache_of(name) / VIEW
-        if facts := _in_view(fs, path, of, ref):
-            return Source(ref, "copy", str(path.relative_to(top)), facts)
-    return Source(ref, "nowhere")
+def _parts(ops: tuple[Operation, ...]) -> Iterator[tuple[tuple[Operation, ...], bool]]:
+    """Yield the operations in parts that fit into a record each; at least one part, if only an empty one."""
+    part: list[Operation] = []
+    size, is_first = 0, True
+    for op in ops:
+        more = len(msgspec.json.encode(op))
+        if part and size + more > _OPS_BYTES:
+            yield tuple(part), is_first
+            part, size, is_first = [], 0, False
+        part.append(op)
+        size += more
+    if part or is_first:
+        yield tuple(part), is_first
 
 
-def _same_file(fs: Fs, directory: Path, of: Head, ref: SnapshotRef) -> Facts:
-    try:
-        return tuple(snapshot.read(fs, directory, of, ref))
-    except KBError:  # whatever is wrong with another branch: the facts are not to be had there
-        return ()
+def _kept_records(new: Head, of: Head) -> str:
+    count = of.seq - of.first_seq + 1 - sum(hole.last - hole.first + 1 for hole in new.holes)
+    return f"{counted(count, 'record')} of {of.seq - of.first_seq + 1} proven and kept."
 
 
-def _in_view(fs: Fs, path: Path, of: Head, ref: SnapshotRef) -> Facts:
-    try:
-        if files.read_size(fs, path) is None:
-            return ()
-        with open_view(fs, path) as cached:
-            if cached.basis.lineage != of.lineage or not cached.basis.history_from <= ref.seq <= cached.seq:
-                return ()
-            facts = tuple(canonical.lines(state_at(cached, ref.seq), _known(cached, ref.seq)))
-    except (KBError, ViewDamaged):  # a cache is never more than a chance
-        return ()
-    return facts if snapshot.reference(head_at(of, ref), facts) == ref else ()
+def _filled(proven: provable.Proven, own: Path, top: Path) -> Iterator[str]:
+    """Say which records came from other branches."""
+    elsewhere: dict[Path, int] = {}
+    for run in proven.runs:
+        for line in run:
+            if line.path.parent != own:
+                elsewhere[line.path] = elsewhere.get(line.path, 0) + 1
+    for path, count in elsewhere.items():
+        place = path.relative_to(top) if path.is_relative_to(top) else path
+        yield f"{counted(count, 'record')} came from {place}, proven by the chain."
 
 
-def _known(view: View, seq: int) -> Iterator[Known]:
-    for row in view.rows("select changeset_id, seq, digest from record where seq <= ? order by seq", [seq]):
-        yield Known(*row)
+def _lost(new: Head, holes: Iterable[Hole], carried: _Carried | None, seen: Unproven | None) -> Iterator[str]:
+    """Say what is gone and what is not proven, a sentence each."""
+    for hole in holes:
+        which = f"Record {hole.first} is" if hole.first == hole.last else f"Records {hole.first} to {hole.last} are"
+        yield f"{which} gone, between hash {hole.before[:12]} and hash {hole.after[:12]}."
+    if carried is None:
+        if new.holes:
+            ref = next(ref for ref in new.snapshots if ref.seq >= new.whole_from - 1)
+            yield f"Everything that stands is proven: {ref.file} holds what they led to."
+        return
+    yield "No snapshot holds what they led to: what they changed is missing, and their changeset ids are forgotten."
+    if carried.changed:
+        names = some_of([*carried.changed], _SHOWN)
+        yield f"They changed {counted(len(carried.changed), 'entity')} that later records name again: {names}."
+    if carried.left_out:
+        names = some_of([*carried.left_out], _SHOWN)
+        yield f"They created {counted(len(carried.left_out), 'entity')} of which too little is left: {names}."
+    if seen:
+        yield f"A cached view had seen record {seen.seq}; what it adds is in this record, marked unproven."
+    else:
+        yield "Run `kb sync`: what files state comes back."

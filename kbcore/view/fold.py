@@ -9,7 +9,7 @@ import msgspec
 
 from kbcore.canonical import Known
 from kbcore.folding import apply
-from kbcore.record import Record
+from kbcore.record import DropNode, EdgeOperation, PutNode, Record
 from kbcore.state import Change, Changes, Stamp, State
 from kbcore.view.tables import RECORD, link_row, node_row, source_row
 
@@ -37,6 +37,8 @@ class Start(msgspec.Struct, frozen=True):
     sum: str
     state: State
     known: list[Known]
+    earlier: Iterable[Entry] = ()
+    """Records up to ``seq`` that the journal still has although some between them are missing: for the log alone."""
 
 
 class Batch:
@@ -84,11 +86,26 @@ def fold(state: State, entry: Entry) -> Changes:
 
 
 def pruned_rows(start: Start) -> Iterator[dict[str, Any]]:
-    """Yield the log's rows of records whose lines are gone: only their changesets are still known."""
+    """Yield the log's rows of records up to the start: where the line is gone, only the changeset is still known."""
+    there = set[int]()
+    for entry in start.earlier:
+        there.add(entry.seq)
+        yield {**record_row(entry, Changes()), **_counts(entry.record)}
     for known in start.known:
+        if known.seq in there:
+            continue
         row = dict.fromkeys(RECORD)
         known_of_it = {"seq": known.seq, "changeset_id": known.changeset_id, "digest": known.digest, "file": ""}
         yield {**row, **known_of_it, "sum": start.sum if known.seq == start.seq else ""}
+
+
+def _counts(record: Record) -> dict[str, int]:
+    """Return what a record says that it changes, for one that cannot be folded."""
+    put = {op.id: op.base == 0 for op in record.ops if isinstance(op, PutNode)}
+    links = {(op.type, op.kind, op.from_id, op.to_id) for op in record.ops if isinstance(op, EdgeOperation)}
+    created = sum(put.values())
+    deleted = sum(isinstance(op, DropNode) for op in record.ops)
+    return {"created": created, "updated": len(put) - created, "deleted": deleted, "edges": len(links)}
 
 
 def record_row(entry: Entry, changes: Changes) -> dict[str, Any]:

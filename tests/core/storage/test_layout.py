@@ -45,7 +45,7 @@ def test_only_the_one_spelling_is_a_segment(name: str) -> None:
         ("snapshot-0000004711.jsonl", "snapshot"),
         ("head.json.tmp", "unfinished"),
         ("snapshot-0000004711.jsonl.tmp", "unfinished"),
-        ("journal-0000000001.jsonl.tmp", "strange"),
+        ("journal-0000000001.jsonl.tmp", "unfinished"),
         ("head.json~", "strange"),
         ("lock.tmp", "strange"),
     ],

@@ -1,0 +1,387 @@
+"""The records of a damaged journal that checksums and the chain still prove, and the segments that they make.
+
+Invariant: nothing is written to a file that has another name elsewhere; a segment is replaced by a new file only
+when that holds every record that is proven of it, and the head that names missing records is not published here.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kbcore.errors import HeadDamaged
+from kbcore.storage import damage, files, frame, head, layout
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head, Sealed, Segment, Tip
+from kbcore.storage.places import Position
+
+_RECORD_STARTS: Final = b'{"v":1,"seq":'
+_MARK: Final = b"\xef\xbb\xbf"
+
+
+class Line(msgspec.Struct, frozen=True, gc=False):
+    """Where the line of one record is, sound by itself.
+
+    ``length`` is that of the line as it was written, ``found`` that of the bytes in the file; ``is_plain`` if the two
+    are the same bytes.
+    """
+
+    seq: int
+    prev: str
+    sum: str
+    path: Path
+    offset: int
+    length: int
+    found: int
+    is_plain: bool
+
+
+Run = list[Line]
+"""Records that follow each other, the oldest first; at least one."""
+
+
+class Proven(msgspec.Struct, frozen=True):
+    """What is proven of a journal: runs between which records are missing, and the damaged files of the head."""
+
+    of: Head
+    runs: tuple[Run, ...]
+    damaged: frozenset[str]
+
+    @property
+    def is_whole(self) -> bool:
+        """True if no record is missing that the head does not know to be missing."""
+        return missing(self.of, self.runs) == {(hole.first, hole.last) for hole in self.of.holes}
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """The head after a salvage, without the record that documents it, and the files that have to be written first."""
+
+    head: Head
+    written: dict[str, Run]
+
+
+def prove(fs: Fs, directory: Path, of: Head, others: Iterable[Path] = ()) -> Proven:
+    """Find every record that the journal of a head still proves. Takes no lock and writes nothing.
+
+    Args:
+        fs: the file system.
+        directory: the branch's directory.
+        of: its head.
+        others: directories of stores with a common history; their files are read only where records are missing, and
+            a record counts only if the chain leads to it.
+
+    Raises:
+        JournalCorrupt: sound records end elsewhere than the head says: files of different times were mixed.
+        StorageError: a file cannot be read.
+    """
+    own = _own_lines(fs, directory, of)
+    pins = _pins(of)
+    for seq, wanted in pins.items():
+        foreign = next((line for line in own.get(seq, ()) if line.sum != wanted), None)
+        if foreign is not None and not any(line.sum == wanted for line in own[seq]):
+            place = Position(seq, foreign.sum, foreign.path.name, foreign.offset + foreign.length)
+            raise damage.mixed(directory, of, place)
+    runs = _runs(of, own, pins)
+    if missing(of, runs):
+        gone = {seq for first, last in missing(of, runs) for seq in range(first, last + 1)}
+        for other in others:
+            for line in _lines_of_store(fs, other):
+                if line.seq in gone:
+                    own.setdefault(line.seq, []).append(line)
+        runs = _runs(of, own, pins, directory)
+    damaged = frozenset(part.file for part in of.segments if not _is_intact(fs, directory, of, part, runs))
+    return Proven(of, tuple(runs), damaged)
+
+
+def missing(of: Head, runs: Iterable[Run]) -> set[tuple[int, int]]:
+    """Return first and last seq of each stretch of records that no run has."""
+    found, following = set[tuple[int, int]](), of.first_seq
+    for run in runs:
+        if run[0].seq > following:
+            found.add((following, run[0].seq - 1))
+        following = run[-1].seq + 1
+    if following <= of.seq:
+        found.add((following, of.seq))
+    return found
+
+
+def plan(of: Head, proven: Proven) -> Planned:
+    """Return the segments that the proven records make: what is whole stays, what is not becomes new files. Pure."""
+    segments: list[Segment] = []
+    written: dict[str, Run] = {}
+    lines = {line.seq: line for run in proven.runs for line in run}
+    for part in of.segments:
+        last = part.sealed.last_seq if part.sealed else of.seq
+        present = [lines[seq] for seq in range(part.first_seq, last + 1) if seq in lines]
+        if part.file not in proven.damaged:
+            segments.append(part)
+            continue
+        pieces = _pieces(present)
+        if len(pieces) == 1 and len(present) == last - part.first_seq + 1:
+            written[part.file] = pieces[0]  # all of it is proven: the same bytes in a new file
+            segments.append(part)
+            if part.sealed is None:
+                length = sum(line.length for line in pieces[0])
+                of = msgspec.structs.replace(of, head=msgspec.structs.replace(of.head, length=length))
+            continue
+        if not segments and (not pieces or pieces[0][0].seq != part.first_seq):
+            # A history begins with its first segment, even if nothing is left in it.
+            end = Sealed(0, part.first_seq - 1, part.base_hash)
+            segments.append(Segment(part.file, part.first_seq, part.base_hash, end))
+            written[part.file] = []
+        for piece in pieces:
+            name = layout.segment_name(piece[0].seq)
+            length = sum(line.length for line in piece)
+            end = Sealed(length, piece[-1].seq, piece[-1].sum)
+            segments.append(Segment(name, piece[0].seq, piece[0].prev, end))
+            if not _is_in_place(piece, part):
+                written[name] = piece
+    return Planned(_with_segments(of, segments, written), written)
+
+
+def write(fs: Fs, directory: Path, of: Head, planned: Planned) -> None:
+    """Write the new files of a plan, durably; a file that has a name already is replaced, never written into.
+
+    Raises:
+        StorageFull, ReadOnlyStore, StorageError: the head is the old one, and a salvage can be begun again.
+    """
+    for name, run in planned.written.items():
+        unfinished = layout.tmp_path(directory / name)
+        with (
+            files.explained(unfinished, "write"),
+            files.opened(fs, unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd,
+        ):
+            for data in _read_back(fs, run):
+                files.write_all(fs, fd, data)
+            fs.fsync(fd)
+    # New names first: what is proven has a durable place before a damaged file gives up its name.
+    named = {part.file for part in of.segments}
+    for names in ([*planned.written.keys() - named], [*planned.written.keys() & named]):
+        for name in sorted(names):
+            with files.explained(directory / name, "publish"):
+                fs.replace(layout.tmp_path(directory / name), directory / name)
+        with files.explained(directory, "sync"):
+            fs.fsync_dir(directory)
+
+
+def provisional_head(fs: Fs, directory: Path, branch: str, at: str, old: Head | None) -> Head:
+    """Return a head for a journal whose head file is lost: every segment there is, up to the last sound record.
+
+    ``old`` is what the damaged head file seems to say, proven or not.
+
+    Raises:
+        HeadDamaged: there is no sound record.
+    """
+    lines = {line.seq: line for line in _lines_of_store(fs, directory)}
+    if not lines:
+        raise HeadDamaged(
+            f"{directory} has no sound record", hint="Restore the store from a backup: `kb restore FILE`."
+        )
+    first, tip = lines[min(lines)], lines[max(lines)]
+    lineage = old.lineage if old else lines[1].prev if 1 in lines else ""
+    if not lineage:
+        raise HeadDamaged(
+            f"{directory} has no sound head file and no first record",
+            hint="Restore the store from a backup: `kb restore FILE`.",
+        )
+    begins = 1 if old is None or old.pruned is None else old.first_seq
+    base = lineage if begins == 1 else old.segments[0].base_hash if old else first.prev
+    active = Segment(layout.segment_name(begins), begins, base)
+    return Head(
+        format=head.FORMAT,
+        features_required=(),
+        store_id=old.store_id if old else head.new_store_id(),
+        lineage=lineage,
+        branch=old.branch if old else branch,
+        origin=old.origin if old else None,
+        pruned=old.pruned if old else None,
+        snapshots=(),
+        segments=(active,),
+        head=Tip(tip.seq, tip.sum, active.file, 0, at),
+    )
+
+
+def _own_lines(fs: Fs, directory: Path, of: Head) -> dict[int, list[Line]]:
+    found: dict[int, list[Line]] = {}
+    for line in _lines_of_store(fs, directory):
+        if of.first_seq <= line.seq <= of.seq:
+            found.setdefault(line.seq, []).append(line)
+    doubled = {seq: lines for seq, lines in found.items() if len(lines) > 1}
+    for part in of.segments:
+        # A file that ends before missing records may still hold lines that came into a file of their own.
+        last = part.sealed.last_seq if part.sealed else of.seq
+        for seq in doubled.keys() & range(part.first_seq, last + 1):
+            found[seq].sort(key=partial(_rank, part.file))
+    return found
+
+
+def _rank(file: str, line: Line) -> tuple[bool, bool]:
+    return line.path.name != file, not line.is_plain
+
+
+def _lines_of_store(fs: Fs, directory: Path) -> Iterator[Line]:
+    """Yield each sound line of every journal file, in the order of the files."""
+    with files.explained(directory, "list", reading=True):
+        names = sorted(name for name in fs.listdir(directory) if layout.segment_first_seq(name) is not None)
+    for name in names:
+        with files.explained(directory / name, "read", reading=True):
+            try:
+                yield from _lines_of_file(fs, directory / name)
+            except FileNotFoundError:  # pruned meanwhile
+                continue
+
+
+def _lines_of_file(fs: Fs, path: Path) -> Iterator[Line]:
+    with files.opened(fs, path, os.O_RDONLY) as fd:
+        size, start = fs.fstat(fd).st_size, 0
+        while start < size:
+            end = start
+            for offset, data in files.read_lines(fs, fd, start, size, frame.MAX_LINE_BYTES):
+                yield from _sound_in(path, offset, data)
+                end = offset + len(data)
+            # A line that is too long ends the reading: whatever it is, it is no record.
+            start = size if end >= size else _next_line(fs, fd, end, size)
+
+
+def _next_line(fs: Fs, fd: int, offset: int, size: int) -> int:
+    while offset < size:
+        chunk = fs.pread(fd, files.CHUNK_BYTES, offset)
+        at = chunk.find(b"\n")
+        if at >= 0:
+            return offset + at + 1
+        offset += len(chunk) or size
+    return size
+
+
+def _sound_in(path: Path, offset: int, data: bytes) -> Iterator[Line]:
+    """Yield the records in one line of a file: usually one; in a damaged line, those that are whole in it."""
+    sound = frame.peek(data)
+    if sound is not None:
+        yield Line(sound.seq, sound.prev, sound.sum, path, offset, len(data), len(data), is_plain=True)
+        return
+    at = data.find(_RECORD_STARTS)
+    while at >= 0:
+        following = data.find(_RECORD_STARTS, at + 1)
+        piece = data[at:following] if following >= 0 else data[at:]
+        sound = _unharmed(piece)
+        if sound is not None:
+            length = len(frame.encode(sound.seq, sound.prev, sound.rec)[1])
+            yield Line(sound.seq, sound.prev, sound.sum, path, offset + at, length, len(piece), is_plain=False)
+        at = following
+
+
+def _unharmed(piece: bytes) -> frame.Frame | None:
+    """Return the record in bytes whose line end was converted, overwritten or lost; None if more is wrong."""
+    for body in (piece.removesuffix(b"\n"), piece.removesuffix(b"\r\n"), piece.removesuffix(_MARK)[:-1]):
+        sound = frame.peek(body + b"\n")
+        if sound is not None:
+            return sound
+    return None
+
+
+def _pins(of: Head) -> dict[int, str]:
+    """Return the hashes that the head names: those at the ends of segments, and its own."""
+    named = {part.sealed.last_seq: part.sealed.hash for part in of.segments if part.sealed}
+    return {seq: value for seq, value in (named | {of.seq: of.hash}).items() if seq >= of.first_seq}
+
+
+def _runs(of: Head, lines: Mapping[int, list[Line]], pins: Mapping[int, str], own: Path | None = None) -> list[Run]:
+    """Return the longest runs; a run that does not follow one before it begins only with a line of the own store."""
+    runs: list[Run] = []
+    bases = {part.first_seq: part.base_hash for part in of.segments}
+    previous = ""
+    for seq in range(of.first_seq, of.seq + 1):
+        fitting = [line for line in lines.get(seq, ()) if pins.get(seq, line.sum) == line.sum]
+        expected = bases.get(seq, previous)
+        found = next((line for line in fitting if line.prev == expected), None)
+        if found is None and seq not in bases and not previous:
+            found = next((line for line in fitting if own is None or line.path.parent == own), None)
+        if found is None:
+            previous = ""
+            continue
+        if runs and runs[-1][-1].seq == seq - 1 and runs[-1][-1].sum == found.prev:
+            runs[-1].append(found)
+        else:
+            runs.append([found])
+        previous = found.sum
+    return runs
+
+
+def _is_intact(fs: Fs, directory: Path, of: Head, part: Segment, runs: Iterable[Run]) -> bool:
+    """Tell whether the file of a segment holds all of its records, byte for byte in their places."""
+    length, last = (part.sealed.length, part.sealed.last_seq) if part.sealed else (of.head.length, of.seq)
+    path, size = directory / part.file, files.read_size(fs, directory / part.file)
+    if size is None or size < length or (part.sealed is not None and size > length and not of.ends_at_hole(part)):
+        return False
+    at, following = 0, part.first_seq
+    for line in itertools.chain.from_iterable(runs):
+        if part.first_seq <= line.seq <= last:
+            if (line.seq, line.path, line.offset, line.is_plain) != (following, path, at, True):
+                return False
+            at, following = at + line.length, following + 1
+    return (at, following) == (length, last + 1)
+
+
+def _pieces(lines: Iterable[Line]) -> list[Run]:
+    pieces: list[Run] = []
+    for line in lines:
+        if pieces and (pieces[-1][-1].seq + 1, pieces[-1][-1].sum) == (line.seq, line.prev):
+            pieces[-1].append(line)
+        else:
+            pieces.append([line])
+    return pieces
+
+
+def _is_in_place(piece: Run, part: Segment) -> bool:
+    """Tell whether a piece is the beginning of the damaged file, as it was written: it can stay there."""
+    at = 0
+    for line in piece:
+        if (line.path.name, line.offset, line.is_plain) != (part.file, at, True):
+            return False
+        at += line.length
+    return piece[0].seq == part.first_seq
+
+
+def _with_segments(of: Head, segments: list[Segment], written: Mapping[str, Run]) -> Head:
+    """Return the head with these segments, the last of which takes new records."""
+    last = segments[-1]
+    tip = of.head
+    if (
+        last.sealed is not None
+        and (last.sealed.last_seq, last.sealed.hash) == (tip.seq, tip.hash)
+        and last.file in written
+    ):
+        segments = [*segments[:-1], msgspec.structs.replace(last, sealed=None)]
+        tip = msgspec.structs.replace(tip, file=last.file, length=last.sealed.length)
+    elif last.sealed is not None:
+        following = Segment(layout.segment_name(tip.seq + 1), tip.seq + 1, tip.hash)
+        segments = [*segments, following]
+        tip = msgspec.structs.replace(tip, file=following.file, length=0)
+    new = msgspec.structs.replace(of, segments=tuple(segments), head=tip)
+    features = {*of.features_required, head.HOLES} if new.holes else {*of.features_required} - {head.HOLES}
+    return msgspec.structs.replace(new, features_required=tuple(sorted(features)))
+
+
+def _read_back(fs: Fs, run: Run) -> Iterator[bytes]:
+    """Yield the lines of a run as they were written, each proven once more, in chunks."""
+    held = bytearray()
+    for path, lines in itertools.groupby(run, key=lambda line: line.path):
+        with files.opened(fs, path, os.O_RDONLY) as fd:
+            for line in lines:
+                data = fs.pread(fd, line.found, line.offset)
+                sound = frame.peek(data) if line.is_plain else _unharmed(data)
+                if sound is None or sound.sum != line.sum:
+                    raise OSError(errno.EIO, "the file changed while it was read")
+                held += frame.encode(sound.seq, sound.prev, sound.rec)[1]
+                if len(held) >= files.CHUNK_BYTES:
+                    yield bytes(held)
+                    held.clear()
+    if held:
+        yield bytes(held)
