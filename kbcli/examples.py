@@ -67,6 +67,15 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "export": (
         ("kb export all.json", "everything, as a changeset"),
         ("kb export - --format jsonl", "a line for each, for another program"),
+        ("kb export old.json --at 12", "as everything stood after record 12"),
+    ),
+    "backup": (
+        ("kb backup ../kb.backup", "all branches, with their history"),
+        ("kb backup main.backup --only main", "one branch"),
+    ),
+    "restore": (
+        ("kb restore ../kb.backup --dry-run", "prove a backup, and see what would be done"),
+        ("kb restore ../kb.backup --only main --replace", "one branch; the present store goes to the trash"),
     ),
     "verify": (("kb verify", "prove every record, for example before a backup"),),
     "doctor": (("kb doctor", "find out why something does not work"),),

@@ -44,6 +44,8 @@ COMMANDS: Final[dict[str, Listed]] = {
     "gc": Listed("gc", "Remove the stores of branches that are gone."),
     "compact": Listed("compact", "Write a snapshot and seal the journal so far."),
     "export": Listed("export", "Write all entities and edges of the branch."),
+    "backup": Listed("backup", "Write the stores of branches into one file."),
+    "restore": Listed("restore", "Bring branches back from a backup."),
     "verify": Listed("verify", "Prove the journal, record by record."),
     "doctor": Listed("doctor", "Diagnose the installation, with a remedy for every finding."),
     "hooks": Listed("hooks", "Install, remove or look at the git hooks."),
@@ -62,7 +64,7 @@ TASKS: Final[dict[str, tuple[str, ...]]] = {
     "Find what is missing or wrong": ("check", "coverage"),
     "Look into the history, and undo": ("log", "diff", "revert", "rollback"),
     "Work with branches": ("branch", "gc"),
-    "Take care of the store": ("sleep", "compact", "verify", "doctor", "export"),
+    "Take care of the store": ("sleep", "compact", "backup", "restore", "verify", "doctor", "export"),
     "Work with git and agents": ("hooks", "mcp"),
 }
 """What commands are for. Those that are named nowhere come last."""

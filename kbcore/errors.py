@@ -10,6 +10,7 @@ KBError
 ├─ CommitUncertain  may or may not be durable; retry with the same changeset id
 ├─ Damaged        stop; a person decides
 │    JournalCorrupt · JournalTruncated · HeadDamaged · SnapshotCorrupt · ForeignWrite · StoreWentBack
+│    BackupDamaged
 ├─ Incompatible   written by a newer KB: FormatTooNew
 └─ Misuse         wrong place, name or argument
      NotARepository · NotInitialised · UnknownBranch · InvalidConfig · NotFound · InvalidQuery
@@ -279,6 +280,12 @@ class StoreWentBack(Damaged, code="store_went_back", exit_status=45):
     default_hint = (
         "Restore the store from a backup. To go on without the missing records, a person runs `kb doctor --new-epoch`."
     )
+
+
+class BackupDamaged(Damaged, code="backup_damaged", exit_status=46):
+    """A backup is not what `kb backup` wrote."""
+
+    default_hint = "Use another backup; nothing was restored from this one."
 
 
 class Incompatible(KBError):

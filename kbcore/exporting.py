@@ -13,6 +13,7 @@ import msgspec
 from kbcore import limits
 from kbcore.ids import is_link_id
 from kbcore.model import Link, Node, edge_json, entity_json
+from kbcore.view.past import state_at
 from kbcore.view.view import View
 
 _CHUNK: Final = 5_000
@@ -45,6 +46,25 @@ def export(view: View) -> Export:
     ranked = sorted(ids, key=lambda key: _rank(links, key))
     [(waiting,)] = view.rows("select count(*) from link where not stands")
     return Export(entities, [_edge(links[key]) for key in ranked], waiting)
+
+
+def export_at(view: View, seq: int) -> Export:
+    """Return all entities and standing edges of a branch as they stood at a seq.
+
+    Raises: ``HistoryPruned``.
+    """
+    if seq == view.seq:
+        return export(view)
+    state = state_at(view, seq)
+    standing = {key: link for key, link in state.links.items() if link.stands}
+    keys = sorted(standing, key=lambda key: _place(standing[key]))
+    ranked = sorted(keys, key=lambda key: _rank(standing, key))
+    entities = [_entity(state.nodes[key]) for key in sorted(state.nodes)]
+    return Export(entities, [_edge(standing[key]) for key in ranked], len(state.links) - len(standing))
+
+
+def _place(link: Link) -> tuple[str, str, str, str]:
+    return link.from_id, link.type, link.kind, link.to_id
 
 
 def parts(exported: Export) -> Iterator[Part]:

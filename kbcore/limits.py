@@ -62,6 +62,8 @@ MAX_GLOB_CHARS: Final = 1000
 MAX_GLOB_PARTS: Final = 5000
 """What stands between the slashes of all globs together: a file is compared with at most so many."""
 MAX_HEAD_BYTES: Final = 4 * MIB
+MAX_BACKUP_FILES: Final = 200_000
+MAX_MANIFEST_BYTES: Final = 64 * MIB
 MAX_PROBLEMS: Final = 200
 """Problems reported in one answer; the rest is counted."""
 MAX_RULE_FINDINGS: Final = 10_000

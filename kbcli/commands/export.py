@@ -22,18 +22,22 @@ def run(
     file: Annotated[str, _FILE] = _STDOUT,
     *,
     format_: Annotated[Literal["json", "jsonl"] | None, _FORMAT] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="SEQ|TIME", help="As everything stood then; also before damage.")
+    ] = None,
 ) -> None:
     """Write all entities and edges of the branch, as a changeset that `kb apply` takes.
 
     What one changeset cannot hold goes into several files, numbered in the order in which to apply them. jsonl has one
-    entity or edge on each line. History is not exported; copy .kb for that.
+    entity or edge on each line. History is not exported; `kb backup` keeps that.
     """
-    from kbcore.exporting import export, parts
+    from kbcli.asof import read_as_of
+    from kbcore.exporting import export_at, parts
     from kbcore.visible import json_text
 
     session = session_of(ctx)
     opened = session.open_to_read()
-    exported = opened.store.read(export)
+    exported = read_as_of(opened, at, export_at)
     if exported.waiting:
         count = exported.waiting
         what = "edge waits for its end and was" if count == 1 else "edges wait for an end and were"

@@ -14,16 +14,16 @@ import re
 import secrets
 import stat
 import tarfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
 from kbcore import progress
-from kbcore.errors import BackupDamaged, FormatTooNew, KBError, StorageError
+from kbcore.errors import BackupDamaged, FormatTooNew, NotFound, StorageError
 from kbcore.limits import MAX_BACKUP_FILES, MAX_MANIFEST_BYTES
-from kbcore.storage import files, head, journal, layout
+from kbcore.storage import files, head, layout, scan, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 
@@ -95,9 +95,9 @@ def write(fs: Fs, path: Path, sources: Sequence[Path], *, at: str, tool: str, re
     unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}{layout.TMP_SUFFIX}")
     try:
         with files.explained(unfinished, "write"):
-            fd = fs.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+            fd = fs.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, MODE)
         try:
-            manifest = _write_members(fs, fd, unfinished, sources, at=at, tool=tool)
+            manifest = _write_members(_Output(fs, fd, unfinished), sources, at=at, tool=tool)
             with files.explained(unfinished, "sync"):
                 fs.fsync(fd)
         finally:
@@ -142,29 +142,314 @@ def _publish(fs: Fs, unfinished: Path, path: Path, *, replaces: bool) -> None:
         fs.fsync_dir(path.parent)
 
 
-def _write_members(fs: Fs, fd: int, path: Path, sources: Sequence[Path], *, at: str, tool: str) -> Manifest:
-    saved = [_write_branch(fs, fd, path, number, source) for number, source in enumerate(sources)]
+def _write_members(output: _Output, sources: Sequence[Path], *, at: str, tool: str) -> Manifest:
+    saved = [_write_branch(output, number, source) for number, source in enumerate(sources)]
     manifest = Manifest("backup", FORMAT, at, tool, tuple(saved))
     data = msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
-    with files.explained(path, "write"):
-        _write_member(fs, fd, MANIFEST, len(data), iter([data]))
-        files.write_all(fs, fd, _END)
+    _write_member(output, MANIFEST, len(data), [data])
+    output.write(_END)
     return manifest
 
 
-def _write_branch(fs: Fs, fd: int, path: Path, number: int, source: Path) -> Saved:
-    """Copy one head of a branch; should a file be pruned meanwhile, all of it is copied again from a newer head."""
-    begins = 0
+def _write_branch(output: _Output, number: int, source: Path) -> Saved:
+    """Copy one head of a branch; should a file be pruned meanwhile, all is copied again from a newer head."""
+    fs, path = output.fs, output.path
+    with files.explained(path, "write"):
+        start = fs.fstat(output.fd).st_size
 
     def copy(of: Head) -> Saved:
         with files.explained(path, "write"):
-            begins_at = begins or _position(fs, fd)
-            fs.ftruncate(fd, begins_at)
-        return _write_head(fs, fd, path, number, source, of)
+            fs.ftruncate(output.fd, start)
+        data = head.encode(of)
+        lengths = [(part.file, part.sealed.length if part.sealed else of.head.length) for part in of.segments]
+        lengths += [(ref.file, ref.length) for ref in of.snapshots]
+        written = [_write_member(output, f"{number}/{layout.HEAD}", len(data), [data])]
+        for name, length in progress.counted(lengths, len(lengths), "files copied"):
+            parts = _parts_of(fs, source, name, length)
+            written.append(_write_member(output, f"{number}/{name}", length, parts))
+        return Saved(of.branch, of.store_id, of.lineage, of.seq, of.hash, of.head.at, tuple(written))
 
-    begins = _position(fs, fd)
-    return journal.reading(fs, source, copy)
+    return scan.reading(fs, source, copy)
 
 
-def _position(fs: Fs, fd: int) -> int:
-    return fs.fstat(fd).st_size
+def _parts_of(fs: Fs, source: Path, name: str, length: int) -> Iterator[bytes]:
+    """Yield the acknowledged bytes of a file of a store."""
+    path, at = source / name, 0
+    with files.explained(path, "read", reading=True):
+        try:
+            fd = fs.open(path, os.O_RDONLY)
+        except FileNotFoundError as error:
+            raise scan.vanished(fs, source, name) from error
+        try:
+            while at < length:
+                part = fs.pread(fd, min(files.CHUNK_BYTES, length - at), at)
+                if not part:
+                    raise StorageError(f"cannot read {path}: it ends at byte {at}, {length - at} bytes early")
+                yield part
+                at += len(part)
+        finally:
+            files.close(fs, fd)
+
+
+class _Output(NamedTuple):
+    """The backup that is being written."""
+
+    fs: Fs
+    fd: int
+    path: Path
+
+    def write(self, data: bytes) -> None:
+        with files.explained(self.path, "write"):
+            files.write_all(self.fs, self.fd, data)
+
+
+def _write_member(output: _Output, name: str, length: int, parts: Iterable[bytes]) -> Member:
+    """Write one member: a header block, its bytes, and zeros up to the next block."""
+    about = tarfile.TarInfo(name)
+    about.size, about.mode = length, MODE
+    digest = hashlib.sha256()
+    output.write(about.tobuf(tarfile.GNU_FORMAT))
+    for part in parts:
+        digest.update(part)
+        output.write(part)
+    output.write(bytes(-length % _BLOCK))
+    return Member(name.rpartition("/")[2], length, digest.hexdigest())
+
+
+class Backup:
+    """A backup that is open for reading. Made by ``opened``, which has looked at every header and the manifest."""
+
+    def __init__(self, fs: Fs, path: Path, fd: int) -> None:
+        """Read the table of members; raises ``BackupDamaged``, ``FormatTooNew``, ``StorageError``."""
+        self._fs = fs
+        self._fd = fd
+        self.path = path
+        with files.explained(path, "read", reading=True):
+            self._size = fs.fstat(fd).st_size
+            self._places = self._read_places()
+            self.manifest = self._read_manifest()
+        self._compare()
+
+    def check(self) -> None:
+        """Prove every member by its digest, and every store as `kb verify` proves the files of one.
+
+        Raises:
+            BackupDamaged: something is not what was written.
+            FormatTooNew: a newer KB wrote one of the stores.
+            StorageError: the file cannot be read.
+        """
+        for number, saved in enumerate(self.manifest.branches):
+            for member in progress.counted(saved.files, len(saved.files), "files proven"):
+                self._check_digest(f"{number}/{member.file}", member)
+            view, directory = self.store(number)
+            of = head.read(view, directory)
+            stated = (saved.branch, saved.store_id, saved.lineage, saved.seq, saved.hash)
+            if (of.branch, of.store_id, of.lineage, of.seq, of.hash) != stated:
+                raise self.damaged(f"its list says otherwise of {saved.branch!r} than the head does")
+            if of.files | {layout.HEAD} != {member.file for member in saved.files}:
+                raise self.damaged(f"it does not hold the files that the head of {saved.branch!r} names")
+            proof = verify.prove(view, directory)
+            if not proof.is_sound:
+                found = next(one for one in proof.findings if one.severity != "note")
+                raise self.damaged(f"{saved.branch!r} in it is not sound: {found.message}")
+
+    def store(self, number: int) -> tuple[Fs, Path]:
+        """Return the files of one branch, as a file system to read from and the directory in it."""
+        view = BackupFs(self)
+        return cast("Fs", view), view.directory(number)
+
+    def pread(self, place: tuple[int, int], length: int, offset: int) -> bytes:
+        """Return bytes of one member; none after its end."""
+        start, size = place
+        return self._fs.pread(self._fd, max(0, min(length, size - offset)), start + offset)
+
+    def place(self, name: str) -> tuple[int, int] | None:
+        """Return offset and size of a member, None when there is none."""
+        return self._places.get(name)
+
+    def names(self, number: str) -> list[str]:
+        """Return the names of the files of one branch."""
+        return [name.partition("/")[2] for name in self._places if name.startswith(f"{number}/")]
+
+    def damaged(self, what: str) -> BackupDamaged:
+        """Return the error for a backup that is not what was written."""
+        return BackupDamaged(f"{self.path} is no sound backup: {what}", data={"file": str(self.path)})
+
+    def _read_places(self) -> dict[str, tuple[int, int]]:
+        """Read every header. Nothing but plain files with KB's own names is taken, whatever else a header says."""
+        found: dict[str, tuple[int, int]] = {}
+        at = 0
+        while True:
+            block = self._fs.pread(self._fd, _BLOCK, at)
+            if len(block) < _BLOCK:
+                raise self.damaged("it was cut short")
+            if block == bytes(_BLOCK):
+                break
+            name, size = self._read_header(block, at)
+            if name in found or MANIFEST in found:
+                raise self.damaged(f"it holds {name} where it should not")
+            if len(found) >= MAX_BACKUP_FILES:
+                raise self.damaged(f"it holds more than {MAX_BACKUP_FILES} files")
+            found[name] = (at + _BLOCK, size)
+            at += _BLOCK + size + -size % _BLOCK
+        if self._fs.pread(self._fd, 2 * len(_END), at) != _END:
+            raise self.damaged("it does not end after its last file")
+        if MANIFEST not in found:
+            raise self.damaged("its list of files is missing")
+        return found
+
+    def _read_header(self, block: bytes, at: int) -> tuple[str, int]:
+        try:
+            about = tarfile.TarInfo.frombuf(block, "ascii", "strict")
+        except (tarfile.HeaderError, UnicodeError, ValueError) as error:
+            raise self.damaged(f"there is no file header at byte {at}") from error
+        name = about.name
+        if about.type != tarfile.REGTYPE or about.linkname or not (name == MANIFEST or _is_a_store_file(name)):
+            raise self.damaged(f"at byte {at} it holds something that KB puts into no backup")
+        if about.size < 0 or about.size > self._size - at - _BLOCK:
+            raise self.damaged(f"{name} in it was cut short")
+        if name == MANIFEST and about.size > MAX_MANIFEST_BYTES:
+            raise self.damaged(f"its list of files is larger than {MAX_MANIFEST_BYTES} bytes")
+        return name, about.size
+
+    def _read_manifest(self) -> Manifest:
+        data = self.pread(self._places[MANIFEST], MAX_MANIFEST_BYTES, 0)
+        try:
+            said = msgspec.json.decode(data, type=_Formatted)
+            if said.kb == "backup" and said.format > FORMAT:
+                message = f"{self.path} has backup format {said.format}, and this KB reads up to {FORMAT}"
+                raise FormatTooNew(message, data={"file": str(self.path)})
+            manifest = msgspec.json.decode(data, type=Manifest)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise self.damaged("its list of files cannot be read") from error
+        if manifest.kb != "backup" or manifest.format != FORMAT:
+            raise self.damaged("its list of files is not that of a backup")
+        return manifest
+
+    def _compare(self) -> None:
+        """Compare the members with the list: the same names, lengths and no more."""
+        listed = {
+            f"{number}/{member.file}": member.length
+            for number, saved in enumerate(self.manifest.branches)
+            for member in saved.files
+        }
+        found = {name: size for name, (_, size) in self._places.items() if name != MANIFEST}
+        if listed != found:
+            strange = min(listed.items() ^ found.items())[0]
+            raise self.damaged(f"its list of files and its content differ, first in {strange}")
+        names = [saved.branch for saved in self.manifest.branches]
+        if len({*names}) < len(names) or not all(names):
+            raise self.damaged("it names a branch twice, or one without a name")
+
+    def _check_digest(self, name: str, member: Member) -> None:
+        place, digest, at = self._places[name], hashlib.sha256(), 0
+        with files.explained(self.path, "read", reading=True):
+            while part := self.pread(place, files.CHUNK_BYTES, at):
+                digest.update(part)
+                at += len(part)
+        if (at, digest.hexdigest()) != (member.length, member.sha256):
+            raise self.damaged(f"{name} in it is not what was written")
+
+
+def _is_a_store_file(name: str) -> bool:
+    found = _MEMBER.fullmatch(name)
+    return found is not None and layout.kind_of(found[2]) in {"head", "segment", "snapshot"}
+
+
+@contextlib.contextmanager
+def opened(fs: Fs, path: Path) -> Iterator[Backup]:
+    """Open a backup, and read its table and its list of files.
+
+    Raises:
+        NotFound: there is no such file.
+        BackupDamaged: it is none, or is not what was written.
+        FormatTooNew: a newer KB wrote it.
+        StorageError: it cannot be read.
+    """
+    with files.explained(path, "read", reading=True):
+        try:
+            fd = fs.open(path, os.O_RDONLY)
+        except FileNotFoundError as error:
+            raise NotFound(f"There is no file {path}.", hint="Name a file that `kb backup` wrote.") from error
+    try:
+        if not stat.S_ISREG(fs.fstat(fd).st_mode):
+            raise StorageError(f"cannot read {path}: it is not a file")
+        yield Backup(fs, path, fd)
+    finally:
+        files.close(fs, fd)
+
+
+class BackupFs:
+    """The branches in a backup as directories of files that can only be read: what ``verify.prove`` looks at."""
+
+    def __init__(self, backup: Backup) -> None:
+        """``backup`` stays open for as long as this is used."""
+        self._backup = backup
+        self._open: dict[int, tuple[int, int]] = {}
+        self._read_up_to: dict[int, int] = {}
+        self._next = 0
+
+    def directory(self, number: int) -> Path:
+        """Return the directory of one branch."""
+        return self._backup.path / str(number)
+
+    def open(self, path: Path, flags: int, mode: int = 0o666) -> int:  # noqa: ARG002 - the signature of an Fs
+        """Open a member."""
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise _read_only()
+        self._next += 1
+        self._open[self._next] = self._place(path)
+        self._read_up_to[self._next] = 0
+        return self._next
+
+    def close(self, fd: int) -> None:
+        """Close a member."""
+        del self._open[fd], self._read_up_to[fd]
+
+    def read(self, fd: int, length: int) -> bytes:
+        """Read from where the last read ended."""
+        data = self.pread(fd, length, self._read_up_to[fd])
+        self._read_up_to[fd] += len(data)
+        return data
+
+    def pread(self, fd: int, length: int, offset: int) -> bytes:
+        """Read at an offset of the member."""
+        return self._backup.pread(self._open[fd], length, offset)
+
+    def fstat(self, fd: int) -> os.stat_result:
+        """Return the status of an open member."""
+        return _status(stat.S_IFREG, self._open[fd][1])
+
+    def lstat(self, path: Path) -> os.stat_result:
+        """Return the status of a member, or of the directory of a branch."""
+        if path.parent == self._backup.path and self._backup.names(path.name):
+            return _status(stat.S_IFDIR, 0)
+        return _status(stat.S_IFREG, self._place(path)[1])
+
+    def listdir(self, path: Path) -> list[str]:
+        """Return the names of the files of a branch."""
+        if path.parent != self._backup.path:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        return self._backup.names(path.name)
+
+    def __getattr__(self, kind: str) -> Callable[..., Any]:
+        """Refuse every call that would write."""
+
+        def refuse(*_: Any) -> Any:
+            raise _read_only()
+
+        return refuse
+
+    def _place(self, path: Path) -> tuple[int, int]:
+        place = self._backup.place(f"{path.parent.name}/{path.name}")
+        if place is None or path.parent.parent != self._backup.path:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        return place
+
+
+def _read_only() -> OSError:
+    return OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+
+def _status(kind: int, size: int) -> os.stat_result:
+    return os.stat_result((kind | MODE, 0, 0, 1, 0, 0, size, 0, 0, 0))

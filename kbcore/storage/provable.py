@@ -194,9 +194,14 @@ def provisional_head(fs: Fs, directory: Path, branch: str, at: str, old: Head | 
     begins = 1 if old is None or old.pruned is None else old.first_seq
     base = lineage if begins == 1 else old.segments[0].base_hash if old else first.prev
     active = Segment(layout.segment_name(begins), begins, base)
+    # An epoch that ended later ends with the last record that is left.
+    epochs = tuple(
+        one if one.seq <= tip.seq else msgspec.structs.replace(one, seq=tip.seq, hash=tip.sum)
+        for one in (old.epochs if old else ())
+    )
     return Head(
         format=head.FORMAT,
-        features_required=(),
+        features_required=(head.EPOCHS,) if epochs else (),
         store_id=old.store_id if old else head.new_store_id(),
         lineage=lineage,
         branch=old.branch if old else branch,
@@ -205,6 +210,7 @@ def provisional_head(fs: Fs, directory: Path, branch: str, at: str, old: Head | 
         snapshots=(),
         segments=(active,),
         head=Tip(tip.seq, tip.sum, active.file, 0, at),
+        epochs=epochs,
     )
 
 

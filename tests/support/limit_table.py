@@ -45,6 +45,8 @@ _WORDS: Final = {
     "MAX_RULE_TESTS": "tests of one rule",
     "MAX_RULE_TEST_ITEMS": "entities, edges or ids of one test of a rule",
     "MAX_HEAD_BYTES": "`head.json`, which grows with every `kb compact`; `--prune-before` makes room",
+    "MAX_BACKUP_FILES": "files of one backup, of all branches together",
+    "MAX_MANIFEST_BYTES": "the list of files in a backup",
     "MAX_KIP_BYTES": "the text of one KIP command",
     "MAX_KIP_DEPTH": "braces, brackets and parentheses inside of each other in a KIP command",
     "MAX_KIP_DELETED": "elements that one KIP command may name for deletion; what hangs on them goes with them",

@@ -1,0 +1,46 @@
+"""``kb backup``: write the stores of branches into one file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kbcli.options import session_of
+
+
+def run(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The backup to write.")],
+    *,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="BRANCH", help="Only this branch; may be given several times.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Prove what would be backed up; write nothing.")] = False,
+) -> None:
+    """Write the stores of all branches, with their history, into one file, and read it back.
+
+    Others may write meanwhile: each branch is copied as it stands at one moment. A damaged store is refused. Only you
+    may read the file. `kb restore FILE` brings the branches back; `kb restore FILE --dry-run` proves the file.
+    """
+    from kbcli.words.lines import size
+    from kbcore.phrases import counted
+    from kbcore.upkeep.backup import back_up
+    from kbcore.visible import visible
+
+    session = session_of(ctx)
+    session.is_read_only = dry_run
+    output, workspace = session.output, session.workspace
+    names = only or ([session.named_branch] if session.named_branch else [])
+    with output.waiting("Backing up"):
+        done = back_up(
+            workspace, session.start / file, names, tool=session.author.tool, replaces=force, dry_run=dry_run
+        )
+    if output.is_json:
+        output.document(done.as_json())
+        return
+    for one in done.branches:
+        output.say(visible(f"{one.branch} at seq {one.seq}: {size(one.length_bytes)}."))
+    verb = "would be written to" if dry_run else "written to"
+    output.say(visible(f"{counted(len(done.branches), 'branch')} {verb} {file}{'' if dry_run else ', and read back'}."))

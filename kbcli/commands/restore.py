@@ -1,0 +1,68 @@
+"""``kb restore``: bring branches back from a backup."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kbcli.options import session_of
+
+if TYPE_CHECKING:
+    from kbcore.upkeep.backup import RestoredBranch
+
+
+def run(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `kb backup` wrote.")],
+    *,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="BRANCH", help="Only this branch; may be given several times.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Move a store that is there to the trash, and take its place.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Prove the backup and say what would be done; change nothing.")
+    ] = False,
+) -> None:
+    """Prove a backup, and bring the branches in it back.
+
+    A store that is there is never overwritten: without --replace nothing is restored, and with it, the present store
+    goes to the trash. Unless it ended with the same record, the restored store gets a new id, and its log says so.
+    """
+    from kbcore.phrases import counted
+    from kbcore.upkeep.backup import restore
+    from kbcore.visible import visible
+
+    session = session_of(ctx)
+    session.is_read_only = dry_run
+    output, workspace = session.output, session.workspace
+    names = only or ([session.named_branch] if session.named_branch else [])
+    with output.waiting("Restoring"):
+        done = restore(workspace, session.start / file, session.author, names, replaces=replace, dry_run=dry_run)
+    if output.is_json:
+        output.document(done.as_json())
+        return
+    for one in done.branches:
+        output.say(visible(_sentence(one, dry_run=dry_run)))
+        if one.replaced:
+            output.say(visible(f"The store that was there is in {one.replaced}; `kb branch restore {one.branch}`."))
+        if one.is_new_epoch and one.has_present:
+            output.warn(visible(_forgotten(one)))
+    if dry_run:
+        output.say(visible(f"{file} is sound: {counted(len(done.branches), 'branch')} of {done.at}."))
+
+
+def _sentence(one: RestoredBranch, *, dry_run: bool) -> str:
+    if not dry_run:
+        return f"{one.branch} is restored at seq {one.seq}."
+    if not one.has_present:
+        return f"{one.branch} would be restored at seq {one.seq}; it has no store now."
+    present = "cannot be read" if one.present_seq is None else f"ends at seq {one.present_seq}"
+    return f"{one.branch} would be restored at seq {one.seq}; its present store, which {present}, needs --replace."
+
+
+def _forgotten(one: RestoredBranch) -> str:
+    later = "later records" if one.present_seq is None else f"records after seq {one.seq}"
+    return f"{one.branch}: the store has a new id; the changeset ids of {later} are forgotten."

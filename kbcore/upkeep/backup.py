@@ -1,0 +1,257 @@
+"""Back up the stores of branches into one file, and restore them from it.
+
+A store is never overwritten: what is in the place of a restored one goes to the trash. Where the two do not end with
+the same record, the restored store begins a new epoch, and its first record says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbcore import branches
+from kbcore.branches import trash
+from kbcore.branches.stores import discard_cache, repository_lock
+from kbcore.errors import InvalidQuery, KBError, UnknownBranch
+from kbcore.phrases import some_of
+from kbcore.storage import archive, branchdir, files, head, journal, snapshot, verify
+from kbcore.storage.archive import Backup, Saved
+from kbcore.storage.fs import Fs
+from kbcore.store import Author
+from kbcore.upkeep.epochs import begin_epoch
+from kbcore.visible import in_quotes
+from kbcore.workspace import Workspace
+
+
+class SavedBranch(msgspec.Struct, frozen=True):
+    """One branch of a backup."""
+
+    branch: str
+    seq: int
+    hash: str
+    at: str
+    length_bytes: int
+
+
+class BackedUp(msgspec.Struct, frozen=True):
+    """What a backup holds, or would hold on a dry run."""
+
+    path: str
+    dry_run: bool
+    branches: tuple[SavedBranch, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return shown
+
+
+class RestoredBranch(msgspec.Struct, frozen=True):
+    """A branch that was restored, or would be on a dry run.
+
+    ``present_seq`` is where the store ends that is there now, None when there is none or it cannot be read;
+    ``replaced`` is where that store is in the trash; ``is_new_epoch`` tells that the store got a new id.
+    """
+
+    branch: str
+    seq: int
+    present_seq: int | None = None
+    has_present: bool = False
+    replaced: str = ""
+    is_new_epoch: bool = False
+    doubts: tuple[str, ...] = ()
+
+
+class RestoredBackup(msgspec.Struct, frozen=True):
+    """What a restore did, or would do."""
+
+    path: str
+    dry_run: bool
+    at: str
+    branches: tuple[RestoredBranch, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return shown
+
+
+def back_up(
+    workspace: Workspace,
+    path: Path,
+    names: Sequence[str] = (),
+    *,
+    tool: str,
+    replaces: bool = False,
+    dry_run: bool = False,
+) -> BackedUp:
+    """Write a backup of the named branches, by default of all that have a store; nobody has to wait for it.
+
+    Raises: ``UnknownBranch`` for a branch without a store; what ``archive.write`` raises.
+    """
+    fs, clock = workspace.machine.fs, workspace.machine.clock
+    there = dict(branches.stores(workspace))
+    missing = [name for name in names if name not in there]
+    if missing:
+        raise UnknownBranch(f"{some_of(missing, 3)} has no store to back up.")
+    if not there:
+        raise UnknownBranch("No branch has a store yet.", hint="Nothing was written that could be backed up.")
+    chosen = list(dict.fromkeys(names)) or sorted(there)
+    for name in chosen:
+        journal.reading(fs, there[name], partial(_insist_sound, fs, there[name]))
+    if dry_run:
+        return BackedUp(str(path), dry_run, tuple(_planned(head.read(fs, there[name])) for name in chosen))
+    sources = [there[name] for name in chosen]
+    written = archive.write(fs, path, sources, at=clock.now(), tool=tool, replaces=replaces)
+    return BackedUp(str(path), dry_run, tuple(map(_shown, written.branches)))
+
+
+def _planned(of: head.Head) -> SavedBranch:
+    length = sum(part.sealed.length if part.sealed else of.head.length for part in of.segments)
+    return SavedBranch(of.branch, of.seq, of.hash, of.head.at, length + sum(ref.length for ref in of.snapshots))
+
+
+def _insist_sound(fs: Fs, directory: Path, of: head.Head) -> None:
+    """Raise the store's own error for damage: a backup of it would take the place of a good one."""
+    for _ in journal.scan(fs, directory, of):
+        continue
+    for ref in of.snapshots:
+        snapshot.check(fs, directory, of, ref)
+
+
+def _shown(saved: Saved) -> SavedBranch:
+    length = sum(member.length for member in saved.files)
+    return SavedBranch(saved.branch, saved.seq, saved.hash, saved.at, length)
+
+
+def restore(
+    workspace: Workspace,
+    path: Path,
+    author: Author,
+    names: Sequence[str] = (),
+    *,
+    replaces: bool = False,
+    dry_run: bool = False,
+) -> RestoredBackup:
+    """Prove a backup, and put the named branches of it into their places, by default all of them.
+
+    Each branch is in its place whole or not at all. With ``replaces``, a store that is there goes to the trash.
+
+    Raises:
+        BackupDamaged, FormatTooNew, NotFound: from the backup; nothing was changed.
+        UnknownBranch: the backup has no such branch; nothing was changed.
+        InvalidQuery: a branch has a store, and it is not to be replaced; nothing was changed.
+        LockTimeout, StorageFull, ReadOnlyStore, StorageError: branches before the one that is named are restored.
+        CommitUncertain: so too; the last one is in place, and may not survive a power failure.
+    """
+    fs = workspace.machine.fs
+    with archive.opened(fs, path) as backup:
+        backup.check()
+        chosen = list(_chosen(backup, names))
+        states = {saved.branch: _present(workspace, saved) for _, saved in chosen}
+        if dry_run:
+            return RestoredBackup(str(path), dry_run, backup.manifest.at, tuple(states.values()))
+        _refuse_present(states.values(), replaces=replaces)
+        done = [_restore_one(workspace, backup, number, author, replaces=replaces) for number, _ in chosen]
+        return RestoredBackup(str(path), dry_run, backup.manifest.at, tuple(done))
+
+
+def _chosen(backup: Backup, names: Sequence[str]) -> Iterator[tuple[int, Saved]]:
+    there = {saved.branch for saved in backup.manifest.branches}
+    missing = [name for name in names if name not in there]
+    if missing:
+        hint = f"It holds {some_of(sorted(there), 10)}."
+        raise UnknownBranch(f"The backup holds no branch {some_of([in_quotes(one) for one in missing], 3)}.", hint=hint)
+    for number, saved in enumerate(backup.manifest.branches):
+        if not names or saved.branch in names:
+            yield number, saved
+
+
+def _present(workspace: Workspace, saved: Saved) -> RestoredBranch:
+    """Return what is in the place of a branch now, and whether its seqs would come to mean other records."""
+    directory = workspace.directory_of(saved.branch)
+    if not workspace.has_store(saved.branch):
+        return RestoredBranch(saved.branch, saved.seq, is_new_epoch=True)
+    try:
+        of = head.read(workspace.machine.fs, directory)
+    except KBError:
+        return RestoredBranch(saved.branch, saved.seq, has_present=True, is_new_epoch=True)
+    is_same = (of.store_id, of.lineage, of.seq, of.hash) == (saved.store_id, saved.lineage, saved.seq, saved.hash)
+    return RestoredBranch(saved.branch, saved.seq, of.seq, has_present=True, is_new_epoch=not is_same)
+
+
+def _refuse_present(states: Iterable[RestoredBranch], *, replaces: bool) -> None:
+    there = [one.branch for one in states if one.has_present]
+    if there and not replaces:
+        raise InvalidQuery(
+            f"{some_of(there, 3)} {'has a store' if len(there) == 1 else 'have stores'}; nothing was restored.",
+            hint="With --replace, the present store goes to the trash; `kb branch restore` brings it back. "
+            "Or name other branches of the backup with --only.",
+        )
+
+
+def _restore_one(
+    workspace: Workspace, backup: Backup, number: int, author: Author, *, replaces: bool
+) -> RestoredBranch:
+    """Build the store beside its place, prove it, and rename it into its place under the repository's lock."""
+    fs, saved = workspace.machine.fs, backup.manifest.branches[number]
+    directory = workspace.directory_of(saved.branch)
+    with repository_lock(workspace):
+        state = _present(workspace, saved)
+        _refuse_present([state], replaces=replaces)
+        place = branchdir.place_beside(directory)
+        try:
+            _extract(workspace, backup, number, place)
+            if state.is_new_epoch:
+                _begin_epoch(workspace, place, saved, state, author)
+            replaced = trash.replace(workspace, place, directory)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                files.remove_tree(fs, place)
+            raise
+        discard_cache(workspace, saved.branch)
+    return msgspec.structs.replace(state, replaced=str(replaced) if replaced else "")
+
+
+def _extract(workspace: Workspace, backup: Backup, number: int, place: Path) -> None:
+    fs, saved = workspace.machine.fs, backup.manifest.branches[number]
+    source, folder = backup.store(number)
+    with files.explained(place, "make"):
+        fs.mkdir(place)
+    for member in saved.files:
+        _copy_member(source, folder / member.file, fs, place / member.file)
+    with files.explained(place, "sync"):
+        fs.fsync_dir(place)
+    proof = verify.prove(fs, place)
+    if not proof.is_sound:
+        found = next(one for one in proof.findings if one.severity != "note")
+        raise backup.damaged(f"{saved.branch!r} could not be restored: {found.message}")
+
+
+def _copy_member(source: Fs, path: Path, fs: Fs, target: Path) -> None:
+    with (
+        files.explained(target, "write"),
+        files.opened(source, path, os.O_RDONLY) as read_fd,
+        files.opened(fs, target, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as write_fd,
+    ):
+        at = 0
+        while part := source.pread(read_fd, files.CHUNK_BYTES, at):
+            files.write_all(fs, write_fd, part)
+            at += len(part)
+        fs.fsync(write_fd)
+
+
+def _begin_epoch(workspace: Workspace, place: Path, saved: Saved, state: RestoredBranch, author: Author) -> None:
+    """Give the restored store a new id, before it has its place: what its later seqs meant, they mean no more."""
+    machine, seen = workspace.machine, state.present_seq or 0
+    why = [f"The branch was restored from a backup of seq {saved.seq}, made at {saved.at}."]
+    with journal.writing(
+        machine.fs, place, machine.clock, wait_s=workspace.config.lock_wait_s, command=author.tool
+    ) as writer:
+        begin_epoch(workspace, writer, author, why, seen=seen)
