@@ -47,8 +47,11 @@ def start_before(fs: Fs, directory: Path, head: Head, seq: int) -> Start:
     Raises: ``HistoryPruned`` when no replay leads to that seq; as ``start``.
     """
     begins = history_from(head)
-    if seq >= begins:
-        return start(fs, directory, head)
+    if seq >= begins or not head.holes:
+        begun = start(fs, directory, head)
+        if seq < begun.seq:
+            raise pruned(seq, begun.seq)
+        return begun
     for first, last, is_whole in _parts(head):
         if first - 1 <= seq <= last:
             refs = [ref for ref in head.snapshots if first - 1 <= ref.seq <= seq]

@@ -7,6 +7,7 @@ it and looks again under the lock.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -18,11 +19,19 @@ from kbcore import answers, interrupting, limits, record
 from kbcore.answers import Outcome
 from kbcore.branchview import BranchView
 from kbcore.clock import Clock, Moment, moment_after
-from kbcore.errors import ChangesetIdReused, LimitExceeded, StorageError, StoreWentBack, UnknownBranch
+from kbcore.errors import (
+    ChangesetIdReused,
+    Damaged,
+    KBError,
+    LimitExceeded,
+    StorageError,
+    StoreWentBack,
+    UnknownBranch,
+)
 from kbcore.needs import needs
 from kbcore.record import Record
 from kbcore.state import Draft, Stamp, restamped
-from kbcore.storage import journal
+from kbcore.storage import journal, known_damage
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.journal import Position
@@ -85,6 +94,7 @@ class BranchStore:
         """``witness`` notes what is acknowledged apart from the store; without one, no loss of records is noticed."""
         self._fs = fs
         self._clock = clock
+        self._cache = cache
         self._seen = BranchView(fs, directory, cache)
         self._witness = witness
         self.directory = directory
@@ -196,7 +206,12 @@ class BranchStore:
             self._check(head)
             return self._seen.ask(head, use, is_writing=is_writing)
 
-        return journal.reading(self._fs, self.directory, at)
+        try:
+            return journal.reading(self._fs, self.directory, at)
+        except Damaged as error:
+            with contextlib.suppress(KBError):
+                known_damage.note(self._fs, self._cache.directory, self.head(), error.code, str(error.data.get("file")))
+            raise
 
     def _check(self, head: Head) -> None:
         if self._witness is not None:
@@ -217,6 +232,7 @@ class BranchStore:
             wait_s = request.lock_wait_s
             with journal.writing(self._fs, self.directory, self._clock, wait_s=wait_s, command=author.tool) as writer:
                 self._refuse(writer.head)
+                known_damage.refuse(self._fs, self.directory, writer.head, self._cache.directory)
                 mended += writer.recovery.sentences()
                 first = self._first_answer(writer.head, request, branch)
                 if first:

@@ -94,11 +94,14 @@ def _diagnose(session: Session) -> int:
     from kbcli import diagnosis, exits
     from kbcore.storage.fs import RealFs
     from kbcore.upkeep.doctor import diagnose
+    from kbcore.upkeep.findings import note_damage
 
     session.is_read_only = True
     workspace = session.workspace_as_it_is()
     with session.output.waiting("Looking at everything"):
         found = diagnose(workspace, diagnosis.findings(session, workspace), probe=RealFs())
+    for store in found.stores:
+        note_damage(RealFs(), workspace, store.branch, [one for one in found.findings if one.branch == store.branch])
     if session.output.is_json:
         session.output.document(found.as_json())
     else:

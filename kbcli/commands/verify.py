@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 def run(ctx: typer.Context) -> int:
     """Prove the journal, record by record: every digest, every file, every snapshot by replay, and the cached view.
 
-    Writes nothing. What is damaged ends with the status of that damage.
+    Changes nothing. What is damaged ends with the status of that damage; a note in the cache keeps writers from it.
     """
     from kbcli import exits
     from kbcore import branches
+    from kbcore.storage.fs import RealFs
+    from kbcore.upkeep.findings import note_damage
     from kbcore.upkeep.proof import verify_branch
 
     session = session_of(ctx)
@@ -28,6 +30,7 @@ def run(ctx: typer.Context) -> int:
     choice = branches.choose(workspace, session.named_branch)
     with session.output.waiting("Proving the journal"):
         proof = verify_branch(workspace, choice.branch, with_view=True)
+    note_damage(RealFs(), workspace, choice.branch, proof.findings)
     if session.output.is_json:
         session.output.document(proof.as_json())
     else:

@@ -13,9 +13,8 @@ from kbcore.storage.frame import Flaw
 from kbcore.storage.head import Head, Segment
 from kbcore.storage.places import Broken, Position
 
-_UNDO: Final = (
-    "If you know what changed the file, undo exactly that, else restore it from a backup; `kb verify` proves either."
-)
+_RESTORE: Final = "If there is a backup, `kb restore FILE --replace` brings the branch back as it was then."
+_UNDO: Final = "If you know what changed the file, undo exactly that; `kb verify` proves it. " + _RESTORE
 _LEFT: Final = "What lies before it, if anything, is readable with --at N."
 
 
@@ -61,8 +60,8 @@ def grown(directory: Path, segment: Segment, expected: int, actual: int) -> Jour
     path = directory / segment.file
     return JournalCorrupt(
         f"{path} was sealed with {expected} bytes and has {actual}",
-        hint=f"Something wrote to a sealed journal file. Keep a copy of it and cut it back to {expected} bytes, or "
-        f"restore it from a backup; `kb verify` proves either. {JournalCorrupt.default_hint}",
+        hint=f"Something wrote to a sealed journal file. Keep a copy of it and cut it back to {expected} bytes; "
+        f"`kb verify` proves it. {_RESTORE} {JournalCorrupt.default_hint}",
         data={"file": str(path), "offset": expected, "expected": expected, "actual": actual},
     )
 
@@ -89,6 +88,6 @@ def missing(directory: Path, file: str) -> JournalTruncated:
     """Return the error for a file that the head names and that is lost."""
     return JournalTruncated(
         f"{directory / file} is missing, and the head names it",
-        hint=f"Restore it from a backup; `kb verify` proves it. {_LEFT} {JournalTruncated.default_hint}",
+        hint=f"{_RESTORE} {_LEFT} {JournalTruncated.default_hint}",
         data={"file": str(directory / file)},
     )

@@ -202,6 +202,7 @@ def writing(
         if files.read_size(fs, path) != of.head.length:
             of, recovered = recovery.recover(fs, directory, of, clock.now())
         recovery.refuse_unlisted(fs, directory, of)
+        recovery.refuse_resized(fs, directory, of)
         with files.explained(path, "open"):
             fd = fs.open(path, os.O_RDWR | os.O_APPEND)
         try:

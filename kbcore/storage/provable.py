@@ -83,11 +83,11 @@ def prove(fs: Fs, directory: Path, of: Head, others: Iterable[Path] = ()) -> Pro
     """
     own = _own_lines(fs, directory, of)
     pins = _pins(of)
-    for seq, wanted in pins.items():
-        foreign = next((line for line in own.get(seq, ()) if line.sum != wanted), None)
-        if foreign is not None and not any(line.sum == wanted for line in own[seq]):
-            place = Position(seq, foreign.sum, foreign.path.name, foreign.offset + foreign.length)
-            raise damage.mixed(directory, of, place)
+    last = own.get(of.seq, [])
+    if last and not any(line.sum == of.hash for line in last):
+        foreign = last[0]
+        place = Position(of.seq, foreign.sum, foreign.path.name, foreign.offset + foreign.length)
+        raise damage.mixed(directory, of, place)
     runs = _runs(of, own, pins)
     if missing(of, runs):
         gone = {seq for first, last in missing(of, runs) for seq in range(first, last + 1)}
@@ -355,7 +355,7 @@ def _is_in_place(piece: Run, part: Segment) -> bool:
     return piece[0].seq == part.first_seq
 
 
-def _with_segments(of: Head, segments: list[Segment], written: Mapping[str, Run]) -> Head:
+def _with_segments(of: Head, segments: list[Segment], written: dict[str, Run]) -> Head:
     """Return the head with these segments, the last of which takes new records."""
     last = segments[-1]
     tip = of.head
@@ -369,6 +369,7 @@ def _with_segments(of: Head, segments: list[Segment], written: Mapping[str, Run]
     elif last.sealed is not None:
         following = Segment(layout.segment_name(tip.seq + 1), tip.seq + 1, tip.hash)
         segments = [*segments, following]
+        written[following.file] = []
         tip = msgspec.structs.replace(tip, file=following.file, length=0)
     new = msgspec.structs.replace(of, segments=tuple(segments), head=tip)
     features = {*of.features_required, head.HOLES} if new.holes else {*of.features_required} - {head.HOLES}

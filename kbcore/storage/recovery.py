@@ -202,6 +202,23 @@ def rewrite(fs: Fs, fd: int, start: int, end: int) -> None:
         start += len(part)
 
 
+def refuse_resized(fs: Fs, directory: Path, of: Head) -> None:
+    """Look at the sizes of the sealed segments: damage that can be known without reading. One system call for each.
+
+    Raises:
+        JournalCorrupt, JournalTruncated: one is missing, or has another size than when it was sealed.
+    """
+    for part in of.segments[:-1]:
+        length = part.sealed.length if part.sealed else 0
+        size = files.read_size(fs, directory / part.file)
+        if size is None:
+            raise damage.missing(directory, part.file)
+        if size < length:
+            raise damage.truncated(directory, part, length, size)
+        if size > length and not of.ends_at_hole(part):
+            raise damage.grown(directory, part, length, size)
+
+
 def refuse_unlisted(fs: Fs, directory: Path, of: Head) -> None:
     """Look for records in a segment that would follow the head and that it does not name. One system call.
 

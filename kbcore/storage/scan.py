@@ -109,7 +109,8 @@ def check_length(fs: Fs, directory: Path, to: Head) -> None:
     if size is None:
         raise vanished(fs, directory, to.head.file)
     if size < to.head.length:
-        raise damage.truncated(directory, to.active, to.head.length, size)
+        part = next(part for part in to.segments if part.file == to.head.file)
+        raise damage.truncated(directory, part, to.head.length, size)
 
 
 def walk(fs: Fs, fd: int, start: Position, limit: int) -> Iterator[Entry | Broken]:

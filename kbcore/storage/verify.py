@@ -80,7 +80,7 @@ def prove(fs: Fs, directory: Path) -> Proof:
     checked, good_seq, unbroken = 0, of.first_seq - 1, True
     hashes = {ref.seq: "" for ref in of.snapshots} | {of.first_seq - 1: of.segments[0].base_hash}
     for segment in of.segments:
-        place, problem = _prove_segment(fs, directory, of, segment, hashes)
+        place, problem = prove_segment(fs, directory, of, segment, hashes)
         checked += place.seq - segment.first_seq + 1
         if unbroken:
             good_seq = place.seq
@@ -123,7 +123,7 @@ def stats(fs: Fs, directory: Path, of: Head) -> Stats:
     )
 
 
-def _prove_segment(
+def prove_segment(
     fs: Fs, directory: Path, of: Head, segment: Segment, hashes: dict[int, str]
 ) -> tuple[Position, KBError | None]:
     """Return how far a segment is good, and what stopped there; fill in the hashes that are asked for."""

@@ -204,7 +204,7 @@ def _store(workspace: Workspace, branch: str, stores: list[StoreHealth]) -> Iter
     good_seq = proof.good_seq
     if proof.head is not None and not proof.is_sound:
         good_seq = good.good_seq(fs, directory, proof.head)
-    yield from of_proof(proof, directory, branch, good_seq)
+    yield from of_proof(proof, directory, branch)
     if proof.head is None:
         return
     head, size = proof.head, verify.stats(fs, directory, proof.head)

@@ -5,6 +5,7 @@ A check that could not run is a finding of its own; silence always means that it
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +14,9 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore.errors import Damaged, HeadDamaged, InvalidConfig, JournalCorrupt, JournalTruncated, KBError, Problem
-from kbcore.storage import layout, verify
+from kbcore.storage import head, known_damage, layout, verify
+from kbcore.storage.fs import Fs
+from kbcore.workspace import Workspace
 
 Severity = Literal["ok", "note", "warning", "error", "not_checked"]
 
@@ -28,6 +31,9 @@ _REMEDIES: Final = {
 }
 _REFERRALS: Final = (Damaged.default_hint, HeadDamaged.default_hint)
 """What errors say of `kb doctor`; a diagnosis says instead what that would say."""
+
+
+_JOURNAL: Final = frozenset({JournalCorrupt.code, JournalTruncated.code})
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -89,12 +95,12 @@ def told_once(findings: Iterable[Finding]) -> list[Finding]:
     return list(dict.fromkeys(told))
 
 
-def of_proof(proof: verify.Proof, directory: Path, branch: str, good_seq: int) -> list[Finding]:
-    """Return what proving the files of a store found, each with its remedy; ``good_seq`` as ``good.good_seq`` says."""
+def of_proof(proof: verify.Proof, directory: Path, branch: str) -> list[Finding]:
+    """Return what proving the files of a store found, each with its remedy."""
     found = []
     for one in proof.findings:
         severity: Severity = "error" if one.severity == "damage" else one.severity
-        remedy = f"{_remedy(one)} {_way_out(one, proof, directory, branch, good_seq)}".strip()
+        remedy = f"{_remedy(one)} {_way_out(one, proof, directory, branch)}".strip()
         found.append(
             Finding("journal", severity, one.code, one.message, remedy, branch, one.file, one.line, one.offset)
         )
@@ -113,13 +119,29 @@ def rebuild_command(branch: str) -> str:
     return f"`kb doctor --rebuild-head --branch {shlex.quote(branch)}`"
 
 
-def begin_anew(directory: Path, branch: str, *, has_journal: bool = True) -> str:
-    """Return what is left to do where neither a backup nor a repair helps."""
-    written = "is still to be read in the journal that was moved" if has_journal else "is lost"
+def salvage_command(branch: str) -> str:
+    """Return the command that salvages a branch."""
+    return f"`kb doctor --salvage --branch {shlex.quote(branch)}`"
+
+
+def salvage_advice(branch: str) -> str:
+    """Return what to do about damage where there is no backup."""
     return (
-        f"Without a backup, move {directory} away and run `kb sync` on {branch}: what files state comes back, and what "
-        f"clients wrote {written}."
+        f"Without a backup, run {salvage_command(branch)}: it keeps a copy of the store and every record that is "
+        "proven, and says which records are gone."
     )
+
+
+def note_damage(fs: Fs, workspace: Workspace, branch: str, findings: Iterable[Finding]) -> None:
+    """Note for writers which journal file of a branch is damaged, or that none is."""
+    cache = workspace.cache_of(branch)
+    damaged = [one for one in findings if one.severity == "error" and one.code in _JOURNAL and one.file]
+    if damaged:
+        with contextlib.suppress(KBError):
+            of = head.read(fs, workspace.directory_of(branch))
+            known_damage.note(fs, cache, of, damaged[0].code, damaged[0].file)
+    else:
+        known_damage.forget(fs, cache)
 
 
 def _remedy(found: verify.Finding) -> str:
@@ -129,39 +151,25 @@ def _remedy(found: verify.Finding) -> str:
     return without_referral(found.hint) or _REMEDIES.get(found.code, "")
 
 
-def _way_out(found: verify.Finding, proof: verify.Proof, directory: Path, branch: str, good_seq: int) -> str:
+def _way_out(found: verify.Finding, proof: verify.Proof, directory: Path, branch: str) -> str:
     """Return what to do about damage where there is no backup, "" for what has its remedy already."""
     if found.code == HeadDamaged.code and found.file == str(directory):
         return ""  # it holds nothing that a head could be made of
     if found.code == HeadDamaged.code:
         made = "makes a new head out of the journal, keeps a copy of the store, and says what it cannot prove."
         return f"Run {rebuild_command(branch)}: it {made}"
-    head = proof.head
-    if found.code not in {JournalCorrupt.code, JournalTruncated.code} or head is None:
+    if found.code not in _JOURNAL or proof.head is None:
         return ""
-    if _is_missing(found) and Path(found.file).name != head.head.file:
-        where = "where a snapshot holds what it led to, and refuses otherwise; it keeps a copy of the store."
-        return f"Without a backup, {rebuild_command(branch)} makes a new head without it {where}"
-    if not _can_end_earlier(found, proof, good_seq):
-        return begin_anew(directory, branch, has_journal=not _is_missing(found))
-    given_up = f"at seq {good_seq}, and what came after it is given up" if good_seq >= head.first_seq else ""
-    if not given_up:
+    if _is_mixed(found, proof):
         given_up = "for the records that are there, as if they were the right ones"
-    return f"Without a backup, {rebuild_command(branch)} makes a new head {given_up}; it keeps a copy of the store."
+        return f"Without a backup, {rebuild_command(branch)} makes a new head {given_up}; it keeps a copy of the store."
+    return salvage_advice(branch)
 
 
-def _can_end_earlier(found: verify.Finding, proof: verify.Proof, good_seq: int) -> bool:
-    """Tell whether a head can be made that ends before the damage, because nothing good comes after it."""
-    head = proof.head
-    damaged = {one.file for one in proof.findings if one.code in {JournalCorrupt.code, JournalTruncated.code}}
-    if head is None or {Path(file).name for file in damaged} != {head.head.file}:
-        return False
-    is_last = found.line < 0 or good_seq == head.seq - 1
-    return is_last and (good_seq >= head.first_seq or not _is_missing(found))
-
-
-def _is_missing(found: verify.Finding) -> bool:
-    return found.code == JournalTruncated.code and found.offset < 0
+def _is_mixed(found: verify.Finding, proof: verify.Proof) -> bool:
+    """Tell whether the records are sound and end elsewhere than the head says: no record is at fault."""
+    is_last = proof.head is not None and Path(found.file).name == proof.head.head.file
+    return is_last and found.code == JournalCorrupt.code and found.line < 0
 
 
 def gravest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

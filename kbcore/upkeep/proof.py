@@ -100,7 +100,7 @@ def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False)
     head, good_seq = stored.head, stored.good_seq
     if head is not None and not stored.is_sound:
         good_seq = good.good_seq(proof.fs, proof.directory, head)
-    proof.findings += of_proof(stored, proof.directory, branch, good_seq)
+    proof.findings += of_proof(stored, proof.directory, branch)
     if head is None:
         for name in ("journal", "replay", "snapshots"):
             proof.not_run(name, "The head file cannot be read.")

@@ -18,7 +18,7 @@ from kbcore.storage.rebuild import Witness
 from kbcore.store import Author
 from kbcore.upkeep import snapshot_sources
 from kbcore.upkeep.epochs import FORGOTTEN, append_note, begin_epoch
-from kbcore.upkeep.findings import begin_anew, without_referral
+from kbcore.upkeep.findings import salvage_advice, without_referral
 from kbcore.upkeep.snapshot_sources import Facts, Source
 from kbcore.viewcache import VIEW, open_view, store_ids
 from kbcore.workspace import Workspace
@@ -57,10 +57,10 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
             fs, directory, clock, branch=branch, wait_s=wait_s, command=author.tool, witness=_witness(workspace, branch)
         )
     except Damaged as error:
-        remedy = f"{without_referral(error.hint)} A new head does not mend that; nothing was changed."
+        remedy = f"{without_referral(error.hint)} A new head does not repair that; nothing was changed."
         with files.explained(directory, "list", reading=True):
             has_journal = any(layout.segment_first_seq(name) is not None for name in fs.listdir(directory))
-        hint = f"{remedy} {begin_anew(directory, branch, has_journal=has_journal)}".strip()
+        hint = f"{remedy} {salvage_advice(branch) if has_journal else ''}".strip()
         raise type(error)(error.message, hint=hint, data=error.data) from error
     done, doubts, seq = (
         f"The head was made anew out of the journal, at seq {made.head.seq}.",

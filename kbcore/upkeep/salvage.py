@@ -149,7 +149,7 @@ def _salvage_one(workspace: Workspace, branch: str, author: Author) -> Salvaged:
         done = [_kept_records(new, of), *_filled(proven, directory, workspace.data_dir)]
         ops = tuple(_differences(carried.state, view[1])) if view and carried else ()
         said = [*done, *doubts, f"The store as it was is kept in quarantine/{Path(copy).name}."]
-        new = _append(workspace, (of, new), author, (said, holes), (ops, view[0] if view else None))
+        new = _append(workspace, new, author, (said, holes), (ops, view[0] if view else None))
         for name in {part.file for part in of.segments} - new.files:
             files.remove_quietly(fs, directory / name)  # its bytes are in quarantine
         entities = len(replay.folded(fs, directory, new).state.nodes)
@@ -371,7 +371,7 @@ def _marked(source: str) -> str:
 
 def _append(
     workspace: Workspace,
-    heads: tuple[Head, Head],
+    new: Head,
     author: Author,
     documented: tuple[list[str], list[Hole]],
     unproven: tuple[tuple[Operation, ...], Unproven | None],
@@ -380,20 +380,12 @@ def _append(
 
     The first record carries as many of these as fit; the rest follows in records of its own.
     """
-    fs, (of, new), (said, holes), (ops, seen) = workspace.machine.fs, heads, documented, unproven
+    fs, (said, holes), (ops, seen) = workspace.machine.fs, documented, unproven
     directory = workspace.directory_of(new.branch)
     path = directory / new.head.file
-    if files.read_size(fs, path) is None:
-        files.make_empty(fs, path)
-        with files.explained(directory, "sync"):
-            fs.fsync_dir(directory)
     with files.explained(path, "open"):
         fd = fs.open(path, _APPENDING)
     try:
-        if new.head.file not in of.files:
-            # Whatever an earlier salvage left there was never acknowledged.
-            with files.explained(path, "empty"):
-                fs.ftruncate(fd, new.head.length)
         writer = Writer(fs, directory, fd, new, Report())
         for part, is_first in _parts(ops):
             now = workspace.machine.clock.now()

@@ -1,0 +1,69 @@
+"""A note, beside the cached view, that a journal file is damaged, so that writers refuse which do not read that file.
+
+Invariant: the note decides nothing by itself. A writer proves the named file again: it refuses damage that is there,
+and removes a note that is not true any more. Whoever deletes the note loses nothing but the early refusal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kbcore.errors import Damaged, JournalCorrupt, JournalTruncated, KBError
+from kbcore.storage import files, verify
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head
+
+NOTE: Final = "damaged.json"
+_MAX_NOTE_BYTES: Final = 64 * 1024
+_CODES: Final = frozenset({JournalCorrupt.code, JournalTruncated.code})
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """What was found: the store's id, the name of the damaged file, and the code of the error."""
+
+    store_id: str
+    file: str
+    code: str
+
+
+def note(fs: Fs, cache: Path, of: Head, code: str, path: str) -> None:
+    """Note that a journal file is damaged. Only a help: where the cache cannot be written, there is no note."""
+    name = Path(path).name
+    if code not in _CODES or name not in of.files:
+        return
+    with contextlib.suppress(KBError, OSError):
+        if not files.is_directory(fs, cache):
+            fs.mkdir(cache)
+        files.publish_file(fs, cache / NOTE, msgspec.json.encode(Noted(of.store_id, name, code)))
+
+
+def forget(fs: Fs, cache: Path) -> None:
+    """Remove the note of a journal that was proven sound."""
+    files.remove_quietly(fs, cache / NOTE)
+
+
+def refuse(fs: Fs, directory: Path, of: Head, cache: Path) -> None:
+    """Refuse to write to a journal of which damage is noted and still there. One system call where there is no note.
+
+    Raises:
+        JournalCorrupt, JournalTruncated: the damage, as it is found now.
+        StorageError: the named file cannot be read.
+    """
+    path = cache / NOTE
+    try:
+        data = files.read_file(fs, path, _MAX_NOTE_BYTES) if files.read_size(fs, path) is not None else None
+    except KBError:  # something else lies there: it is not KB's note
+        return
+    if data is None:
+        return
+    with contextlib.suppress(msgspec.DecodeError, UnicodeError):
+        noted = msgspec.json.decode(data, type=Noted)
+        named = [part for part in of.segments if part.file == noted.file and noted.store_id == of.store_id]
+        problem = verify.prove_segment(fs, directory, of, named[0], {})[1] if named else None
+        if isinstance(problem, Damaged):
+            raise problem
+    forget(fs, cache)
