@@ -149,11 +149,18 @@ def _salvage_one(workspace: Workspace, branch: str, author: Author) -> Salvaged:
         done = [_kept_records(new, of), *_filled(proven, directory, workspace.data_dir)]
         ops = tuple(_differences(carried.state, view[1])) if view and carried else ()
         said = [*done, *doubts, f"The store as it was is kept in quarantine/{Path(copy).name}."]
-        new = _append(workspace, new, author, (said, holes), (ops, view[0] if view else None))
+        # Counted before the new head counts: whatever fails after that would say that nothing was done.
+        count = len(_applied(replay.folded(fs, directory, new).state, ops).nodes)
+        new, failed = _append(workspace, directory, new, author, _Note(said, holes, ops, view[0] if view else None))
+        doubts += failed
         for name in {part.file for part in of.segments} - new.files:
             files.remove_quietly(fs, directory / name)  # its bytes are in quarantine
-        entities = len(replay.folded(fs, directory, new).state.nodes)
-    return Salvaged(branch, new.seq, copy, tuple(holes), entities, tuple(done), tuple(doubts))
+    return Salvaged(branch, new.seq, copy, tuple(holes), count, tuple(done), tuple(doubts))
+
+
+def _applied(state: State, ops: Iterable[Operation]) -> State:
+    apply(state, Stamp(0, "", "", UNPROVEN), ops)
+    return state
 
 
 def _head(fs: Fs, directory: Path, branch: str, now: str) -> tuple[Head, list[str]]:
@@ -369,25 +376,27 @@ def _marked(source: str) -> str:
     return source if source.startswith(UNPROVEN) else f"{UNPROVEN}:{source}"
 
 
-def _append(
-    workspace: Workspace,
-    new: Head,
-    author: Author,
-    documented: tuple[list[str], list[Hole]],
-    unproven: tuple[tuple[Operation, ...], Unproven | None],
-) -> Head:
+class _Note(msgspec.Struct, frozen=True):
+    """What the record of a salvage says: sentences, the missing records, and what a view adds."""
+
+    said: list[str]
+    holes: list[Hole]
+    ops: tuple[Operation, ...]
+    seen: Unproven | None
+
+
+def _append(workspace: Workspace, directory: Path, new: Head, author: Author, note: _Note) -> tuple[Head, list[str]]:
     """Append the record that documents a salvage; with it, the new head comes to count. Then the unproven operations.
 
-    The first record carries as many of these as fit; the rest follows in records of its own.
+    The first record carries as many of these as fit, the rest follows in records of its own; what of it cannot be
+    written is said, because the salvage counts already.
     """
-    fs, (said, holes), (ops, seen) = workspace.machine.fs, documented, unproven
-    directory = workspace.directory_of(new.branch)
-    path = directory / new.head.file
+    fs, path = workspace.machine.fs, directory / new.head.file
     with files.explained(path, "open"):
         fd = fs.open(path, _APPENDING)
     try:
         writer = Writer(fs, directory, fd, new, Report())
-        for part, is_first in _parts(ops):
+        for part, is_first in _parts(note.ops):
             now = workspace.machine.clock.now()
             at = max(now, writer.head.head.at)
             noted = Record(
@@ -401,14 +410,19 @@ def _append(
                 ops=part,
                 message=MESSAGE,
                 clock=now if now < at else "",
-                repair=" ".join(said) if is_first else "",
-                holes=tuple(holes) if is_first else (),
-                unproven=seen if part else None,
+                repair=" ".join(note.said) if is_first else "",
+                holes=tuple(note.holes) if is_first else (),
+                unproven=note.seen if part else None,
             )
-            writer.append(record.encode(noted), at)
+            try:
+                writer.append(record.encode(noted), at)
+            except KBError as error:
+                if is_first:
+                    raise
+                return writer.head, [f"Not all that the cached view adds could be written: {error.message}."]
     finally:
         files.close(fs, fd)
-    return writer.head
+    return writer.head, []
 
 
 def _parts(ops: tuple[Operation, ...]) -> Iterator[tuple[tuple[Operation, ...], bool]]:

@@ -243,7 +243,7 @@ KINDS = {
     "corrupt before the head": Kind(
         "a changed record", "plain", swap(FIRST, b"Title of C", b"Title of X"), CORRUPT, CORRUPT, 40,
         (rf"{FIRST}, line 3, byte <2L>: the checksum does not match the record \(expected \w+, found \w+\)",
-         r"Records up to seq 2 are good and readable with --at 2\. If you know what changed the file, " + UNDO + SALVAGE,
+         r"Records up to seq 2 are good and readable with --at 2\. If you know what changed the file, " + UNDO, SALVAGE,
          r"note .* The records up to seq 2 are good and readable with --at 2\."),
         2, (FIRST, 3, "2L"), swap(FIRST, b"Title of X", b"Title of C"),
     ),
@@ -335,8 +335,8 @@ KINDS = {
     ),
     "sealed file grown": Kind(
         "a changed sealed file", "sealed", append(FIRST, b"x\n"), CORRUPT, CORRUPT, 40,
-        (rf"{FIRST} was sealed with <5L> bytes and has <5L+2>", "cut it back to <5L> bytes", "`kb verify` proves", SALVAGE,
-         r"Every record up to seq 7 is good\."),
+        (rf"{FIRST} was sealed with <5L> bytes and has <5L+2>", "cut it back to <5L> bytes", "`kb verify` proves",
+         SALVAGE, r"Every record up to seq 7 is good\."),
         7, (FIRST, -1, "5L"), cut(FIRST, 2), "ABCDEFG",
     ),
     "sealed file changed": Kind(
@@ -433,7 +433,7 @@ def check_error(root: Path, kind: Kind, wanted: tuple[str, int], words: tuple[st
 def check_diagnosis(root: Path, kind: Kind) -> None:
     """Insist on what `kb doctor` and `kb verify` say, and that both write nothing."""
     before = tree(root)
-    note = {".kb/cache", ".kb/cache/main", ".kb/cache/main/damaged.json"}
+    note = {CACHES_NAME, f"{CACHES_NAME}/main", f"{CACHES_NAME}/main/damaged.json"}
     for command in ("verify", "doctor"):
         told, shown = kb(root, command), kb(root, command, "--json")
         assert (told.status, shown.status) == (kind.verify, kind.verify), told

@@ -1,0 +1,473 @@
+"""D3: backups are consistent while others write, proven when they are written and read, and never half restored."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import itertools
+import shutil
+import stat
+import tarfile
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kbcore import branches
+from kbcore.branches.stores import repository_lock
+from kbcore.errors import BackupDamaged, Damaged, FormatTooNew, InvalidQuery, KBError, StorageError, UnknownBranch
+from kbcore.history.log import log
+from kbcore.storage import archive, head, layout
+from kbcore.storage.fs import RealFs
+from kbcore.upkeep.backup import back_up, restore
+from kbcore.upkeep.compacting import compact
+from kbcore.upkeep.proof import verify_branch
+from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
+from tests.support.project import AUTHOR, Project
+from tests.support.repos import git
+from tests.support.scale import tries
+
+KEYS = "ABCDE"
+
+
+def put(project: Project, keys: Iterable[str], branch: str | None = None) -> None:
+    for key in keys:
+        project.apply(branch=branch, entities=[{"id": key, "type": "req", "title": key, "status": "open"}])
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Return a repository with two branches, one of which was compacted."""
+    project = Project(tmp_path / "repo")
+    put(project, KEYS[:3])
+    compact(project.workspace(), "main")
+    put(project, KEYS[3:])
+    git(project.root, "branch", "side/one")
+    branches.ensure(project.workspace(), "side/one")
+    put(project, "S", "side/one")
+    return project
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "kb.backup"
+
+
+def backed_up(project: Project, file: Path, *names: str, **options: bool) -> None:
+    back_up(project.workspace(), file, names, tool="kb/test", **options)
+
+
+def restored(project: Project, file: Path, *names: str, **options: bool):
+    project.pool.close()
+    return restore(project.workspace(), file, AUTHOR, names, **options)
+
+
+def entities(project: Project, branch: str | None = None) -> str:
+    return "".join(sorted(key for (key,) in project.view(branch).rows("select id from node")))
+
+
+def is_proven(project: Project, branch: str = "main") -> bool:
+    return verify_branch(project.workspace(), branch, with_view=True).is_sound
+
+
+def leftovers(project: Project, file: Path) -> list[str]:
+    parent = project.workspace().directory_of("main").parent
+    building = [path.name for path in parent.iterdir() if path.name.startswith(layout.BUILDING_PREFIX)]
+    return building + [path.name for path in file.parent.iterdir() if path.name.endswith(layout.TMP_SUFFIX)]
+
+
+@pytest.mark.fault("D3")
+def test_a_backup_holds_every_branch_and_brings_it_back(project: Project, file: Path, tally) -> None:
+    backed_up(project, file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    tally.tried()
+    heads = {name: head.read(RealFs(), directory) for name, directory in branches.stores(project.workspace())}
+    project.pool.close()
+    for _, directory in list(branches.stores(project.workspace())):
+        shutil.rmtree(directory)
+    done = restored(project, file)
+    assert [(one.branch, one.seq) for one in done.branches] == [("main", 5), ("side/one", 6)]
+    for name, old in heads.items():
+        new = head.read(RealFs(), project.workspace().directory_of(name))
+        assert (new.lineage, new.seq) == (old.lineage, old.seq + 1)
+        assert new.store_id != old.store_id, "references to records that came later must not find other ones"
+        assert new.epoch_of(old.store_id)
+        assert is_proven(project, name)
+    assert (entities(project), entities(project, "side/one")) == ("ABCDE", "ABCDES")
+    assert "restored from a backup of seq 5" in log(project.view(), limit=1)[0]["repair"]
+    tally.done()
+
+
+@pytest.mark.fault("D3")
+def test_a_present_store_is_kept_unless_it_may_be_replaced_and_then_in_the_trash(project, file, tally) -> None:
+    backed_up(project, file, "main")
+    put(project, "FG")
+    before = head.read(RealFs(), project.workspace().directory_of("main"))
+    tally.tried()
+    with pytest.raises(InvalidQuery, match="main has a store"):
+        restored(project, file)
+    assert head.read(RealFs(), project.workspace().directory_of("main")) == before
+    dry = restored(project, file, dry_run=True)
+    assert (dry.branches[0].present_seq, dry.branches[0].is_new_epoch) == (7, True)
+    assert head.read(RealFs(), project.workspace().directory_of("main")) == before
+    (one,) = restored(project, file, replaces=True).branches
+    assert head.read(RealFs(), Path(one.replaced)) == before
+    assert entities(project) == "ABCDE"
+    of = head.read(RealFs(), project.workspace().directory_of("main"))
+    assert of.epochs[-1].seen == 7
+    assert "2 records are lost: 6 to 7" in log(project.view(), limit=1)[0]["repair"]
+    branches.restore(project.workspace(), "main")
+    project.pool.close()
+    assert entities(project) == "ABCDEFG"
+    tally.done()
+
+
+@pytest.mark.fault("D3")
+def test_a_store_that_is_restored_at_its_own_head_keeps_its_id(project, file, tally) -> None:
+    backed_up(project, file, "main")
+    directory = project.workspace().directory_of("main")
+    before = head.read(RealFs(), directory)
+    (directory / before.segments[0].file).unlink()
+    tally.tried()
+    restored(project, file, replaces=True)
+    assert head.read(RealFs(), directory) == before
+    assert is_proven(project)
+    tally.done()
+
+
+@pytest.mark.fault("D3")
+def test_a_damaged_store_is_not_backed_up_over_a_good_backup(project, file, tally) -> None:
+    backed_up(project, file)
+    good = file.read_bytes()
+    path = project.workspace().directory_of("main") / "journal-0000000001.jsonl"
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data.replace(b'"B"', b'"X"', 1))
+    tally.tried()
+    with pytest.raises(Damaged):
+        backed_up(project, file, replaces=True)
+    assert file.read_bytes() == good
+    tally.done()
+
+
+@pytest.mark.fault("D3")
+def test_what_does_not_exist_and_what_exists_are_refused(project, file, tally) -> None:
+    backed_up(project, file)
+    tally.tried()
+    with pytest.raises(StorageError, match="exists already"):
+        backed_up(project, file)
+    backed_up(project, file, replaces=True)
+    with pytest.raises(UnknownBranch):
+        backed_up(project, file.with_name("other"), "nowhere")
+    with pytest.raises(UnknownBranch, match="holds no branch"):
+        restored(project, file, "nowhere")
+    with pytest.raises(BackupDamaged, match="no sound backup"):
+        restored(project, project.root / ".git/config")
+    tally.done()
+
+
+@pytest.mark.fault("D3")
+def test_a_backup_among_writers_and_compactions_is_one_head(project, file, tally) -> None:
+    stop = threading.Event()
+
+    def write() -> None:
+        other = Project(project.root, is_new=False)
+        for count in itertools.count(1):
+            put(other, [f"W{count}"])
+            if count % 5 == 0:
+                compact(other.workspace(), "main", prune_before=head_seq(other) if count % 10 == 0 else None)
+            if stop.is_set():
+                return
+
+    seqs: list[int] = []
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(write)
+        try:
+            while len({*seqs}) < tries(4, 40) and not writer.done():
+                target = file.with_name(f"{len(seqs)}.backup")
+                backed_up(Project(project.root, is_new=False), target, "main")
+                tally.tried()
+                with archive.opened(RealFs(), target) as backup:
+                    backup.check()
+                    seqs.append(backup.manifest.branches[0].seq)
+        finally:
+            stop.set()
+        writer.result()
+    assert seqs == sorted(seqs)
+    restored(project, target, replaces=True)
+    assert is_proven(project)
+    tally.done(at_least=4)
+
+
+def head_seq(project: Project) -> int:
+    return head.read(RealFs(), project.workspace().directory_of("main")).seq
+
+
+@pytest.mark.fault("D3")
+def test_every_cut_and_every_flipped_byte_of_a_backup_is_noticed(project, file, tally) -> None:
+    backed_up(project, file)
+    good = file.read_bytes()
+    harmed = file.with_name("harmed")
+    bounds = {0, 1, 511, 512, 513, 1024, len(good) - 1, len(good) - 512, len(good) - 1024, len(good) - 1025}
+    for length in sorted(bounds | {*range(0, len(good), tries(997, 61))}):
+        harmed.write_bytes(good[:length])
+        check_refused(harmed, ("cut", length), tally)
+    for at in range(0, len(good), tries(211, 13)):
+        if is_padding(good, at):
+            continue
+        harmed.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
+        check_refused(harmed, ("flip", at), tally)
+    harmed.write_bytes(good + b"x")
+    check_refused(harmed, "longer", tally)
+    harmed.write_bytes(good + bytes(512))
+    check_refused(harmed, "longer by zeros", tally)
+    tally.done(at_least=50)
+
+
+def is_padding(data: bytes, at: int) -> bool:
+    """Tell whether a byte only fills the last block of a member: it means nothing."""
+    start = 0
+    while data[start : start + 512] != bytes(512):
+        size = tarfile.TarInfo.frombuf(data[start : start + 512], "ascii", "strict").size
+        end = start + 512 + size
+        if end <= at < end + -size % 512:
+            return True
+        start = end + -size % 512
+    return False
+
+
+def check_refused(path: Path, point: object, tally) -> None:
+    tally.tried()
+    try:
+        with archive.opened(RealFs(), path) as backup:
+            backup.check()
+    except (BackupDamaged, FormatTooNew):
+        return
+    tally.violated(point, "it was taken for a sound backup")
+
+
+def packed(members: list[tuple[tarfile.TarInfo, bytes]]) -> bytes:
+    """Return a tar of these members, as KB would write it."""
+    out = io.BytesIO()
+    for about, data in members:
+        about.size = about.size or len(data)
+        out.write(about.tobuf(tarfile.GNU_FORMAT) + data + bytes(-len(data) % 512))
+    return out.getvalue() + bytes(1024)
+
+
+def members_of(path: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
+    with tarfile.open(path) as tar:
+        return [(about, tar.extractfile(about).read()) for about in tar]  # type: ignore[union-attr]
+
+
+def named(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", size: int = 0) -> tarfile.TarInfo:
+    about = tarfile.TarInfo(name)
+    about.type, about.linkname, about.size = kind, link, size
+    return about
+
+
+Members = list[tuple[tarfile.TarInfo, bytes]]
+
+
+def with_member(about: tarfile.TarInfo, data: bytes = b"") -> Callable[[Members], Members]:
+    return lambda members: [(about, data), *members]
+
+
+def with_list(change: Callable[[dict], object]) -> Callable[[Members], Members]:
+    def changed(members: Members) -> Members:
+        said = msgspec.json.decode(members[-1][1])
+        change(said)
+        return [*members[:-1], (named("manifest.json"), msgspec.json.encode(said))]
+
+    return changed
+
+
+def swapped(members: Members) -> Members:
+    """Replace a journal, and state the right digest of it."""
+    (about, data) = members[1]
+    forged = data.replace(b'"B"', b'"X"', 1)
+    digest = hashlib.sha256(forged).hexdigest()
+
+    def change(said: dict) -> None:
+        said["branches"][0]["files"][1]["sha256"] = digest
+        said["branches"][0]["files"][1]["length"] = len(forged)
+
+    return with_list(change)([members[0], (named(about.name), forged), *members[2:]])
+
+
+HOSTILE = {
+    "a path upwards": with_member(named("../../evil"), b"x"),
+    "a path upwards in a branch": with_member(named("0/../../evil"), b"x"),
+    "an absolute path": with_member(named("/etc/evil"), b"x"),
+    "a strange name": with_member(named("0/evil.sh"), b"x"),
+    "a lock": with_member(named("0/lock"), b"x"),
+    "a symbolic link": with_member(named("0/journal-0000000009.jsonl", tarfile.SYMTYPE, "/etc/passwd")),
+    "a hard link": with_member(named("0/journal-0000000009.jsonl", tarfile.LNKTYPE, "0/head.json")),
+    "a device": with_member(named("0/journal-0000000009.jsonl", tarfile.CHRTYPE)),
+    "a pipe": with_member(named("0/journal-0000000009.jsonl", tarfile.FIFOTYPE)),
+    "a directory": with_member(named("0/journal-0000000009.jsonl", tarfile.DIRTYPE)),
+    "a long name": with_member(named("././@LongLink", tarfile.GNUTYPE_LONGNAME), b"0/head.json\0"),
+    "a sparse file": with_member(named("0/journal-0000000009.jsonl", tarfile.GNUTYPE_SPARSE), b"x"),
+    "a size beyond the file": with_member(named("0/journal-0000000009.jsonl", size=1 << 50)),
+    "a file that is not listed": with_member(named("0/journal-0000000009.jsonl"), b"x"),
+    "a branch that is not listed": with_member(named("7/head.json"), b"x"),
+    "a file twice": lambda members: [members[0], *members],
+    "a file after the list": lambda members: [*members, members[0]],
+    "no list": lambda members: members[:-1],
+    "a file too few": lambda members: members[1:],
+    "a wrong digest": with_list(lambda said: said["branches"][0]["files"][0].update(sha256="0" * 64)),
+    "a wrong length": with_list(lambda said: said["branches"][0]["files"][0].update(length=1)),
+    "a wrong branch": with_list(lambda said: said["branches"][0].update(branch="../evil")),
+    "a branch twice": with_list(lambda said: said["branches"][1].update(branch="main")),
+    "a wrong seq": with_list(lambda said: said["branches"][0].update(seq=99)),
+    "a newer format": with_list(lambda said: said.update(format=2)),
+    "a member of the list that is not known": with_list(lambda said: said.update(more=1)),
+    "a list that is none": lambda members: [*members[:-1], (named("manifest.json"), b"[" * 100_000)],
+    "a forged journal with its digest": swapped,
+}  # fmt: skip
+
+
+@pytest.mark.fault("D3")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_backup_is_refused_and_nothing_is_written(name: str, project, file, tmp_path, tally) -> None:
+    backed_up(project, file)
+    hostile = tmp_path / "hostile"
+    assert packed(members_of(file)) == file.read_bytes()
+    hostile.write_bytes(packed(HOSTILE[name](members_of(file))))
+    before = {path: path.lstat().st_mtime_ns for path in tmp_path.rglob("*")}
+    tally.tried()
+    with pytest.raises(FormatTooNew if name == "a newer format" else BackupDamaged):
+        restored(project, hostile, replaces=True)
+    assert {path: path.lstat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    tally.done()
+
+
+@pytest.mark.fault("D3")
+@pytest.mark.parametrize("when", ["before", "after", "half"])
+def test_a_backup_that_ends_at_any_call_leaves_the_old_one_or_the_new_one(when, project, file, tally) -> None:
+    backed_up(project, file)
+    old = file.read_bytes()
+    put(project, "F")
+    project.machine.fs = probe = LoggingFs(NoSyncFs())
+    backed_up(project, file, replaces=True)
+    for at in range(0, len(probe.calls), tries(13, 1)):
+        file.write_bytes(old)
+        project.machine.fs = dying = CrashingFs(at, when=when, inner=NoSyncFs())
+        with pytest.raises(Crash):
+            backed_up(project, file, replaces=True)
+        dying.close_all()
+        project.machine.fs = NoSyncFs()
+        tally.tried()
+        with archive.opened(RealFs(), file) as backup:
+            backup.check()
+            if backup.manifest.branches[0].seq not in {5, 6}:
+                tally.violated((when, at, probe.calls[at]), backup.manifest)
+    tally.done(at_least=10)
+
+
+@pytest.mark.fault("D3")
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_backup_in_which_a_call_fails_leaves_the_old_one_and_nothing_else(code, project, file, tally) -> None:
+    backed_up(project, file)
+    put(project, "F")
+    project.machine.fs = probe = LoggingFs(NoSyncFs())
+    backed_up(project, file, replaces=True)
+    for at in range(0, len(probe.calls), tries(13, 1)):
+        project.machine.fs = failing = FailingFs(at, code, when="half", inner=NoSyncFs())
+        tally.tried()
+        try:
+            backed_up(project, file, replaces=True)
+        except KBError as error:
+            if error.applied == "yes":
+                tally.violated(at, error.message)
+        failing.close_all()
+        project.machine.fs = NoSyncFs()
+        with archive.opened(RealFs(), file) as backup:
+            backup.check()
+        if probe.calls[at][0] != "unlink" and leftovers(project, file):
+            tally.violated((code, at, probe.calls[at]), leftovers(project, file))
+    tally.done(at_least=10)
+
+
+@pytest.mark.fault("D3")
+@pytest.mark.parametrize("when", ["before", "after", "half"])
+def test_a_restore_that_ends_at_any_call_leaves_the_old_store_or_the_new_one(when, project, file, tally) -> None:
+    backed_up(project, file, "main")
+    put(project, "FG")
+    project.pool.close()
+    parent = project.workspace().directory_of("main").parent
+    saved = file.with_name("saved")
+    shutil.copytree(parent, saved)
+    project.machine.fs = probe = LoggingFs(NoSyncFs())
+    restored(project, file, replaces=True)
+    for at in range(0, len(probe.calls), tries(13, 1)):
+        project.pool.close()
+        shutil.rmtree(parent)
+        shutil.copytree(saved, parent)
+        project.machine.fs = dying = CrashingFs(at, when=when, inner=NoSyncFs())
+        with pytest.raises(Crash):
+            restored(project, file, replaces=True)
+        dying.close_all()
+        project.machine.fs = NoSyncFs()
+        tally.tried()
+        project.pool.close()
+        with repository_lock(project.workspace()):
+            pass  # whoever takes the lock next puts a store back that made room
+        found = entities(project)
+        if found not in {"ABCDE", "ABCDEFG"} or not is_proven(project):
+            tally.violated((when, at, probe.calls[at]), found)
+    tally.done(at_least=10)
+
+
+@pytest.mark.fault("D3")
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_restore_in_which_a_call_fails_leaves_the_old_store_or_the_new_one(code, project, file, tally) -> None:
+    backed_up(project, file, "main")
+    put(project, "FG")
+    project.pool.close()
+    parent = project.workspace().directory_of("main").parent
+    saved = file.with_name("saved")
+    shutil.copytree(parent, saved)
+    project.machine.fs = probe = LoggingFs(NoSyncFs())
+    restored(project, file, replaces=True)
+    for at in range(0, len(probe.calls), tries(13, 1)):
+        project.pool.close()
+        shutil.rmtree(parent)
+        shutil.copytree(saved, parent)
+        project.machine.fs = failing = FailingFs(at, code, when="half", inner=NoSyncFs())
+        tally.tried()
+        says_no = False
+        try:
+            restored(project, file, replaces=True)
+        except KBError as error:
+            says_no = error.applied == "no"
+        failing.close_all()
+        project.machine.fs = NoSyncFs()
+        project.pool.close()
+        with repository_lock(project.workspace()):
+            pass  # whoever takes the lock next puts a store back that made room
+        found = entities(project)
+        if found not in ({"ABCDEFG"} if says_no else {"ABCDE", "ABCDEFG"}) or not is_proven(project):
+            tally.violated((code, at, probe.calls[at]), (found, says_no))
+    tally.done(at_least=10)
+
+
+@pytest.mark.fault("D3")
+def test_two_restores_at_once_leave_one_whole_store(project, file, tally) -> None:
+    backed_up(project, file, "main")
+    put(project, "F")
+    both = [Project(project.root, is_new=False) for _ in range(2)]
+    tally.tried()
+    threads = [threading.Thread(target=restored, args=(one, file), kwargs={"replaces": True}) for one in both]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    project.pool.close()
+    assert entities(project) == "ABCDE"
+    assert is_proven(project)
+    tally.done()

@@ -1,0 +1,578 @@
+"""D2: what is left of a damaged store is kept, and what is gone is said; also when the salvage itself is interrupted.
+
+The messages of damage are followed word by word: the commands that they name are executed as they stand there.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kbcore import branches
+from kbcore.errors import Damaged, KBError
+from kbcore.history.log import log, record_json
+from kbcore.history.moment import read_at
+from kbcore.storage import head, layout, verify
+from kbcore.storage.fs import RealFs
+from kbcore.upkeep.compacting import compact
+from kbcore.upkeep.proof import verify_branch
+from kbcore.upkeep.salvage import Salvaged, salvage
+from kbcore.view.past import state_at
+from tests.fault.test_damage_told import (
+    KINDS,
+    PROVEN_AFTERWARDS,
+    Kind,
+    done,
+    forget_views,
+    harmed,
+    ids,
+    kb,
+    models,
+    put,
+)
+from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
+from tests.support.project import AUTHOR, Project
+from tests.support.repos import git
+from tests.support.scale import tries
+
+__all__ = ["harmed", "models"]
+
+FIRST = "journal-0000000001.jsonl"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "repo")
+
+
+def req(key: str, **more: object) -> dict[str, object]:
+    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open", **more}
+
+
+def filled(project: Project, keys: str, *, seal_after: str = "") -> Path:
+    """Write a record for each key; return the store's directory."""
+    for key in keys:
+        project.apply(entities=[req(key)], changeset_id=f"for-{key}")
+        if key == seal_after:
+            compact(project.workspace(), "main")
+    return project.workspace().directory_of("main")
+
+
+def forget(project: Project) -> None:
+    project.pool.close()
+    shutil.rmtree(project.workspace().cache_of("main"), ignore_errors=True)
+
+
+def edit(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Change a file in place, as a failing disk does: all of its names see it."""
+    data = change(path.read_bytes())
+    with path.open("r+b") as file:
+        file.write(data)
+        file.truncate()
+
+
+def flip(path: Path, inside: bytes) -> None:
+    edit(path, lambda data: data.replace(inside, inside[:-1] + b"?"))
+
+
+def salvaged(project: Project, branch: str = "main") -> list[Salvaged]:
+    project.pool.close()
+    return salvage(project.workspace(), branch, AUTHOR)
+
+
+def entities(project: Project, branch: str | None = None) -> set[str]:
+    view = project.view(branch)
+    return {key for (key,) in view.rows("select id from node")}
+
+
+def is_proven(project: Project, branch: str = "main") -> bool:
+    return verify_branch(project.workspace(), branch, with_view=True).is_sound
+
+
+@pytest.mark.fault("D2")
+def test_one_flipped_byte_in_a_sealed_segment_costs_no_entity(project: Project, tally) -> None:
+    count = tries(2_001, 40_001)
+    for start in range(0, count, 2_500):
+        keys = range(start, min(start + 2_500, count))
+        project.apply(entities=[req(f"R{number}") for number in keys])
+    project.apply(entities=[req("LAST")])
+    compact(project.workspace(), "main")
+    project.apply(entities=[req("AFTER")])
+    forget(project)
+    directory = project.workspace().directory_of("main")
+    flip(directory / FIRST, b'Title of R1"')
+    tally.tried()
+    (one,) = salvaged(project)
+    assert [(hole.first, hole.last) for hole in one.holes] == [(1, 1)]
+    assert one.entities == count + 2 == len(entities(project))
+    assert is_proven(project)
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_records_before_and_after_the_missing_ones_are_kept_and_named(project: Project, tally) -> None:
+    directory = filled(project, "ABCDEFG", seal_after="E")
+    before = head.read(RealFs(), directory)
+    flip(directory / FIRST, b"Title of C")
+    forget(project)
+    tally.tried()
+    with pytest.raises(Damaged):
+        entities(project)
+    (one,) = salvaged(project)
+    of = head.read(RealFs(), directory)
+    assert of.features_required == ("holes",)
+    assert [(hole.first, hole.last) for hole in of.holes] == [(3, 3)]
+    assert (of.store_id, of.seq) == (before.store_id, 8)
+    assert entities(project) == set("ABCDEFG")
+    assert [row["seq"] for row in log(project.view())] == [8, 7, 6, 5, 4, 2, 1]
+    store = project.workspace().store("main")
+    told = record_json(store, project.view(), 8)
+    assert told["holes"] == msgspec.to_builtins(one.holes)
+    assert (told["holes"][0]["before"], told["holes"][0]["after"]) == (of.holes[0].before, of.holes[0].after)
+    for seq, names in ((1, "A"), (2, "AB"), (5, "ABCDE"), (8, "ABCDEFG")):
+        assert read_at(store, str(seq), lambda view, at: {*state_at(view, at).nodes}) == set(names)
+    with pytest.raises(KBError, match="seq 4 is not proven: record 3 is missing"):
+        read_at(store, "4", state_at)
+    again = project.apply(entities=[req("C")], changeset_id="for-C")
+    assert again.duplicate, "the snapshot knows the changeset of a missing record"
+    assert salvaged(project)[0].copy == "", "there is nothing left to salvage"
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+@pytest.mark.parametrize("length", [1, 512, 4096])
+def test_zeroed_bytes_near_the_end_leave_the_other_records(length: int, project: Project, tally) -> None:
+    keys = [f"K{number}" for number in range(30)]
+    for key in keys:
+        project.apply(entities=[req(key)])
+    directory = project.workspace().directory_of("main")
+    forget(project)
+    start = (directory / FIRST).stat().st_size - 6_000
+    edit(directory / FIRST, lambda data: data[:start] + bytes(length) + data[start + length :])
+    tally.tried()
+    (one,) = salvaged(project)
+    gone = {seq for hole in one.holes for seq in range(hole.first, hole.last + 1)}
+    assert 1 <= len(gone) <= 2 + length // 400
+    assert entities(project) == {f"K{number}" for number in range(30) if number + 1 not in gone}
+    assert is_proven(project)
+    project.apply(entities=[req("Z")])
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data.replace(b"\n", b"\r\n"),
+        lambda data: b"\xef\xbb\xbf" + data,
+        lambda data: data.replace(b"\n", b"?", 1),
+        lambda data: data[: data.index(b"\n") + 1] + data,
+        lambda data: data + b"garbage\n",
+    ],
+    ids=["line ends", "mark", "newline", "doubled line", "grown"],
+)
+@pytest.mark.parametrize("file", ["sealed", "active"])
+def test_damage_that_leaves_every_record_whole_costs_nothing(file: str, change, project: Project, tally) -> None:
+    directory = filled(project, "ABCDEFG", seal_after="C")
+    name = FIRST if file == "sealed" else "journal-0000000004.jsonl"
+    sound = (directory / name).read_bytes()
+    head_before = head.read(RealFs(), directory)
+    edit(directory / name, change)
+    forget(project)
+    tally.tried()
+    (one,) = salvaged(project)
+    of = head.read(RealFs(), directory)
+    assert one.holes == of.holes == ()
+    assert of.features_required == ()
+    assert of.store_id == head_before.store_id
+    assert (directory / name).read_bytes().startswith(sound)
+    assert entities(project) == set("ABCDEFG")
+    assert is_proven(project)
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_without_a_snapshot_the_facts_around_the_missing_records_are_carried_on(project: Project, tally) -> None:
+    directory = filled(project, "AB")
+    project.apply(entities=[req("NEW", tags=["x"]), {"id": "B", "title": "Lost title"}])
+    project.apply(entities=[{"id": "NEW", "priority": "must"}])
+    project.apply(entities=[{"id": "A", "priority": "could"}], edges=[{"type": "depends_on", "from": "A", "to": "B"}])
+    flip(directory / FIRST, b"Lost title")
+    forget(project)
+    tally.tried()
+    (one,) = salvaged(project)
+    assert [(hole.first, hole.last) for hole in one.holes] == [(3, 3)]
+    assert entities(project) == {"A", "B"}
+    node = project.node("A")
+    assert node is not None
+    assert node.fields["priority"] == "could"
+    assert project.edges("A") == {("A", "depends_on", "B", True)}
+    assert any("too little is left: NEW" in doubt for doubt in one.doubts)
+    assert any("changeset ids are forgotten" in doubt for doubt in one.doubts)
+    assert is_proven(project)
+    project.apply(entities=[req("NEW")])
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_what_only_a_cached_view_knows_enters_as_a_record_marked_unproven(project: Project, tally) -> None:
+    directory = filled(project, "AB")
+    project.apply(
+        entities=[req("NEW", tags=["x"]), {"id": "B", "title": "Lost title"}],
+        edges=[{"type": "depends_on", "from": "NEW", "to": "A"}],
+    )
+    project.apply(entities=[{"id": "NEW", "priority": "must"}])
+    project.pool.close()
+    shutil.rmtree(project.workspace().cache_of("main"), ignore_errors=True)
+    project.view()  # builds and publishes the view of the head
+    project.pool.close()
+    wanted = state_at(project.view(), 4)
+    flip(directory / FIRST, b"Lost title")
+    tally.tried()
+    (one,) = salvaged(project)
+    forget(project)
+    found = state_at(project.view(), one.seq)
+    assert {key: node.fields for key, node in found.nodes.items()} == {
+        key: node.fields for key, node in wanted.nodes.items()
+    }
+    assert found.links.keys() == wanted.links.keys()
+    assert {key: node.source.startswith("unproven:") for key, node in found.nodes.items()} == {
+        "A": False,
+        "B": True,
+        "NEW": True,
+    }
+    told = record_json(project.workspace().store("main"), project.view(), 5)
+    assert (told["source"], told["unproven"]["seq"]) == ("unproven", 4)
+    assert [row["seq"] for row in log(project.view(), source="unproven")] == [5]
+    assert is_proven(project)
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_a_view_that_saw_another_history_is_no_source(project: Project, tally) -> None:
+    directory = filled(project, "AB")
+    project.view()
+    shutil.copytree(directory, project.root / "earlier")
+    project.apply(entities=[req("OTHER")])
+    project.apply(entities=[req("OTHER2")])
+    project.pool.close()
+    shutil.rmtree(project.workspace().cache_of("main"), ignore_errors=True)
+    project.view()
+    project.pool.close()
+    shutil.rmtree(directory)
+    shutil.move(project.root / "earlier", directory)
+    kept = project.workspace().cache_of("main")
+    saved = project.root / "saved-cache"
+    shutil.copytree(kept, saved)
+    shutil.rmtree(kept)
+    for key in "CDE":
+        project.apply(entities=[req(key)])
+    forget(project)
+    shutil.copytree(saved, kept)
+    flip(directory / FIRST, b"Title of C")
+    tally.tried()
+    salvaged(project)
+    assert entities(project) == set("ABDE")
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_a_file_that_branches_share_is_salvaged_for_all_of_them(project: Project, tally) -> None:
+    directory = filled(project, "ABCDE", seal_after="E")
+    for name in ("one", "two"):
+        git(project.root, "branch", name)
+        branches.ensure(project.workspace(), name)
+    project.apply(branch="one", entities=[req("ONE")])
+    others = {name: project.workspace().directory_of(name) for name in ("one", "two")}
+    assert (directory / FIRST).stat().st_nlink == 3
+    flip(directory / FIRST, b"Title of C")
+    damaged = (directory / FIRST).read_bytes()
+    project.pool.close()
+    for name in ("main", "one", "two"):
+        shutil.rmtree(project.workspace().cache_of(name), ignore_errors=True)
+    tally.tried()
+    made = salvaged(project)
+    assert [one.branch for one in made] == ["main", "one", "two"]
+    assert all([(hole.first, hole.last) for hole in one.holes] == [(3, 3)] for one in made)
+    assert (directory / FIRST).read_bytes() == damaged, "a shared file was written to"
+    files = [folder / "journal-0000000004.jsonl" for folder in (directory, *others.values())]
+    assert len({file.stat().st_ino for file in files}) == 3
+    for name, wanted in (("main", "ABCDE"), ("one", "ABCDE"), ("two", "ABCDE")):
+        assert entities(project, name) - {"ONE"} == set(wanted)
+        assert is_proven(project, name)
+    assert "ONE" in entities(project, "one")
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_records_that_another_branch_has_sound_are_taken_from_there(project: Project, tally) -> None:
+    directory = filled(project, "ABCDE")
+    git(project.root, "branch", "copy")
+    branches.ensure(project.workspace(), "copy")
+    other = project.workspace().directory_of("copy")
+    sound = (directory / FIRST).read_bytes()
+    flip(directory / FIRST, b"Title of C")
+    forget(project)
+    tally.tried()
+    (one,) = salvaged(project)
+    assert one.holes == ()
+    assert any("came from" in sentence for sentence in one.done)
+    assert (directory / FIRST).read_bytes().startswith(sound)
+    assert (other / FIRST).read_bytes() == sound
+    assert entities(project) == set("ABCDE")
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_a_lost_head_and_a_damaged_record_at_once(project: Project, tally) -> None:
+    directory = filled(project, "ABCDE")
+    flip(directory / FIRST, b"Title of C")
+    (directory / layout.HEAD).unlink()
+    forget(project)
+    tally.tried()
+    (one,) = salvaged(project)
+    assert [(hole.first, hole.last) for hole in one.holes] == [(3, 3)]
+    assert one.doubts[0].startswith("The head file was lost")
+    assert entities(project) == set("ABDE")
+    assert is_proven(project)
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_a_salvaged_store_can_be_copied_compacted_and_pruned(project: Project, tally) -> None:
+    directory = filled(project, "ABCDEFG", seal_after="E")
+    flip(directory / FIRST, b"Title of C")
+    forget(project)
+    salvaged(project)
+    tally.tried()
+    git(project.root, "branch", "copy")
+    branches.ensure(project.workspace(), "copy")
+    assert entities(project, "copy") == set("ABCDEFG")
+    assert is_proven(project, "copy")
+    compact(project.workspace(), "main")
+    assert is_proven(project)
+    compact(project.workspace(), "main", prune_before=9)
+    of = head.read(RealFs(), directory)
+    assert (of.features_required, of.holes) == ((), ())
+    forget(project)
+    assert entities(project) == set("ABCDEFG")
+    assert is_proven(project)
+    tally.done()
+
+
+def prepared(root: Path) -> tuple[Project, Path, Path]:
+    """Return a damaged store, its directory, and a copy of that."""
+    project = Project(root / "repo")
+    directory = filled(project, "ABCDEFG", seal_after="E")
+    flip(directory / FIRST, b"Title of C")
+    flip(directory / "journal-0000000006.jsonl", b"Title of G")
+    forget(project)
+    shutil.copytree(directory, root / "saved")
+    return project, directory, root / "saved"
+
+
+def reset(directory: Path, saved: Path) -> None:
+    shutil.rmtree(directory)
+    shutil.copytree(saved, directory)
+
+
+@pytest.mark.fault("D2")
+@pytest.mark.parametrize("when", ["before", "after", "half"])
+def test_a_salvage_that_ends_at_any_call_can_be_repeated(when: str, tmp_path: Path, tally) -> None:
+    project, directory, saved = prepared(tmp_path)
+    project.machine.fs = probe = LoggingFs(NoSyncFs())
+    salvaged(project)
+    for at in range(0, len(probe.calls), tries(7, 1)):
+        reset(directory, saved)
+        project.machine.fs = dying = CrashingFs(at, when=when, inner=NoSyncFs())
+        with pytest.raises(Crash):
+            salvaged(project)
+        dying.close_all()
+        project.machine.fs = NoSyncFs()
+        tally.tried()
+        salvaged(project)
+        forget(project)
+        if entities(project) != set("ABCDEF") or not is_proven(project):
+            tally.violated((when, at, probe.calls[at]), entities(project))
+    tally.done(at_least=10)
+
+
+@pytest.mark.fault("D2")
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_salvage_in_which_a_call_fails_says_truly_whether_it_counts(code: int, tmp_path: Path, tally) -> None:
+    project, directory, saved = prepared(tmp_path)
+    project.machine.fs = probe = LoggingFs(NoSyncFs())
+    salvaged(project)
+    for at in range(0, len(probe.calls), tries(7, 1)):
+        reset(directory, saved)
+        before = (directory / layout.HEAD).read_bytes()
+        project.machine.fs = failing = FailingFs(at, code, when="half", lasting=True, inner=NoSyncFs())
+        tally.tried()
+        try:
+            salvaged(project)
+        except KBError as error:
+            is_old = (directory / layout.HEAD).read_bytes() == before
+            if error.applied == "no" and not is_old:
+                tally.violated((at, probe.calls[at]), f"{error.code} says that nothing was applied")
+        failing.close_all()
+        project.machine.fs = NoSyncFs()
+        salvaged(project)
+        forget(project)
+        if entities(project) != set("ABCDEF") or not is_proven(project):
+            tally.violated((code, at, probe.calls[at]), entities(project))
+    tally.done(at_least=10)
+
+
+@pytest.mark.fault("D2")
+def test_two_salvages_at_once_leave_one(tmp_path: Path, tally) -> None:
+    project, directory, saved = prepared(tmp_path)
+    for _ in range(tries(2, 10)):
+        reset(directory, saved)
+        tally.tried()
+        both = [Project(project.root, is_new=False) for _ in range(2)]
+        with ThreadPoolExecutor(2) as pool:
+            made = list(pool.map(salvaged, both))
+        assert sorted(bool(one[0].copy) for one in made) == [False, True]
+        forget(project)
+        assert entities(project) == set("ABCDEF")
+        assert is_proven(project)
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_writers_refuse_damage_that_a_reader_found_and_go_on_when_it_is_gone(project: Project, tally) -> None:
+    directory = filled(project, "ABCDE", seal_after="D")
+    path = directory / FIRST
+    sound = path.read_bytes()
+    project.view()
+    writer = Project(project.root, is_new=False)
+    writer.view()  # warm: it reads no sealed file any more
+    flip(path, b"Title of C")
+    tally.tried()
+    forget(project)
+    with pytest.raises(Damaged):
+        project.view()
+    with pytest.raises(Damaged):
+        writer.apply(entities=[req("F")])
+    with pytest.raises(Damaged):
+        Project(project.root, is_new=False).apply(entities=[req("F")])
+    path.write_bytes(sound)
+    assert writer.apply(entities=[req("F")]).applied
+    assert not (project.workspace().cache_of("main") / "damaged.json").exists()
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+@pytest.mark.parametrize("change", [lambda data: data[:-5], lambda data: data + b"x\n"], ids=["cut", "grown"])
+def test_writers_refuse_a_sealed_file_of_another_size_without_being_told(change, project: Project, tally) -> None:
+    directory = filled(project, "ABCDE", seal_after="D")
+    project.view()
+    edit(directory / FIRST, change)
+    tally.tried()
+    with pytest.raises(Damaged):
+        project.apply(entities=[req("F")])
+    assert head.read(RealFs(), directory).seq == 5
+    tally.done()
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """Return the `kb` commands that a message names, as words, in their order."""
+    return [shlex.split(command)[1:] for command in dict.fromkeys(re.findall(r"`(kb [^`]*)`", text))]
+
+
+def remedies(root: Path) -> list[str]:
+    """Return what `kb doctor` advises about damage, the gravest first."""
+    found = kb(root, "doctor", "--json").json["findings"]
+    return [one["remedy"] for one in found if one["severity"] == "error" and one["code"] not in {"", "no_head"}]
+
+
+def follow(root: Path, advice: str, *, backup: Path | None) -> bool:
+    """Execute the commands of an advice that repair something; return whether there was one."""
+    has_repaired = False
+    for words in commands_in(advice):
+        if words[0] == "restore" and backup is not None:
+            done(kb(root, *(str(backup) if word == "FILE" else word for word in words)))
+            return True
+        if words[0] == "doctor" and len(words) > 1 and backup is None:
+            done(kb(root, *words))
+            has_repaired = True
+    return has_repaired
+
+
+DAMAGED = [
+    name for name, kind in KINDS.items() if kind.verify and name in PROVEN_AFTERWARDS and name != "emptied folder"
+]
+LEFT = {
+    "corrupt before the head": "ABDE",
+    "converted line ends": "ABCDE",
+    "last newline": "ABCDE",
+    "missing journal": "",
+    "mixed files": "ABCDEW",
+}
+"""What the advice for a store without a backup leads to, where that is less than undoing the damage by hand."""
+
+
+@pytest.mark.fault("D2")
+@pytest.mark.parametrize("name", DAMAGED)
+def test_the_advice_of_a_diagnosis_followed_word_by_word_leads_to_a_working_store(name: str, harmed, tally) -> None:
+    kind = KINDS[name]
+    root = harmed(kind)
+    tally.tried()
+    if kind.query[0]:
+        said = kb(root, "query", "--json").error["hint"]
+        assert any(words[0] == "doctor" for words in commands_in(said)), said
+    for _ in range(3):
+        advice = remedies(root)
+        if not advice:
+            break
+        assert follow(root, advice[0], backup=None), advice
+        forget_views(root)
+    assert ids(root) == LEFT.get(name, kind.left)
+    assert done(kb(root, "verify", "--json")).json["ok"]
+    put(root, "Z")
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+@pytest.mark.parametrize(
+    "name", [name for name in DAMAGED if KINDS[name].query[0] in {"journal_corrupt", "journal_truncated"}]
+)
+def test_the_advice_to_restore_followed_word_by_word_brings_everything_back(name: str, harmed, tmp_path, tally) -> None:
+    kind: Kind = KINDS[name]
+    saved = tmp_path / "saved.backup"
+    root = harmed(kind._replace(harm=lambda _: None))
+    wanted = ids(root)
+    done(kb(root, "backup", str(saved)))
+    kind.harm(root)
+    forget_views(root)
+    tally.tried()
+    if kind.row == "mixed files":
+        said = remedies(root)[0]
+        assert "Put head.json and the journal back" in said
+    else:
+        assert any(follow(root, one, backup=saved) for one in remedies(root))
+        forget_views(root)
+        assert ids(root) == wanted
+        assert done(kb(root, "verify", "--json")).json["ok"]
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_an_export_as_of_the_last_good_record_works_beside_damage(harmed, tally) -> None:
+    root = harmed(KINDS["corrupt before the head"])
+    tally.tried()
+    exported = json.loads(done(kb(root, "export", "-", "--at", "2")).out)
+    assert [one["id"] for one in exported["entities"]] == ["A", "B"]
+    assert kb(root, "export", "-").status == 40
+    assert kb(root, "export", "-", "--at", "3").status == 40
+    assert verify.prove(RealFs(), root / ".git/kb/branches/main").good_seq == 2
+    tally.done()
