@@ -467,6 +467,8 @@ def _lost(new: Head, holes: Iterable[Hole], carried: _Carried | None, seen: Unpr
             ref = next(ref for ref in new.snapshots if ref.seq >= new.whole_from - 1)
             yield f"Everything that stands is proven: {ref.file} holds what they led to."
         return
+    if new.pruned is not None and not new.holes:
+        yield f"The records before {new.first_seq} were pruned."
     yield "No snapshot holds what they led to: what they changed is missing, and their changeset ids are forgotten."
     if carried.changed:
         names = some_of([*carried.changed], _SHOWN)

@@ -17,6 +17,7 @@ from kbcore.errors import KBError, SnapshotCorrupt, ViewDamaged
 from kbcore.storage import files, journal, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef, Tip
+from kbcore.upkeep.findings import salvage_command
 from kbcore.view.past import state_at
 from kbcore.view.view import View
 from kbcore.viewcache import VIEW, open_view
@@ -76,8 +77,8 @@ def sources(workspace: Workspace, branch: str, whole: Head, wanted: Iterable[Sna
         raise SnapshotCorrupt(
             f"{directory / found[0].ref.file} stood for the records before {whole.first_seq}, which were pruned, and "
             "neither another branch nor a cached view has the same facts. Nothing was changed.",
-            hint=f"Put the file back from a backup. Without one, move {directory} away and run `kb sync`: what files "
-            f"state comes back, and what clients wrote from record {whole.first_seq} on is in the journal as text.",
+            hint="If there is a backup, `kb restore FILE --replace` brings the branch back as it was then. Without one, "
+            f"run {salvage_command(branch)}: it keeps what the records from {whole.first_seq} on state.",
             data={"file": str(directory / found[0].ref.file)},
         )
     return found

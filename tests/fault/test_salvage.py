@@ -369,6 +369,22 @@ def test_a_salvaged_store_can_be_copied_compacted_and_pruned(project: Project, t
     tally.done()
 
 
+@pytest.mark.fault("D2")
+def test_a_lost_snapshot_of_pruned_history_leaves_what_later_records_state(project: Project, tally) -> None:
+    directory = filled(project, "ABC", seal_after="C")
+    compact(project.workspace(), "main", prune_before=4)
+    project.apply(entities=[req("D"), {"id": "A", "title": "Another title"}])
+    (directory / "snapshot-0000000003.jsonl").unlink()
+    forget(project)
+    tally.tried()
+    (one,) = salvaged(project)
+    assert any("were pruned" in doubt for doubt in one.doubts)
+    assert any("too little is left: A" in doubt for doubt in one.doubts)
+    assert entities(project) == {"D"}
+    assert is_proven(project)
+    tally.done()
+
+
 def prepared(root: Path) -> tuple[Project, Path, Path]:
     """Return a damaged store, its directory, and a copy of that."""
     project = Project(root / "repo")

@@ -229,7 +229,8 @@ def test_recovery_reads_the_active_segment_only(tmp_path: Path) -> None:
     directory = new_store(tmp_path, 3)
     compaction.compact(FS, directory, CLOCK, lambda of: [])
     fill(directory, 2)
-    (directory / "journal-0000000001.jsonl").write_bytes(b"damaged elsewhere")
+    sealed = directory / "journal-0000000001.jsonl"
+    sealed.write_bytes(b"x" * sealed.stat().st_size)
     add_tail(directory, next_line(directory))
     assert recovered(directory).rolled_forward == (6,)
 
