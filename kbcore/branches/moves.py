@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from kbcore.errors import CommitUncertain
+from kbcore.errors import CommitUncertain, KBError
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.workspace import Workspace
@@ -62,21 +62,28 @@ def put_in_place(workspace: Workspace, new: Path, directory: Path) -> Path | Non
 
     The caller holds the repository lock, and the lock of the store that is there.
 
-    Raises: ``CommitUncertain`` when it is done, but may not survive a power failure; what a refused rename raises, and
-    what was in place is there again then.
+    Raises: ``CommitUncertain`` when it is done, but may not survive a power failure, or the other store could not be
+    moved to the trash; what a refused rename raises, and what was in place is there again then.
     """
     fs = workspace.machine.fs
     if not files.is_directory(fs, directory):
         _rename(fs, new, directory)
         return None
-    place: Path | None = None
     try:
         set_aside(workspace, directory)
         _rename(fs, new, directory)
-    finally:
+    except BaseException:
         if is_aside(workspace, directory):
-            place = bring_back(workspace, directory)
-    return place
+            bring_back(workspace, directory)
+        raise
+    try:
+        return bring_back(workspace, directory)
+    except KBError as error:
+        raise CommitUncertain(
+            f"{directory} is in place, but the store that was there could not be moved to the trash: {error.message}",
+            hint="The next command that makes or moves a store moves it there.",
+            data={"file": str(directory)},
+        ) from error
 
 
 def throw_away(workspace: Workspace, store: Path) -> Path:

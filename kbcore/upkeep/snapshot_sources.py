@@ -77,8 +77,8 @@ def sources(workspace: Workspace, branch: str, whole: Head, wanted: Iterable[Sna
         raise SnapshotCorrupt(
             f"{directory / found[0].ref.file} stood for the records before {whole.first_seq}, which were pruned, and "
             "neither another branch nor a cached view has the same facts. Nothing was changed.",
-            hint="If there is a backup, `kb restore FILE --replace` brings the branch back as it was then. Without one, "
-            f"run {salvage_command(branch)}: it keeps what the records from {whole.first_seq} on state.",
+            hint="If there is a backup, `kb restore FILE --replace` brings the branch back as it was then. Without "
+            f"one, run {salvage_command(branch)}: it keeps what the records from {whole.first_seq} on state.",
             data={"file": str(directory / found[0].ref.file)},
         )
     return found
