@@ -19,10 +19,11 @@ def run(
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Prove what would be backed up; write nothing.")] = False,
 ) -> None:
-    """Write the stores of all branches, with their history, into one file, and read it back.
+    """Write the stores of branches into one file, with their history, and read it back.
 
-    Others may write meanwhile: each branch is copied as it stands at one moment. A damaged store is refused. Only you
-    may read the file. `kb restore FILE` brings the branches back; `kb restore FILE --dry-run` proves the file.
+    All branches, unless some are named. Others may write meanwhile: each branch is copied as it stands at one moment. A
+    damaged store is refused. Only you may read the file. `kb restore FILE` brings the branches back, and with --dry-run
+    it proves the file.
     """
     from kbcli.words.lines import size
     from kbcore.phrases import counted

@@ -26,7 +26,7 @@ def run(
         bool, typer.Option("--dry-run", help="Prove the backup and say what would be done; change nothing.")
     ] = False,
 ) -> None:
-    """Prove a backup, and bring the branches in it back.
+    """Bring branches back from a backup, after it was proven.
 
     A store that is there is never overwritten: without --replace nothing is restored, and with it, the present store
     goes to the trash. Unless it ended with the same record, the restored store gets a new id, and its log says so.

@@ -163,7 +163,7 @@ def test_help_is_a_command_as_well(kb):
     ("words", "meant"),
     [
         (["qeury"], "Did you mean 'query'?"),
-        (["re"], "Did you mean 'revert'?"),
+        (["rev"], "Did you mean 'revert'?"),
         (["undo"], "Did you mean 'revert'?"),
         (["ls"], "Did you mean 'query'?"),
         (["query", "--limt"], "`kb query` has no option '--limt'. Did you mean '--limit'?"),

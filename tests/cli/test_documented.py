@@ -35,7 +35,9 @@ PROMISED = {
     "gc": {"--dry-run"},
     "compact": {"--prune-before"},
     "verify": set(),
-    "doctor": {"--rebuild-head"},
+    "doctor": {"--rebuild-head", "--salvage"},
+    "backup": {"--only", "--force", "--dry-run"},
+    "restore": {"--only", "--replace", "--dry-run"},
     "hooks install": set(),
     "hooks uninstall": set(),
     "hooks status": set(),
@@ -44,7 +46,7 @@ PROMISED = {
     "mcp install": {"--write", "--scope", "--toolsets"},
     "demo": set(),
     "kip": {"--file", "-f", "--param", "--dry-run"},
-    "export": {"--format"},
+    "export": {"--format", "--at"},
 }
 
 
