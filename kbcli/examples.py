@@ -94,7 +94,7 @@ SYNONYMS: Final[dict[str, str]] = {
     **dict.fromkeys(("lint", "test", "validate"), "check"),
     **dict.fromkeys(("refresh", "scan", "update", "pull"), "sync"),
     **dict.fromkeys(("cat", "view"), "show"),
-    **dict.fromkeys(("reset", "restore"), "rollback"),
+    "reset": "rollback",
     "undo": "revert",
     "fsck": "verify",
     "setup": "init",

@@ -14,7 +14,7 @@ def run(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The backup to write.")],
     *,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="BRANCH", help="Only this branch; may be given several times.")
+        list[str] | None, typer.Option("--only", metavar="BRANCH", help="Only this branch; may be repeated.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Prove what would be backed up; write nothing.")] = False,

@@ -17,7 +17,7 @@ def run(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `kb backup` wrote.")],
     *,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="BRANCH", help="Only this branch; may be given several times.")
+        list[str] | None, typer.Option("--only", metavar="BRANCH", help="Only this branch; may be repeated.")
     ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Move a store that is there to the trash, and take its place.")
