@@ -40,7 +40,7 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
     except (KeyboardInterrupt, Stopped):
         _say("interrupted; `kb sync` does the rest.")
     except Exception as error:  # noqa: BLE001 - whatever is wrong here, git's own work is done and must not fail
-        _say(f"{type(error).__name__} in the {words[0]} hook: {error}")
+        _say(f"{type(error).__name__} in the {words[0]} hook.")
     return 0
 
 
@@ -57,7 +57,10 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     except NotInitialised:
         return
     except KBError as error:
-        _say(error.message, error.hint)
+        from kbcore.fence import fenced_line
+
+        # An agent that has git switch a branch reads this too, and the message may name what is stored.
+        _say(f"{error.code}. {fenced_line(f'{error.message} {error.hint}'.strip())}")
     except Exception as error:  # noqa: BLE001 - a bug: reported as everywhere, in one line
         from kbcli.exits import write_report
 
@@ -93,6 +96,7 @@ def _answer_at_rest(session: Session) -> SyncAnswer | None:
 def _take_in(session: Session) -> SyncAnswer:
     from kbcli.words.lines import ensured_line
     from kbcore import branches
+    from kbcore.fence import fenced_line
     from kbcore.sync.run import SyncOptions, sync
 
     workspace = session.workspace
@@ -101,7 +105,7 @@ def _take_in(session: Session) -> SyncAnswer:
         _say(made)
     answer = sync(workspace, choice.branch, session.author, SyncOptions())
     for notice in (*store.warnings, *store.notices):
-        _say(notice)
+        _say(fenced_line(notice))
     return answer
 
 

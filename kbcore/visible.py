@@ -33,8 +33,13 @@ def visible_lines(text: str) -> str:
 
 
 def in_quotes(text: str) -> str:
-    """Return text as messages name it: visible, in quotes; a backslash of its own stays single."""
-    mark = '"' if "'" in text and '"' not in text else "'"
+    """Return text as messages name it: visible, in quotes that it cannot end; a backslash of its own stays single.
+
+    A text with a single quote and another sign that could end or escape one is a JSON string.
+    """
+    if "'" in text and ('"' in text or "\\" in text):
+        return visible(json_text(text))
+    mark = '"' if "'" in text else "'"
     return f"{mark}{visible(text)}{mark}"
 
 

@@ -16,7 +16,7 @@ from kbcore.errors import KBError, Problem
 from kbmcp.attempts import Outcome
 from kbmcp.calls import Call
 from kbmcp.hints import in_tool_words
-from kbmcp.replies import Payload, text_of
+from kbmcp.replies import DATA_NOTE, Payload, text_of
 
 if TYPE_CHECKING:
     from kbcore.kip.request import Request
@@ -117,15 +117,15 @@ def _in_tool_words(response: Payload, *, is_dotted: bool = False, is_read_only: 
 def finished(outcome: Outcome, writes: bool) -> types.CallToolResult:
     """Return the result of a call: KIP's answer as text and as structured content.
 
-    What the server notes beside it, such as a warning of a write, is a text of its own behind the answer.
+    What KIP's own shape has no place for (that stored text is data, a warning of a write) is a text after the answer.
     """
     told = outcome.payload
     response, is_error = told.get("response"), bool(told.get("is_error"))
     if response is None:
         response, is_error = _failure(outcome, writes=writes), True
     blocks: list[types.ContentBlock] = [types.TextContent(type="text", text=text_of(response))]
-    if told.get("note"):
-        blocks.append(types.TextContent(type="text", text=str(told["note"])))
+    beside = DATA_NOTE | ({"note": str(told["note"])} if told.get("note") else {})
+    blocks.append(types.TextContent(type="text", text=text_of(beside)))
     place = {f"kb/{name}": told[name] for name in ("branch", "seq") if told.get(name) is not None}
     return types.CallToolResult(content=blocks, structured_content=response, is_error=is_error, _meta=place or None)
 

@@ -10,7 +10,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Never
+from typing import Any, Final
 
 import mcp_types as types
 import msgspec
@@ -78,7 +78,10 @@ def read_line(line: bytes, protocol_version: str) -> Message | Batch | Refused |
     keys = _Keys()
     # The parser of pydantic takes the last of two members with one key. It takes NaN for a number as well, which the
     # tools refuse with its path: a parse error has the id null, and no client would know which request it answers.
-    json.loads(text, object_pairs_hook=keys.take)
+    try:
+        json.loads(text, object_pairs_hook=keys.take)
+    except ValueError:  # an integer of thousands of digits
+        return Refused(_error(types.PARSE_ERROR, _NO_JSON, None))
     if keys.repeated is not None:
         return _refused(_repeated(keys.repeated), keys.outermost)
     return message if _is_whole(message, dict(keys.outermost)) else _refused(_UNREADABLE, keys.outermost)
@@ -153,7 +156,7 @@ def _read_other(line: bytes, protocol_version: str) -> Batch | Refused:
         return _refused(_TOO_DEEP.format(outline.levels, MAX_LEVELS), outline.members.items())
     keys = _Keys()
     try:
-        found = json.loads(line.decode(), object_pairs_hook=keys.take, parse_constant=_refuse_constant)
+        found = json.loads(line.decode(), object_pairs_hook=keys.take)
     except ValueError:
         return Refused(_error(types.PARSE_ERROR, _NO_JSON, None))
     if isinstance(found, list):
@@ -202,10 +205,6 @@ class _Keys:
             seen: set[str] = set()
             self.repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         return found
-
-
-def _refuse_constant(name: str) -> Never:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _refused(reason: str, pairs: Pairs) -> Refused:

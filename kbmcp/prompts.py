@@ -1,7 +1,8 @@
 """The prompts: what each is called, says of itself and takes; and how it becomes messages.
 
 A prompt is the guidance of ``kbmcp.guidance``, then the facts as JSON in messages of their own: what is stored or typed
-stands in these and nowhere else.
+is in these and nowhere else. The entity is a JSON document; the other facts are plain text to a client, so they are
+in a fence.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 from mcp.shared.exceptions import MCPError
 
 from kbcore.errors import InvalidQuery, Misuse, Problem, Rejected
+from kbcore.fence import fenced
 from kbcore.suggest import did_you_mean, nearest
 from kbcore.visible import in_quotes
 from kbmcp import facts, guidance, resources
@@ -21,7 +23,7 @@ from kbmcp.attempts import Job, attempt
 from kbmcp.calls import Call, Client, Service
 from kbmcp.facts import Asked
 from kbmcp.minds import MINDS, TOOLSET, Mind
-from kbmcp.replies import Payload, text_of
+from kbmcp.replies import DATA_NOTE, Payload, text_of
 
 MAX_ARGUMENT_CHARS: Final = 1_000
 
@@ -163,12 +165,13 @@ async def get(service: Service, client: Client, name: str, arguments: Mapping[st
         text = guidance.spoken(prompt.guidance, is_dotted=options.is_dotted, is_read_only=options.is_read_only)
     parts: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
     if blocks["subject"]:
-        uri, document = resources.uri_of(blocks["id"]), text_of(blocks["subject"])
+        uri, document = resources.uri_of(blocks["id"]), text_of(DATA_NOTE | blocks["subject"])
         held = types.TextResourceContents(uri=uri, mime_type="application/json", text=document)
         parts.append(types.EmbeddedResource(type="resource", resource=held))
     known = blocks["facts"]
     note = " ".join(one["note"] for one in (blocks, known) if "note" in one)
-    parts.append(types.TextContent(type="text", text=text_of(known | ({"note": note} if note else {}))))
+    told = text_of(known | ({"note": note} if note else {}))
+    parts.append(types.TextContent(type="text", text=fenced(told)))
     messages = [types.PromptMessage(role="user", content=part) for part in parts]
     return types.GetPromptResult(description=prompt.description, messages=messages)
 

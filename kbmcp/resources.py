@@ -24,7 +24,7 @@ from kbmcp.attempts import Job, attempt
 from kbmcp.calls import Call, Client, Service
 from kbmcp.guidance import for_server
 from kbmcp.minds import MINDS, TOOLSET, mind_at
-from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, length_of, text_of
+from kbmcp.replies import DATA_NOTE, PAGE_CHARS, Payload, cut_deep, length_of, text_of
 
 if TYPE_CHECKING:
     from kbcore.view.view import View
@@ -212,7 +212,7 @@ async def read(service: Service, client: Client, uri: str, protocol: str) -> typ
     outcome = await attempt(service, client, "kb.query", prepare)
     if outcome.error is not None:
         raise refusal(outcome.error, outcome.payload, protocol)
-    content = types.TextResourceContents(uri=uri, mime_type=_JSON, text=text_of(outcome.payload))
+    content = types.TextResourceContents(uri=uri, mime_type=_JSON, text=text_of(DATA_NOTE | outcome.payload))
     return types.ReadResourceResult(contents=[content])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
 import subprocess
 import sys
 import threading
@@ -19,9 +20,11 @@ from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
 from mcp.client import Transport
 
+from kbcore.fence import IS_DATA
 from kbcore.storage.layout import LOCK
 from kbmcp.calls import Client as ClientName
 from kbmcp.calls import Options, Service
+from kbmcp.replies import DATA_NOTE
 from kbmcp.tools import Tool, answer, find
 from tests.mcp.wiring import wired
 from tests.support.forked import Forked
@@ -78,16 +81,36 @@ class Agent:
 
 
 def text_of(result: types.CallToolResult) -> str:
-    [block] = result.content
+    """Return the text of an answer; beside one of KIP is another text, which begins with the note on stored text."""
+    block, *others = result.content
     assert isinstance(block, types.TextContent)
+    for other in others:
+        assert isinstance(other, types.TextContent)
+        without_note(json.loads(other.text))
     return block.text
 
 
 def answer_of(result: types.CallToolResult) -> dict[str, Any]:
-    """Return an answer, after a look at both of its forms."""
+    """Return an answer without its note on stored text, after a look at both of its forms."""
     found = json.loads(text_of(result))
     assert found == result.structured_content
-    return found
+    return found if len(result.content) > 1 else without_note(found)
+
+
+def without_note(found: dict[str, Any]) -> dict[str, Any]:
+    """Return what an answer says beside the note that stored text is data, which it must begin with."""
+    assert next(iter(found.items())) == next(iter(DATA_NOTE.items()))
+    return {name: value for name, value in found.items() if name not in DATA_NOTE}
+
+
+def unfenced(text: str) -> str:
+    """Return what is in the fence of a text that is nothing but the sentence about it and the fence."""
+    sentence, begin, *held, end = text.split("\n")
+    assert sentence == IS_DATA
+    assert re.fullmatch(r"<kb-data-[0-9a-f]{24}>", begin)
+    assert end == f"</{begin[1:]}"
+    assert begin[9:-1] not in "\n".join(held)
+    return "\n".join(held)
 
 
 @contextmanager
@@ -202,7 +225,7 @@ class Raw:
 
     def answer(self, key: int | str) -> dict[str, Any]:
         """Return what a call of a tool answered."""
-        return json.loads(self.reply(key)["result"]["content"][0]["text"])
+        return without_note(json.loads(self.reply(key)["result"]["content"][0]["text"]))
 
     def complained(self, text: str, since: int = 0, wait_s: float = WAIT_S) -> bool:
         """Tell whether the server says that on its standard error, in what comes after the first ``since`` bytes."""

@@ -9,7 +9,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from kbmcp.minds import MINDS
-from tests.mcp.agents import MODES, Agent, agent, locked, text_of
+from tests.mcp.agents import MODES, Agent, agent, locked, text_of, unfenced
 from tests.mcp.test_listing import unportable
 from tests.support.project import Project
 
@@ -204,7 +204,7 @@ def test_each_mind_is_a_prompt_and_a_resource(speaker, name):
     assert "execute_kip" in text
     result = speaker._portal.call(speaker._client.get_prompt, name, {})
     assert result.messages[0].content.text == text
-    facts = json.loads(result.messages[-1].content.text)
+    facts = json.loads(unfenced(result.messages[-1].content.text))
     assert facts["primer"]["identity"]["name"] == "$self"
 
 

@@ -37,6 +37,7 @@ def answered(line: bytes, version: str = MODERN) -> tuple[int, Any]:
         b"{",
         b'[{"jsonrpc":"2.0","id":5,"method":"ping"}',
         b'{"jsonrpc":"2.0","id":5,"method":"ping"}}',
+        b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":' + b"9" * 5000 + b"}}",
         b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":"\xff"}}',
         "{'jsonrpc':'2.0'}".encode("utf-16"),
     ],

@@ -12,7 +12,7 @@ from kbcore.schema_text import schema_json
 from kbmcp.minds import MINDS
 from kbmcp.resources import RESOURCES
 from kbmcp.subscriptions import MAX_FOLLOWED
-from tests.mcp.agents import MODES, ROOT, agent, pages_of
+from tests.mcp.agents import MODES, ROOT, agent, pages_of, without_note
 
 ODD_IDS = ["a/b#c?d", "100% so & so", "50%25", "Ünï·😀", "{id}", "with,comma", "kb://entity/x"]
 
@@ -30,7 +30,7 @@ def read(found, uri):
     [content] = found._portal.call(found._client.read_resource, uri).contents
     assert (content.uri, content.mime_type) == (uri, "application/json")
     assert len(content.text) <= 20_000
-    return json.loads(content.text)
+    return without_note(json.loads(content.text))
 
 
 def refused(found, uri):
