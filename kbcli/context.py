@@ -79,10 +79,11 @@ class Session:
     def machine(self) -> Machine:
         """Return what KB takes from this machine."""
         from kbcore.clock import SystemClock
+        from kbcore.git import SharedModes
         from kbcore.storage.fs import RealFs
         from kbcore.workspace import Machine
 
-        fs: Any = RealFs()
+        fs: Any = RealFs(shared=SharedModes(self.env))
         if self.is_read_only:
             from kbcli.readonly import ReadOnlyFs
 
@@ -117,7 +118,7 @@ class Session:
         from kbcore import git
         from kbcore.workspace import Workspace
 
-        repo = git.find_repository(self.start, **self.git_places)
+        repo = git.find_own_repository(self.start, self.env, **self.git_places)
         self._has_looked = True
         return Workspace(repo, self.machine, self._pool)
 
@@ -226,7 +227,7 @@ class Session:
         from kbcore.workspace import CACHE, data_dir_of
 
         try:
-            folder = data_dir_of(git.find_repository(self.start, **self.git_places)) / CACHE
+            folder = data_dir_of(git.find_own_repository(self.start, self.env, **self.git_places)) / CACHE
             return folder if folder.is_dir() else None
         except (KBError, OSError):
             return None

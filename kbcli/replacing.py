@@ -6,11 +6,14 @@ import os
 import secrets
 from pathlib import Path
 
+from kbcore.storage.fs import shared_mode
 
-def replace_file(path: Path, content: bytes, mode: int) -> None:
+
+def replace_file(path: Path, content: bytes, mode: int | None, *, share: int = 0) -> None:
     """Give a file new content; it and its folder are synced, so that no crash leaves somebody's file empty.
 
-    Folders are made.
+    Folders are made. Without a ``mode`` it is a program with what the umask allows, and what ``share`` adds to that
+    (``storage.fs.shared_mode``).
 
     Raises: ``OSError``.
     """
@@ -19,6 +22,9 @@ def replace_file(path: Path, content: bytes, mode: int) -> None:
     new = path.with_name(f".{path.name}.kb-{secrets.token_hex(4)}")
     try:
         with new.open("xb") as file:
+            if mode is None:
+                made = os.fstat(file.fileno()).st_mode
+                mode = shared_mode(made | (made & 0o444) >> 2, share)
             os.fchmod(file.fileno(), mode)
             file.write(content)
             file.flush()

@@ -77,6 +77,8 @@ class StorePool:
         """The one asked for last comes last."""
         self.heads = HeadCache()
         self.repositories = RepositoryCache()
+        self.trusted: set[Repository] = set()
+        """Those that are this user's, or that git took for safe when it was asked."""
         self.pointed: set[tuple[Path, str]] = set()
         """What `.kb/branches` was and is to stay like, for ``relocation``; git is asked once."""
         self._ids = IdCache()
@@ -318,6 +320,9 @@ def open_workspace(
     """
     if git_dir is None:
         repo = pool.repositories.find(start)
+        if repo not in pool.trusted:
+            git.check_owner(repo, machine.env)
+            pool.trusted.add(repo)
     else:
         repo = git.find_repository(start, git_dir=git_dir, work_tree=work_tree)
     workspace = Workspace(repo, machine, pool)

@@ -205,12 +205,14 @@ class Service:
     def workspace(self) -> Workspace:
         """Return the workspace as it is now. Raises: as opening a workspace."""
         from kbcore.clock import SystemClock
+        from kbcore.git import SharedModes
         from kbcore.storage.fs import RealFs
         from kbcore.workspace import Machine, StorePool, open_workspace
 
         with self._gate:
             if self._shared is None:
-                self._shared = Machine(RealFs(), SystemClock(), self.options.env), StorePool()
+                env = self.options.env
+                self._shared = Machine(RealFs(shared=SharedModes(env)), SystemClock(), env), StorePool()
             machine, pool = self._shared
         workspace = open_workspace(self.options.start, machine, pool)
         if workspace.moved:

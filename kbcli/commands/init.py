@@ -39,7 +39,7 @@ def run(
     from kbcore.workspace import StorePool
 
     session = session_of(ctx)
-    repo = git.find_repository(session.start, **session.git_places)
+    repo = git.find_own_repository(session.start, session.env, **session.git_places)
     laid = lay_out(repo, session.machine, StorePool(), default_branch)
     results: list[HookResult] = []
     if not no_hooks and (repo.has_worktree or hooks_path):

@@ -90,7 +90,7 @@ def install(
 
     session = session_of(ctx)
     kind, where = kinds.find(client), kinds.scope_of(client, scope)
-    repo = git.find_repository(session.start, **session.git_places)
+    repo = git.find_own_repository(session.start, session.env, **session.git_places)
     if where == "project" and not repo.has_worktree:
         raise InvalidQuery("A bare repository has no files for a client to read.", hint="Use --scope user.")
     command = [*_command(session, where), *_offering(toolsets)]

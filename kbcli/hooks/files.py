@@ -16,8 +16,8 @@ from kbcli.replacing import replace_file
 from kbcore.limits import MAX_CONFIG_BYTES
 
 _ANY_EXECUTE = 0o111
-_MODE_OF_A_NEW_HOOK = 0o755
 _MAX_HOOK_BYTES = 1024 * 1024
+_READ = 0o444
 
 
 class _Hook(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class _Hook(msgspec.Struct, frozen=True):
     path: Path
     exists: bool = False
     content: bytes = b""
-    mode: int = _MODE_OF_A_NEW_HOOK
+    mode: int = 0
     foreign: str = ""
 
 
@@ -46,10 +46,12 @@ def install(place: Place, event: str) -> HookResult:
     if seen.state in {"foreign", "managed", "outside"} or (seen.state in {"active", "ignored"} and not has_block):
         return seen
     content = script.with_block(hook.content, place.lines(event))
-    mode = _MODE_OF_A_NEW_HOOK if script.is_ours_alone(content) else hook.mode
+    mode = hook.mode
+    if script.is_ours_alone(content) and hook.exists:
+        mode |= (mode & _READ) >> 2  # git runs it only where it is executable
     if hook.exists and content == hook.content and mode == hook.mode:
         return msgspec.structs.replace(seen, action="kept")
-    replace_file(hook.path, content, mode)
+    replace_file(hook.path, content, mode if hook.exists else None, share=place.shared_bits)
     action: Action = "created"
     if hook.exists:
         action = "updated" if has_block else "added"

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from kbcli.hooks import script
-from kbcore.git import Repository, hooks_dir
+from kbcore.git import Repository, SharedModes, hooks_dir
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -29,6 +29,9 @@ class Place(msgspec.Struct, frozen=True):
     """Top of the worktree, where programs that write hooks are configured."""
     is_shared: bool = False
     """The folder is in no git directory: what stands there is tracked, or may be, or serves other repositories."""
+
+    shared_bits: int = 0
+    """What ``core.sharedRepository`` says of files in the folder, as ``storage.fs.shared_mode`` takes it."""
 
     @property
     def is_run(self) -> bool:
@@ -72,6 +75,7 @@ def find_place(
         is_outside=hooks_path is None and not is_in_git_dir and not _is_within(real, repo.worktree, repo.kb_root),
         worktree=repo.worktree,
         is_shared=not is_in_git_dir,
+        shared_bits=SharedModes(env)(real) if is_in_git_dir else 0,
     )
 
 

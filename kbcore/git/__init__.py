@@ -10,6 +10,7 @@ from kbcore.git.blobs import Blob, Tree
 from kbcore.git.commands import LOCAL_ENV_VARS, hooks_dir
 from kbcore.git.head import HeadCache, HeadState, read_head
 from kbcore.git.identity import IdCache, write_id
+from kbcore.git.ownership import SharedModes, check_owner, find_own_repository
 from kbcore.git.reflog import former_names
 from kbcore.git.refs import WorktreeHead, default_branch, is_in_use, local_branches, worktree_heads
 from kbcore.git.repository import Repository, RepositoryCache, find_repository
@@ -22,9 +23,12 @@ __all__ = [
     "IdCache",
     "Repository",
     "RepositoryCache",
+    "SharedModes",
     "Tree",
     "WorktreeHead",
+    "check_owner",
     "default_branch",
+    "find_own_repository",
     "find_repository",
     "former_names",
     "hooks_dir",

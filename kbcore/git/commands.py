@@ -84,6 +84,34 @@ def run_git(
     return _spawn(command, run_directory(repo), clean, allowed=allowed, timeout_s=timeout_s, asked=asked)
 
 
+def run_plain(repo: Repository, env: Mapping[str, str], arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    """Run ``git ARGUMENTS`` in the repository and return how it ended, whatever it says.
+
+    Raises:
+        GitUnusable: git is missing, or did not answer in time.
+    """
+    return _run([_git_program(env), *_SAFE_FLAGS, *arguments], run_directory(repo), _clean(env))
+
+
+def ask_git_dir(git_dir: Path, env: Mapping[str, str], name: str) -> str | None:
+    """Return the last value of a setting, in lower case, that is in force for a git directory; None when it is not set.
+
+    A key without a value is "true".
+
+    Raises:
+        GitUnusable: git is missing or cannot read its configuration.
+    """
+    pattern = f"^{re.escape(name)}$"
+    words = [f"--git-dir={git_dir}", "config", "-z", "--get-regexp", pattern]
+    command = [_git_program(env), *_SAFE_FLAGS, *words]
+    answer = _spawn(command, git_dir, _clean(env), allowed=(0, 1), timeout_s=GIT_TIMEOUT_S)
+    values = [entry.partition(b"\n") for entry in answer.output.split(b"\0") if entry]
+    if not values:
+        return None
+    _, has_value, value = values[-1]
+    return os.fsdecode(value) if has_value else "true"
+
+
 def hooks_dir(repo: Repository, env: Mapping[str, str]) -> Path:
     """Return the absolute directory that git runs hooks from in this worktree; it need not exist.
 
@@ -148,6 +176,35 @@ def _spawn(
             raise _too_old(directory, said, unknown)
         raise GitUnusable(f"`{words}` in {directory} ended with status {process.returncode}: {said or 'no message'}")
     return GitAnswer(status=process.returncode, output=output)
+
+
+def _run(
+    command: Sequence[str],
+    directory: Path,
+    env: Mapping[str, str],
+    *,
+    timeout_s: float = GIT_TIMEOUT_S,
+    asked: bytes = b"",
+) -> subprocess.CompletedProcess[bytes]:
+    words = _shown(command)
+    try:
+        return subprocess.run(
+            command,
+            cwd=directory,
+            env=env,
+            input=asked,
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise GitUnusable(f"`{words}` in {directory} gave no answer within {timeout_s:g} s") from error
+    except (OSError, ValueError) as error:
+        raise GitUnusable(f"`{words}` in {directory} could not be run: {error}") from error
+
+
+def _shown(command: Sequence[str]) -> str:
+    return " ".join(["git", *command[command.index("-c") + 2 :]])
 
 
 def _too_old(directory: Path, said: str, unknown: re.Match[str]) -> GitUnusable:

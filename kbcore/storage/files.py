@@ -9,6 +9,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import pwd
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,11 @@ _SMALL_BYTES: Final = 64 * 1024
 _STORES: Final = "branches"
 """The name of the folder that holds the stores of a repository."""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_DENIED: Final = frozenset({errno.EACCES, errno.EPERM})
+_SHARE: Final = (
+    "Run it as {}, or have them share the repository: `git config core.sharedRepository group`, then give what is in "
+    "the git directory to a common group with `chgrp -R GROUP` and `chmod -R g+rwX`."
+)
 _READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
@@ -47,9 +53,29 @@ def explain(error: OSError, path: Path, doing: str, *, reading: bool = False) ->
     message = f"cannot {doing} {path}: {reason}"
     if error.errno in _FULL:
         return StorageFull(message, data={"file": str(path)})
+    owner = _other_owner(path) if error.errno in _DENIED else ""
+    hint = _SHARE.format(owner) if owner else ""
+    if owner:
+        message = f"{message}; it belongs to {owner}"
     if error.errno in _READ_ONLY and not reading:
-        return ReadOnlyStore(message, hint=_ways_to_write(path), data={"file": str(path)})
-    return StorageError(message, data={"file": str(path)})
+        return ReadOnlyStore(message, hint=hint or _ways_to_write(path), data={"file": str(path)})
+    return StorageError(message, hint=hint, data={"file": str(path)})
+
+
+def _other_owner(path: Path) -> str:
+    """Return the user that a file or the nearest folder above it belongs to; "" when that is this user."""
+    for one in (path, *path.parents):
+        try:
+            uid = one.lstat().st_uid
+        except OSError:
+            continue
+        if uid == os.geteuid():
+            return ""
+        try:
+            return f"{pwd.getpwuid(uid).pw_name!a} (uid {uid})"
+        except KeyError:
+            return f"uid {uid}"
+    return ""
 
 
 def _ways_to_write(path: Path) -> str:

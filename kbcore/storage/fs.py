@@ -9,6 +9,8 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -19,8 +21,62 @@ one is not waited for."""
 _NO_FULL_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY, errno.ENODEV})
 """What F_FULLFSYNC answers on file systems and devices that do not have it."""
 
+_OTHERS: Final = 0o077
+"""A file that is made without any of these is its owner's alone, also in a shared repository."""
+_READ: Final = 0o444
+
 LOCK_EXCLUSIVE: Final = fcntl.LOCK_EX | fcntl.LOCK_NB
 LOCK_RELEASE: Final = fcntl.LOCK_UN
+
+
+def shared_mode(mode: int, share: int) -> int:
+    """Return the mode of a new file or folder in a shared repository, as git's ``calc_shared_perm`` has it.
+
+    Args:
+        mode: the mode that the umask gave it, with its type.
+        share: the bits that are added, such as 0o660; negative: the whole mode. 0 changes nothing.
+    """
+    if not share:
+        return stat.S_IMODE(mode)
+    bits = abs(share)
+    if not mode & stat.S_IWUSR:
+        bits &= ~0o222
+    if mode & stat.S_IXUSR:
+        bits |= (bits & _READ) >> 2
+    new = stat.S_IMODE(mode)
+    new = (new & ~0o777) | bits if share < 0 else new | bits
+    if stat.S_ISDIR(mode):
+        new |= (new & _READ) >> 2
+        if new & 0o060:
+            new |= stat.S_ISGID
+    return new
+
+
+def _share(fd: int, parent: Path, share: int) -> None:
+    """Give what was just made the group of the folder that it is in, and the mode that is shared."""
+    made, group = os.fstat(fd), parent.stat().st_gid
+    if made.st_gid != group:
+        with contextlib.suppress(PermissionError):  # this user is not in that group
+            os.fchown(fd, -1, group)
+    mode = shared_mode(made.st_mode, share)
+    if mode != stat.S_IMODE(os.fstat(fd).st_mode):
+        with contextlib.suppress(PermissionError):  # it was made by another user, who gave it its mode
+            os.fchmod(fd, mode)
+
+
+def _keep_mode(source: Path, target: Path) -> None:
+    """Give a file the mode and the group of the file that it is going to replace, as far as this user may."""
+    try:
+        old, new = os.lstat(target), os.lstat(source)
+    except FileNotFoundError:
+        return
+    if not (stat.S_ISREG(old.st_mode) and stat.S_ISREG(new.st_mode)):
+        return
+    with contextlib.suppress(PermissionError):
+        if old.st_gid != new.st_gid:
+            os.chown(source, -1, old.st_gid, follow_symlinks=False)
+        if stat.S_IMODE(old.st_mode) != stat.S_IMODE(new.st_mode):
+            source.chmod(stat.S_IMODE(old.st_mode))
 
 
 class Fs(Protocol):
@@ -114,13 +170,39 @@ class Fs(Protocol):
 class RealFs:
     """The operating system. Interrupted calls are repeated by Python itself (PEP 475), except ``close``."""
 
-    def __init__(self, full_sync: int | None = getattr(fcntl, "F_FULLFSYNC", None)) -> None:
-        """``full_sync`` is the ``fcntl`` command that also empties the drive's cache; macOS has one."""
+    def __init__(
+        self,
+        full_sync: int | None = getattr(fcntl, "F_FULLFSYNC", None),
+        *,
+        shared: Callable[[Path], int] = lambda _: 0,
+    ) -> None:
+        """Make the layer.
+
+        ``full_sync`` is the ``fcntl`` command that also empties the drive's cache; macOS has one. ``shared`` returns
+        what ``core.sharedRepository`` says of what is made in a folder, as ``shared_mode`` takes it.
+        """
         self._full_sync = full_sync
+        self._shared = shared
 
     def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
-        """Open a file that is not a symbolic link."""
-        return os.open(path, flags | _ALWAYS, mode)
+        """Open a file that is not a symbolic link; a new one gets the mode that is shared, unless it is private."""
+        share = self._shared(path.parent) if flags & os.O_CREAT and mode & _OTHERS else 0
+        if not share:
+            return os.open(path, flags | _ALWAYS, mode)
+        while True:
+            if not flags & os.O_EXCL:
+                with contextlib.suppress(FileNotFoundError):
+                    return os.open(path, (flags & ~os.O_CREAT) | _ALWAYS)
+            try:
+                fd = os.open(path, flags | os.O_EXCL | _ALWAYS, mode)
+            except FileExistsError:
+                if flags & os.O_EXCL:
+                    raise
+                if path.is_symlink():
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
+                continue
+            _share(fd, path.parent, share)
+            return fd
 
     def close(self, fd: int) -> None:
         """Close a descriptor; an interrupted close has closed it, and another try could hit another file."""
@@ -176,7 +258,19 @@ class RealFs:
         return errno.EROFS if os.statvfs(path).f_flag & os.ST_RDONLY else errno.EACCES
 
     def replace(self, source: Path, target: Path) -> None:
-        """Rename over the target."""
+        """Rename over the target; the file keeps the mode and the group of the target, or gets those that are shared.
+
+        DuckDB makes its own files, which get the shared mode only here.
+        """
+        share = self._shared(target.parent)
+        if not share:
+            _keep_mode(source, target)
+        elif stat.S_ISREG(os.lstat(source).st_mode):
+            fd = os.open(source, os.O_RDONLY | _ALWAYS)
+            try:
+                _share(fd, target.parent, share)
+            finally:
+                os.close(fd)
         source.replace(target)
 
     def link(self, source: Path, target: Path) -> None:
@@ -196,8 +290,15 @@ class RealFs:
         path.unlink()
 
     def mkdir(self, path: Path, mode: int = 0o777) -> None:
-        """Make a directory; the user's default permissions apply."""
+        """Make a directory; the user's default permissions apply, or those that are shared, unless it is private."""
         path.mkdir(mode)
+        share = self._shared(path.parent) if mode & _OTHERS else 0
+        if share:
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _ALWAYS)
+            try:
+                _share(fd, path.parent, share)
+            finally:
+                os.close(fd)
 
     def rmdir(self, path: Path) -> None:
         """Remove an empty directory."""
