@@ -319,7 +319,7 @@ def test_a_report_of_a_bug_holds_nothing_that_was_stored_typed_or_set(kb, ready,
     for kept in ("Leak", "KeyError", "leaking.py:2 leak\n    raise error", "    raise Leak(text) from error"):
         assert kept in text
     assert kb("gc", "--json", "--branch", CANARY).status == 70
-    (saved,) = (ready / ".kb/cache/bugs").iterdir()
+    (saved,) = (ready / ".git/kb/cache/bugs").iterdir()
     for one in (text, saved.read_text()):
         assert CANARY not in one
         assert str(Path.home()) not in one
