@@ -1,0 +1,63 @@
+"""F27: signals at random moments of commands that write: each ends in two seconds, and what it said is there."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kbcore.storage.fs import RealFs
+from tests.fault.conftest import Tally
+from tests.support.cli import environment
+from tests.support.project import Project
+from tests.support.scale import SEED, tries
+
+MOST_S = 2.0
+ENTITIES = 40
+
+
+def request_of(key: str) -> str:
+    entities = [{"id": f"{key}-{at}", "type": "req", "title": key, "status": "open"} for at in range(ENTITIES)]
+    return json.dumps({"changeset_id": f"cs-{key}", "entities": entities})
+
+
+@pytest.mark.fault("F27")
+def test_a_command_that_a_signal_ends_is_whole_or_absent_and_what_it_acknowledged_is_there(
+    tmp_path: Path, tally: Tally
+) -> None:
+    project = Project(tmp_path / "p", fs=RealFs())
+    project.apply(entities=[{"id": "first", "type": "req", "title": "t", "status": "open"}])
+    dice = random.Random(SEED)
+    acknowledged, count = set[str](), tries(12, 60)
+    for number in range(count):
+        key = f"N{number}"
+        command = [sys.executable, "-m", "kbcli.app", "-C", str(project.root), "apply", "-", "--json"]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), text=True)
+        assert process.stdin
+        process.stdin.write(request_of(key))
+        process.stdin.close()
+        process.stdin = None
+        time.sleep(dice.uniform(0.1, 0.9))
+        begun_s = time.monotonic()
+        process.send_signal(dice.choice([signal.SIGTERM, signal.SIGINT]))
+        said, _ = process.communicate(timeout=30)
+        if time.monotonic() - begun_s > MOST_S:
+            tally.violated(number, "it did not end in time")
+        if process.returncode == 0 and json.loads(said)["applied"]:
+            acknowledged.add(key)
+        found = len(project.view().nodes([f"{key}-{at}" for at in range(ENTITIES)]))
+        if found not in {0, ENTITIES}:
+            tally.violated(number, f"{found} of {ENTITIES} entities are there")
+        if key in acknowledged and not found:
+            tally.violated(number, "what was acknowledged is not there")
+        if project.apply(**json.loads(request_of(key))).duplicate is not bool(found):
+            tally.violated(number, "the changeset id does not say what became of it")
+        tally.tried()
+    project.close()
+    tally.done(count)
