@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from benchmarks.measure import ProcessFailed, Sample, ended
 
@@ -46,10 +46,29 @@ class Pipe:
         self._write(line)
         said = self._read()
         sample = Sample(time.perf_counter() - start)
-        result = self._result(said)
-        if result.get("isError"):
-            raise ProcessFailed(f"{tool}: {said.decode()[:2000]}")
-        return sample, result
+        return sample, self._answer(said)
+
+    def begin(self, tool: str, arguments: Mapping[str, Any]) -> None:
+        """Call a tool and do not wait; ``finish`` takes the answer, before anything else is asked."""
+        self._write(self._request("tools/call", {"name": tool, "arguments": arguments}))
+
+    def finish(self) -> dict[str, Any]:
+        """Return the answer of the call that was begun.
+
+        Raises: ``ProcessFailed`` when the answer is an error, or none.
+        """
+        return self._answer(self._read())
+
+    @property
+    def pid(self) -> int:
+        """The process id of the server."""
+        return self._child.pid
+
+    @property
+    def answers(self) -> IO[bytes]:
+        """The pipe that answers come from, to wait for one of several servers."""
+        assert self._child.stdout
+        return self._child.stdout
 
     def close(self) -> Sample:
         """End the conversation and return what the server took in all."""
@@ -84,6 +103,12 @@ class Pipe:
     def _read(self) -> bytes:
         assert self._child.stdout
         return self._child.stdout.readline()
+
+    def _answer(self, line: bytes) -> dict[str, Any]:
+        result = self._result(line)
+        if result.get("isError"):
+            raise ProcessFailed(f"the tool answered {line.decode()[:2000]}")
+        return result
 
     def _result(self, line: bytes) -> dict[str, Any]:
         message = json.loads(line or b"{}")

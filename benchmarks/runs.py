@@ -24,6 +24,7 @@ QUESTIONS = (
     "entity_log",
     "mcp_query",
     "mcp_upsert",
+    "many_writers",
     "kip_write",
     "open_store",
     "full_replay",
