@@ -172,17 +172,23 @@ class BranchView:
                 raise
 
     def _publish(self, lent: _Lent) -> None:
-        """Publish a view, and let go of the others, which have the same tail before them on an older base."""
+        """Publish a view, or take the base that another process has published, and let go of views on an older base."""
         assert lent.view is not None  # noqa: S101 - for the type checker: the caller has looked
+        before = lent.view.base_seq
         with self._gate:
             if self._is_publishing:
                 return
             self._is_publishing = True
         try:
-            self._cache.publish(lent.view)
+            newer = self._cache.renew(lent.view)
         finally:
             with self._gate:
                 self._is_publishing = False
+        if newer is not None:
+            lent.drop()
+            lent.view = newer
+        elif lent.view.base_seq == before:
+            return
         self.close()
         lent.generation = self._generation
 

@@ -56,22 +56,33 @@ NOTHING: Final = Needs(frozenset(), frozenset(), frozenset(), frozenset())
 
 
 def needs(ops: Iterable[Operation]) -> Needs:
-    """Return what the fold of these operations reads."""
+    """Return what the fold of these operations reads, also to prove that what they create is absent."""
+    return _needs(ops, with_created=True)
+
+
+def needs_of_fold(ops: Iterable[Operation]) -> Needs:
+    """Return what the fold of operations of the journal reads: one that was made on nothing says so by itself."""
+    return _needs(ops, with_created=False)
+
+
+def _needs(ops: Iterable[Operation], *, with_created: bool) -> Needs:
     nodes: set[str] = set()
     links: set[str] = set()
     touching: set[str] = set()
     sources: set[str] = set()
     for op in ops:
         if isinstance(op, PutNode):
-            nodes.add(op.id)
             if op.base == 0:
                 touching.add(op.id)
+            if with_created or op.base:
+                nodes.add(op.id)
         elif isinstance(op, DropNode):
             nodes.add(op.id)
             touching.add(op.id)
         elif isinstance(op, StateLink | WithdrawLink):
             key = link_id(op.type, op.kind, op.from_id, op.to_id)
-            links.add(key)
+            if with_created or op.base:
+                links.add(key)
             nodes.update((op.from_id, op.to_id))
             links.update(end for end in (op.from_id, op.to_id) if is_link_id(end))
             touching.add(key)

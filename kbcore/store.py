@@ -191,7 +191,7 @@ class BranchStore:
             )
         try:
             # Building a view and publishing one take longer than a commit by far, and need no lock.
-            self._ask(lambda _: None, is_writing=True)
+            self._ask(View.prepare, is_writing=True)
             outcome = self._committed(author, request, plan, guard, branch=branch)
         except (StorageError, UnknownBranch):
             # git may have renamed the branch meanwhile, and its store goes by the new name: the guard says so.
@@ -229,8 +229,15 @@ class BranchStore:
         mended: list[str] = []
         for left in reversed(range(PLANS_AHEAD + 1 if request.plans_ahead else 1)):
             ahead = self._plan_ahead(author, request, plan) if left else None
-            wait_s = request.lock_wait_s
-            with journal.writing(self._fs, self.directory, self._clock, wait_s=wait_s, command=author.tool) as writer:
+            with journal.writing(
+                self._fs,
+                self.directory,
+                self._clock,
+                wait_s=request.lock_wait_s,
+                command=author.tool,
+                # What others write while this one waits is read before it holds the lock.
+                meanwhile=lambda: self._ask(View.prepare, is_writing=True),
+            ) as writer:
                 self._refuse(writer.head)
                 known_damage.refuse(self._fs, self.directory, writer.head, self._cache.directory)
                 mended += writer.recovery.sentences()

@@ -18,7 +18,7 @@ import msgspec
 
 from kbcore import interrupting, limits, replay
 from kbcore.errors import KBError, ResourceLimit, StorageError, ViewDamaged, ViewForeign
-from kbcore.storage import files, journal
+from kbcore.storage import files, journal, lock
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.view import base
@@ -43,6 +43,8 @@ _TAIL_ROWS: Final = 2000
 _TAIL_SHARE: Final = 100
 """A tail is worth publishing from 2,000 rows on, and from a hundredth of a large base on: that bounds both what a
 fresh process folds and what publishing costs per change."""
+_LONGEST_TAIL: Final = 3
+"""A tail so many times as long is published although another process has begun to."""
 
 
 def is_kept(name: str) -> bool:
@@ -186,6 +188,27 @@ class ViewCache:
     def is_due(self, view: View) -> bool:
         """Tell whether the tail has grown long enough to be published."""
         return view.tail_rows >= _TAIL_ROWS and view.tail_rows >= view.base_rows() // _TAIL_SHARE
+
+    def renew(self, view: View) -> View | None:
+        """Publish a view whose tail has grown long, or return a view on the base that another process has published.
+
+        While another process publishes, nothing is done: its base will do. One that was stopped meanwhile is not waited
+        for without end.
+        """
+        with lock.Claim(self._fs, self.directory) as claim:
+            if not claim.take() and claim.is_possible and self._is_bearable(view):
+                return None
+            newer = self.opened()
+            if newer is not None:
+                if newer.basis.seq > (view.base_seq + view.seq) // 2 and newer.basis.store_id == view.basis.store_id:
+                    return newer
+                newer.close()
+            self.publish(view)
+        return None
+
+    @staticmethod
+    def _is_bearable(view: View) -> bool:
+        return view.tail_rows < _LONGEST_TAIL * max(_TAIL_ROWS, view.base_rows() // _TAIL_SHARE)
 
     def publish(self, view: View) -> None:
         """Write the view as the new base, if the cache can be written, and stand on it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -175,7 +175,13 @@ class Writer:
 
 @contextlib.contextmanager
 def writing(
-    fs: Fs, directory: Path, clock: Clock, *, wait_s: float = LOCK_WAIT_S, command: str = "kb"
+    fs: Fs,
+    directory: Path,
+    clock: Clock,
+    *,
+    wait_s: float = LOCK_WAIT_S,
+    command: str = "kb",
+    meanwhile: Callable[[], None] | None = None,
 ) -> Iterator[Writer]:
     """Hold the branch lock and yield its writer, after recovering what an earlier writer left unfinished.
 
@@ -185,6 +191,7 @@ def writing(
         clock: for waiting, and for times noted in quarantine.
         wait_s: how long to wait for the lock, in seconds.
         command: what to call this process in other processes' messages.
+        meanwhile: done shortly before this process gets the lock, if it has to wait for it.
 
     Raises:
         UnknownBranch: there is no such directory.
@@ -195,7 +202,7 @@ def writing(
     """
     if not files.is_directory(fs, directory):
         raise UnknownBranch(f"there is no store in {directory}", data={"file": str(directory)})
-    with lock.held(fs, clock, directory / layout.LOCK, wait_s=wait_s, command=command):
+    with lock.held(fs, clock, directory / layout.LOCK, wait_s=wait_s, command=command, meanwhile=meanwhile):
         of = head.read(fs, directory)
         path = directory / of.head.file
         recovered = Report()

@@ -2,6 +2,11 @@
 
 Invariant: whoever is inside ``held`` is alone, among processes and threads, until it leaves or dies; the
 kernel frees the lock with its holder, so nothing is ever stolen and nothing goes stale.
+
+Those who wait form a queue, so that each gets its turn. One is next: it holds ``flock`` on the directory of the lock
+file, and looks often whether the lock is free. The others look whether they are next, the more often the longer they
+have waited. The queue decides who looks when, and nothing else: who was stopped while it was next delays the others for
+``_PATIENCE_S``, and one that died has left the queue.
 """
 
 from __future__ import annotations
@@ -10,9 +15,9 @@ import contextlib
 import errno
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
@@ -23,8 +28,19 @@ from kbcore.limits import LOCK_WAIT_S
 from kbcore.storage import files
 from kbcore.storage.fs import LOCK_EXCLUSIVE, LOCK_RELEASE, Fs
 
-_FIRST_PAUSE_S: Final = 0.001
+_NEXT_PAUSE_S: Final = 0.0004
+"""Between two looks of the one that is next, at first."""
+_SHARE_OF_NEXT: Final = 0.02
+"""Its pauses are at least this share of the time for which it has been next."""
+_FIRST_PAUSE_S: Final = 0.008
+"""After the first look of one that has just come; the pauses get shorter, down to the shortest."""
+_SHORTENED: Final = 0.7
+_SHORTEST_PAUSE_S: Final = 0.001
+_SHARE: Final = 0.01
+"""They are at least this share of the time that was waited: who waits for long takes little of the processor."""
 _LONGEST_PAUSE_S: Final = 0.02
+_PATIENCE_S: Final = 0.5
+"""After this long, one that is not next looks at the lock as well."""
 _SPREAD: Final = 0.5
 """Pauses differ by up to this share either way, so that those who wait do not all look at the same moment."""
 _HOLDER_BYTES: Final = 1024
@@ -49,7 +65,15 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def held(fs: Fs, clock: Clock, path: Path, *, wait_s: float = LOCK_WAIT_S, command: str = "kb") -> Iterator[None]:
+def held(
+    fs: Fs,
+    clock: Clock,
+    path: Path,
+    *,
+    wait_s: float = LOCK_WAIT_S,
+    command: str = "kb",
+    meanwhile: Callable[[], None] | None = None,
+) -> Iterator[None]:
     """Hold the lock at ``path`` for the length of the block, waiting up to ``wait_s`` seconds for it.
 
     A fresh descriptor each time, so that threads of one process exclude each other too.
@@ -60,6 +84,8 @@ def held(fs: Fs, clock: Clock, path: Path, *, wait_s: float = LOCK_WAIT_S, comma
         path: the lock file; made if missing.
         wait_s: seconds; 0 tries once.
         command: what the holder calls itself in other processes' messages.
+        meanwhile: called once if the lock is not free, when this process is next; what it does need not be done later,
+            inside the block. It must not take long, and what it raises is raised here.
 
     Raises:
         LockTimeout: somebody held it all that time; names the holder.
@@ -67,7 +93,7 @@ def held(fs: Fs, clock: Clock, path: Path, *, wait_s: float = LOCK_WAIT_S, comma
         LockUnsupported: this file system cannot lock.
         StorageFull, ReadOnlyStore, StorageError: the lock file cannot be opened or written.
     """
-    fd = _acquire(fs, clock, path, wait_s)
+    fd = _acquire(fs, clock, path, wait_s, meanwhile)
     try:
         with files.explained(path, "write the holder's name to"):
             fs.pwrite(fd, describe(clock, command), 0)
@@ -126,23 +152,85 @@ def live_holder(fs: Fs, path: Path) -> str:
     return ""
 
 
-def _acquire(fs: Fs, clock: Clock, path: Path, wait_s: float) -> int:
-    deadline_s = clock.monotonic_s() + wait_s
-    pause_s = _FIRST_PAUSE_S
-    while True:
-        fd = _try(fs, path)
-        if fd is not None:
-            return fd
-        interrupting.check()
-        left_s = deadline_s - clock.monotonic_s()
-        if left_s <= 0:
-            holder = read_holder(fs, path)
-            raise LockTimeout(
-                f"{path} is held by {holder or _SOMEBODY}; waited {wait_s:g} s",
-                data={"file": str(path), "holder": msgspec.to_builtins(holder)},
-            )
-        clock.sleep(min(pause_s * random.uniform(1 - _SPREAD, 1 + _SPREAD), left_s))  # noqa: S311 - no secret
-        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+def _acquire(fs: Fs, clock: Clock, path: Path, wait_s: float, meanwhile: Callable[[], None] | None) -> int:
+    fd = _try(fs, path)
+    if fd is None and wait_s > 0:
+        fd = _wait(fs, clock, path, wait_s, meanwhile)
+    if fd is not None:
+        return fd
+    holder = read_holder(fs, path)
+    raise LockTimeout(
+        f"{path} is held by {holder or _SOMEBODY}; waited {wait_s:g} s",
+        data={"file": str(path), "holder": msgspec.to_builtins(holder)},
+    )
+
+
+def _wait(fs: Fs, clock: Clock, path: Path, wait_s: float, meanwhile: Callable[[], None] | None) -> int | None:
+    """Return the descriptor of the lock once it is free, or None when the time is over."""
+    start_s, pause_s, next_since_s = clock.monotonic_s(), _FIRST_PAUSE_S, 0.0
+    with Claim(fs, path.parent) as queue:
+        while True:
+            waited_s = clock.monotonic_s() - start_s
+            if queue.take():
+                next_since_s = waited_s
+                if meanwhile:
+                    meanwhile()
+            is_last = waited_s >= wait_s
+            if queue.is_held or not queue.is_possible or waited_s >= _PATIENCE_S or is_last:
+                fd = _try(fs, path)
+                if fd is not None or is_last:
+                    return fd
+            interrupting.check()
+            if queue.is_held:
+                pause_s = max(_NEXT_PAUSE_S, _SHARE_OF_NEXT * (waited_s - next_since_s))
+            else:
+                pause_s = max(_SHORTEST_PAUSE_S, _SHORTENED * pause_s, _SHARE * waited_s)
+            pause_s = min(pause_s, _LONGEST_PAUSE_S)
+            spread = random.uniform(1 - _SPREAD, 1 + _SPREAD)  # noqa: S311 - no secret
+            clock.sleep(min(pause_s * spread, wait_s - waited_s))
+
+
+class Claim:
+    """A lock on a directory, for what one process at a time had better do. It protects nothing; nobody waits for it.
+
+    Where a directory cannot be locked, as on some file systems, nobody ever has the claim.
+    """
+
+    def __init__(self, fs: Fs, directory: Path) -> None:
+        self._fs = fs
+        self._fd: int | None = None
+        self.is_held = False
+        with contextlib.suppress(OSError):
+            self._fd = fs.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+
+    @property
+    def is_possible(self) -> bool:
+        """Tell whether anybody can have the claim, as far as is known."""
+        return self._fd is not None
+
+    def take(self) -> bool:
+        """Take the claim if nobody has it; tell whether this call has taken it."""
+        if self._fd is None or self.is_held:
+            return False
+        try:
+            self._fs.flock(self._fd, LOCK_EXCLUSIVE)
+        except BlockingIOError:
+            return False
+        except OSError:
+            files.close(self._fs, self._fd)
+            self._fd = None
+            return False
+        self.is_held = True
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._fd is not None:
+            with contextlib.suppress(OSError):
+                self._fs.flock(self._fd, LOCK_RELEASE)  # a forked child may still have the descriptor
+            files.close(self._fs, self._fd)
 
 
 def _try(fs: Fs, path: Path) -> int | None:

@@ -1,6 +1,7 @@
 """What came after the base, as values: found by key without SQL, and before it is loaded into tables. No database here.
 
-An element that the tail knows is never asked of the base; one that was removed is known as None.
+An element that the tail knows is never asked of the base; one that was removed is known as None. ``Pending`` holds the
+records that were read and not folded yet.
 """
 
 from __future__ import annotations
@@ -8,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from kbcore.concepts import DEFINING
+from kbcore.ids import is_link_id, link_id
 from kbcore.model import Link, Node
+from kbcore.record import DropNode, ForgetSource, Operation, PutNode, ReadSource
 from kbcore.state import Changes
 from kbcore.view.fold import Entry
+from kbcore.view.keyfilter import CHANGESETS, LINK_ENDS, LINK_IDS, NODE_IDS
 from kbcore.view.tables import ELEMENTS, files_of
 
 
@@ -38,6 +43,15 @@ class Tail:
                 self._at_end.setdefault(link.to_id, {})[link.id] = None
         self.changesets[entry.record.changeset_id] = (entry.seq, entry.record.digest)
 
+    def keys(self) -> dict[str, Collection[str]]:
+        """Return the keys that a base will have once it holds all of this, by the filter that covers them."""
+        return {
+            NODE_IDS: self.elements["node"].keys(),
+            LINK_IDS: self.elements["link"].keys(),
+            LINK_ENDS: self._at_end.keys(),
+            CHANGESETS: self.changesets.keys(),
+        }
+
     def split(self, table: str, keys: Iterable[str]) -> tuple[list[Any], list[str]]:
         """Return the elements that stand among these keys, and the keys that only the base can know."""
         known = self.elements[table]
@@ -60,3 +74,91 @@ class Tail:
         """Return the ids of the nodes or links of which one of these files states something."""
         wanted = set(paths)
         return {key for key, one in self.elements[table].items() if one is not None and wanted & files_of(one)}
+
+
+class Pending:
+    """Records that were read and not folded yet, and what folding them may change.
+
+    Invariant: an element for which no method of this class answers true is the same before and after they are folded.
+    Folding them never depends on records that were taken in before them without being touched by them.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.changesets: dict[str, tuple[int, str]] = {}
+        """Seq and digest of each, by its id."""
+        self.rows = 0
+        """How many rows they will bring at most, roughly."""
+        self._changed: set[str] = set()
+        """Ids of the nodes and links that operations name."""
+        self._ends: set[str] = set()
+        """Ids of the ends of those links."""
+        self._sources: set[str] = set()
+        self._defines = False
+
+    def add(self, entry: Entry) -> None:
+        """Take in a record."""
+        self.entries.append(entry)
+        self.changesets[entry.record.changeset_id] = (entry.seq, entry.record.digest)
+        self.rows += 1 + len(entry.record.ops)
+        changed, ends, sources = _keys(entry.record.ops)
+        self._changed |= changed
+        self._ends |= ends
+        self._sources |= sources
+        self._defines = self._defines or any(
+            isinstance(op, PutNode) and op.set.get("type") in DEFINING for op in entry.record.ops
+        )
+
+    def meets(self, ops: Iterable[Operation], changes: Changes) -> bool:
+        """Tell whether a later record might not be folded before these: both touch an element, or an end of an edge."""
+        if not self.entries:
+            return False
+        changed, ends, sources = _keys(ops)
+        for change in changes.links:
+            link = change.after or change.before
+            if link is not None:
+                changed.add(link.id)
+                ends.update((link.from_id, link.to_id))
+        return (
+            not self._changed.isdisjoint(changed | ends)
+            or not self._ends.isdisjoint(changed)
+            or not self._sources.isdisjoint(sources)
+            or any(map(is_link_id, ends))
+        )
+
+    def changes_nodes(self, ids: Iterable[str]) -> bool:
+        """Tell whether one of these nodes may come, change or go."""
+        return not self._changed.isdisjoint(ids)
+
+    def changes_sources(self, paths: Iterable[str]) -> bool:
+        """Tell whether one of these files may change."""
+        return not self._sources.isdisjoint(paths)
+
+    def changes_links_at(self, ids: Collection[str], ends: Collection[str]) -> bool:
+        """Tell whether links with these ids, or with these ends, are stated or withdrawn."""
+        return not (self._changed.isdisjoint(ids) and self._ends.isdisjoint(ends))
+
+    def changes_standing(self, links: Iterable[Link]) -> bool:
+        """Tell whether one of these links may come to stand or fall, because one of its ends comes or goes.
+
+        Whether an end that is a link comes or goes depends on ends of its own, which are not looked at.
+        """
+        return any(end in self._changed or is_link_id(end) for link in links for end in (link.from_id, link.to_id))
+
+    def changes_definitions(self, ids: Iterable[str]) -> bool:
+        """Tell whether what the branch defines may change; ``ids`` are the nodes that define something now."""
+        return self._defines or not self._changed.isdisjoint(ids)
+
+
+def _keys(ops: Iterable[Operation]) -> tuple[set[str], set[str], set[str]]:
+    """Return the ids of the nodes and links that operations name, those of the ends of these links, and paths of files."""
+    changed, ends, sources = set[str](), set[str](), set[str]()
+    for op in ops:
+        if isinstance(op, PutNode | DropNode):
+            changed.add(op.id)
+        elif isinstance(op, ReadSource | ForgetSource):
+            sources.add(op.path)
+        else:
+            changed.add(link_id(op.type, op.kind, op.from_id, op.to_id))
+            ends.update((op.from_id, op.to_id))
+    return changed, ends, sources

@@ -8,13 +8,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import msgspec
 
+from kbcore.errors import ViewDamaged
 from kbcore.model import Link, Node, SourceFile
-from kbcore.needs import Needs, needs
+from kbcore.needs import Needs, needs_of_fold
 from kbcore.schema import Schema
 from kbcore.state import Changes, State
 from kbcore.view import database, filling
@@ -22,12 +22,17 @@ from kbcore.view.basis import Basis
 from kbcore.view.database import among, quoted
 from kbcore.view.defined import Defined
 from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Entry, fold
+from kbcore.view.keyfilter import CHANGESETS, LINK_ENDS, LINK_IDS, NODE_IDS, KeyFilter
 from kbcore.view.relations import RELATIONS
 from kbcore.view.remembered import Remembered
 from kbcore.view.session import Session
 from kbcore.view.shown import Shown
 from kbcore.view.tables import ELEMENTS, LINK, NODE, SOURCE, Columns, link_of, node_of, source_of
-from kbcore.view.tail import Tail
+from kbcore.view.tail import Pending, Tail
+
+_MOST_PENDING: Final = 64
+"""So many records are folded together, before a write takes the lock: what a write may find unfolded under it is
+bounded by this and by what came while it waited."""
 
 
 class View:
@@ -47,10 +52,15 @@ class View:
         self._lock = threading.RLock()
         self._shown = Shown(is_bare=not basis.seq, is_own=is_own)
         self._tail = Tail()
+        self._pending = Pending()
+        self._is_whole = True
+        self._filter = KeyFilter(self._ask_base)
         self._bad: frozenset[str] | None = None
         self._defined = Defined(self._ask_base)
         self._read = Remembered[Node]()
         self.basis = basis
+        self.base_seq = basis.seq
+        """What the base holds all of; ``basis`` is where the records end that this view has taken in."""
 
     @cached_property
     def _connection(self) -> database.Connection:
@@ -73,7 +83,7 @@ class View:
     @property
     def tail_rows(self) -> int:
         """Return how many rows of elements and records came after the base that is published."""
-        return self._shown.tail_rows
+        return self._shown.tail_rows + self._pending.rows
 
     def base_rows(self) -> int:
         """Return how many rows of elements, current and superseded, the base holds."""
@@ -116,16 +126,19 @@ class View:
 
     def nodes(self, ids: Sequence[str]) -> list[Node]:
         """Return the nodes with these ids, as far as they exist."""
+        if self._pending.changes_nodes(ids):
+            self._fold_pending()
         found, rest = self._tail.split("node", ids)
+        rest = self._filter.possible(NODE_IDS, rest)
         return [*found, *self._read.get(rest, lambda keys: map(node_of, self._of_base("node", NODE, "id", keys)))]
 
     def links(self, ids: Sequence[str]) -> list[Link]:
         """Return the links with these ids, as far as they exist."""
-        found, rest = self._tail.split("link", ids)
-        return [*found, *map(link_of, self._of_base("link", LINK, "id", rest))]
+        return self._links(ids, ())
 
     def named(self, names: Sequence[str]) -> list[Node]:
         """Return the nodes that are called by one of these names."""
+        self._fold_pending()
         condition, params = among(names)
         rows = self._ask_base(f"select {', '.join(NODE)} from base.node where name {condition}", *params)
         later = self._tail.elements["node"]
@@ -133,11 +146,14 @@ class View:
 
     def sources(self, paths: Sequence[str]) -> list[SourceFile]:
         """Return the source files with these paths, as far as they were read."""
+        if self._pending.changes_sources(paths):
+            self._fold_pending()
         found, rest = self._tail.split("source", paths)
         return [*found, *map(source_of, self._of_base("source", SOURCE, "path", rest))]
 
     def unread(self, paths: Iterable[str]) -> set[str]:
         """Return those of these files that could not be read whole; the base is asked once for all of them."""
+        self._fold_pending()
         if self._bad is None:
             self._bad = frozenset(row[0] for row in self._ask_base("select path from base.source where not is_ok"))
         found, rest = self._tail.split("source", paths)
@@ -155,6 +171,7 @@ class View:
         It is given as SQL with its parameters, which the base is asked, and as a function, for the elements that came
         after it: nothing need be loaded for this.
         """
+        self._fold_pending()
         later, (where, params) = self._tail.elements[table], condition
         rows = self._ask_base(f"select {', '.join(columns)} from base.{table} where {where}", *params)
         after = [ROW_OF[table](element) for element in later.values() if element is not None and is_so(element)]
@@ -162,18 +179,25 @@ class View:
 
     def definitions(self) -> Mapping[str, Node]:
         """Return the nodes by which the branch defines types and predicates, by id."""
+        self._fold_definitions()
         return self._defined.nodes(self._tail)
 
     def schema(self, project: Schema) -> Schema:
         """Return the schema of the branch: the project's, KIP's, and what the branch defines by records of its own."""
+        self._fold_definitions()
         return self._defined.schema(project, self._tail)
+
+    def _fold_definitions(self) -> None:
+        if self._pending.changes_definitions(self._defined.nodes(self._tail)):
+            self._fold_pending()
 
     def changeset(self, changeset_id: str) -> tuple[int, str] | None:
         """Return the seq and the digest of a changeset that took effect; None for one that is not known."""
-        known = self._tail.changesets.get(changeset_id)
-        sql = "select seq, digest from base.record where changeset_id = ?"
-        rows = [] if known else self._ask_base(sql, changeset_id)
-        return known or (rows[0] if rows else None)
+        known = self._tail.changesets.get(changeset_id) or self._pending.changesets.get(changeset_id)
+        if known or not self._filter.possible(CHANGESETS, [changeset_id]):
+            return known
+        rows = self._ask_base("select seq, digest from base.record where changeset_id = ?", changeset_id)
+        return rows[0] if rows else None
 
     def has_record(self, seq: int, digest: str) -> bool:
         """Tell whether the record at a seq, 0 for the beginning, is the one with this sum."""
@@ -181,6 +205,7 @@ class View:
 
     def stated_by(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the ids of the nodes and of the links of which these files state something."""
+        self._fold_pending()
         found = []
         condition, params = among(paths)
         for table in ("node", "link"):
@@ -190,19 +215,31 @@ class View:
         return found[0], found[1]
 
     def _links(self, ids: Sequence[str], ends: Sequence[str]) -> list[Link]:
-        """Return the links with one of these ids, or with one of these ends.
+        """Return the links with one of these ids, or with one of these ends."""
+        if not self._pending.changes_links_at(ids, ends):
+            found = self._folded_links(ids, ends)
+            if not (self._pending.entries and self._pending.changes_standing(found)):
+                return found
+        self._fold_pending()
+        return self._folded_links(ids, ends)
+
+    def _folded_links(self, ids: Sequence[str], ends: Sequence[str]) -> list[Link]:
+        """Return the same without regard to records that are not folded.
 
         The base is first asked which there are, because most that a write names are new.
         """
         found, rest = self._tail.split("link", ids)
         links = {link.id: link for link in (*found, *self._tail.touching(ends))}
+        rest, ends = self._filter.possible(LINK_IDS, rest), self._filter.possible(LINK_ENDS, ends)
+        if not ends:
+            return [*links.values(), *map(link_of, self._of_base("link", LINK, "id", rest))]
         parts, params = [], list[str]()
         for column, keys in (("id", rest), ("from_id", ends), ("to_id", ends)):
             if keys:
                 condition, values = among(keys)
                 parts.append(f"select id from base.link where {column} {condition}")
                 params += values
-        there = {row[0] for row in self._ask_base(" union all ".join(parts), *params)} if parts else set[str]()
+        there = {row[0] for row in self._ask_base(" union all ".join(parts), *params)}
         there -= self._tail.elements["link"].keys()
         return [*links.values(), *map(link_of, self._of_base("link", LINK, "id", sorted(there)))]
 
@@ -243,20 +280,57 @@ class View:
         return state
 
     def extend(self, entries: Iterable[Entry], basis: Basis) -> None:
-        """Take in the records that came after this view; ``basis`` is where they end."""
-        left = iter(entries)
-        while chunk := list(islice(left, CHUNK_RECORDS)):
-            self._extend(chunk)
+        """Take in the records that came after this view; ``basis`` is where they end.
+
+        They are folded when what they may change is asked for.
+        """
+        for entry in entries:
+            self._pending.add(entry)
+            if len(self._pending.entries) >= CHUNK_RECORDS:
+                self._fold_pending()
         self.basis = msgspec.structs.replace(basis, history_from=self.basis.history_from)
 
-    def _extend(self, entries: Sequence[Entry]) -> None:
-        state = self.gather(needs(op for entry in entries for op in entry.record.ops))
-        for entry in entries:
-            self._take(entry, fold(state, entry))
+    def prepare(self) -> None:
+        """Do now what would otherwise hold up a write while the branch is locked."""
+        with self._lock:
+            if len(self._pending.entries) >= _MOST_PENDING:
+                self._fold_pending()
+            if not self._shown.is_bare:
+                self._filter.make_when_due()
+
+    def _fold_pending(self) -> None:
+        """Fold the records that were only read so far.
+
+        Raises: ``ViewDamaged`` when the last time was interrupted between two of them.
+        """
+        if not self._is_whole:
+            raise ViewDamaged("an interrupt came while records were taken in")
+        if not self._pending.entries:
+            return
+        with self._lock:
+            pending, self._pending = self._pending, Pending()
+            try:
+                state = self.gather(needs_of_fold(op for entry in pending.entries for op in entry.record.ops))
+                folded = [(entry, fold(state, entry)) for entry in pending.entries]
+            except BaseException:
+                self._pending = pending  # nothing was taken in
+                raise
+            self._is_whole = False
+            for entry, changes in folded:
+                self._take(entry, changes)
+            self._is_whole = True
 
     def adopt(self, entry: Entry, changes: Changes, basis: Basis) -> None:
-        """Take in a record whose changes are known already, because this process has just committed it."""
-        self._take(entry, changes)
+        """Take in a record whose changes are known already, because this process has just committed it.
+
+        It may have been planned on another view: where records that are pending in this one have to do with it, it is
+        folded after them.
+        """
+        with self._lock:
+            if self._pending.meets(entry.record.ops, changes):
+                self._pending.add(entry)
+            else:
+                self._take(entry, changes)
         self.basis = msgspec.structs.replace(basis, history_from=self.basis.history_from)
 
     def _take(self, entry: Entry, changes: Changes) -> None:
@@ -267,6 +341,7 @@ class View:
 
     def _show(self) -> None:
         """Make everything that this view holds visible to SQL."""
+        self._fold_pending()
         self._shown.load(self._connection)
 
     def write_base(self, path: str) -> None:
@@ -275,6 +350,7 @@ class View:
         Raises: ``ViewDamaged`` when the file cannot be written.
         """
         with self._lock, database.explained():
+            self._fold_pending()
             if self._shown.first is None:
                 self._show()
             filling.new_base(self._connection, path, self.basis, self._shown.first)
@@ -297,6 +373,8 @@ class View:
             self._connection.execute("detach base")
             self._connection.execute(f"attach '{quoted(path)}' as base (read_only)")
             self._shown.empty(self._connection)
+            self._filter.grow(self._tail.keys())
             self._tail = Tail()
             self._bad = None
             self._read.clear()
+            self.base_seq = self.basis.seq

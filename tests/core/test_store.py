@@ -29,7 +29,7 @@ from kbcore.needs import NOTHING
 from kbcore.record import DropNode, PutNode, StateLink
 from kbcore.state import Changes, Draft, Stamp
 from kbcore.storage import lock
-from kbcore.storage.fs import LOCK_EXCLUSIVE
+from kbcore.storage.fs import LOCK_EXCLUSIVE, RealFs
 from kbcore.storage.head import Head
 from kbcore.store import BranchStore, Request
 from kbcore.view.fold import Entry
@@ -342,6 +342,59 @@ def test_a_long_tail_is_published_and_the_answers_stay(made: Stored) -> None:
     assert state_of(made) == wanted
 
 
+def lengthen(made: Stored, count: int = 3) -> None:
+    for part in range(count):
+        made.commit([put(f"M{part}-{number}") for number in range(900)])
+
+
+def test_of_several_processes_with_a_long_tail_one_publishes_and_the_others_use_its_base(made: Stored) -> None:
+    published(made)
+    others = [made.opened() for _ in range(2)]
+    for other in others:
+        view_of(other)
+    lengthen(made, 2)
+    for other in others:
+        view_of(other)
+    made.put("last one before")
+    lengthen(made)
+    new = (made.cache_dir / VIEW).stat().st_ino
+    wanted = state_of(made)
+    for other in others:
+        view_of(other)
+        assert (made.cache_dir / VIEW).stat().st_ino == new, "published once"
+        view = view_of(other)
+        assert view.tail_rows < 2000
+        assert lines_of(state_at(view, view.seq)) == wanted
+        other.close()
+
+
+def test_while_another_process_publishes_nothing_is_done_for_a_while(made: Stored) -> None:
+    published(made)
+    old = (made.cache_dir / VIEW).stat().st_ino
+    with lock.Claim(RealFs(), made.cache_dir) as claim:
+        assert claim.take()
+        lengthen(made)
+        assert (made.cache_dir / VIEW).stat().st_ino == old
+        assert made.view().tail_rows == 3 * 901
+        lengthen(made, 8)
+        assert (made.cache_dir / VIEW).stat().st_ino != old, "it was stopped, or takes very long"
+
+
+def test_where_a_cache_cannot_be_locked_every_process_publishes(made: Stored, monkeypatch) -> None:
+    published(made)
+    old = (made.cache_dir / VIEW).stat().st_ino
+    real = made.fs.open
+
+    def refusing(path: Path, *given) -> int:
+        if path == made.cache_dir:
+            raise PermissionError
+        return real(path, *given)
+
+    monkeypatch.setattr(made.fs, "open", refusing)
+    lengthen(made)
+    assert (made.cache_dir / VIEW).stat().st_ino != old
+
+
 def test_a_view_that_knows_more_than_the_journal_is_kept_as_a_witness_and_not_trusted(made: Stored) -> None:
     made.put("A")
     kept = {path: path.read_bytes() for path in made.directory.iterdir() if path.is_file()}
@@ -471,7 +524,7 @@ def test_a_view_is_published_without_the_lock_and_what_another_process_publishes
     fs.meddle = publish_more
     made.commit([put(f"M{number}") for number in range(2100)])
     assert fs.meddle is None
-    assert made.view().rows("select count(*) from node") == [(4200,)]
+    assert made.store.read(lambda view: view.rows("select count(*) from node")) == [(4200,)]
     assert made.put("Y").seq == 3
     assert state_of(made) == lines_of(replay.folded(made.fs, made.directory, made.store.head()).state)
     other.close()

@@ -26,6 +26,7 @@ from tests.fault.workloads import CLOCK
 from tests.support.disk import File, MemoryDisk
 from tests.support.grown import WAYS, built, grown
 from tests.support.histories import LINEAGE, content, drawn, entries_of, lines_of, states_of
+from tests.support.late import wrong_when_late
 from tests.support.scale import SEED, tries
 from tests.support.stores import AUTHOR, Stored
 
@@ -130,6 +131,15 @@ def test_views_that_grew_and_views_built_anew_hold_what_full_replay_comes_to(tal
                         tally.tried()
                         if lines_of(state_at(view, seq), made.known[:seq]) != made.lines[seq]:
                             tally.violated(seed, f"the view ({how}) differs at seq {seq}")
+    tally.done()
+
+
+@pytest.mark.fault("F18")
+def test_records_that_are_folded_late_come_to_what_full_replay_comes_to(tally) -> None:
+    for seed in histories(8, 300, 2000):
+        for what in wrong_when_late(seed):
+            tally.violated(seed, what)
+        tally.tried()
     tally.done()
 
 

@@ -250,6 +250,36 @@ def test_a_stopped_holder_is_named_and_never_robbed(crowd: Crowd, tmp_path: Path
 
 
 @pytest.mark.fault("F13")
+def test_a_stopped_waiter_blocks_nobody(crowd: Crowd, tmp_path: Path, tally) -> None:
+    path = str(tmp_path / "lock")
+    waiter = crowd.member("crowd_jobs:taking", path=path)
+    for number in range(tries(3, 60)):
+        holder = crowd.member("crowd_jobs:holding", path=path, how="holds")
+        holder.heard()
+        stopped = crowd.member("crowd_jobs:taking", path=path)
+        stopped.send(wait_s=30)
+        stopped.heard()
+        time.sleep(0.05 + 0.002 * (number % 10))
+        stopped.signal(signal.SIGSTOP)
+        waiter.send(wait_s=10)
+        waiter.heard()
+        time.sleep(0.1)
+        holder.send(leave=True)
+        left_s = holder.heard()["left_s"]
+        said = waiter.heard()
+        tally.tried()
+        if not said.get("taken_s", float("inf")) - left_s <= 0.5 + LATE_S:
+            tally.violated(number, said)
+        stopped.signal(signal.SIGCONT)
+        if "taken_s" not in (said := stopped.heard()):
+            tally.violated(number, said)
+        holder.dismissed()
+        stopped.dismissed()
+    waiter.dismissed()
+    tally.done()
+
+
+@pytest.mark.fault("F13")
 def test_a_forked_child_does_not_keep_the_lock_that_its_parent_has_left(crowd: Crowd, tmp_path: Path, tally) -> None:
     path = str(tmp_path / "lock")
     waiter = crowd.member("crowd_jobs:taking", path=path)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -174,18 +175,120 @@ class Counting(FakeClock):
         super().sleep(wait_s)
 
 
-def pauses_of_a_waiter(path: Path, wait_s: float) -> list[float]:
+def pauses_of_a_waiter(path: Path, wait_s: float, *, is_next: bool = True) -> list[float]:
     clock = Counting()
-    with lock.held(FS, CLOCK, path), pytest.raises(LockTimeout), lock.held(FS, clock, path, wait_s=wait_s):
-        pass
+    with lock.held(FS, CLOCK, path), lock.Claim(FS, path.parent) as queue:
+        assert is_next or queue.take()
+        with pytest.raises(LockTimeout), lock.held(FS, clock, path, wait_s=wait_s):
+            pass
     return clock.pauses
 
 
-def test_waiting_ends_at_the_limit_with_growing_pauses(tmp_path: Path) -> None:
-    pauses = pauses_of_a_waiter(tmp_path / "lock", 1)
-    assert sum(pauses) == pytest.approx(1)
-    for pause, middle in zip(pauses, [0.001, 0.002, 0.004, 0.008, 0.016, 0.02, 0.02], strict=False):
-        assert middle / 2 <= pause <= middle * 1.5
+def in_bounds(pauses: list[float], middles: list[float]) -> bool:
+    return all(middle * 0.5 <= pause <= middle * 1.5 for pause, middle in zip(pauses, middles, strict=False))
+
+
+def test_who_is_next_looks_often_and_less_often_the_longer_the_lock_is_held(tmp_path: Path) -> None:
+    pauses = pauses_of_a_waiter(tmp_path / "lock", 3)
+    assert sum(pauses) == pytest.approx(3)
+    assert in_bounds(pauses[:20], [0.0004] * 20)
+    assert all(0.01 <= pause <= 0.03 for pause in pauses[-20:-1])
+
+
+def test_others_look_more_often_the_longer_they_have_waited(tmp_path: Path) -> None:
+    pauses = pauses_of_a_waiter(tmp_path / "lock", 3, is_next=False)
+    assert sum(pauses) == pytest.approx(3)
+    assert in_bounds(pauses, [0.0056, 0.0039, 0.0027, 0.0019, 0.0013, 0.001, 0.001])
+    assert all(0.01 <= pause <= 0.03 for pause in pauses[-20:-1])
+
+
+class Freeing(FakeClock):
+    """Lets go of something when somebody has slept for so long."""
+
+    def __init__(self, after_s: float, release: Callable[[], object]) -> None:
+        super().__init__()
+        self.after_s = after_s
+        self.release = release
+        self.is_free = False
+
+    def sleep(self, wait_s: float) -> None:
+        super().sleep(wait_s)
+        if self.elapsed_s >= self.after_s and not self.is_free:
+            self.is_free = True
+            self.release()
+
+
+@pytest.mark.parametrize(("stopped", "within_s"), [(False, 0.31), (True, 0.53)])
+def test_one_that_was_stopped_while_it_was_next_delays_the_others_for_half_a_second(
+    tmp_path: Path, stopped: bool, within_s: float
+) -> None:
+    with contextlib.ExitStack() as holder, lock.Claim(FS, tmp_path) as queue:
+        holder.enter_context(lock.held(FS, CLOCK, tmp_path / "lock"))
+        assert queue.take() or not stopped
+        if not stopped:
+            queue.__exit__()
+        clock = Freeing(0.3, holder.close)
+        with lock.held(FS, clock, tmp_path / "lock"):
+            assert clock.is_free
+            assert (0.5 if stopped else 0.3) <= clock.elapsed_s <= within_s
+
+
+def test_a_free_lock_is_taken_at_once_whoever_is_next(tmp_path: Path) -> None:
+    clock = FakeClock()
+    with lock.Claim(FS, tmp_path) as queue:
+        assert queue.take()
+        with lock.held(FS, clock, tmp_path / "lock", wait_s=0):
+            assert clock.elapsed_s < 0.002
+
+
+def test_who_waits_is_next_once_the_one_before_has_the_lock(tmp_path: Path) -> None:
+    got: list[int] = []
+
+    def work(number: int) -> None:
+        with lock.held(FS, SystemClock(), tmp_path / "lock"):
+            got.append(number)
+            time.sleep(0.05)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(5)]
+    with lock.held(FS, CLOCK, tmp_path / "lock"):
+        for thread in threads:
+            thread.start()
+            time.sleep(0.1)
+    for thread in threads:
+        thread.join()
+    assert got[0] == 0, "the one that came first was next"
+    assert sorted(got) == [0, 1, 2, 3, 4]
+
+
+def test_what_is_to_be_done_meanwhile_is_done_once_and_only_by_one_that_waits(tmp_path: Path) -> None:
+    done: list[float] = []
+    with contextlib.ExitStack() as holder:
+        holder.enter_context(lock.held(FS, CLOCK, tmp_path / "lock", meanwhile=lambda: done.append(0)))
+        assert done == []
+        clock = Freeing(0.1, holder.close)
+        with lock.held(FS, clock, tmp_path / "lock", meanwhile=lambda: done.append(clock.elapsed_s)):
+            assert done == [0]
+    with (
+        lock.held(FS, CLOCK, tmp_path / "lock"),
+        pytest.raises(ZeroDivisionError),
+        lock.held(FS, CLOCK, tmp_path / "lock", meanwhile=lambda: 1 // 0),
+    ):
+        pass
+    with lock.Claim(FS, tmp_path) as queue:
+        assert queue.take(), "nobody is next any more"
+
+
+@pytest.mark.parametrize("point", [3, 4])
+def test_where_directories_cannot_be_locked_there_is_no_queue_and_the_lock_is_taken_all_the_same(
+    tmp_path: Path, point: int
+) -> None:
+    fs = FailingFs(point, errno.ENOTSUP)
+    with contextlib.ExitStack() as holder:
+        holder.enter_context(lock.held(FS, CLOCK, tmp_path / "lock"))
+        clock = Freeing(0.3, holder.close)
+        with lock.held(fs, clock, tmp_path / "lock"):
+            assert 0.3 <= clock.elapsed_s <= 0.33
+    assert ("open", "flock")[point - 3] == fs.calls[point][0]
 
 
 def test_those_who_wait_do_not_look_at_the_same_moments(tmp_path: Path) -> None:
@@ -237,7 +340,7 @@ def test_a_lock_whose_directory_was_moved_away_is_not_taken(tmp_path: Path) -> N
         lock.held(FS, CLOCK, directory / "lock", wait_s=0),
     ):
         pass
-    assert [kind for kind, _ in fs.calls].count("open") == 2
+    assert [kind for kind, _ in fs.calls].count("open") == 3, "the lock, the new directory, and the new lock"
 
 
 @pytest.mark.parametrize("other", [{"st_dev": 1}, {"st_ino": 1}])
