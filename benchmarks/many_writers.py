@@ -18,6 +18,7 @@ from benchmarks.measure import ProcessFailed, Sample, Series
 from benchmarks.pipe import Pipe
 from benchmarks.place import Place
 from benchmarks.table import Row
+from tests.support.places import stores_at
 
 _WRITERS = 8
 _STORE_RECORDS = 5_000
@@ -55,7 +56,7 @@ class Writers:
 
         Raises: ``ProcessFailed`` when there is not one record for each changeset.
         """
-        head = json.loads((self.root / ".kb" / "branches" / "main" / "head.json").read_bytes())
+        head = json.loads((stores_at(self.root) / "main" / "head.json").read_bytes())
         if head["head"]["seq"] != self.count + self._number:
             raise ProcessFailed(f"{self._number} changesets led from record {self.count} to {head['head']['seq']}")
         peaks = [pipe.close().peak_bytes for pipe in self.pipes]

@@ -15,7 +15,6 @@ from kbcore.model import Link, Node
 from kbcore.record import DropNode, ForgetSource, Operation, PutNode, ReadSource
 from kbcore.state import Changes
 from kbcore.view.fold import Entry
-from kbcore.view.keyfilter import CHANGESETS, LINK_ENDS, LINK_IDS, NODE_IDS
 from kbcore.view.tables import ELEMENTS, files_of
 
 
@@ -43,14 +42,10 @@ class Tail:
                 self._at_end.setdefault(link.to_id, {})[link.id] = None
         self.changesets[entry.record.changeset_id] = (entry.seq, entry.record.digest)
 
-    def keys(self) -> dict[str, Collection[str]]:
-        """Return the keys that a base will have once it holds all of this, by the filter that covers them."""
-        return {
-            NODE_IDS: self.elements["node"].keys(),
-            LINK_IDS: self.elements["link"].keys(),
-            LINK_ENDS: self._at_end.keys(),
-            CHANGESETS: self.changesets.keys(),
-        }
+    @property
+    def ends(self) -> Collection[str]:
+        """Return the ids that are an end of a link here, or were one."""
+        return self._at_end.keys()
 
     def split(self, table: str, keys: Iterable[str]) -> tuple[list[Any], list[str]]:
         """Return the elements that stand among these keys, and the keys that only the base can know."""

@@ -373,7 +373,11 @@ class View:
             self._connection.execute("detach base")
             self._connection.execute(f"attach '{quoted(path)}' as base (read_only)")
             self._shown.empty(self._connection)
-            self._filter.grow(self._tail.keys())
+            tail = self._tail
+            nodes, links = tail.elements["node"].keys(), tail.elements["link"].keys()
+            self._filter.grow(
+                {NODE_IDS: nodes, LINK_IDS: links, LINK_ENDS: tail.ends, CHANGESETS: tail.changesets.keys()}
+            )
             self._tail = Tail()
             self._bad = None
             self._read.clear()
