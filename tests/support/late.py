@@ -12,6 +12,7 @@ import msgspec
 from kbcore.ids import is_link_id, link_id
 from kbcore.record import DropNode, Operation, PutNode, StateLink
 from kbcore.state import State
+from kbcore.view.database import Room
 from kbcore.view.fold import Entry, fold
 from kbcore.view.past import state_at
 from kbcore.view.view import View
@@ -110,7 +111,7 @@ def wrong_when_late(seed: int, size: int = 40) -> list[str]:
 def _stepped(dice: random.Random, entries: Sequence[Entry], states: Sequence[State], folder: Path) -> Iterator[str]:
     """Let a view take a history in by random steps, and yield what was wrong after each and at the end."""
     position = dice.randrange(len(entries) // 2)
-    view, published = built(entries, position), 0
+    view, published = built(entries, position, Room(folders=(str(folder),))), 0
     while position < len(entries):
         match dice.randrange(8):
             case 0 | 1 | 2:
