@@ -146,7 +146,7 @@ class Pending:
 
 
 def _keys(ops: Iterable[Operation]) -> tuple[set[str], set[str], set[str]]:
-    """Return the ids of the nodes and links that operations name, those of the ends of these links, and paths of files."""
+    """Return the ids of nodes and links that operations name, those of the ends of these links, and paths of files."""
     changed, ends, sources = set[str](), set[str](), set[str]()
     for op in ops:
         if isinstance(op, PutNode | DropNode):
