@@ -25,6 +25,7 @@ from kbcore.storage.archive import Backup, Saved
 from kbcore.storage.fs import Fs
 from kbcore.store import Author
 from kbcore.upkeep.epochs import begin_epoch
+from kbcore.viewcache import ViewCache
 from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
 
@@ -210,13 +211,26 @@ def _restore_one(
             _extract(workspace, backup, number, place)
             if state.is_new_epoch:
                 _begin_epoch(workspace, place, saved, state, author)
+            new = head.read(fs, place)
+            if state.present_seq is None:
+                _keep_view(workspace, saved)
             replaced = trash.replace(workspace, place, directory)
         except BaseException:
             with contextlib.suppress(OSError):
                 files.remove_tree(fs, place)
             raise
         discard_cache(workspace, saved.branch)
+        if state.is_new_epoch:
+            workspace.witness(saved.branch).accept(new)
     return msgspec.structs.replace(state, replaced=str(replaced) if replaced else "")
+
+
+def _keep_view(workspace: Workspace, saved: Saved) -> None:
+    """Keep a cached view of records that neither the backup nor a readable store has."""
+    cache = ViewCache(workspace.machine.fs, workspace.cache_of(saved.branch))
+    basis = cache.basis()
+    if basis and basis.lineage == saved.lineage and basis.seq > saved.seq:
+        cache.set_aside(basis)
 
 
 def _extract(workspace: Workspace, backup: Backup, number: int, place: Path) -> None:
@@ -250,6 +264,9 @@ def _copy_member(source: Fs, path: Path, fs: Fs, target: Path) -> None:
 def _begin_epoch(workspace: Workspace, place: Path, saved: Saved, state: RestoredBranch, author: Author) -> None:
     """Give the restored store a new id, before it has its place: what its later seqs meant, they mean no more."""
     machine, seen = workspace.machine, state.present_seq or 0
+    noted = workspace.place.read(workspace.directory_of(saved.branch).name)
+    if noted and noted.store_id == saved.store_id:
+        seen = max(seen, noted.seq)
     why = [f"The branch was restored from a backup of seq {saved.seq}, made at {saved.at}."]
     with journal.writing(
         machine.fs, place, machine.clock, wait_s=workspace.config.lock_wait_s, command=author.tool

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import branches, canonical, record, replay
+from kbcore.clock import moment_after
 from kbcore.errors import Damaged, HeadDamaged, KBError, SnapshotCorrupt, ViewDamaged
 from kbcore.folding import apply
 from kbcore.limits import MAX_HEAD_BYTES, MAX_RECORD_BYTES
@@ -93,6 +94,7 @@ def salvage(workspace: Workspace, branch: str, author: Author) -> list[Salvaged]
         HeadDamaged: no sound record is left; nothing was changed.
         JournalCorrupt: files of different times were mixed, or an old head was put back; nothing was changed.
         FormatTooNew: a newer KB wrote a part of this.
+        StoreWentBack: acknowledged records are missing after the head; nothing was changed.
         LockTimeout, LockUnsupported, StorageFull, ReadOnlyStore, StorageError: the old head counts.
         CommitUncertain: the new head may or may not count; salvaging again is safe.
     """
@@ -132,7 +134,9 @@ def _inode(fs: Fs, path: Path) -> tuple[int, int] | None:
 def _salvage_one(workspace: Workspace, branch: str, author: Author) -> Salvaged:
     fs, clock, directory = workspace.machine.fs, workspace.machine.clock, workspace.directory_of(branch)
     with lock.held(fs, clock, directory / layout.LOCK, wait_s=workspace.config.lock_wait_s, command=author.tool):
-        of, doubts = _head(fs, directory, branch, clock.now())
+        of, doubts = _head(workspace, directory, branch)
+        if not doubts:
+            workspace.witness(branch).refuse(of)
         others = [other for _, other in branches.stores(workspace) if other != directory]
         proven = provable.prove(fs, directory, of, others)
         sound, damaged = _snapshots(fs, directory, of, proven)
@@ -153,6 +157,7 @@ def _salvage_one(workspace: Workspace, branch: str, author: Author) -> Salvaged:
         count = len(_applied(replay.folded(fs, directory, new).state, ops).nodes)
         new, failed = _append(workspace, directory, new, author, _Note(said, holes, ops, view[0] if view else None))
         doubts += failed
+        workspace.witness(branch).accept(new)
         for name in {part.file for part in of.segments} - new.files:
             files.remove_quietly(fs, directory / name)  # its bytes are in quarantine
     return Salvaged(branch, new.seq, copy, tuple(holes), count, tuple(done), tuple(doubts))
@@ -163,14 +168,15 @@ def _applied(state: State, ops: Iterable[Operation]) -> State:
     return state
 
 
-def _head(fs: Fs, directory: Path, branch: str, now: str) -> tuple[Head, list[str]]:
+def _head(workspace: Workspace, directory: Path, branch: str) -> tuple[Head, list[str]]:
     """Return the head to salvage for, made from the journal where the head file is lost, and what that leaves open."""
+    fs, now = workspace.machine.fs, workspace.machine.clock.now()
     try:
         of = head.read(fs, directory)
     except HeadDamaged:
         data = files.read_file(fs, directory / layout.HEAD, MAX_HEAD_BYTES)
         old = head.decode_unproven(data or b"")
-        of = provable.provisional_head(fs, directory, branch, now, old)
+        of = _as_far_as_seen(provable.provisional_head(fs, directory, branch, now, old), workspace, directory, old)
         names = [name for name in fs.listdir(directory) if layout.snapshot_seq(name) is not None]
         refs = []
         for name in sorted(names):
@@ -190,6 +196,17 @@ def _head(fs: Fs, directory: Path, branch: str, now: str) -> tuple[Head, list[st
         # The end of the journal is sound: what was never acknowledged there is dealt with as before any write.
         of, _ = recovery.recover(fs, directory, of, now)
     return of, []
+
+
+def _as_far_as_seen(of: Head, workspace: Workspace, directory: Path, old: Head | None) -> Head:
+    """Return a head that ends with the last record that the second witness knows of, present or not."""
+    noted = workspace.place.read(directory.name)
+    if noted is None or noted.lineage != of.lineage:
+        return of
+    tip = of.head
+    if noted.seq > of.seq:
+        tip = msgspec.structs.replace(tip, seq=noted.seq, hash=noted.hash, at=max(tip.at, noted.at))
+    return msgspec.structs.replace(of, store_id=of.store_id if old else noted.store_id, head=tip)
 
 
 def _is_interrupted(fs: Fs, directory: Path, of: Head) -> bool:
@@ -397,8 +414,7 @@ def _append(workspace: Workspace, directory: Path, new: Head, author: Author, no
     try:
         writer = Writer(fs, directory, fd, new, Report())
         for part, is_first in _parts(note.ops):
-            now = workspace.machine.clock.now()
-            at = max(now, writer.head.head.at)
+            at, wall = moment_after(writer.head.head.at, workspace.machine.clock.now())
             noted = Record(
                 schema=record.VOCABULARY,
                 changeset_id=secrets.token_hex(16),
@@ -409,7 +425,7 @@ def _append(workspace: Workspace, directory: Path, new: Head, author: Author, no
                 tool=author.tool,
                 ops=part,
                 message=MESSAGE,
-                clock=now if now < at else "",
+                clock=wall,
                 repair=" ".join(note.said) if is_first else "",
                 holes=tuple(note.holes) if is_first else (),
                 unproven=note.seen if part else None,

@@ -393,6 +393,16 @@ def test_a_backup_in_which_a_call_fails_leaves_the_old_one_and_nothing_else(code
     tally.done(at_least=10)
 
 
+def reset(project: Project, parent: Path, saved: Path) -> None:
+    """Put the stores back, and what the second witness knew of them."""
+    project.machine.fs = NoSyncFs()
+    project.pool.close()
+    shutil.rmtree(parent)
+    shutil.copytree(saved, parent)
+    for name, directory in branches.stores(project.workspace()):
+        project.workspace().witness(name).accept(head.read(RealFs(), directory))
+
+
 @pytest.mark.fault("D3")
 @pytest.mark.parametrize("when", ["before", "after", "half"])
 def test_a_restore_that_ends_at_any_call_leaves_the_old_store_or_the_new_one(when, project, file, tally) -> None:
@@ -405,9 +415,7 @@ def test_a_restore_that_ends_at_any_call_leaves_the_old_store_or_the_new_one(whe
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     restored(project, file, replaces=True)
     for at in range(0, len(probe.calls), tries(13, 1)):
-        project.pool.close()
-        shutil.rmtree(parent)
-        shutil.copytree(saved, parent)
+        reset(project, parent, saved)
         project.machine.fs = dying = CrashingFs(at, when=when, inner=NoSyncFs())
         with pytest.raises(Crash):
             restored(project, file, replaces=True)
@@ -435,9 +443,7 @@ def test_a_restore_in_which_a_call_fails_leaves_the_old_store_or_the_new_one(cod
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     restored(project, file, replaces=True)
     for at in range(0, len(probe.calls), tries(13, 1)):
-        project.pool.close()
-        shutil.rmtree(parent)
-        shutil.copytree(saved, parent)
+        reset(project, parent, saved)
         project.machine.fs = failing = FailingFs(at, code, when="half", inner=NoSyncFs())
         tally.tried()
         says_no = False

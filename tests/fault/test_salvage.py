@@ -270,6 +270,7 @@ def test_a_view_that_saw_another_history_is_no_source(project: Project, tally) -
     project.pool.close()
     shutil.rmtree(directory)
     shutil.move(project.root / "earlier", directory)
+    project.workspace().witness("main").accept(head.read(RealFs(), directory))
     kept = project.workspace().cache_of("main")
     saved = project.root / "saved-cache"
     shutil.copytree(kept, saved)
@@ -348,6 +349,24 @@ def test_a_lost_head_and_a_damaged_record_at_once(project: Project, tally) -> No
 
 
 @pytest.mark.fault("D2")
+def test_a_lost_head_and_a_lost_end_leave_the_seqs_that_the_second_witness_saw_unused(project: Project, tally) -> None:
+    directory = filled(project, "ABCDE")
+    before = head.read(RealFs(), directory)
+    edit(directory / FIRST, lambda data: b"".join(data.splitlines(keepends=True)[:3]))
+    (directory / layout.HEAD).unlink()
+    forget(project)
+    tally.tried()
+    (one,) = salvaged(project)
+    of = head.read(RealFs(), directory)
+    assert [(hole.first, hole.last, hole.after) for hole in one.holes] == [(4, 5, before.hash)]
+    assert (of.seq, of.store_id) == (6, before.store_id)
+    assert entities(project) == set("ABC")
+    assert is_proven(project)
+    project.apply(entities=[req("D")])
+    tally.done()
+
+
+@pytest.mark.fault("D2")
 def test_a_salvaged_store_can_be_copied_compacted_and_pruned(project: Project, tally) -> None:
     directory = filled(project, "ABCDEFG", seal_after="E")
     flip(directory / FIRST, b"Title of C")
@@ -396,9 +415,13 @@ def prepared(root: Path) -> tuple[Project, Path, Path]:
     return project, directory, root / "saved"
 
 
-def reset(directory: Path, saved: Path) -> None:
+def reset(project: Project, directory: Path, saved: Path) -> None:
+    """Put the damaged store back, and what the second witness knew of it."""
+    project.machine.fs = NoSyncFs()
+    project.pool.close()
     shutil.rmtree(directory)
     shutil.copytree(saved, directory)
+    project.workspace().witness("main").accept(head.read(RealFs(), directory))
 
 
 @pytest.mark.fault("D2")
@@ -408,7 +431,7 @@ def test_a_salvage_that_ends_at_any_call_can_be_repeated(when: str, tmp_path: Pa
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     salvaged(project)
     for at in range(0, len(probe.calls), tries(7, 1)):
-        reset(directory, saved)
+        reset(project, directory, saved)
         project.machine.fs = dying = CrashingFs(at, when=when, inner=NoSyncFs())
         with pytest.raises(Crash):
             salvaged(project)
@@ -429,7 +452,7 @@ def test_a_salvage_in_which_a_call_fails_says_truly_whether_it_counts(code: int,
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     salvaged(project)
     for at in range(0, len(probe.calls), tries(7, 1)):
-        reset(directory, saved)
+        reset(project, directory, saved)
         before = (directory / layout.HEAD).read_bytes()
         project.machine.fs = failing = FailingFs(at, code, when="half", lasting=True, inner=NoSyncFs())
         tally.tried()
@@ -452,7 +475,7 @@ def test_a_salvage_in_which_a_call_fails_says_truly_whether_it_counts(code: int,
 def test_two_salvages_at_once_leave_one(tmp_path: Path, tally) -> None:
     project, directory, saved = prepared(tmp_path)
     for _ in range(tries(2, 10)):
-        reset(directory, saved)
+        reset(project, directory, saved)
         tally.tried()
         both = [Project(project.root, is_new=False) for _ in range(2)]
         with ThreadPoolExecutor(2) as pool:
