@@ -19,7 +19,16 @@ import pytest
 
 from kbcore import branches
 from kbcore.branches.stores import repository_lock
-from kbcore.errors import BackupDamaged, Damaged, FormatTooNew, InvalidQuery, KBError, StorageError, UnknownBranch
+from kbcore.errors import (
+    BackupDamaged,
+    CommitUncertain,
+    Damaged,
+    FormatTooNew,
+    InvalidQuery,
+    KBError,
+    StorageError,
+    UnknownBranch,
+)
 from kbcore.history.log import log
 from kbcore.storage import archive, head, layout
 from kbcore.storage.fs import RealFs
@@ -460,6 +469,30 @@ def test_a_restore_in_which_a_call_fails_leaves_the_old_store_or_the_new_one(cod
         if found not in ({"ABCDEFG"} if says_no else {"ABCDE", "ABCDEFG"}) or not is_proven(project):
             tally.violated((code, at, probe.calls[at]), (found, says_no))
     tally.done(at_least=10)
+
+
+@pytest.mark.fault("D3")
+def test_a_store_that_took_its_place_is_said_to_although_the_other_could_not_be_moved(project, file, tally) -> None:
+    backed_up(project, file, "main")
+    put(project, "FG")
+    project.pool.close()
+    parent = project.workspace().directory_of("main").parent
+    saved = file.with_name("saved")
+    shutil.copytree(parent, saved)
+    project.machine.fs = probe = LoggingFs(NoSyncFs())
+    restored(project, file, replaces=True)
+    reset(project, parent, saved)
+    project.machine.fs = FailingFs(probe.calls.index(("mkdir", ".trash")), errno.EIO, inner=NoSyncFs())
+    tally.tried()
+    with pytest.raises(CommitUncertain, match="is in place, but the store that was there"):
+        restored(project, file, replaces=True)
+    project.machine.fs = NoSyncFs()
+    project.pool.close()
+    with repository_lock(project.workspace()):
+        assert (parent / ".trash").is_dir()
+    assert entities(project) == "ABCDE"
+    assert is_proven(project)
+    tally.done()
 
 
 @pytest.mark.fault("D3")
