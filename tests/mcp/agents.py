@@ -225,7 +225,10 @@ class Raw:
 
     def answer(self, key: int | str) -> dict[str, Any]:
         """Return what a call of a tool answered."""
-        return without_note(json.loads(self.reply(key)["result"]["content"][0]["text"]))
+        first, *others = [json.loads(block["text"]) for block in self.reply(key)["result"]["content"]]
+        for other in others:  # beside an answer of KIP
+            without_note(other)
+        return first if others else without_note(first)
 
     def complained(self, text: str, since: int = 0, wait_s: float = WAIT_S) -> bool:
         """Tell whether the server says that on its standard error, in what comes after the first ``since`` bytes."""
