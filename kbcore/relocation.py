@@ -83,6 +83,7 @@ def settle(workspace: Workspace) -> str:
     """
     fs, shown = workspace.machine.fs, workspace.shown_branches
     if shown == workspace.branches_dir:
+        require_untracked(workspace)
         return ""
     seen = _seen(workspace)
     if seen is not None and workspace.pool.settled.get(shown) == seen:
@@ -99,6 +100,29 @@ def settle(workspace: Workspace) -> str:
         _finish_copy(workspace)
         point(workspace)
     return ""
+
+
+def require_untracked(workspace: Workspace) -> None:
+    """Refuse stores and caches in the worktree that git tracks: whoever made the repository may have made them.
+
+    git is asked again when its index has changed. Raises: ``StorageError``; ``GitUnusable``.
+    """
+    shown = workspace.shown_branches
+    if shown != workspace.branches_dir:
+        return
+    try:
+        index = workspace.machine.fs.lstat(workspace.repo.common_dir / "index")
+    except OSError:
+        seen = None
+    else:
+        seen = index.st_ino, index.st_size, index.st_mtime_ns
+    if seen is not None and workspace.pool.settled.get(shown) == seen:
+        return
+    for path in (shown, workspace.shown_cache):
+        if found := _tracked(workspace, workspace.kb_dir, path):
+            raise StorageError(found.message, hint=found.remedy, data={"file": found.path})
+    if seen is not None:
+        workspace.pool.settled[shown] = seen
 
 
 def kind_of(fs: Fs, path: Path) -> Kind:
@@ -326,7 +350,7 @@ def _moved(workspace: Workspace) -> str:
         wait_s = workspace.config.lock_wait_s
         with lock.held(fs, clock, store / layout.LOCK, wait_s=wait_s, command="kb move"):
             require_proof(workspace, store)
-            mark(fs, store)
+            mark(fs, store, workspace.store_features)
     new = workspace.branches_dir
     # The guard is ready before the rename: there is no moment for an older KB to begin a store in.
     guard = None if _lists_link(workspace) or _is_inside_git(workspace) else _built_guard(workspace)
@@ -375,12 +399,12 @@ def require_proof(workspace: Workspace, store: Path) -> None:
         raise _immovable(workspace, f"{problem.file}: {problem.message}")
 
 
-def mark(fs: Fs, store: Path) -> None:
-    """Have every KB refuse a store that looks for it in the older layout."""
+def mark(fs: Fs, store: Path, features: tuple[str, ...]) -> None:
+    """Say in the head of a store what a reader must know because of where the store is."""
     of = head.read(fs, store)
-    if head.GIT_DIRECTORY not in of.features_required:
-        features = tuple(sorted({*of.features_required, head.GIT_DIRECTORY}))
-        head.publish(fs, store, msgspec.structs.replace(of, features_required=features))
+    wanted = tuple(sorted({*of.features_required, *features} - ({head.GIT_DIRECTORY} - {*features})))
+    if wanted != of.features_required:
+        head.publish(fs, store, msgspec.structs.replace(of, features_required=wanted))
 
 
 def _immovable(workspace: Workspace, why: str) -> StorageError:
@@ -503,10 +527,11 @@ def beside(workspace: Workspace, *, asks_git: bool = False) -> Iterator[Beside]:
     Raises: ``GitUnusable``.
     """
     for kb_dir in dict.fromkeys([workspace.kb_dir, workspace.repo.worktree / workspace.kb_dir.name]):
-        for place in (workspace.shown_branches, workspace.shown_cache):
-            if place in {workspace.branches_dir, workspace.usual_cache_dir}:
-                continue
-            found = _beside(workspace, kb_dir, kb_dir / place.name, asks_git=asks_git)
+        for path in (kb_dir / workspace.shown_branches.name, kb_dir / workspace.shown_cache.name):
+            if path in {workspace.branches_dir, workspace.usual_cache_dir}:
+                found = _tracked(workspace, kb_dir, path)
+            else:
+                found = _beside(workspace, kb_dir, path, asks_git=asks_git)
             if found is not None:
                 yield found
 
@@ -518,11 +543,8 @@ def _beside(workspace: Workspace, kb_dir: Path, path: Path, *, asks_git: bool) -
     is_pointer = kind in {"absent", "file", "guard"} or (
         kind == "link" and not is_cache and fs.readlink(path) == target_of(workspace)
     )
-    tracked = _count_tracked(workspace, kb_dir, path.name) if asks_git or not is_pointer else 0
-    if tracked:
-        message = f"git tracks {counted(tracked, 'file')} in {name}. KB reads none of them."
-        remedy = f"Run `git rm -r --cached {name}`, commit that, and delete what is left of it."
-        return Beside("store_tracked", "error", str(path), message, remedy)
+    if (asks_git or not is_pointer) and (found := _tracked(workspace, kb_dir, path)):
+        return found
     if is_pointer:
         return None
     if kind == "link":
@@ -543,6 +565,16 @@ def _beside(workspace: Workspace, kb_dir: Path, path: Path, *, asks_git: bool) -
         )
     remedy = f"The next command that may write moves them to {workspace.branches_dir}."
     return Beside("older_layout", "note", str(path), message, remedy)
+
+
+def _tracked(workspace: Workspace, kb_dir: Path, path: Path) -> Beside | None:
+    """Return what to say of a folder in ``.kb`` that git tracks; None when it tracks nothing there."""
+    tracked, name = _count_tracked(workspace, kb_dir, path.name), _name_of(workspace, path)
+    if not tracked:
+        return None
+    message = f"git tracks {counted(tracked, 'file')} in {name}. KB reads none of them."
+    remedy = f"Run `git rm -r --cached {name}`, commit that, and delete what is left of it."
+    return Beside("store_tracked", "error", str(path), message, remedy)
 
 
 # ---- Looks

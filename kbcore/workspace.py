@@ -24,6 +24,7 @@ from kbcore.schema import Schema
 from kbcore.schema_files import load_schema
 from kbcore.storage import files, head, witness
 from kbcore.storage.fs import Fs
+from kbcore.storage.head import GIT_DIRECTORY
 from kbcore.storage.scratch import cache_place
 from kbcore.storage.witness import BranchWitness, Loss, Place
 from kbcore.sync import content
@@ -179,6 +180,15 @@ class Workspace:
         return self.kb_dir / CACHE
 
     @property
+    def store_features(self) -> tuple[str, ...]:
+        """What a reader of a store must know because of where the store is, from ``head.KNOWN_FEATURES``.
+
+        An older KB locks the repository elsewhere. So it must refuse a store of the git directory, however it gets to
+        one: also a copy at the old place, which a program made that replaces a link by what it leads to.
+        """
+        return () if self.is_in_worktree else (GIT_DIRECTORY,)
+
+    @property
     def repository_lock(self) -> Path:
         """The lock file of the repository, beside the stores."""
         # The ignore file of `.kb` covers what is in the folder of the stores.
@@ -316,7 +326,7 @@ def open_workspace(
     With ``settles`` the stores of an older layout are moved, and ``moved`` says so; see ``relocation.settle``.
 
     Raises: ``NotARepository``, ``GitUnusable``, ``NotInitialised``; ``StorageError`` when ``.kb`` is not as KB left it;
-    what ``relocation.settle`` raises.
+    what ``relocation.settle`` and ``relocation.require_untracked`` raise.
     """
     if git_dir is None:
         repo = pool.repositories.find(start)
@@ -326,8 +336,11 @@ def open_workspace(
     else:
         repo = git.find_repository(start, git_dir=git_dir, work_tree=work_tree)
     workspace = Workspace(repo, machine, pool)
-    if settles and not _is_link(machine.fs, workspace.kb_dir):
-        workspace.moved = relocation.settle(workspace)
+    if not _is_link(machine.fs, workspace.kb_dir):
+        if settles:
+            workspace.moved = relocation.settle(workspace)
+        else:
+            relocation.require_untracked(workspace)
     check_initialised(workspace)
     _ = workspace.config  # whatever is asked: settings that cannot be used are refused before anything is done
     return workspace

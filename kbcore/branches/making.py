@@ -197,7 +197,8 @@ def _copy(workspace: Workspace, source: Path, branch: str, *, view_of: str) -> N
 
 
 def _empty(workspace: Workspace, branch: str) -> Ensured:
-    branchdir.create(workspace.machine.fs, workspace.directory_of(branch), workspace.machine.clock, branch=branch)
+    machine, directory = workspace.machine, workspace.directory_of(branch)
+    branchdir.create(machine.fs, directory, machine.clock, branch=branch, features=workspace.store_features)
     default = workspace.default_branch
     notice = "" if branch == default else f"The default branch {default} has no store yet; {branch} starts empty."
     others = [name for name, _ in stores(workspace) if name != branch]

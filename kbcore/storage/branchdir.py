@@ -27,7 +27,9 @@ _EXISTS: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
 _EMPTY_LOCK: Final = b" " * 1023 + b"\n"
 
 
-def create(fs: Fs, directory: Path, clock: Clock, *, branch: str, lineage: str = "") -> Head:
+def create(
+    fs: Fs, directory: Path, clock: Clock, *, branch: str, lineage: str = "", features: tuple[str, ...] = ()
+) -> Head:
     """Create an empty store and return its head. The caller holds the repository lock.
 
     Args:
@@ -36,6 +38,7 @@ def create(fs: Fs, directory: Path, clock: Clock, *, branch: str, lineage: str =
         clock: for the time of creation.
         branch: the branch's real name.
         lineage: 64 hex digits to begin the history with; by default random ones, so that no two stores mix.
+        features: what a reader must know, from ``head.KNOWN_FEATURES``.
 
     Raises:
         StorageError: there is a store already, or a call failed; nothing exists then.
@@ -46,7 +49,7 @@ def create(fs: Fs, directory: Path, clock: Clock, *, branch: str, lineage: str =
     first = Segment(layout.segment_name(1), 1, chain)
     new = Head(
         format=head.FORMAT,
-        features_required=(),
+        features_required=features,
         store_id=head.new_store_id(),
         lineage=chain,
         branch=branch,

@@ -16,7 +16,7 @@ from kbcore.errors import HeadDamaged, JournalCorrupt, SnapshotCorrupt, UnknownB
 from kbcore.limits import LOCK_WAIT_S, MAX_HEAD_BYTES
 from kbcore.storage import damage, files, frame, head, layout, lock, quarantine, recovery, scan, snapshot
 from kbcore.storage.fs import Fs
-from kbcore.storage.head import EPOCHS, Head, Pruned, Sealed, Segment, SnapshotRef, Tip
+from kbcore.storage.head import Head, Pruned, Sealed, Segment, SnapshotRef, Tip
 from kbcore.storage.places import Broken, Position, start_of
 
 
@@ -63,6 +63,7 @@ def rebuild_head(
     wait_s: float = LOCK_WAIT_S,
     command: str = "kb doctor",
     witness: Witness | None = None,
+    features: tuple[str, ...] = (),
 ) -> Rebuilt:
     """Prove the records that are there, copy the store to quarantine, and write a head for them.
 
@@ -74,6 +75,7 @@ def rebuild_head(
         wait_s: how long to wait for the lock, in seconds.
         command: what to call this process in other processes' messages.
         witness: knows the store id where no head states it, if the journal has the record that it saw.
+        features: what a reader must know besides what the old head says, from ``head.KNOWN_FEATURES``.
 
     Raises:
         UnknownBranch: there is no such directory.
@@ -95,7 +97,7 @@ def rebuild_head(
         _read_segments(fs, directory, names, found, (old, candidates))
         _choose_snapshots(directory, candidates, found)
         found.store_id = old.store_id if old else _store_id(found, witness)
-        new = _new_head(found, old, branch, now)
+        new = _new_head(found, old, branch, now, features)
         copy = quarantine.keep_all(fs, directory, now)
         _make_durable(fs, directory, new)
         head.publish(fs, directory, new)
@@ -244,7 +246,7 @@ def _store_id(found: _Found, witness: Witness | None) -> str:
     return witness.store_id
 
 
-def _new_head(found: _Found, old: Head | None, branch: str, now: str) -> Head:
+def _new_head(found: _Found, old: Head | None, branch: str, now: str, features: tuple[str, ...]) -> Head:
     tip, first = found.tip, found.segments[0]
     if old is not None and old.seq > tip.seq:
         found.doubts.append(f"The old head named record {old.seq}: the records from {tip.seq + 1} are lost.")
@@ -263,7 +265,7 @@ def _new_head(found: _Found, old: Head | None, branch: str, now: str) -> Head:
     )
     return Head(
         format=head.FORMAT,
-        features_required=(EPOCHS,) if epochs else (),
+        features_required=tuple(sorted({*features, *(old.features_required if old else ())})),
         store_id=found.store_id,
         lineage=found.lineage,
         branch=old.branch if old else branch,

@@ -90,7 +90,7 @@ def _copied(workspace: Workspace, source: Path, *, even_damaged: bool) -> tuple[
         place = branchdir.place_beside(workspace.directory_of(branch))
         relocation.copy_tree(fs, source, place)
     if proof.head:
-        relocation.mark(fs, place)
+        relocation.mark(fs, place, workspace.store_features)
     if not damage:
         verified = verify.prove(fs, place)
         if not verified.is_sound:

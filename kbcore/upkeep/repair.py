@@ -54,7 +54,14 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
         return Repaired(branch, proof.head.seq)
     try:
         made = rebuild.rebuild_head(
-            fs, directory, clock, branch=branch, wait_s=wait_s, command=author.tool, witness=_witness(workspace, branch)
+            fs,
+            directory,
+            clock,
+            branch=branch,
+            wait_s=wait_s,
+            command=author.tool,
+            witness=_witness(workspace, branch),
+            features=workspace.store_features,
         )
     except Damaged as error:
         remedy = f"{without_referral(error.hint)} A new head does not repair that; nothing was changed."

@@ -12,15 +12,18 @@ from typing import Any
 import pytest
 
 from kbcore import branches, relocation
+from kbcore.clock import SystemClock
 from kbcore.errors import FormatTooNew, LockTimeout, ReadOnlyStore, StorageError
-from kbcore.storage import head, journal
+from kbcore.storage import head, journal, verify
 from kbcore.storage.fs import RealFs
-from kbcore.workspace import Workspace, open_workspace
+from kbcore.upkeep import repair
+from kbcore.upkeep.adopting import adopt
+from kbcore.workspace import Machine, Workspace, open_workspace
 from tests.support.faultfs import NoSyncFs
 from tests.support.older import Elsewhere, facts, make_older, older_repository
 from tests.support.places import caches_at, stores_at
-from tests.support.project import Project
-from tests.support.repos import add_worktree, commit_files, git, make_repository
+from tests.support.project import AUTHOR, Project
+from tests.support.repos import add_worktree, commit_files, git, git_env, make_repository
 
 NO_SYNC = NoSyncFs()
 
@@ -335,4 +338,109 @@ def test_a_repository_that_has_no_store_yet_gets_no_pointer(tmp_path: Path) -> N
     project = Project(root, is_new=False)
     opened(project)
     assert not (root / ".kb/branches").exists()
+    project.close()
+
+
+# The marks of stores that were never moved
+
+
+def test_every_store_that_is_made_in_the_git_directory_is_refused_by_an_older_kb(tmp_path: Path) -> None:
+    project = Project(tmp_path / "fresh")
+    project.apply(entities=[req("A")])
+    git(project.root, "branch", "topic")
+    project.apply(branch="topic", entities=[req("B")])
+    (stores_at(project.root) / "main/head.json").unlink()
+    repair.rebuild_head(project.workspace(), "main", AUTHOR)
+    project.close()
+    # An older KB may meet a copy of them at the old place: from a program that replaces a link by what it leads to.
+    for name in ("main", "topic"):
+        assert head.read(NO_SYNC, stores_at(project.root) / name).features_required == (head.GIT_DIRECTORY,)
+        assert verify.prove(NO_SYNC, stores_at(project.root) / name).is_sound
+
+
+# The user's setting `"store": "worktree"`
+
+
+def in_worktree(root: Path, tmp_path: Path) -> Project:
+    """Return a project whose user keeps stores in the worktree."""
+    settings = tmp_path / "config/kb/config.json"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text('{"store": "worktree"}')
+    project = Project(root, is_new=False)
+    project.machine = Machine(NO_SYNC, SystemClock(), {**git_env(), "XDG_CONFIG_HOME": str(tmp_path / "config")})
+    return project
+
+
+def test_a_user_who_keeps_stores_in_the_worktree_uses_the_older_layout_with_an_older_kb(
+    older: Project, tmp_path: Path
+) -> None:
+    project = in_worktree(older.root, tmp_path)
+    assert project.apply(entities=[req("NEW")]).seq == 2
+    workspace = opened(project)
+    assert workspace.moved == ""
+    assert workspace.repository_lock == shown(older) / ".lock"
+    assert not stores_at(older.root).exists()
+    # Both take the same locks, so no mark keeps the older one away.
+    git(older.root, "branch", "another")
+    project.apply(branch="another", entities=[req("OTHER")])
+    for name in ("main", "another"):
+        assert head.read(NO_SYNC, shown(older) / name).features_required == ()
+    assert list(relocation.beside(workspace)) == []
+    assert status_of(older) == ""
+    project.close()
+
+
+def test_without_the_setting_the_stores_of_the_worktree_are_moved(older: Project, tmp_path: Path) -> None:
+    project = in_worktree(older.root, tmp_path)
+    project.apply(entities=[req("NEW")])
+    project.close()
+    assert "were moved" in opened(older).moved
+    assert older.node("NEW") is not None
+    # From then on the setting changes nothing: the git directory has stores.
+    assert project.node("NEW") is not None
+    assert not opened(project).is_in_worktree
+    project.close()
+
+
+@pytest.mark.parametrize("name", ["branches", "cache"])
+@pytest.mark.parametrize("settles", [True, False])
+def test_stores_in_the_worktree_that_git_tracks_are_refused_and_named(
+    older: Project, tmp_path: Path, name: str, settles: bool
+) -> None:
+    project = in_worktree(older.root, tmp_path)
+    assert project.node("A") is not None
+    git(older.root, "add", "--force", f".kb/{name}/main")
+    for _ in range(2):
+        with pytest.raises(StorageError, match=rf"git tracks \d files? in \.kb/{name}\. KB reads none") as refused:
+            open_workspace(older.root, project.machine, project.pool, settles=settles)
+        assert f"git rm -r --cached .kb/{name}" in refused.value.hint
+    # A diagnosis looks all the same, and says so.
+    as_it_is = Workspace(project.pool.repositories.find(older.root), project.machine, project.pool)
+    assert [one.code for one in relocation.beside(as_it_is)] == ["store_tracked"]
+    git(older.root, "rm", "-r", "--quiet", "--cached", f".kb/{name}")
+    assert project.node("A") is not None
+    project.close()
+
+
+def test_a_folder_in_a_linked_worktree_is_named_where_stores_are_in_the_main_one(
+    older: Project, tmp_path: Path
+) -> None:
+    tree = in_worktree(add_worktree(older.root, tmp_path / "tree", "other"), tmp_path)
+    shutil.copytree(shown(older), tree.root / ".kb/branches")
+    [found] = relocation.beside(opened(tree))
+    assert (found.code, found.path) == ("stores_beside", str(tree.root / ".kb/branches"))
+    tree.close()
+
+
+def test_what_is_adopted_into_the_worktree_has_the_marks_of_its_place(older: Project, tmp_path: Path) -> None:
+    marked = Project(tmp_path / "marked")
+    marked.apply(entities=[req("ELSEWHERE")])
+    marked.close()
+    project = in_worktree(older.root, tmp_path)
+    adopt(opened(project), stores_at(marked.root) / "main")
+    assert project.node("ELSEWHERE") is not None
+    assert head.read(NO_SYNC, shown(older) / "main").features_required == ()
+    opened(older)
+    adopt(opened(older), stores_at(marked.root) / "main")
+    assert head.read(NO_SYNC, stores_at(older.root) / "main").features_required == (head.GIT_DIRECTORY,)
     project.close()

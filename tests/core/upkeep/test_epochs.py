@@ -10,7 +10,7 @@ from kbcore.errors import HeadDamaged
 from kbcore.history.log import log
 from kbcore.storage import head as heads
 from kbcore.storage import journal, rebuild
-from kbcore.storage.head import EPOCHS, Epoch, Head
+from kbcore.storage.head import EPOCHS, GIT_DIRECTORY, Epoch, Head
 from kbcore.upkeep import epochs
 from kbcore.viewcache import is_ahead, is_usable
 from tests.support.project import AUTHOR, Project
@@ -41,7 +41,7 @@ def test_a_new_epoch_gives_the_store_another_id_and_keeps_its_history(project: P
     assert (new.store_id != old.store_id, new.lineage, new.seq) == (True, old.lineage, 3)
     [ended] = new.epochs
     assert (ended.store_id, ended.seq, ended.hash, ended.seen) == (old.store_id, 2, old.hash, 5)
-    assert new.features_required == (EPOCHS,)
+    assert new.features_required == (EPOCHS, GIT_DIRECTORY)
     put(project, "C")
     assert (head_of(project).epochs, project.seq()) == (new.epochs, 4)
 
