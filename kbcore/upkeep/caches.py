@@ -11,10 +11,10 @@ from typing import Final
 
 from kbcore.errors import Damaged, Incompatible, ViewDamaged
 from kbcore.limits import MIB
-from kbcore.phrases import counted, some_of
+from kbcore.phrases import counted
 from kbcore.storage import files, journal
 from kbcore.upkeep.findings import Finding
-from kbcore.view import inspection, texttables
+from kbcore.view import texttables
 from kbcore.viewcache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, open_view, room_beside
 from kbcore.workspace import Workspace
 
@@ -73,16 +73,11 @@ def _view(workspace: Workspace, branch: str) -> Iterator[Finding]:
     try:
         with open_view(fs, path) as cached:
             basis, rows = cached.basis, cached.base_rows()
-            macros = inspection.macros(cached.rows, "base")
     except ViewDamaged as error:
         reason = str(error).splitlines()[0]
         remedy = "Nothing to do: it is built anew when it is needed."
         yield Finding("cache", "warning", "view_damaged", f"It cannot be read: {reason}", remedy, branch, str(path))
         return
-    if macros:
-        message = f"It holds macros that KB never made, and never calls: {some_of(macros, _MAX_SHOWN)}."
-        remedy = "Delete the file: it is built again when it is needed. Then ask who can write there."
-        yield Finding("cache", "warning", "view_foreign", message, remedy, branch, str(path))
     try:
         head = journal.read_head(fs, directory)
     except (Damaged, Incompatible):  # the journal's own check says so, with its remedy

@@ -47,6 +47,8 @@ FOREIGN = {
     "an index of another name": "create index mine on node (id)",
     "a trigger": "create table t (i integer); create trigger mine after insert on node for each "
     "statement insert into t values (1)",
+    "a macro": "create macro lower(x) as 'stolen'",
+    "a macro that returns a table": "create macro mine() as table select 1 as i",
     "rows without end": "insert into record (seq) select 1 from range(20000000)",
 }
 """What a file may hold that KB never puts into one; a notice tells of each."""
@@ -182,7 +184,7 @@ def test_a_planted_index_of_text_and_planted_documents_answer_nothing(base, tall
 
 
 @pytest.mark.fault("H3")
-def test_a_macro_in_a_base_is_never_called_and_a_diagnosis_names_it(base, tally) -> None:
+def test_macros_with_the_names_of_all_functions_are_refused_and_none_is_called(base, tally) -> None:
     path = cache_of(base) / VIEW
     expected, _ = read(base)
     with duckdb.connect(str(path)) as connection:
@@ -202,16 +204,17 @@ def test_a_macro_in_a_base_is_never_called_and_a_diagnosis_names_it(base, tally)
             made += 1
     assert made > 500
     tally.tried(made)
-    titles, _ = read(base)
-    if titles != expected:
-        tally.violated("macros", titles)
-    for words in (["query"], ["query", "--text", "title"], ["check"], ["log"]):
+    planted = path.read_bytes()
+    titles, notices = read(base)
+    if titles != expected or f"{path} was not made by KB" not in " ".join(notices):
+        tally.violated("macros", (titles, notices))
+    for words in (["query"], ["query", "--text", "title"], ["check"], ["log"], ["doctor"]):
+        path.write_bytes(planted)
         ran = run_kb(base.root, *words, "--json")
-        if "stolen" in ran.out + ran.err:
+        if "'stolen'" in ran.out + ran.err:
             tally.violated(words, ran)
-    found = {one["code"] for one in run_kb(base.root, "doctor", "--json").json["findings"]}
-    if "view_foreign" not in found:
-        tally.violated("doctor", found)
+    if "view_damaged" not in {one["code"] for one in ran.json["findings"]}:
+        tally.violated("doctor", ran.out)
     tally.done(at_least=500)
 
 
