@@ -1,7 +1,8 @@
 """Folders outside of a repository: what this process keeps for a while, and where caches go when git's folder is shut.
 
 Invariant: a folder is used only if it is a real one, owned by this user, and nobody else may write to it. The name of
-a folder in a place that others share cannot be guessed, so nobody can make it first.
+a folder in a place that others share cannot be guessed, so nobody can make it first. The folder of a process is removed
+when the process ends, and by the next one that makes such a folder when the process was killed.
 """
 
 from __future__ import annotations
@@ -10,20 +11,33 @@ import atexit
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import stat
 import tempfile
 from collections.abc import Mapping
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from kbcore.storage.fs import Fs
+from kbcore.storage.fs import LOCK_EXCLUSIVE, Fs, RealFs
 
 _PRIVATE: Final = 0o700
 _OTHERS_WRITE: Final = 0o022
 _KEY_CHARS: Final = 32
+_PREFIX: Final = "kb-"
+_ID_BYTES: Final = 8
+_NAME: Final = re.compile(rf"{_PREFIX}[0-9a-f]{{{2 * _ID_BYTES}}}")
+_OWNER: Final = "owner"
+"""A file in the folder of a process, which the process has locked for as long as it lives."""
+_NEW_OWNER: Final = ".owner"
+"""The same before it is locked."""
+_MAX_LISTED: Final = 10_000
+_MAX_LOOKED_AT: Final = 256
+_MAX_REMOVED: Final = 8
+"""So much is done at once about the folders of processes that were killed."""
 
 
 def cache_place(fs: Fs, usual: Path, env: Mapping[str, str]) -> Path:
@@ -65,7 +79,9 @@ def made_private_folder() -> str:
     folder = _private_folder(os.getpid())
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, _PRIVATE)  # noqa: PTH102 - the mode counts
+        _own(folder)
         atexit.register(_remove_private_folder, os.getpid())
+        _remove_abandoned(os.path.dirname(folder))  # noqa: PTH120 - a text already
     if not _is_private(Path(folder)):
         raise PermissionError(f"{folder} is not a folder of this user alone")
     return folder
@@ -78,7 +94,62 @@ def _private_folder(_pid: int) -> str:
     Raises: ``FileNotFoundError`` where there is no place for temporary files.
     """
     place = Path(tempfile.gettempdir()).resolve()
-    return str(place / f"kb-{secrets.token_hex(8)}")
+    return str(place / f"{_PREFIX}{secrets.token_hex(_ID_BYTES)}")
+
+
+def _own(folder: str) -> None:
+    """Lock a file in a new folder until this process ends; the kernel frees it, however the process ends.
+
+    Under its name the file is never there without the lock. Where nothing can be locked, the folder has no such file.
+    """
+    new, fd = Path(folder, _NEW_OWNER), -1
+    with contextlib.suppress(OSError):
+        fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        RealFs().flock(fd, LOCK_EXCLUSIVE)
+        new.rename(Path(folder, _OWNER))
+        return  # the descriptor stays open
+    if fd >= 0:
+        os.close(fd)
+
+
+def _remove_abandoned(place: str) -> None:
+    """Remove folders that processes of this user made here and did not remove, because they were killed.
+
+    A folder without a lock file is left alone: it may be one of somebody else.
+    """
+    with contextlib.suppress(OSError), os.scandir(place) as entries:
+        found = [entry.path for entry in islice(entries, _MAX_LISTED) if _NAME.fullmatch(entry.name)]
+        removed = 0
+        for path in found[:_MAX_LOOKED_AT]:
+            removed += _remove_if_abandoned(path)
+            if removed == _MAX_REMOVED:
+                return
+
+
+def _remove_if_abandoned(path: str) -> bool:
+    """Remove a folder when its lock file is there and nobody holds it; tell whether it was so.
+
+    All is reached from the folder that was looked at: another one under the same name, or a link, is not touched.
+    """
+    with contextlib.ExitStack() as opened, contextlib.suppress(OSError):
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        opened.callback(os.close, folder)
+        if not _is_own_and_private(os.fstat(folder)):
+            return False
+        owner = os.open(_OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        opened.callback(os.close, owner)
+        if not stat.S_ISREG(os.fstat(owner).st_mode):
+            return False
+        RealFs().flock(owner, LOCK_EXCLUSIVE)  # fails when the process lives
+        # The lock file goes last: whoever is killed now leaves it to the next.
+        for name in sorted(os.listdir(folder), key=lambda name: name == _OWNER):  # noqa: PTH208 - by a descriptor
+            try:
+                os.unlink(name, dir_fd=folder)
+            except (IsADirectoryError, PermissionError):
+                shutil.rmtree(name, dir_fd=folder)
+        os.rmdir(path)  # noqa: PTH106 - fails for what is not the empty folder
+        return True
+    return False
 
 
 def _remove_private_folder(pid: int) -> None:
@@ -124,4 +195,8 @@ def _is_private(folder: Path) -> bool:
         about = os.lstat(folder)
     except OSError:
         return False
+    return _is_own_and_private(about)
+
+
+def _is_own_and_private(about: os.stat_result) -> bool:
     return stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & _OTHERS_WRITE
