@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 
@@ -78,13 +78,13 @@ def servers(kind: Kind, place: Place) -> dict[str, dict[str, Any]]:
     return {table: listed for table, listed in found.items() if isinstance(listed, dict)}
 
 
-def snippet(kind: Kind, name: str, entry: Mapping[str, Any]) -> str:
-    """Return a file that holds the entry and nothing else."""
-    return _changed(kind, "", name, entry)
+def snippet(kind: Kind, name: str, entry: Mapping[str, Any], roots: Sequence[Path] = ()) -> str:
+    """Return a file that holds the entry, the folders that commands may write to, and nothing else."""
+    return _changed(kind, "", name, entry, roots)
 
 
-def plan(kind: Kind, place: Place, name: str, entry: Mapping[str, Any]) -> Plan:
-    """Return what puts the entry into the file.
+def plan(kind: Kind, place: Place, name: str, entry: Mapping[str, Any], roots: Sequence[Path] = ()) -> Plan:
+    """Return what puts the entry into the file, and folders into its list of those that commands may write to.
 
     Raises: ``InvalidConfig`` for a file that is damaged, or reached through a link; ``StorageError``.
     """
@@ -96,7 +96,7 @@ def plan(kind: Kind, place: Place, name: str, entry: Mapping[str, Any]) -> Plan:
         raise _refused(f"{place.path} is not UTF-8 (byte {error.start})", "Save it as UTF-8, then") from error
     bom = _BOM if text.startswith(_BOM) else ""
     try:
-        after = bom + _changed(kind, text.removeprefix(_BOM), name, entry)
+        after = bom + _changed(kind, text.removeprefix(_BOM), name, entry, roots)
     except jsontext.NotJson as error:
         where = f"{place.path}:{error.line}:{error.column}"
         raise _refused(f"{where}: {error}", "Mend the file at that place, then") from error
@@ -117,9 +117,14 @@ def write(planned: Plan) -> None:
         raise StorageError(f"{place.path} cannot be written: {error.strerror}. It is as it was.") from error
 
 
-def _changed(kind: Kind, text: str, name: str, entry: Mapping[str, Any]) -> str:
+def _changed(kind: Kind, text: str, name: str, entry: Mapping[str, Any], roots: Sequence[Path]) -> str:
     if kind.format == "toml":
-        return tomltext.with_table(text, (kind.table, name), entry)
+        changed = tomltext.with_table(text, (kind.table, name), entry)
+        if kind.roots:
+            table, key = kind.roots
+            for root in roots:
+                changed = tomltext.with_listed(changed, (table,), key, str(root))
+        return changed
     changed = text if text.strip() else "{}\n"
     old: Any = jsontext.parse(changed).plain
     there = (old.get(kind.table) or {}) if isinstance(old, dict) else {}

@@ -35,6 +35,8 @@ class Kind(msgspec.Struct, frozen=True):
     table: str = "mcpServers"
     format: Literal["json", "toml"] = "json"
     extra: Mapping[str, Any] = {}
+    roots: tuple[str, str] | None = None
+    """The table and its key, in the user's file, that list folders which a sandbox lets commands write to."""
     then: str = ""
     """What the user does after the file was written."""
 
@@ -73,6 +75,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         {"project": "here", "user": "named"},
         table="mcp_servers",
         format="toml",
+        roots=("sandbox_workspace_write", "writable_roots"),
         then="Start `codex`; /mcp shows the server. The file of a project counts once the project is trusted.",
     ),
     "gemini": Kind(
@@ -108,6 +111,14 @@ def scope_of(name: str, asked: str) -> Scope:
 def file_of(kind: Kind, scope: Scope, platform: str) -> PurePosixPath:
     """Return the client's file, below the worktree or below the user's home."""
     return PurePosixPath(kind.places[scope].format(config=_SUPPORT.get(platform, ".config")))
+
+
+def roots_of(kind: Kind, scope: Scope, data_dir: Path) -> tuple[Path, ...]:
+    """Return the folders that the client's sandbox is to let commands write to: KB's own, once it is there.
+
+    They are paths of this machine, so the file of a project names none.
+    """
+    return (data_dir,) if kind.roots and scope == "user" and data_dir.is_dir() else ()
 
 
 def entry_of(kind: Kind, scope: Scope, command: list[str], repository: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Sets keys of one table of a TOML text, and leaves every other line as it is. Pure.
+"""Sets keys of one table of a TOML text, or adds to a list, and leaves every other line as it is. Pure.
 
 Only tables of the form ``[a.b]`` are changed; where the same is written in another form, it is left to a person.
 """
@@ -48,6 +48,37 @@ def with_table(text: str, path: Sequence[str], values: Mapping[str, Any]) -> str
     if not _says(changed, wanted):
         raise NotToml(f"the table [{'.'.join(path)}] is written in a form that is not changed")
     return changed
+
+
+def with_listed(text: str, path: Sequence[str], key: str, value: str) -> str:
+    """Return the text with a text in the list under a key of the table at a path; the list is made if it is missing.
+
+    A list keeps its other texts and comments, in whatever form the table is written.
+
+    Raises: ``NotToml``.
+    """
+    before = parse(text)
+    if not _has(before, [*path, key]):
+        return with_table(text, path, {key: [value]})
+    listed = _get(before, [*path, key])
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise NotToml(f"`{'.'.join([*path, key])}` is no list of texts")
+    if value in listed:
+        return text
+    wanted = _merged(before, path, {key: [value, *listed]})
+    for found in re.finditer(rf"\b{re.escape(key)}[\"']?[ \t]*=[ \t]*\[", text):
+        changed = _with_first(text, found.end(), _value(value), is_only=not listed)
+        if _says(changed, wanted):
+            return changed
+    raise NotToml(f"`{'.'.join([*path, key])}` is written in a form that is not changed")
+
+
+def _with_first(text: str, at: int, item: str, *, is_only: bool) -> str:
+    """Return the text with an item put first into the list that begins before ``at``."""
+    # A list over several lines gets a line more.
+    if first := re.compile(r"[ \t]*(?:#[^\r\n]*)?(\r?\n)([ \t]*)").match(text, at):
+        return f"{text[: first.end()]}{item},{first[1]}{first[2]}{text[first.end() :]}"
+    return f"{text[:at]}{item}{'' if is_only else ', '}{text[at:]}"
 
 
 def _says(text: str, wanted: Mapping[str, Any]) -> bool:
@@ -120,6 +151,13 @@ def _has(whole: Mapping[str, Any], path: Sequence[str]) -> bool:
     return True
 
 
+def _get(whole: Mapping[str, Any], path: Sequence[str]) -> Any:
+    found: Any = whole
+    for key in path:
+        found = found[key]
+    return found
+
+
 def _merged(whole: Mapping[str, Any], path: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
     if not path:
         return {**whole, **values}
@@ -130,8 +168,12 @@ def _merged(whole: Mapping[str, Any], path: Sequence[str], values: Mapping[str, 
 
 
 def _line(key: str, value: Any) -> str:
+    return f"{_key(key)} = {_value(value)}"
+
+
+def _value(value: Any) -> str:
     # JSON's texts and lists of texts are TOML's as well, but for DEL, which TOML wants escaped.
-    return f"{_key(key)} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _key(key: str) -> str:

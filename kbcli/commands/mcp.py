@@ -87,6 +87,7 @@ def install(
     from kbcli.clients import installing, kinds
     from kbcore import git
     from kbcore.errors import InvalidQuery, KBError
+    from kbcore.workspace import data_dir_of
 
     session = session_of(ctx)
     kind, where = kinds.find(client), kinds.scope_of(client, scope)
@@ -97,10 +98,12 @@ def install(
     entry = kinds.entry_of(kind, where, command, repo.worktree)
     base = repo.worktree if where == "project" else _home(session)
     place = installing.Place(base, kinds.file_of(kind, where, _platform()), is_private=where == "user")
+    roots = kinds.roots_of(kind, where, data_dir_of(repo))
     told: dict[str, Any] = {"client": client, "scope": where, "path": str(place.path), "entry": entry}
-    snippet = installing.snippet(kind, _checked(name), entry)
+    told["writable_roots"] = [str(root) for root in roots]
+    snippet = installing.snippet(kind, _checked(name), entry, roots)
     try:
-        planned = installing.plan(kind, place, name, entry)
+        planned = installing.plan(kind, place, name, entry, roots)
     except KBError as error:
         if write:
             raise

@@ -39,8 +39,9 @@ GOLDEN = {
 
 
 @pytest.fixture
-def home(user, tmp_path) -> Path:
-    """The home folder of a user whose PATH holds this very KB."""
+def home(user, tmp_path, root) -> Path:
+    """The home folder of a user whose PATH holds this very KB, and whose repository has the folder of KB's stores."""
+    (root / ".git/kb").mkdir()
     folder = tmp_path / "home"
     folder.mkdir()
     user.setenv("HOME", str(folder))
@@ -54,7 +55,10 @@ def golden(client: str, scope: str, root: Path) -> str:
     _, table, entry = GOLDEN[client, scope]
     shown = {key: json.dumps(value).replace("{root}", str(root)) for key, value in entry.items()}
     if client == "codex":
-        return f"[{table}.kb]\n" + "".join(f"{key} = {value}\n" for key, value in shown.items())
+        whole = f"[{table}.kb]\n" + "".join(f"{key} = {value}\n" for key, value in shown.items())
+        return whole + (
+            f'\n[sandbox_workspace_write]\nwritable_roots = ["{root}/.git/kb"]\n' if scope == "user" else ""
+        )
     members = ",\n".join(f'      "{key}": {value}' for key, value in shown.items())
     return f'{{\n  "{table}": {{\n    "kb": {{\n{members}\n    }}\n  }}\n}}\n'
 
@@ -76,7 +80,8 @@ def test_each_client_gets_its_own_form_and_only_when_asked(kb, home, root, clien
     assert written.status == 0
     assert path.read_text() == golden(client, scope, root)
     assert stat.S_IMODE(path.stat().st_mode) == (0o644 if scope == "project" else 0o600)
-    assert [line[1:] for line in written.out.splitlines()[3:]] == golden(client, scope, root).splitlines()
+    added = [line for line in golden(client, scope, root).splitlines() if line]
+    assert [line[1:] for line in written.out.splitlines()[3:]] == added
     assert KINDS[client].then in written.err
     again = kb(*words, "--write")
     assert (again.status, again.out) == (0, f"{path} holds it already.\n")
@@ -186,11 +191,50 @@ def test_a_table_of_codex_is_changed_in_its_place(kb, home, root):
     path.write_text(CODEX)
     assert kb("mcp", "install", "codex", "--write").status == 0
     args = f'args = ["-C", "{root}"]\n'
-    assert path.read_text() == CODEX.replace('args = [\n  "-C", "/elsewhere",\n]\n', args).replace(
+    roots = f'\n[sandbox_workspace_write]\nwritable_roots = ["{root}/.git/kb"]\n'
+    changed = CODEX.replace('args = [\n  "-C", "/elsewhere",\n]\n', args).replace(
         "startup_timeout_sec = 20\n", f'startup_timeout_sec = 20\ncommand = "{PROGRAM}"\n'
     )
+    assert path.read_text() == changed + roots
     assert kb("mcp", "install", "codex", "--write", "--name", "second").status == 0
-    assert path.read_text().endswith(f'\n\n[mcp_servers.second]\ncommand = "{PROGRAM}"\n{args}')
+    assert path.read_text() == changed + roots + f'\n[mcp_servers.second]\ncommand = "{PROGRAM}"\n{args}'
+
+
+def test_the_folder_of_the_stores_joins_the_writable_folders_of_codex(kb, home, root):
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir()
+    mine = (
+        'sandbox_mode = "workspace-write"\n\n[sandbox_workspace_write]\nwritable_roots = [\n  "/a", # mine\n]\n'
+        "network_access = true\n"
+    )
+    path.write_text(mine)
+    told = json.loads(kb("mcp", "install", "codex", "--json").out)
+    assert told["writable_roots"] == [f"{root}/.git/kb"]
+    assert any(f'"{root}/.git/kb",' in line for line in told["diff"])
+    assert path.read_text() == mine
+    assert kb("mcp", "install", "codex", "--write").status == 0
+    changed = path.read_text()
+    assert changed.startswith(mine.replace('  "/a", # mine', f'  "{root}/.git/kb",\n  "/a", # mine'))
+    assert json.loads(kb("mcp", "install", "codex", "--write", "--json").out)["written"] is False
+    assert path.read_text() == changed
+
+
+def test_without_a_kb_the_sandbox_of_codex_gets_no_folder(kb, home, root):
+    (root / ".git/kb").rmdir()
+    assert json.loads(kb("mcp", "install", "codex", "--json").out)["writable_roots"] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["[sandbox_workspace_write]\nwritable_roots = 1\n", "sandbox_workspace_write = {a = 1}\n"]
+)
+def test_a_sandbox_that_is_written_in_another_form_is_left_to_a_person(kb, home, root, text):
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir()
+    path.write_text(text)
+    ran = kb("mcp", "install", "codex", "--write")
+    assert ran.status == 63
+    assert "sandbox_workspace_write" in ran.err
+    assert path.read_text() == text
 
 
 @pytest.mark.parametrize(

@@ -103,3 +103,48 @@ def test_a_table_is_set_and_nothing_else_is_changed(before, after, values):
         assert [line for line in lines if line in {"# note", "[other]", "[[list]]"}] == [
             line for line in kept if line in {"# note", "[other]", "[[list]]"}
         ]
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("", '[box]\nroots = ["/new"]\n'),
+        ("[box]\nother = 1\n", '[box]\nother = 1\nroots = ["/new"]\n'),
+        ("[box]\nroots = []\n", '[box]\nroots = ["/new"]\n'),
+        ("[box]\nroots = [ ] # none\n", '[box]\nroots = ["/new" ] # none\n'),
+        ('[box]\nroots = ["/a", "/b"]\n', '[box]\nroots = ["/new", "/a", "/b"]\n'),
+        ("[box]\nroots = [ # mine\n\t'/a]', # [\n]\n", "[box]\nroots = [ # mine\n\t\"/new\",\n\t'/a]', # [\n]\n"),
+        ("[box]\nroots = [\n]\n", '[box]\nroots = [\n"/new",\n]\n'),
+        ('[box]\r\nroots = [\r\n  "/a"\r\n]\r\n', '[box]\r\nroots = [\r\n  "/new",\r\n  "/a"\r\n]\r\n'),
+        ('box.roots = ["/a"]\n', 'box.roots = ["/new", "/a"]\n'),
+        ('box = {roots = ["/a"]}\n', 'box = {roots = ["/new", "/a"]}\n'),
+        ('[box]\n"roots" = ["/a"]\n', '[box]\n"roots" = ["/new", "/a"]\n'),
+        ('[x]\nroots = ["/a"]\n[box]\nroots = ["/a"]\n', '[x]\nroots = ["/a"]\n[box]\nroots = ["/new", "/a"]\n'),
+        ('# roots = [\n[box]\nroots = ["/a"]\n', '# roots = [\n[box]\nroots = ["/new", "/a"]\n'),
+        ('[box]\nroots = ["/a", "/new"]\n', '[box]\nroots = ["/a", "/new"]\n'),
+    ],
+)
+def test_a_text_joins_a_list_and_all_else_stays(text, changed):
+    assert tomltext.with_listed(text, ("box",), "roots", "/new") == changed
+    assert tomltext.with_listed(changed, ("box",), "roots", "/new") == changed
+
+
+@pytest.mark.parametrize(
+    "text", ["[box]\nroots = 1", '[box]\nroots = ["/a", 1]', "box = 1", "box = {a = 1}", "[[box]]\nroots = []"]
+)
+def test_a_list_that_is_none_is_left_alone(text):
+    with pytest.raises(tomltext.NotToml):
+        tomltext.with_listed(text, ("box",), "roots", "/new")
+
+
+@given(LINES, LINES, st.lists(TEXTS, max_size=3), TEXTS, st.sampled_from([", ", ",\n  ", ", # [ \n"]))
+def test_a_list_of_any_texts_gets_another_one(before, after, listed, value, between):
+    items = between.join([*(json.dumps(one).replace("\x7f", "\\u007f") for one in listed), ""])
+    text = "\n".join([*before, "[box]", f"roots = [{items}]", *after])
+    try:
+        old = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return
+    changed = tomltext.with_listed(text, ("box",), "roots", value)
+    assert tomllib.loads(changed)["box"]["roots"] == (listed if value in listed else [value, *listed])
+    assert {**tomllib.loads(changed), "box": 0} == {**old, "box": 0}
