@@ -390,6 +390,15 @@ def test_a_user_who_keeps_stores_in_the_worktree_uses_the_older_layout_with_an_o
     project.close()
 
 
+def test_a_store_that_is_made_in_the_worktree_has_no_mark_of_the_git_directory(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "fresh")
+    (root / ".kb/branches").mkdir(parents=True)
+    project = in_worktree(root, tmp_path)
+    project.apply(entities=[req("A")])
+    assert head.read(NO_SYNC, root / ".kb/branches/main").features_required == ()
+    project.close()
+
+
 def test_without_the_setting_the_stores_of_the_worktree_are_moved(older: Project, tmp_path: Path) -> None:
     project = in_worktree(older.root, tmp_path)
     project.apply(entities=[req("NEW")])
