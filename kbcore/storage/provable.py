@@ -199,11 +199,9 @@ def provisional_head(fs: Fs, directory: Path, branch: str, at: str, old: Head | 
         one if one.seq <= tip.seq else msgspec.structs.replace(one, seq=tip.seq, hash=tip.sum)
         for one in (old.epochs if old else ())
     )
-    features = {head.EPOCHS} if epochs else set[str]()
-    features |= {*(old.features_required if old else ())} & {head.GIT_DIRECTORY}
     return Head(
         format=head.FORMAT,
-        features_required=tuple(sorted(features)),
+        features_required=(head.EPOCHS,) if epochs else (),
         store_id=old.store_id if old else head.new_store_id(),
         lineage=lineage,
         branch=old.branch if old else branch,

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from kbcore import branches
+from kbcore import branches, relocation
 from kbcore.branches import trash
 from kbcore.branches.stores import discard_cache, repository_lock
 from kbcore.errors import InvalidQuery, KBError, UnknownBranch
@@ -209,6 +209,7 @@ def _restore_one(
         place = branchdir.place_beside(directory)
         try:
             _extract(workspace, backup, number, place)
+            relocation.mark(fs, place, workspace.store_features)
             if state.is_new_epoch:
                 _begin_epoch(workspace, place, saved, state, author)
             new = head.read(fs, place)

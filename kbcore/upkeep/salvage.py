@@ -186,7 +186,8 @@ def _head(workspace: Workspace, directory: Path, branch: str) -> tuple[Head, lis
                 continue
             if lineage == of.lineage and ref.seq <= of.seq:
                 refs.append(ref)
-        of = msgspec.structs.replace(of, snapshots=tuple(refs))
+        features = tuple(sorted({*of.features_required, *workspace.store_features}))
+        of = msgspec.structs.replace(of, snapshots=tuple(refs), features_required=features)
         origin = "come from the damaged head and are not proven" if old else "are not known any more"
         doubt = f"The head file was lost: store id and origin {origin}, and whether anything was acknowledged after "
         return of, [f"{doubt}record {of.seq} cannot be known."]

@@ -18,6 +18,8 @@ from kbcore.storage import head, journal, verify
 from kbcore.storage.fs import RealFs
 from kbcore.upkeep import repair
 from kbcore.upkeep.adopting import adopt
+from kbcore.upkeep.backup import back_up, restore
+from kbcore.upkeep.salvage import salvage
 from kbcore.workspace import Machine, Workspace, open_workspace
 from tests.support.faultfs import NoSyncFs
 from tests.support.older import Elsewhere, facts, make_older, older_repository
@@ -356,6 +358,19 @@ def test_every_store_that_is_made_in_the_git_directory_is_refused_by_an_older_kb
     for name in ("main", "topic"):
         assert head.read(NO_SYNC, stores_at(project.root) / name).features_required == (head.GIT_DIRECTORY,)
         assert verify.prove(NO_SYNC, stores_at(project.root) / name).is_sound
+
+
+def test_a_salvaged_store_and_a_restored_one_have_the_mark_of_their_place(older: Project, tmp_path: Path) -> None:
+    project, file = in_worktree(older.root, tmp_path), tmp_path / "saved.kb"
+    back_up(opened(project), file, tool="kb/test")
+    project.close()
+    opened(older)
+    (stores_at(older.root) / "main/head.json").write_bytes(b"nothing of the old head")
+    salvage(opened(older), "main", AUTHOR)
+    assert head.read(NO_SYNC, stores_at(older.root) / "main").features_required == (head.GIT_DIRECTORY,)
+    restore(opened(older), file, AUTHOR, ["topic"], replaces=True)
+    assert head.read(NO_SYNC, stores_at(older.root) / "topic").features_required == (head.GIT_DIRECTORY,)
+    assert older.node("A") is not None
 
 
 # The user's setting `"store": "worktree"`
