@@ -129,7 +129,7 @@ def test_records_before_and_after_the_missing_ones_are_kept_and_named(project: P
         entities(project)
     (one,) = salvaged(project)
     of = head.read(RealFs(), directory)
-    assert of.features_required == ("holes",)
+    assert of.features_required == ("git_directory", "holes")
     assert [(hole.first, hole.last) for hole in of.holes] == [(3, 3)]
     assert (of.store_id, of.seq) == (before.store_id, 8)
     assert entities(project) == set("ABCDEFG")
@@ -192,7 +192,7 @@ def test_damage_that_leaves_every_record_whole_costs_nothing(file: str, change, 
     (one,) = salvaged(project)
     of = head.read(RealFs(), directory)
     assert one.holes == of.holes == ()
-    assert of.features_required == ()
+    assert of.features_required == ("git_directory",)
     assert of.store_id == head_before.store_id
     assert (directory / name).read_bytes().startswith(sound)
     assert entities(project) == set("ABCDEFG")
@@ -381,7 +381,7 @@ def test_a_salvaged_store_can_be_copied_compacted_and_pruned(project: Project, t
     assert is_proven(project)
     compact(project.workspace(), "main", prune_before=9)
     of = head.read(RealFs(), directory)
-    assert (of.features_required, of.holes) == ((), ())
+    assert (of.features_required, of.holes) == (("git_directory",), ())
     forget(project)
     assert entities(project) == set("ABCDEFG")
     assert is_proven(project)
