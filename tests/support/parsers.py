@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
 import json
 import os
 import re
@@ -251,6 +253,8 @@ def _message() -> Target:
     reads, writes = os.pipe()
     answers, sink = os.pipe()
     os.set_blocking(answers, False)
+    fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, 2**20)  # more than the answer to any one line
+    said = bytearray()
 
     async def start() -> tuple[Pipes, Any, Any]:
         return Pipes(reads, sink), *anyio.create_memory_object_stream[Any](100)
@@ -263,6 +267,8 @@ def _message() -> Target:
         for line in lines:
             async with anyio.create_task_group() as tasks:
                 await pipes._take(line, found, tasks)
+            with contextlib.suppress(BlockingIOError):
+                said.extend(os.read(answers, 2**20))
             while taken.statistics().current_buffer_used:
                 taken.receive_nowait()
 
@@ -274,13 +280,12 @@ def _message() -> Target:
             loop.run_until_complete(take(data.split(b"\n", 1000)))
         finally:
             sys.stderr = kept
-        try:
-            said = os.read(answers, 2**20)
-        except BlockingIOError:
-            return
-        for answer in said.splitlines():
-            error = json.loads(answer)["error"]
-            assert error["message"].endswith("."), error
+        lines = said.splitlines()
+        said.clear()
+        for line in lines:
+            answer = json.loads(line)
+            for one in answer if isinstance(answer, list) else [answer]:
+                assert one["error"]["message"].endswith("."), one
 
     return Target(corpus("mcp"), use)
 
