@@ -56,6 +56,7 @@ TOLD: Final[Mapping[str, Told]] = {
         TIMEOUT, "Send the command again in a moment, or ask for less: a more exact type or name, fewer hops."
     ),
     errors.Interrupted.code: Told(INTERNAL),
+    errors.ClockUnusable.code: Told(INTERNAL),
     errors.ResourceLimit.code: Told(RESOURCE, "Ask for less, or ask the user for more memory or threads for KB."),
     errors.CommitUncertain.code: Told(
         INTERNAL,
@@ -67,6 +68,8 @@ TOLD: Final[Mapping[str, Told]] = {
     errors.HeadDamaged.code: Told(INTERNAL),
     errors.SnapshotCorrupt.code: Told(INTERNAL),
     errors.ForeignWrite.code: Told(INTERNAL),
+    errors.StoreWentBack.code: Told(INTERNAL),
+    errors.BackupDamaged.code: Told(INTERNAL),
     errors.FormatTooNew.code: Told(INTERNAL),
     errors.NotARepository.code: Told(INTERNAL),
     errors.NotInitialised.code: Told(INTERNAL),

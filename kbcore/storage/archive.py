@@ -119,7 +119,7 @@ def _refuse_existing(fs: Fs, path: Path) -> None:
 
 def _exists(path: Path) -> StorageError:
     return StorageError(
-        f"{path} exists already", hint="Give another name, or replace it with --force.", data={"file": str(path)}
+        f"{path} exists already", hint="Give another name, or use --force to replace it.", data={"file": str(path)}
     )
 
 

@@ -118,6 +118,8 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "doctor": [("doctor",)],
     "verify": [("verify",)],
     "export": [("export", "out.jsonl")],
+    "backup": [("backup", "out.backup")],
+    "restore": [("restore", "out.backup", "--dry-run"), ("restore", "out.backup", "--replace")],
     "rollback": [("rollback", "--to", "1")],
     "compact": [("compact",), ("check", "--fail-on", "never")],
     "watch": NO_END,

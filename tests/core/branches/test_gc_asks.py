@@ -17,6 +17,7 @@ class Alive(NoSyncFs):
     """Makes a branch in git just before the lock of its store is opened, or once that was moved; keeps the renames."""
 
     def __init__(self, moment: str) -> None:
+        super().__init__()
         self.moment = moment
         self.repository: Path | None = None
         self.renamed: list[str] = []

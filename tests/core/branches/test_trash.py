@@ -25,6 +25,7 @@ class Interrupted(NoSyncFs):
     """Runs something once, just before the lock of a store is opened or right after a store was set aside."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.before_lock: Callable[[], object] | None = None
         self.after_move: Callable[[], object] | None = None
 

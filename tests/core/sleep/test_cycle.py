@@ -217,7 +217,7 @@ def test_a_cycle_that_ends_anywhere_leaves_whole_phases_and_the_next_one_finishe
     kip(TYPES)
     remember(kip)
     begun, ends = kip.seq(), []
-    for at in (60, 120):
+    for at in (90, 180):
         fs = CrashingFs(at, inner=NoSyncFs())
         _be_another_process(kip, fs)
         with pytest.raises(Crash):
