@@ -8,6 +8,9 @@ from pathlib import Path
 from benchmarks.measure import Sample, in_turns
 from benchmarks.place import Place
 from benchmarks.table import IN_PROPORTION, Row
+from kbcore import git
+from kbcore.workspace import data_dir_of
+from tests.support.repos import run_git
 
 
 def run(place: Place) -> list[Row]:
@@ -36,7 +39,10 @@ def _row(place: Place, count: int) -> Row:
 
 
 def first_sync(place: Place, root: Path) -> Sample:
-    """Set the KB of a repository up anew, and return what its first sync took."""
+    """Set the KB of a repository up from nothing, and return what its first sync took."""
     shutil.rmtree(root / ".kb")
+    shutil.rmtree(data_dir_of(git.find_repository(root)), ignore_errors=True)
+    # Another id is another repository, in which no store is missing.
+    run_git(root, "config", "--unset-all", "kb.id")
     place.kb(root, "init", "--no-hooks")
     return place.kb(root, "sync")
