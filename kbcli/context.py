@@ -63,9 +63,16 @@ class Session:
     def start(self) -> Path:
         """Return the folder that the command runs in, as if started there.
 
-        Raises: ``InvalidQuery`` when ``-C`` names no folder.
+        Raises: ``InvalidQuery`` when ``-C`` names no folder, or the one that the command runs in is gone.
         """
-        folder = Path.cwd().joinpath(*self.directories)
+        try:
+            here = Path.cwd()
+        except FileNotFoundError as error:
+            here = Path().joinpath(*self.directories)
+            if not here.is_absolute():
+                hint = "Go to another one, or name one by its whole path with -C."
+                raise InvalidQuery("The folder that you are in is gone.", hint=hint) from error
+        folder = here.joinpath(*self.directories)
         if self.directories and not folder.is_dir():
             raise InvalidQuery(f"-C: there is no folder {visible(str(folder))}.", hint="Name a folder that exists.")
         return folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -16,6 +17,9 @@ _STEM_CHARS: Final = 3
 """A name that is shorter is the beginning of too much."""
 _MARGIN: Final = 0.1
 """What is less like the word than the nearest by more than this is not named beside it."""
+
+_PLAIN: Final = re.compile(r"[\w.$/-]+")
+"""A name that needs no quotes to be told from the sentence around it."""
 
 
 def near_ones(word: str, known: Iterable[str], limit: int = _SHOWN) -> tuple[str, ...]:
@@ -59,4 +63,5 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     near = near_ones(word, names)
     if near:
         return is_it(near)
-    return f"Known: {', '.join(sorted(names)[:40])}." if names else ""
+    shown = [name if _PLAIN.fullmatch(name) else in_quotes(name) for name in sorted(names)[:40]]
+    return f"Known: {', '.join(shown)}." if names else ""

@@ -14,6 +14,7 @@ import msgspec
 from kbcore.errors import InvalidQuery, LimitExceeded, Problem
 from kbcore.limits import MIB
 from kbcore.suggest import nearest
+from kbcore.visible import in_quotes
 from kbmcp import auditing, checking, kip, reading, replies, sleeping, wire, writing
 from kbmcp.attempts import Job, Outcome, attempt
 from kbmcp.calls import Call, Client, Service
@@ -176,7 +177,7 @@ def find(service: Service, name: str) -> Tool | str:
     if tool is None:
         offered = [tool for tool in TOOLS if _is_offered(service, tool)]
         near = nearest(name, [spelled(tool.key, is_dotted=is_dotted) for tool in offered])
-        return f"Unknown tool: {name[:100]}" + (f" (did you mean {near}?)" if near else "")
+        return f"Unknown tool: {in_quotes(name[:100])}" + (f" (did you mean {near}?)" if near else "")
     if tool.toolset not in service.options.toolsets:
         return f"{name} is not offered: it is in the toolset {tool.toolset}, which --toolsets leaves out"
     if not _is_offered(service, tool):

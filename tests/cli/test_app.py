@@ -6,6 +6,7 @@ import errno
 import json
 import shlex
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from kbcli import app, examples, exits, tree
 from kbcli.context import Session
 from kbcli.render import Output
 from kbcore.errors import LockTimeout, Problem
-from tests.support.cli import LOGIN, write
+from tests.support.cli import LOGIN, environment, program, write
 from tests.support.help_pages import commands, help_of
 from tests.support.places import caches_at
 from tests.support.repos import add_worktree, git, make_repository
@@ -373,3 +374,15 @@ def test_the_command_line_can_be_given_by_the_program(monkeypatch, capfd):
     monkeypatch.setattr(sys, "argv", ["kb", "--version"])
     assert app.main() == 0
     assert capfd.readouterr().out.startswith("kb ")
+
+
+def test_a_folder_that_is_gone_is_named_and_another_one_works(synced: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
+    for words, status in (((), 2), (("-C", str(synced)), 0)):
+        gone.mkdir(exist_ok=True)
+        command = ["sh", "-c", script, "sh", str(gone), *program(), "status", *words]
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stderr
+        assert status == 0 or "The folder that you are in is gone." in done.stderr

@@ -180,7 +180,7 @@ def test_a_call_without_arguments_lists_everything(kb):
 
 
 def test_an_unknown_tool_is_a_protocol_error_with_the_nearest_name(each_era):
-    with pytest.raises(Exception, match=r"Unknown tool: kb_qery \(did you mean kb_query\?\)") as raised:
+    with pytest.raises(Exception, match=r"Unknown tool: 'kb_qery' \(did you mean kb_query\?\)") as raised:
         each_era.result("kb_qery", {})
     assert raised.value.error.code == -32602
 
