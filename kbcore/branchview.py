@@ -134,15 +134,28 @@ class BranchView:
             self._gate.notify()
         lent.drop()
 
-    def adopt(self, entry: Entry, changes: Changes, head: Head) -> None:
-        """Take in a record that this process has just committed, into a view that it was planned on or one as late."""
+    def adopt(self, entry: Entry, changes: Changes, before: Head, head: Head) -> None:
+        """Take in a record that this process has just committed, into a view of the head ``before`` it.
+
+        A view of another store that ended at the same seq is no such view: one store may have replaced another.
+        """
+
+        def fits(view: View) -> bool:
+            basis = view.basis
+            return (basis.store_id, basis.seq, basis.sum) == (before.store_id, before.seq, before.hash)
+
         with self._gate:
-            view = next((one for one in reversed(self._idle) if one.seq == entry.seq - 1), None)
+            view = next(filter(fits, reversed(self._idle)), None)
             if view is None:
                 return
-            self._idle.pop(self._idle.index(view))
+            self._idle.remove(view)
             generation = self._generation
-        view.adopt(entry, changes, basis_of(head))
+        try:
+            view.adopt(entry, changes, basis_of(head))
+        except BaseException:
+            # It may hold the record in part.
+            view.close()
+            raise
         with self._gate:
             if generation == self._generation:
                 self._idle.append(view)

@@ -258,12 +258,13 @@ class BranchStore:
                 raw, written = recorded(author, named, draft, stamp, clock=now.wall, repair=" ".join(mended))
                 if guard:
                     guard()
-                start = writer.head.head
+                before = writer.head
+                start = before.head
                 interrupting.note_commit()
                 head = writer.append(raw, stamp.at)
                 length = head.head.length - start.length
                 entry = Entry(head.seq, head.hash, written, start.file, start.length, length)
-                self._seen.adopt(entry, draft.changes, head)
+                self._seen.adopt(entry, draft.changes, before, head)
             if self._witness is not None:
                 with interrupting.shielded():
                     self._witness.note(head)

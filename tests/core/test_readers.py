@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +15,9 @@ from kbcore import interrupting
 from kbcore.branchview import MAX_READERS
 from kbcore.interrupting import Stopped, Work
 from kbcore.record import PutNode
+from kbcore.store import Request
 from tests.support.large import SLOW
-from tests.support.stores import Stored
+from tests.support.stores import AUTHOR, Stored, planner
 
 WAIT_S = 20.0
 IDS = "select count(*) from node"
@@ -145,3 +147,51 @@ def test_readers_and_writers_at_once_see_whole_records_and_never_go_back(stored:
         is_done.set()
         assert all(task.result(WAIT_S) for task in readers)
     assert stored.reopen().read(lambda view: view.rows(IDS)) == [(41,)]
+
+
+def test_a_commit_is_not_taken_into_a_view_of_a_store_that_was_replaced(tmp_path: Path) -> None:
+    """Both stores end at the same seq."""
+    stored, other = Stored(tmp_path / "one"), Stored(tmp_path / "other")
+    stored.put("OLD")
+    other.put("NEW")
+    is_reading, may_end = threading.Event(), threading.Event()
+
+    def use(_: Any) -> None:
+        is_reading.set()
+        may_end.wait(WAIT_S)
+
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(stored.store.read, use)
+        assert is_reading.wait(WAIT_S)
+        shutil.rmtree(stored.directory)
+        shutil.copytree(other.directory, stored.directory)
+
+        def guard() -> None:
+            """Let the reader give back its view of the old store between the plan and the commit."""
+            may_end.set()
+            reader.result(WAIT_S)
+
+        op = PutNode(id="ADDED", base=0, set={"type": "req", "title": "t"})
+        assert stored.store.commit(AUTHOR, Request(), planner([op]), guard=guard, branch="main").seq == 2
+
+    def ids(view: Any) -> list[Any]:
+        return [key for (key,) in view.rows("select id from node order by id")]
+
+    def both(view: Any) -> list[Any]:
+        return [ids(view), pool.submit(stored.store.read, ids).result(WAIT_S)]
+
+    with ThreadPoolExecutor(1) as pool:
+        assert stored.store.read(both) == [["ADDED", "NEW"]] * 2
+    stored.close()
+    other.close()
+
+
+def test_a_view_that_cannot_take_in_a_commit_is_closed(stored: Stored) -> None:
+    stored.store.read(lambda view: view.rows(IDS))
+    head = stored.store.head()
+    [view] = stored.store._seen._idle
+    with pytest.raises(AttributeError):
+        stored.store._seen.adopt(None, None, head, head)  # type: ignore[arg-type]
+    assert stored.store._seen._idle == []
+    with pytest.raises(Exception, match="closed"):
+        view.rows(IDS)
