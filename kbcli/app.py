@@ -89,6 +89,8 @@ def _ended(session: Session, words: list[str]) -> int:
         return exits.tell_usage(output, _said(error), f"`{_path(error, words)} --help` shows what it takes.")
     except (KeyboardInterrupt, Stopped, typer.Abort):
         output.forget()
+        if session.signals.work.has_written:
+            output.warn("Interrupted. What it had written before is stored: `kb log` shows it.")
         return session.signals.status
     except (OutputClosed, OutputFailed):
         raise

@@ -81,7 +81,7 @@ class Signals:
 
     def renew(self) -> None:
         """Forget that the last command of a prompt was interrupted."""
-        self.work.is_stopped = self.work.is_committed = False
+        self.work.is_stopped = self.work.is_committed = self.work.has_written = False
 
     def _raise(self, number: int, _: Any) -> None:
         self.number = number

@@ -171,14 +171,17 @@ class BranchView:
         with self._gate:
             if not self._idle or len(self._lent) >= MAX_READERS or self._is_publishing:
                 return
-        with self._lending() as lent:
+        # While it waits for a view it can be stopped as well.
+        with (
+            contextlib.suppress(ViewDamaged, StatementTimeout, Stopped),
+            interrupting.optional(),
+            self._lending() as lent,
+        ):
             if lent.view is None or lent.depth > 1:
                 return
             try:
                 if self._cache.is_due(lent.view):
                     self._publish(lent)
-            except (ViewDamaged, StatementTimeout, Stopped):
-                lent.drop()
             except BaseException:
                 # Between two bases it would show some rows twice.
                 lent.drop()

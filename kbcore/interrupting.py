@@ -33,7 +33,14 @@ class Work:
     def __init__(self) -> None:
         self.is_stopped = False
         self.is_committed = False
-        """Something was written: what is left to do is to say so."""
+        """The present part has begun to write its changeset: the rest of it, which says so, is not stopped."""
+        self.has_written = False
+        """A changeset of any part was written, or its writing was begun."""
+
+    @property
+    def must_end(self) -> bool:
+        """Tell whether what runs is to end now."""
+        return self.is_stopped and not self.is_committed
 
     def stop(self) -> None:
         """Interrupt what runs, and let nothing more begin. Not for signal handlers: it waits for a lock."""
@@ -44,14 +51,17 @@ class Work:
 class Step:
     """Something that runs now and can be interrupted."""
 
-    __slots__ = ("_work", "end_s", "interrupt", "is_interrupted", "time_s")
+    __slots__ = ("_is_optional", "_work", "end_s", "interrupt", "is_interrupted", "time_s")
 
-    def __init__(self, interrupt: Callable[[], object], time_s: float, work: Work | None) -> None:
+    def __init__(
+        self, interrupt: Callable[[], object], time_s: float, work: Work | None, *, is_optional: bool = False
+    ) -> None:
         self.interrupt = interrupt
         self.time_s = time_s
         self.end_s = _now_s() + time_s
         self.is_interrupted = False
         self._work = work
+        self._is_optional = is_optional
 
     def is_due(self, now_s: float) -> bool:
         """Tell whether it is to end."""
@@ -59,14 +69,22 @@ class Step:
 
     @property
     def is_stopped(self) -> bool:
-        """Tell whether the work was asked to end."""
-        return self._work is not None and self._work.is_stopped
+        """Tell whether it is to end because the work was asked to end."""
+        return _must_end(self._work, is_optional=self._is_optional)
 
     def reason(self) -> BaseException:
         """Return what to raise for a statement that was interrupted."""
         if self.is_stopped:
             return Stopped()
-        return StatementTimeout(f"The database had no answer within {self.time_s:g} s. Nothing was written.")
+        late = f"The database had no answer within {self.time_s:g} s"
+        if self._work is None or not self._work.is_committed:
+            return StatementTimeout(f"{late}. Nothing was written.")
+        error = StatementTimeout(
+            f"{late}, after a changeset was written.",
+            hint="`kb log` shows what was written. Then ask again, for less: the machine may have too much to do.",
+        )
+        error.applied = "unknown"  # type: ignore[misc] # of this one alone
+        return error
 
 
 class _Alarm:
@@ -125,6 +143,7 @@ _ALARM: Final = _Alarm()
 os.register_at_fork(after_in_child=_ALARM.reset)
 
 _work: ContextVar[Work | None] = ContextVar("kbcore.interrupting.work", default=None)
+_is_optional: ContextVar[bool] = ContextVar("kbcore.interrupting.is_optional", default=False)
 _statement_s: ContextVar[float] = ContextVar("kbcore.interrupting.statement_s", default=limits.STATEMENT_S)
 
 
@@ -150,26 +169,46 @@ def maintenance() -> Iterator[None]:
 
 def check() -> None:
     """Raise ``Stopped`` when the work that this is done for was asked to end."""
-    work = _work.get()
-    if work is not None and work.is_stopped:
+    if _must_end(_work.get(), is_optional=_is_optional.get()):
         raise Stopped
 
 
 @contextlib.contextmanager
-def shielded() -> Iterator[None]:
-    """Let the block go on although its work is stopped: what follows from something that was written."""
-    token = _work.set(None)
+def optional() -> Iterator[None]:
+    """Let the block end when its work is stopped, also after a commit: what no answer waits for."""
+    token = _is_optional.set(True)
     try:
         yield
     finally:
-        _work.reset(token)
+        _is_optional.reset(token)
+
+
+def begin_part() -> None:
+    """Begin the next part of a work, which may write one changeset: until it does, it can be stopped.
+
+    Raises: ``Stopped`` when the work was stopped before.
+    """
+    work = _work.get()
+    if work is not None:
+        work.is_committed = False
+    check()
 
 
 def note_commit() -> None:
-    """Note that something is being written: from here on the work ends by itself, and is not stopped half-way."""
+    """Note that something is being written: from here on the part ends by itself, and is not stopped half-way."""
     work = _work.get()
     if work is not None:
-        work.is_committed = True
+        work.is_committed = work.has_written = True
+
+
+def has_written() -> bool:
+    """Tell whether the work that this is done for has written a changeset, or has begun to."""
+    work = _work.get()
+    return work is not None and work.has_written
+
+
+def _must_end(work: Work | None, *, is_optional: bool) -> bool:
+    return work is not None and (work.is_stopped if is_optional else work.must_end)
 
 
 class step:  # noqa: N801 - it is used as a function: a context manager of few instructions
@@ -187,9 +226,10 @@ class step:  # noqa: N801 - it is used as a function: a context manager of few i
         self, interrupt: Callable[[], object], time_s: float | None = None, *, is_cleanup: bool = False
     ) -> None:
         work = None if is_cleanup else _work.get()
-        if work is not None and work.is_stopped:
+        is_optional = _is_optional.get()
+        if _must_end(work, is_optional=is_optional):
             raise Stopped
-        self._step = Step(interrupt, _statement_s.get() if time_s is None else time_s, work)
+        self._step = Step(interrupt, _statement_s.get() if time_s is None else time_s, work, is_optional=is_optional)
 
     def __enter__(self) -> Step:
         """Begin the step."""

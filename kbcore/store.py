@@ -189,6 +189,7 @@ class BranchStore:
                     self._first_answer(head, request, branch) or self._tried(author, request, plan, head, branch)
                 ),
             )
+        interrupting.begin_part()
         try:
             # Building a view and publishing one take longer than a commit by far, and need no lock.
             self._ask(View.prepare, is_writing=True)
@@ -266,8 +267,7 @@ class BranchStore:
                 entry = Entry(head.seq, head.hash, written, start.file, start.length, length)
                 self._seen.adopt(entry, draft.changes, before, head)
             if self._witness is not None:
-                with interrupting.shielded():
-                    self._witness.note(head)
+                self._witness.note(head)
             return _told(outcome, mended)
         raise AssertionError("the last plan is made under the lock")
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore import interrupting
 from kbcore.errors import KBError
 from kbcore.kip import failures
 from kbcore.kip import syntax as s
@@ -70,6 +71,7 @@ def run(around: Surroundings, request: Request, fit: Fit | None = None) -> Answe
     seq: int | None = None
     count = len(request.commands)
     for at, command in enumerate(request.commands):
+        interrupting.begin_part()
         attempt = _Attempt(around, dry_run=request.dry_run)
         try:
             piece = attempt.carried_out(command)

@@ -25,6 +25,10 @@ class Remains(msgspec.Struct, frozen=True):
     unresolved: tuple[tuple[str, str, str], ...]
 
 
+NOTHING_KNOWN: Final = Remains((), (), ())
+"""Where the state could not be asked."""
+
+
 def remains(view: View, paths: Collection[str] | None = None) -> Remains:
     """Return what a state says of the files that it has taken in, or of those at these paths."""
     return Remains(_known_problems(view, paths), stale_sources(view, paths), unresolved_links(view, paths))

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from kbcore import collector, limits
+from kbcore import collector, interrupting, limits
 from kbcore.answers import Outcome
-from kbcore.errors import BranchMoved, InvalidQuery
+from kbcore.errors import BranchMoved, InvalidQuery, StatementTimeout
 from kbcore.record import SYNC, ForgetSource, ReadSource
 from kbcore.state import Draft, Stamp
 from kbcore.store import Author, BranchStore, Request
@@ -20,7 +20,7 @@ from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.comparing import NONE, Ways, compare
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import Pending, as_defined, find, look, place_of
-from kbcore.sync.remains import remains
+from kbcore.sync.remains import NOTHING_KNOWN, remains
 from kbcore.sync.scan import FileStamp, Found, read_facts
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from kbcore.view.view import View
@@ -29,6 +29,10 @@ from kbcore.workspace import Workspace, moved
 __all__ = ["SyncAnswer", "SyncOptions", "check_worktree", "sync"]
 
 ATTEMPTS: Final = 3
+_NOT_ASKED: Final = (
+    "The database had no answer in time to what is wrong in the files that were not read, and which links wait for "
+    "an end: `kb sync` asks again."
+)
 
 
 class SyncOptions(msgspec.Struct, frozen=True):
@@ -69,6 +73,7 @@ def sync(workspace: Workspace, branch: str, author: Author, options: SyncOptions
     ``InvalidConfig``; what committing raises.
     """
     check_worktree(workspace, None)
+    interrupting.begin_part()
     for attempt in range(ATTEMPTS):
         checkout = settled(workspace)
         if checkout.head.branch != branch:
@@ -180,7 +185,14 @@ class _Attempt:
         read = {one.path for one in readings}
         # Who knows what changed asks often, and was told of the rest when it changed.
         paths = None if self.place.touched is None else read
-        left = self.store.read(lambda view: remains(view, paths))
+        try:
+            left = self.store.read(lambda view: remains(view, paths))
+        except StatementTimeout:
+            if not outcome.applied:
+                raise
+            # It is written: that is what is to be said first.
+            left = NOTHING_KNOWN
+            outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _NOT_ASKED))
         found = self.found.last.problems
         known = [one for one in left.problems if one[0] not in read and one[0] not in pending.gone]
         scan = pending.scan

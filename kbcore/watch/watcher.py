@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from kbcore import interrupting
 from kbcore.errors import (
     GitUnusable,
     InvalidConfig,
@@ -247,6 +248,7 @@ class Watcher:
             self._checking.put_off()
             return
         self._workspace = self._workspace.renewed()
+        interrupting.begin_part()
         self._checking.check(self._workspace, self._taking.branch, has_news)
 
 

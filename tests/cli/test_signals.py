@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from kbcore.clock import SystemClock
 from kbcore.storage import layout, lock
 from kbcore.storage.fs import RealFs
-from tests.support.cli import environment
+from tests.support.cli import environment, write
 from tests.support.repos import git
 
 _MOST_S = 2.0
@@ -47,6 +48,23 @@ def rows(self, *_):
     except KeyboardInterrupt:
         while True: sum(range(10000))
 View.rows = rows
+"""
+AFTER = """
+import time
+from kbcore.sync import run
+real = run.remains
+def remains(*given):
+    print("begun", file=sys.stderr, flush=True)
+    time.sleep(0.3)
+    return real(*given)
+run.remains = remains
+"""
+LATE = """
+from kbcore.sync import run
+def remains(view, _):
+    interrupting._statement_s.set(0.2)
+    return view.rows({slow!r})
+run.remains = remains
 """
 CASES = {
     "a slow statement": (SLOWLY.format(when="'node' in str(statement)", slow=SLOW), ["check"]),
@@ -127,3 +145,32 @@ def test_kb_watch_ends_during_a_long_check(synced: Path) -> None:
     while process.stderr.readline().strip() != _BEGUN:
         continue
     assert end(process, signal.SIGTERM) == 0
+
+
+def followed(root: Path, patch: str) -> subprocess.Popen[str]:
+    """Begin a sync with something to write."""
+    write(root, {"docs/requirements/late.md": "---\nid: REQ-9\ntitle: Late\nstatus: open\n---\n"})
+    process = started(root, patch, ["sync", "--json"])
+    assert process.stdin
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_sync_that_a_signal_meets_after_its_commit_says_what_it_wrote(synced: Path, number: int) -> None:
+    process = followed(synced, AFTER)
+    assert process.stderr
+    assert process.stderr.readline().strip() == _BEGUN
+    process.send_signal(number)
+    said, complaints = process.communicate(timeout=10)
+    assert (process.returncode, complaints) == (0, "")
+    assert json.loads(said)["created"] == 1
+
+
+def test_a_sync_that_has_no_time_left_after_its_commit_says_what_it_wrote(synced: Path) -> None:
+    process = followed(synced, LATE.format(slow=SLOW))
+    said, _ = process.communicate(timeout=10)
+    answer = json.loads(said)
+    assert (process.returncode, answer["created"]) == (0, 1), answer
+    assert "no answer in time" in answer["warnings"][-1]

@@ -83,3 +83,27 @@ def test_who_waits_for_a_lock_ends_when_its_work_is_stopped(stored: Stored) -> N
         with interrupting.done_for(work), pytest.raises(Stopped):
             waiting.__enter__()
     assert time.monotonic() - begun_s < 2
+
+
+def test_a_statement_that_ends_after_a_commit_does_not_say_that_nothing_was_written(stored: Stored) -> None:
+    token = interrupting._statement_s.set(0.2)
+    try:
+        with interrupting.done_for(Work()):
+            stored.put("REQ-2")
+            with pytest.raises(StatementTimeout) as caught:
+                stored.store.read(lambda view: view.rows(SLOW))
+    finally:
+        interrupting._statement_s.reset(token)
+    assert caught.value.applied == "unknown"
+    assert "Nothing was written" not in str(caught.value)
+
+
+def test_what_follows_a_commit_is_not_stopped_and_the_next_commit_is(stored: Stored) -> None:
+    work = Work()
+    with interrupting.done_for(work):
+        stored.store.commit(AUTHOR, Request(), planner([PUT]), guard=work.stop, branch="main")
+        assert stored.store.read(lambda view: view.rows("select count(*) from node")) == [(2,)]
+        with pytest.raises(Stopped):
+            stored.put("REQ-3")
+    assert work.has_written
+    assert titles(stored) == ["REQ-1", "two"]
