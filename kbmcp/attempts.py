@@ -15,6 +15,7 @@ from typing import TypeVar
 import msgspec
 from anyio.to_thread import run_sync
 
+from kbcore import interrupting
 from kbcore.errors import Interrupted, KBError, exhausted
 from kbcore.interrupting import Stopped
 from kbmcp import hints
@@ -118,10 +119,8 @@ class _Attempt:
         try:
             return do()
         except Stopped:
-            became = "It is not known whether anything was written" if self._writes else "Nothing was written"
-            stopped = Interrupted(f"The call was interrupted. {became}.")
-            applied = {"applied": "unknown" if self._writes else "no"}
-            return Outcome({"error": stopped.as_json() | applied} | self._around, stopped)
+            stopped = _interrupted(may_be_written=interrupting.has_written())
+            return Outcome({"error": stopped.as_json()} | self._around, stopped)
         except KBError as error:
             return self._refused(error)
         except Exception as error:  # noqa: BLE001 - a bug: told to the client as such, and in full on standard error
@@ -135,6 +134,14 @@ class _Attempt:
         around, hint = self._around or self._service.place(), hints.hint_for(error, self._key)
         is_dotted = self._service.options.is_dotted
         return Outcome(explain(error, hint, around, writes=self._writes, is_dotted=is_dotted), error)
+
+
+def _interrupted(*, may_be_written: bool) -> Interrupted:
+    became = "It is not known whether all of it was written" if may_be_written else "Nothing was written"
+    stopped = Interrupted(f"The call was interrupted. {became}.")
+    if may_be_written:
+        stopped.applied = "unknown"  # type: ignore[misc] # of this one alone
+    return stopped
 
 
 def _noted(payload: Payload, news: str, *, is_dotted: bool) -> Payload:

@@ -24,6 +24,7 @@ from kbcore.kip.errors import (
 )
 
 _WHOLE: Final = "Nothing was written"
+_UNKNOWN: Final = "It is not known whether"
 _SHOWN: Final = 20
 
 
@@ -94,9 +95,9 @@ def in_kip(error: KBError, *, writes: bool) -> KipRefused:
         return error
     told = TOLD[error.code]
     message = error.message
-    if error.applied == "unknown":
-        message = f"{message.rstrip('.')}. It is not known whether the command was written."
-    elif writes and _WHOLE.lower() not in message.lower():
+    if error.applied == "unknown" and _UNKNOWN.lower() not in message.lower():
+        message = f"{message.rstrip('.')}. {_UNKNOWN} the command was written."
+    elif writes and error.applied == "no" and _WHOLE.lower() not in message.lower():
         message = f"{message.rstrip('.')}. {_WHOLE}."
     is_own = error.hint not in {"", error.default_hint}
     hint = error.hint if is_own or not told.hint else told.hint

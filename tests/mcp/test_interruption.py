@@ -96,3 +96,19 @@ def test_other_calls_on_the_branch_are_answered_in_the_midst_of_a_slow_query(ser
         assert "error" not in answer, answer
         assert time.monotonic() - begun_s < 5.0
     assert "slow" not in {json.loads(line).get("id") for line in server.lines}
+
+
+UPSERT = 'UPSERT { CONCEPT {{type: "Person", name: "late"} SET ATTRIBUTES {person_class: "Human"}} }'
+
+
+@pytest.mark.parametrize(("commands", "applied"), [([SLOW, UPSERT], "no"), ([UPSERT, SLOW], "unknown")])
+def test_an_interrupted_batch_says_truthfully_whether_it_wrote(server: Raw, commands: list[str], applied: str) -> None:
+    server.call("slow", "execute_kip", {"commands": commands})
+    time.sleep(1.5)
+    assert server.process.stdin
+    server.process.stdin.close()
+    assert server.ended() == 0
+    error = server.answer("slow")["error"]
+    assert error["data"]["applied"] == applied, error
+    assert ("Nothing was written" in error["message"]) is (applied == "no")
+    assert error["message"].count("not known") == (applied == "unknown")
