@@ -82,6 +82,8 @@ class _Prompt:
                 self._session.output.forget()
                 self._session.output.note("Interrupted. A write that was under way is whole or absent.")
             self._session.output.flush()
+            # Whoever interrupts what is typed next interrupts no write.
+            self._session.signals.renew()
 
     def _take(self, line: str) -> None:
         if not self.typed and line.strip() in {"help", "\\h", ".help", "?"}:

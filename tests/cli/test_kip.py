@@ -245,3 +245,11 @@ def test_the_prompt_completes_keywords_types_and_variables(synced, tmp_path):
     at.type('{ ?re\t {type: "Requi\t', until='"Requirement"')
     assert "REQ-1" in at.type("} }\n")
     assert at.leave() == 0
+
+
+def test_ctrl_c_drops_what_is_typed_after_a_write_too(synced, tmp_path):
+    at = Terminal(synced, tmp_path / "state")
+    at.type('UPSERT { CONCEPT {{type: "Person", name: "Ann"} SET ATTRIBUTES {person_class: "Human"}} }\n')
+    at.type("FIND(?r.na", until="FIND(?r.na")
+    at.interrupt()
+    assert at.leave() == 0
