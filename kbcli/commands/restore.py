@@ -64,5 +64,10 @@ def _sentence(one: RestoredBranch, *, dry_run: bool) -> str:
 
 
 def _forgotten(one: RestoredBranch) -> str:
-    later = "later records" if one.present_seq is None else f"records after seq {one.seq}"
-    return f"{one.branch}: the store has a new id; the changeset ids of {later} are forgotten."
+    if one.present_seq is None:
+        return f"{one.branch}: the store has a new id; the changeset ids of later records are forgotten."
+    if not one.is_same_store:
+        return f"{one.branch}: the store has a new id; the one that it replaces is another store, not an earlier one."
+    if one.present_seq <= one.seq:
+        return f"{one.branch}: the store has a new id."
+    return f"{one.branch}: the store has a new id; the changeset ids of records after seq {one.seq} are forgotten."

@@ -1,6 +1,6 @@
 """Where the stores of branches go that exist nowhere any more, and how they come back.
 
-Nothing in the trash is ever changed or deleted by KB. A store goes there only under its own lock, after git was asked
+Nothing that stays in the trash is ever changed or deleted by KB. A store goes there only under its own lock, after git was asked
 once more, and comes back at once if its branch came alive meanwhile.
 """
 
@@ -10,12 +10,13 @@ import contextlib
 import os
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from kbcore import git, ids
+from kbcore import git, ids, relocation
 from kbcore.branches import lost, moves
 from kbcore.branches.origins import renamed_over
 from kbcore.branches.stores import discard_cache, in_git, living, repository_lock, store_lock, stores
@@ -120,12 +121,31 @@ def restore(workspace: Workspace, branch: str) -> Restored:
 def replace(workspace: Workspace, new: Path, directory: Path) -> Path | None:
     """Put a whole store in the place of another, if there is one; return where that is in the trash now.
 
-    The caller holds the repository lock. Raises: ``LockTimeout`` while the other is written to; as
-    ``moves.put_in_place``.
+    The caller holds the repository lock. Raises: ``LockTimeout`` while the other is written to; as ``put``.
+    """
+    with present_lock(workspace, directory):
+        return put(workspace, new, directory)
+
+
+def present_lock(workspace: Workspace, directory: Path) -> AbstractContextManager[None]:
+    """Return the lock of the store in a place, not yet taken; an empty one where there is no store.
+
+    The caller holds the repository lock, so no store is made there meanwhile.
     """
     is_there = files.is_directory(workspace.machine.fs, directory)
-    with store_lock(workspace, directory) if is_there else contextlib.nullcontext():
-        return moves.put_in_place(workspace, new, directory)
+    return store_lock(workspace, directory) if is_there else contextlib.nullcontext()
+
+
+def put(workspace: Workspace, new: Path, directory: Path) -> Path | None:
+    """Do as ``replace`` does; the caller holds the repository lock and the ``present_lock`` of the place.
+
+    The new store gets the marks of its place: it may come from a backup, an older layout or an older KB.
+
+    Raises: as ``moves.put_in_place``.
+    """
+    with contextlib.suppress(Damaged, Incompatible):  # a head that cannot be read cannot be marked
+        relocation.mark(workspace.machine.fs, new, workspace.store_features)
+    return moves.put_in_place(workspace, new, directory)
 
 
 def find(workspace: Workspace, branch: str) -> Path | None:

@@ -57,16 +57,17 @@ class RestoredBranch(msgspec.Struct, frozen=True):
     """A branch that was restored, or would be on a dry run.
 
     ``present_seq`` is where the store ends that is there now, None when there is none or it cannot be read;
-    ``replaced`` is where that store is in the trash; ``is_new_epoch`` tells that the store got a new id.
+    ``is_same_store`` tells that it is the store that was backed up, or continues it under a new id. ``replaced`` is
+    where it is in the trash; ``is_new_epoch`` tells that the restored store got a new id.
     """
 
     branch: str
     seq: int
     present_seq: int | None = None
     has_present: bool = False
+    is_same_store: bool = False
     replaced: str = ""
     is_new_epoch: bool = False
-    doubts: tuple[str, ...] = ()
 
 
 class RestoredBackup(msgspec.Struct, frozen=True):
@@ -184,7 +185,14 @@ def _present(workspace: Workspace, saved: Saved) -> RestoredBranch:
     except KBError:
         return RestoredBranch(saved.branch, saved.seq, has_present=True, is_new_epoch=True)
     is_same = (of.store_id, of.lineage, of.seq, of.hash) == (saved.store_id, saved.lineage, saved.seq, saved.hash)
-    return RestoredBranch(saved.branch, saved.seq, of.seq, has_present=True, is_new_epoch=not is_same)
+    return RestoredBranch(
+        saved.branch,
+        saved.seq,
+        of.seq,
+        has_present=True,
+        is_same_store=of.store_id == saved.store_id or of.epoch_of(saved.store_id) is not None,
+        is_new_epoch=not is_same,
+    )
 
 
 def _refuse_present(states: Iterable[RestoredBranch], *, replaces: bool) -> None:
@@ -200,22 +208,26 @@ def _refuse_present(states: Iterable[RestoredBranch], *, replaces: bool) -> None
 def _restore_one(
     workspace: Workspace, backup: Backup, number: int, author: Author, *, replaces: bool
 ) -> RestoredBranch:
-    """Build the store beside its place, prove it, and rename it into its place under the repository's lock."""
+    """Build the store beside its place, prove it, and rename it into its place under the repository's lock.
+
+    The store that is there is locked from the look at its head to the rename: no record is added in between.
+    """
     fs, saved = workspace.machine.fs, backup.manifest.branches[number]
     directory = workspace.directory_of(saved.branch)
     with repository_lock(workspace):
-        state = _present(workspace, saved)
-        _refuse_present([state], replaces=replaces)
         place = branchdir.place_beside(directory)
         try:
             _extract(workspace, backup, number, place)
             relocation.mark(fs, place, workspace.store_features)
-            if state.is_new_epoch:
-                _begin_epoch(workspace, place, saved, state, author)
-            new = head.read(fs, place)
-            if state.present_seq is None:
-                _keep_view(workspace, saved)
-            replaced = trash.replace(workspace, place, directory)
+            with trash.present_lock(workspace, directory):
+                state = _present(workspace, saved)
+                _refuse_present([state], replaces=replaces)
+                if state.is_new_epoch:
+                    _begin_epoch(workspace, place, saved, state, author)
+                new = head.read(fs, place)
+                if not state.is_same_store:
+                    _keep_view(workspace, saved)
+                replaced = trash.put(workspace, place, directory)
         except BaseException:
             with contextlib.suppress(OSError):
                 files.remove_tree(fs, place)
@@ -264,7 +276,7 @@ def _copy_member(source: Fs, path: Path, fs: Fs, target: Path) -> None:
 
 def _begin_epoch(workspace: Workspace, place: Path, saved: Saved, state: RestoredBranch, author: Author) -> None:
     """Give the restored store a new id, before it has its place: what its later seqs meant, they mean no more."""
-    machine, seen = workspace.machine, state.present_seq or 0
+    machine, seen = workspace.machine, (state.present_seq or 0) if state.is_same_store else 0
     noted = workspace.place.read(workspace.directory_of(saved.branch).name)
     if noted and noted.store_id == saved.store_id:
         seen = max(seen, noted.seq)

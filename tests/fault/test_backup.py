@@ -184,7 +184,7 @@ def test_a_backup_among_writers_and_compactions_is_one_head(project, file, tally
     stop = threading.Event()
 
     def write() -> None:
-        other = Project(project.root, is_new=False)
+        other = Project(project.root, fs=RealFs(), is_new=False)  # its renames are one step: no head is ever missing
         for count in itertools.count(1):
             put(other, [f"W{count}"])
             if count % 5 == 0:
@@ -509,4 +509,51 @@ def test_two_restores_at_once_leave_one_whole_store(project, file, tally) -> Non
     project.pool.close()
     assert entities(project) == "ABCDE"
     assert is_proven(project)
+    tally.done()
+
+
+class WritingMeanwhile(NoSyncFs):
+    """Has another process write a record while the store from the backup is being built."""
+
+    def __init__(self, write: Callable[[], object]) -> None:
+        super().__init__()
+        self._write: list[Callable[[], object]] = [write]
+
+    def mkdir(self, path: Path, mode: int = 0o777) -> None:
+        super().mkdir(path, mode)
+        if path.name.startswith(layout.BUILDING_PREFIX) and self._write:
+            self._write.pop()()
+
+
+@pytest.mark.fault("D3")
+def test_a_record_that_is_written_while_a_restore_works_is_known_to_be_gone(project, file, tally) -> None:
+    backed_up(project, file, "main")
+    before = head.read(RealFs(), project.workspace().directory_of("main"))
+    other = Project(project.root, is_new=False)
+    project.machine.fs = WritingMeanwhile(lambda: put(other, "H"))
+    tally.tried()
+    (one,) = restored(project, file, replaces=True).branches
+    other.close()
+    of = head.read(RealFs(), project.workspace().directory_of("main"))
+    assert (one.present_seq, one.is_new_epoch) == (6, True)
+    assert of.store_id != before.store_id, "record 6 of the old id is not record 6 of the new one"
+    assert of.epochs[-1].seen == 6
+    assert is_proven(project)
+    tally.done()
+
+
+@pytest.mark.fault("D3")
+def test_a_backup_that_replaces_an_unrelated_store_says_nothing_of_lost_records(project, file, tmp_path, tally) -> None:
+    backed_up(project, file, "main")
+    other = Project(tmp_path / "other")
+    put(other, "QRSTUVWX")
+    assert restored(other, file, dry_run=True).branches[0].present_seq == 8
+    tally.tried()
+    (one,) = restored(other, file, replaces=True).branches
+    assert (one.is_same_store, one.is_new_epoch) == (False, True)
+    of = head.read(RealFs(), other.workspace().directory_of("main"))
+    assert of.epochs[-1].seen == 5
+    assert "lost" not in log(other.view(), limit=1)[0]["repair"]
+    assert is_proven(other)
+    other.close()
     tally.done()

@@ -144,6 +144,7 @@ class SetClock(SystemClock):
     """A clock that stands at a time of its own."""
 
     def __init__(self, time: str) -> None:
+        super().__init__()
         self.time = time
 
     def now(self) -> str:
