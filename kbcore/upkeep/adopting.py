@@ -89,8 +89,6 @@ def _copied(workspace: Workspace, source: Path, *, even_damaged: bool) -> tuple[
         branch = _branch_of(source, proof.head.branch if proof.head else "")
         place = branchdir.place_beside(workspace.directory_of(branch))
         relocation.copy_tree(fs, source, place)
-    if proof.head:
-        relocation.mark(fs, place, workspace.store_features)
     if not damage:
         verified = verify.prove(fs, place)
         if not verified.is_sound:

@@ -373,6 +373,12 @@ def test_a_salvaged_store_and_a_restored_one_have_the_mark_of_their_place(older:
     assert older.node("A") is not None
 
 
+def test_a_store_that_comes_back_from_an_older_trash_has_the_mark_of_its_place(older: Project) -> None:
+    branches.restore(opened(older), "gone")
+    assert head.read(NO_SYNC, stores_at(older.root) / "gone").features_required == (head.GIT_DIRECTORY,)
+    assert verify.prove(NO_SYNC, stores_at(older.root) / "gone").is_sound
+
+
 # The user's setting `"store": "worktree"`
 
 

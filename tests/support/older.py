@@ -35,7 +35,7 @@ def make_older(root: Path, *, ignored: str = IGNORED) -> None:
         (root / ".kb" / name / ".gitignore").write_text("*\n")
     shutil.rmtree(stores_at(root).parent)
     (shown / ".lock").write_text("")
-    for path in shown.glob("*/head.json"):
+    for path in shown.rglob("head.json"):  # those in the trash too
         of = head.read(RealFs(), path.parent)
         head.publish(RealFs(), path.parent, msgspec.structs.replace(of, features_required=()))
 
@@ -72,7 +72,7 @@ def older_repository(root: Path) -> Path:
 class Elsewhere(NoSyncFs):
     """The git directory is on another file system: folders cannot be renamed to it."""
 
-    def replace(self, source: Path, target: Path) -> None:
+    def replace(self, source: Path, target: Path, *, is_private: bool = False) -> None:
         if ".kb" in source.parts and ".git" in target.parts:
             raise OSError(errno.EXDEV, "Invalid cross-device link")
-        super().replace(source, target)
+        super().replace(source, target, is_private=is_private)

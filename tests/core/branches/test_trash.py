@@ -35,8 +35,8 @@ class Interrupted(NoSyncFs):
             act()
         return super().open(path, flags, mode)
 
-    def replace(self, source: Path, target: Path) -> None:
-        super().replace(source, target)
+    def replace(self, source: Path, target: Path, *, is_private: bool = False) -> None:
+        super().replace(source, target, is_private=is_private)
         if target.name.startswith(ASIDE) and self.after_move is not None:
             act, self.after_move = self.after_move, None
             act()
@@ -144,7 +144,6 @@ class SetClock(SystemClock):
     """A clock that stands at a time of its own."""
 
     def __init__(self, time: str) -> None:
-        super().__init__()
         self.time = time
 
     def now(self) -> str:
