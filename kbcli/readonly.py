@@ -21,8 +21,6 @@ class ReadOnlyFs:
 
     write = pwrite = fsync = ftruncate = staticmethod(_refuse)
     replace = link = symlink = unlink = mkdir = rmdir = fsync_dir = staticmethod(_refuse)
-    flock = staticmethod(_refuse)
-    """A lock is kept in a file that is written."""
 
     def __init__(self, fs: Fs) -> None:
         self.close = fs.close
@@ -33,6 +31,8 @@ class ReadOnlyFs:
         self.readlink = fs.readlink
         self.refusal_to_write = fs.refusal_to_write
         self.listdir = fs.listdir
+        self.flock = fs.flock
+        """Changes no file: it tells who writes. ``lock.held`` opens its file for writing, and is refused there."""
         self._open = fs.open
 
     def open(self, path: Path, flags: int, mode: int = 0o666) -> int:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kbcore.clock import SystemClock
+from kbcore.storage import lock
+from kbcore.storage.fs import RealFs
 from tests.support.cli import DOCUMENTS, LOGIN, write
 from tests.support.places import caches_at, stores_at
 from tests.support.repos import commit_files, git
@@ -328,3 +331,14 @@ def test_a_warning_of_missing_records_is_not_repeated_by_the_next_command(kb, pu
 def test_what_is_wrong_without_being_an_error_of_its_own_ends_verify_with_1(kb, put_back):
     ran = kb("verify", "--json")
     assert (ran.status, [one["code"] for one in ran.json["findings"]]) == (1, ["view_ahead"])
+
+
+@pytest.mark.parametrize("command", ["verify", "doctor"])
+def test_a_record_that_is_being_appended_is_named_as_such(kb, synced, command):
+    with lock.held(RealFs(), SystemClock(), store(synced) / "lock", command="kb apply"):
+        with journal(synced).open("ab") as file:
+            file.write(b'{"unfinished')
+        found = kb(command, "--json").json["findings"]
+    (one,) = [one for one in found if one["code"] in {"append_in_progress", "beyond_head"}]
+    assert one["code"] == "append_in_progress"
+    assert "kb apply (process " in one["message"]
