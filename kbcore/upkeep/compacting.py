@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import canonical, replay
+from kbcore import canonical, interrupting, replay
 from kbcore.branches import lost
 from kbcore.model import Node
 from kbcore.phrases import some_of
@@ -52,6 +52,7 @@ class CompactAnswer(msgspec.Struct, frozen=True):
         return shown
 
 
+@interrupting.maintenance()
 def compact(workspace: Workspace, branch: str, *, prune_before: int | None = None) -> CompactAnswer:
     """Compact a branch; doing it again changes nothing.
 

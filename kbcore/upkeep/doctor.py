@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import branches, relocation, replay
+from kbcore import branches, interrupting, relocation, replay
 from kbcore.branches import lost, origins
 from kbcore.branches.moves import ASIDE
 from kbcore.clock import flagged
@@ -79,6 +79,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
         return {"ok": self.is_sound, "findings": as_json(self.findings), "stores": stores}
 
 
+@interrupting.maintenance()
 def diagnose(
     workspace: Workspace,
     others: Iterable[Finding] = (),

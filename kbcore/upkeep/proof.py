@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kbcore import canonical, progress, replay
+from kbcore import canonical, interrupting, progress, replay
 from kbcore.branches import lost
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Unavailable, ViewDamaged
 from kbcore.storage import files, snapshot, verify
@@ -88,6 +88,7 @@ class _Proof:
         self.checks.append(Check(name, "not_run", reason))
 
 
+@interrupting.maintenance()
 def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False) -> Verified:
     """Prove a branch; ``with_view`` compares the cached view with one that is built anew, row by row.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kbcore import canonical, replay
+from kbcore import canonical, interrupting, replay
 from kbcore.errors import Damaged, KBError, SnapshotCorrupt, ViewDamaged
 from kbcore.storage import files, journal, layout, quarantine, rebuild, snapshot, verify
 from kbcore.storage.head import Head
@@ -42,6 +42,7 @@ class Repaired(msgspec.Struct, frozen=True):
         return shown
 
 
+@interrupting.maintenance()
 def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
     """Make a new head out of the records that are there, if anything is wrong that a new head would mend.
 
@@ -111,6 +112,7 @@ def _witness(workspace: Workspace, branch: str) -> Witness | None:
     return Witness(basis.store_id, basis.seq, basis.sum)
 
 
+@interrupting.maintenance()
 def rebuild_snapshots(workspace: Workspace, branch: str, author: Author) -> Repaired:
     """Make every damaged or missing snapshot anew; leave out of the head what cannot be had, if it can do without.
 

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import branches, canonical, record, replay
+from kbcore import branches, canonical, interrupting, record, replay
 from kbcore.clock import moment_after
-from kbcore.errors import Damaged, HeadDamaged, KBError, SnapshotCorrupt, ViewDamaged
+from kbcore.errors import Damaged, HeadDamaged, KBError, ResourceLimit, SnapshotCorrupt, StatementTimeout, ViewDamaged
 from kbcore.folding import apply
 from kbcore.limits import MAX_HEAD_BYTES, MAX_RECORD_BYTES
 from kbcore.model import CLIENT, Link, Node
@@ -87,6 +87,7 @@ class _Carried(msgspec.Struct):
     """Entities that a missing record created, and of which a later one states too little to keep them."""
 
 
+@interrupting.maintenance()
 def salvage(workspace: Workspace, branch: str, author: Author) -> list[Salvaged]:
     """Salvage a branch, and every other branch that shares one of its damaged files by a hard link.
 
@@ -96,6 +97,7 @@ def salvage(workspace: Workspace, branch: str, author: Author) -> list[Salvaged]
         FormatTooNew: a newer KB wrote a part of this.
         StoreWentBack: acknowledged records are missing after the head; nothing was changed.
         LockTimeout, LockUnsupported, StorageFull, ReadOnlyStore, StorageError: the old head counts.
+        StatementTimeout, ResourceLimit: a cached view could not be read whole; the old head counts.
         CommitUncertain: the new head may or may not count; salvaging again is safe.
     """
     names = [branch, *sharing(workspace, branch)]
@@ -310,6 +312,8 @@ def _seen_by_view(workspace: Workspace, branch: str, directory: Path, new: Head)
                 if basis.lineage != new.lineage or basis.seq < last or hashes.get(basis.seq) != basis.sum:
                     continue
                 state = state_at(cached, basis.seq)
+        except (StatementTimeout, ResourceLimit):  # it may hold what is missing, and was not looked at
+            raise
         except (KBError, ViewDamaged):  # a cache may be in any state; there may be another
             continue
         for entry in replay.entries(fs, directory, new, skip=basis.seq) if basis.seq < new.seq else ():

@@ -13,7 +13,7 @@ import msgspec
 
 from kbcore import branches, canonical, replay
 from kbcore.canonical import Known
-from kbcore.errors import KBError, SnapshotCorrupt, ViewDamaged
+from kbcore.errors import KBError, ResourceLimit, SnapshotCorrupt, StatementTimeout, ViewDamaged
 from kbcore.storage import files, journal, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef, Tip
@@ -128,6 +128,8 @@ def _in_view(fs: Fs, path: Path, of: Head, ref: SnapshotRef) -> Facts:
             if cached.basis.lineage != of.lineage or not cached.basis.history_from <= ref.seq <= cached.seq:
                 return ()
             facts = tuple(canonical.lines(state_at(cached, ref.seq), _known(cached, ref.seq)))
+    except (StatementTimeout, ResourceLimit):  # it may hold the facts, and was not looked at
+        raise
     except (KBError, ViewDamaged):  # a cache is never more than a chance
         return ()
     return facts if snapshot.reference(head_at(of, ref), facts) == ref else ()

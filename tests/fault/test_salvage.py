@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kbcore import branches
-from kbcore.errors import Damaged, KBError
+from kbcore import branches, interrupting, limits
+from kbcore.errors import Damaged, KBError, StatementTimeout
 from kbcore.history.log import log, record_json
 from kbcore.history.moment import read_at
 from kbcore.storage import head, layout, verify
@@ -254,6 +254,34 @@ def test_what_only_a_cached_view_knows_enters_as_a_record_marked_unproven(projec
     assert (told["source"], told["unproven"]["seq"]) == ("unproven", 4)
     assert [row["seq"] for row in log(project.view(), source="unproven")] == [5]
     assert is_proven(project)
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_a_cached_view_that_is_slow_to_read_is_waited_for_or_ends_the_salvage(project, monkeypatch, tally) -> None:
+    directory = filled(project, "AB")
+    project.apply(entities=[{"id": "B", "title": "Lost title"}])
+    project.apply(entities=[{"id": "B", "priority": "must"}])
+    project.pool.close()
+    shutil.rmtree(project.workspace().cache_of("main"), ignore_errors=True)
+    project.view()
+    project.pool.close()
+    flip(directory / FIRST, b"Lost title")
+    before = head.read(RealFs(), directory)
+    with monkeypatch.context() as slow:
+        slow.setattr(limits, "MAINTENANCE_STATEMENT_S", 0.0)
+        tally.tried()
+        with pytest.raises(StatementTimeout):
+            salvage(project.workspace(), "main", AUTHOR)
+    assert head.read(RealFs(), directory) == before
+    token = interrupting._statement_s.set(0.0)
+    try:
+        tally.tried()
+        (one,) = salvaged(project)
+    finally:
+        interrupting._statement_s.reset(token)
+    forget(project)
+    assert state_at(project.view(), one.seq).nodes["B"].fields["title"] == "Lost title"
     tally.done()
 
 
