@@ -14,7 +14,7 @@ import re
 import secrets
 import stat
 import tarfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
@@ -126,7 +126,7 @@ def _exists(path: Path) -> StorageError:
 def _publish(fs: Fs, unfinished: Path, path: Path, *, replaces: bool) -> None:
     with files.explained(path, "publish"):
         if replaces:
-            fs.replace(unfinished, path)
+            fs.replace(unfinished, path, is_private=True)
         else:
             try:
                 fs.link(unfinished, path)
@@ -136,7 +136,7 @@ def _publish(fs: Fs, unfinished: Path, path: Path, *, replaces: bool) -> None:
                 if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}:
                     raise
                 _refuse_existing(fs, path)
-                fs.replace(unfinished, path)
+                fs.replace(unfinished, path, is_private=True)
             else:
                 fs.unlink(unfinished)
         fs.fsync_dir(path.parent)
@@ -165,14 +165,14 @@ def _write_branch(output: _Output, number: int, source: Path) -> Saved:
         lengths += [(ref.file, ref.length) for ref in of.snapshots]
         written = [_write_member(output, f"{number}/{layout.HEAD}", len(data), [data])]
         for name, length in progress.counted(lengths, len(lengths), "files copied"):
-            parts = _parts_of(fs, source, name, length)
-            written.append(_write_member(output, f"{number}/{name}", length, parts))
+            with contextlib.closing(_parts_of(fs, source, name, length)) as parts:
+                written.append(_write_member(output, f"{number}/{name}", length, parts))
         return Saved(of.branch, of.store_id, of.lineage, of.seq, of.hash, of.head.at, tuple(written))
 
     return scan.reading(fs, source, copy)
 
 
-def _parts_of(fs: Fs, source: Path, name: str, length: int) -> Iterator[bytes]:
+def _parts_of(fs: Fs, source: Path, name: str, length: int) -> Generator[bytes]:
     """Yield the acknowledged bytes of a file of a store."""
     path, at = source / name, 0
     with files.explained(path, "read", reading=True):

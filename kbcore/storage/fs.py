@@ -126,8 +126,11 @@ class Fs(Protocol):
         """Return the ``errno`` that a write to this file or directory would meet, 0 for none. Changes nothing."""
         ...
 
-    def replace(self, source: Path, target: Path) -> None:
-        """Rename, replacing a file (or an empty directory) at ``target`` in one step."""
+    def replace(self, source: Path, target: Path, *, is_private: bool = False) -> None:
+        """Rename, replacing a file (or an empty directory) at ``target`` in one step.
+
+        A private file keeps its own mode and group: those of the target and of the repository do not count.
+        """
         ...
 
     def link(self, source: Path, target: Path) -> None:
@@ -257,11 +260,14 @@ class RealFs:
             return 0
         return errno.EROFS if os.statvfs(path).f_flag & os.ST_RDONLY else errno.EACCES
 
-    def replace(self, source: Path, target: Path) -> None:
+    def replace(self, source: Path, target: Path, *, is_private: bool = False) -> None:
         """Rename over the target; the file keeps the mode and the group of the target, or gets those that are shared.
 
         DuckDB makes its own files, which get the shared mode only here.
         """
+        if is_private:
+            source.replace(target)
+            return
         share = self._shared(target.parent)
         if not share:
             _keep_mode(source, target)

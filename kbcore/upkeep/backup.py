@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from kbcore import branches, relocation
-from kbcore.branches import trash
+from kbcore import branches, interrupting
+from kbcore.branches import lost, trash
 from kbcore.branches.stores import discard_cache, repository_lock
-from kbcore.errors import InvalidQuery, KBError, UnknownBranch
+from kbcore.errors import InvalidQuery, KBError, StoreWentBack, UnknownBranch
 from kbcore.phrases import some_of
 from kbcore.storage import archive, branchdir, files, head, journal, snapshot, verify
 from kbcore.storage.archive import Backup, Saved
@@ -95,7 +95,8 @@ def back_up(
 ) -> BackedUp:
     """Write a backup of the named branches, by default of all that have a store; nobody has to wait for it.
 
-    Raises: ``UnknownBranch`` for a branch without a store; what ``archive.write`` raises.
+    Raises: ``UnknownBranch`` for a branch without a store; ``StoreWentBack`` for one that lacks acknowledged records
+    where an older backup would be replaced, which may have them; what ``archive.write`` raises.
     """
     fs, clock = workspace.machine.fs, workspace.machine.clock
     there = dict(branches.stores(workspace))
@@ -106,6 +107,8 @@ def back_up(
         raise UnknownBranch("No branch has a store yet.", hint="Nothing was written that could be backed up.")
     chosen = list(dict.fromkeys(names)) or sorted(there)
     for name in chosen:
+        if replaces:
+            _refuse_lost(workspace, name)
         journal.reading(fs, there[name], partial(_insist_sound, fs, there[name]))
     if dry_run:
         return BackedUp(str(path), dry_run, tuple(_planned(head.read(fs, there[name])) for name in chosen))
@@ -127,11 +130,21 @@ def _insist_sound(fs: Fs, directory: Path, of: head.Head) -> None:
         snapshot.check(fs, directory, of, ref)
 
 
+def _refuse_lost(workspace: Workspace, branch: str) -> None:
+    """Raise ``StoreWentBack`` for a store that lacks acknowledged records: the backup that is replaced may have them."""
+    loss = lost.loss_of(workspace, branch)
+    if loss is not None:
+        refused = loss.error()
+        hint = f"The backup that is there may have them: write to another file. {refused.hint}"
+        raise StoreWentBack(refused.message, hint=hint, data=refused.data)
+
+
 def _shown(saved: Saved) -> SavedBranch:
     length = sum(member.length for member in saved.files)
     return SavedBranch(saved.branch, saved.seq, saved.hash, saved.at, length)
 
 
+@interrupting.maintenance()
 def restore(
     workspace: Workspace,
     path: Path,
@@ -218,7 +231,6 @@ def _restore_one(
         place = branchdir.place_beside(directory)
         try:
             _extract(workspace, backup, number, place)
-            relocation.mark(fs, place, workspace.store_features)
             with trash.present_lock(workspace, directory):
                 state = _present(workspace, saved)
                 _refuse_present([state], replaces=replaces)

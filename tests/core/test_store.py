@@ -502,8 +502,8 @@ class MeddlingFs(NoSyncFs):
         super().__init__()
         self.meddle: Callable[[], object] | None = None
 
-    def replace(self, source: Path, target: Path) -> None:
-        super().replace(source, target)
+    def replace(self, source: Path, target: Path, *, is_private: bool = False) -> None:
+        super().replace(source, target, is_private=is_private)
         if target.name == VIEW and self.meddle:
             meddle, self.meddle = self.meddle, None
             meddle()

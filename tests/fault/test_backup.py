@@ -27,6 +27,7 @@ from kbcore.errors import (
     InvalidQuery,
     KBError,
     StorageError,
+    StoreWentBack,
     UnknownBranch,
 )
 from kbcore.history.log import log
@@ -160,6 +161,38 @@ def test_a_damaged_store_is_not_backed_up_over_a_good_backup(project, file, tall
     with pytest.raises(Damaged):
         backed_up(project, file, replaces=True)
     assert file.read_bytes() == good
+    tally.done()
+
+
+@pytest.mark.fault("D3")
+def test_a_store_that_lost_records_is_not_backed_up_over_a_good_backup(project, file, tally) -> None:
+    directory = project.workspace().directory_of("main")
+    older = shutil.copytree(directory, file.with_name("older"))
+    put(project, "FG")
+    backed_up(project, file)
+    good = file.read_bytes()
+    project.pool.close()
+    shutil.rmtree(directory)
+    shutil.copytree(older, directory)
+    tally.tried()
+    with pytest.raises(StoreWentBack, match="records 6 to 7 are missing") as refused:
+        backed_up(project, file, replaces=True)
+    assert "write to another file" in refused.value.hint
+    assert file.read_bytes() == good
+    backed_up(project, file.with_name("another"))
+    tally.done()
+
+
+@pytest.mark.fault("D3")
+def test_a_backup_is_private_whatever_it_replaces_and_wherever_it_is(project, file, tally) -> None:
+    project.machine.fs = RealFs(shared=lambda _: 0o660)
+    for mode in (0o644, 0o666):
+        file.write_bytes(b"an older backup")
+        file.chmod(mode)
+        tally.tried()
+        backed_up(project, file, replaces=True)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        project.machine.fs = RealFs()
     tally.done()
 
 

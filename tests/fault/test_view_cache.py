@@ -271,9 +271,9 @@ class MeddlingFs(NoSyncFs):
         self._look(path)
         super().unlink(path)
 
-    def replace(self, source: Path, target: Path) -> None:
+    def replace(self, source: Path, target: Path, *, is_private: bool = False) -> None:
         self._look(target)
-        super().replace(source, target)
+        super().replace(source, target, is_private=is_private)
 
 
 def publishes_too(cached: Cached) -> None:

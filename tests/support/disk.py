@@ -230,7 +230,7 @@ class MemoryDisk:
     def lstat(self, path: Path) -> os.stat_result:
         return _status(self._find(path))
 
-    def replace(self, source: Path, target: Path) -> None:
+    def replace(self, source: Path, target: Path, *, is_private: bool = False) -> None:
         before, after = self._folder(source.parent), self._folder(target.parent)
         node, there = self._find(source), after.names.get(target.name)
         if isinstance(there, Folder) and there.names:

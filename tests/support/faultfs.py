@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,11 @@ class NoSyncFs(RealFs):
     def fsync_dir(self, path: Path) -> None:
         """Do nothing."""
 
-    def replace(self, source: Path, target: Path) -> None:
+    def replace(self, source: Path, target: Path, *, is_private: bool = False) -> None:
         """Rename, but not over a file: ext4 would sync the new file by itself, and that is most of the time."""
         if target.is_file():
             target.unlink()
-        super().replace(source, target)
+        super().replace(source, target, is_private=is_private)
 
 
 class LoggingFs:
@@ -47,12 +48,12 @@ class LoggingFs:
     def __getattr__(self, kind: str) -> Callable[..., Any]:
         method = getattr(self.inner, kind)
 
-        def call(*args: Any) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
             name = args[-1].name if hasattr(args[-1], "name") else ""
             first = args[0]
             subject = self.names.get(first, "") if isinstance(first, int) else name or first.name
             self.calls.append((kind, subject))
-            return self._run(kind, method, args)
+            return self._run(kind, partial(method, **options) if options else method, args)
 
         return call
 

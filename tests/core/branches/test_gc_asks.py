@@ -32,8 +32,8 @@ class Alive(NoSyncFs):
             self.come_alive("before")
         return super().open(path, flags, mode)
 
-    def replace(self, source: Path, target: Path) -> None:
-        super().replace(source, target)
+    def replace(self, source: Path, target: Path, *, is_private: bool = False) -> None:
+        super().replace(source, target, is_private=is_private)
         self.renamed.append(source.name)
         if source.name == "back":
             self.come_alive("after")
