@@ -312,5 +312,13 @@ def basis_of(head: Head) -> Basis:
     """Return what a view that is folded up to this head stands on."""
     tip = head.head
     return Basis(
-        head.store_id, head.lineage, tip.seq, tip.hash, tip.at, tip.file, tip.length, replay.history_from(head)
+        head.store_id,
+        head.lineage,
+        tip.seq,
+        tip.hash,
+        tip.at,
+        tip.file,
+        tip.length,
+        replay.history_from(head),
+        replay.listed_from(head),
     )

@@ -29,6 +29,11 @@ def history_from(head: Head) -> int:
     return ref.seq if ref else 0
 
 
+def listed_from(head: Head) -> int:
+    """Return the first record that a view of this head lists although later ones are missing, 0 where none is."""
+    return head.first_seq if head.holes else 0
+
+
 def start(fs: Fs, directory: Path, head: Head) -> Start:
     """Return what a replay begins with: nothing, or the oldest snapshot after pruned or missing records.
 
@@ -52,11 +57,11 @@ def start_before(fs: Fs, directory: Path, head: Head, seq: int) -> Start:
         if seq < begun.seq:
             raise pruned(seq, begun.seq)
         return begun
-    for first, last, is_whole in _parts(head):
+    for first, last in head.parts:
         if first - 1 <= seq <= last:
             refs = [ref for ref in head.snapshots if first - 1 <= ref.seq <= seq]
-            if is_whole or refs:
-                return _start_at(fs, directory, head, None if is_whole else refs[0])
+            if first == 1 or refs:
+                return _start_at(fs, directory, head, None if first == 1 else refs[0])
     raise pruned(seq, begins)
 
 
@@ -65,15 +70,6 @@ def _start_at(fs: Fs, directory: Path, head: Head, ref: SnapshotRef | None) -> S
         return Start(0, head.lineage, State(), [])
     folded = canonical.read(snapshot.read(fs, directory, head, ref))
     return Start(ref.seq, ref.hash, folded.state, folded.known)
-
-
-def _parts(head: Head) -> Iterator[tuple[int, int, bool]]:
-    """Yield first and last seq of each part without missing records, and whether it begins with the first record."""
-    first = head.first_seq
-    for hole in head.holes:
-        yield first, hole.first - 1, first == 1
-        first = hole.last + 1
-    yield first, head.seq, first == 1
 
 
 def entries(

@@ -320,7 +320,8 @@ def is_usable(basis: Basis, head: Head) -> bool:
     The view of another store will do for the part of the history that the copy began with; whether it saw that very
     history, taking in the next record tells.
     """
-    is_of_history = basis.lineage == head.lineage and basis.history_from == replay.history_from(head)
+    begins = replay.history_from(head), replay.listed_from(head)
+    is_of_history = basis.lineage == head.lineage and (basis.history_from, basis.listed_from) == begins
     if not is_of_history or basis.file not in head.files:
         return False
     if basis.store_id == head.store_id or head.epoch_of(basis.store_id):

@@ -62,7 +62,7 @@ def compact(
         command: what to call this process in other processes' messages.
 
     Raises:
-        InvalidQuery: ``prune_before`` is beyond the head.
+        InvalidQuery: ``prune_before`` is beyond the head, or more than what it names would be given up with it.
         LimitExceeded: the head file would come near its limit; pruning makes room.
         other errors of ``journal.writing``: nothing was changed.
         StorageFull, ReadOnlyStore, StorageError: the layout is the old one.
@@ -71,7 +71,9 @@ def compact(
     """
     with journal.writing(fs, directory, clock, wait_s=wait_s, command=command) as writer:
         old = writer.head
-        _check_seq(old, prune_before)
+        if prune_before is not None:
+            _check_seq(old, prune_before)
+            _check_given_up(old, prune_before)
         whole = _sealed(fs, directory, old, fold)
         new = _kept(directory, whole) if prune_before is None else _pruned(whole, prune_before, clock.now())
         if new.pruned != old.pruned:
@@ -94,28 +96,83 @@ def compact(
 
 def _sealed(fs: Fs, directory: Path, old: Head, fold: Callable[[Head], Iterable[bytes]]) -> Head:
     """Write the snapshot and the next segment; return the head that names them, not yet published."""
-    tip, snapshots, segments = old.head, old.snapshots, old.segments
-    if tip.seq and (not snapshots or snapshots[-1].seq < tip.seq):
+    new, snapshots = _with_seal(old), old.snapshots
+    if _lacks_snapshot(old):
         snapshots = (*snapshots, snapshot.write(fs, directory, old, fold(old)))
-    if tip.length:
-        following = Segment(layout.segment_name(tip.seq + 1), tip.seq + 1, tip.hash)
+    if new.active != old.active:
         # A leftover of an earlier crash has this name too; ``writing`` has made sure that it is empty.
-        files.make_empty(fs, directory / following.file)
-        closed = msgspec.structs.replace(old.active, sealed=Sealed(tip.length, tip.seq, tip.hash))
-        segments = (*segments[:-1], closed, following)
-        tip = Tip(tip.seq, tip.hash, following.file, 0, tip.at)
-    if (snapshots, segments) != (old.snapshots, old.segments):
+        files.make_empty(fs, directory / new.active.file)
+    if (snapshots, new.segments) != (old.snapshots, old.segments):
         # Both names, before the head that names them.
         with files.explained(directory, "sync"):
             fs.fsync_dir(directory)
-    return msgspec.structs.replace(old, snapshots=snapshots, segments=segments, head=tip)
+    return msgspec.structs.replace(new, snapshots=snapshots)
 
 
-def _check_seq(of: Head, before: int | None) -> None:
-    if before is not None and not 1 <= before <= of.seq + 1:
+def _with_seal(old: Head) -> Head:
+    """Return the head with its active segment sealed, unless that is empty."""
+    tip = old.head
+    if not tip.length:
+        return old
+    following = Segment(layout.segment_name(tip.seq + 1), tip.seq + 1, tip.hash)
+    closed = msgspec.structs.replace(old.active, sealed=Sealed(tip.length, tip.seq, tip.hash))
+    return msgspec.structs.replace(
+        old,
+        segments=(*old.segments[:-1], closed, following),
+        head=Tip(tip.seq, tip.hash, following.file, 0, tip.at),
+    )
+
+
+def _lacks_snapshot(of: Head) -> bool:
+    return of.seq > 0 and (not of.snapshots or of.snapshots[-1].seq < of.seq)
+
+
+def _check_seq(of: Head, before: int) -> None:
+    if not 1 <= before <= of.seq + 1:
         raise InvalidQuery(
             f"cannot prune before seq {before}: the head is {of.seq}", hint=f"Give a seq from 1 to {of.seq + 1}."
         )
+
+
+def _check_given_up(old: Head, before: int) -> None:
+    """Refuse to give up more than was asked for: the history that is left begins at a snapshot, and one may be missing.
+
+    Nothing was written yet: the head is the one that the compaction would make.
+    """
+    whole = _with_seal(old)
+    seqs = tuple(ref.seq for ref in old.snapshots) + ((old.seq,) if _lacks_snapshot(old) else ())
+    wanted = _lost_up_to(whole, seqs, before)
+    if wanted < before:
+        return
+    more = wanted + 1
+    while (last := _lost_up_to(whole, seqs, more)) >= more:
+        more = last + 1
+    firsts = [part.first_seq for part in whole.segments[1:] if part.first_seq < before]
+    less = max((seq for seq in firsts if _lost_up_to(whole, seqs, seq) < seq), default=0)
+    raise InvalidQuery(
+        f"cannot prune before seq {before} alone: no snapshot is left from which the records {before} to {wanted} "
+        "could be replayed. Nothing was changed.",
+        hint=f"`kb compact --prune-before {more}` gives them up as well"
+        + (f"; `kb compact --prune-before {less}` gives up less." if less else "; no less can be given up."),
+    )
+
+
+def _lost_up_to(of: Head, snapshots: Iterable[int], before: int) -> int:
+    """Return the last seq whose history would be lost by pruning, or one below ``before`` when no more is lost."""
+    new = msgspec.structs.replace(of, segments=_left(of, before))
+    first = new.first_seq
+    begins = _begins(new, snapshots, first)
+    is_lost = begins > _begins(of, snapshots, first) or bool(of.holes and not new.holes)
+    # Between ``before`` and ``first`` every record is missing, or whole segments end before ``before``.
+    return begins if is_lost and begins >= max(before, first) else before - 1
+
+
+def _begins(of: Head, snapshots: Iterable[int], seq: int) -> int:
+    """Return the first seq that can be read in the part of the journal that record ``seq`` is in."""
+    first, last = next(part for part in of.parts if part[0] <= seq <= part[1] + 1)
+    if first == 1:
+        return 0
+    return min((one for one in snapshots if first - 1 <= one <= last), default=last)
 
 
 def _kept(directory: Path, of: Head) -> Head:
@@ -130,7 +187,7 @@ def _kept(directory: Path, of: Head) -> Head:
 
 def _pruned(of: Head, before: int, at: str) -> Head:
     """Return the head without the segments that end before a seq, and without snapshots that need them."""
-    kept = tuple(part for part in of.segments if part.sealed is None or part.sealed.last_seq >= before)
+    kept = _left(of, before)
     if kept == of.segments:
         return of
     first = kept[0]
@@ -143,6 +200,11 @@ def _pruned(of: Head, before: int, at: str) -> Head:
         snapshots=tuple(ref for ref in of.snapshots if ref.seq >= first.first_seq - 1),
         pruned=Pruned(first.first_seq, first.base_hash, at),
     )
+
+
+def _left(of: Head, before: int) -> tuple[Segment, ...]:
+    """Return the segments that do not end before a seq."""
+    return tuple(part for part in of.segments if part.sealed is None or part.sealed.last_seq >= before)
 
 
 def _without_holes(of: Head) -> tuple[str, ...]:

@@ -176,6 +176,13 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         )
 
     @property
+    def parts(self) -> tuple[tuple[int, int], ...]:
+        """First and last seq of each part of the journal in which no record is missing, oldest first."""
+        holes = self.holes
+        firsts = (self.first_seq, *(hole.last + 1 for hole in holes))
+        return tuple(zip(firsts, (*(hole.first - 1 for hole in holes), self.seq), strict=True))
+
+    @property
     def whole_from(self) -> int:
         """The first seq from which on no record is missing."""
         return self.holes[-1].last + 1 if self.holes else self.first_seq

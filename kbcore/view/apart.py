@@ -9,12 +9,13 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from kbcore import interrupting
 from kbcore.errors import StorageError, ViewDamaged
 from kbcore.record import VOCABULARY, Record
 from kbcore.state import Changes, Stamp
 from kbcore.view import base
-from kbcore.view.basis import Basis
 from kbcore.view.beneath import lay_beneath
 from kbcore.view.database import Room, scratch_folder
 from kbcore.view.fold import Entry
@@ -63,5 +64,5 @@ def suppose(copy: View, stamp: Stamp, changes: Changes) -> None:
     copy.adopt(
         Entry(stamp.seq, "", record, "", 0, 0),
         changes,
-        Basis(basis.store_id, basis.lineage, stamp.seq, "", stamp.at, basis.file, basis.end_bytes, basis.history_from),
+        msgspec.structs.replace(basis, seq=stamp.seq, sum="", at=stamp.at),
     )

@@ -13,7 +13,8 @@ class Basis(msgspec.Struct, frozen=True):
 
     ``store_id`` names the store that was folded, and no other; ``lineage`` is the beginning of the history that the
     record belongs to, shared by copies of a branch; ``history_from`` is the seq after which history and log are whole
-    (0: from the first record).
+    (0: from the first record). ``listed_from`` is the first record that the log lists all the same, where records are
+    missing from the journal; 0 where none is.
     """
 
     store_id: str
@@ -24,6 +25,11 @@ class Basis(msgspec.Struct, frozen=True):
     file: str
     end_bytes: int
     history_from: int = 0
+    listed_from: int = 0
+
+    def from_where(self, other: Basis) -> Basis:
+        """Return the same, with history and log beginning where those of another one begin."""
+        return msgspec.structs.replace(self, history_from=other.history_from, listed_from=other.listed_from)
 
 
 def write_stamp(connection: database.Connection, catalog: str, basis: Basis) -> None:

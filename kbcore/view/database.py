@@ -33,9 +33,9 @@ STAMP: Final[Columns] = {
     "file": "VARCHAR",
     "end_bytes": "BIGINT",
     "history_from": "BIGINT",
+    "listed_from": "BIGINT",
 }
-"""What the base was folded from: the record at ``seq`` and where the next one begins. History and the log are whole
-for every seq after ``history_from``."""
+"""What the base was folded from: the record at ``seq`` and where the next one begins. The fields of ``Basis``."""
 
 UNLOGGED: Final = "recovery_mode no_wal_writes"
 """How a file is attached that nobody else opens before it is whole, or ever: its writes need no log."""

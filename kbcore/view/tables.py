@@ -17,7 +17,7 @@ import msgspec
 
 from kbcore.model import CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement
 
-VIEW_FORMAT: Final = 3
+VIEW_FORMAT: Final = 4
 
 Columns = Mapping[str, str]
 

@@ -288,7 +288,7 @@ class View:
             self._pending.add(entry)
             if len(self._pending.entries) >= CHUNK_RECORDS:
                 self._fold_pending()
-        self.basis = msgspec.structs.replace(basis, history_from=self.basis.history_from)
+        self.basis = basis.from_where(self.basis)
 
     def prepare(self) -> None:
         """Do now what would otherwise hold up a write while the branch is locked."""
@@ -331,7 +331,7 @@ class View:
                 self._pending.add(entry)
             else:
                 self._take(entry, changes)
-        self.basis = msgspec.structs.replace(basis, history_from=self.basis.history_from)
+        self.basis = basis.from_where(self.basis)
 
     def _take(self, entry: Entry, changes: Changes) -> None:
         with self._lock:

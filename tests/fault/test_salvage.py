@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from kbcore import branches, interrupting, limits
-from kbcore.errors import Damaged, KBError, StatementTimeout
+from kbcore.errors import Damaged, InvalidQuery, KBError, StatementTimeout
 from kbcore.history.log import log, record_json
 from kbcore.history.moment import read_at
 from kbcore.storage import head, layout, verify
@@ -78,6 +78,11 @@ def edit(path: Path, change: Callable[[bytes], bytes]) -> None:
     with path.open("r+b") as file:
         file.write(data)
         file.truncate()
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    files = (path for path in directory.iterdir() if path.is_file() and path.name != layout.LOCK)
+    return {path.name: path.read_bytes() for path in files}
 
 
 def flip(path: Path, inside: bytes) -> None:
@@ -413,6 +418,42 @@ def test_a_salvaged_store_can_be_copied_compacted_and_pruned(project: Project, t
     forget(project)
     assert entities(project) == set("ABCDEFG")
     assert is_proven(project)
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_pruning_a_salvaged_store_gives_up_no_more_than_was_asked(project: Project, tally) -> None:
+    directory = filled(project, "ABCDEFGHIJKL")
+    flip(directory / FIRST, b"Title of E")
+    forget(project)
+    salvaged(project)
+    for before, answer in ((6, "13"), (8, "13"), (12, "13")):
+        tally.tried()
+        kept = contents(directory)
+        with pytest.raises(InvalidQuery, match=f"before seq {before} alone: .* records {before} to 12") as refused:
+            compact(project.workspace(), "main", prune_before=before)
+        assert f"--prune-before {answer}`" in refused.value.hint
+        assert contents(directory) == kept
+        tally.done()
+    assert [row["seq"] for row in log(project.view())] == [13, 12, 11, 10, 9, 8, 7, 6, 4, 3, 2, 1]
+    compact(project.workspace(), "main", prune_before=13)
+    assert is_proven(project)
+    assert entities(project) == set("ABCDFGHIJKL")
+    assert [row["seq"] for row in log(project.view())] == [13]
+
+
+@pytest.mark.fault("D2")
+def test_a_view_is_not_used_further_when_records_before_a_gap_are_pruned(project: Project, tally) -> None:
+    directory = filled(project, "ABCDEFGHIJKL", seal_after="C")
+    flip(directory / "journal-0000000004.jsonl", b"Title of F")
+    forget(project)
+    salvaged(project)
+    project.view()
+    tally.tried()
+    compact(project.workspace(), "main", prune_before=4)
+    assert head.read(RealFs(), directory).holes
+    assert is_proven(project)
+    assert log(project.view())[-1]["seq"] == 4
     tally.done()
 
 
