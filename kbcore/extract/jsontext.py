@@ -17,10 +17,25 @@ from kbcore.visible import in_quotes
 
 CODE: Final = "invalid_json"
 
-_SPACE: Final = re.compile(r"[ \t\n\r]*")
-_STRING: Final = re.compile(r'"((?:[^"\\\x00-\x1f]++|\\.)*+)"')
-_WORD: Final = re.compile(r"(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-])", re.ASCII)
+_SPACES: Final = r"[ \t\n\r]*+"
+_PLAIN: Final = r"[^\"\\\x00-\x1f]"
+_TYPED: Final = r"(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-])"
+
+_SPACE: Final = re.compile(_SPACES)
+_STRING: Final = re.compile(rf'"((?:{_PLAIN}++|\\.)*+)"')
+_WORD: Final = re.compile(_TYPED, re.ASCII)
 _CLOSERS: Final = {"[": "]", "{": "}"}
+
+_PLAIN_VALUE: Final = rf'(?:"({_PLAIN}*+)"|({_TYPED})){_SPACES}'
+_PLAIN_MEMBER: Final = re.compile(
+    rf'{_SPACES}"({_PLAIN}++)"{_SPACES}:{_SPACES}{_PLAIN_VALUE}(?:,(?!{_SPACES}\}})|(\}}))', re.ASCII
+)
+"""A member of an object whose key and value are no container and need no look at each character, and what follows.
+
+Nearly all members are like this. Whatever this does not match, a fault too, is read step by step.
+"""
+_PLAIN_ITEM: Final = re.compile(rf"{_SPACES}(){_PLAIN_VALUE}(?:,(?!{_SPACES}\])|(\]))", re.ASCII)
+"""The same for an item of a list; the empty group is where its value begins."""
 
 
 def read(text: str) -> Tree:
@@ -105,19 +120,42 @@ class _Reader:
         closer = _CLOSERS[opener]
         members: dict[str, Any] | list[Any] = {} if opener == "{" else []
         lines: dict[str, int] | list[int] = {} if opener == "{" else []
+        self.places[id(members)] = lines
         self.at += 1
         if self.peek() == closer:
             self.at += 1
-        else:
-            while self.fault is None:
-                self.peek()
-                self.member(members, lines, depth)
-                if self.fault is None and not self.follows(closer):
-                    break
+            return members
+        while self.fault is None and not self.plain_members(members, lines):
+            self.peek()
+            self.member(members, lines, depth)
+            if self.fault is None and not self.follows(closer):
+                break
         if self.fault is not None:
             self.lossy.add(id(members))
-        self.places[id(members)] = lines
         return members
+
+    def plain_members(self, members: dict[str, Any] | list[Any], lines: dict[str, int] | list[int]) -> bool:
+        """Read members that one expression matches, up to the first one that it does not; tell if it was the last."""
+        text, at, (counted, line) = self.text, self.at, self.counted
+        is_list = isinstance(members, list)
+        match = _PLAIN_ITEM.match if is_list else _PLAIN_MEMBER.match
+        is_closed, left = False, limits.MAX_YAML_NODES - self.nodes
+        while left > 0 and not is_closed and (found := match(text, at)):
+            key, value, word, closer = found.groups()
+            start, at, is_closed, left = found.start(1), found.end(), closer is not None, left - 1
+            line += text.count("\n", counted, start)
+            counted = start
+            if value is None and word != "null":
+                value = word
+            if is_list:
+                members.append(value)  # type: ignore[union-attr] # they are a list
+                lines.append(line)  # type: ignore[union-attr] # lines has the shape of members
+            elif key in members:
+                self.problems.append(duplicate_key(key, lines[key], line))
+            else:
+                members[key], lines[key] = value, line
+        self.at, self.counted, self.nodes = at, (counted, line), limits.MAX_YAML_NODES - left
+        return is_closed
 
     def follows(self, closer: str) -> bool:
         """Step over what stands behind a member; tell whether another one must follow."""
