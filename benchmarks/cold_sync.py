@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import secrets
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.measure import Sample, in_turns
 from benchmarks.place import Place
 from benchmarks.table import IN_PROPORTION, Row
-from kbcore import git
+from kbcore.git import find_repository
 from kbcore.workspace import data_dir_of
-from tests.support.repos import run_git
+from tests.support.repos import git
 
 
 def run(place: Place) -> list[Row]:
@@ -38,11 +41,13 @@ def _row(place: Place, count: int) -> Row:
     )
 
 
-def first_sync(place: Place, root: Path) -> Sample:
-    """Set the KB of a repository up from nothing, and return what its first sync took."""
+def first_sync(place: Place, root: Path, config: Mapping[str, object] | None = None) -> Sample:
+    """Set the KB of a repository up again, with these settings or the usual ones; return what its first sync took."""
+    shutil.rmtree(data_dir_of(find_repository(root)), ignore_errors=True)
+    # What was acknowledged is noted for the user as well, under the repository's id.
+    git(root, "config", "kb.id", secrets.token_hex(16))
     shutil.rmtree(root / ".kb")
-    shutil.rmtree(data_dir_of(git.find_repository(root)), ignore_errors=True)
-    # Another id is another repository, in which no store is missing.
-    run_git(root, "config", "--unset-all", "kb.id")
     place.kb(root, "init", "--no-hooks")
+    if config is not None:
+        (root / ".kb" / "config.json").write_text(json.dumps(config))
     return place.kb(root, "sync")

@@ -12,6 +12,7 @@ from benchmarks.table import Row, markdown
 
 QUESTIONS = (
     "cold_sync",
+    "symbol_sync",
     "unchanged_sync",
     "one_file_sync",
     "idle_hook",

@@ -15,6 +15,8 @@ class Sizes(msgspec.Struct, frozen=True):
     """
 
     documents: tuple[int, ...] = (1_000, 5_000, 100_000)
+    symbols: tuple[int, ...] = (1_000, 20_000, 189_000)
+    """Symbols in manifests of 4,000 each."""
     records: tuple[int, ...] = (1_000, 5_000, 100_000)
     watched: tuple[int, ...] = (1_000, 10_000, 100_000)
     concepts: tuple[int, ...] = (1_000, 10_000, 100_000)
@@ -46,6 +48,7 @@ FULL = Sizes()
 
 QUICK = Sizes(
     documents=(40,),
+    symbols=(40,),
     records=(100, 300),
     watched=(40,),
     concepts=(200,),
@@ -62,6 +65,13 @@ QUICK = Sizes(
 """Only shows that everything runs; the figures mean nothing."""
 
 GUARD = Sizes(
-    documents=(5_000,), records=(5_000,), changes=(1_000,), concepts=(10_000,), calls=150, rounds=5, long_rounds=3
+    documents=(5_000,),
+    symbols=(20_000,),
+    records=(5_000,),
+    changes=(1_000,),
+    concepts=(10_000,),
+    calls=150,
+    rounds=5,
+    long_rounds=3,
 )
 """Of each thing one size that a whole run has too, so that there is a ratio to compare with."""

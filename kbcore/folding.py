@@ -208,10 +208,8 @@ def _settle(state: State, stamp: Stamp, before: _Before) -> None:
 
 def _unsettle(state: State, pending: dict[str, None], end: str, *, has_come: bool) -> None:
     """Add the links that an end which came may let stand, or that one which went lets fall."""
-    if has_come:
-        pending.update(dict.fromkeys(state.waiting_for(end)))
-    else:
-        pending.update(dict.fromkeys(link.id for link in state.links_of(end)))
+    for key in state.waiting_for(end) if has_come else [link.id for link in state.links_of(end)]:
+        pending[key] = None
 
 
 def _stands(state: State, edge_type: str, from_id: str, to_id: str) -> bool:

@@ -60,7 +60,7 @@ def check_id(text: str) -> str | None:
 
 def is_link_id(text: str) -> bool:
     """Tell whether ``text`` has the shape that only ids of edges have."""
-    return _LINK_ID.fullmatch(text) is not None
+    return text.startswith(LINK_ID_PREFIX) and _LINK_ID.fullmatch(text) is not None
 
 
 def link_id(edge_type: str, kind: str | None, source_end: str, target_end: str) -> str:

@@ -83,9 +83,11 @@ def _needs(ops: Iterable[Operation], *, with_created: bool) -> Needs:
             key = link_id(op.type, op.kind, op.from_id, op.to_id)
             if with_created or op.base:
                 links.add(key)
-            nodes.update((op.from_id, op.to_id))
-            links.update(end for end in (op.from_id, op.to_id) if is_link_id(end))
             touching.add(key)
+            for end in (op.from_id, op.to_id):
+                nodes.add(end)
+                if is_link_id(end):
+                    links.add(end)
         elif isinstance(op, ConfirmLink):
             links.add(link_id(op.type, op.kind, op.from_id, op.to_id))
         else:

@@ -17,6 +17,9 @@ _SCRIPTS: Final = frozenset({"javascript", "vbscript", "data"})
 """Schemes whose URLs run or hold what whoever opens them did not ask for."""
 _ROOTED: Final = re.compile(r"[/\\]|[A-Za-z]:[/\\]")
 _LARGEST_EXACT: Final = 2**63 - 1
+_SHORT_CHARS: Final = limits.MAX_TEXT_BYTES // 8
+"""As many characters are within the limit whatever they are, escaped or not; a printable one is no NUL and no half of
+a surrogate pair."""
 YEARS: Final = "in a year from 0001 to 9999"
 """What a time has to be, in words."""
 """Earlier years are not written with four digits everywhere."""
@@ -32,6 +35,8 @@ class ValueFault(msgspec.Struct, frozen=True):
 
 def text_problem(text: str) -> ValueFault | None:
     """Return what is wrong with a text value, or None."""
+    if is_short(text):
+        return None
     if "\0" in text:
         return ValueFault("bad_text", "holds a NUL character", "Remove the NUL.")
     try:
@@ -42,6 +47,11 @@ def text_problem(text: str) -> ValueFault | None:
         hint = "Keep long text in a document and point at it with `text_ref`."
         return ValueFault("too_long", f"is {length} bytes long; the limit is {limits.MAX_TEXT_BYTES}", hint)
     return None
+
+
+def is_short(text: str) -> bool:
+    """Tell whether a text is so short and plain that ``text_problem`` finds nothing wrong with it, alone or in JSON."""
+    return len(text) <= _SHORT_CHARS and text.isprintable()
 
 
 def value_problem(value: Any, depth: int = 0) -> ValueFault | None:

@@ -7,14 +7,15 @@ stand is a problem with its line, and is left out; everything else is taken.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from kbcore import limits, schema
 from kbcore.extract.facts import FileProblem, Severity, StatedEntity
 from kbcore.extract.links import LinkReader, Manner, targets_in
 from kbcore.extract.tree import Tree
-from kbcore.values import field_problem, meaning_problem, normal_time, value_problem
+from kbcore.values import field_problem, is_short, meaning_problem, normal_time, value_problem
 from kbcore.visible import in_quotes
 
 CORE_EDGES: Final = frozenset(edge.name for edge in schema.CORE_EDGES)
@@ -29,12 +30,12 @@ _SHAPES: Final[Mapping[type[Any], str]] = {list: "a list", dict: "a mapping", st
 class Sheet:
     """Collects what one mapping states about one entity of one document."""
 
-    def __init__(self, path: str, entity_id: str, tree: Tree, edge_names: Collection[str]) -> None:
+    def __init__(self, path: str, entity_id: str, tree: Tree, edge_names: AbstractSet[str]) -> None:
         self.fields: dict[str, Any] = {}
         self.lines: dict[str, int] = {}
         self.problems: list[FileProblem] = []
         self.tree = tree
-        self.links = LinkReader(path, entity_id, tree, frozenset(edge_names))
+        self.links = LinkReader(path, entity_id, tree, edge_names)
 
     def read(self, values: Mapping[str, Any]) -> None:
         """Take in every key of a mapping of the tree but ``id`` and ``type``."""
@@ -83,19 +84,19 @@ class Sheet:
         """State one attribute, or one member of the metadata, whatever its shape."""
         if id(value) in self.tree.lossy:
             return
-        if not self._is_harmless(value) or len(key) > limits.MAX_NAME_CHARS:
+        if not self._is_harmless(key, value) or len(key) > limits.MAX_NAME_CHARS:
             fault = value_problem({key: value})
             if fault:
                 self.fault(line, fault.code, f"`{key[:60]}` {fault.message}", fault.hint)
                 return
         self.put(f"{prefix}.{key}", value, line)
 
-    def _is_harmless(self, value: Any) -> bool:
-        """Tell whether a value needs no measuring: a text or a list of texts in a small tree."""
+    def _is_harmless(self, key: str, value: Any) -> bool:
+        """Tell whether a value needs no measuring: a short text, or a text or a list of texts in a small tree."""
         kind = type(value)
-        return self.tree.is_small and (
-            kind is str or (kind is list and (not value or set(map(type, value)) == _TEXT_ONLY))
-        )
+        if not self.tree.is_small:
+            return kind is str and is_short(value) and is_short(key)
+        return kind is str or (kind is list and (not value or set(map(type, value)) == _TEXT_ONLY))
 
     def text(self, key: str, value: Any, line: int) -> None:
         """State a core field that is text. An empty text states nothing."""
@@ -108,7 +109,7 @@ class Sheet:
         value = value.strip()
         if not value:
             return
-        fault = None if self.tree.is_small else field_problem(key, value)
+        fault = None if self.tree.is_small or is_short(value) else field_problem(key, value)
         if fault:
             self.fault(line, fault.code, f"`{key}` {fault.message}", fault.hint)
             self.lines.setdefault(key, line)

@@ -63,9 +63,12 @@ class _Reader:
 
     def peek(self) -> str:
         """Return the next character that is no space, or nothing at the end."""
-        found = _SPACE.match(self.text, self.at)
-        self.at = found.end() if found else self.at
-        return self.text[self.at : self.at + 1]
+        character = self.text[self.at : self.at + 1]
+        if character in {" ", "\t", "\n", "\r"}:
+            found = _SPACE.match(self.text, self.at)
+            self.at = found.end() if found else self.at
+            return self.text[self.at : self.at + 1]
+        return character
 
     def line(self) -> int:
         before, line = self.counted

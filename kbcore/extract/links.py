@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -62,7 +63,7 @@ BARE: Final = Manner()
 class LinkReader:
     """Collects the links that one entity of one document states."""
 
-    def __init__(self, path: str, subject: str, tree: Tree, edge_names: Collection[str]) -> None:
+    def __init__(self, path: str, subject: str, tree: Tree, edge_names: AbstractSet[str]) -> None:
         self.path = path
         self.subject = subject
         self.tree = tree

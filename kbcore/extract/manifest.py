@@ -72,7 +72,7 @@ class _Manifest:
     def __init__(self, source: Source, tree: Tree, settings_: Mapping[str, Any]) -> None:
         self.source = source
         self.tree = tree
-        self.edge_names = settings_.get(settings.EDGE_NAMES, CORE_EDGES)
+        self.edge_names = frozenset(settings_.get(settings.EDGE_NAMES, CORE_EDGES))
         self.entities: dict[str, StatedEntity] = {}
         self.links: list[StatedLink] = []
         self.problems: list[FileProblem] = []

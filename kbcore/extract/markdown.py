@@ -123,7 +123,7 @@ def _facts(draft: _Draft) -> Facts:
     entity_type = _entity_type(draft)
     if not entity_id or not entity_type:
         return Facts(problems=tuple(draft.problems), is_complete=False)
-    edge_names = draft.settings.get(settings.EDGE_NAMES, CORE_EDGES)
+    edge_names = frozenset(draft.settings.get(settings.EDGE_NAMES, CORE_EDGES))
     sheet = Sheet(draft.source.path, entity_id, draft.tree, edge_names)
     sheet.read(draft.tree.root)
     if outline:

@@ -106,7 +106,7 @@ class _Case:
         self.entity = entity
         self.node = node
         self.past = past
-        self.told = {problem.code for problem in reading.facts.problems}
+        self.problems = reading.facts.problems
 
     def wrong(self, name: str, code: str, message: str, hint: str) -> None:
         """Note an error at the line that states a field; nothing is then taken away on behalf of this file."""
@@ -133,10 +133,12 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     known = _shown(node)
     owners = node.owners if node else {}
     mine = {name for name, owner in owners.items() if owner == path or owner in lost}
-    present = wanted.keys() | (known.keys() if path in case.plan.partial else known.keys() - mine)
-    present -= _outdated_default(case, schema)
+    present: AbstractSet[str] = wanted.keys()
+    if known:
+        present = present | (known.keys() if path in case.plan.partial else known.keys() - mine)
+        present -= _outdated_default(case, schema)
     regained, unfit = _regained(case, schema, wanted)
-    default = _default(case, definition, present | regained.keys())
+    default = _default(case, definition, present | regained.keys() if regained else present)
     if default is None:
         return False
     given = {**regained, **default}
@@ -148,7 +150,7 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
         for name, value in wanted.items()
         if name not in known or not is_same(known[name], value) or owners.get(name) != path
     }
-    _tell(case, values, regained, unfit)
+    _tell(case, known, values, regained, unfit)
     base = node.version if node else 0
     if values or unset:
         case.plan.ops.append(PutNode(id=entity.id, base=base, set=values, unset=unset, src=path))
@@ -159,9 +161,15 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     return True
 
 
-def _tell(case: _Case, values: Mapping[str, Any], regained: Mapping[str, Any], unfit: Mapping[str, str]) -> None:
+def _tell(
+    case: _Case,
+    known: Mapping[str, Any],
+    values: Mapping[str, Any],
+    regained: Mapping[str, Any],
+    unfit: Mapping[str, str],
+) -> None:
     """Warn of what the file takes over from clients, and of what they had stated: what stands again, what does not."""
-    known, owners = _shown(case.node), case.node.owners if case.node else {}
+    owners = case.node.owners if case.node else {}
     for name, value in values.items():
         if name in known and name not in owners and not is_same(known[name], value):
             message = f"{case.path} now states `{name}` of {case.entity.id}, which was {known[name]!r}."
@@ -214,7 +222,7 @@ def _default(case: _Case, definition: EntityType, present: AbstractSet[str]) -> 
             message = f"No status is stated; {case.entity.id} gets {definition.status_default!r}."
             case.note("default_status", message, "Add `status:` to say otherwise.")
             continue
-        if f"missing_{name}" not in case.told and name not in case.entity.lines:
+        if name not in case.entity.lines and all(one.code != f"missing_{name}" for one in case.problems):
             message = f"`{name}` of {case.entity.id} is missing."
             case.wrong(name, "missing_field", message, f"Add `{name}:` to the file.")
         if case.node is None:

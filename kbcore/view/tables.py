@@ -135,8 +135,8 @@ def _object_texts(fields: Mapping[str, Any]) -> tuple[str, str]:
     """Return the members of ``attributes`` and of ``metadata`` as JSON text, keys sorted."""
     members: dict[str, dict[str, Any]] = {}
     for key, value in fields.items():
-        prefix, dot, name = key.partition(".")
-        if dot:
+        if "." in key:
+            prefix, _, name = key.partition(".")
             members.setdefault(prefix, {})[name] = value
     if not members:
         return _EMPTY, _EMPTY

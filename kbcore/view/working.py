@@ -34,11 +34,21 @@ def plan_on(view: View, wanted: Needs, plan: Callable[[State], P]) -> tuple[P, S
     ``loaded`` of it says what was looked at. Raises: what ``plan`` raises.
     """
     while True:
-        state = view.gather(wanted)
+        state = _gather(view, wanted)
         planned = plan(state)
         lacking = needs(planned.ops) - state.loaded
-        met = view.gather(lacking)
+        met = _gather(view, lacking)
         if not (met.nodes or met.links or met.sources):
             state.loaded |= lacking
             return planned, state
         wanted |= lacking
+
+
+def _gather(view: View, wanted: Needs) -> State:
+    """Return what a view has of this; one of an empty branch has nothing, and need not be asked for each element."""
+    if view.seq:
+        return view.gather(wanted)
+    state = State()
+    typed = wanted.typed.keys()
+    state.loaded = Needs(wanted.nodes | typed, wanted.links, wanted.touching | typed, wanted.sources)
+    return state

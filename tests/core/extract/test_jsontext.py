@@ -1,6 +1,7 @@
 """JSON is read as text with lines, up to its first fault."""
 
 import json
+import sys
 
 import pytest
 from hypothesis import given
@@ -121,3 +122,64 @@ def test_a_text_is_json_here_exactly_when_it_is_json(text):
         assert json.dumps(tree.root) == json.dumps(as_text(expected)) or expected in (True, False)
     else:
         assert has_duplicates or any(problem.code == "duplicate_key" for problem in tree.problems)
+
+
+MUTATIONS = st.lists(
+    st.tuples(
+        st.integers(0, 400),
+        st.integers(0, 3),
+        st.sampled_from(
+            ["", ",", ":", '"', "{", "}", "[", "]", "\\", "\n", " ", "01", "1.", '"a":1,', "null,", "\x01", "\x0b"]
+        ),
+    ),
+    max_size=4,
+)
+"""Where a text is changed, how many characters go there, and what comes."""
+
+
+def shape(tree):
+    """Return all that a tree says, as plain values."""
+
+    def of(value):
+        if not isinstance(value, dict | list):
+            return value
+        lines = tree.places[id(value)]
+        members = value.items() if isinstance(value, dict) else enumerate(value)
+        parts = [(key, lines[key], of(member)) for key, member in members]
+        return type(value).__name__, id(value) in tree.lossy, len(lines), parts
+
+    return of(tree.root), tree.problems, tree.is_complete, tree.is_small
+
+
+@given(JSON, st.sampled_from([None, 0, 2, "\t"]), st.booleans(), MUTATIONS, st.sampled_from([limits.MAX_YAML_NODES, 4]))
+def test_members_matched_at_once_are_read_as_they_are_step_by_step(value, indent, ascii_only, mutations, most):
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    for at, gone, new in mutations:
+        text = text[:at] + new + text[at + gone :]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "MAX_YAML_NODES", most)
+        at_once = shape(jsontext.read(text))
+        patch.setattr(jsontext._Reader, "plain_members", lambda *_: False)
+        assert at_once == shape(jsontext.read(text))
+
+
+def calls_to_read(fields):
+    """Return how many Python functions are called to read 200 objects of so many fields."""
+    one = {f"key{number}": f"value {number}" if number % 2 else number for number in range(fields)}
+    text = json.dumps([one] * 200, indent=1)
+    calls = []
+
+    def is_call(frame, event):
+        return event == "call" and frame.f_code.co_filename == jsontext.__file__
+
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: calls.append(event) if is_call(frame, event) else None)
+    try:
+        jsontext.read(text)
+    finally:
+        sys.setprofile(before)
+    return len(calls)
+
+
+def test_a_plain_member_costs_no_function_call():
+    assert calls_to_read(50) == calls_to_read(5)
