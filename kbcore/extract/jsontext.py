@@ -137,7 +137,7 @@ class _Reader:
             self.lossy.add(id(members))
         return members
 
-    def plain_members(self, members: dict[str, Any] | list[Any], lines: dict[str, int] | list[int]) -> bool:
+    def plain_members(self, members: Any, lines: Any) -> bool:
         """Read members that one expression matches, up to the first one that it does not; tell if it was the last."""
         text, at, (counted, line) = self.text, self.at, self.counted
         is_list = isinstance(members, list)
@@ -151,8 +151,8 @@ class _Reader:
             if value is None and word != "null":
                 value = word
             if is_list:
-                members.append(value)  # type: ignore[union-attr] # they are a list
-                lines.append(line)  # type: ignore[union-attr] # lines has the shape of members
+                members.append(value)
+                lines.append(line)
             elif key in members:
                 self.problems.append(duplicate_key(key, lines[key], line))
             else:
