@@ -84,10 +84,8 @@ def _needs(ops: Iterable[Operation], *, with_created: bool) -> Needs:
             if with_created or op.base:
                 links.add(key)
             touching.add(key)
-            for end in (op.from_id, op.to_id):
-                nodes.add(end)
-                if is_link_id(end):
-                    links.add(end)
+            nodes.update((op.from_id, op.to_id))
+            links.update(filter(is_link_id, (op.from_id, op.to_id)))
         elif isinstance(op, ConfirmLink):
             links.add(link_id(op.type, op.kind, op.from_id, op.to_id))
         else:
