@@ -198,7 +198,8 @@ class Service:
         with self._gate:
             notices = call.store.notices
             first = self._told.get(call.store, 0)
-            self._told[call.store] = len(notices)
+            # While records are missing there are no notices: those of before are not said again.
+            self._told[call.store] = max(first, len(notices))
             moved, self._moved = self._moved, []
             return " ".join([*moved, call.notice, *call.store.warnings, *notices[first:]]).strip()
 
