@@ -71,6 +71,8 @@ class Notices:
         self._is_deaf = False
         self._is_woken = False
         self._is_polling = is_polling
+        self._given_up: set[threading.Event] = set()
+        """Of listeners that had not begun in time: they end instead of beginning."""
         self._threads: list[threading.Thread] = []
         # The flat ones tell when a deep folder goes or comes, or may be read, so they have to be there first.
         for paths, is_deep in ((readable(flat), False), (readable(deep), True)):
@@ -129,10 +131,21 @@ class Notices:
             target=self._listen, args=(paths, begun), kwargs={"is_deep": is_deep}, name="kb-watch", daemon=True
         )
         thread.start()
-        if begun.wait(_START_S):
-            self._threads.append(thread)
-        else:  # it ends by itself once it has begun, and nobody waits for that
+        begun.wait(_START_S)
+        with self._more:
+            if begun.is_set():
+                self._threads.append(thread)
+                return
+            self._given_up.add(begun)
             self._failure = f"to listen to {len(paths)} folders takes longer than {_START_S:g} s"
+
+    def _may_begin(self, begun: threading.Event) -> bool:
+        """Note that a listener begins. One that was given up does not: it would listen to a pipe that is closed."""
+        with self._more:
+            if begun in self._given_up:
+                return False
+            begun.set()
+            return True
 
     def _listen(self, paths: Sequence[Path], begun: threading.Event, *, is_deep: bool) -> None:
         try:
@@ -142,9 +155,9 @@ class Notices:
                 return
             if inotify.IS_AVAILABLE:
                 with inotify.Listener(paths, is_deep=is_deep) as listener:
-                    begun.set()
-                    for told in listener.changes(self._stop_fd):
-                        self._note(told)
+                    if self._may_begin(begun):
+                        for told in listener.changes(self._stop_fd):
+                            self._note(told)
                 return
             # The library listens behind links as well, however much lies there, and one folder that may not be read
             # keeps it from listening to those that come after it: then it is given the folders one by one.

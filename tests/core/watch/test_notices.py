@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -325,3 +326,26 @@ def switches() -> int:
         lines = Path(f"/proc/self/task/{name}/status").read_text().splitlines()
         found += next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
     return found
+
+
+@pytest.mark.skipif(not inotify.IS_AVAILABLE, reason="this system has no inotify")
+def test_a_listener_that_is_ready_after_it_was_given_up_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_closed = threading.Event()
+
+    class Slow(inotify.Listener):
+        def __enter__(self) -> Self:
+            is_closed.wait(WAIT_S)
+            return super().__enter__()
+
+    monkeypatch.setattr("kbcore.watch.inotify.Listener", Slow)
+    monkeypatch.setattr("kbcore.watch.notices._START_S", 0.05)
+    before = set(threading.enumerate())
+    with Notices([], [tmp_path]) as notices, pytest.raises(NoNotices, match="takes longer"):
+        notices.take(0)
+    [late] = set(threading.enumerate()) - before
+    taken = os.pipe()  # it has the numbers of the pipe that was closed
+    is_closed.set()
+    late.join(2)
+    for fd in taken:
+        os.close(fd)
+    assert not late.is_alive()
