@@ -154,28 +154,15 @@ def _spawn(
     timeout_s: float,
     asked: bytes = b"",
 ) -> GitAnswer:
-    words = " ".join(["git", *command[command.index("-c") + 2 :]])
-    try:
-        pipe = subprocess.PIPE
-        process = subprocess.Popen(command, cwd=directory, env=env, stdin=pipe, stdout=pipe, stderr=pipe)
-        with process, interrupting.step(process.kill, timeout_s) as step:
-            try:
-                output, complaints = process.communicate(asked)
-            except BaseException:
-                process.kill()
-                raise
-    except (OSError, ValueError) as error:
-        raise GitUnusable(f"`{words}` in {directory} could not be run: {error}") from error
-    if step.is_interrupted and process.returncode < 0:
-        if step.is_stopped:
-            raise Stopped
-        raise GitUnusable(f"`{words}` in {directory} gave no answer within {timeout_s:g} s")
-    if process.returncode not in allowed:
-        said = " ".join(complaints.decode("utf-8", "backslashreplace").split())
+    ended = _run(command, directory, env, timeout_s=timeout_s, asked=asked)
+    if ended.returncode not in allowed:
+        said = " ".join(ended.stderr.decode("utf-8", "backslashreplace").split())
         if unknown := _UNKNOWN_FORMAT.search(said):
             raise _too_old(directory, said, unknown)
-        raise GitUnusable(f"`{words}` in {directory} ended with status {process.returncode}: {said or 'no message'}")
-    return GitAnswer(status=process.returncode, output=output)
+        raise GitUnusable(
+            f"`{_shown(command)}` in {directory} ended with status {ended.returncode}: {said or 'no message'}"
+        )
+    return GitAnswer(status=ended.returncode, output=ended.stdout)
 
 
 def _run(
@@ -186,21 +173,33 @@ def _run(
     timeout_s: float = GIT_TIMEOUT_S,
     asked: bytes = b"",
 ) -> subprocess.CompletedProcess[bytes]:
-    words = _shown(command)
+    """Run git to its end. It is killed when its time is over or when the work that it is done for is stopped."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def kill() -> None:
+        for one in started:
+            one.kill()
+
+    pipe = subprocess.PIPE
     try:
-        return subprocess.run(
-            command,
-            cwd=directory,
-            env=env,
-            input=asked,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise GitUnusable(f"`{words}` in {directory} gave no answer within {timeout_s:g} s") from error
+        with (
+            # Before the program: that the work was stopped already is then said before there is one to wait for.
+            interrupting.step(kill, timeout_s) as step,
+            subprocess.Popen(command, cwd=directory, env=env, stdin=pipe, stdout=pipe, stderr=pipe) as process,
+        ):
+            started.append(process)
+            try:
+                output, complaints = process.communicate(asked)
+            except BaseException:
+                process.kill()
+                raise
     except (OSError, ValueError) as error:
-        raise GitUnusable(f"`{words}` in {directory} could not be run: {error}") from error
+        raise GitUnusable(f"`{_shown(command)}` in {directory} could not be run: {error}") from error
+    if step.is_interrupted and process.returncode < 0:
+        if step.is_stopped:
+            raise Stopped
+        raise GitUnusable(f"`{_shown(command)}` in {directory} gave no answer within {timeout_s:g} s")
+    return subprocess.CompletedProcess(command, process.returncode, output, complaints)
 
 
 def _shown(command: Sequence[str]) -> str:

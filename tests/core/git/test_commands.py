@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 
 import pytest
 
+from kbcore import interrupting
 from kbcore.errors import GitUnusable
 from kbcore.git import LOCAL_ENV_VARS, find_repository, hooks_dir
-from kbcore.git.commands import run_git
+from kbcore.git.commands import run_git, run_plain
+from kbcore.interrupting import Stopped, Work
 from tests.support.repos import add_submodule, add_worktree, git, git_env, make_repository, set_trap
 
 ENV = git_env()
@@ -115,3 +119,22 @@ def test_hooks_paths_of_the_calling_git_do_not_count(root, repo):
 def test_git_s_refusal_of_somebody_else_s_repository_is_quoted(repo):
     with pytest.raises(GitUnusable, match=r"(?s)dubious ownership.*safe\.directory"):
         hooks_dir(repo, ENV | {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"})
+
+
+@pytest.mark.parametrize("run", [run_git, run_plain])
+def test_git_is_ended_when_the_work_is_stopped_and_not_begun_after_that(repo, tmp_path, run):
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text(f"#!/bin/sh\necho begun >> '{tmp_path}/begun'\nexec sleep 20\n")
+    slow.chmod(0o755)
+    env = ENV | {"PATH": f"{slow.parent}:{ENV['PATH']}"}
+    work = Work()
+    timer = threading.Timer(0.5, work.stop)
+    begun_s = time.monotonic()
+    with interrupting.done_for(work):
+        timer.start()
+        for _ in range(2):
+            with pytest.raises(Stopped):
+                run(repo, env, ["version"])
+    assert time.monotonic() - begun_s < 5
+    assert (tmp_path / "begun").read_text() == "begun\n"
