@@ -78,13 +78,18 @@ class BranchView:
         """What a person should hear of: the view knew of records that the journal does not have."""
         return self._cache.notices
 
-    def close(self) -> None:
-        """Let go of the views: of those that requests are using, when they are given back."""
+    def close(self) -> int:
+        """Let go of the views: of those that requests are using, when they are given back.
+
+        Returns the number of the generation that begins now.
+        """
         with self._gate:
             self._generation += 1
+            generation = self._generation
             idle, self._idle = self._idle, []
         for view in idle:
             view.close()
+        return generation
 
     def ask(self, head: Head, use: Callable[[View], T], *, is_writing: bool = False) -> T:
         """Return ``use(view)`` on a view of this head, or of a later one that others have published meanwhile.
@@ -205,8 +210,7 @@ class BranchView:
             lent.view = newer
         elif lent.view.base_seq == before:
             return
-        self.close()
-        lent.generation = self._generation
+        lent.generation = self.close()
 
     def until(self, head: Head, seq: int) -> View:
         """Return another view, in memory, that is folded up to a seq and no further.
