@@ -21,6 +21,7 @@ from kbcore.visible import visible
 if TYPE_CHECKING:
     from kbcore.answers import Outcome
     from kbcore.branches import Choice, Ensured
+    from kbcore.storage.fs import RealFs
     from kbcore.store import Author, BranchStore
     from kbcore.workspace import Machine, StorePool, Workspace
 
@@ -83,14 +84,20 @@ class Session:
         return self.branch or self.env.get("KB_BRANCH") or None
 
     @cached_property
+    def real_fs(self) -> RealFs:
+        """Return the file system on which something can be written, also for a command that only reads the store."""
+        from kbcore.git import SharedModes
+        from kbcore.storage.fs import RealFs
+
+        return RealFs(shared=SharedModes(self.env))
+
+    @cached_property
     def machine(self) -> Machine:
         """Return what KB takes from this machine."""
         from kbcore.clock import SystemClock
-        from kbcore.git import SharedModes
-        from kbcore.storage.fs import RealFs
         from kbcore.workspace import Machine
 
-        fs: Any = RealFs(shared=SharedModes(self.env))
+        fs: Any = self.real_fs
         if self.is_read_only:
             from kbcli.readonly import ReadOnlyFs
 

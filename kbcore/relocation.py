@@ -25,6 +25,7 @@ import msgspec
 from kbcore.errors import Damaged, GitUnusable, Incompatible, KBError, ReadOnlyStore, StorageError, UnknownBranch
 from kbcore.git.commands import run_git
 from kbcore.git.files import is_true, read_settings
+from kbcore.git.ownership import SharedModes
 from kbcore.limits import MAX_CONFIG_BYTES
 from kbcore.phrases import counted
 from kbcore.storage import files, head, layout, lock, untracked, verify
@@ -44,6 +45,7 @@ _ASIDE: Final = ".moved-branches"
 _GUARD_ASIDE: Final = ".branches.tmp"
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 _GIT_SAYS_NO: Final = 1
+_OTHERS_WRITE: Final = 0o022
 _GIT_FAILS: Final = 128
 
 Kind = Literal["absent", "link", "file", "guard", "folder", "other"]
@@ -308,7 +310,7 @@ def fault_in(workspace: Workspace, folder: Path) -> Fault | None:
     """Return what is in a folder that KB takes over from nobody: links, devices, what belongs to somebody else."""
     fs = workspace.machine.fs
     # The members of a group share the files of such a repository.
-    is_shared = _is_shared(workspace.repo)
+    is_shared = _is_shared(workspace)
     for path, status in _tree(fs, folder):
         if stat.S_ISLNK(status.st_mode):
             return Fault("link", f"{path} is a symbolic link.")
@@ -615,9 +617,9 @@ def _name_of(workspace: Workspace, path: Path) -> str:
     return str(path)
 
 
-def _is_shared(repo: Repository) -> bool:
-    value = read_settings(repo.common_dir).get("core.sharedrepository", "umask").lower()
-    return value not in {"umask", "false", "0", "no", "off", ""}
+def _is_shared(workspace: Workspace) -> bool:
+    """Tell whether other users than the owner of a file may write to it; a negative mode is the whole mode."""
+    return bool(abs(SharedModes(workspace.machine.env)(workspace.repo.common_dir)) & _OTHERS_WRITE)
 
 
 def _tree(fs: Fs, folder: Path) -> Iterator[tuple[Path, os.stat_result]]:

@@ -92,16 +92,17 @@ def _adopt(session: Session, path: Path, *, even_damaged: bool) -> int:
 
 def _diagnose(session: Session) -> int:
     from kbcli import diagnosis, exits
-    from kbcore.storage.fs import RealFs
+    from kbcore.storage import known_damage
     from kbcore.upkeep.doctor import diagnose
-    from kbcore.upkeep.findings import note_damage
+    from kbcore.upkeep.findings import damaged_journals
 
     session.is_read_only = True
     workspace = session.workspace_as_it_is()
     with session.output.waiting("Looking at everything"):
-        found = diagnose(workspace, diagnosis.findings(session, workspace), probe=RealFs())
+        found = diagnose(workspace, diagnosis.findings(session, workspace), probe=session.real_fs)
     for store in found.stores:
-        note_damage(RealFs(), workspace, store.branch, [one for one in found.findings if one.branch == store.branch])
+        directory, cache = workspace.directory_of(store.branch), workspace.cache_of(store.branch)
+        known_damage.renew(session.real_fs, directory, cache, damaged_journals(found.findings, store.branch))
     if session.output.is_json:
         session.output.document(found.as_json())
     else:

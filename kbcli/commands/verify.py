@@ -20,8 +20,8 @@ def run(ctx: typer.Context) -> int:
     """
     from kbcli import exits
     from kbcore import branches
-    from kbcore.storage.fs import RealFs
-    from kbcore.upkeep.findings import note_damage
+    from kbcore.storage import known_damage
+    from kbcore.upkeep.findings import damaged_journals
     from kbcore.upkeep.proof import verify_branch
 
     session = session_of(ctx)
@@ -30,7 +30,8 @@ def run(ctx: typer.Context) -> int:
     choice = branches.choose(workspace, session.named_branch)
     with session.output.waiting("Proving the journal"):
         proof = verify_branch(workspace, choice.branch, with_view=True)
-    note_damage(RealFs(), workspace, choice.branch, proof.findings)
+    directory, cache = workspace.directory_of(choice.branch), workspace.cache_of(choice.branch)
+    known_damage.renew(session.real_fs, directory, cache, damaged_journals(proof.findings, choice.branch))
     if session.output.is_json:
         session.output.document(proof.as_json())
     else:

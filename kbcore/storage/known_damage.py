@@ -7,13 +7,14 @@ and removes a note that is not true any more. Whoever deletes the note loses not
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from kbcore.errors import Damaged, JournalCorrupt, JournalTruncated, KBError
-from kbcore.storage import files, verify
+from kbcore.storage import files, head, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 
@@ -39,6 +40,15 @@ def note(fs: Fs, cache: Path, of: Head, code: str, path: str) -> None:
         if not files.is_directory(fs, cache):
             fs.mkdir(cache)
         files.publish_file(fs, cache / NOTE, msgspec.json.encode(Noted(of.store_id, name, code)))
+
+
+def renew(fs: Fs, directory: Path, cache: Path, damaged: Sequence[tuple[str, str]]) -> None:
+    """Note the first damage that a proof of a store found, each a code and a path; without any, remove the note."""
+    if not damaged:
+        forget(fs, cache)
+        return
+    with contextlib.suppress(KBError):
+        note(fs, cache, head.read(fs, directory), *damaged[0])
 
 
 def forget(fs: Fs, cache: Path) -> None:

@@ -5,7 +5,6 @@ A check that could not run is a finding of its own; silence always means that it
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,9 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore.errors import Damaged, HeadDamaged, InvalidConfig, JournalCorrupt, JournalTruncated, KBError, Problem
-from kbcore.storage import head, known_damage, layout, verify
-from kbcore.storage.fs import Fs
-from kbcore.workspace import Workspace
+from kbcore.storage import layout, verify
 
 Severity = Literal["ok", "note", "warning", "error", "not_checked"]
 
@@ -132,16 +129,13 @@ def salvage_advice(branch: str) -> str:
     )
 
 
-def note_damage(fs: Fs, workspace: Workspace, branch: str, findings: Iterable[Finding]) -> None:
-    """Note for writers which journal file of a branch is damaged, or that none is."""
-    cache = workspace.cache_of(branch)
-    damaged = [one for one in findings if one.severity == "error" and one.code in _JOURNAL and one.file]
-    if damaged:
-        with contextlib.suppress(KBError):
-            of = head.read(fs, workspace.directory_of(branch))
-            known_damage.note(fs, cache, of, damaged[0].code, damaged[0].file)
-    else:
-        known_damage.forget(fs, cache)
+def damaged_journals(findings: Iterable[Finding], branch: str) -> list[tuple[str, str]]:
+    """Return the code and the file of each damage to a journal of a branch."""
+    return [
+        (one.code, one.file)
+        for one in findings
+        if one.branch == branch and one.severity == "error" and one.code in _JOURNAL and one.file
+    ]
 
 
 def _remedy(found: verify.Finding) -> str:

@@ -88,6 +88,19 @@ def test_the_setting_counts_wherever_git_reads_it(tmp_path: Path) -> None:
     assert mode(root / ".git/kb/branches/main/head.json") == 0o660
 
 
+@pytest.mark.parametrize("command", ["verify", "doctor"])
+def test_the_note_of_damage_has_the_shared_mode_too(command: str, tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo")
+    git(root, "config", "core.sharedRepository", "group")
+    (root / "change.json").write_text(CHANGE % "A")
+    assert [run_kb(root, *words).status for words in (["init"], ["apply", "change.json"])] == [0, 0]
+    journal = root / ".git/kb/branches/main/journal-0000000001.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"A"', b'"B"', 1))
+    assert run_kb(root, command).status == 40
+    (note,) = root.glob(".git/kb/**/damaged.json")
+    assert oct(mode(note)) == oct(0o660)
+
+
 def test_a_value_that_git_refuses_is_refused(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo")
     git(root, "config", "core.sharedRepository", "0044")

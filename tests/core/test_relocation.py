@@ -269,7 +269,19 @@ def test_stores_of_another_user_are_not_taken_unless_the_repository_is_shared(ol
     os.chown(shown(older) / "topic/head.json", 12345, -1)
     with pytest.raises(StorageError, match="belongs to another user"):
         opened(older)
+    for value in ("0600", "0640", "umask"):
+        git(older.root, "config", "core.sharedRepository", value)
+        with pytest.raises(StorageError, match="belongs to another user"):
+            opened(older)
     git(older.root, "config", "core.sharedRepository", "group")
+    assert opened(older).moved
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_repository_is_shared_too_where_the_user_s_settings_say_so(older: Project, tmp_path: Path) -> None:
+    os.chown(shown(older) / "topic/head.json", 12345, -1)
+    (tmp_path / "user").write_text("[core]\n\tsharedRepository = group\n")
+    older.machine = Machine(NO_SYNC, SystemClock(), {**git_env(), "GIT_CONFIG_GLOBAL": str(tmp_path / "user")})
     assert opened(older).moved
 
 
