@@ -172,7 +172,9 @@ class ReadOnlyStore(Unavailable, code="read_only_store", exit_status=23):
     """The store cannot be written by this user or on this mount."""
 
     retryable = False
-    default_hint = "Give the user write permission on .kb, or remount read-write; queries keep working."
+    default_hint = (
+        "Give the user write permission on the named file or folder, or remount read-write; queries keep working."
+    )
 
 
 class StorageError(Unavailable, code="storage_error", exit_status=24):

@@ -50,7 +50,7 @@ TOLD: Final[Mapping[str, Told]] = {
     errors.LockUnsupported.code: Told(INTERNAL),
     errors.StorageFull.code: Told(RESOURCE, "Ask the user to free some space; FIND keeps working meanwhile."),
     errors.ReadOnlyStore.code: Told(
-        IMMUTABLE, "Ask the user for write permission on .kb; FIND keeps working meanwhile."
+        IMMUTABLE, "Ask the user for write permission on the named file or folder; FIND keeps working meanwhile."
     ),
     errors.StorageError.code: Told(INTERNAL),
     errors.StatementTimeout.code: Told(
