@@ -1,7 +1,7 @@
 """Where the stores of branches go that exist nowhere any more, and how they come back.
 
-Nothing that stays in the trash is ever changed or deleted by KB. A store goes there only under its own lock, after git was asked
-once more, and comes back at once if its branch came alive meanwhile.
+Nothing that stays in the trash is ever changed or deleted by KB. A store goes there only under its own lock, after git
+was asked once more, and comes back at once if its branch came alive meanwhile.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def _insist_sound(fs: Fs, directory: Path, of: head.Head) -> None:
 
 
 def _refuse_lost(workspace: Workspace, branch: str) -> None:
-    """Raise ``StoreWentBack`` for a store that lacks acknowledged records: the backup that is replaced may have them."""
+    """Raise ``StoreWentBack`` for a store that lacks acknowledged records: the backup to replace may have them."""
     loss = lost.loss_of(workspace, branch)
     if loss is not None:
         refused = loss.error()
