@@ -557,7 +557,10 @@ def _beside(workspace: Workspace, kb_dir: Path, path: Path, *, asks_git: bool) -
         return Beside("older_cache", "note", str(path), message, f"Delete {name}.")
     if _is_there(fs, workspace.branches_dir) or path != workspace.shown_branches:
         message = f"{name} is no part of the stores, which are in {workspace.branches_dir}. It is not read."
-        remedy = f"`kb doctor --adopt {name}` takes over the stores in it; else delete it."
+        remedy = (
+            f"`kb doctor --adopt {name}` takes over the stores in it; --replace puts those that have their places "
+            "into the trash. Else delete it."
+        )
         return Beside("stores_beside", "warning", str(path), message, remedy)
     message = f"{name} holds the stores of an older KB."
     if fault := fault_in(workspace, path):

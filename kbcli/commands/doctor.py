@@ -35,6 +35,10 @@ def run(
         bool,
         typer.Option("--even-damaged", help="With --adopt: take over what does not prove as well, as it is."),
     ] = False,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="With --adopt: move a store that is there to the trash, and take its place."),
+    ] = False,
     new_epoch: Annotated[
         bool,
         typer.Option(
@@ -56,12 +60,19 @@ def run(
     """
     session = session_of(ctx)
     session.has_told_losses = True
-    if even_damaged and adopt is None:
-        raise typer.BadParameter("--even-damaged goes with --adopt.")
+    for option, is_given in (("--even-damaged", even_damaged), ("--replace", replace)):
+        if is_given and adopt is None:
+            raise typer.BadParameter(f"{option} goes with --adopt.")
+    asked = {
+        "--adopt": adopt is not None,
+        "--salvage": salvage,
+        "--new-epoch": new_epoch,
+        "--rebuild-head": rebuild_head,
+        "--rebuild-snapshots": rebuild_snapshots,
+    }
+    _require_one([option for option, is_asked in asked.items() if is_asked])
     if adopt is not None:
-        if rebuild_head or rebuild_snapshots or salvage:
-            raise typer.BadParameter("--adopt comes first; run the repairs after it.")
-        return _adopt(session, adopt, even_damaged=even_damaged)
+        return _adopt(session, adopt, replaces=replace, even_damaged=even_damaged)
     if new_epoch:
         return _begin_epoch(session, is_confirmed=yes)
     if salvage:
@@ -71,20 +82,31 @@ def run(
     return _diagnose(session)
 
 
-def _adopt(session: Session, path: Path, *, even_damaged: bool) -> int:
+def _require_one(repairs: list[str]) -> None:
+    """Refuse several repairs at once; the two --rebuild options alone go together."""
+    if len(repairs) > 1 and set(repairs) != {"--rebuild-head", "--rebuild-snapshots"}:
+        commands = ", then ".join(f"`kb doctor {option}`" for option in repairs)
+        raise typer.BadParameter(f"{' and '.join(repairs)} do not go together. Run one after the other: {commands}.")
+
+
+def _adopt(session: Session, path: Path, *, replaces: bool, even_damaged: bool) -> int:
     from kbcli import exits
-    from kbcore.upkeep.adopting import adopt
+    from kbcore.upkeep.adopting import adopt, up_to
     from kbcore.visible import visible
 
     workspace, output = session.workspace_as_it_is(), session.output
-    done = adopt(workspace, session.start / path, even_damaged=even_damaged)
+    done = adopt(workspace, session.start / path, replaces=replaces, even_damaged=even_damaged)
     if output.is_json:
         output.document({"adopted": [one.as_json() for one in done]})
         return exits.DONE
     for one in done:
         output.say(visible(f"{one.branch}: taken over from {path}, at seq {one.seq}."))
         if one.replaced:
-            output.warn(visible(f"The store that {one.branch} had is in the trash now: {one.replaced}"))
+            output.warn(
+                visible(
+                    f"The store that {one.branch} had, {up_to(one.replaced_seq)}, is in the trash now: {one.replaced}"
+                )
+            )
         if one.damage:
             output.warn(visible(f"{one.branch} is damaged ({one.damage}): run `kb doctor`."))
     return exits.DONE

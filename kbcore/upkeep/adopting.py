@@ -1,11 +1,13 @@
 """``kb doctor --adopt``: take over stores that lie elsewhere, such as those that an older KB left in ``.kb/branches``.
 
-Each is copied, and the copy is proven before it comes into its place. A store that is there goes to the trash first.
+Each is copied, and the copy is proven before it comes into its place. A store with records that is there is replaced
+only when that is asked for, and goes to the trash first.
 What the copy was made of is removed last, and only when git tracks none of it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import stat
 from pathlib import Path
 from typing import Any
@@ -16,20 +18,24 @@ from kbcore import ids, relocation
 from kbcore.branches import moves, trash
 from kbcore.branches.stores import discard_cache, repository_lock
 from kbcore.errors import InvalidQuery, JournalCorrupt, KBError
+from kbcore.phrases import some_of
 from kbcore.storage import branchdir, files, head, layout, lock, verify
+from kbcore.storage.fs import Fs
 from kbcore.workspace import KB, Workspace
 
 
 class Adopted(msgspec.Struct, frozen=True):
     """A store that was taken over: how far it goes, and where the one went that had its place ("" for none).
 
-    ``damage`` says what is wrong with it, "" when it proves.
+    ``damage`` says what is wrong with it, "" when it proves. ``replaced_seq`` is how far the one went that had its
+    place, None for none and for one that cannot be read.
     """
 
     branch: str
     seq: int | None
     replaced: str
     damage: str
+    replaced_seq: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -37,13 +43,26 @@ class Adopted(msgspec.Struct, frozen=True):
         return found
 
 
-def adopt(workspace: Workspace, path: Path, *, even_damaged: bool = False) -> tuple[Adopted, ...]:
+class _Copy(msgspec.Struct, frozen=True):
+    """A copy that lies beside its place: of which branch, how far it goes, and what is wrong with it."""
+
+    branch: str
+    place: Path
+    seq: int | None
+    damage: str
+
+
+def adopt(
+    workspace: Workspace, path: Path, *, replaces: bool = False, even_damaged: bool = False
+) -> tuple[Adopted, ...]:
     """Take over the store at ``path``, or every store in that folder; return what was taken over.
 
-    With ``even_damaged`` also what does not prove, as it is, to be repaired in its place.
+    With ``replaces``, a store with records that has the place goes to the trash; an empty one always does. With
+    ``even_damaged`` also what does not prove is taken over, as it is, to be repaired in its place.
 
     Raises: ``InvalidQuery`` when there is nothing that can be taken over: no store, links, what belongs to somebody
-    else; ``Damaged`` errors and ``Incompatible``; ``LockTimeout`` while one is written to; ``StorageError``.
+    else; or when a branch has a store with records, and it is not to be replaced; ``Damaged`` errors and
+    ``Incompatible``; ``LockTimeout`` while one is written to; ``StorageError``.
     """
     fs = workspace.machine.fs
     _require_elsewhere(workspace, path)
@@ -55,8 +74,15 @@ def adopt(workspace: Workspace, path: Path, *, even_damaged: bool = False) -> tu
     if not sources:
         raise InvalidQuery(f"{path} holds no store.", hint="Name a store, or the folder that holds stores.")
     with repository_lock(workspace):
-        copies = [_copied(workspace, source, even_damaged=even_damaged) for source in sources]
-        done = tuple(_put_in_place(workspace, *one) for one in copies)
+        try:
+            copies = [_copied(workspace, source, even_damaged=even_damaged) for source in sources]
+            if not replaces:
+                _refuse_present(workspace, copies)
+            done = tuple(_put_in_place(workspace, one) for one in copies)
+        except BaseException:
+            with contextlib.suppress(KBError, OSError):
+                branchdir.clear_unfinished(fs, workspace.branches_dir)
+            raise
         branchdir.clear_unfinished(fs, workspace.branches_dir)
         _remove(workspace, path, sources)
     relocation.point(workspace)
@@ -75,8 +101,8 @@ def _require_elsewhere(workspace: Workspace, path: Path) -> None:
         raise InvalidQuery(f"{shown} is where the stores are already.")
 
 
-def _copied(workspace: Workspace, source: Path, *, even_damaged: bool) -> tuple[str, Path, str]:
-    """Copy one store beside its place; return its branch, the copy, and what is wrong with it."""
+def _copied(workspace: Workspace, source: Path, *, even_damaged: bool) -> _Copy:
+    """Copy one store beside its place."""
     machine = workspace.machine
     fs, wait_s = machine.fs, workspace.config.lock_wait_s
     with lock.held(fs, machine.clock, source / layout.LOCK, wait_s=wait_s, command="kb doctor"):
@@ -93,7 +119,34 @@ def _copied(workspace: Workspace, source: Path, *, even_damaged: bool) -> tuple[
         verified = verify.prove(fs, place)
         if not verified.is_sound:
             raise JournalCorrupt(f"The copy of {source} does not prove. Nothing was taken over.")
-    return branch, place, damage
+    return _Copy(branch, place, _seq_of(fs, place), damage)
+
+
+def _seq_of(fs: Fs, store: Path) -> int | None:
+    """Return how far a store goes, None for none and for one whose head cannot be read."""
+    try:
+        return head.read(fs, store).seq
+    except KBError:
+        return None
+
+
+def _refuse_present(workspace: Workspace, copies: list[_Copy]) -> None:
+    """Refuse to take the place of a store that holds records, or that cannot be read."""
+    fs = workspace.machine.fs
+    present = {one.branch: _seq_of(fs, workspace.directory_of(one.branch)) for one in copies}
+    taken = [one for one in copies if workspace.has_store(one.branch) and present[one.branch] != 0]
+    if not taken:
+        return
+    said = [f"{one.branch} has a store {up_to(present[one.branch])}, this one is {up_to(one.seq)}" for one in taken]
+    raise InvalidQuery(
+        f"{some_of(said, 3)}. Nothing was taken over.",
+        hint="With --replace, the present store goes to the trash; `kb branch restore` brings it back.",
+    )
+
+
+def up_to(seq: int | None) -> str:
+    """Say how far a store goes."""
+    return "whose head cannot be read" if seq is None else f"at seq {seq}"
 
 
 def _branch_of(source: Path, said: str) -> str:
@@ -104,15 +157,12 @@ def _branch_of(source: Path, said: str) -> str:
     return branch
 
 
-def _put_in_place(workspace: Workspace, branch: str, place: Path, damage: str) -> Adopted:
-    fs, directory = workspace.machine.fs, workspace.directory_of(branch)
-    discard_cache(workspace, branch)
-    replaced = trash.replace(workspace, place, directory)
-    try:
-        seq: int | None = head.read(fs, directory).seq
-    except KBError:
-        seq = None
-    return Adopted(branch, seq, str(replaced) if replaced else "", damage)
+def _put_in_place(workspace: Workspace, copy: _Copy) -> Adopted:
+    fs, directory = workspace.machine.fs, workspace.directory_of(copy.branch)
+    discard_cache(workspace, copy.branch)
+    former = _seq_of(fs, directory)
+    replaced = trash.replace(workspace, copy.place, directory)
+    return Adopted(copy.branch, copy.seq, str(replaced) if replaced else "", copy.damage, former)
 
 
 def _remove(workspace: Workspace, path: Path, sources: list[Path]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -174,14 +175,44 @@ def test_doctor_adopts_stores_that_lie_beside_and_puts_those_in_use_into_the_tra
     assert "--adopt .kb/branches" in kb("check", "--fail-on", "never").err
     assert "--adopt .kb/branches" in kb("doctor").out
     assert kb("show", "MORE").status == 0
-    ran = kb("doctor", "--adopt", ".kb/branches")
+    before, own, there = facts(stores_at(kept)), seq_of(stores_at(kept) / "main"), seq_of(saved / "main")
+    refused = kb("doctor", "--adopt", ".kb/branches", "--json")
+    assert refused.error["code"] == "invalid_query"
+    assert f"main has a store at seq {own}, this one is at seq {there}" in refused.error["message"]
+    assert "--replace" in refused.error["hint"]
+    assert facts(stores_at(kept)) == before
+    assert facts(kept / ".kb/branches/main") == facts(saved / "main")
+    ran = kb("doctor", "--adopt", ".kb/branches", "--replace")
     assert ran.status == 0, ran
-    assert "is in the trash now" in ran.err
+    assert f"The store that main had, at seq {own}, is in the trash now" in ran.err
+    assert f"at seq {there}" in ran.out
     assert facts(stores_at(kept) / "main") == facts(saved / "main")
     assert kb("show", "MORE").status != 0
     assert kb("branch", "restore", "main").status == 0
     assert kb("show", "MORE").status == 0
     assert relocated(kept)
+
+
+def seq_of(store: Path) -> int:
+    return json.loads((store / "head.json").read_bytes())["head"]["seq"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--salvage", "--new-epoch"),
+        ("--salvage", "--rebuild-head"),
+        ("--new-epoch", "--rebuild-snapshots"),
+        ("--adopt", ".kb/branches", "--new-epoch"),
+        ("--adopt", ".kb/branches", "--salvage"),
+    ],
+)
+def test_doctor_carries_out_one_repair_at_a_time(kb, kept, options):
+    before = facts(stores_at(kept))
+    refused = kb("doctor", *options, "--yes")
+    assert refused.status == 2
+    assert "Run one after the other" in " ".join(refused.err.split())
+    assert facts(stores_at(kept)) == before
 
 
 def relocated(root: Path) -> bool:
@@ -204,7 +235,7 @@ def test_doctor_adopts_no_links_and_nothing_that_is_damaged_unless_told_so(kb, k
     assert refused.status != 0
     assert "does not prove" in refused.err
     assert facts(stores_at(kept)) == before
-    taken = kb("doctor", "--adopt", ".kb/branches", "--even-damaged")
+    taken = kb("doctor", "--adopt", ".kb/branches", "--even-damaged", "--replace")
     assert taken.status == 0, taken
     assert "is damaged" in taken.err
     assert kb("doctor").status != 0

@@ -479,10 +479,10 @@ def test_what_is_adopted_into_the_worktree_has_the_marks_of_its_place(older: Pro
     marked.apply(entities=[req("ELSEWHERE")])
     marked.close()
     project = in_worktree(older.root, tmp_path)
-    adopt(opened(project), stores_at(marked.root) / "main")
+    adopt(opened(project), stores_at(marked.root) / "main", replaces=True)
     assert project.node("ELSEWHERE") is not None
     assert head.read(NO_SYNC, shown(older) / "main").features_required == ()
     opened(older)
-    adopt(opened(older), stores_at(marked.root) / "main")
+    adopt(opened(older), stores_at(marked.root) / "main", replaces=True)
     assert head.read(NO_SYNC, stores_at(older.root) / "main").features_required == (head.GIT_DIRECTORY,)
     project.close()
