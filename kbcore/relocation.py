@@ -538,6 +538,17 @@ def beside(workspace: Workspace, *, asks_git: bool = False) -> Iterator[Beside]:
                 yield found
 
 
+def tracked_stores(workspace: Workspace) -> str:
+    """Say that git tracks stores of an older layout, which are not read, and what to do; "" where it tracks none.
+
+    Raises: ``GitUnusable``.
+    """
+    name = workspace.shown_branches.name
+    return " ".join(
+        str(one) for one in beside(workspace) if one.code == "store_tracked" and Path(one.path).name == name
+    )
+
+
 def _beside(workspace: Workspace, kb_dir: Path, path: Path, *, asks_git: bool) -> Beside | None:
     fs, name = workspace.machine.fs, _name_of(workspace, path)
     kind = kind_of(fs, path)
@@ -578,7 +589,12 @@ def _tracked(workspace: Workspace, kb_dir: Path, path: Path) -> Beside | None:
     if not tracked:
         return None
     message = f"git tracks {counted(tracked, 'file')} in {name}. KB reads none of them."
-    remedy = f"Run `git rm -r --cached {name}`, commit that, and delete what is left of it."
+    untrack = f"`git rm -r --cached {name}`, commit that"
+    if path.name == workspace.shown_cache.name:
+        remedy = f"Run {untrack}, and delete what is left of it."
+    else:
+        take = "they are read then" if path == workspace.branches_dir else f"then run `kb doctor --adopt {name}`"
+        remedy = f"If these stores are yours: {untrack}; {take}. If not: {untrack}, and delete {name}."
     return Beside("store_tracked", "error", str(path), message, remedy)
 
 

@@ -198,6 +198,7 @@ def _copy(workspace: Workspace, source: Path, branch: str, *, view_of: str) -> N
 
 def _empty(workspace: Workspace, branch: str) -> Ensured:
     machine, directory = workspace.machine, workspace.directory_of(branch)
+    not_read = relocation.tracked_stores(workspace)
     branchdir.create(machine.fs, directory, machine.clock, branch=branch, features=workspace.store_features)
     default = workspace.default_branch
     notice = "" if branch == default else f"The default branch {default} has no store yet; {branch} starts empty."
@@ -208,5 +209,7 @@ def _empty(workspace: Workspace, branch: str) -> Ensured:
             f" There are stores of other branches ({', '.join(others[:3])}); if one of them was renamed: "
             f"`kb branch ensure {branch} --from NAME --replace`."
         )
+    if not_read:
+        notice = f"{notice or f'{branch} starts empty.'} {not_read}"
     notice = " ".join(filter(None, [notice, trash.remembered(workspace, branch)]))
-    return Ensured(branch, is_new=True, notice=notice)
+    return Ensured(branch, is_new=True, notice=notice, is_warning=bool(not_read))

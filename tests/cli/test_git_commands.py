@@ -193,6 +193,28 @@ def test_doctor_adopts_stores_that_lie_beside_and_puts_those_in_use_into_the_tra
     assert relocated(kept)
 
 
+def test_the_command_that_begins_an_empty_store_beside_tracked_ones_says_so(kb, kept, monkeypatch, tmp_path):
+    make_older(kept)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))  # an older KB noted nothing there
+    old = facts(kept / ".kb/branches/main")
+    git(kept, "add", "--force", ".kb/branches/main")
+    git(kept, "commit", "--quiet", "-m", "stores")
+    ran = kb("apply", "-", "--quiet", stdin=MORE)
+    assert ran.status == 0, ran
+    said = " ".join(ran.err.split())
+    assert "main starts empty. git tracks" in said
+    assert "KB reads none of them" in said
+    assert "If not: " in said
+    assert "KB reads none of them" in kb("status").err
+    # The remedy, step by step.
+    git(kept, "rm", "-r", "--quiet", "--cached", ".kb/branches")
+    git(kept, "commit", "--quiet", "-m", "no stores")
+    assert "yours: `git rm -r --cached .kb/branches`, commit that; then run `kb doctor --adopt .kb/branches`" in said
+    assert "main has a store at seq 1, this one is at seq" in kb("doctor", "--adopt", ".kb/branches").err
+    assert kb("doctor", "--adopt", ".kb/branches", "--replace").status == 0
+    assert facts(stores_at(kept) / "main") == old
+
+
 def seq_of(store: Path) -> int:
     return json.loads((store / "head.json").read_bytes())["head"]["seq"]
 
