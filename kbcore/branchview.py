@@ -153,7 +153,7 @@ class BranchView:
             view = next(filter(fits, reversed(self._idle)), None)
             if view is None:
                 return
-            self._idle.remove(view)
+            self._idle.pop(self._idle.index(view))
             generation = self._generation
         try:
             view.adopt(entry, changes, basis_of(head))
