@@ -569,8 +569,8 @@ def _beside(workspace: Workspace, kb_dir: Path, path: Path, *, asks_git: bool) -
     if _is_there(fs, workspace.branches_dir) or path != workspace.shown_branches:
         message = f"{name} is no part of the stores, which are in {workspace.branches_dir}. It is not read."
         remedy = (
-            f"`kb doctor --adopt {name}` takes over the stores in it; --replace puts those that have their places "
-            "into the trash. Else delete it."
+            f"`kb doctor --adopt {name}` takes over the stores in it, and `kb doctor --adopt {name} --replace` puts "
+            "those that have their places into the trash. Else delete it."
         )
         return Beside("stores_beside", "warning", str(path), message, remedy)
     message = f"{name} holds the stores of an older KB."

@@ -572,10 +572,10 @@ def test_a_record_that_a_reader_has_taken_in_already_is_not_taken_in_twice(made:
     seen = made.store._seen
     adopt = seen.adopt
 
-    def late(entry: Entry, changes: Changes, head: Head) -> None:
+    def late(entry: Entry, changes: Changes, before: Head, head: Head) -> None:
         # Another thread reads between the append and the writer's note of it.
         view_of(made.store)
-        adopt(entry, changes, head)
+        adopt(entry, changes, before, head)
 
     seen.adopt = late  # type: ignore[method-assign]
     made.put("B")
