@@ -32,7 +32,7 @@ from tests.support.project import AUTHOR, Project
 from tests.support.repos import git
 from tests.support.scale import SEED, tries
 
-ROOT, STORE = Path("/work/git"), Path("/work/git/main")
+ROOT, STORE = Path("/repo/git"), Path("/repo/git/main")
 ENV: Mapping[str, str] = {"HOME": "/home"}
 REPOSITORY = Repository(ROOT, lambda _: "c" * 32, lambda _: None)
 
@@ -43,7 +43,7 @@ def witness(fs: Any) -> BranchWitness:
 
 def prepared() -> MemoryDisk:
     fs = MemoryDisk()
-    for folder in (Path("/work"), ROOT, Path("/home")):
+    for folder in (ROOT.parent, ROOT, Path("/home")):
         fs.mkdir(folder)
         fs.fsync_dir(folder.parent)
     branchdir.create(fs, STORE, CLOCK, branch="main", lineage=LINEAGE)
