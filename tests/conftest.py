@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,7 @@ from hypothesis import settings  # noqa: E402 - it is kept as well
 from tests.support.gits import use_hooks_in_files  # noqa: E402 - likewise
 from tests.support.project import Project  # noqa: E402 - likewise
 from tests.support.repos import use_empty_home  # noqa: E402 - likewise
-from tests.support.scale import tries  # noqa: E402 - likewise
+from tests.support.scale import UNTIL_S, tries  # noqa: E402 - likewise
 
 settings.register_profile("scaled", max_examples=tries(30, 100), deadline=None)
 settings.load_profile("scaled")
@@ -74,6 +75,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
     Two tests that copy one repository would meet as two copies of it that both went on.
     """
+    if time.time() > UNTIL_S:
+        pytest.skip("the time that a soak has for this file is over")
     name = hashlib.sha256(item.nodeid.encode()).hexdigest()[:16]
     os.environ["HOME"] = f"{HOME}/{os.getpid()}-{name}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -74,7 +75,13 @@ def crowd(crowds: Callable[[], Crowd]) -> Iterator[Crowd]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that take longest: whoever has nothing left to do does not wait for them at the end."""
+    """Begin with the tests that take longest, so that no worker waits for one of them at the end.
+
+    A soak begins with other tests each round: it may have no time for those that would be the last.
+    """
+    if SCALE == "soak":
+        random.Random(SEED).shuffle(items)
+        return
     places = {Path(__file__).with_name(name): place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
 

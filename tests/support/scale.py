@@ -1,7 +1,7 @@
 """How much of a fault test is run: a slice in the everyday suite, all of it on every merge, without end in a soak.
 
 ``KB_FAULT`` says which (``slice``, ``merge`` or ``soak``); ``KB_FAULT_SEED`` replays a run; in a soak
-``KB_FAULT_ROUND`` gives each round other seeds.
+``KB_FAULT_ROUND`` gives each round other seeds, and no test begins after ``KB_FAULT_UNTIL``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import Final
 SCALE: Final = os.environ.get("KB_FAULT", "slice")
 SEED: Final = int(os.environ.get("KB_FAULT_SEED", "20261121")) + int(os.environ.get("KB_FAULT_ROUND", "0"))
 """What all random choices of the fault tests begin with."""
+
+UNTIL_S: Final = float(os.environ.get("KB_FAULT_UNTIL", "inf"))
+"""The time of the clock, in seconds since 1970, after which no test is begun."""
 
 if SCALE not in {"slice", "merge", "soak"}:
     raise ValueError(f"KB_FAULT is {SCALE!r}; use slice, merge or soak")

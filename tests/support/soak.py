@@ -1,6 +1,9 @@
 """Runs the fault suite again and again, with other seeds each round: ``python -m tests.support.soak MINUTES``.
 
-It ends when the time is over or something went wrong; then it says how to see that again.
+Each file has an equal share of the time that is left in a round: when it is over, no other test of the file is begun,
+and the next file follows. A file that ends earlier leaves its time to the others. The first round of each soak has a
+new number, which is printed, so that no two soaks try the same. A soak ends when the time is over or a test
+failed; then it says how to see that again.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ from tests.support import tally
 ROOT = Path(__file__).resolve().parents[2]
 LAWS = "-m hypothesis --ignore tests/fault tests"
 LEAST_S = 30.0
-"""A file is not begun with less time left."""
+"""A round after the first is not begun with less time left."""
+LONGEST_TEST_S = 1200.0
+"""A test may go on for this long after the time of its file is over; then it is ended, and counts as failed."""
 
 
 def main() -> int:
@@ -43,28 +48,36 @@ def main() -> int:
 
 
 def _rounds(files: list[str], rows: Path, end_s: float) -> int:
-    for number in itertools.count():
-        for file in files:
+    for number in itertools.count(int(time.time()) // 60):
+        if end_s - time.monotonic() < LEAST_S and tally.kept(rows):
+            return 0
+        for at, file in enumerate(files):
             left_s = end_s - time.monotonic()
-            if left_s < (LEAST_S if number else 1):
+            if left_s <= 0:
                 return 0
-            again = f"KB_FAULT=soak KB_FAULT_ROUND={number}"
-            print(f"round {number}, {left_s / 60:.0f} minutes left: {file}", flush=True)
-            environment = {
-                **os.environ,
-                "KB_FAULT": "soak",
-                "KB_FAULT_ROUND": str(number),
-                tally.KEPT_IN: str(rows),
-            }
-            command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--tb=short", *file.split()]
-            try:
-                ended = subprocess.run(command, cwd=ROOT, env=environment, timeout=left_s, check=False)
-            except subprocess.TimeoutExpired:
-                return 0
-            if ended.returncode:
-                print(f"Something went wrong. To see it again: {again} python -m pytest {file}", flush=True)
+            share_s = left_s / (len(files) - at)
+            print(f"round {number}, {left_s / 60:.0f} minutes left, {share_s / 60:.1f} for {file}", flush=True)
+            if not _passes(file, number, share_s, rows):
+                print(f"To see it again: KB_FAULT=soak KB_FAULT_ROUND={number} python -m pytest {file}", flush=True)
                 return 1
     raise AssertionError("there is always another round")
+
+
+def _passes(file: str, number: int, share_s: float, rows: Path) -> bool:
+    environment = {
+        **os.environ,
+        "KB_FAULT": "soak",
+        "KB_FAULT_ROUND": str(number),
+        "KB_FAULT_UNTIL": str(time.time() + share_s),
+        tally.KEPT_IN: str(rows),
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--tb=short", *file.split()]
+    try:
+        ended = subprocess.run(command, cwd=ROOT, env=environment, timeout=share_s + LONGEST_TEST_S, check=False)
+    except subprocess.TimeoutExpired:
+        print(f"A test did not end within {LONGEST_TEST_S / 60:.0f} minutes after the time of its file.", flush=True)
+        return False
+    return ended.returncode == 0
 
 
 if __name__ == "__main__":
