@@ -6,6 +6,7 @@ Text, numbers and choices are all that commands take, so no validation library i
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -32,6 +33,19 @@ def session_of(ctx: typer.Context) -> Session:
     if session is None:
         raise LookupError("a command was run outside of kbcli.app.main")
     return session
+
+
+def backup_file(session: Session, name: str) -> Path:
+    """Return the path of a backup. Raises: ``InvalidQuery`` for the sign that other programs take for a pipe."""
+    from kbcore.errors import InvalidQuery
+
+    if name in {"", "-"}:
+        given = "The name is empty" if not name else "`-` is no file, and KB does not stream backups"
+        raise InvalidQuery(
+            f"{given}: a backup is a file that is read back and proven.",
+            hint="Name a file: `kb backup ../kb.backup`. A file that is called - is `./-`.",
+        )
+    return session.start / name
 
 
 def _keep_directory(ctx: typer.Context, value: list[str] | None) -> None:

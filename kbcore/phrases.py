@@ -18,6 +18,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {plural}{'' if plural != noun else 'es' if noun.endswith(_HISSING) else 's'}"
 
 
+def row_of(noun: str, first: int, last: int) -> str:
+    """Return ``record 3`` or ``records 3 to 5``: the members of a row without a gap, by their numbers."""
+    return f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
+
+
+def is_or_are(number: int) -> str:
+    """Return the verb for so many."""
+    return "is" if number == 1 else "are"
+
+
 def one_of(names: Sequence[str]) -> str:
     """Return names as a choice: ``a, b or c``."""
     *others, last = names
@@ -35,7 +45,7 @@ def some_of(names: Sequence[str], most: int, number: int = 0) -> str:
 
 def more_problems(number: int) -> str:
     """Return a sentence on the problems besides the one that is told, with a space in front; nothing without any."""
-    return f" {counted(number, 'more problem')} {'is' if number == 1 else 'are'} listed." if number else ""
+    return f" {counted(number, 'more problem')} {is_or_are(number)} listed." if number else ""
 
 
 def shortened(text: str, most_chars: int) -> str:

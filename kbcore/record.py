@@ -101,12 +101,14 @@ Operation = PutNode | DropNode | StateLink | WithdrawLink | ConfirmLink | ReadSo
 
 
 class Hole(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Records that a salvage left out: first and last seq, and the chain's hashes before and after them."""
+    """Records that are missing since a salvage: first and last seq, and the chain around them."""
 
     first: int
     last: int
     before: str
+    """``sum`` of the record before the first one."""
     after: str
+    """``sum`` of the last one, as the next record or the head names it."""
 
 
 class Unproven(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

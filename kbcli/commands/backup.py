@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import backup_file, session_of
 
 
 def run(
@@ -31,13 +31,12 @@ def run(
     from kbcore.visible import visible
 
     session = session_of(ctx)
+    path = backup_file(session, file)
     session.is_read_only = dry_run
     output, workspace = session.output, session.workspace
     names = only or ([session.named_branch] if session.named_branch else [])
     with output.waiting("Backing up"):
-        done = back_up(
-            workspace, session.start / file, names, tool=session.author.tool, replaces=force, dry_run=dry_run
-        )
+        done = back_up(workspace, path, names, tool=session.author.tool, replaces=force, dry_run=dry_run)
     if output.is_json:
         output.document(done.as_json())
         return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import backup_file, session_of
 
 if TYPE_CHECKING:
     from kbcore.upkeep.backup import RestoredBranch
@@ -36,11 +36,12 @@ def run(
     from kbcore.visible import visible
 
     session = session_of(ctx)
+    path = backup_file(session, file)
     session.is_read_only = dry_run
     output, workspace = session.output, session.workspace
     names = only or ([session.named_branch] if session.named_branch else [])
     with output.waiting("Restoring"):
-        done = restore(workspace, session.start / file, session.author, names, replaces=replace, dry_run=dry_run)
+        done = restore(workspace, path, session.author, names, replaces=replace, dry_run=dry_run)
     if output.is_json:
         output.document(done.as_json())
         return
@@ -48,8 +49,8 @@ def run(
         output.say(visible(_sentence(one, dry_run=dry_run)))
         if one.replaced:
             output.say(visible(f"The store that was there is in {one.replaced}; `kb branch restore {one.branch}`."))
-        if one.is_new_epoch and one.has_present:
-            output.warn(visible(_forgotten(one)))
+        if one.is_new_epoch and (one.has_present or one.given_up):
+            output.warn(visible(_new_id(one, dry_run=dry_run)))
     if dry_run:
         output.say(visible(f"{file} is sound: {counted(len(done.branches), 'branch')} of {done.at}."))
 
@@ -63,11 +64,22 @@ def _sentence(one: RestoredBranch, *, dry_run: bool) -> str:
     return f"{one.branch} would be restored at seq {one.seq}; its present store, which {present}, needs --replace."
 
 
-def _forgotten(one: RestoredBranch) -> str:
+def _new_id(one: RestoredBranch, *, dry_run: bool) -> str:
+    from kbcore.phrases import row_of
+
+    new_id = "the store would get a new id" if dry_run else "the store has a new id"
+    would_be = "would be " if dry_run else ""
+    if one.given_up:
+        is_one = sum(row.last - row.first + 1 for row in one.given_up) == 1
+        ids, are = ("changeset id", "is") if is_one else ("changeset ids", "are")
+        rows = [
+            row_of("record", row.first, row.last) + (f" of the store {row.store_id[:12]}" * (len(one.given_up) > 1))
+            for row in one.given_up
+        ]
+        return f"{one.branch}: {new_id}; the {ids} of {' and '.join(rows)} {would_be or f'{are} '}forgotten."
     if one.present_seq is None:
-        return f"{one.branch}: the store has a new id; the changeset ids of later records are forgotten."
+        return f"{one.branch}: {new_id}; the changeset ids of later records {would_be or 'are '}forgotten."
     if not one.is_same_store:
-        return f"{one.branch}: the store has a new id; the one that it replaces is another store, not an earlier one."
-    if one.present_seq <= one.seq:
-        return f"{one.branch}: the store has a new id."
-    return f"{one.branch}: the store has a new id; the changeset ids of records after seq {one.seq} are forgotten."
+        replaces = "would replace" if dry_run else "replaces"
+        return f"{one.branch}: {new_id}; the one that it {replaces} is another store, not an earlier one."
+    return f"{one.branch}: {new_id}."

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from kbcore.errors import Damaged, HistoryPruned, InvalidQuery
 from kbcore.history.reach import first_record, is_pruned
-from kbcore.storage.head import Hole
+from kbcore.record import Hole
 from kbcore.store import BranchStore
 from kbcore.values import YEARS, normal_time
 from kbcore.view.past import check_reach

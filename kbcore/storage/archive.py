@@ -33,7 +33,17 @@ MODE: Final = 0o600
 
 _MEMBER: Final = re.compile(r"([0-9]{1,6})/([a-z0-9.-]{1,64})", re.ASCII)
 _BLOCK: Final = 512
+_KINDS: Final[tuple[tuple[Callable[[int], bool], str], ...]] = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+)
 _END: Final = bytes(2 * _BLOCK)
+_BEGINNING: Final = f"0/{layout.HEAD}\0".encode()
+"""The first bytes of every backup: the name of its first member."""
 
 
 class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,13 +95,12 @@ def write(fs: Fs, path: Path, sources: Sequence[Path], *, at: str, tool: str, re
         replaces: whether a file of that name may be replaced.
 
     Raises:
-        StorageError: there is such a file, and it may not be replaced; or a file cannot be read.
+        StorageError: as ``check_target``; or a file cannot be read.
         JournalCorrupt, JournalTruncated, SnapshotCorrupt, HeadDamaged, FormatTooNew: a store is not sound.
         BackupDamaged: what was read back is not what was written.
         StorageFull, ReadOnlyStore: there is no backup; an older one of that name is as it was.
     """
-    if not replaces:
-        _refuse_existing(fs, path)
+    check_target(fs, path, replaces=replaces)
     unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}{layout.TMP_SUFFIX}")
     try:
         with files.explained(unfinished, "write"):
@@ -111,31 +120,40 @@ def write(fs: Fs, path: Path, sources: Sequence[Path], *, at: str, tool: str, re
     return manifest
 
 
-def _refuse_existing(fs: Fs, path: Path) -> None:
-    with files.explained(path, "look at", reading=True), contextlib.suppress(FileNotFoundError):
-        fs.lstat(path)
-        raise _exists(path)
+def check_target(fs: Fs, path: Path, *, replaces: bool) -> None:
+    """Refuse a path at which no backup can be put: only a plain file is ever replaced, and that only if it may be.
 
-
-def _exists(path: Path) -> StorageError:
-    return StorageError(
-        f"{path} exists already", hint="Give another name, or use --force to replace it.", data={"file": str(path)}
-    )
+    Raises: ``StorageError``.
+    """
+    with files.explained(path, "look at", reading=True):
+        try:
+            mode = fs.lstat(path).st_mode
+        except FileNotFoundError:
+            return
+    data = {"file": str(path)}
+    if not stat.S_ISREG(mode):
+        kind = next((word for is_it, word in _KINDS if is_it(mode)), "something else")
+        hint = "Name a file: a backup is read back after it was written, and put in its place as a whole."
+        raise StorageError(f"{path} is {kind}, and a backup replaces nothing but a plain file", hint=hint, data=data)
+    if not replaces:
+        raise StorageError(f"{path} exists already", hint="Give another name, or use --force to replace it.", data=data)
 
 
 def _publish(fs: Fs, unfinished: Path, path: Path, *, replaces: bool) -> None:
     with files.explained(path, "publish"):
         if replaces:
+            check_target(fs, path, replaces=True)
             fs.replace(unfinished, path, is_private=True)
         else:
             try:
                 fs.link(unfinished, path)
-            except FileExistsError as error:
-                raise _exists(path) from error
+            except FileExistsError:
+                check_target(fs, path, replaces=False)
+                raise
             except OSError as error:
                 if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}:
                     raise
-                _refuse_existing(fs, path)
+                check_target(fs, path, replaces=False)
                 fs.replace(unfinished, path, is_private=True)
             else:
                 fs.unlink(unfinished)
@@ -275,10 +293,18 @@ class Backup:
         """Return the error for a backup that is not what was written."""
         return BackupDamaged(f"{self.path} is no sound backup: {what}", data={"file": str(self.path)})
 
+    def _foreign(self) -> BackupDamaged:
+        """Return the error for a file that does not begin as a backup does."""
+        what = "it does not begin as one does" if self._size else "it is empty"
+        message = f"{self.path} is not a backup of KB: {what}"
+        return BackupDamaged(message, hint="Name a file that `kb backup` wrote.", data={"file": str(self.path)})
+
     def _read_places(self) -> dict[str, tuple[int, int]]:
         """Read every header. Nothing but plain files with KB's own names is taken, whatever else a header says."""
         found: dict[str, tuple[int, int]] = {}
         at = 0
+        if self._fs.pread(self._fd, len(_BEGINNING), 0) != _BEGINNING:
+            raise self._foreign()
         while True:
             block = self._fs.pread(self._fd, _BLOCK, at)
             if len(block) < _BLOCK:
@@ -368,7 +394,8 @@ def opened(fs: Fs, path: Path) -> Iterator[Backup]:
     """
     with files.explained(path, "read", reading=True):
         try:
-            fd = fs.open(path, os.O_RDONLY)
+            # A named pipe without a writer would be waited for.
+            fd = fs.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except FileNotFoundError as error:
             raise NotFound(f"There is no file {path}.", hint="Name a file that `kb backup` wrote.") from error
     try:

@@ -16,6 +16,7 @@ import msgspec
 
 from kbcore.errors import FormatTooNew, HeadDamaged, UnknownBranch
 from kbcore.limits import MAX_HEAD_BYTES
+from kbcore.record import Hole
 from kbcore.storage import files, layout, shapes
 from kbcore.storage.fs import Fs
 
@@ -112,17 +113,6 @@ class Tip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     length: int
     at: str
     """Time of that record; of the store's creation while there is none."""
-
-
-class Hole(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Records that are missing from a journal: the first and the last seq, and the chain around them."""
-
-    first: int
-    last: int
-    before: str
-    """``sum`` of the record before the first one."""
-    after: str
-    """``sum`` of the last one, as the next record or the head names it."""
 
 
 class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -12,9 +12,11 @@ import msgspec
 
 from kbcore import progress
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, SnapshotCorrupt, Unavailable
+from kbcore.phrases import row_of
+from kbcore.record import Hole
 from kbcore.storage import files, head, layout, lock, quarantine, recovery, scan, snapshot
 from kbcore.storage.fs import Fs
-from kbcore.storage.head import Head, Hole, Segment, SnapshotRef
+from kbcore.storage.head import Head, Segment, SnapshotRef
 from kbcore.storage.places import Position, start_of
 
 Severity = Literal["damage", "note", "not_checked"]
@@ -96,7 +98,7 @@ def prove(fs: Fs, directory: Path) -> Proof:
 
 def hole_sentence(hole: Hole) -> str:
     """Return which records are missing, and between which hashes."""
-    one = f"record {hole.first} is" if hole.first == hole.last else f"records {hole.first} to {hole.last} are"
+    one = f"{row_of('record', hole.first, hole.last)} {'is' if hole.first == hole.last else 'are'}"
     return f"{one} missing, between hash {hole.before[:12]} and hash {hole.after[:12]}: a salvage left them out"
 
 

@@ -21,6 +21,7 @@ import msgspec
 
 from kbcore import ids
 from kbcore.errors import Damaged, HistoryPruned, KBError, StorageError, StoreWentBack, UnknownBranch
+from kbcore.phrases import row_of
 from kbcore.storage import files, frame, head, layout, places, recovery, scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
@@ -71,29 +72,39 @@ class Loss(msgspec.Struct, frozen=True):
     hash: str
     now: int | None
 
+    @property
+    def first(self) -> int:
+        """The first record that is missing, as far as that is known; some before it may be where the kind differs."""
+        return {"went_back": (self.now or 0) + 1, "differs": self.seen}.get(self.kind, 1)
+
+    @property
+    def is_of_one(self) -> bool:
+        """Tell whether a single record is missing, and no other can be."""
+        return self.first == self.seen and self.kind != "differs"
+
     def sentence(self) -> str:
         """Return what is wrong, with the seqs."""
         seqs = f"seen: {self.seen}, now: {'no store' if self.now is None else self.now}"
+        rows = row_of("record", self.first, self.seen)
+        verb = "is" if self.first == self.seen else "are"
         if self.kind == "went_back":
-            first = (self.now or 0) + 1
-            missing = f"record {self.seen} is" if first == self.seen else f"records {first} to {self.seen} are"
-            return f"The store of {self.branch} went back to an earlier state. {seqs}; {missing} missing."
+            return f"The store of {self.branch} went back to an earlier state. {seqs}; {rows} {verb} missing."
         if self.kind == "differs":
             return (
                 f"The store of {self.branch} has another record {self.seen} than the one that was acknowledged "
                 f"({self.hash[:12]}). {seqs}; record {self.seen} and some before it may be missing."
             )
         if self.kind == "gone":
-            return f"The store of {self.branch} is gone. {seqs}; records 1 to {self.seen} are missing."
+            return f"The store of {self.branch} is gone. {seqs}; {rows} {verb} missing."
         return (
             f"Another store has the place of the one of {self.branch}. {seqs}; "
-            f"the records 1 to {self.seen} of the store {self.store_id[:12]} are missing."
+            f"{rows} of the store {self.store_id[:12]} {verb} missing."
         )
 
     def error(self) -> StoreWentBack:
         """Return the error that refuses a write."""
         data = {"branch": self.branch, "file": str(self.directory), "seen": self.seen, "now": self.now}
-        return StoreWentBack(f"{self.sentence()} Nothing is written.", data=data)
+        return StoreWentBack(f"{self.sentence()} Nothing was written.", data=data)
 
 
 def seen_of(of: Head, directory: Path) -> Seen:
@@ -241,8 +252,9 @@ def store_of_id(fs: Fs, parent: Path, seen: Seen) -> bool:
                 return True
         with contextlib.suppress(KBError):
             of = head.read(fs, place)
-            if of.store_id == seen.store_id:
-                return of.seq >= seen.seq and _holds(fs, place, of, seen)
+            # An older copy of it may lie beside the one that has the record.
+            if of.store_id == seen.store_id and of.seq >= seen.seq and _holds(fs, place, of, seen):
+                return True
     return False
 
 
@@ -535,6 +547,14 @@ class BranchWitness:
         """Note a head that is durable. The caller has checked the head before it."""
         with self._gate:
             self._advance(of, self._noted(), makes_id=True)
+
+    def would_lack(self, fs: Fs, directory: Path, of: Head) -> Loss | None:
+        """Return what another store, which lies elsewhere, would lack in the place of this one; nothing is noted."""
+        with self._gate:
+            seen = self._noted()
+        if seen is None:
+            return None
+        return missing(fs, directory, seen, of, lambda one: store_of_id(self._fs, self._directory.parent, one))
 
     def refuse(self, of: Head) -> None:
         """Refuse to write to a store that lacks acknowledged records. Raises: ``StoreWentBack``."""

@@ -53,12 +53,21 @@ class BackedUp(msgspec.Struct, frozen=True):
         return shown
 
 
+class GivenUp(msgspec.Struct, frozen=True):
+    """Acknowledged records of a store id, the first and the last, that a restored store does not have."""
+
+    store_id: str
+    first: int
+    last: int
+
+
 class RestoredBranch(msgspec.Struct, frozen=True):
     """A branch that was restored, or would be on a dry run.
 
     ``present_seq`` is where the store ends that is there now, None when there is none or it cannot be read;
     ``is_same_store`` tells that it is the store that was backed up, or continues it under a new id. ``replaced`` is
-    where it is in the trash; ``is_new_epoch`` tells that the restored store got a new id.
+    where it is in the trash; ``is_new_epoch`` tells that the restored store got a new id; ``given_up`` are the records
+    that are known to have been acknowledged and that it does not have.
     """
 
     branch: str
@@ -68,6 +77,7 @@ class RestoredBranch(msgspec.Struct, frozen=True):
     is_same_store: bool = False
     replaced: str = ""
     is_new_epoch: bool = False
+    given_up: tuple[GivenUp, ...] = ()
 
 
 class RestoredBackup(msgspec.Struct, frozen=True):
@@ -95,10 +105,13 @@ def back_up(
 ) -> BackedUp:
     """Write a backup of the named branches, by default of all that have a store; nobody has to wait for it.
 
-    Raises: ``UnknownBranch`` for a branch without a store; ``StoreWentBack`` for one that lacks acknowledged records
-    where an older backup would be replaced, which may have them; what ``archive.write`` raises.
+    Raises: ``InvalidQuery`` for a file beside the stores; ``UnknownBranch`` for a branch without a store;
+    ``StoreWentBack`` for one that lacks acknowledged records where an older backup would be replaced, which may have
+    them; what ``archive.write`` raises.
     """
     fs, clock = workspace.machine.fs, workspace.machine.clock
+    _check_path(workspace, path)
+    archive.check_target(fs, path, replaces=replaces)
     there = dict(branches.stores(workspace))
     missing = [name for name in names if name not in there]
     if missing:
@@ -115,6 +128,18 @@ def back_up(
     sources = [there[name] for name in chosen]
     written = archive.write(fs, path, sources, at=clock.now(), tool=tool, replaces=replaces)
     return BackedUp(str(path), dry_run, tuple(map(_shown, written.branches)))
+
+
+def _check_path(workspace: Workspace, path: Path) -> None:
+    """Refuse a file in a folder of stores or caches: what takes those away takes the backup as well."""
+    folder = Path(os.path.realpath(path.parent))
+    for own in (workspace.data_dir, workspace.branches_dir, workspace.cache_dir):
+        if folder.is_relative_to(os.path.realpath(own)):
+            raise InvalidQuery(
+                f"{path} is inside {own}, where KB keeps what it would have to be restored after. Nothing was written.",
+                hint="Name a file outside of the repository, best on another disk.",
+                data={"file": str(path)},
+            )
 
 
 def _planned(of: head.Head) -> SavedBranch:
@@ -169,10 +194,10 @@ def restore(
     with archive.opened(fs, path) as backup:
         backup.check()
         chosen = list(_chosen(backup, names))
-        states = {saved.branch: _present(workspace, saved) for _, saved in chosen}
+        states = tuple(_present(workspace, saved, *backup.store(number)) for number, saved in chosen)
         if dry_run:
-            return RestoredBackup(str(path), dry_run, backup.manifest.at, tuple(states.values()))
-        _refuse_present(states.values(), replaces=replaces)
+            return RestoredBackup(str(path), dry_run, backup.manifest.at, states)
+        _refuse_present(states, replaces=replaces)
         done = [_restore_one(workspace, backup, number, author, replaces=replaces) for number, _ in chosen]
         return RestoredBackup(str(path), dry_run, backup.manifest.at, tuple(done))
 
@@ -188,23 +213,37 @@ def _chosen(backup: Backup, names: Sequence[str]) -> Iterator[tuple[int, Saved]]
             yield number, saved
 
 
-def _present(workspace: Workspace, saved: Saved) -> RestoredBranch:
-    """Return what is in the place of a branch now, and whether its seqs would come to mean other records."""
-    directory = workspace.directory_of(saved.branch)
+def _present(workspace: Workspace, saved: Saved, fs: Fs, folder: Path) -> RestoredBranch:
+    """Return what is in the place of a branch now, and which seqs would come to mean other records.
+
+    ``fs`` and ``folder`` are where the store that is to be restored can be read. What the present store has counts, and
+    what the second witness has noted: a store that went back may end just where the backup does.
+    """
+    stated = (saved.store_id, saved.lineage, saved.seq, saved.hash)
+    loss = workspace.witness(saved.branch).would_lack(fs, folder, head.read(fs, folder))
+    given_up = {loss.store_id: GivenUp(loss.store_id, loss.first, loss.seen)} if loss else {}
     if not workspace.has_store(saved.branch):
-        return RestoredBranch(saved.branch, saved.seq, is_new_epoch=True)
+        return RestoredBranch(saved.branch, saved.seq, is_new_epoch=True, given_up=tuple(given_up.values()))
     try:
-        of = head.read(workspace.machine.fs, directory)
+        of = head.read(workspace.machine.fs, workspace.directory_of(saved.branch))
     except KBError:
-        return RestoredBranch(saved.branch, saved.seq, has_present=True, is_new_epoch=True)
-    is_same = (of.store_id, of.lineage, of.seq, of.hash) == (saved.store_id, saved.lineage, saved.seq, saved.hash)
+        return RestoredBranch(
+            saved.branch, saved.seq, has_present=True, is_new_epoch=True, given_up=tuple(given_up.values())
+        )
+    ended = of.epoch_of(saved.store_id)
+    is_same_store = of.store_id == saved.store_id or ended is not None
+    kept = min(saved.seq, ended.seq) if ended else saved.seq
+    if is_same_store and of.seq > kept:
+        noted = given_up.get(of.store_id)
+        given_up[of.store_id] = GivenUp(of.store_id, kept + 1, max(of.seq, noted.last if noted else 0))
     return RestoredBranch(
         saved.branch,
         saved.seq,
         of.seq,
         has_present=True,
-        is_same_store=of.store_id == saved.store_id or of.epoch_of(saved.store_id) is not None,
-        is_new_epoch=not is_same,
+        is_same_store=is_same_store,
+        is_new_epoch=bool(given_up) or (of.store_id, of.lineage, of.seq, of.hash) != stated,
+        given_up=tuple(given_up.values()),
     )
 
 
@@ -232,10 +271,10 @@ def _restore_one(
         try:
             _extract(workspace, backup, number, place)
             with trash.present_lock(workspace, directory):
-                state = _present(workspace, saved)
+                state = _present(workspace, saved, fs, place)
                 _refuse_present([state], replaces=replaces)
                 if state.is_new_epoch:
-                    _begin_epoch(workspace, place, saved, state, author)
+                    _begin_epoch(workspace, place, saved, state.given_up, author)
                 new = head.read(fs, place)
                 if not state.is_same_store:
                     _keep_view(workspace, saved)
@@ -286,14 +325,15 @@ def _copy_member(source: Fs, path: Path, fs: Fs, target: Path) -> None:
         fs.fsync(write_fd)
 
 
-def _begin_epoch(workspace: Workspace, place: Path, saved: Saved, state: RestoredBranch, author: Author) -> None:
+def _begin_epoch(workspace: Workspace, place: Path, saved: Saved, given_up: Sequence[GivenUp], author: Author) -> None:
     """Give the restored store a new id, before it has its place: what its later seqs meant, they mean no more."""
-    machine, seen = workspace.machine, (state.present_seq or 0) if state.is_same_store else 0
-    noted = workspace.place.read(workspace.directory_of(saved.branch).name)
-    if noted and noted.store_id == saved.store_id:
-        seen = max(seen, noted.seq)
+    machine = workspace.machine
+    own = max((one.last for one in given_up if one.store_id == saved.store_id), default=0)
     why = [f"The branch was restored from a backup of seq {saved.seq}, made at {saved.at}."]
     with journal.writing(
         machine.fs, place, machine.clock, wait_s=workspace.config.lock_wait_s, command=author.tool
     ) as writer:
-        begin_epoch(workspace, writer, author, why, seen=seen)
+        begin_epoch(workspace, writer, author, why, seen=own)
+        for one in given_up:
+            if one.store_id != saved.store_id:
+                begin_epoch(workspace, writer, author, why, seen=one.last, lost_id=one.store_id, kept=one.first - 1)

@@ -16,7 +16,7 @@ from kbcore import branches, git, record
 from kbcore.branches import lost
 from kbcore.clock import moment_after
 from kbcore.phrases import counted
-from kbcore.record import Record
+from kbcore.record import Hole, Operation, Record, Unproven
 from kbcore.storage import journal
 from kbcore.storage.head import Epoch, SnapshotRef
 from kbcore.storage.journal import Writer
@@ -27,7 +27,16 @@ from kbcore.workspace import Workspace
 
 REPAIR: Final = "Repair of the store"
 NEW_EPOCH: Final = "New epoch of the store"
-FORGOTTEN: Final = "Their changeset ids are forgotten: a changeset that is sent again is applied again."
+
+
+class NoteContent(msgspec.Struct, frozen=True):
+    """What else a record about the store holds: only that of a salvage has any of it."""
+
+    ops: tuple[Operation, ...] = ()
+    source: str = ""
+    """The record's source; the author's by default."""
+    holes: tuple[Hole, ...] = ()
+    unproven: Unproven | None = None
 
 
 def append_note(
@@ -37,10 +46,11 @@ def append_note(
     sentences: Sequence[str],
     *,
     message: str = REPAIR,
+    content: NoteContent = NoteContent(),  # noqa: B008 - frozen
     snapshots: tuple[SnapshotRef, ...] | None = None,
     ended: Epoch | None = None,
 ) -> int:
-    """Append a record that changes no fact and says in sentences what was done to the store; return its seq.
+    """Append a record that says in sentences what was done to the store; return its seq.
 
     ``snapshots`` and ``ended`` are those of ``Writer.append``: the same step publishes them.
 
@@ -53,18 +63,33 @@ def append_note(
         digest="",
         at=at,
         actor=author.actor,
-        source=author.source,
+        source=content.source or author.source,
         tool=author.tool,
-        ops=(),
+        ops=content.ops,
         message=message,
         clock=wall,
         repair=" ".join(sentences),
+        holes=content.holes,
+        unproven=content.unproven,
     )
     return writer.append(record.encode(noted), at, snapshots=snapshots, ended=ended).seq
 
 
+def forgotten(*, is_one: bool = False) -> str:
+    """Return the sentence on the changeset ids of lost records."""
+    whose = "Its changeset id is" if is_one else "Their changeset ids are"
+    return f"{whose} forgotten: a changeset that is sent again is applied again."
+
+
 def begin_epoch(
-    workspace: Workspace, writer: Writer, author: Author, why: Sequence[str], *, seen: int = 0, lost_id: str = ""
+    workspace: Workspace,
+    writer: Writer,
+    author: Author,
+    why: Sequence[str],
+    *,
+    seen: int = 0,
+    lost_id: str = "",
+    kept: int = 0,
 ) -> int:
     """End the epoch of a store id with a record that says why; return the record's seq.
 
@@ -78,18 +103,20 @@ def begin_epoch(
         why: what happened, a sentence each.
         seen: the highest seq that is known to have been acknowledged under that id; 0 if none is lost.
         lost_id: the id of another store whose records are missing here; by default the id of the store itself.
+        kept: the last record of that other store that this one has as well.
 
     Raises: as ``Writer.append``.
     """
     old = writer.head
     if lost_id and lost_id != old.store_id:
         ended = Epoch(lost_id, 0, old.lineage, seen, _now(workspace))
-        sentences = [*why, f"{lost_records(0, seen)} They were records of the store {lost_id}. {FORGOTTEN}"]
+        of_store = f"{'It was a record' if seen - kept == 1 else 'They were records'} of the store {lost_id}."
+        sentences = [*why, f"{lost_records(kept, seen)} {of_store} {forgotten(is_one=seen - kept == 1)}"]
     else:
         ended = Epoch(old.store_id, old.seq, old.hash, max(seen, old.seq), _now(workspace))
         sentences = [*why, f"The store id was {old.store_id} up to seq {old.seq} and is another one from here on."]
         if seen > old.seq:
-            sentences.append(f"{lost_records(old.seq, seen)} {FORGOTTEN}")
+            sentences.append(f"{lost_records(old.seq, seen)} {forgotten(is_one=seen - old.seq == 1)}")
     return append_note(workspace, writer, author, sentences, message=NEW_EPOCH, ended=ended)
 
 
@@ -125,7 +152,8 @@ def accept(workspace: Workspace, branch: str, author: Author) -> Begun:
         branches.ensure(workspace, branch, accepts_loss=True)
     wait_s = workspace.config.lock_wait_s
     with journal.writing(machine.fs, directory, machine.clock, wait_s=wait_s, command=author.tool) as writer:
-        why = [*writer.recovery.sentences(), *_reasons(witness, loss)]
+        accepted = ["A person accepted the loss."] if loss else []
+        why = [*writer.recovery.sentences(), *_reasons(witness, loss), *accepted]
         seq = begin_epoch(
             workspace,
             writer,
@@ -137,7 +165,7 @@ def accept(workspace: Workspace, branch: str, author: Author) -> Begun:
         witness.accept(writer.head)
     done = [f"The store of {branch} has begun a new epoch with record {seq}."]
     if loss:
-        done += [f"{_lost_of(loss)} {FORGOTTEN}"]
+        done += [f"{_lost_of(loss)} {forgotten(is_one=loss.is_of_one)}"]
     return Begun(branch, seq, tuple(done))
 
 
@@ -148,21 +176,20 @@ def question(workspace: Workspace, branch: str) -> str:
     """
     witness, loss = workspace.witness(branch), lost.loss_of(workspace, branch)
     said = " ".join(_reasons(witness, loss)) or f"Nothing is known to be missing from the store of {branch}."
-    consequence = f" {FORGOTTEN}" if loss else ""
+    consequence = f" {forgotten(is_one=loss.is_of_one)}" if loss else ""
     return f"{said}{consequence} Give the store a new id and go on as it is now?"
 
 
 def _reasons(witness: BranchWitness, loss: Loss | None) -> list[str]:
     if loss:
-        return [f"{loss.sentence()} A person accepted the loss."]
+        return [loss.sentence()]
     return [*witness.copies]
 
 
 def _lost_of(loss: Loss) -> str:
-    is_shorter = loss.kind == "went_back" and loss.now is not None
     if loss.kind == "differs":
         return f"Record {loss.seen} and some before it are lost."
-    return lost_records(loss.now or 0 if is_shorter else 0, loss.seen)
+    return lost_records(loss.first - 1, loss.seen)
 
 
 def _keep_view(workspace: Workspace, branch: str, loss: Loss | None) -> None:

@@ -8,7 +8,6 @@ head counts until the record that documents the salvage is durable; the store as
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +15,6 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import branches, canonical, interrupting, record, replay
-from kbcore.clock import moment_after
 from kbcore.errors import Damaged, HeadDamaged, KBError, ResourceLimit, SnapshotCorrupt, StatementTimeout, ViewDamaged
 from kbcore.folding import apply
 from kbcore.limits import MAX_HEAD_BYTES, MAX_RECORD_BYTES
@@ -29,7 +27,6 @@ from kbcore.record import (
     Operation,
     PutNode,
     ReadSource,
-    Record,
     StateLink,
     Unproven,
     WithdrawLink,
@@ -41,6 +38,7 @@ from kbcore.storage.head import Head, SnapshotRef
 from kbcore.storage.journal import Writer
 from kbcore.storage.recovery import Report
 from kbcore.store import Author
+from kbcore.upkeep.epochs import NoteContent, append_note
 from kbcore.upkeep.snapshot_sources import with_snapshot
 from kbcore.view.past import state_at
 from kbcore.viewcache import VIEW, open_view
@@ -149,7 +147,7 @@ def _salvage_one(workspace: Workspace, branch: str, author: Author) -> Salvaged:
         provable.write(fs, directory, of, planned)
         new = msgspec.structs.replace(planned.head, snapshots=sound)
         doubts += [f"{ref.file} is damaged and was left out." for ref in damaged]
-        holes = [Hole(one.first, one.last, one.before, one.after) for one in new.holes if one not in of.holes]
+        holes = tuple(one for one in new.holes if one not in of.holes)
         new, carried, view = _with_state(workspace, directory, branch, new)
         doubts += _lost(new, holes, carried, view[0] if view else None)
         done = [_kept_records(new, of), *_filled(proven, directory, workspace.data_dir)]
@@ -162,7 +160,7 @@ def _salvage_one(workspace: Workspace, branch: str, author: Author) -> Salvaged:
         workspace.witness(branch).accept(new)
         for name in {part.file for part in of.segments} - new.files:
             files.remove_quietly(fs, directory / name)  # its bytes are in quarantine
-    return Salvaged(branch, new.seq, copy, tuple(holes), count, tuple(done), tuple(doubts))
+    return Salvaged(branch, new.seq, copy, holes, count, tuple(done), tuple(doubts))
 
 
 def _applied(state: State, ops: Iterable[Operation]) -> State:
@@ -402,7 +400,7 @@ class _Note(msgspec.Struct, frozen=True):
     """What the record of a salvage says: sentences, the missing records, and what a view adds."""
 
     said: list[str]
-    holes: list[Hole]
+    holes: tuple[Hole, ...]
     ops: tuple[Operation, ...]
     seen: Unproven | None
 
@@ -419,24 +417,14 @@ def _append(workspace: Workspace, directory: Path, new: Head, author: Author, no
     try:
         writer = Writer(fs, directory, fd, new, Report())
         for part, is_first in _parts(note.ops):
-            at, wall = moment_after(writer.head.head.at, workspace.machine.clock.now())
-            noted = Record(
-                schema=record.VOCABULARY,
-                changeset_id=secrets.token_hex(16),
-                digest="",
-                at=at,
-                actor=author.actor,
-                source=UNPROVEN if part else author.source,
-                tool=author.tool,
+            content = NoteContent(
                 ops=part,
-                message=MESSAGE,
-                clock=wall,
-                repair=" ".join(note.said) if is_first else "",
-                holes=tuple(note.holes) if is_first else (),
+                source=UNPROVEN if part else "",
+                holes=note.holes if is_first else (),
                 unproven=note.seen if part else None,
             )
             try:
-                writer.append(record.encode(noted), at)
+                append_note(workspace, writer, author, note.said if is_first else [], message=MESSAGE, content=content)
             except KBError as error:
                 if is_first:
                     raise

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import io
 import itertools
+import os
 import shutil
+import socket
 import stat
 import tarfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,6 +21,7 @@ import msgspec
 import pytest
 
 from kbcore import branches
+from kbcore.branches import lost
 from kbcore.branches.stores import repository_lock
 from kbcore.errors import (
     BackupDamaged,
@@ -26,6 +30,7 @@ from kbcore.errors import (
     FormatTooNew,
     InvalidQuery,
     KBError,
+    NotFound,
     StorageError,
     StoreWentBack,
     UnknownBranch,
@@ -33,20 +38,16 @@ from kbcore.errors import (
 from kbcore.history.log import log
 from kbcore.storage import archive, head, layout
 from kbcore.storage.fs import RealFs
+from kbcore.upkeep import epochs
 from kbcore.upkeep.backup import back_up, restore
 from kbcore.upkeep.compacting import compact
-from kbcore.upkeep.proof import verify_branch
+from tests.support.damage import entities, is_proven, put, put_back, reset
 from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
 from tests.support.project import AUTHOR, Project
 from tests.support.repos import git
 from tests.support.scale import tries
 
 KEYS = "ABCDE"
-
-
-def put(project: Project, keys: Iterable[str], branch: str | None = None) -> None:
-    for key in keys:
-        project.apply(branch=branch, entities=[{"id": key, "type": "req", "title": key, "status": "open"}])
 
 
 @pytest.fixture
@@ -76,14 +77,6 @@ def restored(project: Project, file: Path, *names: str, **options: bool):
     return restore(project.workspace(), file, AUTHOR, names, **options)
 
 
-def entities(project: Project, branch: str | None = None) -> str:
-    return "".join(sorted(key for (key,) in project.view(branch).rows("select id from node")))
-
-
-def is_proven(project: Project, branch: str = "main") -> bool:
-    return verify_branch(project.workspace(), branch, with_view=True).is_sound
-
-
 def leftovers(project: Project, file: Path) -> list[str]:
     parent = project.workspace().directory_of("main").parent
     building = [path.name for path in parent.iterdir() if path.name.startswith(layout.BUILDING_PREFIX)]
@@ -107,7 +100,7 @@ def test_a_backup_holds_every_branch_and_brings_it_back(project: Project, file: 
         assert new.store_id != old.store_id, "references to records that came later must not find other ones"
         assert new.epoch_of(old.store_id)
         assert is_proven(project, name)
-    assert (entities(project), entities(project, "side/one")) == ("ABCDE", "ABCDES")
+    assert (entities(project), entities(project, "side/one")) == (set("ABCDE"), set("ABCDES"))
     assert "restored from a backup of seq 5" in log(project.view(), limit=1)[0]["repair"]
     tally.done()
 
@@ -126,13 +119,13 @@ def test_a_present_store_is_kept_unless_it_may_be_replaced_and_then_in_the_trash
     assert head.read(RealFs(), project.workspace().directory_of("main")) == before
     (one,) = restored(project, file, replaces=True).branches
     assert head.read(RealFs(), Path(one.replaced)) == before
-    assert entities(project) == "ABCDE"
+    assert entities(project) == set("ABCDE")
     of = head.read(RealFs(), project.workspace().directory_of("main"))
     assert of.epochs[-1].seen == 7
     assert "2 records are lost: 6 to 7" in log(project.view(), limit=1)[0]["repair"]
     branches.restore(project.workspace(), "main")
     project.pool.close()
-    assert entities(project) == "ABCDEFG"
+    assert entities(project) == set("ABCDEFG")
     tally.done()
 
 
@@ -145,6 +138,55 @@ def test_a_store_that_is_restored_at_its_own_head_keeps_its_id(project, file, ta
     tally.tried()
     restored(project, file, replaces=True)
     assert head.read(RealFs(), directory) == before
+    assert is_proven(project)
+    tally.done()
+
+
+@pytest.mark.fault("D3")
+@pytest.mark.parametrize("is_gone", [False, True], ids=["went back", "gone"])
+def test_a_backup_that_ends_where_a_store_went_back_to_settles_the_loss(is_gone, project, file, tally) -> None:
+    directory = project.workspace().directory_of("main")
+    backed_up(project, file, "main")
+    older, before = shutil.copytree(directory, file.with_name("older")), head.read(RealFs(), directory)
+    put(project, "FG")
+    put_back(project, older, directory)
+    if is_gone:
+        shutil.rmtree(directory)
+    tally.tried()
+    with pytest.raises(StoreWentBack):
+        put(project, "H")
+    (dry,) = restored(project, file, dry_run=True, replaces=True).branches
+    (one,) = restored(project, file, replaces=True).branches
+    assert dry.is_new_epoch, "a dry run says what would be done"
+    assert [(row.store_id, row.first, row.last) for row in one.given_up] == [(before.store_id, 6, 7)]
+    assert dry.given_up == one.given_up
+    of = head.read(RealFs(), directory)
+    assert of.store_id != before.store_id, "records 6 and 7 of the old id are other records"
+    assert (of.epochs[-1].seq, of.epochs[-1].seen) == (5, 7)
+    assert "2 records are lost: 6 to 7. Their changeset ids" in log(project.view(), limit=1)[0]["repair"]
+    assert lost.loss_of(Project(project.root, is_new=False).workspace(), "main") is None
+    put(project, "H")
+    assert entities(project) == set("ABCDEH")
+    assert is_proven(project)
+    tally.done()
+
+
+@pytest.mark.fault("D3")
+def test_a_backup_from_before_a_new_epoch_ends_the_later_id_too(project, file, tally) -> None:
+    directory = project.workspace().directory_of("main")
+    backed_up(project, file, "main")
+    older = shutil.copytree(directory, file.with_name("older"))
+    put(project, "FG")
+    put_back(project, older, directory)
+    epochs.accept(project.workspace(), "main", AUTHOR)
+    put(project, "H")
+    later = head.read(RealFs(), directory)
+    shutil.rmtree(directory)
+    tally.tried()
+    restored(project, file)
+    of = head.read(RealFs(), directory)
+    assert of.epoch_of(later.store_id), "another user's note of the later id is settled as well"
+    put(project, "I")
     assert is_proven(project)
     tally.done()
 
@@ -171,9 +213,7 @@ def test_a_store_that_lost_records_is_not_backed_up_over_a_good_backup(project, 
     put(project, "FG")
     backed_up(project, file)
     good = file.read_bytes()
-    project.pool.close()
-    shutil.rmtree(directory)
-    shutil.copytree(older, directory)
+    put_back(project, older, directory)
     tally.tried()
     with pytest.raises(StoreWentBack, match="records 6 to 7 are missing") as refused:
         backed_up(project, file, replaces=True)
@@ -207,8 +247,84 @@ def test_what_does_not_exist_and_what_exists_are_refused(project, file, tally) -
         backed_up(project, file.with_name("other"), "nowhere")
     with pytest.raises(UnknownBranch, match="holds no branch"):
         restored(project, file, "nowhere")
-    with pytest.raises(BackupDamaged, match="no sound backup"):
+    with pytest.raises(BackupDamaged, match="is not a backup of KB"):
         restored(project, project.root / ".git/config")
+    tally.done()
+
+
+def make_device(path: Path) -> None:
+    path.symlink_to("/dev/full")  # a device of its own can be made by root alone
+
+
+def make_socket(path: Path) -> None:
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as made:
+        made.bind(str(path))
+
+
+OTHER_KINDS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "folder": (Path.mkdir, "a folder"),
+    "pipe": (os.mkfifo, "a named pipe"),
+    "socket": (make_socket, "a socket"),
+    "link to a device": (make_device, "a symbolic link"),
+}
+
+
+@pytest.mark.fault("D3")
+@pytest.mark.parametrize("name", OTHER_KINDS)
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_backup_replaces_nothing_but_a_plain_file(name, dry_run, project, tmp_path, tally) -> None:
+    make, word = OTHER_KINDS[name]
+    target = tmp_path / "target"
+    make(target)
+    before = target.lstat()
+    for replaces in (True, False):
+        tally.tried()
+        with pytest.raises(StorageError, match=f"is {word}, and a backup replaces"):
+            backed_up(project, target, replaces=replaces, dry_run=dry_run)
+    assert (target.lstat().st_ino, target.lstat().st_mode) == (before.st_ino, before.st_mode)
+    tally.tried()
+    with pytest.raises((StorageError, NotFound)):  # and none of them is waited for
+        restored(project, target)
+    tally.done()
+
+
+@pytest.mark.fault("D3")
+def test_a_device_is_not_replaced_by_a_backup(tally) -> None:
+    tally.tried()
+    with pytest.raises(StorageError, match="is a device"):
+        archive.check_target(RealFs(), Path("/dev/full"), replaces=True)
+    tally.done()
+
+
+@pytest.mark.fault("D3")
+def test_a_backup_is_not_put_where_the_stores_and_caches_are(project, tmp_path, tally) -> None:
+    workspace = project.workspace()
+    link = tmp_path / "link"
+    link.symlink_to(workspace.directory_of("main"))
+    for folder in (workspace.data_dir, workspace.directory_of("main"), workspace.cache_dir, link):
+        for dry_run in (False, True):
+            tally.tried()
+            with pytest.raises(InvalidQuery, match="is inside"):
+                backed_up(project, folder / "kb.backup", dry_run=dry_run)
+        assert not (folder / "kb.backup").exists()
+    tally.done()
+
+
+@pytest.mark.fault("D3")
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is not a backup of KB: it is empty"),
+        (b"# Notes\n", "is not a backup of KB"),
+        (b"x" * 5_000, "is not a backup of KB"),
+        (b"0/head.json\0", "it was cut short"),
+    ],
+)
+def test_a_file_that_is_no_backup_is_not_called_a_damaged_one(content, said, project, tmp_path, tally) -> None:
+    (tmp_path / "notes").write_bytes(content)
+    tally.tried()
+    with pytest.raises(BackupDamaged, match=said):
+        restored(project, tmp_path / "notes")
     tally.done()
 
 
@@ -435,16 +551,6 @@ def test_a_backup_in_which_a_call_fails_leaves_the_old_one_and_nothing_else(code
     tally.done(at_least=10)
 
 
-def reset(project: Project, parent: Path, saved: Path) -> None:
-    """Put the stores back, and what the second witness knew of them."""
-    project.machine.fs = NoSyncFs()
-    project.pool.close()
-    shutil.rmtree(parent)
-    shutil.copytree(saved, parent)
-    for name, directory in branches.stores(project.workspace()):
-        project.workspace().witness(name).accept(head.read(RealFs(), directory))
-
-
 @pytest.mark.fault("D3")
 @pytest.mark.parametrize("when", ["before", "after", "half"])
 def test_a_restore_that_ends_at_any_call_leaves_the_old_store_or_the_new_one(when, project, file, tally) -> None:
@@ -457,7 +563,7 @@ def test_a_restore_that_ends_at_any_call_leaves_the_old_store_or_the_new_one(whe
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     restored(project, file, replaces=True)
     for at in range(0, len(probe.calls), tries(13, 1)):
-        reset(project, parent, saved)
+        reset(project, saved, parent)
         project.machine.fs = dying = CrashingFs(at, when=when, inner=NoSyncFs())
         with pytest.raises(Crash):
             restored(project, file, replaces=True)
@@ -467,7 +573,7 @@ def test_a_restore_that_ends_at_any_call_leaves_the_old_store_or_the_new_one(whe
         project.pool.close()
         with repository_lock(project.workspace()):
             pass  # whoever takes the lock next puts a store back that made room
-        found = entities(project)
+        found = "".join(sorted(entities(project)))
         if found not in {"ABCDE", "ABCDEFG"} or not is_proven(project):
             tally.violated((when, at, probe.calls[at]), found)
     tally.done(at_least=10)
@@ -485,7 +591,7 @@ def test_a_restore_in_which_a_call_fails_leaves_the_old_store_or_the_new_one(cod
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     restored(project, file, replaces=True)
     for at in range(0, len(probe.calls), tries(13, 1)):
-        reset(project, parent, saved)
+        reset(project, saved, parent)
         project.machine.fs = failing = FailingFs(at, code, when="half", inner=NoSyncFs())
         tally.tried()
         says_no = False
@@ -498,7 +604,7 @@ def test_a_restore_in_which_a_call_fails_leaves_the_old_store_or_the_new_one(cod
         project.pool.close()
         with repository_lock(project.workspace()):
             pass  # whoever takes the lock next puts a store back that made room
-        found = entities(project)
+        found = "".join(sorted(entities(project)))
         if found not in ({"ABCDEFG"} if says_no else {"ABCDE", "ABCDEFG"}) or not is_proven(project):
             tally.violated((code, at, probe.calls[at]), (found, says_no))
     tally.done(at_least=10)
@@ -514,7 +620,7 @@ def test_a_store_that_took_its_place_is_said_to_although_the_other_could_not_be_
     shutil.copytree(parent, saved)
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     restored(project, file, replaces=True)
-    reset(project, parent, saved)
+    reset(project, saved, parent)
     project.machine.fs = FailingFs(probe.calls.index(("mkdir", ".trash")), errno.EIO, inner=NoSyncFs())
     tally.tried()
     with pytest.raises(CommitUncertain, match="is in place, but the store that was there"):
@@ -523,7 +629,7 @@ def test_a_store_that_took_its_place_is_said_to_although_the_other_could_not_be_
     project.pool.close()
     with repository_lock(project.workspace()):
         assert (parent / ".trash").is_dir()
-    assert entities(project) == "ABCDE"
+    assert entities(project) == set("ABCDE")
     assert is_proven(project)
     tally.done()
 
@@ -540,7 +646,7 @@ def test_two_restores_at_once_leave_one_whole_store(project, file, tally) -> Non
     for thread in threads:
         thread.join()
     project.pool.close()
-    assert entities(project) == "ABCDE"
+    assert entities(project) == set("ABCDE")
     assert is_proven(project)
     tally.done()
 

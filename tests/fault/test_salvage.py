@@ -10,7 +10,6 @@ import json
 import re
 import shlex
 import shutil
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from kbcore.history.moment import read_at
 from kbcore.storage import head, layout, verify
 from kbcore.storage.fs import RealFs
 from kbcore.upkeep.compacting import compact
-from kbcore.upkeep.proof import verify_branch
 from kbcore.upkeep.salvage import Salvaged, salvage
 from kbcore.view.past import state_at
 from tests.fault.test_damage_told import (
@@ -39,6 +37,18 @@ from tests.fault.test_damage_told import (
     models,
     put,
 )
+from tests.support.damage import (
+    FIRST,
+    contents,
+    edit,
+    entities,
+    filled,
+    flip,
+    forget,
+    is_proven,
+    requirement,
+    reset,
+)
 from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
 from tests.support.project import AUTHOR, Project
 from tests.support.repos import git
@@ -46,47 +56,10 @@ from tests.support.scale import tries
 
 __all__ = ["harmed", "models"]
 
-FIRST = "journal-0000000001.jsonl"
-
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "repo")
-
-
-def req(key: str, **more: object) -> dict[str, object]:
-    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open", **more}
-
-
-def filled(project: Project, keys: str, *, seal_after: str = "") -> Path:
-    """Write a record for each key; return the store's directory."""
-    for key in keys:
-        project.apply(entities=[req(key)], changeset_id=f"for-{key}")
-        if key == seal_after:
-            compact(project.workspace(), "main")
-    return project.workspace().directory_of("main")
-
-
-def forget(project: Project) -> None:
-    project.pool.close()
-    shutil.rmtree(project.workspace().cache_of("main"), ignore_errors=True)
-
-
-def edit(path: Path, change: Callable[[bytes], bytes]) -> None:
-    """Change a file in place, as a failing disk does: all of its names see it."""
-    data = change(path.read_bytes())
-    with path.open("r+b") as file:
-        file.write(data)
-        file.truncate()
-
-
-def contents(directory: Path) -> dict[str, bytes]:
-    files = (path for path in directory.iterdir() if path.is_file() and path.name != layout.LOCK)
-    return {path.name: path.read_bytes() for path in files}
-
-
-def flip(path: Path, inside: bytes) -> None:
-    edit(path, lambda data: data.replace(inside, inside[:-1] + b"?"))
 
 
 def salvaged(project: Project, branch: str = "main") -> list[Salvaged]:
@@ -94,24 +67,15 @@ def salvaged(project: Project, branch: str = "main") -> list[Salvaged]:
     return salvage(project.workspace(), branch, AUTHOR)
 
 
-def entities(project: Project, branch: str | None = None) -> set[str]:
-    view = project.view(branch)
-    return {key for (key,) in view.rows("select id from node")}
-
-
-def is_proven(project: Project, branch: str = "main") -> bool:
-    return verify_branch(project.workspace(), branch, with_view=True).is_sound
-
-
 @pytest.mark.fault("D2")
 def test_one_flipped_byte_in_a_sealed_segment_costs_no_entity(project: Project, tally) -> None:
     count = tries(2_001, 40_001)
     for start in range(0, count, 2_500):
         keys = range(start, min(start + 2_500, count))
-        project.apply(entities=[req(f"R{number}") for number in keys])
-    project.apply(entities=[req("LAST")])
+        project.apply(entities=[requirement(f"R{number}") for number in keys])
+    project.apply(entities=[requirement("LAST")])
     compact(project.workspace(), "main")
-    project.apply(entities=[req("AFTER")])
+    project.apply(entities=[requirement("AFTER")])
     forget(project)
     directory = project.workspace().directory_of("main")
     flip(directory / FIRST, b'Title of R1"')
@@ -147,7 +111,7 @@ def test_records_before_and_after_the_missing_ones_are_kept_and_named(project: P
         assert read_at(store, str(seq), lambda view, at: {*state_at(view, at).nodes}) == set(names)
     with pytest.raises(KBError, match="seq 4 is not proven: record 3 is missing"):
         read_at(store, "4", state_at)
-    again = project.apply(entities=[req("C")], changeset_id="for-C")
+    again = project.apply(entities=[requirement("C")], changeset_id="for-C")
     assert again.duplicate, "the snapshot knows the changeset of a missing record"
     assert salvaged(project)[0].copy == "", "there is nothing left to salvage"
     tally.done()
@@ -158,7 +122,7 @@ def test_records_before_and_after_the_missing_ones_are_kept_and_named(project: P
 def test_zeroed_bytes_near_the_end_leave_the_other_records(length: int, project: Project, tally) -> None:
     keys = [f"K{number}" for number in range(30)]
     for key in keys:
-        project.apply(entities=[req(key)])
+        project.apply(entities=[requirement(key)])
     directory = project.workspace().directory_of("main")
     forget(project)
     start = (directory / FIRST).stat().st_size - 6_000
@@ -169,7 +133,7 @@ def test_zeroed_bytes_near_the_end_leave_the_other_records(length: int, project:
     assert 1 <= len(gone) <= 2 + length // 400
     assert entities(project) == {f"K{number}" for number in range(30) if number + 1 not in gone}
     assert is_proven(project)
-    project.apply(entities=[req("Z")])
+    project.apply(entities=[requirement("Z")])
     tally.done()
 
 
@@ -208,7 +172,7 @@ def test_damage_that_leaves_every_record_whole_costs_nothing(file: str, change, 
 @pytest.mark.fault("D2")
 def test_without_a_snapshot_the_facts_around_the_missing_records_are_carried_on(project: Project, tally) -> None:
     directory = filled(project, "AB")
-    project.apply(entities=[req("NEW", tags=["x"]), {"id": "B", "title": "Lost title"}])
+    project.apply(entities=[requirement("NEW", tags=["x"]), {"id": "B", "title": "Lost title"}])
     project.apply(entities=[{"id": "NEW", "priority": "must"}])
     project.apply(entities=[{"id": "A", "priority": "could"}], edges=[{"type": "depends_on", "from": "A", "to": "B"}])
     flip(directory / FIRST, b"Lost title")
@@ -224,7 +188,7 @@ def test_without_a_snapshot_the_facts_around_the_missing_records_are_carried_on(
     assert any("too little is left: NEW" in doubt for doubt in one.doubts)
     assert any("changeset ids are forgotten" in doubt for doubt in one.doubts)
     assert is_proven(project)
-    project.apply(entities=[req("NEW")])
+    project.apply(entities=[requirement("NEW")])
     tally.done()
 
 
@@ -232,7 +196,7 @@ def test_without_a_snapshot_the_facts_around_the_missing_records_are_carried_on(
 def test_what_only_a_cached_view_knows_enters_as_a_record_marked_unproven(project: Project, tally) -> None:
     directory = filled(project, "AB")
     project.apply(
-        entities=[req("NEW", tags=["x"]), {"id": "B", "title": "Lost title"}],
+        entities=[requirement("NEW", tags=["x"]), {"id": "B", "title": "Lost title"}],
         edges=[{"type": "depends_on", "from": "NEW", "to": "A"}],
     )
     project.apply(entities=[{"id": "NEW", "priority": "must"}])
@@ -295,8 +259,8 @@ def test_a_view_that_saw_another_history_is_no_source(project: Project, tally) -
     directory = filled(project, "AB")
     project.view()
     shutil.copytree(directory, project.root / "earlier")
-    project.apply(entities=[req("OTHER")])
-    project.apply(entities=[req("OTHER2")])
+    project.apply(entities=[requirement("OTHER")])
+    project.apply(entities=[requirement("OTHER2")])
     project.pool.close()
     shutil.rmtree(project.workspace().cache_of("main"), ignore_errors=True)
     project.view()
@@ -309,7 +273,7 @@ def test_a_view_that_saw_another_history_is_no_source(project: Project, tally) -
     shutil.copytree(kept, saved)
     shutil.rmtree(kept)
     for key in "CDE":
-        project.apply(entities=[req(key)])
+        project.apply(entities=[requirement(key)])
     forget(project)
     shutil.copytree(saved, kept)
     flip(directory / FIRST, b"Title of C")
@@ -325,7 +289,7 @@ def test_a_file_that_branches_share_is_salvaged_for_all_of_them(project: Project
     for name in ("one", "two"):
         git(project.root, "branch", name)
         branches.ensure(project.workspace(), name)
-    project.apply(branch="one", entities=[req("ONE")])
+    project.apply(branch="one", entities=[requirement("ONE")])
     others = {name: project.workspace().directory_of(name) for name in ("one", "two")}
     assert (directory / FIRST).stat().st_nlink == 3
     flip(directory / FIRST, b"Title of C")
@@ -395,7 +359,7 @@ def test_a_lost_head_and_a_lost_end_leave_the_seqs_that_the_second_witness_saw_u
     assert (of.seq, of.store_id) == (6, before.store_id)
     assert entities(project) == set("ABC")
     assert is_proven(project)
-    project.apply(entities=[req("D")])
+    project.apply(entities=[requirement("D")])
     tally.done()
 
 
@@ -461,7 +425,7 @@ def test_a_view_is_not_used_further_when_records_before_a_gap_are_pruned(project
 def test_a_lost_snapshot_of_pruned_history_leaves_what_later_records_state(project: Project, tally) -> None:
     directory = filled(project, "ABC", seal_after="C")
     compact(project.workspace(), "main", prune_before=4)
-    project.apply(entities=[req("D"), {"id": "A", "title": "Another title"}])
+    project.apply(entities=[requirement("D"), {"id": "A", "title": "Another title"}])
     (directory / "snapshot-0000000003.jsonl").unlink()
     forget(project)
     tally.tried()
@@ -484,15 +448,6 @@ def prepared(root: Path) -> tuple[Project, Path, Path]:
     return project, directory, root / "saved"
 
 
-def reset(project: Project, directory: Path, saved: Path) -> None:
-    """Put the damaged store back, and what the second witness knew of it."""
-    project.machine.fs = NoSyncFs()
-    project.pool.close()
-    shutil.rmtree(directory)
-    shutil.copytree(saved, directory)
-    project.workspace().witness("main").accept(head.read(RealFs(), directory))
-
-
 @pytest.mark.fault("D2")
 @pytest.mark.parametrize("when", ["before", "after", "half"])
 def test_a_salvage_that_ends_at_any_call_can_be_repeated(when: str, tmp_path: Path, tally) -> None:
@@ -500,7 +455,7 @@ def test_a_salvage_that_ends_at_any_call_can_be_repeated(when: str, tmp_path: Pa
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     salvaged(project)
     for at in range(0, len(probe.calls), tries(7, 1)):
-        reset(project, directory, saved)
+        reset(project, saved, directory)
         project.machine.fs = dying = CrashingFs(at, when=when, inner=NoSyncFs())
         with pytest.raises(Crash):
             salvaged(project)
@@ -521,7 +476,7 @@ def test_a_salvage_in_which_a_call_fails_says_truly_whether_it_counts(code: int,
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     salvaged(project)
     for at in range(0, len(probe.calls), tries(7, 1)):
-        reset(project, directory, saved)
+        reset(project, saved, directory)
         before = (directory / layout.HEAD).read_bytes()
         project.machine.fs = failing = FailingFs(at, code, when="half", lasting=True, inner=NoSyncFs())
         tally.tried()
@@ -544,7 +499,7 @@ def test_a_salvage_in_which_a_call_fails_says_truly_whether_it_counts(code: int,
 def test_two_salvages_at_once_leave_one(tmp_path: Path, tally) -> None:
     project, directory, saved = prepared(tmp_path)
     for _ in range(tries(2, 10)):
-        reset(project, directory, saved)
+        reset(project, saved, directory)
         tally.tried()
         both = [Project(project.root, is_new=False) for _ in range(2)]
         with ThreadPoolExecutor(2) as pool:
@@ -570,11 +525,11 @@ def test_writers_refuse_damage_that_a_reader_found_and_go_on_when_it_is_gone(pro
     with pytest.raises(Damaged):
         project.view()
     with pytest.raises(Damaged):
-        writer.apply(entities=[req("F")])
+        writer.apply(entities=[requirement("F")])
     with pytest.raises(Damaged):
-        Project(project.root, is_new=False).apply(entities=[req("F")])
+        Project(project.root, is_new=False).apply(entities=[requirement("F")])
     path.write_bytes(sound)
-    assert writer.apply(entities=[req("F")]).applied
+    assert writer.apply(entities=[requirement("F")]).applied
     assert not (project.workspace().cache_of("main") / "damaged.json").exists()
     tally.done()
 
@@ -587,7 +542,7 @@ def test_writers_refuse_a_sealed_file_of_another_size_without_being_told(change,
     edit(directory / FIRST, change)
     tally.tried()
     with pytest.raises(Damaged):
-        project.apply(entities=[req("F")])
+        project.apply(entities=[requirement("F")])
     assert head.read(RealFs(), directory).seq == 5
     tally.done()
 

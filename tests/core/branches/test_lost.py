@@ -87,7 +87,7 @@ def test_a_store_that_was_put_back_is_named_with_the_seqs_and_refused(project: P
     went_back(project)
     said = "The store of main went back to an earlier state. seen: 4, now: 2; records 3 to 4 are missing."
     assert sentence(project) == said
-    assert refused(fresh(project)) == f"{said} Nothing is written."
+    assert refused(fresh(project)) == f"{said} Nothing was written."
     assert heads.read(project.machine.fs, store_of(project)).seq == 2
 
 
@@ -132,7 +132,7 @@ def test_nothing_else_writes_to_a_store_that_went_back(project: Project, write: 
 def test_accepting_gives_the_store_a_new_id_and_says_what_is_forgotten(project: Project) -> None:
     old = went_back(project)
     begun = accepted(project)
-    assert begun.done[1] == f"2 records are lost: 3 to 4. {epochs.FORGOTTEN}"
+    assert begun.done[1] == f"2 records are lost: 3 to 4. {epochs.forgotten()}"
     now = heads.read(project.machine.fs, store_of(project))
     assert now.store_id != old
     assert [(one.store_id, one.seq, one.seen) for one in now.epochs] == [(old, 2, 4)]
