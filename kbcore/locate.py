@@ -11,6 +11,7 @@ from kbcore.errors import DerivedFact, Problem, Rejected
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.sync.pending import wanted
 from kbcore.sync.scan import read_named
+from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
 
 DERIVED: Final = DerivedFact.code
@@ -44,7 +45,7 @@ def _located(problem: Problem, facts: Facts, ids: dict[str, str]) -> Problem:
     for entity in facts.entities:
         if entity.id == key:
             place = f"{problem.source}:{_line(entity, field)}"
-            message = problem.message.replace(problem.source, place)
+            message = problem.message.replace(in_quotes(problem.source), in_quotes(place))
             return msgspec.structs.replace(problem, message=message, source=place)
     return problem
 

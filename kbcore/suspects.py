@@ -9,12 +9,13 @@ line does not count, nor whether an episode was consolidated. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
 
 from kbcore.concepts import IN_DOMAIN
+from kbcore.gaps import Rows, gaps_in
 
 _CONTENT: Final = """{
   'type': type, 'name': name, 'title': title, 'status': status, 'tags': tags, 'owner': owner, 'priority': priority,
@@ -98,6 +99,25 @@ where was.content is distinct from now.content or old.hash <> s.hash
 """  # noqa: S608 - no text from outside
 
 
+_UNPROVEN: Final = f"""
+with history as (
+  select max(seq) as begins from record where file = '' or stated is not null
+), known as (
+  select id, min(version) as began
+  from (select id, version from node_history union all select id, version from node)
+  where id in (select to_id from link) group by id
+), said as (
+  select id, max(ended) as seq from node_history group by id
+)
+select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, l.version, t.version, k.began
+from link l join node t on t.id = l.to_id join known k on k.id = l.to_id left join said c on c.id = l.from_id
+where l.stands and l.type not in ({_ORDER})
+  and greatest(l.version, coalesce(c.seq, 0)) < k.began and k.began <= (select begins from history)
+  {_ANY}
+"""  # noqa: S608 - no text from outside
+"""Edges last confirmed before the first state of their target that is known, where that is not how it came to be."""
+
+
 class Suspect(msgspec.Struct, frozen=True, array_like=True):
     """A suspect edge, the seq at which it was last confirmed, and that at which its target last changed.
 
@@ -113,25 +133,48 @@ class Suspect(msgspec.Struct, frozen=True, array_like=True):
     confirmed_seq: int
     changed_seq: int
     text_path: str
+    unproven: str = ""
+    """Why it cannot be told whether the target is as it was, where records are missing; else ""."""
 
 
 def suspects(
-    rows: Callable[[str, Sequence[Any]], list[tuple[Any, ...]]],
+    rows: Rows,
     ids: Collection[str] | None = None,
     ends: Collection[str] | None = None,
 ) -> list[Suspect]:
     """Return the suspect edges, all of them or those with these ids, or with an end among these.
 
     ``rows`` answers SQL over the tables of a view. Of a state that was pruned nobody knows what it was, so no edge is
-    suspect because of it.
+    suspect because of it. Where records are missing since a salvage, one of them may have changed the target or
+    confirmed the edge: an edge that was last confirmed before a change that is not known any more is suspect.
     """
     condition, params = _ANY, list[Any]()
     if ids is not None or ends is not None:
         among = "in (select unnest($1::varchar[]))"
         condition = f"and l.id {among}" if ends is None else f"and (l.from_id {among} or l.to_id {among})"
         params = [sorted(ends if ends is not None else ids or ())]
+    return [*_changed(rows, condition, params), *_unproven(rows, condition, params)]
+
+
+def _changed(rows: Rows, condition: str, params: list[Any]) -> list[Suspect]:
     if rows(_HAS_TURNED, []) == [(False,)]:
         return []
     if rows(f"{_ASKED} {_COUNTED}".replace(_ANY, condition), params) == [(0,)]:
         return []
     return [Suspect(*row) for row in rows(_SQL.replace(_ANY, condition), params)]
+
+
+def _unproven(rows: Rows, condition: str, params: list[Any]) -> list[Suspect]:
+    """Return the edges of which nobody can tell what their target was when they were last confirmed."""
+    gaps = gaps_in(rows)
+    if not gaps:
+        return []
+    found = []
+    for id_, type_, kind, from_id, to_id, files, confirmed, changed, began in rows(
+        _UNPROVEN.replace(_ANY, condition), params
+    ):
+        gap = next((one for one in gaps if one.first <= began), gaps[0])
+        found.append(
+            Suspect(id_, type_, kind, from_id, to_id, files, confirmed, changed, text_path="", unproven=gap.sentence())
+        )
+    return found

@@ -43,7 +43,7 @@ def history(call: Call, asked: HistoryArguments, problems: Sequence[Problem]) ->
         return call.store.read(lambda view: _log(call, asked, view))
     seq = asked.seq or 0
     if asked.action == "show":
-        return _reading(call, [seq], lambda view: _show(call, asked, view))
+        return _reading_record(call, asked)
     if asked.action == "diff":
         return _reading(call, [seq, asked.to], lambda view: _diff(call, asked, view))
     return _revert(call, asked)
@@ -70,16 +70,43 @@ def _reading(call: Call, seqs: Sequence[int | None], use: Callable[[View], Paylo
 
     None stands for the head. Raises: as ``use``; the journal's own error.
     """
-    from kbcore.errors import Damaged
+    from kbcore.errors import Damaged, HistoryPruned
     from kbcore.history.moment import read_at
 
     try:
         return call.store.read(use)
-    except Damaged:
+    except (Damaged, HistoryPruned):
         known = [seq for seq in seqs if seq is not None]
         if len(known) < len(seqs):
             raise
         return read_at(call.store, str(max(known)), lambda view, _: use(view))
+
+
+def _reading_record(call: Call, asked: HistoryArguments) -> Payload:
+    """Return a record; where nothing proves what it changed, with what it states. Raises: as ``_reading``."""
+    from kbcore.errors import HistoryPruned
+    from kbcore.history.log import stated_json
+
+    seq = asked.seq or 0
+    try:
+        return _reading(call, [seq], lambda view: _show(call, asked, view))
+    except HistoryPruned:
+
+        def stated(view: View) -> Payload | None:
+            found = stated_json(call.store, view, seq)
+            return None if found is None else _stated(call, asked, view, found)
+
+        shown = call.store.read(stated)
+        if shown is None:
+            raise
+        return shown
+
+
+def _stated(call: Call, asked: HistoryArguments, view: View, found: Payload) -> Payload:
+    page, operations = _Page(call, asked, view.seq), found.pop("operations")
+    rows = ((after, "operations", one) for after, one in enumerate(operations[page.place :], page.place + 1))
+    shown: Payload = cut_deep({"branch": call.branch, **found}, PAGE_CHARS // 2)
+    return page.answer(shown, ["operations"], rows, len(operations))
 
 
 class _Page:
@@ -127,24 +154,29 @@ class _Page:
 
 def _log(call: Call, asked: HistoryArguments, view: View) -> Payload:
     from kbcore.history.log import log
-    from kbcore.history.reach import first_record, is_pruned
+    from kbcore.history.reach import not_listed
     from kbcore.view.past import seqs_of
 
-    page, first = _Page(call, asked, view.seq), first_record(view)
+    page, rest = _Page(call, asked, view.seq), not_listed(view)
+    first = max(rest.pruned_before, 1)
     seqs: Sequence[int] = range(page.head, first - 1, -1)
     if asked.id:
         seqs = sorted((seq for seq in seqs_of(view, asked.id) if first <= seq <= page.head), reverse=True)
+    elif rest.gaps:
+        seqs = [seq for seq in seqs if not any(gap.first <= seq <= gap.last for gap in rest.gaps)]
     before_seq = seqs[page.start] + 1 if page.start < len(seqs) else 1
     records = log(view, id=asked.id, limit=asked.limit, before_seq=before_seq)
     rows = ((after, "records", record) for after, record in enumerate(records, page.start + 1))
-    shown: Payload = {"branch": call.branch, "seq": page.head} | ({"pruned_before": first} if is_pruned(view) else {})
+    shown: Payload = {"branch": call.branch, "seq": page.head, **rest.as_json()}
     return page.answer(shown, ["records"], rows, len(seqs))
 
 
 def _show(call: Call, asked: HistoryArguments, view: View) -> Payload:
     from kbcore.history.log import count_operations, operations_from, record_facts
+    from kbcore.history.reach import check_record
 
     page, seq = _Page(call, asked, view.seq), asked.seq or 0
+    check_record(view, seq)
     shown: Payload = {"branch": call.branch, **record_facts(call.store, view, seq)}
     shown = cut_deep(shown, PAGE_CHARS // 2)
     found = operations_from(view, seq, page.place, at_once=min(asked.limit, _READ_AT_ONCE))

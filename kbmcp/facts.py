@@ -67,6 +67,8 @@ def of_changes(call: Call, asked: Asked, seq: int) -> Payload:
     rows: Payload = call.store.read(lambda view: _records(view, since, actor))
     if not actor and rows["records"]:
         begin = rows["records"][-1]["seq"] - 1 if since is None else since
+        if since is None:  # records are listed of which it is not proven what they changed
+            begin = max(begin, call.store.read(lambda view: view.basis.history_from))
         wanted = wire.HistoryArguments(action="diff", seq=begin, limit=_ROWS)
         diff = auditing.history(call, wanted, [])
         rows["changed"] = {key: diff[key] for key in ("from", "to", "total", "entities", "edges")}

@@ -12,6 +12,7 @@ from kbcore.limits import DEFAULT_PAGE_ROWS
 
 if TYPE_CHECKING:
     from kbcli.render import Output
+    from kbcore.gaps import Earlier
     from kbcore.history.touched import Touched
     from kbcore.view.view import View
 
@@ -22,7 +23,7 @@ class _Read(NamedTuple):
     records: list[dict[str, Any]]
     named: Mapping[int, Sequence[Touched]]
     head: int
-    pruned_before: int
+    rest: Earlier
 
 
 def run(
@@ -59,8 +60,7 @@ def run(
     found = opened.store.read(lambda view: _read(view, asked, limit, is_named=is_named))
     records = found.records[:limit]
     if output.is_json:
-        pruned = {"pruned_before": found.pruned_before} if found.pruned_before else {}
-        output.document({"branch": opened.branch, "records": records, **pruned})
+        output.document({"branch": opened.branch, "records": records, **found.rest.as_json()})
         return
     output.is_paged = True
     if oneline:
@@ -75,14 +75,13 @@ def _read(view: View, asked: Mapping[str, Any], limit: int, *, is_named: bool) -
     """Return the records that are asked for, and one more where there are more."""
     from kbcli.words.records import NAMED
     from kbcore.history.log import log
-    from kbcore.history.reach import first_record, has_earlier_records, is_pruned
+    from kbcore.history.reach import not_listed
     from kbcore.history.touched import touched
 
     found = log(view, limit=limit + 1, **asked)
     seqs = [record["seq"] for record in found[:limit]]
     named = touched(view, seqs, limit=NAMED, id=asked["id"]) if is_named and seqs else {}
-    is_short = is_pruned(view) and not has_earlier_records(view)
-    return _Read(found, named, view.seq, first_record(view) if is_short else 0)
+    return _Read(found, named, view.seq, not_listed(view))
 
 
 def _tell_table(output: Output, records: Sequence[dict[str, Any]]) -> None:
@@ -94,12 +93,14 @@ def _tell_table(output: Output, records: Sequence[dict[str, Any]]) -> None:
 
 def _tell_rest(output: Output, read: _Read, narrowing: Sequence[str], limit: int) -> None:
     """Say why nothing is shown, and how to see what is not."""
-    if not read.records and (narrowing or not read.pruned_before):
-        output.note(_nothing(narrowing, read.head, is_whole=not read.pruned_before))
+    said = read.rest.sentences()
+    if not read.records and (narrowing or not said):
+        output.note(_nothing(narrowing, read.head, is_whole=not said))
     if len(read.records) > limit:
         output.note(f"There are more: {_ways_on(limit, read.records[:limit])}.")
-    elif read.pruned_before:
-        output.note(f"Records before seq {read.pruned_before} were pruned.")
+    else:
+        for sentence in said:
+            output.note(sentence)
 
 
 def _tell_pages(output: Output, read: _Read, records: Sequence[dict[str, Any]], now: str) -> None:

@@ -45,7 +45,7 @@ def run(
 def _read(opened: Opened, subject: str, *, is_page: bool) -> tuple[dict[str, Any], Around | None]:
     """Return what is asked for, a record also when the journal is damaged behind it; with what the page needs."""
     from kbcore.errors import Damaged, HistoryPruned
-    from kbcore.history.log import record_json
+    from kbcore.history.log import record_json, stated_json
     from kbcore.history.moment import is_seq, read_at
 
     def read(view: View) -> tuple[dict[str, Any], Around | None]:
@@ -57,13 +57,19 @@ def _read(opened: Opened, subject: str, *, is_page: bool) -> tuple[dict[str, Any
     except (Damaged, HistoryPruned):
         if not is_seq(subject):
             raise
+    try:
         return read_at(opened.store, subject, lambda view, seq: record_json(opened.store, view, seq)), None
+    except HistoryPruned:
+        found = opened.store.read(lambda view: stated_json(opened.store, view, int(subject)))
+        if found is None:
+            raise
+        return found, None
 
 
 def _found(store: BranchStore, view: View, subject: str) -> dict[str, Any]:
     from kbcore.history.log import log, missing, record_json
     from kbcore.history.moment import is_seq
-    from kbcore.history.reach import first_record, is_pruned
+    from kbcore.history.reach import not_listed
     from kbcore.model import edge_json, entity_json
     from kbcore.view.tables import files_of
 
@@ -79,7 +85,7 @@ def _found(store: BranchStore, view: View, subject: str) -> dict[str, Any]:
         "entity": entity_json(nodes[0]) | ({"stale": True, "stale_files": unread} if unread else {}),
         "edges": [edge_json(link) for link in edges],
         "history": log(view, id=subject),
-        **({"pruned_before": first_record(view)} if is_pruned(view) else {}),
+        **not_listed(view).as_json(),
     }
 
 
@@ -91,6 +97,7 @@ def _around(opened: Opened, view: View, found: dict[str, Any]) -> Around:
     """Return what the page shows beside the entity."""
     from kbcli.pages.entity import NAMED, RECORDS, Around
     from kbcore.checks import run_checks
+    from kbcore.history.reach import not_listed
     from kbcore.history.shown import entity_change
     from kbcore.history.touched import changes_of, touched
     from kbcore.state import Change
@@ -102,6 +109,7 @@ def _around(opened: Opened, view: View, found: dict[str, Any]) -> Around:
     # The entity itself is one of what a record touched.
     named = touched(view, seqs, limit=NAMED + 2, id=key)
     return Around(
+        tuple(not_listed(view).sentences()),
         {node.id: node for node in view.nodes(ends)},
         run_checks(opened.workspace, view, branch=opened.branch, ids=[key], is_own=True),
         {seq: entity_change(Change(one.key, one.before, one.after)) for seq, one in changes.items()},
@@ -118,6 +126,7 @@ def _tell_record(session: Session, record: dict[str, Any], head: int) -> None:
     output.is_paged = True
     notes = [
         f"changeset {record['changeset_id']} ({record['tool']}): {records.summary(record['summary'])}",
+        *([f"{record['partial']} This is what it states."] if "partial" in record else []),
         *(f"warning: {warning}" for warning in record.get("warnings", ())),
     ]
     lines = records.page(output, record, head=head, now=session.machine.clock.now()) + [

@@ -38,11 +38,14 @@ class Around:
 
     def __init__(
         self,
+        not_listed: Sequence[str],
         others: Mapping[str, Node],
         report: Report,
         changes: Mapping[int, Json],
         edges: Mapping[int, Sequence[Touched]],
     ) -> None:
+        self.not_listed = not_listed
+        """What its history does not list, a sentence each."""
         self.others = others
         self.report = report
         self.changes = changes
@@ -127,8 +130,8 @@ def _history(output: Output, key: str, found: Json, around: Around) -> Iterator[
         yield from (f"{_INDENT}    {line}" for line in _changed(output, record["seq"], around))
     if len(history) > RECORDS:
         yield from _more(len(history) - RECORDS, f"kb log {shlex.quote(key)}")
-    elif found.get("pruned_before"):
-        yield f"{_INDENT}Records before seq {found['pruned_before']} were pruned."
+    else:
+        yield from (f"{_INDENT}{sentence}" for sentence in around.not_listed)
 
 
 def _changed(output: Output, seq: int, around: Around) -> Iterator[str]:

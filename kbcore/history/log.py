@@ -11,8 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import InvalidQuery, NotFound
+from kbcore.gaps import out_of_reach
 from kbcore.history import shown
-from kbcore.history.reach import check_record, first_record, is_pruned
+from kbcore.history.reach import check_record, first_record, not_listed
 from kbcore.ids import is_link_id
 from kbcore.planning.findings import edge_words
 from kbcore.state import Change
@@ -102,9 +103,10 @@ def missing(view: View, key: str) -> NotFound:
     from kbcore.query.known import near_ids  # noqa: PLC0415 - only failures pay for it
 
     hint = "" if is_link_id(key) else is_it(near_ids(view.rows, key))
-    if is_pruned(view):
+    said = not_listed(view).sentences()
+    if said:
         first = first_record(view)
-        message = f"No entity {key!r} was in this branch since seq {first}; records before seq {first} were pruned."
+        message = f"No entity {key!r} was in this branch since seq {first}. {' '.join(said)}"
         return NotFound(message, hint=hint)
     return NotFound(f"No entity {key!r} was ever in this branch.", hint=hint)
 
@@ -137,6 +139,7 @@ def record_json(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
 
     Raises: as ``record_facts``.
     """
+    check_record(view, seq)
     facts = record_facts(store, view, seq)
     changes = changes_at(view, seq)
     operations = [
@@ -147,13 +150,26 @@ def record_json(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
     return {**facts, "operations": operations}
 
 
-def record_facts(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
-    """Return one record without its operations.
+def stated_json(store: BranchStore, view: View, seq: int) -> dict[str, Any] | None:
+    """Return one record with what it states, where records before it are missing; None where it is missing itself.
 
-    Raises: ``NotFound`` when there is no such record; ``HistoryPruned`` when its line was given up; what reading
-    the journal raises.
+    The elements before and after are not proven: ``after`` has only what the record states, and ``partial`` says so.
+
+    Raises: what reading the journal raises.
     """
-    check_record(view, seq)
+    record = store.record_at(view, seq)
+    if record is None:
+        return None
+    reason = out_of_reach(view.rows, view.basis.history_from, seq, is_record=True).message
+    operations = [shown.stated_operation(op) for op in record.ops]
+    return {**record_facts(store, view, seq), "partial": reason, "operations": operations}
+
+
+def record_facts(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
+    """Return one record without its operations; its line has to be there.
+
+    Raises: what reading the journal raises.
+    """
     row = view.rows(f"select {_COLUMNS}, tool, sum from record where seq = ?", [seq])[0]  # noqa: S608 - constants
     found = {**_record(row[:-2]), "tool": row[-2], "hash": row[-1]}
     record = store.record_at(view, seq)

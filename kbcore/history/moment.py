@@ -6,12 +6,12 @@ is passed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from kbcore.errors import Damaged, HistoryPruned, InvalidQuery
+from kbcore.gaps import out_of_reach
 from kbcore.history.reach import first_record, is_pruned
-from kbcore.record import Hole
 from kbcore.store import BranchStore
 from kbcore.values import YEARS, normal_time
 from kbcore.view.past import check_reach
@@ -53,7 +53,7 @@ def _last_by(view: View, time: str, text: str) -> int:
     """Return the last record written by a time, 0 for none. Raises: ``HistoryPruned``."""
     found = last_by(view, time)
     if found is None and is_pruned(view):
-        raise HistoryPruned.before(first_record(view), f"what stood at {text.strip()}")
+        raise out_of_reach(view.rows, view.basis.history_from, 0, what=f"what stood at {text.strip()}")
     return int(found or 0)
 
 
@@ -77,25 +77,17 @@ def read_at(store: BranchStore, text: str, use: Callable[[View, int], T], *, now
         # the error for lost bytes comes before the rest is read, and does not know how far that is good
         if not is_seq(word) or meant > error.data.get("good_seq", meant):
             raise
-    except HistoryPruned:
+    except HistoryPruned as error:
         # Before missing records there may be a part of the journal that leads to this seq by itself.
-        holes = store.head().holes
-        if meant < 0 or not holes:
+        if meant < 0 or not store.head().holes:
             raise
         try:
             with store.view_until(meant) as view:
                 return use(view, meant)
-        except HistoryPruned as error:
-            raise _not_proven(meant, holes) from error
+        except HistoryPruned:
+            raise error from None
     with store.view_until(meant) as view:
         return use(view, meant)
-
-
-def _not_proven(seq: int, holes: Sequence[Hole]) -> HistoryPruned:
-    gone = ", ".join(f"{hole.first} to {hole.last}" if hole.first < hole.last else str(hole.first) for hole in holes)
-    message = f"How everything stood at seq {seq} is not proven: record {gone} is missing since a salvage."
-    hint = f"Ask for a seq before {holes[0].first}; `kb log` lists the records that are left."
-    return HistoryPruned(message, hint=hint)
 
 
 def is_seq(word: str) -> bool:

@@ -1,12 +1,15 @@
 """Which records of a branch are still there.
 
 Pruning gives up whole records; how everything stood after the last of them is kept, so the records that are left can
-be shown and undone. Which seqs can be read is decided where they are read, in ``view.past``.
+be shown and undone. After a salvage, records before missing ones are left as well: they are listed, and shown as far as
+they prove it themselves. Which seqs can be read is decided where they are read, in ``view.past``; why others cannot be,
+in ``gaps``.
 """
 
 from __future__ import annotations
 
-from kbcore.errors import HistoryPruned, NotFound
+from kbcore.errors import NotFound
+from kbcore.gaps import Earlier, earlier, out_of_reach
 from kbcore.view.view import View
 
 
@@ -20,9 +23,9 @@ def is_pruned(view: View) -> bool:
     return view.basis.history_from > 0
 
 
-def has_earlier_records(view: View) -> bool:
-    """Tell whether records are left from before the first one that can be shown: others are missing between them."""
-    return bool(view.rows("select 1 from record where file <> '' and seq < ? limit 1", [first_record(view)]))
+def not_listed(view: View) -> Earlier:
+    """Return which records the log does not list: those that were pruned, and those that are missing."""
+    return earlier(view.rows, view.basis.history_from)
 
 
 def check_record(view: View, seq: int) -> None:
@@ -31,7 +34,8 @@ def check_record(view: View, seq: int) -> None:
     Raises: ``NotFound``, ``HistoryPruned``.
     """
     if not 1 <= seq <= view.seq:
-        known = f"The records are {first_record(view)} to {view.seq}; see `kb log`."
+        first = not_listed(view).pruned_before or 1
+        known = f"The records are {first} to {view.seq}; see `kb log`."
         raise NotFound(f"There is no record {seq}.", hint=known if view.seq else "Nothing was written yet.")
     if seq < first_record(view):
-        raise HistoryPruned.before(first_record(view), f"record {seq}")
+        raise out_of_reach(view.rows, view.basis.history_from, seq, is_record=True)

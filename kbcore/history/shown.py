@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kbcore.model import CLIENT, Link, Node, SourceFile, edge_json, entity_json
+from kbcore.record import DropNode, ForgetSource, Operation, PutNode, ReadSource, StateLink, WithdrawLink
 from kbcore.state import Change
 from kbcore.values import is_same
 
@@ -95,6 +96,31 @@ def file_change(change: Change[SourceFile]) -> dict[str, Any]:
         "before": _file_json(change.before),
         "after": _file_json(change.after),
     }
+
+
+def stated_operation(op: Operation) -> dict[str, Any]:
+    """Return what an operation states, in the shape of a change; what the element was before and is after is not known.
+
+    The version that it was made on tells whether the element existed.
+    """
+    change = "deleted" if isinstance(op, DropNode | ForgetSource) else "updated" if op.base else "created"
+    told: dict[str, Any] = {"change": change, "partial": True, "before": None}
+    if isinstance(op, PutNode):
+        return {"element": "entity", "id": op.id, **told, "after": {"id": op.id, **op.set}, "unset": list(op.unset)}
+    if isinstance(op, DropNode):
+        return {"element": "entity", "id": op.id, **told, "after": None}
+    if isinstance(op, ReadSource):
+        known = {"hash": op.hash, "extractor": op.extractor, "ok": op.is_ok, "problems": len(op.problems)}
+        return {"element": "file", "path": op.path, **told, "after": known}
+    if isinstance(op, ForgetSource):
+        return {"element": "file", "path": op.path, **told, "after": None}
+    edge = {"element": "edge", "type": op.type, **({"kind": op.kind} if op.kind else {})}
+    edge |= {"from": op.from_id, "to": op.to_id, **told}
+    if isinstance(op, StateLink):
+        return {**edge, "after": dict(op.set), "unset": list(op.unset), "stated_by": op.src}
+    if isinstance(op, WithdrawLink):
+        return {**edge, "after": None, "withdrawn_by": op.src}
+    return {**edge, "after": None, "confirmed": True}
 
 
 def word(before: object, after: object) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore.model import Node
-from kbcore.view.past import NODES, Later, later_changes
+from kbcore.view.past import NODES, Later, later_changes, named_ids, stated
 from kbcore.view.view import View
 
 Word = Literal["created", "updated", "deleted"]
@@ -46,7 +46,10 @@ def touched(view: View, seqs: Sequence[int], *, limit: int, id: str = "") -> dic
     parts = [_part("node", _NODE, node_condition), _part("link", _LINK, link_condition)]
     sql = _ELEMENTS.format(sides=" union all ".join(parts))
     found: dict[int, list[Touched]] = {}
-    params: list[Any] = [list(seqs), *([id] * 6 if id else []), limit]
+    for seq, rows in stated(view, seqs).items():
+        found[seq] = [Touched(*row) for row in rows if not id or id in named_ids(row)][:limit]  # type: ignore[arg-type]
+    seqs = [seq for seq in seqs if seq > view.basis.history_from]
+    params: list[Any] = [seqs, *([id] * 6 if id else []), limit]
     for seq, is_before, is_after, *names in view.rows(sql, params):
         change: Word = "created" if not is_before else "updated" if is_after else "deleted"
         found.setdefault(seq, []).append(Touched(change, *names))
@@ -68,5 +71,6 @@ def _part(table: str, columns: str, condition: str) -> str:
 
 
 def changes_of(view: View, id: str, since: int) -> dict[int, Later[Node]]:  # noqa: A002 - the word of the contract
-    """Return each change of an entity by its record, from the record ``since`` on."""
-    return {one.seq: one for one in later_changes(view, NODES, [id], since - 1).get(id, ())}
+    """Return each change of an entity by its record, from the record ``since`` on, as far as it is proven."""
+    after = max(since - 1, view.basis.history_from)
+    return {one.seq: one for one in later_changes(view, NODES, [id], after).get(id, ())}

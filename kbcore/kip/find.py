@@ -11,7 +11,8 @@ import msgspec
 
 from kbcore import cursor as cursors
 from kbcore.config import KipLimits
-from kbcore.errors import HistoryPruned, InvalidQuery
+from kbcore.errors import InvalidQuery
+from kbcore.gaps import out_of_reach
 from kbcore.kip import syntax as s
 from kbcore.kip.asking import Viewed, ask, prepared, too_many
 from kbcore.kip.checking import check_query, check_size, check_variables
@@ -116,7 +117,7 @@ def _begins(view: Viewed, query: s.Query, at: int | None) -> tuple[int, int]:
     elif seq > view.seq:
         raise InvalidQuery(f"There is no seq {seq} yet; the head is {view.seq}.", hint=f"Ask for one up to {view.seq}.")
     if seq < view.basis.history_from:
-        raise HistoryPruned.before(view.basis.history_from + 1, f"seq {seq}")
+        raise out_of_reach(view.session.rows, view.basis.history_from, seq)
     return seq, offset
 
 

@@ -26,14 +26,19 @@ def plan_edge_deletion(found: Findings, item: EdgeDelete, *, cascade: bool) -> N
         return
     files = _files(link)
     if len(files) == len(link.statements):
-        message = f"The edge {words} is stated by {', '.join(files)}."
-        found.wrong(item.path, "derived_fact", message, f"Remove it from {files[0]} and sync.", files[0])
+        message = f"The edge {words} is stated by {_quoted(files)}."
+        hint = f"Remove it from {in_quotes(files[0])} and sync."
+        found.wrong(item.path, "derived_fact", message, hint, files[0])
         return
     if files:
-        found.warnings.append(f"{words} still stands: {', '.join(files)} states it as well.")
+        found.warnings.append(f"{words} still stands: {_quoted(files)} states it as well.")
     else:
         _release(found, item.path, link.id, words, cascade=cascade, leaving={link.id})
     _withdraw(found, link)
+
+
+def _quoted(files: Sequence[str]) -> str:
+    return ", ".join(map(in_quotes, files))
 
 
 def plan_entity_deletions(found: Findings, items: Sequence[EntityDelete], *, cascade: bool) -> None:
@@ -49,8 +54,8 @@ def plan_entity_deletions(found: Findings, items: Sequence[EntityDelete], *, cas
             continue
         stated = sorted(set(node.owners.values()))
         if stated:
-            message = f"{item.id} is stated by {', '.join(stated)}."
-            hint = f"Delete it in {stated[0]} and sync."
+            message = f"{in_quotes(item.id)} is stated by {_quoted(stated)}."
+            hint = f"Delete it in {in_quotes(stated[0])} and sync."
             found.wrong(item.path, "derived_fact", message, hint, stated[0])
             continue
         _release(found, item.path, item.id, item.id, cascade=cascade, leaving=leaving)
@@ -79,7 +84,7 @@ def _release(found: Findings, path: str, key: str, words: str, *, cascade: bool,
             pointing.append(edge_words(link))
             continue
         if files:
-            found.warnings.append(f"{edge_words(link)} is stated by {', '.join(files)} and stays, unresolved.")
+            found.warnings.append(f"{edge_words(link)} is stated by {_quoted(files)} and stays, unresolved.")
         if len(files) < len(link.statements):
             _release(found, path, link.id, words, cascade=cascade, leaving={*leaving, link.id})
             _withdraw(found, link)

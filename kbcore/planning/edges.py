@@ -135,7 +135,7 @@ def check_standing(found: Findings, changes: Changes, paths: Mapping[str, str]) 
             continue
         key = _cause(found, link, paths)
         files = [statement.src for statement in link.statements if statement.src != CLIENT]
-        stated = f" (stated by {', '.join(files)})" if files else ""
+        stated = f" (stated by {', '.join(map(in_quotes, files))})" if files else ""
         message = (
             f"{edge_words(link)}{stated} would stand and does not fit: "
             f"{_leads(found, link.type)}, not {_way(found, *map(str, ends))}."

@@ -91,15 +91,16 @@ class Findings:
         """Note a problem for each of these fields that a file states."""
         for name in names:
             if name in owners:
-                message = f"`{name}` of {key} is stated by {owners[name]}."
-                hint = f"Edit {owners[name]} and sync; fields that it does not state are free."
+                file = in_quotes(owners[name])
+                message = f"`{name}` of {in_quotes(key)} is stated by {file}."
+                hint = f"Edit {file} and sync; fields that it does not state are free."
                 self.wrong(f"{path}.{name}", "derived_fact", message, hint, owners[name])
 
     def check_source(self, path: str, values: Mapping[str, Any]) -> None:
         """Note a problem when a client gives a file that KB reads as the source of what it states itself."""
         source = values.get("source")
         if source in self.state.sources:
-            message = f"`source` cannot be {source}: what a file states, the file states itself."
+            message = f"`source` cannot be {in_quotes(source)}: what a file states, the file states itself."
             self.wrong(f"{path}.source", "foreign_source", message, "Leave `source` out, or name your own program.")
 
     def hint_for_id(self, word: str) -> str:

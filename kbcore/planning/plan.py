@@ -20,6 +20,7 @@ from kbcore.planning.entities import plan_entity
 from kbcore.planning.findings import Findings, Surroundings, edge_words
 from kbcore.planning.secrets import check_secrets
 from kbcore.state import Changes, Draft, State
+from kbcore.visible import in_quotes
 
 _UNKNOWN: Final = frozenset({""})
 """What names an item of a changeset that could not be read."""
@@ -92,7 +93,7 @@ def _check_stale(found: Findings, changeset: Changeset) -> None:
             version = node.version if node else found.around.gone.get(entity.id, 0)
             if version > seq:
                 what = "changed" if node else "was removed"
-                _stale(found, entity.path, f"{entity.id} {what} at seq {version}, after {seq}.")
+                _stale(found, entity.path, f"{in_quotes(entity.id)} {what} at seq {version}, after {seq}.")
         for edge in changeset.edges:
             link = links.get(edge.id)
             version = link.version if link else found.around.gone.get(edge.id, 0)
@@ -100,7 +101,7 @@ def _check_stale(found: Findings, changeset: Changeset) -> None:
                 what = "changed" if link else "was removed"
                 _stale(found, edge.path, f"{edge_words(edge)} {what} at seq {version}, after {seq}.")
     for item in changeset.entity_deletes:
-        _check_version(found, item, nodes.get(item.id), item.id)
+        _check_version(found, item, nodes.get(item.id), in_quotes(item.id))
     for one in changeset.edge_deletes:
         _check_version(found, one, links.get(one.id), edge_words(one))
 
@@ -109,11 +110,13 @@ def _check_pruned(found: Findings, changeset: Changeset, seq: int) -> None:
     """Note when nobody can tell any more whether what the changeset names was removed after the client read it."""
     if seq >= found.around.pruned:
         return
-    named = {one.id: one.id for one in changeset.entities} | {one.id: edge_words(one) for one in changeset.edges}
+    named = {one.id: in_quotes(one.id) for one in changeset.entities} | {
+        one.id: edge_words(one) for one in changeset.edges
+    }
     known = found.state.nodes.keys() | found.state.links.keys() | found.around.gone.keys() | _UNKNOWN
     unknown = [words for key, words in named.items() if key not in known]
     if unknown:
-        message = f"Whether {unknown[0]} was removed after {seq} cannot be told: that history was pruned."
+        message = f"Whether {unknown[0]} was removed after {seq} cannot be told: that history is not there any more."
         _stale(found, "$.expected_seq", message)
 
 

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import msgspec
 
 from kbcore import cursor as cursors
-from kbcore.errors import HistoryPruned, InvalidQuery, NotFound
+from kbcore.errors import InvalidQuery, NotFound
+from kbcore.gaps import out_of_reach
 from kbcore.model import Link, Node
 from kbcore.query import sql, walk
 from kbcore.query.known import Rows, nearest_id
@@ -102,8 +103,8 @@ def page(
     """Return the page that a checked query asks for.
 
     ``seq`` is that of the head which ``rows`` speaks of; ``scope`` names the store, so that a cursor fits no
-    other; before ``history_from`` the history was pruned. ``texts`` is where a text is searched; without it the words
-    of the entities themselves are gathered for this one answer.
+    other; before ``history_from`` the history was pruned or is missing. ``texts`` is where a text is searched; without
+    it the words of the entities themselves are gathered for this one answer.
 
     Raises: ``InvalidQuery`` for a cursor that does not fit, or a text without words; ``NotFound`` when the
     start of a walk does not exist; ``HistoryPruned``.
@@ -111,7 +112,9 @@ def page(
     digest = _digest(query, scope)
     cursor = cursors.decode(query.cursor, digest) if query.cursor else None
     at = cursor.seq if cursor else query.at if query.at is not None else seq
-    _check_seq(at, seq, history_from, is_cursor=cursor is not None)
+    _check_seq(at, seq, is_cursor=cursor is not None)
+    if at < history_from:
+        raise out_of_reach(rows, history_from, at)
     asked = msgspec.structs.replace(query, at=None if at == seq else at)
     if nodes and _is_look_up(asked):
         looked_up = sorted(nodes(sorted(set(asked.ids))), key=lambda node: node.id)
@@ -174,14 +177,12 @@ def _digest(query: Query, scope: str) -> str:
     return cursors.request_mark((scope, bare))
 
 
-def _check_seq(at: int, seq: int, history_from: int, *, is_cursor: bool) -> None:
+def _check_seq(at: int, seq: int, *, is_cursor: bool) -> None:
     if at > seq:
         if is_cursor:
             message = f"The cursor speaks of seq {at}, which this branch no longer has; its head is {seq}."
             raise InvalidQuery(message, hint="Ask for the first page again, without a cursor.")
         raise InvalidQuery(f"There is no seq {at} yet; the head is {seq}.", hint=f"Ask for a seq up to {seq}.")
-    if at < history_from:
-        raise HistoryPruned.before(history_from + 1, f"seq {at}")
 
 
 def _cursor(digest: str, at: int, total: int, last: str, found: Found | None) -> str:

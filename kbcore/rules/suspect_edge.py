@@ -25,6 +25,11 @@ def _finding(one: Suspect, *, has_record: bool) -> Finding:
     if not one.confirmed_seq:  # a state that was laid beneath the first record
         changed, confirmed = " since", "nobody has confirmed the edge"
     message = f"{one.from_id} {one.type} {one.to_id}, but {one.to_id} has changed{changed}; {confirmed}."
+    if one.unproven:
+        message = (
+            f"{one.from_id} {one.type} {one.to_id}: whether {one.to_id} is as it was when the edge was last confirmed "
+            f"is not proven, because {one.unproven}."
+        )
     edge: dict[str, Any] = {"type": one.type, "from": one.from_id, "to": one.to_id}
     edge |= {"kind": one.kind} if one.kind else {}
     request = quoted(json.dumps({"edges": [edge]}, ensure_ascii=False))

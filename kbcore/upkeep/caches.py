@@ -19,7 +19,7 @@ from kbcore.viewcache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, open_v
 from kbcore.workspace import Workspace
 
 _MAX_SHOWN: Final = 5
-_REMEDY: Final = "If that was meant, delete the file; if not, restore the store from a backup."
+_REMEDY: Final = "If that was meant, delete the file; if not, bring them back with `kb restore FILE --replace`."
 
 
 def cache_findings(workspace: Workspace, branch: str) -> Iterator[Finding]:

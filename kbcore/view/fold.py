@@ -90,7 +90,7 @@ def pruned_rows(start: Start) -> Iterator[dict[str, Any]]:
     there = set[int]()
     for entry in start.earlier:
         there.add(entry.seq)
-        yield {**record_row(entry, Changes()), **_counts(entry.record)}
+        yield {**record_row(entry, Changes()), **_counts(entry.record), "stated": _stated(entry.record)}
     for known in start.known:
         if known.seq in there:
             continue
@@ -106,6 +106,22 @@ def _counts(record: Record) -> dict[str, int]:
     created = sum(put.values())
     deleted = sum(isinstance(op, DropNode) for op in record.ops)
     return {"created": created, "updated": len(put) - created, "deleted": deleted, "edges": len(links)}
+
+
+def _stated(record: Record) -> str:
+    """Return what a record names, as JSON rows: what became of it, by the version that it was made on; what it is."""
+    nodes: dict[str, tuple[str, ...]] = {}
+    links: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for op in record.ops:
+        if isinstance(op, PutNode | DropNode):
+            is_new = op.base == 0 and isinstance(op, PutNode)
+            word = "created" if is_new else "deleted" if isinstance(op, DropNode) else "updated"
+            nodes.setdefault(op.id, (word, op.id, "", "", ""))
+        elif isinstance(op, EdgeOperation):
+            word = "created" if op.base == 0 else "updated"
+            ends = (op.from_id, op.type, op.kind, op.to_id)
+            links.setdefault(ends, (word, *ends))
+    return msgspec.json.encode([*map(nodes.get, sorted(nodes)), *map(links.get, sorted(links))]).decode()
 
 
 def record_row(entry: Entry, changes: Changes) -> dict[str, Any]:
@@ -125,6 +141,8 @@ def record_row(entry: Entry, changes: Changes) -> dict[str, Any]:
         "tool": record.tool,
         "message": record.message,
         "repair": record.repair,
+        "holes": msgspec.json.encode(record.holes).decode() if record.holes else "",
+        "stated": None,
         "sum": entry.sum,
         "file": entry.file,
         "offset_bytes": entry.offset_bytes,

@@ -11,6 +11,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from kbcore.errors import HistoryPruned
+from kbcore.gaps import out_of_reach
+from kbcore.ids import link_id
 from kbcore.model import Link, Node, SourceFile
 from kbcore.state import Change, Changes, State
 from kbcore.view.database import among
@@ -70,9 +72,9 @@ def pruned(seq: int, history_from: int) -> HistoryPruned:
 
 
 def check_reach(view: View, seq: int) -> None:
-    """Refuse a seq whose history was given up. Raises: ``HistoryPruned``."""
+    """Refuse a seq whose history was given up, or is missing. Raises: ``HistoryPruned``."""
     if seq < view.basis.history_from:
-        raise pruned(seq, view.basis.history_from)
+        raise out_of_reach(view.rows, view.basis.history_from, seq)
 
 
 def state_at(view: View, seq: int) -> State:
@@ -267,4 +269,20 @@ def seqs_of(view: View, key: str) -> list[int]:
         )
     ]
     sql = f"select distinct seq from ({' union all '.join(parts)}) order by seq"
-    return [row[0] for row in view.rows(sql, [key] * len(parts))]
+    found = {row[0] for row in view.rows(sql, [key] * len(parts)) if row[0] > view.basis.history_from}
+    return sorted(found | {seq for seq, named in stated(view).items() if any(key in named_ids(one) for one in named)})
+
+
+def stated(view: View, seqs: Sequence[int] | None = None) -> dict[int, list[list[str]]]:
+    """Return what records name that the log lists although later ones are missing: rows as ``fold`` makes them."""
+    if not view.basis.listed_from:
+        return {}
+    condition, params = ("", []) if seqs is None else (" and seq in (select unnest(?::bigint[]))", [list(seqs)])
+    rows = view.rows(f"select seq, stated from record where stated is not null{condition}", params)
+    return {seq: msgspec.json.decode(text) for seq, text in rows}
+
+
+def named_ids(row: Sequence[str]) -> set[str]:
+    """Return the ids that a row of ``stated`` names: of an entity, or of an edge and its ends."""
+    _, from_id, type_, kind, to_id = row
+    return {from_id} if not to_id else {from_id, to_id, link_id(type_, kind, from_id, to_id)}

@@ -17,7 +17,7 @@ import msgspec
 
 from kbcore.model import CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement
 
-VIEW_FORMAT: Final = 4
+VIEW_FORMAT: Final = 5
 
 Columns = Mapping[str, str]
 
@@ -88,6 +88,8 @@ RECORD: Final[Columns] = {
     "tool": "VARCHAR",
     "message": "VARCHAR",
     "repair": "VARCHAR",
+    "holes": "VARCHAR",
+    "stated": "VARCHAR",
     "sum": "VARCHAR",
     "file": "VARCHAR",
     "offset_bytes": "BIGINT",
@@ -98,6 +100,10 @@ RECORD: Final[Columns] = {
     "edges": "BIGINT",
 }
 """``clock`` is the wall clock where it was behind (``clock.Moment``).
+
+``holes`` is not "" in the record of a salvage: the missing records, as JSON. ``stated`` is not null in a record that
+the log lists although later ones are missing: what it says that it changed, as JSON (``touched.Touched``, entities
+first).
 
 ``file``, ``offset_bytes`` and ``length_bytes`` say where the record's line stands in the journal; the last four
 count entities and edges that it changed. Of a record whose line was pruned, ``file`` is "" and only ``seq``,

@@ -15,6 +15,7 @@ from kbcore.kip.kml.selection import concepts, propositions, selected
 from kbcore.kip.kml.work import Draft, Work, besides_kind
 from kbcore.model import CLIENT, Link
 from kbcore.state import Changes
+from kbcore.visible import in_quotes
 
 _LINK_STAMPS: Final = ("source", "created_at", "author")
 
@@ -57,7 +58,7 @@ def delete_propositions(work: Work, command: s.DeletePropositions) -> Intent:
 
 def _stated(draft: LinkDraft) -> Exception:
     files = [one.src for one in draft.old.statements if one.src != CLIENT] if isinstance(draft.old, Link) else []
-    named = ", ".join(files)
+    named = ", ".join(map(in_quotes, files))
     message = f"{link_words(draft)} is stated by {named} as well, and would stay."
     return refused(IMMUTABLE, message, at=draft.at, hint=f"Take the link out of {named} and sync.")
 

@@ -21,6 +21,7 @@ from kbcore.kip.kml.intent import Intent, node_words
 from kbcore.kip.kml.selection import check_named
 from kbcore.kip.kml.work import Work, misused
 from kbcore.model import CLIENT, Link
+from kbcore.visible import in_quotes
 
 ALIASES = "aliases"
 MERGED_FROM = "_merged_from"
@@ -150,8 +151,10 @@ class _Links:
         """Refuse to lead elsewhere what a file states. Raises: ``KipRefused`` (KIP_3004)."""
         file = next((one.src for one in link.statements if one.src != CLIENT), "")
         if file:
-            message = f"({link.from_id} {link.type} {link.to_id}) is stated by {file}, and would lose an end."
-            hint = f"Merge the other way round, or let {file} name the concept that is kept, and sync."
+            message = (
+                f"({link.from_id} {link.type} {link.to_id}) is stated by {in_quotes(file)}, and would lose an end."
+            )
+            hint = f"Merge the other way round, or let {in_quotes(file)} name the concept that is kept, and sync."
             raise refused(IMMUTABLE, message, at=self.at, hint=hint)
 
     def _led(self, link: Link) -> LinkDraft | None:

@@ -9,16 +9,22 @@ import pytest
 
 from kbcore.errors import HistoryPruned, NotFound
 from kbcore.history.compare import count_differences, diff, differences_from
-from kbcore.history.log import log, missing, record_json
-from kbcore.history.moment import seq_at
-from kbcore.history.reach import first_record, is_pruned
+from kbcore.history.log import log, missing, record_json, stated_json
+from kbcore.history.moment import read_at, seq_at
+from kbcore.history.reach import first_record, is_pruned, not_listed
+from kbcore.history.touched import changes_of, touched
 from kbcore.history.undo import revert_planner, rollback_planner
+from kbcore.query.paging import page_of
+from kbcore.query.request import Query
 from kbcore.schema import CORE
 from kbcore.state import Stamp
+from kbcore.suspects import suspects
 from kbcore.upkeep.compacting import compact
+from kbcore.upkeep.salvage import salvage
 from kbcore.view.past import state_at
 from kbcore.view.view import View
-from tests.support.project import Project
+from tests.support.damage import FIRST, flip, forget
+from tests.support.project import AUTHOR, Project
 
 STAMP = Stamp(9, "2999-01-01T00:00:00.000000Z", "tester", "cli")
 
@@ -73,7 +79,7 @@ def test_the_last_pruned_record_is_out_of_reach_and_how_it_left_things_is_not(pr
 
 
 def test_an_id_of_pruned_records_alone_is_not_said_never_to_have_been(pruned: View) -> None:
-    with pytest.raises(NotFound, match="since seq 4; records before seq 4 were pruned"):
+    with pytest.raises(NotFound, match=r"since seq 4\. Records before seq 4 were pruned"):
         log(pruned, id="B")
     assert "since seq 4" in missing(pruned, "B").message
 
@@ -96,3 +102,84 @@ def test_where_nothing_was_written_there_is_no_record_to_name(project: Project) 
     with pytest.raises(NotFound) as refused:
         revert_planner([1], CORE)(project.view(), STAMP)
     assert refused.value.hint == "Nothing was written yet."
+
+
+@pytest.fixture
+def salvaged(project: Project) -> Project:
+    """Eight records, of which the fourth is missing since a salvage; a snapshot holds what the first six led to."""
+    depends = {"type": "depends_on", "from": "C", "to": "A"}
+    project.apply(entities=[entity("A"), entity("B")])
+    project.apply(entities=[entity("C")], edges=[depends, {"type": "depends_on", "from": "B", "to": "A"}])
+    project.apply(entities=[{"id": "A", "title": "A two"}])
+    project.apply(entities=[{"id": "A", "title": "A three"}], edges=[depends])
+    project.apply(entities=[{"id": "B", "title": "B two"}])
+    project.apply(entities=[{"id": "A", "title": "A four"}])
+    compact(project.workspace(), "main")
+    project.apply(entities=[{"id": "C", "title": "C two"}])
+    project.apply(entities=[entity("D")])
+    flip(project.workspace().directory_of("main") / FIRST, b"A three")
+    forget(project)
+    salvage(project.workspace(), "main", AUTHOR)
+    return project
+
+
+MISSING = "record 4 is missing since the salvage that record 9 documents"
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda view: rollback_planner(2)(view, STAMP), f"What changed after seq 2 is not proven: {MISSING}"),
+        (lambda view: rollback_planner(5)(view, STAMP), f"How everything stood at seq 5 is not proven: {MISSING}"),
+        (lambda view: diff(view, 5, 8), f"How everything stood at seq 5 is not proven: {MISSING}"),
+        (lambda view: revert_planner([2], CORE)(view, STAMP), f"What became of the changes of record 2 .*: {MISSING}"),
+        (lambda view: revert_planner([4], CORE)(view, STAMP), f"^R{MISSING[1:]}"),
+        (lambda view: revert_planner([5], CORE)(view, STAMP), f"What record 5 changed is not proven: {MISSING}"),
+        (lambda view: page_of(view, Query(at=5), ""), f"How everything stood at seq 5 is not proven: {MISSING}"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_since_a_salvage_is_not_said_to_be_pruned(salvaged: Project, ask: Any, said: str) -> None:
+    with pytest.raises(HistoryPruned, match=said) as refused:
+        ask(salvaged.view())
+    assert "prune" not in f"{refused.value.message} {refused.value.hint}"
+    assert refused.value.data["missing"] == [{"first": 4, "last": 4, "marked_by": 9}]
+
+
+def test_every_record_that_is_left_is_listed_and_shown_as_far_as_it_is_proven(salvaged: Project) -> None:
+    view, store = salvaged.view(), salvaged.workspace().store("main")
+    assert [row["seq"] for row in log(view, id="A")] == [6, 3, 2, 1]
+    named = touched(view, [7, 6, 5, 3, 2, 1], limit=9)
+    words = {seq: [(one.change, one.id, one.to_id) for one in found] for seq, found in named.items()}
+    assert words[6] == [("updated", "A", "")], "it was there before"
+    assert words[2] == [("created", "C", ""), ("created", "B", "A"), ("created", "C", "A")]
+    assert words[7] == [("updated", "C", "")]
+    assert changes_of(view, "A", 1) == {}, "what stood before it is not known"
+    with pytest.raises(HistoryPruned):
+        record_json(store, view, 6)
+    shown = stated_json(store, view, 6)
+    assert shown is not None
+    assert (shown["partial"], shown["summary"]["updated"]) == (f"What record 6 changed is not proven: {MISSING}.", 1)
+    [operation] = shown["operations"]
+    assert (operation["change"], operation["before"], operation["partial"]) == ("updated", None, True)
+    assert operation["after"]["title"] == "A four"
+    assert stated_json(store, view, 4) is None
+    proven = read_at(store, "3", lambda at, seq: record_json(store, at, seq))
+    assert proven["operations"][0]["fields"]["title"] == {"before": "Title of A", "after": "A two"}
+    assert not_listed(view).sentences() == [f"R{MISSING[1:]}."]
+
+
+def test_an_edge_that_a_missing_record_may_have_confirmed_is_suspect_until_it_is_confirmed(salvaged: Project) -> None:
+    found = {(one.from_id, one.to_id): one.unproven for one in suspects(salvaged.view().rows)}
+    assert found == {("B", "A"): MISSING}
+    assert [one.from_id for one in suspects(salvaged.view().rows, ends={"A"})] == ["B"]
+    salvaged.apply(edges=[{"type": "depends_on", "from": "B", "to": "A"}])
+    assert suspects(salvaged.view().rows) == []
+
+
+def test_what_is_pruned_after_a_salvage_is_said_to_be_pruned(salvaged: Project) -> None:
+    compact(salvaged.workspace(), "main")
+    compact(salvaged.workspace(), "main", prune_before=10)
+    view = salvaged.view()
+    assert not_listed(view).sentences() == ["Records before seq 10 were pruned."]
+    with pytest.raises(HistoryPruned, match="Records before seq 10 were pruned"):
+        diff(view, 2, 9)

@@ -27,7 +27,6 @@ ONE_TABLE = {
     "select 1 from {table} where json_exists({column}, ?) limit 1": "one table",
     "{lacking} limit 1": "one table",
     "select 1 from text_changed limit 1": "one table",
-    "select 1 from record where file <> '' and seq < ? limit 1": "one table",
     "select 1 from {index['entity']} where {words.is_numbered('id', '$1')} limit 1": "one table",
     "{_VALUES[name].format(entities)} limit {_MAX_VALUES + 1}": "each of _VALUES is ordered",
     "limit ?": "added to a statement that is ordered",
