@@ -342,7 +342,7 @@ class InvalidQuery(Misuse, code="invalid_query", exit_status=2):
 
 
 class HistoryPruned(Misuse, code="history_pruned", exit_status=66):
-    """The asked part of the history was pruned on purpose."""
+    """The asked part of the history was pruned on purpose, or records of it are missing since a salvage."""
 
     default_hint = "Ask for a later seq; the record of the pruning says what history ended."
 

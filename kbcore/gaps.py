@@ -51,7 +51,7 @@ class Earlier(msgspec.Struct, frozen=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return it as members of an answer; none where everything is listed."""
-        missing = {"missing": msgspec.to_builtins(self.gaps)} if self.gaps else {}
+        missing = {"missing": [msgspec.to_builtins(gap) for gap in self.gaps]} if self.gaps else {}
         return ({"pruned_before": self.pruned_before} if self.pruned_before else {}) | missing
 
 

@@ -32,8 +32,10 @@ _ORDER: Final = f"'{IN_DOMAIN}', 'assigned_to', 'created_by'"
 _NOW: Final = 2**62
 """The seq that ended what stands."""
 
-_HAS_TURNED: Final = "select exists (from node_history) or exists (from source_history)"
-"""Whether anything ever changed, without which nothing can be suspect."""
+_HAS_TURNED: Final = """
+select exists (from node_history) or exists (from source_history), exists (from record where holes <> '')
+"""
+"""Whether anything ever changed, without which nothing can be suspect, and whether records are missing."""
 
 _COUNTED: Final = "select count(*) from asked"
 """Not ``from asked limit 1``, which DuckDB 2.0 never ends on a large branch: see ADR 0015."""
@@ -153,12 +155,12 @@ def suspects(
         among = "in (select unnest($1::varchar[]))"
         condition = f"and l.id {among}" if ends is None else f"and (l.from_id {among} or l.to_id {among})"
         params = [sorted(ends if ends is not None else ids or ())]
-    return [*_changed(rows, condition, params), *_unproven(rows, condition, params)]
+    [(has_turned, has_gaps)] = rows(_HAS_TURNED, [])
+    changed = _changed(rows, condition, params) if has_turned else []
+    return changed + (_unproven(rows, condition, params) if has_gaps else [])
 
 
 def _changed(rows: Rows, condition: str, params: list[Any]) -> list[Suspect]:
-    if rows(_HAS_TURNED, []) == [(False,)]:
-        return []
     if rows(f"{_ASKED} {_COUNTED}".replace(_ANY, condition), params) == [(0,)]:
         return []
     return [Suspect(*row) for row in rows(_SQL.replace(_ANY, condition), params)]
@@ -167,9 +169,9 @@ def _changed(rows: Rows, condition: str, params: list[Any]) -> list[Suspect]:
 def _unproven(rows: Rows, condition: str, params: list[Any]) -> list[Suspect]:
     """Return the edges of which nobody can tell what their target was when they were last confirmed."""
     gaps = gaps_in(rows)
+    found: list[Suspect] = []
     if not gaps:
-        return []
-    found = []
+        return found
     for id_, type_, kind, from_id, to_id, files, confirmed, changed, began in rows(
         _UNPROVEN.replace(_ANY, condition), params
     ):

@@ -269,7 +269,10 @@ def seqs_of(view: View, key: str) -> list[int]:
         )
     ]
     sql = f"select distinct seq from ({' union all '.join(parts)}) order by seq"
-    found = {row[0] for row in view.rows(sql, [key] * len(parts)) if row[0] > view.basis.history_from}
+    found = {row[0] for row in view.rows(sql, [key] * len(parts))}
+    if view.basis.listed_from:
+        # What a snapshot brings has the seqs of its last changes; the records themselves say what they changed.
+        found = {seq for seq in found if seq > view.basis.history_from}
     return sorted(found | {seq for seq, named in stated(view).items() if any(key in named_ids(one) for one in named)})
 
 
