@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -28,6 +28,8 @@ from kbcore.upkeep.epochs import begin_epoch
 from kbcore.viewcache import ViewCache
 from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
+
+_PLAIN: Final = "A name is taken as it is, also with * and ?."
 
 
 class SavedBranch(msgspec.Struct, frozen=True):
@@ -115,7 +117,10 @@ def back_up(
     there = dict(branches.stores(workspace))
     missing = [name for name in names if name not in there]
     if missing:
-        raise UnknownBranch(f"{some_of(missing, 3)} has no store to back up.")
+        verb = "has" if len(missing) == 1 else "have"
+        hint = f"These have one: {some_of(sorted(there), 10)}. {_PLAIN}"
+        quoted = [in_quotes(one) for one in missing]
+        raise UnknownBranch(f"{some_of(quoted, 3)} {verb} no store to back up.", hint=hint if there else "")
     if not there:
         raise UnknownBranch("No branch has a store yet.", hint="Nothing was written that could be backed up.")
     chosen = list(dict.fromkeys(names)) or sorted(there)
@@ -206,7 +211,7 @@ def _chosen(backup: Backup, names: Sequence[str]) -> Iterator[tuple[int, Saved]]
     there = {saved.branch for saved in backup.manifest.branches}
     missing = [name for name in names if name not in there]
     if missing:
-        hint = f"It holds {some_of(sorted(there), 10)}."
+        hint = f"It holds {some_of(sorted(there), 10)}. {_PLAIN}"
         raise UnknownBranch(f"The backup holds no branch {some_of([in_quotes(one) for one in missing], 3)}.", hint=hint)
     for number, saved in enumerate(backup.manifest.branches):
         if not names or saved.branch in names:

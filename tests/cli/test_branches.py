@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from pathlib import Path
+
+import pytest
 
 from tests.support.cli import write
 from tests.support.places import caches_at, stores_at
@@ -290,6 +294,64 @@ def test_a_store_that_went_back_is_read_with_a_warning_and_not_written_to(kb, sy
     assert (hook.status, said in hook.err) == (0, True)
     assert kb("doctor", "--new-epoch", "--yes").status == 0
     assert kb("apply", "-", "-q", stdin=changeset % "A").err == ""
+
+
+def went_back(kb, root: Path, backup: Path) -> None:
+    """Back up a store, write one record more, and put the store back to the state of the backup."""
+    changeset = '{"entities":[{"id":"%s","type":"req","title":"T","status":"open"}]}'
+    assert kb("backup", str(backup)).status == 0
+    shutil.copytree(stores_at(root) / "main", root / "older")
+    kb("apply", "-", stdin=changeset % "A")
+    shutil.rmtree(stores_at(root) / "main")
+    (root / "older").rename(stores_at(root) / "main")
+
+
+def test_the_advice_for_a_store_that_went_back_leads_to_a_working_store_wherever_the_backup_ends(kb, synced, tmp_path):
+    changeset = '{"entities":[{"id":"B","type":"req","title":"T","status":"open"}]}'
+    backup = tmp_path / "kb.backup"
+    went_back(kb, synced, backup)
+    said = kb("apply", "-", "--json", stdin=changeset).error
+    assert said["message"].count("Nothing w") == 1
+    [advice] = re.findall(r"`kb (restore FILE [^`]*)`", said["hint"])
+    words = [str(backup) if word == "FILE" else word for word in advice.split()]
+    dry = kb(*words, "--dry-run")
+    assert "main: the store would get a new id; the changeset id of record 2 would be forgotten." in dry.err
+    assert "has a new id" not in dry.err
+    done = kb(*words)
+    assert (done.status, "the changeset id of record 2 is forgotten." in done.err) == (0, True)
+    ran = kb("apply", "-", stdin=changeset)
+    assert (ran.status, "went back" in ran.err) == (0, False)
+    assert kb("doctor").status == 0
+    log = " ".join(kb("log").out.split())
+    assert "Record 2 is lost. Its changeset id is forgotten" in log
+
+
+def test_what_nobody_has_accepted_is_not_said_to_be(kb, synced, tmp_path):
+    went_back(kb, synced, tmp_path / "kb.backup")
+    refused = kb("doctor", "--new-epoch", "--json").error
+    assert (refused["code"], "accepted" in refused["message"]) == ("invalid_query", False)
+    assert "Its changeset id is forgotten" in refused["message"]
+    assert kb("doctor", "--new-epoch", "--yes").status == 0
+    assert "A person accepted the loss." in " ".join(kb("log").out.split())
+
+
+@pytest.mark.parametrize("command", ["backup", "restore"])
+def test_a_backup_is_neither_streamed_nor_without_a_name(kb, synced, command):
+    for name in ("-", ""):
+        refused = kb(command, "--json", "--", name)
+        assert (refused.status, refused.error["code"]) == (2, "invalid_query")
+        assert "kb backup ../kb.backup" in refused.error["hint"]
+    assert not (synced / "-").exists()
+
+
+def test_a_pattern_among_the_branches_of_a_backup_is_named_as_matching_nothing(kb, synced, tmp_path):
+    backup = str(tmp_path / "kb.backup")
+    refused = kb("backup", backup, "--only", "main", "--only", "ma*", "--json")
+    assert (refused.status, refused.error["message"]) == (62, "'ma*' has no store to back up.")
+    assert "main" in refused.error["hint"]
+    assert kb("backup", backup).status == 0
+    refused = kb("restore", backup, "--only", "*", "--dry-run", "--json")
+    assert (refused.status, refused.error["message"]) == (62, "The backup holds no branch '*'.")
 
 
 def test_the_list_says_where_to_learn_of_a_store_that_cannot_be_read(kb, synced):

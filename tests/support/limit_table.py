@@ -62,7 +62,7 @@ _WORDS: Final = {
     "MAX_SLEEP_LOG": "entries of the maintenance log that `kb sleep` keeps",
     "MAX_SLEEP_PAGE": "items of one page of `kb_sleep`",
     "STATEMENT_S": "one statement of KB's own to the database",
-    "MAINTENANCE_STATEMENT_S": "one such statement that builds, copies or publishes a view, or is part of verify, doctor, compact or restore",
+    "MAINTENANCE_STATEMENT_S": "one such statement of verify, doctor, compact or restore, or that makes a view",
     "MAX_SLEEP_PAIRS": "pairs that one `kb sleep` takes for duplicates, the surest first",
     "VIEW_MEMORY_BYTES": "memory of one database of KB, unless your own settings say otherwise",
     "VIEW_SPILL_BYTES": "what one database of KB puts on disk for lack of memory",

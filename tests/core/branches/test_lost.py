@@ -460,3 +460,13 @@ def test_a_head_that_was_read_before_a_compaction_and_a_commit_is_no_loss(projec
     compact(project.workspace(), "main")
     put(project, "B")
     assert project.workspace().witness("main").check(old) is None
+
+
+@pytest.mark.parametrize(("keys", "said"), [("A", "record 1 is missing"), ("AB", "records 1 to 2 are missing")])
+def test_a_single_missing_record_is_not_called_several(project: Project, keys: str, said: str) -> None:
+    put(project, *keys)
+    project.close()
+    shutil.rmtree(store_of(project))
+    assert sentence(project).endswith(f"; {said}.")
+    begun = accepted(project)
+    assert epochs.forgotten(is_one=keys == "A") in begun.done[1]
