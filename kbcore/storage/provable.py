@@ -51,6 +51,7 @@ class Proven(msgspec.Struct, frozen=True):
     """What is proven of a journal: runs between which records are missing, and the damaged files of the head."""
 
     of: Head
+    directory: Path
     runs: tuple[Run, ...]
     damaged: frozenset[str]
 
@@ -97,7 +98,7 @@ def prove(fs: Fs, directory: Path, of: Head, others: Iterable[Path] = ()) -> Pro
                     own.setdefault(line.seq, []).append(line)
         runs = _runs(of, own, pins, directory)
     damaged = frozenset(part.file for part in of.segments if not _is_intact(fs, directory, of, part, runs))
-    return Proven(of, tuple(runs), damaged)
+    return Proven(of, directory, tuple(runs), damaged)
 
 
 def missing(of: Head, runs: Iterable[Run]) -> set[tuple[int, int]]:
@@ -141,7 +142,7 @@ def plan(of: Head, proven: Proven) -> Planned:
             length = sum(line.length for line in piece)
             end = Sealed(length, piece[-1].seq, piece[-1].sum)
             segments.append(Segment(name, piece[0].seq, piece[0].prev, end))
-            if not _is_in_place(piece, part):
+            if not _is_in_place(piece, part, proven.directory):
                 written[name] = piece
     return Planned(_with_segments(of, segments, written), written)
 
@@ -345,11 +346,14 @@ def _pieces(lines: Iterable[Line]) -> list[Run]:
     return pieces
 
 
-def _is_in_place(piece: Run, part: Segment) -> bool:
-    """Tell whether a piece is the beginning of the damaged file, as it was written: it can stay there."""
-    at = 0
+def _is_in_place(piece: Run, part: Segment, directory: Path) -> bool:
+    """Tell whether a piece is the beginning of the damaged file, as it was written: it can stay there.
+
+    A file of the same name in the store of another branch is not that file.
+    """
+    at, path = 0, directory / part.file
     for line in piece:
-        if (line.path.name, line.offset, line.is_plain) != (part.file, at, True):
+        if (line.path, line.offset, line.is_plain) != (path, at, True):
             return False
         at += line.length
     return piece[0].seq == part.first_seq

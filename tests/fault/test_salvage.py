@@ -49,6 +49,9 @@ from tests.support.damage import (
     requirement,
     reset,
 )
+from tests.support.damage import (
+    put as put_keys,
+)
 from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
 from tests.support.project import AUTHOR, Project
 from tests.support.repos import git
@@ -327,6 +330,28 @@ def test_records_that_another_branch_has_sound_are_taken_from_there(project: Pro
     assert (directory / FIRST).read_bytes().startswith(sound)
     assert (other / FIRST).read_bytes() == sound
     assert entities(project) == set("ABCDE")
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+@pytest.mark.parametrize("left", [None, 0, 1, 2], ids=["no file", "no record", "one record", "two records"])
+def test_a_lost_end_of_which_another_branch_has_a_part_is_written_into_the_own_file(left, project, tally) -> None:
+    directory = filled(project, "ABCDE", seal_after="C")
+    git(project.root, "branch", "copy")
+    branches.ensure(project.workspace(), "copy")
+    put_keys(project, "FG")
+    active = directory / "journal-0000000004.jsonl"
+    if left is None:
+        active.unlink()
+    else:
+        edit(active, lambda data: b"".join(data.splitlines(keepends=True)[:left]))
+    forget(project)
+    tally.tried()
+    (one,) = salvaged(project)
+    assert [(hole.first, hole.last) for hole in one.holes] == [(6, 7)]
+    assert entities(project) == set("ABCDE")
+    assert is_proven(project)
+    project.apply(entities=[requirement("H")])
     tally.done()
 
 
