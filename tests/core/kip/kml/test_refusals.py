@@ -219,9 +219,9 @@ def test_a_fact_of_a_file_is_refused_with_file_and_line(kip: Kip) -> None:
     error = kip.refusal(text)
     assert (error["code"], error["message"]) == (
         "KIP_3004",
-        f"`status` of REQ-9 is stated by docs/requirements/r.md:4 (line 1, column {text.index('status') + 1}).",
+        f"`status` of 'REQ-9' is stated by 'docs/requirements/r.md:4' (line 1, column {text.index('status') + 1}).",
     )
-    assert error["hint"] == "Edit docs/requirements/r.md and sync; fields that it does not state are free."
+    assert error["hint"] == "Edit 'docs/requirements/r.md' and sync; fields that it does not state are free."
     assert error["data"]["problems"][0]["source"] == "docs/requirements/r.md:4"
     kip('UPSERT { CONCEPT { {type: "Requirement", name: "REQ-9"} SET ATTRIBUTES { note: 1 } } }')
     assert kip.attributes("REQ-9")["note"] == 1
@@ -240,10 +240,10 @@ def test_a_key_that_a_file_states_is_not_said_to_be_deleted(kip: Kip) -> None:
     kip('UPSERT { CONCEPT { {id: "REQ-9"} SET ATTRIBUTES { note: 1 } } }')
     error = kip.refusal('DELETE ATTRIBUTES {"note", "risk"} FROM ?x WHERE { ?x {id: "REQ-9"} }')
     assert error["code"] == "KIP_3004"
-    assert error["message"].startswith("`attributes.risk` of REQ-9 is stated by docs/requirements/r.md:5")
+    assert error["message"].startswith("`attributes.risk` of 'REQ-9' is stated by 'docs/requirements/r.md:5'")
     error = kip.refusal('DELETE ATTRIBUTES {"why"} FROM ?l WHERE { ?l (?s, "implements", ?o) }')
     assert error["code"] == "KIP_3004"
-    assert error["message"].startswith("`attributes.why` of S implements REQ-9 is stated by docs/symbols.yaml")
+    assert error["message"].startswith("`attributes.why` of 'S implements REQ-9' is stated by 'docs/symbols.yaml'")
     kip('DELETE ATTRIBUTES {"note"} FROM ?x WHERE { ?x {id: "REQ-9"} }')
     assert kip.attributes("REQ-9").keys() == {"title", "status", "risk", "text_ref"}
 

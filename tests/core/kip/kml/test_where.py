@@ -213,9 +213,9 @@ def test_a_concept_that_a_file_links_is_only_merged_into(known: Kip) -> None:
     merge = "MERGE CONCEPT ?x INTO ?y WHERE { ?x {id: :gone} ?y {id: :kept} }"
     error = known.refusal(merge, {"gone": "Person:A", "kept": "Person:B"})
     assert error["code"] == "KIP_3004"
-    said = "(REQ-1 derived_from Person:A) is stated by docs/requirements/a.md, and would lose an end"
+    said = "(REQ-1 derived_from Person:A) is stated by 'docs/requirements/a.md', and would lose an end"
     assert error["message"].startswith(said)
-    assert error["hint"].startswith("Merge the other way round, or let docs/requirements/a.md name the concept")
+    assert error["hint"].startswith("Merge the other way round, or let 'docs/requirements/a.md' name the concept")
     assert known(merge, {"gone": "Person:B", "kept": "Person:A"})["merged"] == 1
 
 
@@ -227,14 +227,14 @@ def test_what_a_file_states_is_not_deleted(known: Kip) -> None:
         }
     )
     error = known.refusal('DELETE CONCEPT ?x DETACH WHERE { ?x {type: "Requirement", name: "REQ-1"} }')
-    assert (error["code"], error["hint"]) == ("KIP_3004", "Delete it in docs/requirements/a.md and sync.")
+    assert (error["code"], error["hint"]) == ("KIP_3004", "Delete it in 'docs/requirements/a.md' and sync.")
     error = known.refusal('DELETE PROPOSITIONS ?l WHERE { ?l (?x, "depends_on", ?y) }')
-    assert (error["code"], error["hint"]) == ("KIP_3004", "Remove it from docs/requirements/a.md and sync.")
-    said = "The edge REQ-1 depends_on REQ-2 is stated by docs/requirements/a.md (line 1, column 21)."
+    assert (error["code"], error["hint"]) == ("KIP_3004", "Remove it from 'docs/requirements/a.md' and sync.")
+    said = "The edge REQ-1 depends_on REQ-2 is stated by 'docs/requirements/a.md' (line 1, column 21)."
     assert error["message"] == said
     known('UPSERT { PROPOSITION { ({type: "Requirement", name: "REQ-1"}, "depends_on", {id: "REQ-2"}) } }')
     told = known.told('DELETE PROPOSITIONS ?l WHERE { ?l (?x, "depends_on", ?y) }')
-    assert "is stated by docs/requirements/a.md as well, and would stay" in told
+    assert "is stated by 'docs/requirements/a.md' as well, and would stay" in told
 
 
 @pytest.mark.parametrize(
