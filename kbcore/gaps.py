@@ -98,8 +98,8 @@ def out_of_reach(rows: Rows, history_from: int, seq: int, *, what: str = "", is_
     if seq < gap.first and not what:
         changed = "What became of the changes of record" if is_record else "What changed after seq"
         hint = (
-            f"`kb show {seq}` shows the record, and `--at {seq}` how everything stood. To have that back, apply it "
-            "with a changeset of your own."
+            f"`kb show {seq}` shows the record, and how everything stood then is readable with --at {seq}. To have it "
+            "back, apply it with a changeset of your own."
         )
         return HistoryPruned(f"{changed} {seq} is not proven: {gap.sentence()}.", hint=hint, data=data)
     if is_record and seq <= gap.last:
