@@ -255,11 +255,28 @@ def decode(data: bytes, path: Path) -> Head:
 
 
 def decode_unproven(data: bytes) -> Head | None:
-    """Read what a damaged head file seems to say, checksum or not; only for a repair that says so."""
+    """Read what a damaged head file seems to say, checksum or not; only for a repair that says so.
+
+    The name of a feature in which one character is wrong is that feature: no KB would open a head with the wrong name.
+
+    Raises: ``FormatTooNew`` for any other feature that is not known: a newer KB seems to have written this.
+    """
     try:
-        return _decode(data[:-CHECK_BYTES] + b"}")
+        found = _decode(data[:-CHECK_BYTES] + b"}")
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
+    features = {_nearest_feature(name) for name in found.features_required}
+    unknown = sorted(features - KNOWN_FEATURES)
+    if unknown:
+        raise FormatTooNew(f"The damaged head file needs a newer KB: feature {', '.join(unknown)}")
+    return msgspec.structs.replace(found, features_required=tuple(sorted(features)))
+
+
+def _nearest_feature(name: str) -> str:
+    for known in KNOWN_FEATURES:
+        if len(known) == len(name) and sum(a != b for a, b in zip(known, name, strict=True)) <= 1:
+            return known
+    return name
 
 
 def read(fs: Fs, directory: Path) -> Head:

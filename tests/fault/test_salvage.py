@@ -17,12 +17,13 @@ import msgspec
 import pytest
 
 from kbcore import branches, interrupting, limits
-from kbcore.errors import Damaged, InvalidQuery, KBError, StatementTimeout
+from kbcore.errors import Damaged, FormatTooNew, InvalidQuery, KBError, StatementTimeout
 from kbcore.history.log import log, record_json
 from kbcore.history.moment import read_at
 from kbcore.storage import head, layout, verify
 from kbcore.storage.fs import RealFs
 from kbcore.upkeep.compacting import compact
+from kbcore.upkeep.repair import rebuild_head
 from kbcore.upkeep.salvage import Salvaged, salvage
 from kbcore.view.past import state_at
 from tests.fault.test_damage_told import (
@@ -352,6 +353,35 @@ def test_a_lost_end_of_which_another_branch_has_a_part_is_written_into_the_own_f
     assert entities(project) == set("ABCDE")
     assert is_proven(project)
     project.apply(entities=[requirement("H")])
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+@pytest.mark.parametrize("repair", [salvage, rebuild_head])
+def test_a_changed_character_in_the_name_of_a_feature_shuts_no_store(repair, project: Project, tally) -> None:
+    directory = filled(project, "ABC")
+    edit(directory / layout.HEAD, lambda data: data.replace(b"git_directory", b"git_directOry"))
+    forget(project)
+    tally.tried()
+    repair(project.workspace(), "main", AUTHOR)
+    assert head.read(RealFs(), directory).features_required == ("git_directory",)
+    put_keys(project, "D")
+    assert entities(project) == set("ABCD")
+    assert is_proven(project)
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_a_damaged_head_with_an_unknown_feature_is_left_to_a_newer_kb(project: Project, tally) -> None:
+    directory = filled(project, "ABC")
+    edit(directory / layout.HEAD, lambda data: data.replace(b"git_directory", b"other_feature"))
+    forget(project)
+    before = contents(directory)
+    for repair in (salvage, rebuild_head):
+        tally.tried()
+        with pytest.raises(FormatTooNew, match="other_feature"):
+            repair(project.workspace(), "main", AUTHOR)
+    assert contents(directory) == before
     tally.done()
 
 
