@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from kbcli.context import Session
     from kbcli.ending import Signals
+    from kbcore.errors import ResourceLimit
 
 _FEW_OPTIONS: Final = 3
 """So many options of a command are named where none is like what was typed."""
@@ -33,15 +34,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _guarded(words: list[str]) -> int:
     from kbcli import exits
     from kbcli.ending import Signals
+    from kbcore import process_limits
 
     signals = Signals()
+    has_begun = False
     try:
+        process_limits.prepare()
         with signals.obeyed():
+            has_begun = True
             status = _finished(words, signals)
     except KeyboardInterrupt:
         return signals.status
+    except Exception as error:
+        known = process_limits.exhausted(error, may_be_written=has_begun)
+        if known is None:
+            raise
+        return _refused(words, known)
     # Typer has one status for every interruption.
     return signals.status if status == exits.INTERRUPTED else status
+
+
+def _refused(words: list[str], error: ResourceLimit) -> int:
+    """Report what the system refused this process before or after the command itself."""
+    from kbcli import exits
+    from kbcli.render import Output, OutputClosed, OutputFailed
+
+    output = Output(os.environ)
+    output.is_json = _wants_json(words)
+    try:
+        status = exits.tell(output, error)
+        output.flush()
+    except OutputClosed:
+        _silence_stdout()
+        return exits.READER_GONE
+    except OutputFailed:
+        _silence_stdout()
+        return exits.OUTPUT_FAILED
+    return status
 
 
 def _finished(words: list[str], signals: Signals) -> int:
@@ -74,8 +103,9 @@ def _ended(session: Session, words: list[str]) -> int:
 
     from kbcli import exits
     from kbcli.render import OutputClosed, OutputFailed
-    from kbcore.errors import KBError, exhausted
+    from kbcore.errors import KBError
     from kbcore.interrupting import Stopped
+    from kbcore.process_limits import exhausted
 
     output = session.output
     try:

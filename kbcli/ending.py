@@ -57,10 +57,15 @@ class Signals:
             return
         reads_fd, writes_fd = os.pipe()
         os.set_blocking(writes_fd, False)
+        listener = threading.Thread(target=self._listen, args=(reads_fd,), name="kb-signals", daemon=True)
+        try:
+            listener.start()
+        except RuntimeError:  # the system makes no thread
+            os.close(reads_fd)
+            os.close(writes_fd)
+            raise
         before = {number: signal.signal(number, self._raise) for number in ENDING}
         woken_fd = signal.set_wakeup_fd(writes_fd, warn_on_full_buffer=False)
-        listener = threading.Thread(target=self._listen, args=(reads_fd,), name="kb-signals", daemon=True)
-        listener.start()
         try:
             with interrupting.done_for(self.work):
                 yield

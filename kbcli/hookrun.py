@@ -32,15 +32,22 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
 
     collector.be_seldom()
     from kbcli.ending import Signals
+    from kbcore import process_limits
     from kbcore.interrupting import Stopped
 
     try:
+        process_limits.prepare()
         with Signals().obeyed():
             _follow(env, words)
     except (KeyboardInterrupt, Stopped):
         _say("interrupted; `kb sync` does the rest.")
     except Exception as error:  # noqa: BLE001 - whatever is wrong here, git's own work is done and must not fail
-        _say(f"{type(error).__name__} in the {words[0]} hook.")
+        known = process_limits.exhausted(error)
+        _say(
+            f"{known.code}. {known.message} {known.hint}"
+            if known
+            else f"{type(error).__name__} in the {words[0]} hook."
+        )
     return 0
 
 
@@ -61,7 +68,11 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
 
         # An agent that has git switch a branch reads this too, and the message may name what is stored.
         _say(f"{error.code}. {fenced_line(f'{error.message} {error.hint}'.strip())}")
-    except Exception as error:  # noqa: BLE001 - a bug: reported as everywhere, in one line
+    except Exception as error:
+        from kbcore.process_limits import exhausted
+
+        if exhausted(error):
+            raise
         from kbcli.exits import write_report
 
         saved = write_report(error, ["hook", *words], session.cache())

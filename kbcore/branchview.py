@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from kbcore import interrupting, progress, replay
-from kbcore.errors import Damaged, HistoryPruned, StatementTimeout, ViewDamaged
+from kbcore.errors import Damaged, HistoryPruned, ResourceLimit, StatementTimeout, ViewDamaged
 from kbcore.interrupting import Stopped
 from kbcore.state import Changes
 from kbcore.storage import journal
@@ -157,6 +157,10 @@ class BranchView:
             generation = self._generation
         try:
             view.adopt(entry, changes, basis_of(head))
+        except MemoryError:
+            # The record is durable: the next one who reads folds it from the journal.
+            view.close()
+            return
         except BaseException:
             # It may hold the record in part.
             view.close()
@@ -171,14 +175,15 @@ class BranchView:
         """Write the view into the cache if its tail has grown long enough; never while the branch is locked.
 
         What was answered stands, whatever becomes of the cache: a view that cannot be read any more, or whose writing
-        takes too long or is stopped, is thrown away. Where a thread publishes no other one does.
+        takes too long, needs more memory than there is, or is stopped, is thrown away. Where a thread publishes no
+        other one does.
         """
         with self._gate:
             if not self._idle or len(self._lent) >= MAX_READERS or self._is_publishing:
                 return
         # While it waits for a view it can be stopped as well.
         with (
-            contextlib.suppress(ViewDamaged, StatementTimeout, Stopped),
+            contextlib.suppress(ViewDamaged, StatementTimeout, ResourceLimit, MemoryError, Stopped),
             interrupting.optional(),
             self._lending() as lent,
         ):

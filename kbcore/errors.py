@@ -21,9 +21,8 @@ Anything else that is raised is a bug: it propagates and is reported, never swal
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -205,32 +204,6 @@ class Interrupted(Unavailable, code="interrupted", exit_status=28):
     """The program was asked to end while it worked on the request."""
 
     default_hint = "Send the request again, a write with the same changeset_id, when the program runs again."
-
-
-_NO_MORE: Final = {
-    errno.ENOMEM: "memory",
-    errno.EAGAIN: "processes or threads",
-    errno.EMFILE: "open files",
-    errno.ENFILE: "open files",
-}
-_NO_THREAD: Final = "can't start new thread"
-"""All that Python says of it: there is no class or number of its own."""
-
-
-def exhausted(error: BaseException) -> ResourceLimit | None:
-    """Return the error for a call that the system refused for lack of memory, threads or files; None for others.
-
-    Nobody knows where that hit, so that a write may have taken effect.
-    """
-    what = _NO_MORE.get(error.errno or 0, "") if isinstance(error, OSError) else ""
-    what = "memory" if isinstance(error, MemoryError) else what
-    what = "threads" if isinstance(error, RuntimeError) and str(error) == _NO_THREAD else what
-    if not what:
-        return None
-    found = ResourceLimit(f"The system gives KB no more {what}.")
-    found.applied = "unknown"  # type: ignore[misc] # of this one alone
-    found.hint += " A write with a changeset_id of its own may be sent again: it takes effect at most once."
-    return found
 
 
 class ClockUnusable(Unavailable, code="clock_unusable", exit_status=26):

@@ -40,6 +40,10 @@ MAX_KEPT_BODIES_BYTES: Final = 1024 * MIB
 """Text of documents that search keeps in the cache, of all branches together."""
 VIEW_MEMORY_BYTES: Final = 4096 * MIB
 """Memory of one database of KB's own, where that is less than its usual share of what the machine has."""
+MIN_ADDRESS_BYTES: Final = 768 * MIB
+"""Address space that a process of KB needs, where that is limited (`ulimit -v`)."""
+DATABASE_ROOM_BYTES: Final = 128 * MIB
+"""Of this limit, what must be left where a database is opened."""
 VIEW_SPILL_BYTES: Final = 16 * 1024 * MIB
 """What such a database puts on disk for lack of memory."""
 MAX_BASE_ROWS_PER_BYTE: Final = 8

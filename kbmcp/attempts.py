@@ -16,8 +16,9 @@ import msgspec
 from anyio.to_thread import run_sync
 
 from kbcore import interrupting
-from kbcore.errors import Interrupted, KBError, exhausted
+from kbcore.errors import Interrupted, KBError
 from kbcore.interrupting import Stopped
+from kbcore.process_limits import check_room, exhausted
 from kbmcp import hints
 from kbmcp.calls import Arrival, Call, Client, Service
 from kbmcp.explaining import explain
@@ -57,12 +58,19 @@ async def attempt(
     with service.turns.ticket() as ticket:
         under_way = _Attempt(service, client, key, writes=writes)
         await ticket.reached()
-        async with told_to(client.report), service.works.begun():
-            found = await run_sync(under_way.begin, prepare, ticket, limiter=service.threads)
-            if isinstance(found, Outcome):
-                return found
-            await ticket.reached()
-            return await run_sync(under_way.go_on, found, limiter=service.threads)
+        try:
+            async with told_to(client.report), service.works.begun():
+                check_room()
+                found = await run_sync(under_way.begin, prepare, ticket, limiter=service.threads)
+                if isinstance(found, Outcome):
+                    return found
+                await ticket.reached()
+                return await run_sync(under_way.go_on, found, limiter=service.threads)
+        except Exception as error:
+            known = exhausted(error)  # the system made no thread, or gave no memory here
+            if known is None:
+                raise
+            return under_way.refused(known, is_in_loop=True)
 
 
 class _Ready(msgspec.Struct, frozen=True):
@@ -122,16 +130,20 @@ class _Attempt:
             stopped = _interrupted(may_be_written=interrupting.has_written())
             return Outcome({"error": stopped.as_json()} | self._around, stopped)
         except KBError as error:
-            return self._refused(error)
+            return self.refused(error)
         except Exception as error:  # noqa: BLE001 - a bug: told to the client as such, and in full on standard error
             known = exhausted(error)
             if known:
-                return self._refused(known)
+                return self.refused(known)
             traceback.print_exc(file=sys.stderr)
             return Outcome(_bug(error) | self._around, error)
 
-    def _refused(self, error: KBError) -> Outcome:
-        around, hint = self._around or self._service.place(), hints.hint_for(error, self._key)
+    def refused(self, error: KBError, *, is_in_loop: bool = False) -> Outcome:
+        """Return the answer to a job that failed with an error that KB explains.
+
+        The branch is found out by asking git, but not ``is_in_loop``, where that would keep all others waiting.
+        """
+        around, hint = self._around or ({} if is_in_loop else self._service.place()), hints.hint_for(error, self._key)
         is_dotted = self._service.options.is_dotted
         return Outcome(explain(error, hint, around, writes=self._writes, is_dotted=is_dotted), error)
 

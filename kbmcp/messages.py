@@ -15,6 +15,7 @@ from typing import Any, Final
 import mcp_types as types
 import msgspec
 
+from kbcore.errors import KBError, ResourceLimit
 from kbcore.limits import MIB
 from kbcore.visible import in_quotes
 
@@ -23,11 +24,30 @@ MAX_LEVELS: Final = 201
 """How deep the lists and objects of a message may be nested, for the parser of pydantic that reads them."""
 MAX_BATCH: Final = 256
 
+NAMED: Final[Mapping[str, Mapping[str, type]]] = {
+    "tools/call": {"name": str, "arguments": dict},
+    "prompts/get": {"name": str, "arguments": dict},
+    "resources/read": {"uri": str},
+    "resources/subscribe": {"uri": str},
+    "resources/unsubscribe": {"uri": str},
+}
+"""The parameters of requests by which clients ask for something; those that are objects may be left out."""
+
 BATCHES: Final = "2025-03-26"
 """The only version of the protocol that has batches."""
 
 _NO_JSON: Final = "The line is not valid JSON: a message is one line of JSON in UTF-8."
-_UNREADABLE: Final = "The request cannot be read: it must be one line of JSON-RPC 2.0, in whole Unicode characters."
+_UNREADABLE: Final = "The request cannot be read: {}."
+_NOT_UNICODE: Final = "a text in it is not whole Unicode characters"
+_FAULTS: Final = {
+    "jsonrpc": '`jsonrpc` must be "2.0"',
+    "method": "`method` must be a string",
+    "params": "`params` must be an object",
+}
+_MISSING: Final = "`{}` is missing"
+_MUST_BE: Final[Mapping[type, str]] = {str: "`params.{}` must be a string", dict: "`params.{}` must be an object"}
+_NO_OBJECT: Final = "a message is a JSON object"
+_SAME_ID: Final = "Another request with this `id` waits for its answer. This one was not carried out: use a new `id`."
 _NO_ID: Final = "The request cannot be read: the `id` of a request is a string or an integer, and not null."
 _TOO_DEEP: Final = "The request cannot be read: its lists and objects are nested {} levels deep; at most {} are read."
 _TOO_LONG: Final = "The request is longer than {} bytes. Split it into several requests."
@@ -81,15 +101,35 @@ def read_line(line: bytes, protocol_version: str) -> Message | Batch | Refused |
     try:
         json.loads(text, object_pairs_hook=keys.take)
     except ValueError:  # an integer of thousands of digits
-        return Refused(_error(types.PARSE_ERROR, _NO_JSON, None))
+        return Refused(error_answer(types.PARSE_ERROR, _NO_JSON, None))
     if keys.repeated is not None:
         return _refused(_repeated(keys.repeated), keys.outermost)
-    return message if _is_whole(message, dict(keys.outermost)) else _refused(_UNREADABLE, keys.outermost)
+    if not _is_whole(message, dict(keys.outermost)):
+        return _refused("", keys.outermost)
+    fault = _fault_of_params(message)
+    return Refused(fault) if fault else message
 
 
-def refuse_long(outline: Outline) -> Refused:
-    """Return what to answer to a message of more than ``MAX_MESSAGE_BYTES``."""
-    return _refused(_TOO_LONG.format(MAX_MESSAGE_BYTES), outline.members.items())
+def refuse_long(outline: Outline, lacking: ResourceLimit | None = None) -> Refused:
+    """Return what to answer to a message of more than ``MAX_MESSAGE_BYTES``, or for which something is ``lacking``."""
+    if lacking is None:
+        return _refused(_TOO_LONG.format(MAX_MESSAGE_BYTES), outline.members.items())
+    return _refused(f"{lacking.message} {lacking.hint}", outline.members.items(), types.INTERNAL_ERROR)
+
+
+def refuse_repeated(request: types.JSONRPCRequest) -> Refused:
+    """Return what to answer to a request whose id is that of another one, which is not answered yet."""
+    return Refused(error_answer(types.INVALID_REQUEST, _SAME_ID, request.id))
+
+
+def error_answer(
+    code: int, message: str, key: types.RequestId | None, error: KBError | None = None
+) -> types.JSONRPCError:
+    """Return an error as the answer to the request of this id; ``error`` is the one of KB's that it tells of."""
+    if error is None:
+        return types.JSONRPCError(jsonrpc="2.0", id=key, error=types.ErrorData(code=code, message=message))
+    data = types.ErrorData(code=code, message=message, data={"error": error.as_json()})
+    return types.JSONRPCError(jsonrpc="2.0", id=key, error=data)
 
 
 class Outline:
@@ -158,20 +198,21 @@ def _read_other(line: bytes, protocol_version: str) -> Batch | Refused:
     try:
         found = json.loads(line.decode(), object_pairs_hook=keys.take)
     except ValueError:
-        return Refused(_error(types.PARSE_ERROR, _NO_JSON, None))
+        return Refused(error_answer(types.PARSE_ERROR, _NO_JSON, None))
     if isinstance(found, list):
         return _read_batch(found, keys, protocol_version)
-    reason = _UNREADABLE if keys.repeated is None else _repeated(keys.repeated)
-    return _refused(reason, keys.outermost if isinstance(found, dict) else ())
+    if not isinstance(found, dict):
+        return Refused(error_answer(types.INVALID_REQUEST, _UNREADABLE.format(_NO_OBJECT), None))
+    return _refused("" if keys.repeated is None else _repeated(keys.repeated), keys.outermost)
 
 
 def _read_batch(found: list[Any], keys: _Keys, protocol_version: str) -> Batch | Refused:
     if protocol_version != BATCHES:
-        return Refused(_error(types.INVALID_REQUEST, _NO_BATCH.format(BATCHES), None))
+        return Refused(error_answer(types.INVALID_REQUEST, _NO_BATCH.format(BATCHES), None))
     if not found or len(found) > MAX_BATCH or keys.repeated is not None:
         reason = _EMPTY_BATCH if not found else _LONG_BATCH.format(len(found), MAX_BATCH)
         reason = reason if keys.repeated is None else _repeated(keys.repeated)
-        return Refused(_error(types.INVALID_REQUEST, reason, None))
+        return Refused(error_answer(types.INVALID_REQUEST, reason, None))
     messages: list[Message] = []
     answers: list[types.JSONRPCError] = []
     for one in found:
@@ -179,12 +220,18 @@ def _read_batch(found: list[Any], keys: _Keys, protocol_version: str) -> Batch |
             message = types.jsonrpc_message_adapter.validate_python(one, by_name=False)
         except ValueError:
             message = None
+        if not isinstance(one, dict):
+            answers.append(error_answer(types.INVALID_REQUEST, _UNREADABLE.format(_NO_OBJECT), None))
+            continue
         if message is None or not _is_whole(message, one):
-            refused = _refused(_UNREADABLE, one.items() if isinstance(one, dict) else ())
+            refused = _refused("", one.items())
             answers += [refused.answer] if refused.answer else []
             continue
+        if fault := _fault_of_params(message):
+            answers.append(fault)
+            continue
         if isinstance(message, types.JSONRPCRequest) and message.method == "initialize":
-            answers.append(_error(types.INVALID_REQUEST, _INITIALIZE, message.id))
+            answers.append(error_answer(types.INVALID_REQUEST, _INITIALIZE, message.id))
         else:
             messages.append(message)
     return Batch(messages, answers)
@@ -207,30 +254,58 @@ class _Keys:
         return found
 
 
-def _refused(reason: str, pairs: Pairs) -> Refused:
-    """Return what to do about an object that is no message, by its members.
+def _refused(reason: str, pairs: Pairs, code: int = types.INVALID_REQUEST) -> Refused:
+    """Return what to do about an object that is no message, by its members; without a reason the first one is found.
 
     Answers and notifications get no answer: their sender waits for none.
     """
     members = list(pairs)
     named = dict(members)
-    if "method" not in named:
-        if named.keys() & _ANSWERS:
-            return Refused(None, "an answer that is none of JSON-RPC 2.0")
-        return Refused(_error(types.INVALID_REQUEST, reason, None))
-    if "id" not in named and isinstance(named["method"], str):
+    if "method" not in named and named.keys() & _ANSWERS:
+        return Refused(None, "an answer that is none of JSON-RPC 2.0")
+    if "id" not in named and isinstance(named.get("method"), str):
         return Refused(None, "a notification that is none of MCP")
     key = named.get("id")
     is_id = not _HALF_PAIR.search(key) if isinstance(key, str) else isinstance(key, int) and not isinstance(key, bool)
     is_sure = is_id and sum(name == "id" for name, _ in members) == 1
-    if reason == _UNREADABLE and not is_id:
-        reason = _NO_ID
-    return Refused(_error(types.INVALID_REQUEST, reason, key if is_sure else None))
+    if not reason:
+        reason = _UNREADABLE.format(_fault(named)) if is_id or "id" not in named else _NO_ID
+    return Refused(error_answer(code, reason, key if is_sure else None))
+
+
+def _fault(members: Mapping[str, Any]) -> str:
+    """Return what is wrong with the members of a request."""
+    for name in ("jsonrpc", "method"):
+        if name not in members:
+            return _MISSING.format(name)
+    wrong = [
+        name
+        for name, is_right in (
+            ("jsonrpc", members["jsonrpc"] == "2.0"),
+            ("method", isinstance(members["method"], str)),
+            ("params", isinstance(members.get("params", {}), dict)),
+        )
+        if not is_right
+    ]
+    return _FAULTS[wrong[0]] if wrong else _NOT_UNICODE
+
+
+def _fault_of_params(message: Message) -> types.JSONRPCError | None:
+    """Return the answer to a request whose parameters do not name what it asks for."""
+    if not isinstance(message, types.JSONRPCRequest):
+        return None
+    params = message.params or {}
+    for name, kind in NAMED.get(message.method, {}).items():
+        given = params.get(name)
+        if given is None and kind is dict:
+            continue
+        if not isinstance(given, kind):
+            wrong = _MISSING.format(f"params.{name}") if name not in params else _MUST_BE[kind].format(name)
+            return error_answer(
+                types.INVALID_PARAMS, f"The parameters of {message.method} are invalid: {wrong}.", message.id
+            )
+    return None
 
 
 def _repeated(key: str) -> str:
     return _REPEATED.format(in_quotes(key[:_SHOWN_KEY]))
-
-
-def _error(code: int, message: str, key: types.RequestId | None) -> types.JSONRPCError:
-    return types.JSONRPCError(jsonrpc="2.0", id=key, error=types.ErrorData(code=code, message=message))

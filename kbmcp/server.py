@@ -29,17 +29,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"kb-mcp: standard input or output cannot be used: {error.strerror}\n")
         return 2
 
-    from kbmcp import serving
+    from kbcore import process_limits
 
-    options = serving.Options(
-        start=arguments.start,
-        branch=arguments.branch,
-        is_dotted=arguments.tool_names == "dotted",
-        is_read_only=arguments.read_only,
-        env=dict(os.environ),
-        toolsets=arguments.toolsets,
-    )
-    return serving.serve(options, reads_fd, writes_fd)
+    try:
+        process_limits.prepare()
+        from kbmcp import serving
+
+        options = serving.Options(
+            start=arguments.start,
+            branch=arguments.branch,
+            is_dotted=arguments.tool_names == "dotted",
+            is_read_only=arguments.read_only,
+            env=dict(os.environ),
+            toolsets=arguments.toolsets,
+        )
+        return serving.serve(options, reads_fd, writes_fd)
+    except Exception as error:
+        known = process_limits.exhausted(error)
+        if known is None:
+            raise
+        sys.stderr.write(f"kb-mcp: error: {known.message}\nkb-mcp: hint: {known.hint}\n")
+        return known.exit_status
 
 
 def claim_standard_streams() -> tuple[int, int]:

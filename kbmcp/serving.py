@@ -23,6 +23,7 @@ from mcp.shared.exceptions import MCPError
 
 from kbcore import __version__
 from kbcore.errors import KBError
+from kbcore.process_limits import exhausted
 from kbcore.schema import CORE
 from kbmcp import completing, prompts, resources, tools
 from kbmcp.calls import Client, Options, Service
@@ -53,26 +54,36 @@ def serve(options: Options, reads_fd: int, writes_fd: int) -> int:
     is_stuck = anyio.run(_serve, options, reads_fd, writes_fd, deadline)
     if is_stuck:
         os._exit(0)  # a thread waits for a client that does not read, and would keep the process for ever
-    deadline.timer.cancel()
+    deadline.cancel()
     return 0
 
 
 class _Deadline:
-    """Ends the process from within when it should have ended and has not, because a thread cannot be interrupted."""
+    """Ends the process from within when it should have ended and has not, because a thread cannot be interrupted.
+
+    Its thread is started at once: later the system may make none.
+    """
 
     def __init__(self) -> None:
         self.number = 0
         """The signal that came, 0 for none."""
-        self.timer = threading.Timer(ENDS_S, self._end)
-        self.timer.daemon = True
+        self._has_begun = threading.Event()
+        self._is_over = threading.Event()
+        threading.Thread(target=self._wait, name="kb-mcp deadline", daemon=True).start()
 
     def begin(self) -> None:
         """Let the time begin, if it has not begun yet."""
-        if self.timer.ident is None:
-            self.timer.start()
+        self._has_begun.set()
 
-    def _end(self) -> None:
-        os._exit(128 + self.number if self.number else 0)
+    def cancel(self) -> None:
+        """End nothing: the process ends by itself."""
+        self._is_over.set()
+        self._has_begun.set()
+
+    def _wait(self) -> None:
+        self._has_begun.wait()
+        if not self._is_over.wait(ENDS_S):
+            os._exit(128 + self.number if self.number else 0)
 
 
 async def _serve(options: Options, reads_fd: int, writes_fd: int, deadline: _Deadline) -> bool:
@@ -138,7 +149,14 @@ def server_for(options: Options) -> Server[Live]:
 
 async def _list_tools(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
     live = ctx.lifespan_context
-    names = await anyio.to_thread.run_sync(_names, live.service)  # none of the threads for calls
+    try:
+        names = await anyio.to_thread.run_sync(_names, live.service)  # none of the threads for calls
+    except (MemoryError, RuntimeError) as error:
+        known = exhausted(error, may_be_written=False)
+        if known is None:
+            raise
+        data = {"error": known.as_json()}
+        raise MCPError(code=types.INTERNAL_ERROR, message=known.message, data=data) from error
     return types.ListToolsResult(tools=tools.listed(live.service, names))
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import os
+import queue
 import select
 import stat
 import sys
@@ -25,8 +27,20 @@ from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
+from kbcore.errors import ResourceLimit
+from kbcore.process_limits import exhausted
 from kbcore.visible import escaped_json
-from kbmcp.messages import MAX_MESSAGE_BYTES, Batch, Message, Outline, Refused, read_line, refuse_long
+from kbmcp.messages import (
+    MAX_MESSAGE_BYTES,
+    Batch,
+    Message,
+    Outline,
+    Refused,
+    error_answer,
+    read_line,
+    refuse_long,
+    refuse_repeated,
+)
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -45,6 +59,8 @@ STOPPED_S: Final = 0.4
 LAST_WORDS_S: Final = 0.3
 """How long the client may take to read what is being written when the server has ended."""
 _CHUNK_BYTES: Final = 1024 * 1024
+_NO_MEMORY_PAUSE_S: Final = 0.05
+"""Until the next attempt to read, where there is no memory for what the client sends."""
 _LONG_LINE_BYTES: Final = 64 * 1024
 """A longer line is read in a thread, so that the other requests go on meanwhile."""
 
@@ -55,6 +71,64 @@ class _OpenBatch:
     def __init__(self, batch: Batch) -> None:
         self.waiting = [one.id for one in batch.messages if isinstance(one, types.JSONRPCRequest)]
         self.answers: list[types.JSONRPCMessage] = [*batch.answers]
+
+
+class _Output:
+    """Hands messages to the operating system in a thread of its own, which may never come back from that.
+
+    The thread is started with the connection: later there may be no memory for one.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._todo: queue.SimpleQueue[tuple[bytes, Callable[[OSError | None], object]] | None] = queue.SimpleQueue()
+        self.is_writing = False
+        """True while a message is handed over outside of the loop."""
+
+    def start(self) -> None:
+        """Start the thread."""
+        threading.Thread(target=self._run, name="kb-mcp output", daemon=True).start()
+
+    async def write(self, data: bytes) -> None:
+        """Wait until a message is handed over; when this is cancelled it goes on. Raises: ``OSError``."""
+        loop, done = asyncio.get_running_loop(), anyio.Event()
+        failed: list[OSError] = []
+
+        def tell(error: OSError | None) -> None:
+            failed.extend([error] if error else [])
+            loop.call_soon_threadsafe(done.set)
+
+        self.is_writing = True  # before the thread begins: all may end meanwhile
+        self._todo.put((data, tell))
+        await done.wait()
+        if failed:
+            raise failed[0]
+
+    def write_at_once(self, data: bytes) -> None:
+        """Hand a message over here. Raises: ``OSError``."""
+        while data:
+            try:
+                data = data[os.write(self._fd, data) :]
+            except BlockingIOError:  # as in `_read_chunk`
+                select.select((), (self._fd,), ())
+
+    def end(self) -> None:
+        """Let the thread end when it has handed over what it got."""
+        self._todo.put(None)
+
+    def _run(self) -> None:
+        while (todo := self._todo.get()) is not None:
+            data, tell = todo
+            error: OSError | None = None
+            try:
+                self.write_at_once(data)
+            except OSError as failure:
+                error = failure
+            self.is_writing = False
+            try:
+                tell(error)
+            except RuntimeError:
+                return  # the loop has ended meanwhile
 
 
 class Pipes:
@@ -77,8 +151,12 @@ class Pipes:
         self._settled = anyio.Event()
         self._listening = anyio.CancelScope()
         self._turn = anyio.Lock()
-        self.is_writing = False
-        """True while a thread hands a message to the operating system; it may never come back from that."""
+        self._output = _Output(writes_fd)
+
+    @property
+    def is_writing(self) -> bool:
+        """Tell whether a thread hands a message to the operating system; it may never come back from that."""
+        return self._output.is_writing
 
     def stop(self) -> None:
         """Read no more; what is in hand is finished."""
@@ -89,13 +167,17 @@ class Pipes:
         """Give the streams of messages, for as long as the context lasts."""
         found, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, taken = anyio.create_memory_object_stream[SessionMessage](0)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._read, found, tasks)
-            tasks.start_soon(self._write, taken)
-            yield incoming, outgoing
-            self.stop()
-            # The client may never read what is still under way.
-            tasks.cancel_scope.deadline = anyio.current_time() + LAST_WORDS_S
+        self._output.start()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._read, found, tasks)
+                tasks.start_soon(self._write, taken)
+                yield incoming, outgoing
+                self.stop()
+                # The client may never read what is still under way.
+                tasks.cancel_scope.deadline = anyio.current_time() + LAST_WORDS_S
+        finally:
+            self._output.end()
 
     async def _read(self, found: MemoryObjectSendStream[SessionMessage | Exception], tasks: TaskGroup) -> None:
         heard, lines = anyio.create_memory_object_stream[bytes | Refused](0)
@@ -125,6 +207,7 @@ class Pipes:
         if isinstance(read, Refused):
             self._refuse(read, tasks)
         elif isinstance(read, Batch):
+            read = self._without_repeated(read)
             batch = _OpenBatch(read)
             if batch.waiting:
                 self._batches.append(batch)
@@ -132,15 +215,40 @@ class Pipes:
                 tasks.start_soon(self._put_all, batch.answers)
             for message in read.messages:
                 await self._hand_on(message, found)
+        elif isinstance(read, types.JSONRPCRequest) and read.id in self._waiting:
+            self._refuse(refuse_repeated(read), tasks)
         elif read is not None:
             await self._hand_on(read, found)
+
+    def _without_repeated(self, batch: Batch) -> Batch:
+        """Return a batch whose ids wait for no answer yet, and are all different; the other requests are refused."""
+        waiting = {*self._waiting}
+        messages: list[Message] = []
+        answers = [*batch.answers]
+        for message in batch.messages:
+            if not isinstance(message, types.JSONRPCRequest):
+                messages.append(message)
+            elif message.id in waiting:
+                answers += [answer] if (answer := refuse_repeated(message).answer) else []
+            else:
+                waiting.add(message.id)
+                messages.append(message)
+        return Batch(messages, answers)
 
     async def _read_line(self, line: bytes | Refused) -> Message | Batch | Refused | None:
         if isinstance(line, Refused):
             return line
-        if len(line) > _LONG_LINE_BYTES:
-            return await anyio.to_thread.run_sync(read_line, line, self._protocol_version)
-        return read_line(line, self._protocol_version)
+        try:
+            if len(line) > _LONG_LINE_BYTES:
+                return await anyio.to_thread.run_sync(read_line, line, self._protocol_version)
+            return read_line(line, self._protocol_version)
+        except (MemoryError, RuntimeError) as error:
+            known = exhausted(error, may_be_written=False)
+            if known is None:
+                raise
+            outline = Outline()
+            outline.feed(line, is_last=True)
+            return refuse_long(outline, known)
 
     def _refuse(self, refused: Refused, tasks: TaskGroup) -> None:
         if refused.answer is None:
@@ -188,17 +296,16 @@ class Pipes:
                 await self._put_all(batch.answers)
 
     async def _put_all(self, answers: Sequence[Message]) -> None:
-        await self._put_text("[" + ",".join(map(_text_of, answers)) + "]")
+        await self._put_text(b"[" + b",".join(map(_text_of, answers)) + b"]")
 
-    async def _put_text(self, text: str) -> None:
+    async def _put_text(self, text: bytes) -> None:
         try:
             async with self._turn:
-                data = (text + "\n").encode()
+                data = text + b"\n"
                 if self._takes_at_once(len(data)):
-                    self._hand_over(data)
+                    self._output.write_at_once(data)
                 else:
-                    self.is_writing = True  # before the thread begins: all may end meanwhile
-                    await anyio.to_thread.run_sync(self._hand_over, data, abandon_on_cancel=True)
+                    await self._output.write(data)
         except OSError as error:  # the client is gone: nobody waits for anything any more
             _note(f"the client no longer reads: {error.strerror}")
             self._waiting.clear()
@@ -210,16 +317,6 @@ class Pipes:
         A pipe that is ready takes ``PIPE_BUF`` bytes, as POSIX says of poll and write; nobody else writes to this one.
         """
         return length_bytes <= self._at_once_bytes and bool(select.select((), (self._writes_fd,), (), 0)[1])
-
-    def _hand_over(self, data: bytes) -> None:
-        try:
-            while data:
-                try:
-                    data = data[os.write(self._writes_fd, data) :]
-                except BlockingIOError:  # as in `_read_chunk`
-                    select.select((), (self._writes_fd,), ())
-        finally:
-            self.is_writing = False
 
     async def _cancel(self, named: Any) -> None:
         """Wait no more for the answer to a request that is cancelled: it may get none."""
@@ -240,8 +337,15 @@ class Pipes:
         self._settled.set()
 
 
-def _text_of(message: Message) -> str:
-    return escaped_json(message.model_dump_json(by_alias=True, exclude_unset=True))
+def _text_of(message: Message) -> bytes:
+    """Return a message as JSON; an answer for which there is no memory becomes the error that says so."""
+    try:
+        return escaped_json(message.model_dump_json(by_alias=True, exclude_unset=True)).encode()
+    except MemoryError as error:
+        known = exhausted(error)
+        if known is None or not isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            raise
+        return _text_of(error_answer(types.INTERNAL_ERROR, f"{known.message} {known.hint}", message.id, known))
 
 
 def _note(text: str) -> None:
@@ -255,24 +359,34 @@ def _listen(fd: int, heard: MemoryObjectSendStream[bytes | Refused], loop: async
         for line in _lines(fd):
             _in_loop(loop, heard.send(line))
         _in_loop(loop, heard.aclose())
+    except MemoryError:
+        _note("there is no memory to read what the client sends; the server ends")
+        with contextlib.suppress(RuntimeError, concurrent.futures.CancelledError):  # as below
+            _in_loop(loop, heard.aclose())
     except (RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError, concurrent.futures.CancelledError):
         return  # the loop has ended meanwhile
 
 
 def _lines(fd: int) -> Iterator[bytes | Refused]:
-    """Yield the lines that come; of one that is too long, what to answer to it."""
+    """Yield the lines that come; of one that is too long, or for which there is no memory, what to answer to it."""
     parts: list[bytes] = []
     length = 0
     outline: Outline | None = None
-    while chunk := _read_chunk(fd):
+    buffer = bytearray(_CHUNK_BYTES)
+    while chunk := _read_chunk(fd, buffer):
         *ended, rest = chunk.split(b"\n")
         for piece in ended:
+            lacking: ResourceLimit | None = None
             if outline is None and length + len(piece) <= MAX_MESSAGE_BYTES:
-                yield b"".join((*parts, piece))
-            else:
+                try:
+                    line: bytes | Refused = b"".join((*parts, piece))
+                except MemoryError as error:
+                    lacking = exhausted(error, may_be_written=False)
+            if outline is not None or lacking or length + len(piece) > MAX_MESSAGE_BYTES:
                 outline = outline or _outline_of(parts)
                 outline.feed(piece, is_last=True)
-                yield refuse_long(outline)
+                line = refuse_long(outline, lacking)
+            yield line
             parts, length, outline = [], 0, None
         length += len(rest)
         if outline is not None:
@@ -293,16 +407,22 @@ def _outline_of(parts: Iterable[bytes]) -> Outline:
     return outline
 
 
-def _read_chunk(fd: int) -> bytes:
+def _read_chunk(fd: int, buffer: bytearray) -> bytes:
     while True:
         try:
-            return os.read(fd, _CHUNK_BYTES)
+            length = os.readv(fd, [buffer])
+            break
         except BlockingIOError:
             # Who shares the pipe or the terminal with this process may want no waits there, now or later. To set it
             # otherwise would make that process wait.
             select.select((fd,), (), ())
         except OSError:  # a terminal that was hung up reads as an error; it is the end all the same
             return b""
+    while True:
+        try:
+            return bytes(memoryview(buffer)[:length])
+        except MemoryError:  # other calls give some back when they end
+            select.select((), (), (), _NO_MEMORY_PAUSE_S)
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, None]) -> None:

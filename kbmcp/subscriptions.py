@@ -26,6 +26,7 @@ from mcp.server.subscriptions import (
 from mcp.shared.exceptions import MCPError
 
 from kbcore.errors import KBError, LimitExceeded, NotFound
+from kbcore.process_limits import exhausted
 from kbmcp import hints, resources, sights
 from kbmcp.calls import Service
 from kbmcp.explaining import explain
@@ -79,7 +80,10 @@ class Subscriptions:
             await self._is_wanted.wait()
             try:
                 await self._look()
-            except Exception:  # noqa: BLE001 - a bug: told in full on standard error, and nobody waits in vain
+            except Exception as error:  # noqa: BLE001 - a bug: told in full on standard error, and nobody waits in vain
+                if exhausted(error):  # the next look may get what this one did not
+                    await anyio.sleep(_LONGEST_S)
+                    continue
                 traceback.print_exc(file=sys.stderr)
                 self._subscribed.clear()
                 self._streams.close()
@@ -150,7 +154,10 @@ class Subscriptions:
             return
         async with self._turn:
             followed = set(self._followed().values())
-            sight, marks = await anyio.to_thread.run_sync(self._seen, set(new.values()) - followed)
+            try:
+                sight, marks = await anyio.to_thread.run_sync(self._seen, set(new.values()) - followed)
+            except (MemoryError, RuntimeError) as error:
+                raise exhausted(error, may_be_written=False) or error from error
             if not followed:
                 self._sight, self._marks = sight, {}
             elif sight != self._sight:

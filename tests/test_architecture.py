@@ -22,8 +22,8 @@ PACKAGES = ("kbcore", "kbcli", "kbmcp")
 
 # The tiers of kbcore, lowest first: a module imports its own tier and those before it.
 _TIERS = """
-errors ids limits phrases clock interrupting collector progress suggest visible fence model values record schema
-concepts changeset
+errors ids limits process_limits phrases clock interrupting collector progress suggest visible fence model values record
+schema concepts changeset
 reader secrets
 
 kip.errors kip.places kip.syntax kip.grammar kip.parsing kip.binding kip.printer

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from kbcore.config import KipLimits
-from kbcore.errors import KipRefused, StatementTimeout
+from kbcore.errors import KipRefused, ResourceLimit, StatementTimeout
 from kbcore.kip import scoping
 from kbcore.kip import syntax as s
 from kbcore.kip.compile.statement import LINKS, NODES, Known
@@ -16,7 +16,7 @@ from kbcore.kip.errors import RESOURCE, SYNTAX, TIMEOUT, refused
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.schema import Schema
 from kbcore.view.basis import Basis
-from kbcore.view.session import Refused, Session, TooMuchMemory
+from kbcore.view.session import Refused, Session
 from kbcore.view.tables import LINK, NODE, link_row, node_row
 from kbcore.visible import visible
 
@@ -99,7 +99,7 @@ def ask(
     except StatementTimeout as error:
         told = f"The command took longer than {limits.time_s:g} s; `kip.timeLimitSeconds` is the limit."
         raise refused(TIMEOUT, told, at=tree.at) from error
-    except TooMuchMemory as error:
+    except ResourceLimit as error:
         raise refused(RESOURCE, "The command needs more memory than there is.", at=tree.at) from error
     except Refused as error:
         if not patterns:

@@ -54,6 +54,7 @@ def _confined(folder: str, time_s: float) -> Any:
 
     config: dict[str, Any] = {
         "threads": _THREADS,
+        "async_threads": 0,
         "temp_directory": f"{folder}/spill",
         "max_temp_directory_size": f"{_SPILL_BYTES} bytes",
         "autoinstall_known_extensions": False,
@@ -82,7 +83,9 @@ def _limit(memory_bytes: int) -> None:
             taken_bytes = int(file.read().split()[0]) * resource.getpagesize()
     except FileNotFoundError:
         return  # no such system: the database's own limit is left
-    resource.setrlimit(resource.RLIMIT_AS, (taken_bytes + memory_bytes, taken_bytes + memory_bytes))
+    most_bytes, hard_bytes = taken_bytes + memory_bytes, resource.getrlimit(resource.RLIMIT_AS)[1]
+    if hard_bytes == resource.RLIM_INFINITY or most_bytes < hard_bytes:  # a smaller limit cannot be raised, and holds
+        resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
 
 
 def _limit_cpu(time_s: float) -> None:

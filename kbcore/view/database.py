@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 import duckdb
 import msgspec
 
-from kbcore import interrupting, limits
+from kbcore import interrupting, limits, process_limits
 from kbcore.errors import ResourceLimit, ViewDamaged
 from kbcore.storage import scratch
 from kbcore.view.tables import ELEMENTS, RECORD, Columns
@@ -103,7 +103,8 @@ class Connection:
 
         With ``is_cleanup`` it undoes what others began, and runs although the work that it is done for was stopped.
 
-        Raises: ``StatementTimeout``, ``interrupting.Stopped``; the errors of DuckDB.
+        Raises: ``StatementTimeout``, ``interrupting.Stopped``; ``ResourceLimit`` when the database gets no more memory,
+        which says nothing of a file; the other errors of DuckDB.
         """
         with interrupting.step(self._opened.interrupt, time_s, is_cleanup=is_cleanup) as step:
             try:
@@ -160,6 +161,8 @@ def _reason(step: interrupting.Step, error: Exception) -> BaseException:
     """
     if step.is_interrupted:
         return step.reason()
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return _no_memory(error)
     return KeyboardInterrupt() if isinstance(error, RuntimeError) and str(error) == _BY_HANDLER else error
 
 
@@ -177,14 +180,9 @@ class Room(msgspec.Struct, frozen=True):
 
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Turn an error of DuckDB about its files into ``ViewDamaged``; a fault of ours stays a bug.
-
-    Raises: ``ResourceLimit`` when the database gets no more memory: that says nothing of a file.
-    """
+    """Turn an error of DuckDB about its files into ``ViewDamaged``; a fault of ours stays a bug."""
     try:
         yield
-    except duckdb.OutOfMemoryException as error:
-        raise _no_memory(error) from error
     except duckdb.Error as error:
         # A block with a wrong checksum is an error of no class of its own.
         if type(error) is duckdb.Error or isinstance(error, _OF_FILES):
@@ -202,8 +200,6 @@ def explained_all() -> Iterator[None]:
         yield
     except duckdb.InterruptException:
         raise
-    except duckdb.OutOfMemoryException as error:
-        raise _no_memory(error) from error
     except duckdb.Error as error:
         raise ViewDamaged(str(error)) from error
 
@@ -228,10 +224,16 @@ def explained_with(connection: Connection, params: Sequence[Any]) -> Iterator[No
 def connect(room: Room) -> Connection:
     """Return a private in-memory database that keeps to its room, whatever a statement or an attached file asks for.
 
-    It loads no extension, reaches no file outside of its folders, and refuses every change of these settings.
+    It loads no extension, reaches no file outside of its folders, and refuses every change of these settings. Where the
+    address space of the process is limited it has fewer threads and less memory.
+
+    Raises: ``ResourceLimit`` when too little of that is left, or the system makes no thread.
     """
+    process_limits.check_room()
+    space = process_limits.address_space()
     config: dict[str, Any] = {
-        "threads": _THREADS,
+        "threads": min(_THREADS, space.database_threads) if space else _THREADS,
+        "async_threads": 0,
         "temp_directory": room.spill,
         "max_temp_directory_size": f"{limits.VIEW_SPILL_BYTES} bytes",
         "autoinstall_known_extensions": False,
@@ -239,13 +241,17 @@ def connect(room: Room) -> Connection:
         "allow_community_extensions": False,
         "allow_persistent_secrets": False,
     }
-    connection = Connection(duckdb.connect(":memory:", config=config))
+    try:
+        connection = Connection(duckdb.connect(":memory:", config=config))
+    except duckdb.OutOfMemoryException as error:
+        raise _no_memory(error) from error
     try:
         allowed = (*room.folders, *scratch.private_folders())
         folders = ", ".join(f"'{quoted(folder.rstrip('/'))}/'" for folder in allowed)
         [(usual_bytes,)] = connection.execute(_MEMORY).fetchall()
+        most_bytes = min(room.memory_bytes, usual_bytes, *([space.database_bytes] if space else ()))
         connection.execute(
-            f"{NO_SHARED_SUBPLANS}; set memory_limit = '{min(room.memory_bytes, usual_bytes)} bytes'; "
+            f"{NO_SHARED_SUBPLANS}; set memory_limit = '{most_bytes} bytes'; "
             f"set allowed_directories = [{folders}]; set enable_external_access = false; set lock_configuration = true"
         )
     except BaseException:

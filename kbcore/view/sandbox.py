@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 import duckdb
 import msgspec
 
-from kbcore import interrupting, limits
+from kbcore import interrupting, limits, process_limits
 from kbcore.interrupting import Stopped
 from kbcore.rules.rule import SqlRefused
 from kbcore.view.database import quoted, scratch_folder
@@ -145,7 +145,7 @@ class Sandbox:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", _PROGRAM],
                 cwd=folder,
-                env={},
+                env=process_limits.child_environment(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

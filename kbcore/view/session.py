@@ -18,12 +18,11 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 
-class TooMuchMemory(Exception):
-    """A statement needs more memory than the database may take. Never shown to a user: who asked says what for."""
-
-
 class Refused(Exception):
-    """The database cannot do with the values it met what the statement asks for; the text says what. Likewise."""
+    """The database cannot do with the values it met what the statement asks for; the text says what.
+
+    Never shown to a user: who asked says what for.
+    """
 
 
 class Session:
@@ -42,15 +41,13 @@ class Session:
 
         ``time_s`` is its time, where that is not the one of every statement.
 
-        Raises: ``StatementTimeout``, ``TooMuchMemory``, ``Refused``; ``ViewDamaged`` when the database cannot be read.
+        Raises: ``StatementTimeout``, ``ResourceLimit``, ``Refused``; ``ViewDamaged`` when the database cannot be read.
         """
         with self._lock, database.explained():
             self._show()
             try:
                 [statement] = self._parsed(sql)
                 return self._connection.rows(statement, params, time_s=time_s)
-            except duckdb.OutOfMemoryException as error:
-                raise TooMuchMemory from error
             except duckdb.InvalidInputException as error:
                 raise Refused(str(error).partition(":")[2].strip()) from error
 

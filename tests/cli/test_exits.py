@@ -10,7 +10,8 @@ import pytest
 
 from kbcli import exits
 from kbcli.render import Output
-from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem, exhausted
+from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem
+from kbcore.process_limits import exhausted
 from tests.support.fenced import as_somebody
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"

@@ -64,7 +64,9 @@ _WORDS: Final = {
     "STATEMENT_S": "one statement of KB's own to the database",
     "MAINTENANCE_STATEMENT_S": "one such statement of verify, doctor, compact or restore, or that makes a view",
     "MAX_SLEEP_PAIRS": "pairs that one `kb sleep` takes for duplicates, the surest first",
-    "VIEW_MEMORY_BYTES": "memory of one database of KB, unless your own settings say otherwise",
+    "VIEW_MEMORY_BYTES": "memory of one database of KB, each view of a branch is one; your own settings may differ",
+    "MIN_ADDRESS_BYTES": "address space that a process needs, at least, where that is limited (`ulimit -v`)",
+    "DATABASE_ROOM_BYTES": "of that limit, what must be left where a database is opened",
     "VIEW_SPILL_BYTES": "what one database of KB puts on disk for lack of memory",
     "MAX_BASE_ROWS_PER_BYTE": "rows of a cached file for each byte of it",
 }
