@@ -86,7 +86,8 @@ class Signals:
 
     def renew(self) -> None:
         """Forget that the last command of a prompt was interrupted."""
-        self.work.is_stopped = self.work.is_committed = self.work.has_written = False
+        work = self.work
+        work.is_stopped = work.is_committed = work.has_begun = work.has_written = False
 
     def _raise(self, number: int, _: Any) -> None:
         self.number = number

@@ -14,8 +14,10 @@ from typing import Final, TypeVar
 import msgspec
 
 from kbcore import interrupting, progress, replay
+from kbcore.clock import SystemClock
 from kbcore.errors import Damaged, HistoryPruned, ResourceLimit, StatementTimeout, ViewDamaged
 from kbcore.interrupting import Stopped
+from kbcore.limits import MAX_READERS, MAX_VIEWS, SLOW_READ_S
 from kbcore.state import Changes
 from kbcore.storage import journal
 from kbcore.storage.fs import Fs
@@ -28,11 +30,11 @@ from kbcore.viewcache import ViewCache, is_ahead, is_usable
 
 T = TypeVar("T")
 
-MAX_READERS: Final = 4
-"""So many threads read one branch at a time, each from a view of its own; the next one waits."""
 _MAX_IDLE: Final = 2
 """So many views of one branch are kept while nobody reads: the others are closed when they are given back."""
 _LOOK_S: Final = 0.05
+
+_now_s: Final = SystemClock().monotonic_s
 
 
 class _Lent:
@@ -42,6 +44,7 @@ class _Lent:
         self.view = view
         self.generation = generation
         self.depth = 0
+        self.since_s = _now_s()
 
     def drop(self) -> None:
         """Throw the view away."""
@@ -117,7 +120,7 @@ class BranchView:
         thread = threading.get_ident()
         with self._gate:
             lent = self._lent.get(thread)
-            while waits and lent is None and len(self._lent) >= MAX_READERS:
+            while waits and lent is None and self._is_full():
                 interrupting.check()
                 self._gate.wait(_LOOK_S)
             if lent is None:
@@ -129,6 +132,12 @@ class BranchView:
             lent.depth -= 1
             if not lent.depth:
                 self._give_back(thread, lent)
+
+    def _is_full(self) -> bool:
+        """Tell whether the next reader has to wait: a slow one keeps a quick one waiting only when there are many."""
+        slow_since_s = _now_s() - SLOW_READ_S
+        quick = sum(lent.since_s > slow_since_s for lent in self._lent.values())
+        return quick >= MAX_READERS or len(self._lent) >= MAX_VIEWS
 
     def _give_back(self, thread: int, lent: _Lent) -> None:
         with self._gate:
@@ -179,7 +188,7 @@ class BranchView:
         other one does.
         """
         with self._gate:
-            if not self._idle or len(self._lent) >= MAX_READERS or self._is_publishing:
+            if not self._idle or self._is_full() or self._is_publishing:
                 return
         # While it waits for a view it can be stopped as well.
         with (

@@ -26,10 +26,12 @@ RULE_LEVELS: Final[tuple[RuleLevel, ...]] = ("error", "warning", "off")
 
 
 class KipLimits(msgspec.Struct, frozen=True):
-    """How much one KIP command may take: solutions held at once, and seconds."""
+    """How much one KIP command may take: solutions held at once, and seconds; and which setting decided each."""
 
     rows: int = limits.KIP_ROWS
     time_s: float = limits.KIP_TIME_S
+    rows_by: str = "`kip.rowLimit`"
+    time_by: str = "`kip.timeLimitSeconds`"
 
 
 class Config(msgspec.Struct, frozen=True):

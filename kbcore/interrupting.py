@@ -34,6 +34,8 @@ class Work:
         self.is_stopped = False
         self.is_committed = False
         """The present part has begun to write its changeset: the rest of it, which says so, is not stopped."""
+        self.has_begun = False
+        """A part was begun, which may write."""
         self.has_written = False
         """A changeset of any part was written, or its writing was begun."""
 
@@ -191,6 +193,7 @@ def begin_part() -> None:
     work = _work.get()
     if work is not None:
         work.is_committed = False
+        work.has_begun = True
     check()
 
 
@@ -199,6 +202,12 @@ def note_commit() -> None:
     work = _work.get()
     if work is not None:
         work.is_committed = work.has_written = True
+
+
+def is_writing() -> bool:
+    """Tell whether the present part of the work has begun to write, and so may have."""
+    work = _work.get()
+    return work is not None and work.is_committed
 
 
 def has_written() -> bool:

@@ -44,6 +44,13 @@ MIN_ADDRESS_BYTES: Final = 768 * MIB
 """Address space that a process of KB needs, where that is limited (`ulimit -v`)."""
 DATABASE_ROOM_BYTES: Final = 128 * MIB
 """Of this limit, what must be left where a database is opened."""
+MAX_READERS: Final = 4
+"""Threads of a process that read one branch at a time, each from a view of its own: those that read for long are not
+counted. The next one waits."""
+MAX_VIEWS: Final = 8
+"""Views of one branch that a process lends to readers at a time, those that read for long included."""
+SLOW_READ_S: Final = 0.25
+"""After this time a reader reads for long."""
 VIEW_SPILL_BYTES: Final = 16 * 1024 * MIB
 """What such a database puts on disk for lack of memory."""
 MAX_BASE_ROWS_PER_BYTE: Final = 8

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import ResourceLimit
-from kbcore.limits import DATABASE_ROOM_BYTES, MIB, MIN_ADDRESS_BYTES
+from kbcore.limits import DATABASE_ROOM_BYTES, MAX_READERS, MIB, MIN_ADDRESS_BYTES
 
 _PAGES: Final = Path("/proc/self/statm")
 _LIMITS: Final = (("ulimit -v", resource.RLIMIT_AS, 0), ("ulimit -d", resource.RLIMIT_DATA, 5))
@@ -25,8 +25,8 @@ _LIMITS: Final = (("ulimit -v", resource.RLIMIT_AS, 0), ("ulimit -d", resource.R
 
 _PROGRAM_BYTES: Final = 512 * MIB
 """What the program itself and its threads take of the address space."""
-_SHARES: Final = 6
-"""So many databases share the rest: one for each reader of a branch and one for its writer, see ``branchview``."""
+_SHARES: Final = MAX_READERS + 2
+"""So many databases share the rest; of more that are open some do little."""
 _LEAST_BYTES: Final = 64 * MIB
 _SEVERAL_THREADS_BYTES: Final = 2048 * MIB
 """From this limit on a database may have more than one thread."""

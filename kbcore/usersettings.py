@@ -37,6 +37,15 @@ class UserLimits(msgspec.Struct, frozen=True):
     kip_rows: int = limits.KIP_ROWS
     lock_wait_s: float = limits.USER_LOCK_WAIT_S
     memory_bytes: int = limits.VIEW_MEMORY_BYTES
+    from_environment: frozenset[str] = frozenset()
+    """The members that the environment sets."""
+
+    def name_of(self, member: str) -> str:
+        """Return how a user finds the setting of a member."""
+        [limit] = [one for one in LIMITS if one.member == member]
+        if member in self.from_environment:
+            return f"`{limit.variable}` in the environment"
+        return f"`limits.{limit.key}` in your own kb/config.json"
 
 
 class UserSettings(msgspec.Struct, frozen=True):
@@ -100,6 +109,7 @@ def read_settings(text: str | None, path: str, env: Mapping[str, str]) -> UserSe
     root = read_json(text, path, problems) if text is not None else None
     found = root.known_members(_KEYS, "setting of a user") if root else {}
     values = _limits_in(found.get("limits"))
+    from_environment: set[str] = set()
     for one in LIMITS:
         if one.variable in env:
             value = one.value(_number(env[one.variable]))
@@ -110,19 +120,33 @@ def read_settings(text: str | None, path: str, env: Mapping[str, str]) -> UserSe
                 )
             else:
                 values[one.member] = value
+                from_environment.add(one.member)
     store = _store(found.get("store"))
     refuse(problems)
-    return UserSettings(UserLimits(**values), store)
+    return UserSettings(UserLimits(**values, from_environment=frozenset(from_environment)), store)
 
 
 def bounded(config: Config, most: UserLimits) -> Config:
     """Return the settings of a repository, none of them above what the user allows."""
+    kip = config.kip
     return msgspec.structs.replace(
         config,
         rule_time_s=min(config.rule_time_s, most.rule_time_s),
         lock_wait_s=min(config.lock_wait_s, most.lock_wait_s),
-        kip=KipLimits(min(config.kip.rows, most.kip_rows), min(config.kip.time_s, most.kip_time_s)),
+        kip=KipLimits(
+            min(kip.rows, most.kip_rows),
+            min(kip.time_s, most.kip_time_s),
+            _deciding(kip.rows, kip.rows_by, most.kip_rows, most.name_of("kip_rows")),
+            _deciding(kip.time_s, kip.time_by, most.kip_time_s, most.name_of("kip_time_s")),
+        ),
     )
+
+
+def _deciding(asked: float, asked_by: str, most: float, most_by: str) -> str:
+    """Return the name of the lower one of two limits; of both where they are the same."""
+    if asked == most:
+        return f"{asked_by}, with the same in {most_by},"
+    return asked_by if asked < most else most_by
 
 
 def _limits_in(spot: Spot | None) -> dict[str, Any]:

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MAX_CLIENT_CHARS: Final = 80
-_CALLS_AT_ONCE: Final = 16
-"""Threads for calls. Only a call that has its turn at its branch holds one for long: a writer and four readers."""
+_CALLS_AT_ONCE: Final = 24
+"""Threads for calls. Only a call that has its turn at its branch holds one for long: a writer and
+``MAX_VIEWS`` readers."""
 
 
 class Options(msgspec.Struct, frozen=True):

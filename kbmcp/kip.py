@@ -88,7 +88,7 @@ def _carried_out(call: Call, asked: Asked, *, is_read_only: bool) -> Payload:
     from kbmcp.kipfitting import Fitting
 
     around = Surroundings(call.workspace, call.store, call.branch, call.author, call.follows_head, is_read_only)
-    answer = run(around, asked.request, Fitting())
+    answer = run(around, asked.request, Fitting(), answers_interruption=True)
     response = answer.response
     if answer.is_error:
         response = _in_tool_words(response, is_dotted=call.is_dotted, is_read_only=call.is_read_only)

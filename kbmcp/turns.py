@@ -1,8 +1,9 @@
 """Whose turn it is: of all calls that come, whoever came first; at each branch one that writes and some that read.
 
 Calls that write go in the order in which they came. A call that only reads waits for no other that reads, up to
-``MAX_READERS`` of them, and only for a moment for those that came before it and write: mostly it then finds what they
-wrote, and a slow one does not keep it waiting. A line in which nobody stands is forgotten.
+``MAX_READERS`` of them, where those that have read for long are not counted, and ``MAX_VIEWS`` in all. It waits only
+for a moment for those that came before it and write: mostly it then finds what they wrote, and a slow one does not keep
+it waiting. A line in which nobody stands is forgotten.
 """
 
 from __future__ import annotations
@@ -17,12 +18,17 @@ from typing import Final
 import anyio
 import msgspec
 
+from kbcore.clock import SystemClock
+from kbcore.limits import MAX_READERS, MAX_VIEWS, SLOW_READ_S
+
 DOOR: Final = None
 """The line of the calls that have come, of which nobody knows yet what branch they concern."""
-MAX_READERS: Final = 4
-"""As many views as a branch has for threads that read: see ``kbcore.branchview``."""
 AFTER_WRITES_S: Final = 1.0
 """So long a call that reads waits for those that came before it and write."""
+_LOOK_S: Final = 0.1
+"""A call that waits to read looks so often whether those before it have read for long."""
+
+_monotonic_s: Final = SystemClock().monotonic_s
 
 
 class Place(msgspec.Struct, eq=False):
@@ -34,12 +40,15 @@ class Place(msgspec.Struct, eq=False):
     is_patient: bool = True
     """A reader waits for the writers before it."""
     has_turn: bool = False
+    since_s: float = 0.0
+    """When it got the turn."""
 
 
 class Turns:
     """The lines of one process."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_s: Callable[[], float] = _monotonic_s) -> None:
+        self._now_s = now_s
         self._gate = threading.Lock()
         self._lines: dict[Path | None, dict[Place, None]] = {}
         """Who stands in each, the first one first."""
@@ -67,6 +76,12 @@ class Turns:
             place.is_patient = False
             self._give_turns(place.line)
 
+    def look(self, place: Place) -> None:
+        """Let in who may come in because others have had their turn for long."""
+        with self._gate:
+            if place in self._lines.get(place.line, {}):
+                self._give_turns(place.line)
+
     def leave(self, place: Place) -> None:
         """Leave a line, whether or not the turn has come; does nothing when it was left already."""
         with self._gate:
@@ -82,20 +97,25 @@ class Turns:
     def _give_turns(self, name: Path | None, but_tell_not: Place | None = None) -> None:
         """Let in whoever may come in now."""
         line = self._lines[name]
-        readers = sum(place.reads and place.has_turn for place in line)
+        now_s = self._now_s()
+        readers = [place.since_s for place in line if place.reads and place.has_turn]
+        quick = sum(since_s > now_s - SLOW_READ_S for since_s in readers)
+        left = min(MAX_READERS - quick, MAX_VIEWS - len(readers))
         is_written = False
         for place in line:
             if not place.has_turn and place.reads:
-                place.has_turn = readers < MAX_READERS and not (is_written and place.is_patient)
-                readers += place.has_turn
+                place.has_turn = left > 0 and not (is_written and place.is_patient)
+                left -= place.has_turn
             elif not place.has_turn:
                 place.has_turn = not is_written
             else:
                 is_written |= not place.reads
                 continue
             is_written |= not place.reads
-            if place.has_turn and place is not but_tell_not:
-                place.tell()
+            if place.has_turn:
+                place.since_s = now_s
+                if place is not but_tell_not:
+                    place.tell()
 
     def standing(self, line: Path | None) -> int:
         """Return how many have the turn in a line or wait for it."""
@@ -108,12 +128,21 @@ class Turns:
         has_come = threading.Event()
         place = self.stand(directory, has_come.set, reads=reads)
         try:
-            if not self.has_come(place) and not has_come.wait(AFTER_WRITES_S if reads else None):
-                self.go_ahead(place)
-                has_come.wait()
+            if not self.has_come(place):
+                self._wait(place, has_come)
             yield
         finally:
             self.leave(place)
+
+    def _wait(self, place: Place, has_come: threading.Event) -> None:
+        if not place.reads:
+            has_come.wait()
+            return
+        patient_until_s = self._now_s() + AFTER_WRITES_S
+        while not has_come.wait(_LOOK_S):
+            if self._now_s() >= patient_until_s:
+                self.go_ahead(place)
+            self.look(place)
 
     @contextmanager
     def ticket(self) -> Iterator[Ticket]:
@@ -137,11 +166,16 @@ class Ticket:
         """Wait until the turn has come where the call stands."""
         if self._turns.has_come(self._place):
             return
-        if self._place.reads:
-            with anyio.move_on_after(AFTER_WRITES_S):
+        if not self._place.reads:
+            await self._has_come.wait()
+            return
+        patient_until_s = anyio.current_time() + AFTER_WRITES_S
+        while not self._has_come.is_set():
+            with anyio.move_on_after(_LOOK_S):
                 await self._has_come.wait()
-            self._turns.go_ahead(self._place)
-        await self._has_come.wait()
+            if anyio.current_time() >= patient_until_s:
+                self._turns.go_ahead(self._place)
+            self._turns.look(self._place)
 
     def move(self, directory: Path, *, reads: bool = False) -> bool:
         """Go from the door to the line of a branch, in any thread, and tell whether the turn there has come.

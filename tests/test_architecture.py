@@ -82,7 +82,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcli/commands/demo.py",
     ),
     "xml": ("kbcli/reports/junit.py",),
-    "ctypes": ("kbcore/watch/inotify.py",),
+    "ctypes": ("kbcore/watch/inotify.py", "kbcore/process_limits.py"),
     **dict.fromkeys(("socket", "pty", "multiprocessing", "http", "ftplib", "smtplib"), ()),
 }
 # What starts another program, past `subprocess`.
@@ -110,6 +110,7 @@ OPENERS = {
     "kbcli/clients/installing.py": "the configuration files of MCP clients",
     "kbcore/storage/scratch.py": "folders of the user and of the process, outside of every store",
     "kbcore/view/confined.py": "the size of its own process",
+    "kbcore/process_limits.py": "the size of its own process",
     "kbcli/changefile.py": "the file that a command is asked to read",
     "kbcli/exits.py": "reports of bugs",
     "kbcli/diagnosis.py": "reports of bugs",

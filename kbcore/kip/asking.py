@@ -87,7 +87,7 @@ def ask(
     """Return the rows of a statement with its parameters, which was made of ``tree``.
 
     Raises: ``KipRefused`` with KIP_1001 for a pattern that is none, KIP_4001 when it takes longer than the limit,
-    KIP_4002 when it takes more memory than there is.
+    KIP_4002 when it takes more memory than it may.
     """
     patterns = [one for one in scoping.parts_of(tree) if isinstance(one, s.TextTest) and one.function == "REGEX"]
     for one in patterns:
@@ -97,10 +97,10 @@ def ask(
     try:
         return view.session.rows(*asked, time_s=limits.time_s)
     except StatementTimeout as error:
-        told = f"The command took longer than {limits.time_s:g} s; `kip.timeLimitSeconds` is the limit."
+        told = f"The command took longer than {limits.time_s:g} s; {limits.time_by} is the limit."
         raise refused(TIMEOUT, told, at=tree.at) from error
     except ResourceLimit as error:
-        raise refused(RESOURCE, "The command needs more memory than there is.", at=tree.at) from error
+        raise refused(RESOURCE, error.message, at=tree.at, hint=error.hint) from error
     except Refused as error:
         if not patterns:
             raise
@@ -123,5 +123,5 @@ def _no_pattern(said: str, at: int) -> KipRefused:
 
 def too_many(limits: KipLimits, at: int, hint: str) -> KipRefused:
     """Return the error for more rows than the limit."""
-    told = f"There are more than {limits.rows} rows; `kip.rowLimit` is the limit."
+    told = f"There are more than {limits.rows} rows; {limits.rows_by} is the limit."
     return refused(RESOURCE, told, at=at, hint=hint)

@@ -12,7 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import interrupting
-from kbcore.errors import KBError
+from kbcore.errors import Interrupted, KBError
+from kbcore.interrupting import Stopped
 from kbcore.kip import failures
 from kbcore.kip import syntax as s
 from kbcore.kip.binding import read as read_command
@@ -64,21 +65,30 @@ class Answer(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-def run(around: Surroundings, request: Request, fit: Fit | None = None) -> Answer:
-    """Carry out a request. What KB refuses or fails with is an answer too; a bug is raised as it is."""
+def run(
+    around: Surroundings, request: Request, fit: Fit | None = None, *, answers_interruption: bool = False
+) -> Answer:
+    """Carry out a request. What KB refuses or fails with is an answer too; a bug is raised as it is.
+
+    With ``answers_interruption`` that is so as well of a work that was stopped: the answer says which commands were
+    carried out before. Otherwise ``Stopped`` is raised.
+    """
     responses: list[Response] = []
     warnings: list[str] = []
     seq: int | None = None
     count = len(request.commands)
     for at, command in enumerate(request.commands):
-        interrupting.begin_part()
         attempt = _Attempt(around, dry_run=request.dry_run)
         try:
+            interrupting.begin_part()
             piece = attempt.carried_out(command)
             with placing(command.text):
                 response = fit(piece, count - at - 1) if fit else piece.response
-        except KBError as error:
-            told = failures.in_kip(error, writes=attempt.writes)
+        except (KBError, Stopped) as failure:
+            if isinstance(failure, Stopped) and (not answers_interruption or interrupting.is_writing()):
+                raise
+            error = failure if isinstance(failure, KBError) else Interrupted("The command was interrupted.")
+            told = failures.in_kip(error, writes=attempt.writes or isinstance(failure, Stopped))
             if request.is_batch:
                 told = failures.in_batch(told, at, count, dry_run=request.dry_run)
             return _answer(request, [*responses, envelope(told)], warnings, seq, is_error=True)

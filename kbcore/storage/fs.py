@@ -265,9 +265,12 @@ class RealFs:
 
         DuckDB makes its own files, which get the shared mode only here.
         """
-        if is_private:
-            source.replace(target)
-            return
+        if not is_private:
+            self.take_mode(source, target)
+        source.replace(target)
+
+    def take_mode(self, source: Path, target: Path) -> None:
+        """Give a file the mode and the group of the one that it is to replace, or those that are shared."""
         share = self._shared(target.parent)
         if not share:
             _keep_mode(source, target)
@@ -277,7 +280,6 @@ class RealFs:
                 _share(fd, target.parent, share)
             finally:
                 os.close(fd)
-        source.replace(target)
 
     def link(self, source: Path, target: Path) -> None:
         """Hard-link without following a symbolic link at ``source``."""

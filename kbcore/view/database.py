@@ -44,6 +44,7 @@ NO_SHARED_SUBPLANS: Final = "set disabled_optimizers = 'common_subplan'"
 """DuckDB 2.0 makes one common table expression of two equal parts of a statement, such as the same view joined twice.
 Then it never ends a join of 65,537 rows of it with itself below a LIMIT or an EXISTS. See ADR 0015."""
 
+MEMORY: Final = "`limits.memoryMiB` in your own kb/config.json"
 _BY_HANDLER: Final = "Query interrupted"
 _THREADS: Final = 2
 _MEMORY: Final = "select parse_formatted_bytes(current_setting('memory_limit'))"
@@ -88,8 +89,10 @@ _OF_FILES: Final = (
 class Connection:
     """A connection to DuckDB, all of whose statements end: see ``interrupting``."""
 
-    def __init__(self, opened: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, opened: duckdb.DuckDBPyConnection, memory: str = "") -> None:
+        """``memory`` says how much memory the database may use, and what limits that."""
         self._opened = opened
+        self._memory = memory
 
     def execute(
         self,
@@ -110,7 +113,7 @@ class Connection:
             try:
                 self._opened.execute(statement, list(params))
             except (duckdb.Error, RuntimeError) as error:
-                if (reason := _reason(step, error)) is error:
+                if (reason := self._reason(step, error)) is error:
                     raise
                 raise reason from error
         return self
@@ -121,7 +124,7 @@ class Connection:
             try:
                 return self._opened.fetchall()
             except (duckdb.Error, RuntimeError) as error:
-                if (reason := _reason(step, error)) is error:
+                if (reason := self._reason(step, error)) is error:
                     raise
                 raise reason from error
 
@@ -133,9 +136,21 @@ class Connection:
             try:
                 return self._opened.execute(statement, list(params)).fetchall()
             except (duckdb.Error, RuntimeError) as error:
-                if (reason := _reason(step, error)) is error:
+                if (reason := self._reason(step, error)) is error:
                     raise
                 raise reason from error
+
+    def _reason(self, step: interrupting.Step, error: Exception) -> BaseException:
+        """Return what to raise for a statement that failed.
+
+        DuckDB runs Python's handlers of signals while it waits, and has an error of its own for what one of them
+        raises.
+        """
+        if step.is_interrupted:
+            return step.reason()
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return _no_memory(error, self._memory)
+        return KeyboardInterrupt() if isinstance(error, RuntimeError) and str(error) == _BY_HANDLER else error
 
     def extract_statements(self, sql: str) -> list[Statement]:
         """Return the statements of a text."""
@@ -151,19 +166,7 @@ class Connection:
 
     def cursor(self) -> Connection:
         """Return another connection to the same database."""
-        return Connection(self._opened.cursor())
-
-
-def _reason(step: interrupting.Step, error: Exception) -> BaseException:
-    """Return what to raise for a statement that failed.
-
-    DuckDB runs Python's handlers of signals while it waits, and has an error of its own for what one of them raises.
-    """
-    if step.is_interrupted:
-        return step.reason()
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return _no_memory(error)
-    return KeyboardInterrupt() if isinstance(error, RuntimeError) and str(error) == _BY_HANDLER else error
+        return Connection(self._opened.cursor(), self._memory)
 
 
 class Room(msgspec.Struct, frozen=True):
@@ -204,9 +207,9 @@ def explained_all() -> Iterator[None]:
         raise ViewDamaged(str(error)) from error
 
 
-def _no_memory(error: duckdb.Error) -> ResourceLimit:
+def _no_memory(error: duckdb.Error, memory: str) -> ResourceLimit:
     [reason, *_] = str(error).splitlines()
-    return ResourceLimit(f"The database needs more memory than it may use. DuckDB says: {reason}")
+    return ResourceLimit(f"The database needs more memory than it may use{memory}. DuckDB says: {reason}")
 
 
 @contextlib.contextmanager
@@ -242,20 +245,22 @@ def connect(room: Room) -> Connection:
         "allow_persistent_secrets": False,
     }
     try:
-        connection = Connection(duckdb.connect(":memory:", config=config))
+        opened = duckdb.connect(":memory:", config=config)
     except duckdb.OutOfMemoryException as error:
-        raise _no_memory(error) from error
+        raise _no_memory(error, "") from error
     try:
         allowed = (*room.folders, *scratch.private_folders())
         folders = ", ".join(f"'{quoted(folder.rstrip('/'))}/'" for folder in allowed)
-        [(usual_bytes,)] = connection.execute(_MEMORY).fetchall()
-        most_bytes = min(room.memory_bytes, usual_bytes, *([space.database_bytes] if space else ()))
+        [(usual_bytes,)] = Connection(opened).execute(_MEMORY).fetchall()
+        most = [(room.memory_bytes, MEMORY), (usual_bytes, "the usual share of this machine")]
+        most_bytes, limit = min(most + ([(space.database_bytes, f"its share of {space}")] if space else []))
+        connection = Connection(opened, f" ({most_bytes // limits.MIB} MiB: {limit})")
         connection.execute(
             f"{NO_SHARED_SUBPLANS}; set memory_limit = '{most_bytes} bytes'; "
             f"set allowed_directories = [{folders}]; set enable_external_access = false; set lock_configuration = true"
         )
     except BaseException:
-        connection.close()
+        opened.close()
         raise
     return connection
 

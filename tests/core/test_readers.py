@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kbcore import interrupting
-from kbcore.branchview import MAX_READERS
 from kbcore.interrupting import Stopped, Work
+from kbcore.limits import MAX_READERS, MAX_VIEWS
 from kbcore.record import PutNode
 from kbcore.store import Request
 from tests.support.large import SLOW
@@ -52,7 +52,7 @@ def slow(stored: Stored) -> Iterator[Callable[[], Work]]:
         return work
 
     tasks: list[Any] = []
-    with ThreadPoolExecutor(MAX_READERS + 2) as pool:
+    with ThreadPoolExecutor(MAX_VIEWS + 2) as pool:
         yield begin
         for work in works:
             work.stop()
@@ -83,7 +83,7 @@ def test_a_read_of_the_same_thread_is_answered_from_the_same_view(stored: Stored
 
 
 def test_one_reader_too_many_waits_and_a_writer_does_not(stored: Stored, slow: Callable[[], Work]) -> None:
-    works = [slow() for _ in range(MAX_READERS)]
+    works = [slow() for _ in range(MAX_VIEWS)]
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(stored.store.read, lambda view: view.rows(IDS))
         with pytest.raises(TimeoutError):
@@ -93,8 +93,15 @@ def test_one_reader_too_many_waits_and_a_writer_does_not(stored: Stored, slow: C
         assert waiting.result(WAIT_S) == [(2,)]
 
 
+def test_a_quick_read_does_not_wait_for_slow_ones(stored: Stored, slow: Callable[[], Work]) -> None:
+    for _ in range(MAX_VIEWS - 1):
+        slow()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(stored.store.read, lambda view: view.rows(IDS)).result(WAIT_S) == [(1,)]
+
+
 def test_whoever_waits_for_a_view_can_be_stopped(stored: Stored, slow: Callable[[], Work]) -> None:
-    for _ in range(MAX_READERS):
+    for _ in range(MAX_VIEWS):
         slow()
     work = Work()
     threading.Timer(0.2, work.stop).start()

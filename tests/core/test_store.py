@@ -609,7 +609,9 @@ def test_a_commit_is_answered_although_there_is_no_memory_to_publish_the_view(ma
     many = [PutNode(id=f"M{number}", base=0, set={"type": "req", "title": "y"}) for number in range(2500)]
     assert made.commit(many).applied
     assert made.store.head().seq == 2
-    with pytest.raises(ResourceLimit, match=r"more memory than it may use\. DuckDB says: Out of Memory"):
+    with pytest.raises(
+        ResourceLimit, match=r"may use \(6 MiB: `limits\.memoryMiB` in your own .*\)\. DuckDB says: Out of Memory"
+    ):
         made.store.read(lambda view: view.rows("select count(*) from node"))
     made.reopen()
     assert made.store.read(lambda view: view.rows("select count(*) from node")) == [(22_500,)]

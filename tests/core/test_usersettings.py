@@ -29,7 +29,10 @@ def test_a_file_sets_limits_and_the_environment_goes_before_it():
     text = json.dumps({"limits": {"ruleTimeSeconds": 2, "kipRows": 500, "memoryMiB": 128}, "store": "worktree"})
     assert read(text) == UserSettings(UserLimits(rule_time_s=2, kip_rows=500, memory_bytes=128 * MIB), "worktree")
     assert read(text, {"KB_RULE_TIME_SECONDS": "0.5", "KB_MEMORY_MIB": "256"}).limits == UserLimits(
-        rule_time_s=0.5, kip_rows=500, memory_bytes=256 * MIB
+        rule_time_s=0.5,
+        kip_rows=500,
+        memory_bytes=256 * MIB,
+        from_environment=frozenset({"rule_time_s", "memory_bytes"}),
     )
 
 

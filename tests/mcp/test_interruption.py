@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import signal
 import time
@@ -101,14 +102,39 @@ def test_other_calls_on_the_branch_are_answered_in_the_midst_of_a_slow_query(ser
 UPSERT = 'UPSERT { CONCEPT {{type: "Person", name: "late"} SET ATTRIBUTES {person_class: "Human"}} }'
 
 
-@pytest.mark.parametrize(("commands", "applied"), [([SLOW, UPSERT], "no"), ([UPSERT, SLOW], "unknown")])
-def test_an_interrupted_batch_says_truthfully_whether_it_wrote(server: Raw, commands: list[str], applied: str) -> None:
+@pytest.mark.parametrize("commands", [[SLOW, UPSERT], [UPSERT, SLOW]])
+def test_an_interrupted_batch_says_which_commands_were_carried_out(server: Raw, commands: list[str]) -> None:
     server.call("slow", "execute_kip", {"commands": commands})
     time.sleep(1.5)
     assert server.process.stdin
     server.process.stdin.close()
     assert server.ended() == 0
-    error = server.answer("slow")["error"]
-    assert error["data"]["applied"] == applied, error
-    assert ("Nothing was written" in error["message"]) is (applied == "no")
-    assert error["message"].count("not known") == (applied == "unknown")
+    *before, last = server.answer("slow")["result"]
+    assert len(before) == commands.index(SLOW)
+    error = last["error"]
+    assert (error["data"]["kb_code"], error["data"]["applied"]) == ("interrupted", "no"), error
+    assert "Nothing was written" in error["message"]
+    assert ("Those before it were carried out" in error["message"]) == bool(before)
+
+
+def test_a_write_that_only_waited_for_the_lock_wrote_nothing_whatever_was_written_before_it(
+    server: Raw, project: Project
+) -> None:
+    commands = [UPSERT.replace("late", f"late {at}") for at in range(250)]
+    workspace = project.workspace()
+    store = workspace.store(workspace.head().branch)
+    before = store.head().seq
+    server.call("batch", "execute_kip", {"commands": commands})
+    while store.head().seq < before + 3:
+        time.sleep(0.01)
+    with (store.directory / "lock").open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        time.sleep(0.5)
+        assert server.process.stdin
+        server.process.stdin.close()
+        assert server.ended() == 0
+    *done, last = server.answer("batch")["result"]
+    assert len(done) == store.head().seq - before
+    assert not any("error" in one for one in done)
+    assert (last["error"]["data"]["kb_code"], last["error"]["data"]["applied"]) == ("interrupted", "no")
+    assert "not known" not in last["error"]["message"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -48,6 +49,7 @@ def line(method: str, key: int | str | None = None, **params: object) -> bytes:
 def read_line(fd: int) -> bytes:
     text = b""
     while not text.endswith(b"\n"):
+        assert select.select([fd], [], [], END_S)[0], "nothing was written"
         text += os.read(fd, 65536)
     return text
 

@@ -58,13 +58,15 @@ def lasting(shared) -> Iterator[Raw]:
 
 def test_every_line_that_is_no_message_gets_its_error_and_the_server_lives_on(lasting):
     broken = (b"garbage", b"{", b"\xff\xfe\x00", b"[" * 9)
-    invalid = (b"[]", b"null", b'"text"', b'{"id":1}', b"[" * 5000, b'[{"jsonrpc":"2.0","id":5,"method":"ping"}]')
+    invalid = (b"[]", b"null", b'"text"', b'{"id":null}', b"[" * 5000, b'[{"jsonrpc":"2.0","id":5,"method":"ping"}]')
     invalid += (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}')
     for lines, code in ((broken, -32700), (invalid, -32600)):
         for line in (b"", *lines):
             lasting.write(line + b"\n")
         codes = [lasting.refusal()["code"] for _ in lines]
         assert codes == [code] * len(lines)
+    lasting.write(b'{"jsonrpc":"2.0","id":15}\n')
+    assert lasting.reply(15)["error"]["message"] == "The request cannot be read: `method` is missing."
     lasting.write(b'{"jsonrpc":"2.0","method":"notifications/unknown"}\n')
     lasting.send("no/such/method", {}, 7)
     assert lasting.reply(7)["error"]["code"] == -32601
@@ -173,10 +175,45 @@ def test_messages_may_come_in_pieces_and_with_any_line_end(shared):
         assert server.close() == 0
 
 
-def test_two_requests_with_one_id_are_both_answered(lasting):
+def test_of_two_requests_with_one_id_at_a_time_the_second_is_refused(lasting):
     for _ in range(2):
         lasting.call(21, "kb_query")
-    assert lasting.answer(21) == lasting.answer(21)
+    refused = lasting.reply(21)
+    assert refused["error"]["code"] == -32600
+    assert "waits for its answer" in refused["error"]["message"]
+    assert lasting.answer(21)["branch"] == "main"
+    lasting.call(21, "kb_query")
+    assert lasting.answer(21)["branch"] == "main"
+
+
+@pytest.mark.parametrize(
+    ("params", "wrong"),
+    [
+        ({"name": "kb_query", "arguments": [1]}, "`params.arguments` must be an object"),
+        ({"name": "kb_query", "arguments": "x"}, "`params.arguments` must be an object"),
+        ({"arguments": {}}, "`params.name` is missing"),
+        ({"name": 5}, "`params.name` must be a string"),
+    ],
+)
+def test_a_call_of_a_tool_whose_parameters_are_wrong_is_told_which(params, wrong, lasting):
+    lasting.send("tools/call", params, 22)
+    error = lasting.reply(22)["error"]
+    assert error == {"code": -32602, "message": f"The parameters of tools/call are invalid: {wrong}."}
+
+
+def test_each_request_of_a_batch_is_answered_once_where_two_have_one_id(shared):
+    with raw(shared.root) as server:
+        server.send("initialize", {**HELLO, "protocolVersion": "2025-03-26"}, 0)
+        server.reply(0)
+        ping = b'{"jsonrpc":"2.0","id":20,"method":"ping"}'
+        server.write(b"[" + ping + b"," + ping + b"]\n")
+        first, second = server.batch()
+        assert {first["id"], second["id"]} == {20}
+        assert sorted([first.keys(), second.keys()], key=sorted) == [
+            {"jsonrpc", "id", "error"},
+            {"jsonrpc", "id", "result"},
+        ]
+        assert server.close() == 0
 
 
 def test_the_modern_era_needs_no_handshake(shared):

@@ -10,8 +10,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from kbcore.branchview import MAX_READERS as VIEWS
-from kbmcp.turns import MAX_READERS, Turns
+from kbcore.limits import MAX_READERS, MAX_VIEWS, SLOW_READ_S
+from kbmcp.turns import Turns
 from tests.mcp.agents import agent, direct
 from tests.support.repos import git
 
@@ -199,4 +199,26 @@ def test_no_more_readers_are_let_in_than_there_are_views_for(tmp_path):
     assert [turns.has_come(place) for place in places] == [True] * MAX_READERS + [False]
     turns.leave(places[1])
     assert told == [MAX_READERS]
-    assert MAX_READERS == VIEWS
+
+
+def test_readers_that_read_for_long_keep_no_other_waiting_until_they_are_too_many(tmp_path):
+    now_s, told = [0.0], []
+    turns = Turns(lambda: now_s[0])
+
+    def stand():
+        return turns.stand(tmp_path, lambda: told.append(1), reads=True)
+
+    slow = [stand() for _ in range(MAX_READERS)]
+    next_one = stand()
+    turns.look(next_one)
+    assert not turns.has_come(next_one)
+    now_s[0] += SLOW_READ_S
+    turns.look(next_one)
+    assert turns.has_come(next_one)
+    assert len(told) == 1
+    slow += [next_one, *(stand() for _ in range(MAX_VIEWS - MAX_READERS - 1))]
+    now_s[0] += SLOW_READ_S
+    too_many = stand()
+    turns.look(too_many)
+    assert [turns.has_come(place) for place in slow] == [True] * MAX_VIEWS
+    assert not turns.has_come(too_many)

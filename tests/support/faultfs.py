@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 from collections.abc import Callable
@@ -12,6 +13,15 @@ from typing import Any
 from kbcore.storage.fs import RealFs
 
 WRITES = frozenset({"write", "pwrite"})
+_AT_CWD = -100
+_EXCHANGE = 2
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Let two files have each other's names, in one step. Raises: ``OSError``."""
+    if _LIBC.renameat2(_AT_CWD, os.fsencode(one), _AT_CWD, os.fsencode(other), _EXCHANGE):
+        raise OSError(ctypes.get_errno(), "cannot exchange", str(one))
 
 
 class Crash(BaseException):
@@ -19,10 +29,7 @@ class Crash(BaseException):
 
 
 class NoSyncFs(RealFs):
-    """The operating system without its syncs, for tests that commit a lot in one process.
-
-    Its rename is two steps, which another process may come between.
-    """
+    """The operating system without its syncs, for tests that commit a lot in one process."""
 
     def fsync(self, fd: int) -> None:
         """Do nothing."""
@@ -31,10 +38,17 @@ class NoSyncFs(RealFs):
         """Do nothing."""
 
     def replace(self, source: Path, target: Path, *, is_private: bool = False) -> None:
-        """Rename, but not over a file: ext4 would sync the new file by itself, and that is most of the time."""
+        """Rename in one step, but not over a file: ext4 would sync the new file, and that is most of the time.
+
+        The two files exchange their names instead, and the old one is removed.
+        """
         if target.is_file():
-            target.unlink()
-        super().replace(source, target, is_private=is_private)
+            if not is_private:
+                self.take_mode(source, target)
+            exchange(source, target)
+            source.unlink()
+        else:
+            super().replace(source, target, is_private=is_private)
 
 
 class LoggingFs:

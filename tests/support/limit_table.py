@@ -67,6 +67,9 @@ _WORDS: Final = {
     "VIEW_MEMORY_BYTES": "memory of one database of KB, each view of a branch is one; your own settings may differ",
     "MIN_ADDRESS_BYTES": "address space that a process needs, at least, where that is limited (`ulimit -v`)",
     "DATABASE_ROOM_BYTES": "of that limit, what must be left where a database is opened",
+    "MAX_READERS": "calls that read one branch at a time in a process; those that read for long are not counted",
+    "MAX_VIEWS": "the same, with those that read for long",
+    "SLOW_READ_S": "what is not counted as reading for long",
     "VIEW_SPILL_BYTES": "what one database of KB puts on disk for lack of memory",
     "MAX_BASE_ROWS_PER_BYTE": "rows of a cached file for each byte of it",
 }
