@@ -71,6 +71,8 @@ class Request(msgspec.Struct, frozen=True):
 PLANS_AHEAD: Final = 3
 """How often a plan is made before the branch is locked. Somebody who changes what it reads each time makes it wait for
 no more than that: the next one is made under the lock."""
+_QUICK_S: Final = 0.05
+"""A plan that took no longer, and cannot be used, is made again under the lock at once."""
 
 
 Planner = Callable[[View, Stamp], Draft]
@@ -228,8 +230,11 @@ class BranchStore:
     ) -> Outcome:
         """Append under the branch lock what is planned there, or was planned before and comes to the same there."""
         mended: list[str] = []
-        for left in reversed(range(PLANS_AHEAD + 1 if request.plans_ahead else 1)):
+        left = PLANS_AHEAD if request.plans_ahead else 0
+        while True:
+            began_s = self._clock.monotonic_s()
             ahead = self._plan_ahead(author, request, plan) if left else None
+            is_quick = self._clock.monotonic_s() - began_s < _QUICK_S
             with journal.writing(
                 self._fs,
                 self.directory,
@@ -250,6 +255,7 @@ class BranchStore:
                     self._still(ahead, writer.head, now) if left else self._planned(author, plan, writer.head, now)
                 )
                 if planned is None:
+                    left = 0 if is_quick else left - 1
                     continue
                 stamp, draft = planned
                 outcome = _outcome(request, stamp, draft, branch)
@@ -269,7 +275,6 @@ class BranchStore:
             if self._witness is not None:
                 self._witness.note(head)
             return _told(outcome, mended)
-        raise AssertionError("the last plan is made under the lock")
 
     def _tried(self, author: Author, request: Request, plan: Planner, head: Head, branch: str) -> Outcome:
         """Plan and append nothing, but refuse what an append would refuse."""

@@ -145,7 +145,7 @@ def bounded(config: Config, most: UserLimits) -> Config:
 def _deciding(asked: float, asked_by: str, most: float, most_by: str) -> str:
     """Return the name of the lower one of two limits; of both where they are the same."""
     if asked == most:
-        return f"{asked_by}, with the same in {most_by},"
+        return f"{asked_by} (and {most_by}, which is the same)"
     return asked_by if asked < most else most_by
 
 

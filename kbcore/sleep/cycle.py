@@ -182,6 +182,7 @@ class _Cycle:
             message=phase.message,
             limit_bytes=limits.MAX_RECORD_BYTES,
             lock_wait_s=self.workspace.config.lock_wait_s,
+            plans_ahead=True,
         )
         is_written = self.place.commit(request, plan)
         step = steps[-1]
@@ -193,7 +194,8 @@ class _Cycle:
         intent = Intent(lambda _: {}, {}, step.concepts, step.propositions)
         most = 2 * limits.MAX_SLEEP_ITEMS
         changeset = changeset_of(step.work, intent, Origin(), most=most, most_deleted=most)
-        return planner(changeset, self.workspace)(view, stamp)
+        # What a phase asks for cannot be named: its plan is of use at the same head only.
+        return msgspec.structs.replace(planner(changeset, self.workspace)(view, stamp), reads=None)
 
 
 def _look(memory: Memory) -> tuple[Assessment, str]:

@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 from kbcore import writes
 from kbcore.errors import BranchMoved, InvalidChangeset, KBError
 from kbcore.history.undo import rollback
+from kbcore.kip import kml
+from kbcore.kip.binding import read
+from kbcore.kip.syntax import Upserts
 from kbcore.record import PutNode
+from kbcore.sleep import cycle
+from kbcore.sleep.cycle import SleepOptions
 from kbcore.state import Draft, Stamp
 from kbcore.storage import verify
 from kbcore.store import PLANS_AHEAD, Request
@@ -274,3 +279,27 @@ def test_the_guard_runs_under_the_lock_after_the_plan_was_looked_at_again(tmp_pa
         )
     assert made.view().seq == 0
     made.close()
+
+
+def test_a_kip_command_is_planned_before_the_branch_is_locked_and_again_when_anything_changed(
+    crossing: Crossing,
+) -> None:
+    seq = crossing.project.seq()
+    command = read('UPSERT { CONCEPT ?a { {type: "Person", name: "Ann"} SET ATTRIBUTES {person_class: "Human"} } }')
+    crossing.clock.during = [lambda: crossing.other.apply(entities=[{"id": "ELSEWHERE", **OWN}])]
+    assert isinstance(command, Upserts)
+    written = kml.execute(crossing.project.workspace(), "main", AUTHOR, command, follows_head=False)
+    assert crossing.clock.during == [], "nobody could write while it was planned"
+    assert written.outcome.seq == seq + 2
+    [node] = crossing.project.view().nodes(["Person:Ann"])
+    assert node.version == seq + 2
+
+
+def test_the_phases_of_a_sleep_cycle_are_planned_before_the_branch_is_locked(crossing: Crossing) -> None:
+    """A cycle itself asks for the time twice; each phase asks once before it is planned."""
+    seq = crossing.project.seq()
+    others = [lambda at=at: crossing.other.apply(entities=[{"id": f"ELSEWHERE-{at}", **OWN}]) for at in range(6)]
+    crossing.clock.during = [*others]
+    cycle.run(crossing.project.workspace(), "main", AUTHOR, SleepOptions(force=True), follows_head=False)
+    assert crossing.clock.during == []
+    assert crossing.project.seq() >= seq + len(others)

@@ -78,6 +78,7 @@ def execute(
         message=options.message or summary(command),
         dry_run=options.dry_run,
         lock_wait_s=workspace.config.lock_wait_s,
+        plans_ahead=True,
     )
     guard = workspace.guard(branch) if follows_head else None
     plan = _Plan(workspace, command, options)
@@ -114,7 +115,8 @@ class _Plan:
         draft = planner(self.changeset, self.workspace, work.names.shown)(view, stamp)
         answer = intent.answer(draft.changes)
         self.result = intent.nothing if self.options.dry_run else answer
-        return draft
+        # What WHERE asks for cannot be named: the plan is of use at the same head only.
+        return msgspec.structs.replace(draft, reads=None)
 
 
 def summary(command: Command) -> str:
