@@ -15,7 +15,7 @@ import msgspec
 
 from kbcore import interrupting, progress, replay
 from kbcore.clock import SystemClock
-from kbcore.errors import Damaged, HistoryPruned, ResourceLimit, StatementTimeout, ViewDamaged
+from kbcore.errors import Damaged, HistoryPruned, KBError, ResourceLimit, StatementTimeout, ViewDamaged
 from kbcore.interrupting import Stopped
 from kbcore.limits import MAX_READERS, MAX_VIEWS, SLOW_READ_S
 from kbcore.state import Changes
@@ -109,9 +109,11 @@ class BranchView:
                 lent.drop()
                 self._cache.discard()
                 return use(self._at(lent, head))
-            except (StatementTimeout, Stopped):
-                # Whatever the statement was about to make is not there, or only in part.
-                lent.drop()
+            except BaseException as error:
+                # Whatever a statement that was interrupted was about to make is not there, or only in part. What a bug
+                # left is not known.
+                if isinstance(error, StatementTimeout) or not isinstance(error, KBError):
+                    lent.drop()
                 raise
 
     @contextlib.contextmanager

@@ -44,7 +44,7 @@ BRANCHES: Final = "branches"
 CACHE: Final = "cache"
 REPOSITORY_LOCK: Final = "lock"
 MAX_WARM_VIEWS: Final = 4
-"""A warm view takes about 8 MiB and nine threads; few people and agents go back and forth between more branches."""
+"""A warm view takes about 8 MiB and a thread; few people and agents go back and forth between more branches."""
 _YAML: Final = frozenset({".yaml", ".yml"})
 
 

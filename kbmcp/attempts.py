@@ -118,9 +118,6 @@ class _Attempt:
                 with suppress(KBError):  # the store may be what is damaged
                     around["seq"] = call.store.head().seq
                 raise
-            except Exception:
-                call.store.close()  # whatever state its view is in, the next call begins with a fresh one
-                raise
         return Outcome(_noted(payload, news, is_dotted=service.options.is_dotted))
 
     def _explained(self, do: Callable[[], T]) -> T | Outcome:

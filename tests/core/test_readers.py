@@ -202,3 +202,15 @@ def test_a_view_that_cannot_take_in_a_commit_is_closed(stored: Stored) -> None:
     assert stored.store._seen._idle == []
     with pytest.raises(Exception, match="closed"):
         view.rows(IDS)
+
+
+def test_a_view_in_whose_use_an_unknown_error_came_up_is_not_used_again(stored: Stored) -> None:
+    seen: list[Any] = []
+
+    def fail(view: Any) -> None:
+        seen.append(view)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        stored.store.read(fail)
+    assert stored.store.read(lambda view: view) not in seen

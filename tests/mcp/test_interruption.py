@@ -10,8 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from kbcore.limits import MAX_KIP_CLAUSES
 from tests.mcp.agents import Raw, raw
 from tests.support.project import Project
+
+WAIT_S = 20.0
+LOAD_S = 0.5
+"""What the end of a process may take longer on a machine that is at work."""
 
 PATTERNS = " ".join(f'?{name} {{type: "Requirement"}}' for name in "abcd")
 ADDED = "FILTER(CONTAINS(?a.name, ?b.name) && CONTAINS(?c.name, ?d.name) && ?a.id < ?c.id && ?b.id > ?d.id)"
@@ -138,3 +143,22 @@ def test_a_write_that_only_waited_for_the_lock_wrote_nothing_whatever_was_writte
     assert not any("error" in one for one in done)
     assert (last["error"]["data"]["kb_code"], last["error"]["data"]["applied"]) == ("interrupted", "no")
     assert "not known" not in last["error"]["message"]
+
+
+HOPS = " ".join(f'(?x{at}, "depends_on"{{1,3}}, ?x{at + 1})' for at in range(MAX_KIP_CLAUSES - 1))
+LONG_TO_PLAN = f"FIND(COUNT(?x0)) WHERE {{ {HOPS} }}"
+"""The database takes seconds to plan it, and interrupts nothing meanwhile."""
+
+
+@pytest.mark.parametrize("ending", ["end of input", signal.SIGTERM])
+def test_the_server_ends_soon_in_the_midst_of_planning_a_query_of_the_most_clauses(server: Raw, ending: object) -> None:
+    server.call("slow", "execute_kip_readonly", {"command": LONG_TO_PLAN})
+    time.sleep(0.7)
+    begun_s = time.monotonic()
+    if isinstance(ending, signal.Signals):
+        server.process.send_signal(ending)
+    else:
+        assert server.process.stdin
+        server.process.stdin.close()
+    server.process.wait(WAIT_S)
+    assert time.monotonic() - begun_s < 2.0 + LOAD_S
