@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore import writes
-from kbcore.errors import BranchMoved, InvalidChangeset, KBError
+from kbcore.errors import BranchMoved, InvalidChangeset, KBError, LockTimeout
 from kbcore.history.undo import rollback
 from kbcore.kip import kml
 from kbcore.kip.binding import read
@@ -26,7 +26,7 @@ from kbcore.storage import verify
 from kbcore.store import PLANS_AHEAD, Request
 from kbcore.view.past import state_at
 from kbcore.view.view import View
-from tests.support.clocks import StillClock
+from tests.support.clocks import StillClock, StoppedClock
 from tests.support.histories import lines_of
 from tests.support.places import stores_at
 from tests.support.project import Project, req
@@ -34,11 +34,19 @@ from tests.support.stores import AUTHOR, Stored, planner
 
 
 class PlanningClock(StillClock):
-    """A clock that lets something happen when planning asks it for the time, before the branch is locked."""
+    """A clock that lets something happen when planning asks it for the time, before the branch is locked.
+
+    Whatever it measures takes 0.06 s, so that no plan is a quick one.
+    """
 
     def __init__(self, directory: Path) -> None:
+        self.seconds = 0.0
         self.lock = directory / "lock"
         self.during: list[Callable[[], object]] = []
+
+    def monotonic_s(self) -> float:
+        self.seconds += 0.06
+        return self.seconds
 
     def now(self) -> str:
         if self.during and self._is_free():
@@ -258,6 +266,25 @@ def test_a_plan_of_which_nobody_can_tell_what_it_read_is_made_again(tmp_path: Pa
 
     clock.during = [lambda: other.put("ELSEWHERE")]
     made.store.commit(AUTHOR, Request(lock_wait_s=0, plans_ahead=True), plan, branch="main")
+    assert seen == [0, 1]
+    made.close()
+    other.close()
+
+
+def test_a_quick_plan_that_cannot_be_used_is_made_under_the_lock_at_once(tmp_path: Path) -> None:
+    made, other = Stored(tmp_path, clock=StoppedClock()), Stored(tmp_path)
+    seen: list[int] = []
+
+    def plan(view: View, stamp: Stamp) -> Draft:
+        seen.append(view.seq)
+        if len(seen) == 1:
+            other.put("ELSEWHERE")
+        else:
+            with pytest.raises(LockTimeout):
+                other.put("BLOCKED", lock_wait_s=0)
+        return planner([PutNode(id="A", base=0, set={"type": "req", "title": "A"})])(view, stamp)
+
+    made.store.commit(AUTHOR, Request(plans_ahead=True), plan, branch="main")
     assert seen == [0, 1]
     made.close()
     other.close()

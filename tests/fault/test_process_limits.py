@@ -98,10 +98,11 @@ def failed(answer: Any) -> bool:
     return "error" in answer or bool(answer["result"].get("isError"))
 
 
+@pytest.mark.fault("F28")
 @pytest.mark.parametrize("limit_mib", [64, 150, 300, 400, 500, 600, NEEDED_MIB - 1])
 @pytest.mark.parametrize("name", ["RLIMIT_AS", "RLIMIT_DATA"])
 def test_too_small_an_address_space_is_refused_at_the_start_with_both_sizes(
-    name: str, limit_mib: int, project: Project
+    name: str, limit_mib: int, project: Project, tally: Any
 ) -> None:
     limit_child = limited(getattr(resource, name), limit_mib * MIB)
     flag = {"RLIMIT_AS": "-v", "RLIMIT_DATA": "-d"}[name]
@@ -112,16 +113,20 @@ def test_too_small_an_address_space_is_refused_at_the_start_with_both_sizes(
         assert f"(`ulimit {flag}`, {limit_mib} MiB)" in said
         assert f"KB needs at least {NEEDED_MIB} MiB" in said
         assert "Traceback" not in said
+    tally.tried()
 
 
+@pytest.mark.fault("F28")
 @pytest.mark.parametrize("limit_mib", [NEEDED_MIB, 1000, 1200])
-def test_a_server_at_a_limit_that_suffices_answers_every_call(limit_mib: int, stored: Project) -> None:
+def test_a_server_at_a_limit_that_suffices_answers_every_call(limit_mib: int, stored: Project, tally: Any) -> None:
     answers = answered(stored.root, limit_mib, CALLS)
     assert answers.keys() == {*range(len(CALLS) + 1)}
     assert [one for one in answers.values() if failed(one)] == []
+    tally.tried()
 
 
-def test_an_answer_that_needs_more_than_there_is_is_an_error_of_that_call_alone(stored: Project) -> None:
+@pytest.mark.fault("F28")
+def test_an_answer_that_needs_more_than_there_is_is_an_error_of_that_call_alone(stored: Project, tally: Any) -> None:
     greedy = (
         'FIND(?a.name, ?b.name) WHERE { ?a {type: "Requirement"} ?b {type: "Requirement"} } ORDER BY ?b.name, ?a.name'
     )
@@ -129,18 +134,24 @@ def test_an_answer_that_needs_more_than_there_is_is_an_error_of_that_call_alone(
     answers = answered(stored.root, NEEDED_MIB, calls)
     assert answers.keys() == {*range(len(calls) + 1)}
     assert [key for key, one in answers.items() if failed(one)] == [1]
+    tally.tried()
 
 
+@pytest.mark.fault("F28")
 @pytest.mark.parametrize("limit_mib", [NEEDED_MIB, 1000])
 @pytest.mark.parametrize("words", [["check"], ["query", "--text", "several words"], ["query", "req"], ["sync"]])
-def test_a_command_at_a_limit_that_suffices_does_its_work(words: list[str], limit_mib: int, stored: Project) -> None:
+def test_a_command_at_a_limit_that_suffices_does_its_work(
+    words: list[str], limit_mib: int, stored: Project, tally: Any
+) -> None:
     done = ran([*program(), *words], stored.root, limited(resource.RLIMIT_AS, limit_mib * MIB))
     assert done.returncode in {0, 1}, done
     assert b"error:" not in done.stderr
+    tally.tried()
 
 
+@pytest.mark.fault("F28")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user that has no process yet")
-def test_without_a_thread_to_begin_with_a_command_and_a_server_say_so(project: Project) -> None:
+def test_without_a_thread_to_begin_with_a_command_and_a_server_say_so(project: Project, tally: Any) -> None:
     for command in ([*program(), "status"], SERVER):
         words = [
             "setpriv",
@@ -153,3 +164,4 @@ def test_without_a_thread_to_begin_with_a_command_and_a_server_say_so(project: P
         assert done.returncode == 25, done
         assert b"The system gives KB no more threads." in done.stderr
         assert b"Traceback" not in done.stderr
+    tally.tried()
