@@ -28,14 +28,17 @@ _CLOSERS: Final = {"[": "]", "{": "}"}
 
 _PLAIN_VALUE: Final = rf'(?:"({_PLAIN}*+)"|({_TYPED})){_SPACES}'
 _PLAIN_MEMBER: Final = re.compile(
-    rf'{_SPACES}"({_PLAIN}++)"{_SPACES}:{_SPACES}{_PLAIN_VALUE}(?:,(?!{_SPACES}\}})|(\}}))', re.ASCII
+    rf'"({_PLAIN}++)"{_SPACES}:{_SPACES}(?:{_PLAIN_VALUE}(?:,{_SPACES}(?!\}})|(\}}))|(?=([\[{{])))', re.ASCII
 )
-"""A member of an object whose key and value are no container and need no look at each character, and what follows.
+"""A member of an object whose key and value need no look at each character, and what follows; of a member whose value
+is a container, what comes before that.
 
 Nearly all members are like this. Whatever this does not match, a fault too, is read step by step.
 """
-_PLAIN_ITEM: Final = re.compile(rf"{_SPACES}(){_PLAIN_VALUE}(?:,(?!{_SPACES}\])|(\]))", re.ASCII)
-"""The same for an item of a list; the empty group is where its value begins."""
+_PLAIN_ITEM: Final = re.compile(rf"(){_PLAIN_VALUE}(?:,{_SPACES}(?!\])|(\]))|(?=([\[{{]))", re.ASCII)
+"""The same for an item of a list; the first group, where the key would be, is empty."""
+_AFTER: Final = re.compile(rf"{_SPACES}(?:(,){_SPACES})?+")
+"""What separates a member from the next one, or from the end."""
 
 
 def read(text: str) -> Tree:
@@ -128,7 +131,7 @@ class _Reader:
         if self.peek() == closer:
             self.at += 1
             return members
-        while self.fault is None and not self.plain_members(members, lines):
+        while self.fault is None and not self.plain_members(members, lines, depth):
             self.peek()
             self.member(members, lines, depth)
             if self.fault is None and not self.follows(closer):
@@ -137,35 +140,45 @@ class _Reader:
             self.lossy.add(id(members))
         return members
 
-    def plain_members(self, members: Any, lines: Any) -> bool:
+    def plain_members(self, members: Any, lines: Any, depth: int) -> bool:
         """Read members that one expression matches, up to the first one that it does not; tell if it was the last."""
         text, at, (counted, line) = self.text, self.at, self.counted
         is_list = isinstance(members, list)
         match = _PLAIN_ITEM.match if is_list else _PLAIN_MEMBER.match
-        is_closed, left = False, limits.MAX_YAML_NODES - self.nodes
-        while left > 0 and not is_closed and (found := match(text, at)):
-            key, value, word, closer = found.groups()
-            start, at, is_closed, left = found.start(1), found.end(), closer is not None, left - 1
-            line += text.count("\n", counted, start)
-            counted = start
-            if value is None and word != "null":
+        is_last, left = False, limits.MAX_YAML_NODES - self.nodes
+        while left > 0 and not is_last and (found := match(text, at)):
+            key, value, word, closer, opener = found.groups()
+            line += text.count("\n", counted, at)
+            counted, at, is_last, left = at, found.end(), closer is not None, left - 1
+            of_member = line
+            if opener is not None:
+                self.at, self.counted, self.nodes = at, (counted, line), limits.MAX_YAML_NODES - left - 1
+                value = self.value(depth + 1)
+                is_last = self.fault is not None or not self.follows("]" if is_list else "}")
+                at, (counted, line), left = self.at, self.counted, limits.MAX_YAML_NODES - self.nodes
+                if value is None:  # a limit ended the reading before it
+                    break
+            elif value is None and word != "null":
                 value = word
             if is_list:
                 members.append(value)
-                lines.append(line)
+                lines.append(of_member)
             elif key in members:
-                self.problems.append(duplicate_key(key, lines[key], line))
+                self.problems.append(duplicate_key(key, lines[key], of_member))
             else:
-                members[key], lines[key] = value, line
+                members[key], lines[key] = value, of_member
         self.at, self.counted, self.nodes = at, (counted, line), limits.MAX_YAML_NODES - left
-        return is_closed
+        return is_last
 
     def follows(self, closer: str) -> bool:
         """Step over what stands behind a member; tell whether another one must follow."""
-        character = self.peek()
-        if character == ",":
-            self.at += 1
-            if self.peek() == closer:
+        found = _AFTER.match(self.text, self.at)
+        is_parted = False
+        if found:
+            self.at, is_parted = found.end(), found[1] is not None
+        character = self.text[self.at : self.at + 1]
+        if is_parted:
+            if character == closer:
                 self.fail(f"a comma stands before `{closer}`", "Remove the comma.")
             return True
         if character == closer:
