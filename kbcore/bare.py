@@ -41,7 +41,7 @@ def resolve(
     A link whose end is gone keeps the edge that it had. What the sources in ``skip`` say is planned elsewhere.
     """
     ops: list[Operation] = []
-    for end in types:
+    for end in types if state.links else ():
         for link in state.links_of(end):
             for statement in link.statements:
                 if not statement.said or statement.src in skip:

@@ -57,12 +57,11 @@ def _merge(
     op: PutNode | StateLink, fields: Mapping[str, Any], owners: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return fields and owners after the operation's values were set and removed."""
-    merged, owned = {**fields, **op.set}, dict(owners)
+    merged = {**fields, **op.set}
     if op.src != CLIENT:
-        owned |= dict.fromkeys(op.set, op.src)
-    elif owned:
-        for name in op.set:
-            owned.pop(name, None)
+        owned = {**owners, **dict.fromkeys(op.set, op.src)} if owners else dict.fromkeys(op.set, op.src)
+    else:
+        owned = {name: owner for name, owner in owners.items() if name not in op.set}
     for name in op.unset:
         merged.pop(name, None)
         owned.pop(name, None)
@@ -90,7 +89,7 @@ def _put(state: State, stamp: Stamp, op: PutNode, before: _Before) -> None:
     stated = {name: fields.pop(name) for name in STAMPS if name in fields}
     if old is not None and owners == old.owners and _is_same(op, fields, old.fields) and _holds(old, stated):
         return
-    kept = {name: getattr(old, name) for name in ("updated_at", "source") if old is not None and name in owners}
+    kept = {name: getattr(old, name) for name in ("updated_at", "source") if name in owners} if old else {}
     state.nodes[op.id] = Node(
         id=op.id,
         fields=fields,

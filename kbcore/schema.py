@@ -6,6 +6,8 @@ An end of an edge is the name of an entity type, ``any`` (every entity) or ``lin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from itertools import product
 from typing import Any, Final, Literal
 
 import msgspec
@@ -32,7 +34,7 @@ class Attribute(msgspec.Struct, frozen=True, omit_defaults=True):
     keys: tuple[str, ...] = ()
 
 
-class EntityType(msgspec.Struct, frozen=True, omit_defaults=True):
+class EntityType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """A type of entity. ``status_default`` is what a file that states no status gets."""
 
     name: str
@@ -44,7 +46,7 @@ class EntityType(msgspec.Struct, frozen=True, omit_defaults=True):
     origin: str = ""
     """The schema file that defines it; empty for KB's own."""
 
-    @property
+    @cached_property
     def required_fields(self) -> tuple[str, ...]:
         """Return the names of the fields without which an entity of this type cannot stand."""
         return (*self.required, *(f"attributes.{name}" for name, one in self.attributes.items() if one.required))
@@ -76,7 +78,7 @@ class EdgeType(msgspec.Struct, frozen=True, omit_defaults=True):
         return " to ".join(" or ".join("any entity" if one == ANY else called(one) for one in types) for types in ends)
 
 
-class Schema(msgspec.Struct, frozen=True):
+class Schema(msgspec.Struct, frozen=True, dict=True):
     """All types in force for one request."""
 
     entities: dict[str, EntityType]
@@ -95,20 +97,21 @@ class Schema(msgspec.Struct, frozen=True):
         It is the one edge type with named ends that fits, in whichever direction; when none or several fit it
         is ``relates_to`` with the kind ``link``.
         """
-        found = set()
-        for name, edge in self.edges.items():
-            if edge.needs_kind or ANY in edge.from_types or ANY in edge.to_types:
-                continue
-            if subject_type in edge.from_types and target_type in edge.to_types:
-                found.add((name, False))
-            if target_type in edge.from_types and subject_type in edge.to_types:
-                found.add((name, True))
-        if subject_type == target_type:
-            found = {(name, is_reversed) for name, is_reversed in found if not is_reversed}
-        if len(found) == 1:
-            name, is_reversed = found.pop()
-            return name, "", is_reversed
+        forth = self._between_named.get((subject_type, target_type), ())
+        back = self._between_named.get((target_type, subject_type), ()) if subject_type != target_type else ()
+        if len(forth) + len(back) == 1:
+            return (*forth, *back)[0], "", bool(back)
         return "relates_to", "link", False
+
+    @cached_property
+    def _between_named(self) -> Mapping[tuple[str, str], list[str]]:
+        """Return the edge types with named ends, by the types at both ends."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for name, edge in self.edges.items():
+            if not (edge.needs_kind or ANY in edge.from_types or ANY in edge.to_types):
+                for ends in product({*edge.from_types}, {*edge.to_types}):
+                    found.setdefault(ends, []).append(name)
+        return found
 
 
 def _admits(ends: tuple[str, ...], end_type: str) -> bool:
@@ -190,16 +193,18 @@ CORE: Final = schema_of(CORE_ENTITIES, CORE_EDGES)
 """KB's own vocabulary, the same in every store."""
 
 
+_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "text": (str,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "list": (list,),
+    "object": (dict,),
+}
+
+
 def attribute_problem(attribute: Attribute, value: Any) -> str:
     """Return what is wrong with a value of a declared attribute, or the empty text."""
-    kinds: Mapping[str, tuple[type, ...]] = {
-        "text": (str,),
-        "number": (int, float),
-        "boolean": (bool,),
-        "list": (list,),
-        "object": (dict,),
-    }
-    expected = kinds.get(attribute.type)
+    expected = _KINDS.get(attribute.type)
     is_boolean = isinstance(value, bool)
     if expected and (not isinstance(value, expected) or (is_boolean and attribute.type != "boolean")):
         such = f" such as {_example(attribute.keys[0])}" if attribute.keys else ""

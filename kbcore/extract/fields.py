@@ -139,8 +139,10 @@ class Sheet:
     def superseding(self, text: str, line: int) -> bool:
         """Take in links out of ``supersedes X`` or ``superseded by X``; tell whether there are any."""
         found = _SUPERSEDING.fullmatch(text.strip())
-        targets = targets_in(found[2], self.links.path) if found else []
-        manner = Manner("supersedes", reverse=found is not None and found[1].lower().endswith("by"))
+        if found is None:
+            return False
+        targets = targets_in(found[2], self.links.path)
+        manner = Manner("supersedes", reverse=found[1].lower().endswith("by"))
         for target in targets:
             self.links.add(target, line, manner)
         return bool(targets)
@@ -181,6 +183,8 @@ class Sheet:
 
 def fold_keys(tree: Tree, values: dict[str, Any]) -> None:
     """Give core keys of a mapping that are written with capitals (``ID``, ``Status``) their own names."""
+    if "".join(values).islower():
+        return
     for key in [key for key in values if not key.islower()]:
         folded = key.lower()
         if (folded in _READERS or folded in _IDENTITY) and folded not in values:

@@ -35,7 +35,8 @@ class Tree(msgspec.Struct):
     def line(self, container: Any, member: Any) -> int:
         """Return the line, from 1, of a member of a list (by index) or dict (by key) of this tree."""
         lines = self.places.get(id(container))
-        return int(lines[member]) if lines else 0
+        line: int = lines[member] if lines else 0
+        return line
 
 
 def is_small(text: str) -> bool:

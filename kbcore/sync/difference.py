@@ -37,18 +37,21 @@ class Difference(msgspec.Struct, frozen=True):
 
 def reads(readings: Sequence[Reading], gone: Sequence[str], owned: tuple[Sequence[str], Sequence[str]]) -> Needs:
     """Return the keys that the difference reads; ``owned`` are the nodes and links that these files state now."""
-    stated: dict[str, set[str]] = {}
+    typed: dict[str, str] = {}
+    unsure = set[str]()
     for reading in readings:
         for entity in reading.facts.entities:
-            stated.setdefault(entity.id, set()).add(entity.type)
-    typed = {key: next(iter(types)) for key, types in stated.items() if len(types) == 1}
+            if typed.setdefault(entity.id, entity.type) != entity.type:
+                # Which of several files keeps an id, and so of which type it is, is not known yet.
+                unsure.add(entity.id)
+    for key in unsure:
+        del typed[key]
     targets = {link.target for reading in readings for link in reading.facts.links}
     nodes, links = owned
     return Needs(
-        nodes=frozenset({*stated, *targets, *nodes}),
+        nodes=frozenset(targets.union(typed, unsure, nodes)),
         links=frozenset(links),
-        # Which of several files keeps an id, and so of which type it is, is not known yet.
-        touching=frozenset({*nodes, *stated}) - typed.keys(),
+        touching=frozenset(unsure.union(nodes) - typed.keys()),
         sources=frozenset({*(reading.path for reading in readings), *gone}),
         typed=typed,
     )

@@ -145,11 +145,13 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     if path in case.plan.partial:
         _take_over(case, lost, wanted)
     unset = () if path in case.plan.partial else tuple(sorted(mine - wanted.keys() - given.keys()))
-    values = {
-        name: value
-        for name, value in wanted.items()
-        if name not in known or not is_same(known[name], value) or owners.get(name) != path
-    }
+    values = wanted
+    if known:
+        values = {
+            name: value
+            for name, value in wanted.items()
+            if name not in known or not is_same(known[name], value) or owners.get(name) != path
+        }
     _tell(case, known, values, regained, unfit)
     base = node.version if node else 0
     if values or unset:

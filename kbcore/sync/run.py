@@ -11,7 +11,7 @@ import msgspec
 from kbcore import collector, interrupting, limits
 from kbcore.answers import Outcome
 from kbcore.errors import BranchMoved, InvalidQuery, StatementTimeout
-from kbcore.record import SYNC, ForgetSource, ReadSource
+from kbcore.record import SYNC
 from kbcore.state import Draft, Stamp
 from kbcore.store import Author, BranchStore, Request
 from kbcore.sync import rest
@@ -214,5 +214,5 @@ class _Attempt:
             problems_elsewhere=elsewhere,
             unresolved_elsewhere=len(left.unresolved) - len(unresolved),
             doubted=pending.doubted,
-            noted=tuple(op.path for op in self.found.last.ops if isinstance(op, ReadSource | ForgetSource)),
+            noted=tuple(change.key for change in self.found.last.changes.sources),
         )

@@ -139,14 +139,15 @@ def files_of(element: Node | Link) -> set[str]:
 
 def _object_texts(fields: Mapping[str, Any]) -> tuple[str, str]:
     """Return the members of ``attributes`` and of ``metadata`` as JSON text, keys sorted."""
-    members: dict[str, dict[str, Any]] = {}
+    attributes: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     for key, value in fields.items():
         if "." in key:
             prefix, _, name = key.partition(".")
-            members.setdefault(prefix, {})[name] = value
-    if not members:
-        return _EMPTY, _EMPTY
-    attributes, metadata = members.get("attributes"), members.get("metadata")
+            if prefix == "attributes":
+                attributes[name] = value
+            elif prefix == "metadata":
+                metadata[name] = value
     return _text(attributes) if attributes else _EMPTY, _text(metadata) if metadata else _EMPTY
 
 
