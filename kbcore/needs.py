@@ -5,7 +5,7 @@ Invariant: folding into what was loaded so gives the same as folding into the wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -27,6 +27,8 @@ class Needs(msgspec.Struct, frozen=True):
     touching: frozenset[str]
     sources: frozenset[str]
     typed: Mapping[str, str] = {}
+    enough_for: Sequence[Operation] = ()
+    """Of what was loaded: the operations, as this very object, that are known to need no more than this."""
 
     def __or__(self, other: Needs) -> Needs:
         """Return what both need."""

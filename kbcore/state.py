@@ -7,7 +7,7 @@ For a full replay a ``State`` starts empty and holds everything; for one changes
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -17,6 +17,9 @@ from kbcore.record import Operation
 from kbcore.schema import LINK
 
 E = TypeVar("E")
+S = TypeVar("S", Node, Link, SourceFile)
+_TIMES: Final = ("created_at", "updated_at")
+_SEQS: Final = ("created_seq", "version")
 
 
 class Stamp(msgspec.Struct, frozen=True):
@@ -77,52 +80,17 @@ class Draft(msgspec.Struct, frozen=True):
 def restamped(changes: Changes, old: Stamp, new: Stamp) -> Changes:
     """Return changes as folding makes them with another stamp, on a state that has the same of all that was read."""
 
-    def time(value: str) -> str:
-        # The object itself came from the stamp; a client may have stated an equal time, which stays.
-        return new.at if value is old.at else value
+    def again(changed: tuple[Change[S], ...]) -> tuple[Change[S], ...]:
+        return tuple([Change(one.key, one.before, one.after and _restamped(one.after, old, new)) for one in changed])
 
-    def seq(value: int) -> int:
-        return new.seq if value == old.seq else value
-
-    return Changes(
-        tuple(
-            Change(
-                key,
-                before,
-                after
-                and msgspec.structs.replace(
-                    after,
-                    created_at=time(after.created_at),
-                    updated_at=time(after.updated_at),
-                    created_seq=seq(after.created_seq),
-                    version=seq(after.version),
-                ),
-            )
-            for key, before, after in map(_parts, changes.nodes)
-        ),
-        tuple(
-            Change(
-                key,
-                before,
-                after
-                and msgspec.structs.replace(
-                    after,
-                    created_at=time(after.created_at),
-                    created_seq=seq(after.created_seq),
-                    version=seq(after.version),
-                ),
-            )
-            for key, before, after in map(_parts, changes.links)
-        ),
-        tuple(
-            Change(key, before, after and msgspec.structs.replace(after, version=seq(after.version)))
-            for key, before, after in map(_parts, changes.sources)
-        ),
-    )
+    return Changes(again(changes.nodes), again(changes.links), again(changes.sources))
 
 
-def _parts(change: Change[E]) -> tuple[str, E | None, E | None]:
-    return change.key, change.before, change.after
+def _restamped(element: S, old: Stamp, new: Stamp) -> S:
+    # The object itself came from the stamp; a client may have stated an equal time, which stays.
+    times = {name: new.at for name in _TIMES if getattr(element, name, None) is old.at}
+    seqs = {name: new.seq for name in _SEQS if getattr(element, name, None) == old.seq}
+    return msgspec.structs.replace(element, **times, **seqs)
 
 
 class State:

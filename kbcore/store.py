@@ -28,7 +28,7 @@ from kbcore.errors import (
     StoreWentBack,
     UnknownBranch,
 )
-from kbcore.needs import needs
+from kbcore.needs import NOTHING, needs
 from kbcore.record import Record
 from kbcore.state import Draft, Stamp, restamped
 from kbcore.storage import journal, known_damage
@@ -79,8 +79,9 @@ Planner = Callable[[View, Stamp], Draft]
 
 
 class Ahead(msgspec.Struct, frozen=True):
-    """A plan that was made before the branch was locked, and where: in which store, after which record."""
+    """A plan that was made before the branch was locked, and where and when: in which store, after which record."""
 
+    now: Moment
     stamp: Stamp
     draft: Draft
     store_id: str
@@ -250,14 +251,11 @@ class BranchStore:
                 first = self._first_answer(writer.head, request, branch)
                 if first:
                     return _told(first, mended)
-                now = self._moment_after(writer.head)
-                planned = (
-                    self._still(ahead, writer.head, now) if left else self._planned(author, plan, writer.head, now)
-                )
+                planned = self._still(ahead, writer.head) if left else self._planned(author, plan, writer.head)
                 if planned is None:
                     left = 0 if is_quick else left - 1
                     continue
-                stamp, draft = planned
+                now, stamp, draft = planned
                 outcome = _outcome(request, stamp, draft, branch)
                 if not draft.changes:
                     return _told(outcome, mended)
@@ -280,14 +278,14 @@ class BranchStore:
         """Plan and append nothing, but refuse what an append would refuse."""
         self._refuse(head)
         # It holds no lock, and may get a view of a later head than the one that was read.
-        now = self._moment_after(head)
-        stamp, draft = self._planned(author, plan, head, now)
+        now, stamp, draft = self._planned(author, plan, head)
         if draft.changes:
             recorded(author, request, draft, stamp, clock=now.wall)
         return _outcome(request, stamp, draft, branch)
 
-    def _planned(self, author: Author, plan: Planner, head: Head, now: Moment) -> tuple[Stamp, Draft]:
-        return self._seen.ask(head, lambda view: drafted(view, author, plan, now.at), is_writing=True)
+    def _planned(self, author: Author, plan: Planner, head: Head) -> tuple[Moment, Stamp, Draft]:
+        now = self._moment_after(head)
+        return now, *self._seen.ask(head, lambda view: drafted(view, author, plan, now.at), is_writing=True)
 
     def _moment_after(self, head: Head) -> Moment:
         return moment_after(head.head.at, self._clock.now())
@@ -299,27 +297,33 @@ class BranchStore:
             if request.changeset_id and view.changeset(request.changeset_id):
                 return None
             # An object of its own, by which ``restamped`` knows it.
-            at = "".join([*self._moment_after(head).at])
-            stamp, draft = drafted(view, author, plan, at)
-            return Ahead(stamp, draft, view.basis.store_id, view.basis.sum)
+            now = self._moment_after(head)
+            stamp, draft = drafted(view, author, plan, "".join([*now.at]))
+            return Ahead(now, stamp, draft, view.basis.store_id, view.basis.sum)
 
         return journal.reading(
             self._fs, self.directory, lambda head: self._seen.ask(head, lambda view: on(head, view), is_writing=True)
         )
 
-    def _still(self, ahead: Ahead | None, head: Head, now: Moment) -> tuple[Stamp, Draft] | None:
-        """Return a plan as one on the state at the head, which is locked; None when it may come out otherwise there."""
+    def _still(self, ahead: Ahead | None, head: Head) -> tuple[Moment, Stamp, Draft] | None:
+        """Return a plan as one on the state at the head, which is locked; None when it may come out otherwise there.
+
+        Where nobody wrote since, the time of the record is that of the plan, as when planning under the lock.
+        """
         if ahead is None or ahead.store_id != head.store_id:
             return None
         old, draft = ahead.stamp, ahead.draft
-        if (old.seq - 1, ahead.sum) != (head.seq, head.hash) and self._seen.ask(
+        if (old.seq - 1, ahead.sum) == (head.seq, head.hash):
+            return ahead.now, old, draft
+        if self._seen.ask(
             head,
             lambda view: not view.has_record(old.seq - 1, ahead.sum) or is_moved(view, old.seq - 1, draft.reads),
             is_writing=True,
         ):
             return None
+        now = self._moment_after(head)
         stamp = msgspec.structs.replace(old, seq=head.seq + 1, at=now.at)
-        return stamp, msgspec.structs.replace(draft, changes=restamped(draft.changes, old, stamp))
+        return now, stamp, msgspec.structs.replace(draft, changes=restamped(draft.changes, old, stamp))
 
     def _first_answer(self, head: Head, request: Request, branch: str) -> Outcome | None:
         """Return the answer that this changeset id got the first time, if it is known.
@@ -386,7 +390,7 @@ def drafted(view: View, author: Author, plan: Planner, at: str) -> tuple[Stamp, 
     """
     stamp = Stamp(view.seq + 1, at, author.actor, author.source)
     draft = plan(view, stamp)
-    lacking = needs(draft.ops) - draft.loaded
+    lacking = NOTHING if draft.loaded.enough_for is draft.ops else needs(draft.ops) - draft.loaded
     if lacking:
         # What was not loaded counts as absent, and the changes would not be those of a replay.
         raise AssertionError(f"planned without looking at {lacking}")

@@ -59,6 +59,8 @@ class _Reader:
         self.at = 0
         self.counted = (0, 1)
         self.nodes = 0
+        self.keys: dict[str, str] = {}
+        """Each key once: all objects that have it share its text."""
         self.places: dict[int, Any] = {}
         self.lossy: set[int] = set()
         self.problems: list[FileProblem] = []
@@ -166,6 +168,7 @@ class _Reader:
             elif key in members:
                 self.problems.append(duplicate_key(key, lines[key], of_member))
             else:
+                key = self.keys.setdefault(key, key)
                 members[key], lines[key] = value, of_member
         self.at, self.counted, self.nodes = at, (counted, line), limits.MAX_YAML_NODES - left
         return is_last

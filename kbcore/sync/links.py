@@ -170,12 +170,12 @@ def _stated(case: _Case) -> Stated | None:
     if link.subject not in around.entities.accepted.get(case.path, ()):
         return None
     target = _target(case)
-    fault = check_id(target)
+    types = (around.type_of(link.subject), around.type_of(target))
+    fault = None if types[1] else check_id(target)
     if fault:
         case.wrong("bad_id", f"{target!r} cannot be an id: {fault}.", f"Name the id of an entity. {_LEFT_OUT}")
         return None
     fields = _fields(case, target)
-    types = (around.type_of(link.subject), around.type_of(target))
     if link.type is None:
         return _bare(case, target, types, fields)
     return _typed(case, link.type, target, types, fields)

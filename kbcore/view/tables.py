@@ -10,7 +10,6 @@ Superseded rows go to ``X_history`` with the seq that ended them, so an element 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -151,12 +150,6 @@ def _object_texts(fields: Mapping[str, Any]) -> tuple[str, str]:
     return _text(attributes) if attributes else _EMPTY, _text(metadata) if metadata else _EMPTY
 
 
-@lru_cache(maxsize=1024)
-def _statement_cells(statements: tuple[Statement, ...]) -> tuple[str, tuple[str, ...]]:
-    """Return statements as JSON text, and the files among them; the same few sources state most edges of a store."""
-    return _text(statements), tuple(sorted({one.src for one in statements if one.src}))
-
-
 def node_row(node: Node) -> dict[str, Any]:
     """Return the row of a node; JSON columns are JSON text."""
     get, owners = node.fields.get, node.owners
@@ -210,7 +203,6 @@ def node_of(row: Sequence[Any]) -> Node:
 def link_row(link: Link) -> dict[str, Any]:
     """Return the row of a link; JSON columns are JSON text."""
     attributes, metadata = _object_texts(link.fields)
-    statements, files = _statement_cells(link.statements)
     return {
         "id": link.id,
         "type": link.type,
@@ -224,9 +216,9 @@ def link_row(link: Link) -> dict[str, Any]:
         "created_at": link.created_at,
         "created_by": link.created_by,
         "source": link.statements[0].source,
-        "statements": statements,
+        "statements": _text(link.statements),
         "owners": _text(link.owners) if link.owners else _EMPTY,
-        "files": files,
+        "files": sorted(files_of(link)),
         "created_seq": link.created_seq,
         "version": link.version,
     }

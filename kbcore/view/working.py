@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
+import msgspec
+
 from kbcore.needs import Needs, needs
 from kbcore.record import Operation
 from kbcore.state import State
@@ -39,7 +41,7 @@ def plan_on(view: View, wanted: Needs, plan: Callable[[State], P]) -> tuple[P, S
         lacking = needs(planned.ops) - state.loaded
         met = _gather(view, lacking)
         if not (met.nodes or met.links or met.sources):
-            state.loaded |= lacking
+            state.loaded = msgspec.structs.replace(state.loaded | lacking, enough_for=planned.ops)
             return planned, state
         wanted |= lacking
 
