@@ -71,13 +71,16 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 """What a line raises that is no JSON of the right shape, no UTF-8, or nested without end."""
 
 _decode = msgspec.json.Decoder(_Envelope).decode
-_encode = msgspec.json.Encoder().encode
+_encode_lines = msgspec.json.Encoder().encode_lines
 _sha256 = hashlib.sha256
 
 
 def checksum(v: int, seq: int, prev: str, rec: bytes) -> str:
     """Return ``sum``: SHA-256 over a line of fixed width (tag, v, seq, prev), then the payload's bytes."""
-    return _sha256(b"kb-record %010d %020d %b\n%b" % (v, seq, prev.encode(), rec)).hexdigest()
+    total = _sha256(b"kb-record %010d %020d %b\n" % (v, seq, prev.encode()))
+    # A record may be large: nothing here makes a copy of it without need.
+    total.update(rec)
+    return total.hexdigest()
 
 
 def encode(seq: int, prev: str, rec: bytes) -> tuple[Frame, bytes]:
@@ -95,10 +98,11 @@ def encode(seq: int, prev: str, rec: bytes) -> tuple[Frame, bytes]:
     if len(rec) > MAX_RECORD_BYTES:
         raise LimitExceeded(f"the record has {len(rec)} bytes, and {MAX_RECORD_BYTES} is the most KB takes")
     total = checksum(FORMAT, seq, prev, rec)
-    line = _encode(_Envelope(FORMAT, seq, prev, total, msgspec.Raw(rec))) + b"\n"
+    line = _encode_lines([_Envelope(FORMAT, seq, prev, total, msgspec.Raw(rec))])
     if b"\n" in rec or not rec.startswith(b"{"):
         raise ValueError("a payload is one JSON object on one line")
-    rec.decode("utf-8")
+    if not rec.isascii():
+        rec.decode("utf-8")
     frame = decode(line, seq, prev)
     if isinstance(frame, Flaw):
         raise ValueError(f"a payload is one JSON object: {frame.sentence()}")  # noqa: TRY004 - not about a type
@@ -121,7 +125,7 @@ def decode(line: bytes, seq: int, prev: str) -> Frame | Flaw:
             and found.prev == prev
             and found.sum == checksum(FORMAT, seq, prev, rec)
             # The one spelling: no stray spaces, no second key, no CR, no byte-order mark.
-            and _encode(found) + b"\n" == line
+            and _encode_lines([found]) == line
         ):
             return Frame(FORMAT, seq, prev, found.sum, rec)
     except _UNREADABLE as error:
@@ -175,7 +179,7 @@ def _not_this_frame(line: bytes, found: _Envelope, seq: int, prev: str) -> Flaw:
     # A frame of format 1 with a damaged ``v`` gives itself away by its checksum.
     if found.v > FORMAT and found.sum != checksum(FORMAT, found.seq, found.prev, rec):
         return _newer(found.v)
-    if _encode(found) + b"\n" != line:
+    if _encode_lines([found]) != line:
         what = "the line is cut off" if not line.endswith(b"\n") else "the line is not spelled as KB spells it"
         return Flaw(what, "the frame byte for byte", _shown(line), cause)
     if found.v != FORMAT:
