@@ -10,6 +10,7 @@ from collections.abc import Container, Iterator
 
 from kbcore.view import database
 from kbcore.view.basis import Basis, write_stamp
+from kbcore.view.behind import Behind
 from kbcore.view.fold import ROW_OF, Batch
 from kbcore.view.relations import Relation
 from kbcore.view.tables import ELEMENTS, RECORD
@@ -67,10 +68,13 @@ def from_shown(connection: database.Connection, into: str) -> None:
 def from_batch(connection: database.Connection, into: str, batch: Batch) -> None:
     """Fill a database, attached under this name and empty, straight from values that are in no table yet."""
     database.create_base(connection, into)
+    with Behind() as behind:
+        for name, (_, columns) in ELEMENTS.items():
+            current = batch.current[name]
+            rows = (ROW_OF[name](current[key]) for key in sorted(current) if current[key] is not None)
+            for chunk in database.chunks(rows):
+                behind.do(database.load, connection, f"{into}.{name}", columns, chunk)
     for name, (_, columns) in ELEMENTS.items():
-        current = batch.current[name]
-        rows = (ROW_OF[name](current[key]) for key in sorted(current) if current[key] is not None)
-        database.load(connection, f"{into}.{name}", columns, rows)
         history = database.history_columns(columns)
         database.load(connection, f"{into}.{name}_history", history, batch.ended[name])
     database.load(connection, f"{into}.record", RECORD, batch.records)
