@@ -162,6 +162,33 @@ def test_a_plan_that_did_not_look_at_what_it_changes_is_not_committed(made: Stor
     assert made.store.head().seq == 1
 
 
+def test_a_plan_whose_operations_are_not_those_that_were_looked_at_is_not_committed(made: Stored) -> None:
+    made.commit([put("A")])
+
+    def exchanged(view: View, stamp: Stamp) -> Draft:
+        looked = planner([put("B")])(view, stamp)
+        loaded = msgspec.structs.replace(looked.loaded, enough_for=looked.ops)
+        other = planner([put("A", title="New")])(view, stamp)
+        return msgspec.structs.replace(other, loaded=loaded)
+
+    with pytest.raises(AssertionError, match="without looking at"):
+        made.store.commit(AUTHOR, Request(), exchanged, branch="main")
+    assert made.store.head().seq == 1
+
+
+def test_a_plan_made_before_the_lock_keeps_its_time_if_nobody_wrote_since(made: Stored) -> None:
+    times = iter([f"2100-01-01T00:00:0{second}.000000Z" for second in range(9)])
+    stamps: list[Stamp] = []
+
+    def plan(view: View, stamp: Stamp) -> Draft:
+        stamps.append(stamp)
+        return planner([put("A")])(view, stamp)
+
+    made.clock.now = lambda: next(times)
+    made.store.commit(AUTHOR, Request(plans_ahead=True), plan, branch="main")
+    assert [stamp.at for stamp in stamps] == [made.store.head().head.at]
+
+
 def test_a_dry_run_of_a_changeset_that_took_effect_says_so(made: Stored) -> None:
     made.commit([put("A")], changeset_id="once", digest="d")
     again = made.commit([put("B")], changeset_id="once", digest="d", dry_run=True)
