@@ -134,7 +134,7 @@ class Session:
 
         repo = git.find_own_repository(self.start, self.env, **self.git_places)
         self._has_looked = True
-        return Workspace(repo, self.machine, self._pool)
+        return Workspace(repo, self.machine, self._pool, settles=not self.is_read_only)
 
     @cached_property
     def _pool(self) -> StorePool:

@@ -48,6 +48,8 @@ _GIT_SAYS_NO: Final = 1
 _OTHERS_WRITE: Final = 0o022
 _GIT_FAILS: Final = 128
 
+_ORIGIN: Final = 'that an older KB made, or KB itself while your own settings said "store": "worktree"'
+
 Kind = Literal["absent", "link", "file", "guard", "folder", "other"]
 
 
@@ -84,7 +86,9 @@ def settle(workspace: Workspace) -> str:
     older KB writes; ``Damaged`` errors of their journals; ``GitUnusable``.
     """
     fs, shown = workspace.machine.fs, workspace.shown_branches
-    if shown == workspace.branches_dir:
+    if workspace.wants_worktree:
+        _remove_pointer(workspace)
+    if shown == workspace.usual_branches_dir:
         require_untracked(workspace)
         return ""
     seen = _seen(workspace)
@@ -95,7 +99,7 @@ def settle(workspace: Workspace) -> str:
             workspace.pool.settled[shown] = seen
         return ""
     kind = kind_of(fs, shown)
-    has_stores = _is_there(fs, workspace.branches_dir)
+    has_stores = _is_there(fs, workspace.usual_branches_dir)
     if kind == "folder" and not has_stores:
         return _move(workspace)
     if has_stores:
@@ -104,13 +108,47 @@ def settle(workspace: Workspace) -> str:
     return ""
 
 
+def is_unmoved(workspace: Workspace) -> bool:
+    """Tell whether the stores are in ``.kb/branches`` and the next request that may write moves them from there.
+
+    Raises: ``GitUnusable``.
+    """
+    fs, shown = workspace.machine.fs, workspace.shown_branches
+    if shown == workspace.usual_branches_dir or kind_of(fs, shown) != "folder":
+        return False
+    if _is_there(fs, workspace.usual_branches_dir):
+        return False
+    try:
+        return fault_of(workspace, workspace.kb_dir, shown) is None
+    except StorageError:  # ``beside`` says what cannot be looked at
+        return False
+
+
+def _remove_pointer(workspace: Workspace) -> None:
+    """Remove KB's own pointer to the git directory, so that the stores can be in its place.
+
+    Only while the git directory has no stores. What cannot be removed stays, and the git directory is used.
+    """
+    fs, shown = workspace.machine.fs, workspace.shown_branches
+    if _is_there(fs, workspace.git_branches_dir):
+        return
+    target = _relative(str(workspace.git_branches_dir), str(workspace.kb_dir))
+    with contextlib.suppress(KBError, OSError):
+        kind = kind_of(fs, shown)
+        is_own_link = kind == "link" and fs.readlink(shown) == target
+        if is_own_link or (kind == "file" and files.read_file(fs, shown, MAX_CONFIG_BYTES) == _pointer_text(target)):
+            fs.unlink(shown)
+        elif kind == "guard":
+            files.remove_tree(fs, shown)
+
+
 def require_untracked(workspace: Workspace) -> None:
     """Refuse stores and caches in the worktree that git tracks: whoever made the repository may have made them.
 
     git is asked again when its index has changed. Raises: ``StorageError``; ``GitUnusable``.
     """
     shown = workspace.shown_branches
-    if shown != workspace.branches_dir:
+    if shown != workspace.usual_branches_dir:
         return
     try:
         index = workspace.machine.fs.lstat(workspace.repo.common_dir / "index")
@@ -158,7 +196,7 @@ def point(workspace: Workspace) -> None:
 
 def target_of(workspace: Workspace) -> str:
     """Return where the link leads: a relative path, so that it is right after the repository was moved."""
-    return _relative(str(workspace.branches_dir), str(workspace.kb_dir))
+    return _relative(str(workspace.usual_branches_dir), str(workspace.kb_dir))
 
 
 @lru_cache(maxsize=8)
@@ -174,7 +212,7 @@ def _seen(workspace: Workspace) -> tuple[object, ...] | None:
         target = fs.readlink(workspace.shown_branches)
     except OSError:
         return None
-    return target, workspace.branches_dir, ignore.st_ino, ignore.st_size, ignore.st_mtime_ns
+    return target, workspace.usual_branches_dir, ignore.st_ino, ignore.st_size, ignore.st_mtime_ns
 
 
 def _is_up_to_date(workspace: Workspace) -> bool:
@@ -183,7 +221,7 @@ def _is_up_to_date(workspace: Workspace) -> bool:
     try:
         target = fs.readlink(shown)
     except FileNotFoundError:
-        return not _is_there(fs, workspace.branches_dir) or not _is_folder(fs, workspace.kb_dir)
+        return not _is_there(fs, workspace.usual_branches_dir) or not _is_folder(fs, workspace.kb_dir)
     except OSError:
         kind = kind_of(fs, shown)
         return kind == "file" or (kind == "guard" and not _lists_link(workspace))
@@ -238,7 +276,7 @@ def _link(workspace: Workspace, target: str) -> None:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        files.publish_file(fs, shown, f"{_where(workspace)}\n".encode())
+        files.publish_file(fs, shown, _pointer_text(target))
 
 
 def _guard(workspace: Workspace) -> None:
@@ -253,7 +291,7 @@ def _built_guard(workspace: Workspace) -> Path:
     untracked.make(fs, building)
     files.make_directory(fs, building / OLDER_LOCK)
     text = (
-        f"{_where(workspace)}\n"
+        f"{_where(target_of(workspace))}\n"
         "This folder keeps an older KB from beginning empty stores here. It is no link, because git does not ignore\n"
         f"one of this name: add a line `/{workspace.shown_branches.name}` to .kb/.gitignore and commit it.\n"
     )
@@ -261,8 +299,12 @@ def _built_guard(workspace: Workspace) -> Path:
     return building
 
 
-def _where(workspace: Workspace) -> str:
-    return f"The stores of KB are in {target_of(workspace)}, seen from the folder .kb; nothing here is read."
+def _pointer_text(target: str) -> bytes:
+    return f"{_where(target)}\n".encode()
+
+
+def _where(target: str) -> str:
+    return f"The stores of KB are in {target}, seen from the folder .kb; nothing here is read."
 
 
 def _is_ignored(workspace: Workspace) -> bool:
@@ -333,10 +375,11 @@ def _move(workspace: Workspace) -> str:
     try:
         files.make_directory(machine.fs, workspace.data_dir)
     except ReadOnlyStore as error:
-        hint = f"The stores in {old} have to be moved there once: run any `kb` command where that can be written."
-        raise ReadOnlyStore(error.message, hint=hint, data=error.data) from error
+        why = f"The stores in {old} have to be moved there once: run any `kb` command where that can be written."
+        refused = workspace.refused(error)
+        raise ReadOnlyStore(error.message, hint=f"{why} {refused.hint}", data=refused.data) from error
     with lock.held(machine.fs, machine.clock, workspace.repository_lock, wait_s=wait_s, command="kb move"):
-        if _is_there(machine.fs, workspace.branches_dir) or kind_of(machine.fs, old) != "folder":
+        if _is_there(machine.fs, workspace.usual_branches_dir) or kind_of(machine.fs, old) != "folder":
             return ""  # another process moved them meanwhile
         with lock.held(machine.fs, machine.clock, old / OLDER_LOCK, wait_s=wait_s, command="kb move"):
             return _moved(workspace)
@@ -353,7 +396,7 @@ def _moved(workspace: Workspace) -> str:
         with lock.held(fs, clock, store / layout.LOCK, wait_s=wait_s, command="kb move"):
             require_proof(workspace, store)
             mark(fs, store, workspace.store_features)
-    new = workspace.branches_dir
+    new = workspace.usual_branches_dir
     # The guard is ready before the rename: there is no moment for an older KB to begin a store in.
     guard = None if _lists_link(workspace) or _is_inside_git(workspace) else _built_guard(workspace)
     try:
@@ -410,7 +453,7 @@ def mark(fs: Fs, store: Path, features: tuple[str, ...]) -> None:
 
 
 def _immovable(workspace: Workspace, why: str) -> StorageError:
-    old, new = workspace.shown_branches, workspace.branches_dir
+    old, new = workspace.shown_branches, workspace.usual_branches_dir
     return StorageError(
         f"The stores in {old} have to be moved to {new}, and cannot be: {why}",
         hint=f"Nothing was moved. Correct that, or run `kb doctor --adopt {_name_of(workspace, old)}`.",
@@ -431,7 +474,7 @@ def _move_cache(workspace: Workspace) -> None:
 
 def _copy_over(workspace: Workspace, stores: list[Path]) -> None:
     """Copy the folder to another file system, prove the copy, and put away what it was made of."""
-    fs, old, new = workspace.machine.fs, workspace.shown_branches, workspace.branches_dir
+    fs, old, new = workspace.machine.fs, workspace.shown_branches, workspace.usual_branches_dir
     for name in fs.listdir(workspace.data_dir):
         if name.startswith(_BUILDING):
             files.remove_tree(fs, workspace.data_dir / name)
@@ -512,7 +555,7 @@ def _is_copied(workspace: Workspace, store: Path) -> bool:
     """Tell whether a store is a marked one, and its copy goes as far as it does."""
     fs = workspace.machine.fs
     try:
-        of, copied = head.read(fs, store), head.read(fs, workspace.branches_dir / store.name)
+        of, copied = head.read(fs, store), head.read(fs, workspace.usual_branches_dir / store.name)
     except (Damaged, Incompatible, UnknownBranch):
         return False
     return head.GIT_DIRECTORY in of.features_required and (of.store_id == copied.store_id) and of.seq <= copied.seq
@@ -530,7 +573,7 @@ def beside(workspace: Workspace, *, asks_git: bool = False) -> Iterator[Beside]:
     """
     for kb_dir in dict.fromkeys([workspace.kb_dir, workspace.repo.worktree / workspace.kb_dir.name]):
         for path in (kb_dir / workspace.shown_branches.name, kb_dir / workspace.shown_cache.name):
-            if path in {workspace.branches_dir, workspace.usual_cache_dir}:
+            if path in {workspace.usual_branches_dir, workspace.usual_cache_dir}:
                 found = _tracked(workspace, kb_dir, path)
             else:
                 found = _beside(workspace, kb_dir, path, asks_git=asks_git)
@@ -564,22 +607,22 @@ def _beside(workspace: Workspace, kb_dir: Path, path: Path, *, asks_git: bool) -
         remedy = "Remove it."
         return Beside("strange_link", "warning", str(path), f"{name} is a link that KB did not make.", remedy)
     if is_cache:
-        message = f"{name} is the cache of an older KB, or was put there. It is not read."
+        message = f"{name} is a cache {_ORIGIN}, or was put there. It is not read."
         return Beside("older_cache", "note", str(path), message, f"Delete {name}.")
-    if _is_there(fs, workspace.branches_dir) or path != workspace.shown_branches:
-        message = f"{name} is no part of the stores, which are in {workspace.branches_dir}. It is not read."
+    if _is_there(fs, workspace.usual_branches_dir) or path != workspace.shown_branches:
+        message = f"{name} is no part of the stores, which are in {workspace.usual_branches_dir}. It is not read."
         remedy = (
             f"`kb doctor --adopt {name}` takes over the stores in it, and `kb doctor --adopt {name} --replace` puts "
             "those that have their places into the trash. Else delete it."
         )
         return Beside("stores_beside", "warning", str(path), message, remedy)
-    message = f"{name} holds the stores of an older KB."
+    message = f"{name} holds stores {_ORIGIN}."
     if fault := fault_in(workspace, path):
         remedy = f"Correct that, or run `kb doctor --adopt {name}`."
         return Beside(
             "stores_immovable", "error", str(path), f"{message} They cannot be moved: {fault.message}", remedy
         )
-    remedy = f"The next command that may write moves them to {workspace.branches_dir}."
+    remedy = f"The next command that may write proves them and moves them to {workspace.usual_branches_dir}."
     return Beside("older_layout", "note", str(path), message, remedy)
 
 
@@ -593,7 +636,7 @@ def _tracked(workspace: Workspace, kb_dir: Path, path: Path) -> Beside | None:
     if path.name == workspace.shown_cache.name:
         remedy = f"Run {untrack}, and delete what is left of it."
     else:
-        take = "they are read then" if path == workspace.branches_dir else f"then run `kb doctor --adopt {name}`"
+        take = "they are read then" if path == workspace.usual_branches_dir else f"then run `kb doctor --adopt {name}`"
         remedy = f"If these stores are yours: {untrack}; {take}. If not: {untrack}, and delete {name}."
     return Beside("store_tracked", "error", str(path), message, remedy)
 

@@ -24,6 +24,7 @@ from kbcore.errors import (
     Damaged,
     KBError,
     LimitExceeded,
+    ReadOnlyStore,
     StorageError,
     StoreWentBack,
     UnknownBranch,
@@ -92,9 +93,20 @@ class BranchStore:
     """The store of one branch. Make one per branch and keep it: its view then only takes in what is new."""
 
     def __init__(
-        self, fs: Fs, clock: Clock, directory: Path, cache: ViewCache, witness: BranchWitness | None = None
+        self,
+        fs: Fs,
+        clock: Clock,
+        directory: Path,
+        cache: ViewCache,
+        witness: BranchWitness | None = None,
+        *,
+        refused: Callable[[ReadOnlyStore], ReadOnlyStore] = lambda error: error,
     ) -> None:
-        """``witness`` notes what is acknowledged apart from the store; without one, no loss of records is noticed."""
+        """``witness`` notes what is acknowledged apart from the store; without one, no loss of records is noticed.
+
+        ``refused`` returns the error to raise for a write that the system refuses.
+        """
+        self._refused = refused
         self._fs = fs
         self._clock = clock
         self._cache = cache
@@ -197,6 +209,8 @@ class BranchStore:
             # Building a view and publishing one take longer than a commit by far, and need no lock.
             self._ask(View.prepare, is_writing=True)
             outcome = self._committed(author, request, plan, guard, branch=branch)
+        except ReadOnlyStore as error:
+            raise self._refused(error) from error
         except (StorageError, UnknownBranch):
             # git may have renamed the branch meanwhile, and its store goes by the new name: the guard says so.
             if guard:

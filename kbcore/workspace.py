@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kbcore import git, ids, limits, relocation
 from kbcore.clock import Clock
 from kbcore.config import DEFAULT, Config, Reading, known_to, read_config, settle
-from kbcore.errors import BranchMoved, InvalidConfig, NotInitialised
+from kbcore.errors import BranchMoved, InvalidConfig, NotInitialised, ReadOnlyStore
 from kbcore.git import HeadCache, HeadState, IdCache, Repository, RepositoryCache
 from kbcore.schema import Schema
 from kbcore.schema_files import load_schema
@@ -80,6 +81,8 @@ class StorePool:
         self.repositories = RepositoryCache()
         self.trusted: set[Repository] = set()
         """Those that are this user's, or that git took for safe when it was asked."""
+        self.empty_stores: dict[Path, Path] = {}
+        """Empty stores of this process, by the place where the store would be that can neither be found nor made."""
         self.pointed: set[tuple[Path, str]] = set()
         """What `.kb/branches` was and is to stay like, for ``relocation``; git is asked once."""
         self._ids = IdCache()
@@ -106,7 +109,14 @@ class StorePool:
             found = self._witnesses.setdefault(directory, made)
         return found
 
-    def get(self, machine: Machine, directory: Path, cache: CachePlaces, witness: BranchWitness) -> BranchStore:
+    def get(
+        self,
+        machine: Machine,
+        directory: Path,
+        cache: CachePlaces,
+        witness: BranchWitness | None,
+        refused: Callable[[ReadOnlyStore], ReadOnlyStore],
+    ) -> BranchStore:
         """Return the store of a branch directory, the same one every time."""
         from kbcore.store import BranchStore  # noqa: PLC0415 - they import duckdb, and a hook with nothing to do needs none
         from kbcore.viewcache import ViewCache  # noqa: PLC0415 - as above
@@ -115,7 +125,7 @@ class StorePool:
             store = self._stores.pop(directory, None)
             if store is None:
                 views = ViewCache(machine.fs, cache.own, cache.memory_bytes, usual=cache.usual)
-                store = BranchStore(machine.fs, machine.clock, directory, views, witness)
+                store = BranchStore(machine.fs, machine.clock, directory, views, witness, refused=refused)
             self._stores[directory] = store
             for outdated in [*self._stores.values()][:-MAX_WARM_VIEWS]:
                 # Does nothing to a view that some request is using: its turn to go comes with the next request.
@@ -133,12 +143,16 @@ class StorePool:
 class Workspace:
     """A repository with a KB, as one request finds it."""
 
-    def __init__(self, repo: Repository, machine: Machine, pool: StorePool) -> None:
+    def __init__(self, repo: Repository, machine: Machine, pool: StorePool, *, settles: bool = True) -> None:
+        """``settles`` is False for a request that writes nothing: it reads stores in an older place where they are."""
+        self.settles = settles
         self.repo = repo
         self.machine = machine
         self.pool = pool
         self.kb_dir = repo.kb_root / KB
         """Holds settings, schema and rules as the main worktree has them."""
+        self.unmovable: ReadOnlyStore | None = None
+        """Why the stores cannot be moved from an older place; then they are read there, and not written."""
         self.moved = ""
         """What to say of a move of its stores, when the one who opened it made that move."""
 
@@ -149,15 +163,42 @@ class Workspace:
 
     @cached_property
     def is_in_worktree(self) -> bool:
-        """True when the user wants stores in ``.kb`` of the main worktree, and the git directory holds none yet."""
-        if self.user.store == "git" or self.repo.kb_root == self.repo.common_dir:
+        """True when the user wants stores in ``.kb`` of the main worktree, and the git directory holds none yet.
+
+        Also not while ``.kb/branches`` still points to the git directory: ``relocation.settle`` removes that pointer.
+        """
+        if not self.wants_worktree or os.path.lexists(self.git_branches_dir):
             return False
-        return not os.path.lexists(data_dir_of(self.repo) / BRANCHES)
+        return relocation.kind_of(self.machine.fs, self.kb_dir / BRANCHES) in {"absent", "folder"}
+
+    @cached_property
+    def wants_worktree(self) -> bool:
+        """True when the user's settings ask for stores in the worktree, and there is one to keep them in."""
+        return self.user.store == "worktree" and self.repo.kb_root != self.repo.common_dir
 
     @cached_property
     def branches_dir(self) -> Path:
         """The folder that holds one directory for the store of each branch."""
+        return self.shown_branches if self.is_unmoved else self.usual_branches_dir
+
+    @property
+    def git_branches_dir(self) -> Path:
+        """The folder of the stores in the git directory, whether or not they are there."""
+        return data_dir_of(self.repo) / BRANCHES
+
+    @property
+    def usual_branches_dir(self) -> Path:
+        """The folder of the stores once those of an older place were moved."""
         return self.data_dir / BRANCHES
+
+    @cached_property
+    def is_unmoved(self) -> bool:
+        """True when a request that only reads finds the stores in ``.kb/branches``; the next write moves them."""
+        return not self.settles and relocation.is_unmoved(self)
+
+    def place_of_stores(self) -> PlaceOfStores:
+        """Return where the stores are, why they are there, and what to do where that is not what the user set."""
+        return _place_of_stores(self)
 
     @cached_property
     def cache_dir(self) -> Path:
@@ -210,7 +251,7 @@ class Workspace:
 
     def renewed(self) -> Workspace:
         """Return this workspace with settings and schema as they are now, for whoever has waited in between."""
-        return Workspace(self.repo, self.machine, self.pool)
+        return Workspace(self.repo, self.machine, self.pool, settles=self.settles)
 
     @cached_property
     def config(self) -> Config:
@@ -274,7 +315,52 @@ class Workspace:
         """Return the store of a branch; opening it fails with ``UnknownBranch`` when there is none."""
         name = ids.encode_branch(branch)
         views = CachePlaces(self.cache_dir / name, self.usual_cache_dir / name, self.user.limits.memory_bytes)
-        return self.pool.get(self.machine, self.directory_of(branch), views, self.witness(branch))
+        directory = self.readable_directory_of(branch)
+        witness = self.witness(branch) if directory == self.directory_of(branch) else None
+        return self.pool.get(self.machine, directory, views, witness, self.refused)
+
+    def readable_directory_of(self, branch: str) -> Path:
+        """Return where the store of a branch can be read: an empty one of this process where none could be made."""
+        directory = self.directory_of(branch)
+        empty = self.pool.empty_stores.get(directory)
+        return directory if empty is None or os.path.lexists(directory) else empty
+
+    def refusal_to_write(self) -> tuple[Path, int] | None:
+        """Return the folder that keeps every branch from being written, with the ``errno``; None where there is none.
+
+        A folder of the stores that does not exist is made in the one above it.
+
+        Raises: ``StorageError`` when a folder cannot be looked at.
+        """
+        fs = self.machine.fs
+        for folder in (self.data_dir, self.usual_branches_dir):
+            with files.explained(folder, "look at", reading=True):
+                there = folder if os.path.lexists(folder) else folder.parent
+                code = fs.refusal_to_write(there) if os.path.lexists(there) else 0
+            if code:
+                return there, code
+        return None
+
+    def refused(self, error: ReadOnlyStore) -> ReadOnlyStore:
+        """Return the error of a write to the stores that the system refused, with all ways in which one can write.
+
+        One about another file, or about a file of another user, stays as it is.
+        """
+        root, settings = self.data_dir, path_of(self.machine.env)
+        path = Path(str(error.data.get("file", "")))
+        is_of_stores = path.is_relative_to(root) or root.is_relative_to(path)
+        if not is_of_stores or (error.hint != error.default_hint and files.WRITABLE_ROOT not in error.data):
+            return error
+        place = self.place_of_stores()
+        ways = files.ways_to_write(root)
+        if place.place == "git" and place.remedy:
+            ways += f" {place.sentence()}"
+        elif place.place == "git" and settings and self.repo.kb_root != self.repo.common_dir:
+            then = ", after which `kb status` says how to move them" if os.path.lexists(self.git_branches_dir) else ""
+            ways += f' Or keep the stores in the worktree: {{"store": "worktree"}} in {settings}{then}.'
+        ways += " docs/mcp.md says more."
+        data = {**error.data, files.WRITABLE_ROOT: str(root)}
+        return ReadOnlyStore(error.message, hint=ways, data=data)
 
     @property
     def place(self) -> Place:
@@ -296,6 +382,47 @@ class Workspace:
     def has_store(self, branch: str) -> bool:
         """Tell whether a branch has a store. Raises ``StorageError`` when something else lies in its place."""
         return files.is_directory(self.machine.fs, self.directory_of(branch))
+
+
+class PlaceOfStores(NamedTuple):
+    """Where the stores are, and why; ``remedy`` is empty unless the user's settings ask for another place."""
+
+    place: str
+    """``git`` or ``worktree``."""
+    folder: Path
+    why: str
+    remedy: str
+
+    def sentence(self) -> str:
+        """Return all of it as text."""
+        return " ".join(filter(None, [f"The stores are in {self.folder}: {self.why}.", self.remedy]))
+
+
+def _place_of_stores(workspace: Workspace) -> PlaceOfStores:
+    folder, settings = workspace.branches_dir, path_of(workspace.machine.env)
+    asked = f'{settings} says "store": "worktree"'
+    if workspace.is_in_worktree:
+        return PlaceOfStores("worktree", folder, asked, "")
+    if workspace.is_unmoved:
+        why = "they were not moved to the git directory yet"
+        return PlaceOfStores(
+            "worktree", folder, why, f"The next command that may write moves them to {workspace.usual_branches_dir}."
+        )
+    if not workspace.wants_worktree:
+        return PlaceOfStores("git", folder, "that is where stores are unless your own settings say otherwise", "")
+    data = data_dir_of(workspace.repo)
+    if not os.path.lexists(folder):
+        why = f"{asked}, and {workspace.shown_branches} still points to the git directory"
+        return PlaceOfStores("git", folder, why, "The next command that may write removes that pointer.")
+    aside = data.with_name(f"{data.name}-moved")
+    here, there, adopted = (shlex.quote(str(path)) for path in (data, aside, aside / BRANCHES))
+    remedy = (
+        "To move them, where the git directory can be written and while no other process of KB runs: "
+        f"`mv {here} {there}`, then `kb doctor --adopt {adopted}`."
+    )
+    return PlaceOfStores(
+        "git", folder, f"{asked}, but that counts only where the git directory has no stores yet", remedy
+    )
 
 
 def moved(old: str, new: str) -> BranchMoved:
@@ -335,10 +462,14 @@ def open_workspace(
             pool.trusted.add(repo)
     else:
         repo = git.find_repository(start, git_dir=git_dir, work_tree=work_tree)
-    workspace = Workspace(repo, machine, pool)
+    workspace = Workspace(repo, machine, pool, settles=settles)
     if not _is_link(machine.fs, workspace.kb_dir):
         if settles:
-            workspace.moved = relocation.settle(workspace)
+            try:
+                workspace.moved = relocation.settle(workspace)
+            except ReadOnlyStore as error:
+                workspace = Workspace(repo, machine, pool, settles=False)
+                workspace.unmovable = error
         else:
             relocation.require_untracked(workspace)
     check_initialised(workspace)

@@ -13,6 +13,8 @@ import shlex
 from typing import Final
 
 from kbcore.errors import KBError
+from kbcore.storage.files import WRITABLE_ROOT
+from kbcore.visible import in_quotes
 from kbmcp.spelling import in_words, spelled
 
 _TOOL_OF: Final = {
@@ -132,6 +134,14 @@ def _command(found: re.Match[str], *, is_read_only: bool) -> str:
     return f"{lead}{tool}"
 
 
+def unwritable_hint(root: str) -> str:
+    """Return the remedy where this server itself cannot write to the stores below a folder."""
+    return (
+        f"This server cannot write to {in_quotes(root)}. Ask the user to give the server write permission there: to "
+        "run it outside of the sandbox, or with that folder as a writable root. What reads keeps working."
+    )
+
+
 def hint_for(error: KBError, key: str) -> str:
     """Return the remedy for a client that called the tool with this key, in the words of ``in_tool_words``.
 
@@ -139,6 +149,8 @@ def hint_for(error: KBError, key: str) -> str:
     problems is none.
     """
     own = error.hint if error.hint != error.default_hint else ""
+    if root := error.data.get(WRITABLE_ROOT):
+        own = unwritable_hint(str(root))
     if len(error.details) == 1:
         own = error.details[0].hint or own
     elif own in {problem.hint for problem in error.details}:

@@ -13,9 +13,10 @@ import mcp_types as types
 import msgspec
 
 from kbcore.errors import KBError, Problem
+from kbcore.storage.files import WRITABLE_ROOT
 from kbmcp.attempts import Outcome
 from kbmcp.calls import Call
-from kbmcp.hints import in_tool_words
+from kbmcp.hints import in_tool_words, unwritable_hint
 from kbmcp.replies import DATA_NOTE, Payload, text_of
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ def _in_tool_words(response: Payload, *, is_dotted: bool = False, is_read_only: 
         return {"result": [*before, _in_tool_words(last, is_dotted=is_dotted, is_read_only=is_read_only)]}
     error = said(response["error"])
     data = error.get("data", {})
+    if WRITABLE_ROOT in data:
+        error["hint"] = unwritable_hint(data[WRITABLE_ROOT])
     if "problems" in data:
         error["data"] = data | {"problems": [said(problem) for problem in data["problems"]]}
     return {"error": error}

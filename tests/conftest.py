@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ sys.dont_write_bytecode = False
 from hypothesis import settings  # noqa: E402 - it is kept as well
 
 from tests.support.gits import use_hooks_in_files  # noqa: E402 - likewise
+from tests.support.older import older_repository  # noqa: E402 - likewise
 from tests.support.project import Project  # noqa: E402 - likewise
 from tests.support.repos import use_empty_home  # noqa: E402 - likewise
 from tests.support.scale import UNTIL_S, tries  # noqa: E402 - likewise
@@ -98,5 +100,19 @@ def pytest_xdist_make_scheduler(config, log):
 def project(tmp_path: Path) -> Iterator[Project]:
     """A repository on branch main with an empty KB; its path holds a space."""
     made = Project(tmp_path / "a project")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def older_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository of the older layout, to be copied."""
+    return older_repository(tmp_path_factory.mktemp("older") / "repo")
+
+
+@pytest.fixture
+def older(older_model: Path, tmp_path: Path) -> Iterator[Project]:
+    """A repository of the older layout, which no KB of today has opened."""
+    made = Project(shutil.copytree(older_model, tmp_path / "repo", symlinks=True), is_new=False)
     yield made
     made.close()

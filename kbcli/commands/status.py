@@ -65,15 +65,20 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         "is_renamed": origin is not None and origin.is_former,
         "missing": _missing(lost.losses(workspace)),
     }
+    place = workspace.place_of_stores()
+    refusal = None if store else workspace.refusal_to_write()
     has_files = branch == checked_out.branch and workspace.repo.has_worktree
     compare = partial(_compared, session, has_files=has_files)
     return {
         **seen,
         **(compared.read(compare) if compared else compare(None)),
         "store": _size(workspace, branch, store),
+        "stores": {"place": place.place, "folder": str(place.folder), "why": place.why, "remedy": place.remedy},
+        "unwritable": str(refusal[0]) if refusal else None,
         "warnings": [
             *([f"{one.message} {one.remedy}" for one in witnesses(workspace, branch)] if store else []),
             *map(str, relocation.beside(workspace)),
+            *([place.sentence()] if place.place == "git" and place.remedy else []),
         ],
     }
 
@@ -144,31 +149,18 @@ def _cached_bytes(fs: Fs, cache: Path) -> int:
 
 def _tell(session: Session, found: dict[str, Any]) -> None:
     """Show the status. All of it was asked for, so ``--quiet`` leaves out only what to do next."""
-    from kbcli.words.lines import size
     from kbcore.phrases import counted
     from kbcore.visible import visible
 
     output = session.output
-    state, stored, files = found["checked_out"], found["store"], found["files"]
+    state, files = found["checked_out"], found["files"]
     note = "" if found["branch"] == state["branch"] and state["kind"] == "branch" else f" ({state['kind']})"
     if found["branch"] != state["branch"]:
         note = f" ({state['branch']} is checked out)"
     lines = [f"On branch {found['branch']}{note}"]
-    if stored:
-        journal = f"{counted(stored['records'], 'record')}, {size(stored['journal_bytes'])}"
-        lines.append(f"Head: seq {found['seq']} of {found['head']['at']} ({journal})")
-    elif any(one["branch"] == found["branch"] for one in found["missing"]):
-        lines.append("No store, although it had one.")
-    elif found["is_renamed"]:
-        lines.append(f"git renamed it from {found['copy_of']}: the first use takes over the store of that name.")
-    elif found["copy_of"]:
-        lines.append(
-            f"No store yet: the first use copies that of {found['copy_of']}, and the files are compared with it."
-        )
-    else:
-        lines.append("No store yet: `kb sync` makes an empty one and takes in the files.")
+    lines.append(_store_line(found))
     # What the store of this branch lacks is said by whoever reads it, at the end of every command.
-    told = {found["branch"]} if stored else set()
+    told = {found["branch"]} if found["store"] else set()
     for warning in [*(one["message"] for one in found["missing"] if one["branch"] not in told), *found["warnings"]]:
         output.warn(visible(warning))
     lines += _listed("Files changed:", files["changed"])
@@ -181,10 +173,32 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     if files["scanned"] is not None and not is_pending:
         lines.append(f"In step with {counted(files['scanned'], 'file')}.")
     output.data("".join(f"{output.flowed(visible(line))}\n" for line in lines))
-    if is_pending and not found["missing"]:
+    if found["unwritable"]:
+        output.say("Next: `kb doctor` says how to write here")
+    elif is_pending and not found["missing"]:
         output.say("Next: `kb sync`")
     elif files["scanned"] == 0:
         output.say("Next: write a document where the extractors look (`kb sync` says where), or try `kb demo`")
+
+
+def _store_line(found: dict[str, Any]) -> str:
+    """Say how far the store of the branch goes, or what there is instead of one."""
+    from kbcli.words.lines import size
+    from kbcore.phrases import counted
+
+    stored = found["store"]
+    if stored:
+        journal = f"{counted(stored['records'], 'record')}, {size(stored['journal_bytes'])}"
+        return f"Head: seq {found['seq']} of {found['head']['at']} ({journal})"
+    if any(one["branch"] == found["branch"] for one in found["missing"]):
+        return "No store, although it had one."
+    if found["unwritable"]:
+        return f"No store yet, and none can be made: {found['unwritable']} cannot be written to."
+    if found["is_renamed"]:
+        return f"git renamed it from {found['copy_of']}: the first use takes over the store of that name."
+    if found["copy_of"]:
+        return f"No store yet: the first use copies that of {found['copy_of']}, and the files are compared with it."
+    return "No store yet: `kb sync` makes an empty one and takes in the files."
 
 
 def _listed(title: str, items: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ name is in the new store, or finds the branch moved.
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 
 import msgspec
@@ -15,8 +16,8 @@ from kbcore.branches import lost, moves, settling, trash
 from kbcore.branches.choosing import Choice, choose, insist, unknown
 from kbcore.branches.origins import Origin, find_origin, left_over
 from kbcore.branches.stores import discard_cache, repository_lock, store_lock, stores
-from kbcore.errors import InvalidQuery, StoreWentBack, Unavailable
-from kbcore.storage import branchdir
+from kbcore.errors import InvalidQuery, KBError, ReadOnlyStore, StorageFull, StoreWentBack, Unavailable
+from kbcore.storage import branchdir, files, scratch
 from kbcore.store import BranchStore
 from kbcore.viewcache import ViewCache
 from kbcore.visible import in_quotes
@@ -46,6 +47,8 @@ def ensure(workspace: Workspace, branch: str, *, follows_head: bool = False, acc
     Raises: ``BranchMoved`` or ``UnknownBranch`` in the first case, ``StoreWentBack`` in the second; ``LockTimeout``,
     ``ReadOnlyStore``, ``StorageFull`` and what reading the store that is copied raises.
     """
+    if workspace.unmovable is not None:
+        raise workspace.unmovable
     if workspace.has_store(branch):
         return Ensured(branch, is_new=False)
     with repository_lock(workspace):
@@ -130,14 +133,23 @@ def open_to_read(workspace: Workspace, named: str | None) -> tuple[BranchStore, 
 def for_reading(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
     """Return the branch that answers for a choice, its store made on first use; see ``open_to_read``.
 
-    Raises: as ``ensure``, only when there is nothing to copy.
+    Where nothing is stored and nothing can be, that is an empty store which only this process has.
+
+    Raises: as ``ensure``, only when there is nothing to copy, and not because nothing can be written.
     """
+    if workspace.unmovable is not None and workspace.has_store(choice.branch):
+        notice = f"{workspace.unmovable.message}. The stores are read in {workspace.branches_dir}, where they are."
+        return choice, Ensured(choice.branch, is_new=False, notice=notice)
     try:
         return choice, ensure(workspace, choice.branch, follows_head=choice.follows_head)
-    except (Unavailable, StoreWentBack) as refused:
+    except (Unavailable, StoreWentBack) as error:
+        loss = lost.loss_of(workspace, choice.branch)
+        refused = loss.error() if loss else error
         origin = find_origin(workspace, choice.branch)
+        if origin is None and (loss or not _is_refused_by_system(error)):
+            raise refused from error
         if origin is None:
-            raise
+            return choice, _read_as_empty(workspace, choice.branch, error)
         is_lost = isinstance(refused, StoreWentBack)
         why = f"{choice.branch} has no store yet and cannot get one ({refused.message}):"
         sentences = [
@@ -149,6 +161,35 @@ def for_reading(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
         notice = " ".join(filter(None, sentences))
         ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=is_lost)
         return Choice(origin.branch, follows_head=False), ensured
+
+
+def _is_refused_by_system(error: KBError) -> bool:
+    """Tell whether no store can be made because nothing can be written there, and not for lack of a lock."""
+    return isinstance(error, ReadOnlyStore | StorageFull)
+
+
+def _read_as_empty(workspace: Workspace, branch: str, refused: KBError) -> Ensured:
+    """Have a branch without a store read as an empty one, in the private folder of this process.
+
+    Raises: ``refused`` when that folder cannot be written either.
+    """
+    machine, place = workspace.machine, workspace.directory_of(branch)
+    if place not in workspace.pool.empty_stores:
+        try:
+            folder = Path(scratch.made_private_folder(), f"empty-{secrets.token_hex(8)}")
+            files.make_directory(machine.fs, folder)
+            directory = folder / place.name
+            branchdir.create(machine.fs, directory, machine.clock, branch=branch)
+        except (OSError, KBError) as error:
+            raise refused from error
+        workspace.pool.empty_stores[place] = directory
+    why = f"Nothing is stored yet for {branch}, and no store can be made here ({refused.message})"
+    sentences = [
+        f"{why}: this is what an empty store answers.",
+        relocation.tracked_stores(workspace),
+        trash.remembered(workspace, branch),
+    ]
+    return Ensured(branch, is_new=False, notice=" ".join(filter(None, sentences)))
 
 
 def _origin(workspace: Workspace, branch: str, *, follows_head: bool) -> Origin | None:

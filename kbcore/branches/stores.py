@@ -15,7 +15,7 @@ import msgspec
 
 from kbcore import git, ids, relocation
 from kbcore.branches import moves, settling
-from kbcore.errors import Damaged, GitUnusable, Incompatible, KBError, UnknownBranch
+from kbcore.errors import Damaged, GitUnusable, Incompatible, KBError, ReadOnlyStore, UnknownBranch
 from kbcore.storage import files, journal, layout, lock
 from kbcore.workspace import Workspace
 
@@ -123,20 +123,24 @@ def repository_lock(workspace: Workspace) -> Iterator[None]:
 
     A fresh clone has only the tracked ``.kb``; the folder of the stores is made.
     """
-    machine = workspace.machine
+    machine, wait_s = workspace.machine, workspace.config.lock_wait_s
     make_data_dir(workspace)
-    with lock.held(
-        machine.fs, machine.clock, workspace.repository_lock, wait_s=workspace.config.lock_wait_s, command="kb branch"
-    ):
-        relocation.finish_locked(workspace)
-        moves.settle(workspace)
-        yield
+    try:
+        with lock.held(machine.fs, machine.clock, workspace.repository_lock, wait_s=wait_s, command="kb branch"):
+            relocation.finish_locked(workspace)
+            moves.settle(workspace)
+            yield
+    except ReadOnlyStore as error:
+        raise workspace.refused(error) from error
 
 
 def make_data_dir(workspace: Workspace) -> None:
     """Make the folder of the stores, unless it is there. Raises: as ``files.make_directory``."""
-    for folder in (workspace.data_dir, workspace.branches_dir):
-        files.make_directory(workspace.machine.fs, folder)
+    try:
+        for folder in (workspace.data_dir, workspace.branches_dir):
+            files.make_directory(workspace.machine.fs, folder)
+    except ReadOnlyStore as error:
+        raise workspace.refused(error) from error
 
 
 def store_lock(workspace: Workspace, directory: Path) -> AbstractContextManager[None]:

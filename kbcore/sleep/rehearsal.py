@@ -24,7 +24,7 @@ _NOWHERE: Final = ""
 def apart(workspace: Workspace, branch: str) -> BranchView:
     """Return a view of a branch that this process shares with nobody; whoever asked for it closes it."""
     cache = ViewCache(workspace.machine.fs, workspace.cache_of(branch))
-    return BranchView(workspace.machine.fs, workspace.directory_of(branch), cache)
+    return BranchView(workspace.machine.fs, workspace.readable_directory_of(branch), cache)
 
 
 def take(view: View, author: Author, request: Request, plan: Planner, now: str) -> bool:

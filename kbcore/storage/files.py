@@ -31,6 +31,8 @@ _SHARE: Final = (
     "Run it as {}, or have them share the repository: `git config core.sharedRepository group`, then give what is in "
     "the git directory to a common group with `chgrp -R GROUP` and `chmod -R g+rwX`."
 )
+WRITABLE_ROOT: Final = "writable_root"
+"""The key of an error's data for the folder that has to be writable; it is there when the hint says how."""
 _READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
@@ -58,7 +60,9 @@ def explain(error: OSError, path: Path, doing: str, *, reading: bool = False) ->
     if owner:
         message = f"{message}; it belongs to {owner}"
     if error.errno in _READ_ONLY and not reading:
-        return ReadOnlyStore(message, hint=hint or _ways_to_write(path), data={"file": str(path)})
+        root = None if hint else _data_dir(path)
+        data = {"file": str(path)} | ({WRITABLE_ROOT: str(root)} if root else {})
+        return ReadOnlyStore(message, hint=hint or (ways_to_write(root) if root else ""), data=data)
     return StorageError(message, hint=hint, data={"file": str(path)})
 
 
@@ -78,15 +82,18 @@ def _other_owner(path: Path) -> str:
     return ""
 
 
-def _ways_to_write(path: Path) -> str:
-    """Return how somebody can write all the same whose sandbox shuts the folder of the stores; "" for other files."""
-    data = next((folder.parent for folder in path.parents if folder.name == _STORES), None)
-    if data is None:
-        return ""
+def _data_dir(path: Path) -> Path | None:
+    """Return the folder of stores and caches that a path is in, None for other files."""
+    return next((folder.parent for folder in path.parents if folder.name == _STORES), None)
+
+
+def ways_to_write(data: Path) -> str:
+    """Return how somebody can write all the same whose sandbox shuts the folder of the stores."""
+    make = "" if os.path.lexists(data) else " once it was made"
     return (
-        "Where a sandbox shuts git's folder: use the tools of `kb mcp`, whose server runs outside of it; or make "
-        f"{data} a writable root of the sandbox. Else give the user write permission there, or remount read-write. "
-        "Queries keep working; docs/mcp.md says more."
+        "Where a sandbox shuts git's folder: use the tools of `kb mcp`, whose server runs outside of it; or have "
+        f"{data} as a writable root of the sandbox{make}. Else give the user write permission there, or remount "
+        "read-write. Queries keep working."
     )
 
 

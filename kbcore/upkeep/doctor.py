@@ -100,6 +100,7 @@ def diagnose(
         *others,
         *_guarded("disk", partial(_disk, workspace, mounts)),
         *_guarded("disk", partial(_speed, workspace, probe)),
+        *_guarded("stores", partial(_place, workspace)),
         *_guarded("stores", partial(_writable, workspace)),
         *_guarded("stores", partial(_strangers, workspace)),
         *_guarded("stores", partial(_lost, workspace)),
@@ -262,6 +263,16 @@ def _what_is_good(fs: Fs, directory: Path, proof: Proof, seq: int) -> str:
     return f"The records up to seq {seq} are good and readable with --at {seq}."
 
 
+def _place(workspace: Workspace) -> Iterator[Finding]:
+    """Say where the stores are and why."""
+    place = workspace.place_of_stores()
+    message = place.sentence().removesuffix(place.remedy).rstrip()
+    if place.remedy and place.place == "git":
+        yield Finding("stores", "warning", "store_setting_unused", message, place.remedy, file=str(place.folder))
+    else:
+        yield Finding("stores", "ok", "place", message, place.remedy, file=str(place.folder))
+
+
 def _refusals(workspace: Workspace, paths: Iterable[Path], branch: str = "") -> Iterator[Finding]:
     """Find what this user may not write to; whatever is not there is made when it is needed."""
     fs = workspace.machine.fs
@@ -272,15 +283,20 @@ def _refusals(workspace: Workspace, paths: Iterable[Path], branch: str = "") -> 
             except FileNotFoundError:
                 continue
         if code:
-            reason = os.strerror(code)
-            message = f"Nothing can be written, because {path} cannot be written to: {reason}. Queries work."
-            yield Finding("stores", "error", ReadOnlyStore.code, message, ReadOnlyStore.default_hint, branch, str(path))
+            yield _refusal(workspace, path, code, branch)
             return
+
+
+def _refusal(workspace: Workspace, path: Path, code: int, branch: str = "") -> Finding:
+    message = f"Nothing can be written, because {path} cannot be written to: {os.strerror(code)}. Queries work."
+    refused = ReadOnlyStore(message, data={"file": str(path)})
+    return Finding("stores", "error", refused.code, message, workspace.refused(refused).hint, branch, str(path))
 
 
 def _writable(workspace: Workspace) -> Iterator[Finding]:
     """Find what keeps every branch from being written, and new ones from being made."""
-    yield from _refusals(workspace, [workspace.data_dir, workspace.branches_dir])
+    if refusal := workspace.refusal_to_write():
+        yield _refusal(workspace, *refusal)
     folder = workspace.usual_cache_dir
     for one in _refusals(workspace, [folder]):
         message = f"{folder} cannot be written to: views are kept in {workspace.cache_dir}, for this user alone."

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from kbcore.branches.stores import make_data_dir
 from kbcore.errors import AlreadyWatched, GitUnusable, NotARepository
-from kbcore.storage import files, lock
+from kbcore.storage import lock
 from kbcore.sync import stamps
 from kbcore.workspace import Workspace
 
@@ -18,8 +19,7 @@ def alone(workspace: Workspace) -> Iterator[None]:
     Raises: ``AlreadyWatched``.
     """
     fs, place = workspace.machine.fs, workspace.branches_dir
-    for folder in (workspace.data_dir, place):
-        files.make_directory(fs, folder)
+    make_data_dir(workspace)
     path = place / f".watch-{stamps.mark_of(workspace.repo.worktree)}.lock"
     already = f"{workspace.repo.worktree} is watched already"
     clock = workspace.machine.clock

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shlex
 import shutil
-from collections.abc import Iterator
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kbcore import branches, relocation
+from kbcore.branches import lost
 from kbcore.clock import SystemClock
 from kbcore.errors import FormatTooNew, LockTimeout, ReadOnlyStore, StorageError
 from kbcore.storage import head, journal, verify
@@ -19,10 +22,11 @@ from kbcore.storage.fs import RealFs
 from kbcore.upkeep import repair
 from kbcore.upkeep.adopting import adopt
 from kbcore.upkeep.backup import back_up, restore
+from kbcore.upkeep.doctor import diagnose
 from kbcore.upkeep.salvage import salvage
 from kbcore.workspace import Machine, Workspace, open_workspace
 from tests.support.faultfs import NoSyncFs
-from tests.support.older import Elsewhere, facts, make_older, older_repository
+from tests.support.older import Elsewhere, facts, make_older, shown
 from tests.support.places import caches_at, stores_at
 from tests.support.project import AUTHOR, Project
 from tests.support.repos import add_worktree, commit_files, git, git_env, make_repository
@@ -34,26 +38,10 @@ def req(key: str) -> dict[str, str]:
     return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open"}
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return older_repository(tmp_path_factory.mktemp("model") / "repo")
-
-
-@pytest.fixture
-def older(model: Path, tmp_path: Path) -> Iterator[Project]:
-    made = Project(shutil.copytree(model, tmp_path / "repo", symlinks=True), is_new=False)
-    yield made
-    made.close()
-
-
 def opened(project: Project, fs: Any = None) -> Workspace:
     if fs is not None:
         project = Project(project.root, fs=fs, is_new=False)
     return project.workspace()
-
-
-def shown(project: Project) -> Path:
-    return project.root / ".kb/branches"
 
 
 def status_of(project: Project) -> str:
@@ -295,19 +283,53 @@ def test_an_older_kb_that_writes_is_waited_for(older: Project) -> None:
 
 def test_where_nothing_can_be_written_the_older_stores_wait(older: Project) -> None:
     class ReadOnly(NoSyncFs):
-        def mkdir(self, path: Path) -> None:
+        def mkdir(self, path: Path, mode: int = 0o777) -> None:
             raise OSError(errno.EROFS, "Read-only file system")
 
+    stuck = Project(older.root, fs=ReadOnly(), is_new=False)
+    store, choice, ensured = branches.open_to_read(stuck.workspace(), None)
+    assert store.read(lambda view: view.rows("select id from node")) == [("A",)]
+    assert (choice.branch, ensured.is_new) == ("main", False)
+    assert f"The stores are read in {shown(older)}, where they are." in ensured.notice
+    before = facts(shown(older))
     with pytest.raises(ReadOnlyStore) as refused:
-        opened(older, ReadOnly())
+        stuck.apply(entities=[req("NEW")])
     assert "have to be moved there once" in refused.value.hint
-    assert facts(shown(older))
+    assert "a writable root of the sandbox" in refused.value.hint
+    assert facts(shown(older)) == before
+    stuck.close()
+    assert "were moved" in opened(older).moved
 
 
 def test_who_only_looks_moves_nothing(older: Project) -> None:
     workspace = open_workspace(older.root, older.machine, older.pool, settles=False)
-    assert not workspace.branches_dir.exists()
+    assert not workspace.usual_branches_dir.exists()
     assert [one.code for one in relocation.beside(workspace)] == ["older_layout", "older_cache"]
+
+
+def test_who_only_looks_reads_the_stores_where_they_are(older: Project) -> None:
+    workspace = open_workspace(older.root, older.machine, older.pool, settles=False)
+    assert workspace.store("main").read(lambda view: view.rows("select id from node")) == [("A",)]
+    place = workspace.place_of_stores()
+    assert (place.place, place.folder) == ("worktree", shown(older))
+    assert str(workspace.usual_branches_dir) in place.remedy
+
+
+def test_a_diagnosis_proves_stores_that_were_not_moved_yet(older: Project) -> None:
+    looking = Workspace(older.pool.repositories.find(older.root), older.machine, older.pool, settles=False)
+    assert {(one.code, one.branch) for one in diagnose(looking).findings} >= {("sound", "main"), ("sound", "topic")}
+    path = shown(older) / "topic/journal-0000000001.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"Title of B", b"Title of X"))
+    found = {(one.code, one.branch) for one in diagnose(looking).findings}
+    assert ("journal_corrupt", "topic") in found
+    assert ("sound", "main") in found
+
+
+def test_stores_that_git_tracks_are_not_read_by_who_only_looks(older: Project) -> None:
+    git(older.root, "add", "--force", ".kb/branches/main")
+    workspace = open_workspace(older.root, older.machine, older.pool, settles=False)
+    assert workspace.branches_dir == stores_at(older.root)
+    assert not workspace.has_store("main")
 
 
 # Where the process ends, or a call fails
@@ -441,6 +463,73 @@ def test_without_the_setting_the_stores_of_the_worktree_are_moved(older: Project
     # From then on the setting changes nothing: the git directory has stores.
     assert project.node("NEW") is not None
     assert not opened(project).is_in_worktree
+    project.close()
+
+
+def test_stores_in_the_git_directory_are_named_where_the_user_wants_them_in_the_worktree_and_how_to_move_them(
+    older: Project, tmp_path: Path
+) -> None:
+    opened(older)
+    older.apply(entities=[req("NEW")])
+    older.close()
+    project = in_worktree(older.root, tmp_path)
+    place = project.workspace().place_of_stores()
+    assert place.place == "git"
+    assert f'{tmp_path}/config/kb/config.json says "store": "worktree", but' in place.why
+    move, adopt_ = re.findall("`([^`]+)`", place.remedy)
+    subprocess.run(move, shell=True, check=True, cwd=older.root)
+    for settles in (False, True):
+        workspace = open_workspace(older.root, project.machine, project.pool, settles=settles)
+        assert workspace.is_in_worktree is settles
+    adopt(project.workspace(), Path(shlex.split(adopt_)[-1]))
+    assert project.workspace().place_of_stores()[:2] == ("worktree", shown(older))
+    assert project.node("NEW") is not None
+    assert lost.losses(project.workspace()) == []
+    assert project.apply(entities=[req("LATER")]).seq == 3
+    project.close()
+
+
+@pytest.mark.parametrize("kind", ["link", "guard", "file", "another link", "another file"])
+def test_only_a_pointer_of_kbs_own_makes_room_for_stores_in_the_worktree(
+    older: Project, tmp_path: Path, kind: str
+) -> None:
+    opened(older)
+    shutil.rmtree(stores_at(older.root))
+    place = shown(older)
+    if kind != "guard":
+        shutil.rmtree(place)
+    if kind.endswith("link"):
+        place.symlink_to("../.git/kb/branches" if kind == "link" else "../docs")
+    if kind == "file":
+        where = "../.git/kb/branches"
+        place.write_text(f"The stores of KB are in {where}, seen from the folder .kb; nothing here is read.\n")
+    if kind == "another file":
+        place.write_text("mine\n")
+    is_own = not kind.startswith("another")
+    assert in_worktree(older.root, tmp_path).workspace().is_in_worktree is is_own
+    assert os.path.lexists(place) is not is_own
+
+
+def test_the_error_of_a_refused_write_names_the_setting_that_does_not_count(older: Project, tmp_path: Path) -> None:
+    class ReadOnly(NoSyncFs):
+        def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
+            if flags & (os.O_WRONLY | os.O_RDWR):
+                raise OSError(errno.EROFS, "Read-only file system")
+            return super().open(path, flags, mode)
+
+    opened(older)
+    project = in_worktree(older.root, tmp_path)
+    project.machine = Machine(ReadOnly(), SystemClock(), project.machine.env)
+    with pytest.raises(ReadOnlyStore) as refused:
+        project.apply(entities=[req("NEW")])
+    assert project.workspace().place_of_stores().sentence() in refused.value.hint
+    assert "kb doctor --adopt" in refused.value.hint
+    project.close()
+    project = Project(older.root, fs=ReadOnly(), is_new=False)
+    with pytest.raises(ReadOnlyStore) as refused:
+        project.apply(entities=[req("NEW")])
+    assert '{"store": "worktree"} in ' in refused.value.hint
+    assert "`kb status` says how to move them" in refused.value.hint
     project.close()
 
 

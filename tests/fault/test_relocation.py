@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from kbcore import relocation
 from kbcore.errors import KBError
 from kbcore.storage import verify
 from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
-from tests.support.older import Elsewhere, facts, older_repository
+from tests.support.older import Elsewhere, facts, shown
 from tests.support.places import stores_at
 from tests.support.project import Project
 from tests.support.repos import git
@@ -23,24 +22,8 @@ from tests.support.scale import tries
 NO_SYNC = NoSyncFs()
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return older_repository(tmp_path_factory.mktemp("model") / "repo")
-
-
-@pytest.fixture
-def older(model: Path, tmp_path: Path) -> Iterator[Project]:
-    made = Project(shutil.copytree(model, tmp_path / "repo", symlinks=True), is_new=False)
-    yield made
-    made.close()
-
-
 def opened(root: Path, fs: Any) -> None:
     Project(root, fs=fs, is_new=False).workspace()
-
-
-def shown(root: Path) -> Path:
-    return root / ".kb/branches"
 
 
 @pytest.mark.fault("F2")
@@ -50,7 +33,7 @@ def shown(root: Path) -> Path:
 def test_a_move_that_ends_anywhere_leaves_every_store_whole_and_the_next_command_finishes(
     older: Project, tally, inner: type[NoSyncFs], kind: type[FailingFs], when: str
 ) -> None:
-    kept, before = shutil.copytree(older.root, older.root.parent / "kept", symlinks=True), facts(shown(older.root))
+    kept, before = shutil.copytree(older.root, older.root.parent / "kept", symlinks=True), facts(shown(older))
     probe = LoggingFs(inner())
     opened(older.root, probe)
     naming = {"replace", "link", "symlink", "unlink", "mkdir", "rmdir", "fsync_dir"}
@@ -74,7 +57,7 @@ def test_a_move_that_ends_anywhere_leaves_every_store_whole_and_the_next_command
         assert facts(stores_at(older.root)) == before, (at, call)
         for branch in ("main", "topic"):
             assert verify.prove(NO_SYNC, stores_at(older.root) / branch).is_sound
-        assert relocation.kind_of(NO_SYNC, shown(older.root)) == "guard", (at, call)
+        assert relocation.kind_of(NO_SYNC, shown(older)) == "guard", (at, call)
         assert not list((older.root / ".kb").glob(".moved*")) or fs_fails(fs), (at, call)
         assert git(older.root, "status", "--porcelain", "--untracked-files=all") == "", (at, call)
         again.close()

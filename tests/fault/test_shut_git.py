@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import stat
 import subprocess
@@ -40,6 +41,16 @@ else:
 kb = [sys.executable, "-m", "kbcli.app"]
 found = []
 for words in commands:
+    if words[0] == "mcp":
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        server = subprocess.Popen([*kb, "mcp"], cwd=root, env=env, **pipes)
+        for message in words[1:]:
+            server.stdin.write(message + "\\n")
+            server.stdin.flush()
+            answer = server.stdout.readline() if '"id"' in message else ""
+        server.stdin.close()
+        found.append([server.wait(30), answer, ""])
+        continue
     ran = subprocess.run([*kb, *words, "--json"], cwd=root, env=env, capture_output=True, text=True, check=False)
     found.append([ran.returncode, ran.stdout, ran.stderr])
 print(json.dumps(found))
@@ -108,6 +119,92 @@ def test_writing_says_why_it_cannot_and_what_would_help(root, how, tally) -> Non
             tally.violated(how, error["hint"])
     assert sorted((root / ".git" / "kb").rglob("*")) == before
     tally.done(at_least=2)
+
+
+@pytest.fixture
+def clone(root: Path) -> Path:
+    """A fresh clone of a repository with a KB: nothing is stored in it yet."""
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "all")
+    made = root.parent / "clone"
+    git(root.parent, "clone", "--quiet", str(root), str(made))
+    return made
+
+
+@pytest.mark.fault("F11")
+@pytest.mark.parametrize("how", ["mode", "mount"])
+def test_in_a_fresh_clone_every_reading_command_answers_as_where_a_store_can_be_made(clone, how, tally) -> None:
+    reading = [
+        *(list(words) for words in READING if words[0] != "status"),
+        ["check", "--staged"],
+        ["diff", "0"],
+        ["export"],
+        ["coverage"],
+        ["graph"],
+        ["branch", "list"],
+        ["sleep", "--dry-run"],
+        ["sync", "--dry-run"],
+        ["kip", "DESCRIBE DOMAINS"],
+    ]
+    ran = shut(clone, how, *reading)
+    assert not (clone / ".git/kb").exists()
+    subprocess.run(["chmod", "-R", "u+w", clone / ".git"], check=True)
+    for words, (status, out, err) in zip(reading, ran, strict=True):
+        tally.tried()
+        shutil.rmtree(clone / ".git/kb", ignore_errors=True)
+        writable = run_kb(clone, *words, "--json")
+        if status != writable.status or without_times(str(out)) != without_times(writable.out):
+            tally.violated(words, (status, out, err, writable))
+        if words[0] != "branch" and str(err).count("Nothing is stored yet for main") != 1:
+            tally.violated(words, err)
+    tally.done(at_least=15)
+
+
+def without_times(text: str) -> str:
+    """Return an answer without what differs in each store."""
+    return re.sub(r'"(at|changeset_id)": *"[^"]*"|"seconds": *[0-9.e-]+|[0-9T:.-]{20,}Z', "", text)
+
+
+@pytest.mark.fault("F11")
+@pytest.mark.parametrize("how", ["mode", "mount"])
+def test_in_a_fresh_clone_writing_names_the_ways_and_a_server_does_not_advise_itself(clone, how, tally) -> None:
+    greeting = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    entity = {"id": "NEW", "type": "req", "title": "New", "status": "open"}
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": greeting},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        tool_call("kb_upsert", entities=[entity]),
+    ]
+    reading = [*messages[:2], tool_call("kb_query")]
+    write_, status, doctor, served, read = shut(
+        clone,
+        how,
+        ["sync"],
+        ["status"],
+        ["doctor"],
+        ["mcp", *map(json.dumps, messages)],
+        ["mcp", *map(json.dumps, reading)],
+    )
+    tally.tried(5)
+    ways = ("kb mcp", f"{clone}/.git/kb as a writable root", '{"store": "worktree"}')
+    hint = json.loads(str(write_[1]))["error"]["hint"]
+    assert all(way in hint for way in ways), hint
+    assert json.loads(str(status[1]))["unwritable"] == f"{clone}/.git"
+    [shut_out] = [one for one in json.loads(str(doctor[1]))["findings"] if one["code"] == "read_only_store"]
+    assert all(way in shut_out["remedy"] for way in ways), shut_out
+    error = json.loads(str(served[1]))["result"]["structuredContent"]["error"]
+    assert error["code"] == "read_only_store"
+    assert "tools of" not in error["hint"], error
+    assert f"This server cannot write to '{clone}/.git/kb'" in error["hint"]
+    answer = json.loads(str(read[1]))["result"]["structuredContent"]
+    assert (answer["total"], answer["seq"]) == (0, 0)
+    assert "Nothing is stored yet for main" in answer["note"]
+    tally.done(at_least=5)
+
+
+def tool_call(name: str, **arguments: object) -> dict[str, object]:
+    """Return the message that calls a tool."""
+    return {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
 
 
 @pytest.mark.fault("F11")

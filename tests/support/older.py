@@ -40,6 +40,11 @@ def make_older(root: Path, *, ignored: str = IGNORED) -> None:
         head.publish(RealFs(), path.parent, msgspec.structs.replace(of, features_required=()))
 
 
+def shown(project: Project) -> Path:
+    """Return where an older KB has the stores of a repository, and where this KB shows where they are."""
+    return project.root / ".kb/branches"
+
+
 def facts(root: Path) -> dict[str, bytes]:
     """Return every journal and snapshot of a folder of stores, by its path from there."""
     paths = [path for path in root.rglob("*.jsonl") if path.is_file()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 
 from kbcli.readonly import ReadOnlyFs
 from kbcore import branches
-from kbcore.errors import ReadOnlyStore, UnknownBranch
+from kbcore.errors import ReadOnlyStore, StoreWentBack, UnknownBranch
 from tests.support.faultfs import NoSyncFs
+from tests.support.places import stores_at
 from tests.support.project import Project
 from tests.support.repos import git
 
@@ -68,7 +70,47 @@ def test_a_branch_with_a_store_is_read_without_a_word(stuck: Project) -> None:
     assert store.read(lambda view: view.seq) == 1
 
 
-def test_where_there_is_nothing_to_read_the_refusal_stands(tmp_path: Path) -> None:
+class ShutFs(NoSyncFs):
+    """A git directory in which nothing can be made, and no mode that says so."""
+
+    def mkdir(self, path: Path, mode: int = 0o777) -> None:
+        if ".git" in path.parts:
+            raise OSError(errno.EROFS, "Read-only file system")
+        super().mkdir(path, mode)
+
+
+def test_where_nothing_is_stored_and_nothing_can_be_an_empty_store_answers_with_one_note(tmp_path: Path) -> None:
+    project = Project(tmp_path / "empty")
+    stuck = Project(project.root, fs=ShutFs(), is_new=False)
+    for _ in range(2):
+        store, choice, ensured = branches.open_to_read(stuck.workspace(), None)
+        assert store.read(lambda view: (view.seq, view.rows("select id from node"))) == (0, [])
+        assert (choice.branch, ensured.is_new) == ("main", False)
+        assert "Nothing is stored yet for main, and no store can be made here" in ensured.notice
+    with pytest.raises(ReadOnlyStore) as refused:
+        stuck.apply(entities=[req("A")])
+    hint = refused.value.hint
+    assert "the tools of `kb mcp`" in hint
+    assert f"{project.root}/.git/kb as a writable root of the sandbox" in hint
+    assert '{"store": "worktree"} in ' in hint
+    assert not (stores_at(project.root) / "main").exists()
+    # As soon as somebody can make a store, that one answers.
+    project.apply(entities=[req("A")])
+    assert branches.open_to_read(stuck.workspace(), None)[0].read(lambda view: view.seq) == 1
+    stuck.close()
+    project.close()
+
+
+def test_a_store_that_is_lost_is_no_empty_one_where_nothing_can_be_written(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    project.close()
+    shutil.rmtree(stores_at(project.root) / "main")
+    stuck = Project(project.root, fs=ShutFs(), is_new=False)
+    with pytest.raises(StoreWentBack):
+        branches.open_to_read(stuck.workspace(), None)
+
+
+def test_where_not_even_an_empty_store_can_be_made_the_refusal_is_raised(tmp_path: Path) -> None:
     project = Project(tmp_path / "empty")
     stuck = Project(project.root, fs=ReadOnlyFs(NoSyncFs()), is_new=False)
     with pytest.raises(ReadOnlyStore):

@@ -58,7 +58,7 @@ def test_a_healthy_installation_has_no_finding_but_what_is_well(healthy: Project
     diagnosis = diagnose(healthy.workspace())
     assert diagnosis.is_sound
     assert {one.severity for one in diagnosis.findings} == {"ok"}
-    assert {one.check for one in diagnosis.findings} == {"git", "settings", "journal", "cache"}
+    assert {one.check for one in diagnosis.findings} == {"git", "settings", "stores", "journal", "cache"}
     (store,) = diagnosis.stores
     assert (store.branch, store.seq, store.good_seq, store.size.records) == ("main", 1, 1, 1)
     assert diagnosis.as_json()["ok"] is True
