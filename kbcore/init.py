@@ -111,6 +111,8 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
     ensured = branches.ensure(fresh, fresh.default_branch)
     made = layout.made
     relocation.point(fresh)
+    # A new repository is when the notes of repositories grow in number.
+    fresh.place.sweep(machine.clock.epoch_ns())
     return Laid(fresh, tuple(made["created"]), tuple(made["updated"]), tuple(made["kept"]), ensured)
 
 

@@ -99,7 +99,7 @@ def settle(workspace: Workspace) -> str:
             workspace.pool.settled[shown] = seen
         return ""
     kind = kind_of(fs, shown)
-    has_stores = _is_there(fs, workspace.usual_branches_dir)
+    has_stores = files.is_there(fs, workspace.usual_branches_dir)
     if kind == "folder" and not has_stores:
         return _move(workspace)
     if has_stores:
@@ -116,7 +116,7 @@ def is_unmoved(workspace: Workspace) -> bool:
     fs, shown = workspace.machine.fs, workspace.shown_branches
     if shown == workspace.usual_branches_dir or kind_of(fs, shown) != "folder":
         return False
-    if _is_there(fs, workspace.usual_branches_dir):
+    if files.is_there(fs, workspace.usual_branches_dir):
         return False
     try:
         return fault_of(workspace, workspace.kb_dir, shown) is None
@@ -130,7 +130,7 @@ def _remove_pointer(workspace: Workspace) -> None:
     Only while the git directory has no stores. What cannot be removed stays, and the git directory is used.
     """
     fs, shown = workspace.machine.fs, workspace.shown_branches
-    if _is_there(fs, workspace.git_branches_dir):
+    if files.is_there(fs, workspace.git_branches_dir):
         return
     target = _relative(str(workspace.git_branches_dir), str(workspace.kb_dir))
     with contextlib.suppress(KBError, OSError):
@@ -221,7 +221,7 @@ def _is_up_to_date(workspace: Workspace) -> bool:
     try:
         target = fs.readlink(shown)
     except FileNotFoundError:
-        return not _is_there(fs, workspace.usual_branches_dir) or not _is_folder(fs, workspace.kb_dir)
+        return not files.is_there(fs, workspace.usual_branches_dir) or not _is_folder(fs, workspace.kb_dir)
     except OSError:
         kind = kind_of(fs, shown)
         return kind == "file" or (kind == "guard" and not _lists_link(workspace))
@@ -379,7 +379,7 @@ def _move(workspace: Workspace) -> str:
         refused = workspace.refused(error)
         raise ReadOnlyStore(error.message, hint=f"{why} {refused.hint}", data=refused.data) from error
     with lock.held(machine.fs, machine.clock, workspace.repository_lock, wait_s=wait_s, command="kb move"):
-        if _is_there(machine.fs, workspace.usual_branches_dir) or kind_of(machine.fs, old) != "folder":
+        if files.is_there(machine.fs, workspace.usual_branches_dir) or kind_of(machine.fs, old) != "folder":
             return ""  # another process moved them meanwhile
         with lock.held(machine.fs, machine.clock, old / OLDER_LOCK, wait_s=wait_s, command="kb move"):
             return _moved(workspace)
@@ -519,7 +519,7 @@ def copy_tree(fs: Fs, source: Path, target: Path) -> None:
 def _finish_copy(workspace: Workspace) -> None:
     """Finish a copy whose process ended before it had put away what it copied."""
     machine = workspace.machine
-    if not _is_there(machine.fs, workspace.data_dir / _MARKER):
+    if not files.is_there(machine.fs, workspace.data_dir / _MARKER):
         return
     wait_s = workspace.config.lock_wait_s
     with lock.held(machine.fs, machine.clock, workspace.repository_lock, wait_s=wait_s, command="kb move"):
@@ -528,7 +528,7 @@ def _finish_copy(workspace: Workspace) -> None:
 
 def finish_locked(workspace: Workspace) -> None:
     """Do the same for who holds the repository lock."""
-    if _is_there(workspace.machine.fs, workspace.data_dir / _MARKER):
+    if files.is_there(workspace.machine.fs, workspace.data_dir / _MARKER):
         _put_away(workspace)
 
 
@@ -547,7 +547,7 @@ def _put_away(workspace: Workspace) -> None:
             else:
                 fs.unlink(aside / name)
         fs.rmdir(aside)
-    if not _is_there(fs, aside):
+    if not files.is_there(fs, aside):
         files.remove_quietly(fs, workspace.data_dir / _MARKER)
 
 
@@ -608,8 +608,10 @@ def _beside(workspace: Workspace, kb_dir: Path, path: Path, *, asks_git: bool) -
         return Beside("strange_link", "warning", str(path), f"{name} is a link that KB did not make.", remedy)
     if is_cache:
         message = f"{name} is a cache {_ORIGIN}, or was put there. It is not read."
-        return Beside("older_cache", "note", str(path), message, f"Delete {name}.")
-    if _is_there(fs, workspace.usual_branches_dir) or path != workspace.shown_branches:
+        moves = path == workspace.shown_cache and is_unmoved(workspace)
+        remedy = "It is moved along with the stores." if moves else f"Delete {name}."
+        return Beside("older_cache", "note", str(path), message, remedy)
+    if files.is_there(fs, workspace.usual_branches_dir) or path != workspace.shown_branches:
         message = f"{name} is no part of the stores, which are in {workspace.usual_branches_dir}. It is not read."
         remedy = (
             f"`kb doctor --adopt {name}` takes over the stores in it, and `kb doctor --adopt {name} --replace` puts "
@@ -702,11 +704,3 @@ def _is_folder(fs: Fs, path: Path) -> bool:
         return stat.S_ISDIR(fs.lstat(path).st_mode)
     except OSError:
         return False
-
-
-def _is_there(fs: Fs, path: Path) -> bool:
-    try:
-        fs.lstat(path)
-    except OSError:
-        return False
-    return True

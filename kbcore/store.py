@@ -139,7 +139,8 @@ class BranchStore:
             if loss
             else []
         )
-        return (*said, *self._witness.copies)
+        damaged = self._witness.damaged
+        return (*said, *([damaged.sentence()] if damaged else []), *self._witness.copies)
 
     def close(self) -> None:
         """Let go of the view."""

@@ -22,7 +22,8 @@ def run(
 
     They go to the trash beside the stores first; `kb branch restore` brings one back. The text of documents that no
     branch has any more goes from the cache, and so do files there that were never finished, after a day, and reports
-    of bugs after four weeks.
+    of bugs after four weeks. What was noted of a repository apart from its stores goes once that repository was not
+    there at twelve looks, each a month or more after the one before.
     """
     import msgspec
 
@@ -37,9 +38,12 @@ def run(
     done = branches.collect(session.workspace, dry_run=dry_run)
     documents = forget_documents(session.workspace, done.kept, dry_run=dry_run)
     swept = sweep(session.workspace, BUGS, dry_run=dry_run)
+    gone = session.workspace.place.sweep(session.machine.clock.epoch_ns(), dry_run=dry_run)
     output = session.output
     if output.is_json:
-        output.document({**msgspec.to_builtins(done), "documents": documents, **msgspec.to_builtins(swept)})
+        output.document(
+            {**msgspec.to_builtins(done), "documents": documents, **msgspec.to_builtins(swept), "notes": gone}
+        )
         return
     would = "would remove" if dry_run else "removed"
     for one in done.trash:
@@ -54,6 +58,7 @@ def run(
         f"the text of {counted(documents, 'document')} from the cache of searches": documents,
         f"{counted(swept.unfinished, 'unfinished file')} from the cache": swept.unfinished,
         f"{counted(swept.reports, 'old report')} of bugs": swept.reports,
+        f"the notes of {counted(len(gone), 'repository')} that {'is' if len(gone) == 1 else 'are'} gone": len(gone),
     }
     for what in filter(cached.get, cached):
         output.say(f"{would} {what}")

@@ -77,6 +77,12 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         "unwritable": str(refusal[0]) if refusal else None,
         "warnings": [
             *([f"{one.message} {one.remedy}" for one in witnesses(workspace, branch)] if store else []),
+            # That of this branch is said by whoever reads its store, at the end of every command.
+            *(
+                one.sentence()
+                for one in workspace.place.damaged()
+                if not (store and one.directory_name == store.directory.name)
+            ),
             *map(str, relocation.beside(workspace)),
             *([place.sentence()] if place.place == "git" and place.remedy else []),
         ],

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from kbcore.storage.scratch import user_folder
+
 MAX_LINES: Final = 1000
 _FOLDER: Final = "kb"
 _NAME: Final = "kip-history"
@@ -18,10 +20,8 @@ _PRIVATE: Final = 0o700
 
 def place(env: Mapping[str, str]) -> Path | None:
     """Return where the history is kept: below XDG_STATE_HOME, else ``~/.local/state``; None where there is no home."""
-    state, home = env.get("XDG_STATE_HOME", ""), env.get("HOME", "")
-    if Path(state).is_absolute():
-        return Path(state) / _FOLDER / _NAME
-    return Path(home) / ".local" / "state" / _FOLDER / _NAME if Path(home).is_absolute() else None
+    state = user_folder(env, "XDG_STATE_HOME", ".local/state")
+    return state / _FOLDER / _NAME if state else None
 
 
 def load(readline: Any, path: Path | None) -> None:

@@ -126,6 +126,15 @@ def close(fs: Fs, fd: int) -> None:
         fs.close(fd)
 
 
+def is_there(fs: Fs, path: Path) -> bool:
+    """Tell whether there is anything at a path, a link that leads nowhere included."""
+    try:
+        fs.lstat(path)
+    except OSError:
+        return False
+    return True
+
+
 def read_file(fs: Fs, path: Path, limit_bytes: int) -> bytes | None:
     """Read a whole file, or return None if there is none.
 

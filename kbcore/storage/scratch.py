@@ -22,6 +22,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from kbcore.errors import StorageError
+from kbcore.storage import files
 from kbcore.storage.fs import LOCK_EXCLUSIVE, Fs, RealFs
 
 _PRIVATE: Final = 0o700
@@ -50,7 +52,10 @@ def cache_place(fs: Fs, usual: Path, env: Mapping[str, str]) -> Path:
     folder = user_folder(env, "XDG_CACHE_HOME", ".cache")
     if folder is not None:
         own = folder / "kb" / _key(usual)
-        if _make_private(own):
+        with contextlib.suppress(OSError, StorageError):
+            for place in (own.parent, own):
+                make_private(RealFs(), place)
+            os.utime(own)  # a read-only mount says so now
             return own
     try:
         return Path(made_private_folder(), "cache")
@@ -82,7 +87,7 @@ def made_private_folder() -> str:
         _own(folder)
         atexit.register(_remove_private_folder, os.getpid())
         _remove_abandoned(os.path.dirname(folder))  # noqa: PTH120 - a text already
-    if not _is_private(Path(folder)):
+    if not is_private(RealFs(), Path(folder)):
         raise PermissionError(f"{folder} is not a folder of this user alone")
     return folder
 
@@ -175,24 +180,26 @@ def _key(usual: Path) -> str:
     return hashlib.sha256(os.fsencode(usual.resolve())).hexdigest()[:_KEY_CHARS]
 
 
-def _make_private(folder: Path) -> bool:
-    """Make a folder and the two above it, as far as they are missing; tell whether it and its parent are private."""
-    try:
-        for place in (folder.parent.parent, folder.parent, folder):
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(place, _PRIVATE)  # noqa: PTH102 - the mode counts
-            if place != folder.parent.parent and not _is_private(place):
-                return False
-        os.utime(folder)  # a read-only mount says so now
-    except OSError:
-        return False
-    return True
+def make_private(fs: Fs, folder: Path) -> None:
+    """Make a folder of this user alone, with those above it that are missing.
+
+    Raises: ``OSError``; ``StorageError`` where it would be in another user's folder, or is one that others write to.
+    """
+    nearest = next(one for one in (folder, *folder.parents) if files.is_there(fs, one))
+    if fs.lstat(nearest).st_uid != os.geteuid():
+        raise StorageError(f"{nearest} belongs to another user")
+    lacking = [one for one in (folder, *folder.parents) if one.is_relative_to(nearest) and one != nearest]
+    for one in reversed(lacking):
+        with contextlib.suppress(FileExistsError):
+            fs.mkdir(one, _PRIVATE)
+    if not is_private(fs, folder):
+        raise StorageError(f"{folder} is no folder that only this user can write to")
 
 
-def _is_private(folder: Path) -> bool:
+def is_private(fs: Fs, folder: Path) -> bool:
     """Tell whether this is a real folder that this user owns, and that nobody else may write to."""
     try:
-        about = os.lstat(folder)
+        about = fs.lstat(folder)
     except OSError:
         return False
     return _is_own_and_private(about)

@@ -2,7 +2,8 @@
 
 It lies in the user's state folder, in one folder for each place where a repository is. It is written after a record is
 durable and is not synced, so it may be behind the store, and is never ahead of it: a store that lacks what was noted
-has lost it. It is written in place, and one that is not whole counts as none. Failing to write it never fails a commit.
+has lost it. It is written in place. One that is not whole proves nothing: it is named, and only a commit replaces it.
+Failing to write it never fails a commit.
 """
 
 from __future__ import annotations
@@ -10,21 +11,23 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
-import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
 from kbcore import ids
-from kbcore.errors import Damaged, HistoryPruned, KBError, StorageError, StoreWentBack, UnknownBranch
+from kbcore.errors import Damaged, HistoryPruned, KBError, StoreWentBack, UnknownBranch
 from kbcore.phrases import row_of
 from kbcore.storage import files, frame, head, layout, places, recovery, scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
+from kbcore.storage.scratch import is_private, make_private, user_folder
 
 FORMAT: Final = 1
 MAX_BYTES: Final = 16 * 1024
@@ -36,6 +39,18 @@ _GIT_DIR: Final = "git-dir"
 _SUM_KEY: Final = b',"sum":"'
 _SUM_END: Final = b'"}\n'
 _PADDED: Final = 512
+_ABSENT: Final = "absent"
+"""The file of a place whose repository was not found when it was looked for: how often, and when last."""
+_LOOKED: Final = re.compile(rb"(\d{1,9}) (\d{1,20})\s*")
+LOOKS: Final = 12
+LOOKS_APART_NS: Final = 30 * 24 * 3600 * 10**9
+"""A place is removed when its repository was not found so often, so far apart.
+
+That is about a year in which notes of a few KiB are kept for a disk that is not mounted. Looks are counted instead of
+days, so that one look with a wrong clock, or long after the last one, removes nothing.
+"""
+_MAX_SWEPT: Final = 1000
+"""So many places are looked at by one sweep."""
 _READS: Final = 3
 """So often a file is read that is not whole: another process may be writing it."""
 
@@ -55,6 +70,42 @@ class Seen(msgspec.Struct, frozen=True):
     length: int
     """The line of the record ends at this byte of ``file``."""
     at: str
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What the file of a branch holds: what was noted, None where there is no such file or it is damaged."""
+
+    seen: Seen | None
+    damage: str = ""
+    """Why it cannot be used; "" where it is whole, or absent."""
+
+
+class DamagedNote(msgspec.Struct, frozen=True):
+    """A witness file that cannot be used: of which branch, as far as its name says, and why."""
+
+    directory_name: str
+    path: Path
+    damage: str
+
+    @property
+    def branch(self) -> str:
+        """Return the name of the branch, or of its directory where that says no more."""
+        return ids.decode_branch(self.directory_name) or self.directory_name
+
+    def sentence(self) -> str:
+        """Say what is wrong, and what to do."""
+        return f"{self.message()} {self.remedy()}"
+
+    def message(self) -> str:
+        """Say what is wrong, with the file."""
+        return (
+            f"The note of the last acknowledged record of {self.branch} is damaged: {self.path} {self.damage}. "
+            "It counts as none: a store that went back is not noticed."
+        )
+
+    def remedy(self) -> str:
+        """Say what to do."""
+        return "Look with `kb log` whether the last records are there; the next write to the branch makes a new note."
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -258,14 +309,6 @@ def store_of_id(fs: Fs, parent: Path, seen: Seen) -> bool:
     return False
 
 
-def state_folder(env: Mapping[str, str]) -> Path | None:
-    """Return the folder of the user for state, None where the environment names none."""
-    named, home = Path(env.get("XDG_STATE_HOME", "")), Path(env.get("HOME", ""))
-    if named.is_absolute():
-        return named
-    return home / ".local" / "state" if home.is_absolute() else None
-
-
 class Repository(msgspec.Struct, frozen=True):
     """What the witness needs to know of a repository.
 
@@ -284,7 +327,7 @@ class Place:
     def __init__(self, fs: Fs, env: Mapping[str, str], repository: Repository) -> None:
         self._fs = fs
         self._repository = repository
-        state = state_folder(env)
+        state = user_folder(env, "XDG_STATE_HOME", ".local/state")
         self._root = state / "kb" / "witness" if state else None
         self._name = hashlib.sha256(os.fsencode(repository.git_dir)).hexdigest()[:16]
         self.unavailable = "" if state else "The environment names no home folder."
@@ -297,9 +340,9 @@ class Place:
         root = self._root
         if root is None:
             return "The environment names no home folder."
-        if self._exists(root) and not self._is_ours(root):
+        if files.is_there(self._fs, root) and not is_private(self._fs, root):
             return f"{root} is no folder that only this user can write to."
-        nearest = next(one for one in (root, *root.parents) if self._exists(one))
+        nearest = next(one for one in (root, *root.parents) if files.is_there(self._fs, one))
         try:
             if self._fs.lstat(nearest).st_uid != os.geteuid():
                 return f"{nearest} belongs to another user."
@@ -346,29 +389,48 @@ class Place:
     def entries(self, folder: Path | None = None) -> Iterator[Seen]:
         """Yield what is noted of each branch, in order of its directory name."""
         folder = folder or self.folder()
-        try:
-            names = sorted(self._fs.listdir(folder)) if folder and self._is_ours(folder.parent.parent) else []
-        except OSError:
-            return
-        for name in names:
-            seen = self.read(name.removesuffix(_SUFFIX), folder) if name.endswith(_SUFFIX) else None
+        for name in self._names(folder):
+            seen = self.read(name, folder)
             if seen:
                 yield seen
 
+    def damaged(self) -> Iterator[DamagedNote]:
+        """Yield the files of this place that cannot be used, in order of their names."""
+        folder = self.folder()
+        for name in self._names(folder):
+            damage = self.look(name, folder).damage
+            if damage and folder:
+                yield DamagedNote(name, folder / f"{name}{_SUFFIX}", damage)
+
+    def _names(self, folder: Path | None) -> list[str]:
+        """Return the directory names of the branches that are noted in a folder."""
+        try:
+            names = sorted(self._fs.listdir(folder)) if folder and is_private(self._fs, folder.parent.parent) else []
+        except OSError:
+            return []
+        return [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
+
     def read(self, directory_name: str, folder: Path | None = None) -> Seen | None:
         """Return what is noted of a branch, None where nothing can be read."""
+        return self.look(directory_name, folder).seen
+
+    def look(self, directory_name: str, folder: Path | None = None) -> Note:
+        """Return what the file of a branch holds."""
         folder = folder or self.folder()
         if folder is None:
-            return None
+            return Note(None)
+        found: set[bytes] = set()
         for _ in range(_READS):
             try:
                 data = files.read_file(self._fs, folder / f"{directory_name}{_SUFFIX}", MAX_BYTES)
-            except KBError:
-                return None
-            seen = decode(data) if data else None
-            if seen or not data:
-                return seen
-        return None
+            except KBError as error:
+                return Note(None, f"({error.message})")
+            seen = None if data is None else decode(data)
+            if seen or data is None:
+                return Note(seen)
+            found.add(data)
+        # While another process writes it, no two readings need be the same.
+        return Note(None, "is not what KB wrote" if len(found) == 1 else "")
 
     def mark(self, directory_name: str) -> tuple[int, ...] | None:
         """Return what changes when another state of a branch is noted; None where nothing is."""
@@ -412,6 +474,62 @@ class Place:
         """Return the other places of the repository where it is no more."""
         return [folder for folder in self.others() if self.git_dir_of(folder) is None]
 
+    def sweep(self, now_ns: int, *, dry_run: bool = False) -> list[str]:
+        """Remove what is noted of repositories that are gone for long; return where they were.
+
+        A place whose repository is there, or cannot be looked for, is never removed. ``now_ns`` is the time.
+        """
+        root, own = self._root, self.folder()
+        if root is None or not is_private(self._fs, root):
+            return []
+        removed = []
+        for folder in islice(self._places(root), _MAX_SWEPT):
+            path = Path(os.fsdecode(self._stated(folder)))
+            with contextlib.suppress(OSError, KBError):
+                if folder == own or not self._is_gone(path, folder.parent.name):
+                    if not dry_run and files.is_there(self._fs, folder / _ABSENT):
+                        self._fs.unlink(folder / _ABSENT)
+                elif self._is_long_gone(folder, now_ns, dry_run=dry_run):
+                    removed.append(str(path))
+                    if not dry_run:
+                        self._remove(folder)
+        return removed
+
+    def _places(self, root: Path) -> Iterator[Path]:
+        """Yield the folders of all places of all repositories."""
+        for name in sorted(self._fs.listdir(root)):
+            with contextlib.suppress(OSError):
+                yield from (root / name / place for place in sorted(self._fs.listdir(root / name)))
+
+    def _is_gone(self, git_dir: Path, repository_id: str) -> bool:
+        """Tell whether there is no such repository any more; False where that cannot be told."""
+        if not git_dir.is_absolute():
+            return False
+        try:
+            self._fs.lstat(git_dir / "config")
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:
+            return False
+        return self._repository.read_id(git_dir) not in {"", repository_id}
+
+    def _is_long_gone(self, folder: Path, now_ns: int, *, dry_run: bool) -> bool:
+        """Count one more look at a place whose repository is gone; tell whether there were enough."""
+        said = _LOOKED.fullmatch(files.read_file(self._fs, folder / _ABSENT, MAX_BYTES) or b"")
+        looks, last_ns = (int(said[1]), int(said[2])) if said else (0, 0)
+        if abs(now_ns - last_ns) < LOOKS_APART_NS:
+            return False
+        if not dry_run:
+            self._write(folder / _ABSENT, f"{looks + 1} {now_ns}".encode().ljust(_PADDED))
+        return looks + 1 >= LOOKS
+
+    def _remove(self, folder: Path) -> None:
+        for name in self._fs.listdir(folder):
+            self._fs.unlink(folder / name)
+        self._fs.rmdir(folder)
+        with contextlib.suppress(OSError):  # another place of the repository is noted
+            self._fs.rmdir(folder.parent)
+
     def adopt(self, is_whole: Callable[[Seen], bool]) -> bool:
         """Take over what is noted of a place that the repository moved away from; return whether that was done.
 
@@ -419,7 +537,7 @@ class Place:
         repository that was deleted since is no move of it.
         """
         own = self.folder()
-        if own is None or self._exists(own):
+        if own is None or files.is_there(self._fs, own):
             return False
         for folder in self.gone():
             if all(is_whole(seen) for seen in self.entries(folder)):
@@ -439,67 +557,55 @@ class Place:
         own = self.folder()
         if own is not None and own == self._ready:
             return own
-        if own is not None and self._exists(own) and self._is_ours(self._root):
+        path = os.fsencode(self._repository.git_dir) + b"\0"
+        if own is not None and files.is_there(self._fs, own) and is_private(self._fs, self._root):
+            if self._stated(own) + b"\0" != path:
+                self._write(own / _GIT_DIR, path)
             self._ready = own
             return own
         if own is None and not makes_id:
             return None
-        self._make_root(self._root)
-        if own is None:
-            # The folder first: where nothing can be written, the configuration stays as it is.
-            wanted = self._root / secrets.token_hex(16)
-            self._fs.mkdir(wanted, 0o700)
-            self._repository.write_id(wanted.name)
-            own = self.folder()
-            if own is None or own.parent != wanted:  # another process was faster
-                self._fs.rmdir(wanted)
+        make_private(self._fs, self._root)
+        own = own or self._identified(self._root)
         if own is None:
             return None
         for one in (own.parent, own):
-            if not self._exists(one):
+            if not files.is_there(self._fs, one):
                 with contextlib.suppress(FileExistsError):
                     self._fs.mkdir(one, 0o700)
-        self._write(own / _GIT_DIR, os.fsencode(self._repository.git_dir) + b"\0")
+        self._write(own / _GIT_DIR, path)
         self._ready = own
         return own
 
-    def _make_root(self, root: Path) -> None:
-        """Make the folder that holds all witnesses. Raises: ``OSError``; ``StorageError`` for another user's folder."""
-        lacking = [one for one in (root, *root.parents) if not self._exists(one)]
-        nearest = lacking[-1].parent if lacking else root
-        if self._fs.lstat(nearest).st_uid != os.geteuid():
-            raise StorageError(f"{nearest} belongs to another user")
-        for one in reversed(lacking):
-            with contextlib.suppress(FileExistsError):
-                self._fs.mkdir(one, 0o700)
-        if not self._is_ours(root):
-            raise StorageError(f"{root} is no folder that only this user can write to")
-
-    def _is_ours(self, root: Path) -> bool:
-        """Tell whether a folder is a real one that only this user may write to."""
-        try:
-            status = self._fs.lstat(root)
-        except OSError:
-            return False
-        return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
-
-    def _exists(self, path: Path) -> bool:
-        try:
-            self._fs.lstat(path)
-        except OSError:
-            return False
-        return True
+    def _identified(self, root: Path) -> Path | None:
+        """Give the repository an id; return the folder of this place, which may not exist."""
+        # The folder first: where nothing can be written, the configuration stays as it is.
+        wanted = root / secrets.token_hex(16)
+        self._fs.mkdir(wanted, 0o700)
+        self._repository.write_id(wanted.name)
+        own = self.folder()
+        if own is None or own.parent != wanted:  # another process was faster
+            self._fs.rmdir(wanted)
+        return own
 
     def _write(self, path: Path, data: bytes) -> None:
         """Write a file from its beginning, without a sync. Raises: ``OSError``.
 
         In place: a rename over a file has ext4 write it to the disk, which takes longer than a hundred such writes.
+        A new one gets its name when it is whole, so that nobody reads an empty one.
         """
-        fd = self._fs.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        place = (
+            path
+            if files.is_there(self._fs, path)
+            else path.with_name(f"{path.name}.{secrets.token_hex(8)}{layout.TMP_SUFFIX}")
+        )
+        fd = self._fs.open(place, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             files.pwrite_all(self._fs, fd, data, 0)
         finally:
             files.close(self._fs, fd)
+        if place != path:
+            self._fs.replace(place, path, is_private=True)
 
 
 class BranchWitness:
@@ -514,13 +620,15 @@ class BranchWitness:
         self._name = directory.name
         self._place = place
         self._gate = threading.Lock()
-        self._read: tuple[tuple[int, ...], Seen | None] | None = None
+        self._read: tuple[tuple[int, ...], Note] | None = None
         self._remembered: Seen | None = None
         """What this process has seen, for a repository of which nothing can be noted."""
         self.loss: Loss | None = None
         """What the last check found missing."""
         self.copies: tuple[str, ...] = ()
         """How the first copy of the store elsewhere that contradicts it does so, as of the last check; else empty."""
+        self.damaged: DamagedNote | None = None
+        """The file of the branch, as of the last check, where it cannot be used."""
 
     def check(self, of: Head | None) -> Loss | None:
         """Compare a head with what was noted, and return what is missing; note it, if nothing is.
@@ -531,7 +639,10 @@ class BranchWitness:
         Raises: what reading a head raises.
         """
         with self._gate:
-            seen = self._noted()
+            seen, damage = self._look()
+            folder = self._place.folder()
+            path = folder / f"{self._name}{_SUFFIX}" if folder and damage else None
+            self.damaged = DamagedNote(self._name, path, damage) if path else None
             if seen is not None and of is not None and _is_same(seen, of):
                 self.loss = None
             elif seen is not None:
@@ -539,7 +650,8 @@ class BranchWitness:
             else:
                 self.loss = None
             if of is not None and self.loss is None:
-                self._advance(of, seen, makes_id=False)
+                if not damage:  # only a commit says again what is the last record
+                    self._advance(of, seen, makes_id=False)
                 self.copies = self._contradictions(of)
             return self.loss
 
@@ -571,13 +683,19 @@ class BranchWitness:
             self.loss = None
 
     def _noted(self) -> Seen | None:
-        """Return what is noted of the branch; where nothing can be noted, what this process remembers."""
+        """Return what is noted of the branch; where that cannot be read, what this process remembers."""
+        return self._look()[0]
+
+    def _look(self) -> tuple[Seen | None, str]:
+        """Return the same, with the damage of the file."""
         mark = self._place.mark(self._name)
         if mark is None:
-            return self._remembered if self._place.unavailable or self._place.folder() is None else None
+            is_kept_here = self._place.unavailable or self._place.folder() is None
+            return self._remembered if is_kept_here else None, ""
         if self._read is None or self._read[0] != mark:
-            self._read = (mark, self._place.read(self._name))
-        return self._read[1]
+            self._read = (mark, self._place.look(self._name))
+        note = self._read[1]
+        return self._remembered if note.damage else note.seen, note.damage
 
     def _missing(self, seen: Seen, of: Head | None) -> Loss | None:
         fs, directory = self._fs, self._directory

@@ -314,6 +314,16 @@ def _lost(workspace: Workspace) -> Iterator[Finding]:
         for copy in workspace.witness(name).copies:
             remedy = "Run `kb doctor --new-epoch` in the copy."
             yield Finding("stores", "warning", "store_copied", copy, remedy, name)
+    for damaged in place.damaged():
+        yield Finding(
+            "stores",
+            "warning",
+            "witness_damaged",
+            damaged.message(),
+            damaged.remedy(),
+            damaged.branch,
+            str(damaged.path),
+        )
     for one in lost.left_behind(workspace):
         now = "there is no store" if one.now is None else f"the store ends at {one.now}"
         message = f"{one.branch} was seen at seq {one.seen} in {one.git_dir}, which is gone; here {now}."

@@ -32,7 +32,7 @@ from kbmcp.calls import Client, Options, Service
 from kbmcp.tools import Tool, answer, find
 from tests.support.cli import ROOT, Ran, environment
 from tests.support.places import CACHES_NAME, STORES_NAME, caches_at
-from tests.support.repos import git_env, make_repository
+from tests.support.repos import git, git_env, make_repository
 from tests.support.scale import tries
 
 STORE = f"{STORES_NAME}/main"
@@ -43,11 +43,11 @@ SNAPSHOT = "snapshot-0000000005.jsonl"
 
 def kb(root: Path, *words: str, stdin: str = "") -> Ran:
     """Run ``kb`` in this process, at the top of a repository."""
-    out, err = io.StringIO(), io.StringIO()
+    out, err, env = io.StringIO(), io.StringIO(), environment()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        for name in os.environ:
+        for name in list(os.environ):
             patch.delenv(name)
-        for name, value in environment().items():
+        for name, value in env.items():
             patch.setenv(name, value)
         patch.chdir(root)
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8"))
@@ -157,6 +157,7 @@ def mixed(root: Path) -> None:
     put(root, "Y")
     put(other, "W")
     shutil.copy(other / STORE / FIRST, root / STORE / FIRST)
+    shutil.rmtree(other)
 
 
 def newer(root: Path) -> None:
@@ -682,6 +683,57 @@ def documented(row: str) -> set[tuple[str, int]]:
     table = page.partition("<!-- damage -->\n")[2].partition("<!-- end of damage -->")[0]
     [line] = [line for line in table.splitlines() if line.startswith(f"| {row} |")]
     return {(code, int(status)) for code, status in re.findall(r"`(\w+)` \((\d+)\)", line)}
+
+
+def the_witness(root: Path) -> Path:
+    """Return the file that holds the last acknowledged record of the branch, apart from the store."""
+    repository_id = git(root, "config", "kb.id").strip()
+    [path] = Path(os.environ["HOME"], ".local/state/kb/witness", repository_id).glob("*/main.json")
+    return path
+
+
+@pytest.mark.fault("D1")
+@pytest.mark.parametrize("damage", ["a flipped bit", "cut off", "emptied", "a folder", "garbage"])
+def test_a_damaged_witness_is_told_and_is_never_taken_for_agreement(damage: str, harmed, tally) -> None:
+    root = harmed(KINDS["torn tail"]._replace(harm=lambda _: None))
+    # The copy of the model has a note of its own from now on.
+    put(root, "Q")
+    old = copied(root / STORE, root.with_name("old"))
+    put(root, "R")
+    tally.tried()
+    path = the_witness(root)
+    data = path.read_bytes()
+    if damage == "a folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        changed = {
+            "a flipped bit": data[:40] + bytes([data[40] ^ 1]) + data[41:],
+            "cut off": data[:100],
+            "emptied": b"",
+        }
+        path.write_bytes(changed.get(damage, b"x" * 512))
+    for words in (["query"], ["status"], ["check"]):
+        told = kb(root, *words)
+        assert told.status == 0
+        assert f"The note of the last acknowledged record of main is damaged: {path}" in told.err.replace("\n", " "), (
+            told
+        )
+    found = {one["code"]: one for one in done(kb(root, "doctor", "--json")).json["findings"]}
+    assert (found["witness_damaged"]["severity"], found["witness_damaged"]["file"]) == ("warning", str(path))
+    assert "All is well" not in kb(root, "doctor").out
+    # It is no witness of anything: neither a loss nor a state that is in order.
+    shutil.rmtree(root / STORE)
+    copied(old, root / STORE)
+    forget_views(root)
+    assert "to an earlier state" not in kb(root, "query").err
+    assert "is damaged" in kb(root, "query").err
+    if damage == "a folder":
+        path.rmdir()
+    put(root, "S")
+    assert "is damaged" not in kb(root, "query").err
+    assert documented("a damaged note of the last record") == set()
+    tally.done()
 
 
 @pytest.mark.fault("D1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from kbcore.branches import lost
 from kbcore.clock import SystemClock
 from kbcore.errors import StoreWentBack
 from kbcore.storage import head as heads
-from kbcore.storage import journal
+from kbcore.storage import journal, witness
 from kbcore.upkeep import epochs, repair
 from kbcore.upkeep.compacting import compact
 from kbcore.upkeep.doctor import diagnose
@@ -21,7 +22,7 @@ from kbcore.viewcache import AHEAD
 from kbcore.workspace import Machine
 from tests.support.faultfs import NoSyncFs
 from tests.support.project import AUTHOR, Project
-from tests.support.repos import git, git_env
+from tests.support.repos import commit_files, git, git_env, make_repository
 
 
 def put(project: Project, *names: str) -> None:
@@ -413,20 +414,191 @@ def test_a_folder_that_others_may_write_to_is_not_believed(project: Project, tmp
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, 300])
-def test_a_witness_that_is_cut_off_is_none(project: Project, cut: int) -> None:
+def test_a_witness_that_is_cut_off_is_named_and_counts_as_none_until_the_next_commit(
+    project: Project, cut: int
+) -> None:
     went_back(project)
     path = project.workspace().place.folder() / "main.json"
     path.write_bytes(path.read_bytes()[:cut])
-    assert sentence(fresh(project)) == ""
+    again = fresh(project)
+    assert sentence(again) == ""
+    for _ in range(2):  # reading does not make it whole: nobody knows what was noted
+        store, _, _ = branches.open_branch(again.workspace(), None)
+        store.read(lambda view: view.seq)
+        [said] = store.warnings
+        assert f"The note of the last acknowledged record of main is damaged: {path} is not what KB wrote." in said
+        [damaged] = [one for one in diagnose(again.workspace()).findings if one.code == "witness_damaged"]
+        assert (damaged.severity, damaged.branch, damaged.file) == ("warning", "main", str(path))
+        assert "the next write to the branch makes a new note" in damaged.remedy
+        assert path.stat().st_size == cut
+    put(again, "NEW")
+    assert store.warnings  # the one who writes is told
+    store.read(lambda view: view.seq)
+    assert store.warnings == ()
+    assert again.workspace().place.read("main").seq == 3
+    assert not [one for one in diagnose(again.workspace()).findings if one.code == "witness_damaged"]
 
 
-def test_a_flipped_bit_in_a_witness_is_no_loss(project: Project) -> None:
+def test_a_process_that_remembers_more_than_a_damaged_witness_is_not_deceived(project: Project) -> None:
+    put(project, "A", "B")
+    copy = copied(project)
+    put(project, "C")
+    path = project.workspace().place.folder() / "main.json"
+    path.write_bytes(b"x" * 512)
+    shutil.rmtree(store_of(project))
+    shutil.copytree(copy, store_of(project))
+    assert "seen: 3, now: 2" in sentence(project)
+
+
+def test_a_witness_that_is_no_file_is_named(project: Project) -> None:
+    put(project, "A")
+    path = project.workspace().place.folder() / "main.json"
+    path.unlink()
+    path.mkdir()
+    [damaged] = fresh(project).workspace().place.damaged()
+    assert str(path) in damaged.sentence()
+
+
+def test_a_flipped_bit_in_a_witness_is_no_loss_and_is_named(project: Project) -> None:
     put(project, "A")
     path = project.workspace().place.folder() / "main.json"
     data = path.read_bytes()
     for at in range(data.index(b"\n") + 1):
         path.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
-        assert sentence(project) == "", at
+        again = fresh(project)
+        assert sentence(again) == "", at
+        assert [one.branch for one in again.workspace().place.damaged()] == ["main"], at
+
+
+MONTH_NS = witness.LOOKS_APART_NS
+
+
+def looks(project: Project, count: int, *, begin_ns: int = 10**18, apart_ns: int = MONTH_NS) -> list[str]:
+    """Sweep so often; return what was removed."""
+    place = project.workspace().place
+    return [gone for number in range(count) for gone in place.sweep(begin_ns + number * apart_ns)]
+
+
+def other_repository(project: Project, name: str = "other") -> tuple[Path, Path]:
+    """Return another repository with a note, and the folder of that."""
+    other = Project(project.root.parent / name)
+    put(other, "A")
+    folder = other.workspace().place.folder()
+    other.close()
+    assert folder
+    return other.root, folder
+
+
+def test_notes_of_a_repository_that_is_gone_are_removed_after_twelve_looks_a_month_apart(project: Project) -> None:
+    put(project, "A")
+    root, folder = other_repository(project)
+    shutil.rmtree(root)
+    assert looks(project, witness.LOOKS - 1) == []
+    # Looks that come sooner do not count, however often: a script may run it every minute.
+    late = 10**18 + (witness.LOOKS - 2) * MONTH_NS
+    assert looks(project, 50, begin_ns=late + 1, apart_ns=10**9) == []
+    assert folder.is_dir()
+    assert project.workspace().place.sweep(late + MONTH_NS, dry_run=True) == [str(root / ".git")]
+    assert folder.is_dir()
+    assert project.workspace().place.sweep(late + MONTH_NS) == [str(root / ".git")]
+    assert not folder.parent.exists()
+    assert project.workspace().place.read("main").seq == 1
+
+
+def test_notes_of_a_repository_that_comes_back_are_kept_and_the_count_begins_again(project: Project) -> None:
+    root, folder = other_repository(project)
+    aside = root.rename(root.parent / "unmounted")
+    assert looks(project, witness.LOOKS - 1) == []
+    aside.rename(root)
+    assert looks(project, 1, begin_ns=10**18 + 20 * MONTH_NS) == []
+    root.rename(aside)
+    assert looks(project, witness.LOOKS - 1, begin_ns=10**18 + 30 * MONTH_NS) == []
+    aside.rename(root)
+    again = Project(root, is_new=False)
+    assert again.workspace().place.read("main").seq == 1
+    assert folder.is_dir()
+    again.close()
+
+
+@pytest.mark.parametrize("what", ["there", "not readable", "its place is not known", "its place is a file"])
+def test_notes_of_a_repository_that_may_be_there_are_never_removed(project: Project, what: str) -> None:
+    root, folder = other_repository(project)
+    if what == "not readable":
+        (root / ".git/config").write_text("[kb\n\tid = \n")
+    if what == "its place is not known":
+        (folder / "git-dir").write_bytes(b"/some")
+        shutil.rmtree(root)
+    if what == "its place is a file":
+        (folder / "git-dir").write_bytes(b"relative\0")
+    assert looks(project, 3 * witness.LOOKS) == []
+    assert folder.is_dir()
+
+
+def test_a_note_whose_place_is_damaged_names_it_again_with_the_next_write(project: Project) -> None:
+    put(project, "A")
+    path = project.workspace().place.folder() / "git-dir"
+    path.write_bytes(b"/elsewhere")
+    put(fresh(project), "B")
+    assert path.read_bytes() == bytes(project.root / ".git") + b"\0"
+
+
+def bare_of(project: Project) -> Path:
+    bare = project.root.parent / "bare.git"
+    git(project.root.parent, "clone", "-q", "--bare", str(project.root), str(bare))
+    (bare / ".kb").mkdir()
+    (bare / ".kb/config.json").write_text("{}")
+    return bare
+
+
+def submodule_of(project: Project) -> Path:
+    outer = make_repository(project.root.parent / "outer")
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(project.root), "inner")
+    return outer / "inner"
+
+
+@pytest.mark.parametrize("make", [bare_of, submodule_of], ids=["bare", "submodule"])
+def test_a_bare_repository_and_a_submodule_have_a_witness_of_their_own(
+    project: Project, make: Callable[[Project], Path]
+) -> None:
+    commit_files(project.root, {".kb/config.json": "{}"})
+    put(project, "A")
+    other = Project(make(project), is_new=False)
+    assert sentence(other) == ""
+    went_back(other)
+    assert "seen: 4, now: 2" in refused(other)
+    assert sentence(project) == ""
+    assert other.workspace().place.folder().parent != project.workspace().place.folder().parent
+    other.close()
+
+
+@pytest.mark.parametrize("copies", [["cp", "-a"], ["tar"]], ids=["cp", "tar"])
+def test_two_copies_of_a_repository_notice_each_other_when_they_meet(project: Project, copies: list[str]) -> None:
+    put(project, "A", "B")
+    project.close()
+    root = project.root.parent / "elsewhere" / "twin"
+    root.parent.mkdir()
+    if copies == ["tar"]:
+        packed = project.root.parent / "twin.tar"
+        subprocess.run(["tar", "-C", project.root, "-cf", packed, "."], check=True)
+        root.mkdir()
+        subprocess.run(["tar", "-C", root, "-xf", packed], check=True)
+    else:
+        subprocess.run([*copies, project.root, root], check=True)
+    twin = fresh(project, root)
+    put(project, "C")
+    put(twin, "X")
+    for one in (twin, project):
+        store, _, _ = branches.open_branch(one.workspace(), None)
+        store.read(lambda view: view.seq)
+        [said] = store.warnings
+        assert "have the same store id and other records" in said
+    # One is moved to where the other was: the place is known, its records are not those that were noted.
+    twin.close()
+    project.close()
+    shutil.rmtree(project.root)
+    root.rename(project.root)
+    here = fresh(project)
+    assert "seen: 3" in sentence(here)
 
 
 def test_an_id_of_the_repository_that_kb_did_not_make_leads_nowhere(project: Project) -> None:
