@@ -120,8 +120,8 @@ class Session:
 
         settles = not self.is_read_only
         workspace = open_workspace(self.start, self.machine, self._pool, settles=settles, **self.git_places)
-        if workspace.moved:
-            self.output.note(f"note: {visible(workspace.moved)}")
+        for said in filter(None, [workspace.user.notice, workspace.moved]):
+            self.output.note(f"note: {visible(said)}")
         return workspace
 
     def workspace_as_it_is(self) -> Workspace:

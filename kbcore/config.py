@@ -17,7 +17,7 @@ from kbcore.extract import settings as extractor_settings
 from kbcore.ids import check_branch_name
 from kbcore.rulesettings import Parameters, RuleSetting, check_params, read_params
 from kbcore.schema import CORE, Schema
-from kbcore.shape import Spot, read_json, refuse
+from kbcore.shape import Spot, number_hint, read_json, refuse
 from kbcore.sleepsettings import SleepSettings, read_sleep
 from kbcore.suggest import did_you_mean
 
@@ -259,7 +259,7 @@ def _rules(spot: Spot | None, doubts: list[_Doubt]) -> dict[str, RuleLevel]:
             doubts.append(_Doubt("rule", name, level))
         if level.value not in RULE_LEVELS:
             hint = did_you_mean(level.value, RULE_LEVELS) if isinstance(level.value, str) else ""
-            level.must_be("error, warning or off", hint or 'Write it in quotes, e.g. "warning".')
+            level.must_be("error, warning or off", hint or 'Write "error", "warning" or "off".')
         else:
             found[name] = cast("RuleLevel", level.value)
     return found
@@ -283,7 +283,7 @@ def _kip(spot: Spot | None) -> KipLimits:
     found = spot.known_members(_KIP_KEYS, "setting of KIP") if spot else {}
     rows = found.get("rowLimit")
     if rows and not (type(rows.value) is int and 1 <= rows.value <= limits.MAX_KIP_ROWS):
-        rows.must_be(f"a whole number from 1 to {limits.MAX_KIP_ROWS}")
+        rows.must_be(f"a whole number from 1 to {limits.MAX_KIP_ROWS}", number_hint(rows.value))
         rows = None
     time = _seconds(found.get("timeLimitSeconds"), DEFAULT.kip.time_s, limits.MAX_KIP_TIME_S)
     return KipLimits(rows.value if rows else DEFAULT.kip.rows, time)
@@ -299,6 +299,6 @@ def _seconds(spot: Spot | None, default: float, maximum: float, *, minimum: floa
         return default
     value = spot.value
     if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value <= maximum:
-        spot.must_be(f"a number of seconds from {minimum:g} to {maximum:g}", "Write a number without quotes.")
+        spot.must_be(f"a number of seconds from {minimum:g} to {maximum:g}", number_hint(value))
         return default
     return float(value)

@@ -144,6 +144,11 @@ def refuse(problems: list[Problem]) -> None:
     )
 
 
+def number_hint(value: Any) -> str:
+    """Return what to do about a value that had to be a number within a range."""
+    return "Write a number without quotes." if isinstance(value, str) else "Write such a number, or leave the key out."
+
+
 def shown(value: Any) -> str:
     """Return a value for a message: short, and on one line whatever it holds."""
     return shortened(in_quotes(value) if isinstance(value, str) else repr(value), _MAX_SHOWN_CHARS)

@@ -16,7 +16,7 @@ import msgspec
 from kbcore import limits
 from kbcore.config import Config, KipLimits
 from kbcore.errors import Problem
-from kbcore.shape import Spot, read_json, refuse
+from kbcore.shape import Spot, number_hint, read_json, refuse
 from kbcore.storage.scratch import user_folder
 from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
@@ -53,6 +53,8 @@ class UserSettings(msgspec.Struct, frozen=True):
 
     limits: UserLimits = UserLimits()
     store: Store = "git"
+    notice: str = ""
+    """Why there can be no file of them, where the environment names a folder that is none; "" as a rule."""
 
 
 class Limit(msgspec.Struct, frozen=True):
@@ -156,7 +158,7 @@ def _limits_in(spot: Spot | None) -> dict[str, Any]:
         if one.key in found:
             value = one.value(found[one.key].value)
             if value is None:
-                found[one.key].must_be(one.range, "Write a number without quotes.")
+                found[one.key].must_be(one.range, number_hint(found[one.key].value))
             else:
                 values[one.member] = value
     return values
@@ -167,7 +169,7 @@ def _store(spot: Spot | None) -> Store:
         return "git"
     if spot.value not in STORES:
         hint = did_you_mean(spot.value, STORES) if isinstance(spot.value, str) else ""
-        spot.must_be("git or worktree", hint or 'Write it in quotes, e.g. "git".')
+        spot.must_be("git or worktree", hint or 'Write "git" or "worktree".')
     return "worktree" if spot.value == "worktree" else "git"
 
 

@@ -7,6 +7,7 @@ stores outlive a request, in a ``StorePool``.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shlex
 import stat
@@ -15,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
 
 from kbcore import git, ids, limits, relocation
 from kbcore.clock import Clock
@@ -46,6 +49,7 @@ CACHE: Final = "cache"
 REPOSITORY_LOCK: Final = "lock"
 MAX_WARM_VIEWS: Final = 4
 """A warm view takes about 8 MiB and a thread; few people and agents go back and forth between more branches."""
+_OWN_FOLDER: Final = "Set XDG_CONFIG_HOME to a folder of your own, by its whole path, to have some."
 _YAML: Final = frozenset({".yaml", ".yml"})
 
 
@@ -249,6 +253,12 @@ class Workspace:
             is_own = (own / CONFIG).is_file() or (is_inside_git and not (self.kb_dir / CONFIG).is_file())
         return own if is_own else self.kb_dir
 
+    @property
+    def settings_name(self) -> str:
+        """How messages name ``settings_dir``: from the top of the worktree, or by its whole path if it is elsewhere."""
+        is_here = self.settings_dir.parent == self.repo.worktree
+        return KB if is_here else str(self.settings_dir)
+
     def renewed(self) -> Workspace:
         """Return this workspace with settings and schema as they are now, for whoever has waited in between."""
         return Workspace(self.repo, self.machine, self.pool, settles=self.settles)
@@ -256,10 +266,15 @@ class Workspace:
     @cached_property
     def config(self) -> Config:
         """The configuration in force, within the limits of the user. Raises ``InvalidConfig`` with all problems."""
-        text = _read_text(self.settings_dir / CONFIG, self.settings_dir.parent)
+        path = self.settings_dir / CONFIG
+        with _readable(str(path)):
+            text = _read_text(path, self.settings_dir.parent)
         if text is None:
             return bounded(DEFAULT, self.user.limits)
-        config = settle(_reading_of(text), known_to(lambda: self.texts_in(RULES), lambda: self.schema))
+        config = settle(
+            _reading_of(text, f"{self.settings_name}/{CONFIG}"),
+            known_to(lambda: self.texts_in(RULES), lambda: self.schema),
+        )
         return bounded(config, self.user.limits)
 
     @cached_property
@@ -275,13 +290,14 @@ class Workspace:
     def texts_in(self, folder: str) -> dict[str, str]:
         """Return the YAML files of a settings folder, by the path that messages name. Raises ``InvalidConfig``."""
         directory, root = self.settings_dir / folder, self.settings_dir.parent
-        with _readable(f"{KB}/{folder}"):
+        name = f"{self.settings_name}/{folder}"
+        with _readable(name):
             if not directory.is_dir():
                 if os.path.lexists(directory):
-                    raise InvalidConfig(f"{KB}/{folder} leads to no folder.", hint="Mend or remove it.")
+                    raise InvalidConfig(f"{name} leads to no folder.", hint="Correct or remove it.")
                 return {}
             paths = sorted(path for path in directory.iterdir() if path.suffix in _YAML)
-        found = {f"{KB}/{folder}/{path.name}": _read_text(path, root) for path in paths}
+        found = {f"{name}/{path.name}": _read_text(path, root) for path in paths}
         return {name: _there(name, text) for name, text in found.items()}
 
     @cached_property
@@ -478,9 +494,17 @@ def open_workspace(
 
 
 def user_settings(env: Mapping[str, str]) -> UserSettings:
-    """Return the settings of whoever runs this. Raises ``InvalidConfig`` with every problem of them."""
+    """Return the settings of whoever runs this. Raises ``InvalidConfig`` with every problem of them.
+
+    Where the environment names something that is no folder, such as ``HOME=/dev/null``, there are none, as for git.
+    """
     path = path_of(env)
-    text = _read_text(path, Path(path.anchor)) if path else None
+    try:
+        text = _read_text(path, Path(path.anchor)) if path else None
+    except NotADirectoryError:
+        settings = read_settings(None, str(path), env)
+        notice = f"There is no folder for {path}: your own settings are the defaults. {_OWN_FOLDER}"
+        return msgspec.structs.replace(settings, notice=notice)
     return read_settings(text, str(path), env)
 
 
@@ -505,8 +529,12 @@ def _readable(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"{name} cannot be read: {error.strerror}."
-        raise InvalidConfig(message, hint="Give yourself permission to read it.") from error
+        raise _unreadable(name, error) from error
+
+
+def _unreadable(name: str, error: OSError) -> InvalidConfig:
+    hint = "Give yourself permission to read it." if error.errno in {errno.EACCES, errno.EPERM} else ""
+    return InvalidConfig(f"{name} cannot be read: {error.strerror}.", hint=hint)
 
 
 def _is_link(fs: Fs, path: Path) -> bool:
@@ -517,9 +545,9 @@ def _is_link(fs: Fs, path: Path) -> bool:
 
 
 @lru_cache(maxsize=8)
-def _reading_of(text: str) -> Reading:
+def _reading_of(text: str, path: str) -> Reading:
     """Return what a configuration says. The text is read for every request; only what it means is remembered."""
-    return read_config(text, f"{KB}/{CONFIG}")
+    return read_config(text, path)
 
 
 @lru_cache(maxsize=8)
@@ -531,28 +559,38 @@ def _schema_of(texts: tuple[tuple[str, str], ...]) -> Schema:
 def _there(name: str, text: str | None) -> str:
     """Return the text of a file that was listed. Raises ``InvalidConfig`` when there is none all the same."""
     if text is None:
-        message = f"{name} is a link to nothing, or went away while it was read."
-        raise InvalidConfig(message, hint="Mend or remove the link; without the file its settings would not count.")
+        raise InvalidConfig(f"{name} went away while it was read.", hint="Run it again.")
     return text
 
 
 def _read_text(path: Path, root: Path) -> str | None:
-    """Return a settings file as text, None when it is absent. Raises ``InvalidConfig`` when it cannot be read.
+    """Return a settings file as text, None when it is absent.
 
     A repository is not always the user's own: no link leads out of ``root``, and nothing waits for a pipe.
+
+    Raises: ``InvalidConfig`` when it cannot be read; ``NotADirectoryError`` where a part of its path is no folder.
     """
     try:
         about = path.stat()
-        content.check(str(path), about, root, is_direct=False)
+        if not stat.S_ISREG(about.st_mode):
+            hint = "Put a file in its place, or remove it."
+            raise InvalidConfig(f"{path} cannot be read: it is no regular file.", hint=hint)
         if about.st_size > limits.MAX_CONFIG_BYTES:
-            raise InvalidConfig(f"{path.name} is larger than {limits.MAX_CONFIG_BYTES} bytes.")
+            hint = "Take out what does not belong there."
+            raise InvalidConfig(f"{path} is larger than {limits.MAX_CONFIG_BYTES} bytes.", hint=hint)
+        content.check(str(path), about, root, is_direct=False)
         return content.read(str(path))[0].decode()
-    except FileNotFoundError:
-        return None
+    except FileNotFoundError as error:
+        if not path.is_symlink():
+            return None
+        message = f"{path} is a link to nothing: the settings in it would not count."
+        raise InvalidConfig(message, hint="Correct the link, or remove it.") from error
     except content.Unfit as error:
         what, remedy = error.args
-        raise InvalidConfig(f"{path.name} cannot be read: {what[0].lower()}{what[1:]}", hint=remedy) from error
+        raise InvalidConfig(f"{path} cannot be read: {what[0].lower()}{what[1:]}", hint=remedy) from error
     except UnicodeDecodeError as error:
-        raise InvalidConfig(f"{path.name} is not UTF-8 at byte {error.start}.", hint="Save it as UTF-8.") from error
+        raise InvalidConfig(f"{path} is not UTF-8 at byte {error.start}.", hint="Save it as UTF-8.") from error
+    except NotADirectoryError:
+        raise
     except OSError as error:
-        raise InvalidConfig(f"{path.name} cannot be read: {error.strerror}.") from error
+        raise _unreadable(str(path), error) from error

@@ -167,6 +167,8 @@ def _settings(workspace: Workspace) -> Iterator[Finding]:
         types = f"{len(schema.entities)} entity types, {len(schema.edges)} edge types"
         message = f"{types}; {origins.default_line(workspace)}; {wait}."
         yield Finding("settings", "ok", "settings", message)
+    if notice := workspace.user.notice:
+        yield Finding("settings", "note", "no_own_settings", notice)
     data = files.read_file(fs, kb_dir / IGNORE, MAX_CONFIG_BYTES)
     if data is not None and not {f"/{BRANCHES}", BRANCHES} & {*data.decode("utf-8", "replace").split()}:
         message = f"{KB}/{IGNORE} does not keep a link {KB}/{BRANCHES} out of git."
