@@ -64,7 +64,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     except NotInitialised:
         return
     except KBError as error:
-        from kbcore.fence import fenced_line
+        from kbcore.visible import fenced_line
 
         # An agent that has git switch a branch reads this too, and the message may name what is stored.
         _say(f"{error.code}. {fenced_line(f'{error.message} {error.hint}'.strip())}")
@@ -107,8 +107,8 @@ def _answer_at_rest(session: Session) -> SyncAnswer | None:
 def _take_in(session: Session) -> SyncAnswer:
     from kbcli.words.lines import ensured_line
     from kbcore import branches
-    from kbcore.fence import fenced_line
     from kbcore.sync.run import SyncOptions, sync
+    from kbcore.visible import fenced_line
 
     workspace = session.workspace
     store, choice, ensured = branches.open_branch(workspace, session.named_branch)

@@ -251,7 +251,7 @@ class Service:
         loss = branches.loss_of(workspace, branch)
         origin = branches.find_origin(workspace, branch)
         if origin is None and loss:
-            raise loss.error()
+            raise branches.error_of(workspace, loss)
         if origin is None:
             hint = "Run `kb sync` on that branch, or start the server without --read-only."
             raise UnknownBranch(f"{branch} has no store yet, and this server only reads.", hint=hint)

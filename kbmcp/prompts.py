@@ -15,9 +15,8 @@ import msgspec
 from mcp.shared.exceptions import MCPError
 
 from kbcore.errors import InvalidQuery, Misuse, Problem, Rejected
-from kbcore.fence import fenced
 from kbcore.suggest import did_you_mean, nearest
-from kbcore.visible import in_quotes
+from kbcore.visible import fenced, in_quotes
 from kbmcp import facts, guidance, resources
 from kbmcp.attempts import Job, attempt
 from kbmcp.calls import Call, Client, Service

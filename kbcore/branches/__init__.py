@@ -7,7 +7,7 @@ or as the default branch. What is removed goes to a trash folder first.
 from __future__ import annotations
 
 from kbcore.branches.choosing import Choice, choose
-from kbcore.branches.lost import loss_of, losses
+from kbcore.branches.lost import error_of, loss_of, losses
 from kbcore.branches.making import Ensured, copy_from, ensure, for_reading, open_branch, open_to_read
 from kbcore.branches.moves import TRASH
 from kbcore.branches.origins import Origin, find_origin, left_over
@@ -27,6 +27,7 @@ __all__ = [
     "collect",
     "copy_from",
     "ensure",
+    "error_of",
     "find_origin",
     "for_reading",
     "left_over",

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from kbcore import ids
+from kbcore import ids, relocation
 from kbcore.branches.choosing import choose
-from kbcore.errors import KBError
+from kbcore.errors import KBError, StoreWentBack
 from kbcore.storage import head, witness
 from kbcore.storage.witness import Loss
 from kbcore.workspace import Workspace
@@ -52,7 +52,17 @@ def refuse(workspace: Workspace, branch: str) -> None:
     """
     loss = loss_of(workspace, branch)
     if loss is not None:
-        raise loss.error()
+        raise error_of(workspace, loss)
+
+
+def error_of(workspace: Workspace, loss: Loss) -> StoreWentBack:
+    """Return the error about a loss; its hint begins with a store of that branch that is there and is not read."""
+    error = loss.error()
+    name = workspace.shown_branches.name
+    for one in relocation.beside(workspace):
+        if Path(one.path).name == name and Path(one.path, loss.directory.name).is_dir():
+            return StoreWentBack(error.message, hint=f"{one} {error.default_hint}", data=error.data)
+    return error
 
 
 def settle(workspace: Workspace, branch: str) -> None:

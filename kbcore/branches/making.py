@@ -144,7 +144,7 @@ def for_reading(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
         return choice, ensure(workspace, choice.branch, follows_head=choice.follows_head)
     except (Unavailable, StoreWentBack) as error:
         loss = lost.loss_of(workspace, choice.branch)
-        refused = loss.error() if loss else error
+        refused = lost.error_of(workspace, loss) if loss else error
         origin = find_origin(workspace, choice.branch)
         if origin is None and (loss or not _is_refused_by_system(error)):
             raise refused from error

@@ -20,8 +20,7 @@ from kbcore.state import Change
 from kbcore.store import BranchStore
 from kbcore.suggest import is_it
 from kbcore.values import YEARS, normal_time
-from kbcore.view.past import LINKS, NODES, SOURCES, Table, changes_at, changes_from, count_changed, seqs_of
-from kbcore.view.times import last_by
+from kbcore.view.past import LINKS, NODES, SOURCES, Table, changes_at, changes_from, count_changed, last_by, seqs_of
 from kbcore.view.view import View
 
 _COLUMNS = "seq, changeset_id, written_at, clock, actor, source, message, repair, created, updated, deleted, edges"

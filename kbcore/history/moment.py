@@ -14,8 +14,7 @@ from kbcore.gaps import out_of_reach
 from kbcore.history.reach import first_record, is_pruned
 from kbcore.store import BranchStore
 from kbcore.values import YEARS, normal_time
-from kbcore.view.past import check_reach
-from kbcore.view.times import last_by
+from kbcore.view.past import check_reach, last_by
 from kbcore.view.view import View
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from kbcore.history.moment import is_seq, seq_at
 from kbcore.record import SYNC
 from kbcore.suggest import nearest
 from kbcore.values import normal_time
-from kbcore.view.times import last_by
+from kbcore.view.past import last_by
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace

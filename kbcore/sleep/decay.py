@@ -16,7 +16,7 @@ from kbcore.sleep.phase import LATER, Step
 from kbcore.sleep.placing import FILES
 from kbcore.suspects import suspects
 from kbcore.values import normal_time
-from kbcore.view.times import settled
+from kbcore.view.past import settled
 
 _DIGITS: Final = 6
 _OLD: Final = f"""select * from (

@@ -310,7 +310,7 @@ def _lost(workspace: Workspace) -> Iterator[Finding]:
     place = workspace.place
     noted = list(place.entries())
     for loss in lost.losses(workspace):
-        found = of_error("stores", loss.error(), loss.branch)
+        found = of_error("stores", lost.error_of(workspace, loss), loss.branch)
         yield msgspec.structs.replace(found, message=f"{loss.sentence()} Nothing is written until that is settled.")
     for name in _names(workspace):
         for copy in workspace.witness(name).copies:

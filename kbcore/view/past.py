@@ -1,12 +1,16 @@
 """Elements as they stood: at one seq, between two, and each change after one. From the view's history, no replay.
 
 A seq before the first that the history is whole for is refused, never answered from what is left.
+
+The order is by seq; a wrong clock is on record, and nothing depends on it. A record flags the earlier ones with later
+times, by having its own although the clock was behind (``clock.Moment``). Without these, times never go back, so that
+each of them means one seq, whatever comes later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -20,6 +24,8 @@ from kbcore.view.tables import ELEMENTS, link_of, node_of, source_of
 from kbcore.view.view import View
 
 E = TypeVar("E", bound=Node | Link | SourceFile)
+
+_RESETS: Final = "select seq, written_at from record where clock <> '' and clock = written_at order by seq"
 
 
 class Table(msgspec.Struct, Generic[E], frozen=True):
@@ -289,3 +295,27 @@ def named_ids(row: Sequence[str]) -> set[str]:
     """Return the ids that a row of ``stated`` names: of an entity, or of an edge and its ends."""
     _, from_id, type_, kind, to_id = row
     return {from_id} if not to_id else {from_id, to_id, link_id(type_, kind, from_id, to_id)}
+
+
+def last_by(view: View, time: str, *, before: bool = False) -> int | None:
+    """Return the last record that was written by a time, or before it; None where there is none.
+
+    Times of a clock that was ahead are passed over. Nothing need be asked for it: the record that flags them comes
+    after them, and has an earlier time. A record of a clock that was behind counts with the time of the one before.
+    """
+    sql = f"select max(seq) from record where written_at {'<' if before else '<='} ?"
+    last: int | None = view.rows(sql, [time])[0][0]
+    return last
+
+
+def settled(rows: Callable[[str, list[Any]], list[Any]]) -> Callable[[int, str], str]:
+    """Return what gives the time of a record, or of what it wrote, as it is to be counted with.
+
+    One from a clock that was ahead counts as that of the record which says so. ``rows`` asks the view.
+    """
+    resets: list[tuple[int, str]] = rows(_RESETS, [])
+
+    def time(seq: int, at: str) -> str:
+        return min([at, *(reset for later, reset in resets if later > seq)])
+
+    return time

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from tests.support.cli import write
 from tests.support.older import facts, make_older
 from tests.support.places import stores_at
-from tests.support.repos import git
+from tests.support.repos import git, make_repository
 
 ENTITY = '{"entities": [{"id": "MINE", "type": "req", "title": "An agent\'s", "status": "open"}]}'
 MORE = ENTITY.replace("MINE", "MORE")
@@ -191,6 +193,58 @@ def test_doctor_adopts_stores_that_lie_beside_and_puts_those_in_use_into_the_tra
     assert kb("branch", "restore", "main").status == 0
     assert kb("show", "MORE").status == 0
     assert relocated(kept)
+
+
+def test_tracked_stores_that_were_noted_are_missed_and_the_error_says_how_to_adopt_them(kb, kept):
+    before = seq_of(stores_at(kept) / "main")
+    make_older(kept)
+    git(kept, "add", "--force", ".kb/branches/main")
+    git(kept, "commit", "--quiet", "-m", "stores")
+    ran = kb("apply", "-", "--json", stdin=MORE)
+    assert ran.error["code"] == "store_went_back"
+    hint = ran.error["hint"]
+    untrack, adopt, *_ = re.findall("`([^`]+)`", hint)
+    assert "git tracks" in hint
+    assert adopt == "kb doctor --adopt .kb/branches"
+    # The remedy, step by step.
+    subprocess.run(untrack, shell=True, check=True, cwd=kept, capture_output=True)
+    git(kept, "commit", "--quiet", "-m", "no stores")
+    assert kb(*adopt.split()[1:]).status == 0
+    assert kb("apply", "-", "--json", stdin=MORE).json["seq"] == before + 1
+    assert "missing" not in kb("doctor").out
+
+
+@pytest.mark.parametrize("remedy", ["adopt", "delete"])
+def test_a_store_that_an_older_kb_begins_after_git_clean_is_named_with_both_ways_out(kb, kept, tmp_path, remedy):
+    # What an older KB makes where it finds no store: one of its own, in the old place.
+    other = make_repository(tmp_path / "other")
+    assert kb("init", "--no-hooks", cwd=other).status == 0
+    assert kb("apply", "-", stdin=MORE, cwd=other).status == 0
+    make_older(other)
+    before = facts(stores_at(kept))
+    git(kept, "clean", "-fdx", "--quiet")
+    assert not (kept / ".kb/branches").exists()
+    shutil.copytree(other / ".kb/branches", kept / ".kb/branches")
+    for words in (["status"], ["check", "--fail-on", "never"]):
+        said = " ".join(kb(*words).err.split())
+        assert f".kb/branches is no part of the stores, which are in {stores_at(kept)}. It is not read." in said
+        assert "`kb doctor --adopt .kb/branches --replace` puts those that have their places into the trash" in said
+        assert "Else delete it." in said
+    assert kb("show", "MORE").status != 0
+    assert facts(stores_at(kept)) == before
+    if remedy == "adopt":
+        assert "main has a store at seq" in kb("doctor", "--adopt", ".kb/branches").err
+        assert kb("doctor", "--adopt", ".kb/branches", "--replace").status == 0
+        assert kb("show", "MORE").status == 0
+        assert kb("branch", "restore", "main").status == 0
+    else:
+        shutil.rmtree(kept / ".kb/branches")
+    assert kb("query").status == 0
+    assert facts(stores_at(kept) / "main") == {
+        name.removeprefix("main/"): data for name, data in before.items() if name.startswith("main/")
+    }
+    assert relocated(kept)
+    assert ".kb/branches" not in kb("status").err
 
 
 def test_the_command_that_begins_an_empty_store_beside_tracked_ones_says_so(kb, kept, monkeypatch, tmp_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kbcli import context, hookrun
-from kbcore.fence import IS_DATA
+from kbcore.visible import IS_DATA
 from tests.support.cli import DOCUMENTS, LOGIN, environment, path_with_kb, write
 from tests.support.places import caches_at
 from tests.support.repos import add_worktree, commit_files, git, run_git, start_conflicting_rebase

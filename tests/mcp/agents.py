@@ -20,8 +20,8 @@ from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
 from mcp.client import Transport
 
-from kbcore.fence import IS_DATA
 from kbcore.storage.layout import LOCK
+from kbcore.visible import IS_DATA
 from kbmcp.calls import Client as ClientName
 from kbmcp.calls import Options, Service
 from kbmcp.replies import DATA_NOTE

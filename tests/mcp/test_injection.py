@@ -12,9 +12,8 @@ import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from kbcore.fence import fenced, fenced_line
 from kbcore.ids import check_id
-from kbcore.visible import in_quotes, visible, visible_lines
+from kbcore.visible import fenced, fenced_line, in_quotes, visible, visible_lines
 from kbmcp.minds import MINDS
 from kbmcp.prompts import PROMPTS
 from kbmcp.replies import DATA_NOTE
