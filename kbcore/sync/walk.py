@@ -118,10 +118,11 @@ class Walk:
             self.blind[path_text(folder)] = _unlisted(error)
             return
         for entry in listed:
+            if entry.name in SKIPPED_FOLDERS:  # also where it is a link, or the file of a worktree
+                continue
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.is_dir(follow_symlinks=False):
-                if entry.name not in SKIPPED_FOLDERS:
-                    yield from self._all(path, globs, globs.enter(state, entry.name), depth - 1)
+                yield from self._all(path, globs, globs.enter(state, entry.name), depth - 1)
             elif not (entry.is_symlink() and self._is_closed(path)):
                 ends = state.ends(entry.name)
                 if ends:

@@ -41,7 +41,7 @@ from kbcore.upkeep.documents import document_findings
 from kbcore.upkeep.findings import Finding, as_json, gravest_first, is_sound, of_config, of_error, of_proof, told_once
 from kbcore.upkeep.mounts import MOUNTS, network_mount
 from kbcore.upkeep.speed import speed_findings
-from kbcore.workspace import BRANCHES, CONFIG, IGNORE, KB, Workspace
+from kbcore.workspace import BRANCHES, CONFIG, IGNORE, KB, Workspace, check_initialised
 
 MANY_RECORDS: Final = 50_000
 """From so many records since the newest snapshot on, a store is worth compacting."""
@@ -153,6 +153,8 @@ def _git_version(said: str) -> Iterator[Finding]:
 
 def _settings(workspace: Workspace) -> Iterator[Finding]:
     kb_dir, fs = workspace.kb_dir, workspace.machine.fs
+    if kb_dir.is_symlink():
+        check_initialised(workspace)  # refuses a link
     is_older = relocation.kind_of(fs, workspace.shown_branches) == "folder"
     if not is_older and not workspace.branches_dir.is_dir() and not (workspace.settings_dir / CONFIG).is_file():
         message = f"There is no {KB} in {workspace.repo.kb_root}."

@@ -301,6 +301,28 @@ def test_where_nothing_can_be_written_the_older_stores_wait(older: Project) -> N
     assert "were moved" in opened(older).moved
 
 
+def test_a_link_that_leads_to_the_stores_another_way_is_no_strange_one(older: Project) -> None:
+    commit_files(older.root, {".kb/.gitignore": "/branches\n/cache/\n"})
+    opened(older)
+    older.close()
+    aside = (older.root / ".git").rename(older.root.parent / "git aside")
+    (older.root / ".git").symlink_to(aside)
+    again = Project(older.root, is_new=False)
+    assert again.node("A") is not None
+    assert shown(older).readlink() == Path("../.git/kb/branches")
+    assert list(relocation.beside(again.workspace())) == []
+    again.close()
+
+
+def test_a_diagnosis_names_a_settings_folder_that_is_a_link(older: Project) -> None:
+    aside = (older.root / ".kb").rename(older.root.parent / "kb aside")
+    (older.root / ".kb").symlink_to(aside)
+    looking = Workspace(older.pool.repositories.find(older.root), older.machine, older.pool, settles=False)
+    [found] = [one for one in diagnose(looking).findings if one.code == "not_initialised"]
+    assert "is a link; KB keeps its settings only in a directory of its own" in found.message
+    assert found.remedy == "Replace the link with the folder itself."
+
+
 def test_who_only_looks_moves_nothing(older: Project) -> None:
     workspace = open_workspace(older.root, older.machine, older.pool, settles=False)
     assert not workspace.usual_branches_dir.exists()

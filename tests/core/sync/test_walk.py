@@ -180,3 +180,8 @@ def test_a_document_that_goes_behind_a_linked_folder_goes(project: Project, link
     project.write({f"{real}/2.md": None})
     answer = project.sync()
     assert (answer.outcome.deleted, answer.bad) == (("REQ-2",), 0)
+
+
+def test_a_git_directory_that_is_a_link_is_no_folder_of_the_project(known: Project) -> None:
+    become_link(known, ".git", known.root.parent / "git aside")
+    assert known.sync().problems == ()
