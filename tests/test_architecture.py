@@ -22,7 +22,7 @@ PACKAGES = ("kbcore", "kbcli", "kbmcp")
 
 # The tiers of kbcore, lowest first: a module imports its own tier and those before it.
 _TIERS = """
-errors ids limits process_limits phrases clock interrupting collector progress suggest visible fence model values record
+errors ids limits process_limits phrases clock interrupting collector progress suggest visible model values record
 schema concepts changeset
 reader secrets
 
