@@ -265,7 +265,7 @@ def test_a_terminal_is_shown_what_goes_and_only_that_goes(kb, synced, user):
     assert "  A (req) A, version 2\n" in screen
     assert "  A depends_on B, version 2\n" in screen
     assert status == 12
-    assert "A is at version 3, not 2" in " ".join(screen.split())
+    assert "'A' is at version 3, not 2" in " ".join(screen.split())
     assert kb("query", "--id", "A", "--json").json["total"] == 1
     status, screen = at_a_terminal(user, "n\n", "delete", "--edge", "A", "depends_on", "B")
     assert "  A depends_on B, version 2\nRemove 0 entities and 1 edge from main?" in screen

@@ -115,7 +115,7 @@ def test_writing_says_why_it_cannot_and_what_would_help(root, how, tally) -> Non
         error = json.loads(str(out))["error"]
         if (status, error["code"], error["applied"]) != (23, "read_only_store", "no"):
             tally.violated(how, error)
-        if not all(words in error["hint"] for words in ("kb mcp", f"{root}/.git/kb a writable root")):
+        if not all(words in error["hint"] for words in ("kb mcp", f"{root}/.git/kb as a writable root")):
             tally.violated(how, error["hint"])
     assert sorted((root / ".git" / "kb").rglob("*")) == before
     tally.done(at_least=2)
