@@ -28,14 +28,14 @@ from kbcore.limits import LOCK_WAIT_S
 from kbcore.storage import files
 from kbcore.storage.fs import LOCK_EXCLUSIVE, LOCK_RELEASE, Fs
 
-_NEXT_PAUSE_S: Final = 0.0004
+_NEXT_PAUSE_S: Final = 0.001
 """Between two looks of the one that is next, at first."""
 _SHARE_OF_NEXT: Final = 0.02
 """Its pauses are at least this share of the time for which it has been next."""
-_FIRST_PAUSE_S: Final = 0.008
+_FIRST_PAUSE_S: Final = 0.016
 """After the first look of one that has just come; the pauses get shorter, down to the shortest."""
 _SHORTENED: Final = 0.7
-_SHORTEST_PAUSE_S: Final = 0.001
+_SHORTEST_PAUSE_S: Final = 0.005
 _SHARE: Final = 0.01
 """They are at least this share of the time that was waited: who waits for long takes little of the processor."""
 _LONGEST_PAUSE_S: Final = 0.02
@@ -153,11 +153,9 @@ def live_holder(fs: Fs, path: Path) -> str:
 
 
 def _acquire(fs: Fs, clock: Clock, path: Path, wait_s: float, meanwhile: Callable[[], None] | None) -> int:
-    fd = _try(fs, path)
-    if fd is None and wait_s > 0:
-        fd = _wait(fs, clock, path, wait_s, meanwhile)
-    if fd is not None:
-        return fd
+    with _LockFile(fs, path) as file:
+        if file.take() or (wait_s > 0 and _wait(fs, clock, file, wait_s, meanwhile)):
+            return file.hand_over()
     holder = read_holder(fs, path)
     raise LockTimeout(
         f"{path} is held by {holder or _SOMEBODY}; waited {wait_s:g} s",
@@ -165,10 +163,10 @@ def _acquire(fs: Fs, clock: Clock, path: Path, wait_s: float, meanwhile: Callabl
     )
 
 
-def _wait(fs: Fs, clock: Clock, path: Path, wait_s: float, meanwhile: Callable[[], None] | None) -> int | None:
-    """Return the descriptor of the lock once it is free, or None when the time is over."""
+def _wait(fs: Fs, clock: Clock, file: _LockFile, wait_s: float, meanwhile: Callable[[], None] | None) -> bool:
+    """Wait until the lock is free, and take it; return False when the time is over."""
     start_s, pause_s, next_since_s = clock.monotonic_s(), _FIRST_PAUSE_S, 0.0
-    with Claim(fs, path.parent) as queue:
+    with Claim(fs, file.path.parent) as queue:
         while True:
             waited_s = clock.monotonic_s() - start_s
             if queue.take():
@@ -177,9 +175,9 @@ def _wait(fs: Fs, clock: Clock, path: Path, wait_s: float, meanwhile: Callable[[
                     meanwhile()
             is_last = waited_s >= wait_s
             if queue.is_held or not queue.is_possible or waited_s >= _PATIENCE_S or is_last:
-                fd = _try(fs, path)
-                if fd is not None or is_last:
-                    return fd
+                is_mine = file.take()
+                if is_mine or is_last:
+                    return is_mine
             interrupting.check()
             if queue.is_held:
                 pause_s = max(_NEXT_PAUSE_S, _SHARE_OF_NEXT * (waited_s - next_since_s))
@@ -188,6 +186,45 @@ def _wait(fs: Fs, clock: Clock, path: Path, wait_s: float, meanwhile: Callable[[
             pause_s = min(pause_s, _LONGEST_PAUSE_S)
             spread = random.uniform(1 - _SPREAD, 1 + _SPREAD)  # noqa: S311 - no secret
             clock.sleep(min(pause_s * spread, wait_s - waited_s))
+
+
+class _LockFile:
+    """A lock file, which stays open between two attempts to lock it: opening it takes longer than an attempt."""
+
+    def __init__(self, fs: Fs, path: Path) -> None:
+        self._fs = fs
+        self._fd: int | None = None
+        self.path = path
+
+    def take(self) -> bool:
+        """Lock the file, unless somebody else has the lock; return whether it is locked now.
+
+        Raises: what opening and locking it raise.
+        """
+        if self._fd is None:
+            with files.explained(self.path, "open"):
+                self._fd = self._fs.open(self.path, os.O_RDWR | os.O_CREAT)
+        is_locked, is_in_place = _try(self._fs, self._fd, self.path)
+        if not is_in_place:
+            self._close()
+        return is_locked and is_in_place
+
+    def hand_over(self) -> int:
+        """Return the descriptor, which the caller closes."""
+        fd, self._fd = self._fd, None
+        assert fd is not None  # noqa: S101 - for the type checker: the lock was taken
+        return fd
+
+    def _close(self) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            files.close(self._fs, fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
 
 
 class Claim:
@@ -233,25 +270,23 @@ class Claim:
             files.close(self._fs, self._fd)
 
 
-def _try(fs: Fs, path: Path) -> int | None:
-    with files.explained(path, "open"):
-        fd = fs.open(path, os.O_RDWR | os.O_CREAT)
+def _try(fs: Fs, fd: int, path: Path) -> tuple[bool, bool]:
+    """Try to lock an open file, and return whether it is locked now, and whether it is still the file at this path."""
+    is_locked = True
     try:
-        fs.flock(fd, LOCK_EXCLUSIVE)
-        # The directory may have been moved away while we waited: then this is the lock of something else.
-        is_mine = _is_same_file(fs.fstat(fd), fs.lstat(path))
-    except (BlockingIOError, FileNotFoundError):
-        is_mine = False
+        try:
+            fs.flock(fd, LOCK_EXCLUSIVE)
+        except BlockingIOError:
+            is_locked = False
+        # The directory may have been moved away since the file was opened: then this is the lock of something else.
+        return is_locked, _is_same_file(fs.fstat(fd), fs.lstat(path))
+    except FileNotFoundError:
+        return is_locked, False
     except OSError as error:
-        files.close(fs, fd)
         if error.errno in _UNSUPPORTED:
             reason = os.strerror(error.errno)
             raise LockUnsupported(f"cannot lock {path}: {reason}", data={"file": str(path)}) from error
         raise files.explain(error, path, "lock") from error
-    if is_mine:
-        return fd
-    files.close(fs, fd)
-    return None
 
 
 def _is_same_file(one: os.stat_result, other: os.stat_result) -> bool:
