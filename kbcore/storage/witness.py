@@ -332,6 +332,8 @@ class Place:
         self._name = hashlib.sha256(os.fsencode(repository.git_dir)).hexdigest()[:16]
         self.unavailable = "" if state else "The environment names no home folder."
         """Why nothing can be noted, as far as it is known; "" while nothing is known to be wrong."""
+        self._folders: dict[str, Path] = {}
+        """The folder of this place by the id of the repository: it is asked for many times in one request."""
         self._ready: Path | None = None
         """The folder of this place, once it was made or found, and is the user's own."""
 
@@ -354,7 +356,11 @@ class Place:
     def folder(self) -> Path | None:
         """Return the folder of this place, which may not exist; None where the repository has no id yet."""
         repository_id = self._repository.read_id(self._repository.git_dir) if self._root else ""
-        return self._root / repository_id / self._name if self._root and repository_id else None
+        if self._root is None or not repository_id:
+            return None
+        return self._folders.get(repository_id) or self._folders.setdefault(
+            repository_id, self._root / repository_id / self._name
+        )
 
     def others(self) -> list[Path]:
         """Return the folders of other places of a repository with this id: copies, and where it was before."""
@@ -639,21 +645,10 @@ class BranchWitness:
         Raises: what reading a head raises.
         """
         with self._gate:
-            seen, damage = self._look()
-            folder = self._place.folder()
-            path = folder / f"{self._name}{_SUFFIX}" if folder and damage else None
-            self.damaged = DamagedNote(self._name, path, damage) if path else None
-            if seen is not None and of is not None and _is_same(seen, of):
-                self.loss = None
-            elif seen is not None:
-                self.loss = self._missing(seen, of)
-            else:
-                self.loss = None
-            if of is not None and self.loss is None:
-                if not damage:  # only a commit says again what is the last record
-                    self._advance(of, seen, makes_id=False)
+            loss = self._compare(of)
+            if of is not None and loss is None:
                 self.copies = self._contradictions(of)
-            return self.loss
+            return loss
 
     def note(self, of: Head) -> None:
         """Note a head that is durable. The caller has checked the head before it."""
@@ -670,7 +665,8 @@ class BranchWitness:
 
     def refuse(self, of: Head) -> None:
         """Refuse to write to a store that lacks acknowledged records. Raises: ``StoreWentBack``."""
-        loss = self.check(of)
+        with self._gate:
+            loss = self._compare(of)
         if loss is not None:
             raise loss.error()
 
@@ -681,6 +677,16 @@ class BranchWitness:
             self._place.write(self._name, self._remembered, makes_id=True)
             self._read = None
             self.loss = None
+
+    def _compare(self, of: Head | None) -> Loss | None:
+        seen, damage = self._look()
+        folder = self._place.folder() if damage else None
+        self.damaged = DamagedNote(self._name, folder / f"{self._name}{_SUFFIX}", damage) if folder else None
+        is_known = seen is None or (of is not None and _is_same(seen, of))
+        self.loss = None if seen is None or is_known else self._missing(seen, of)
+        if of is not None and self.loss is None and not damage:  # only a commit says again what is the last record
+            self._advance(of, seen, makes_id=False)
+        return self.loss
 
     def _noted(self) -> Seen | None:
         """Return what is noted of the branch; where that cannot be read, what this process remembers."""
@@ -703,15 +709,20 @@ class BranchWitness:
         def elsewhere(one: Seen) -> bool:
             return store_of_id(fs, directory.parent, one)
 
+        def now() -> Head | None:
+            try:
+                return head.read(fs, directory)
+            except UnknownBranch:
+                return None
+
+        if of is not None and of.store_id == seen.store_id and of.seq < seen.seq:
+            # Most often somebody has committed since this head was read. To prove that takes the whole active segment.
+            of = now()
         if missing(fs, directory, seen, of, elsewhere) is None:
             return None
         # It was noted before the head of this moment is read, so no commit can come between the two.
         seen = self._noted() or seen
-        try:
-            now = head.read(fs, directory)
-        except UnknownBranch:
-            now = None
-        return missing(fs, directory, seen, now, elsewhere)
+        return missing(fs, directory, seen, now(), elsewhere)
 
     def _advance(self, of: Head, seen: Seen | None, *, makes_id: bool) -> None:
         """Note a head, if it is a later one than what is noted: under the same id never an earlier one."""
