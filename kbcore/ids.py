@@ -10,6 +10,7 @@ import hashlib
 import json.encoder
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 from kbcore.limits import MAX_ID_CHARS
@@ -22,6 +23,9 @@ DETACHED_PREFIX: Final = "detached:"
 
 MAX_DIRECTORY_CHARS: Final = 200
 """Longest directory name of a branch; file systems stop at 255 bytes, and temporary names add to it."""
+
+_REMEMBERED_IDS: Final = 4096
+"""Ids of edges that are remembered: reading, checking and folding a record each ask for those of its edges."""
 
 _ESCAPED = re.compile(r"\\udc[89a-f][0-9a-f]")
 _quoted = json.encoder.encode_basestring_ascii
@@ -63,6 +67,7 @@ def is_link_id(text: str) -> bool:
     return text.startswith(LINK_ID_PREFIX) and _LINK_ID.fullmatch(text) is not None
 
 
+@lru_cache(maxsize=_REMEMBERED_IDS)
 def link_id(edge_type: str, kind: str | None, source_end: str, target_end: str) -> str:
     """Return the id of an edge: the same four values always give the same id, others another one.
 
