@@ -12,7 +12,7 @@ _SELDOM: Final = 50_000
 
 
 def be_seldom() -> None:
-    """Let collections be seldom from here on, in a process that mostly ends before one would find anything."""
+    """Let collections be seldom from here on, in a process that makes few cycles."""
     gc.set_threshold(_SELDOM, *gc.get_threshold()[1:])
 
 

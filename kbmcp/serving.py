@@ -21,7 +21,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
-from kbcore import __version__
+from kbcore import __version__, collector
 from kbcore.errors import KBError
 from kbcore.process_limits import exhausted
 from kbcore.schema import CORE
@@ -50,6 +50,7 @@ Context = ServerRequestContext[Live, Any]
 
 def serve(options: Options, reads_fd: int, writes_fd: int) -> int:
     """Serve one client until it closes its end or a signal comes; return the exit status."""
+    collector.be_seldom()  # what a request makes holds few cycles, and each collection walks what is kept of the branch
     deadline = _Deadline()
     is_stuck = anyio.run(_serve, options, reads_fd, writes_fd, deadline)
     if is_stuck:
