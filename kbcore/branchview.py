@@ -116,6 +116,12 @@ class BranchView:
                     lent.drop()
                 raise
 
+    def is_ready(self, head: Head) -> bool:
+        """Tell whether a view is there that becomes one of this head in the time of a commit."""
+        with self._gate:
+            view = self._idle[-1] if self._idle else None
+            return view is not None and is_usable(view.basis, head) and view.is_ready(head.seq)
+
     @contextlib.contextmanager
     def _lending(self, *, waits: bool = True) -> Iterator[_Lent]:
         """Give this thread a view that nobody else uses, or the place of one that is yet to be opened."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -186,12 +186,14 @@ class BranchStore:
         plan: Planner,
         *,
         guard: Callable[[], None] | None = None,
+        loads: Callable[[View], object] | None = None,
         branch: str,
     ) -> Outcome:
         """Plan a changeset on the state at the head and append it as one record, all or nothing.
 
         ``guard`` runs last before anything is written, and refuses by raising. ``plan`` is called again, on another
-        state, when that is not the head's any more (``plans_ahead``).
+        state, when that is not the head's any more (``plans_ahead``). ``loads`` has a view read what ``plan`` will ask
+        it for; it is called where there is a wait for the lock, and ``plan`` then finds that in memory.
 
         Raises: ``StoreWentBack`` when acknowledged records are missing; what ``plan`` and ``guard`` raise;
         ``ChangesetIdReused``, ``LimitExceeded``, ``LockTimeout``, ``CommitUncertain`` and the other errors of the
@@ -207,9 +209,9 @@ class BranchStore:
             )
         interrupting.begin_part()
         try:
-            # Building a view and publishing one take longer than a commit by far, and need no lock.
-            self._ask(View.prepare, is_writing=True)
-            outcome = self._committed(author, request, plan, guard, branch=branch)
+            with self._noting_damage():
+                self._prepare()
+                outcome = self._committed(author, request, plan, guard, loads, branch=branch)
         except ReadOnlyStore as error:
             raise self._refused(error) from error
         except (StorageError, UnknownBranch):
@@ -220,13 +222,28 @@ class BranchStore:
         self._seen.publish_when_due()
         return outcome
 
-    def _ask(self, use: Callable[[View], T], *, is_writing: bool = False) -> T:
+    def _prepare(self) -> None:
+        """Do before the branch is locked what takes longer than a commit: build a view, or take in many records."""
+
+        def at(head: Head) -> None:
+            self._check(head)
+            if not self._seen.is_ready(head):
+                self._seen.ask(head, View.prepare, is_writing=True)
+
+        journal.reading(self._fs, self.directory, at)
+
+    def _ask(self, use: Callable[[View], T]) -> T:
         def at(head: Head) -> T:
             self._check(head)
-            return self._seen.ask(head, use, is_writing=is_writing)
+            return self._seen.ask(head, use)
 
-        try:
+        with self._noting_damage():
             return journal.reading(self._fs, self.directory, at)
+
+    @contextlib.contextmanager
+    def _noting_damage(self) -> Iterator[None]:
+        try:
+            yield
         except Damaged as error:
             with contextlib.suppress(KBError):
                 known_damage.note(self._fs, self._cache.directory, self.head(), error.code, str(error.data.get("file")))
@@ -242,11 +259,28 @@ class BranchStore:
             self._witness.refuse(head)
 
     def _committed(
-        self, author: Author, request: Request, plan: Planner, guard: Callable[[], None] | None, *, branch: str
+        self,
+        author: Author,
+        request: Request,
+        plan: Planner,
+        guard: Callable[[], None] | None,
+        loads: Callable[[View], object] | None,
+        *,
+        branch: str,
     ) -> Outcome:
         """Append under the branch lock what is planned there, or was planned before and comes to the same there."""
         mended: list[str] = []
+
         left = PLANS_AHEAD if request.plans_ahead else 0
+
+        def read_ahead(head: Head) -> None:
+            def on(view: View) -> None:
+                view.prepare()
+                if loads and not left:
+                    loads(view)
+
+            self._seen.ask(head, on, is_writing=True)
+
         while True:
             began_s = self._clock.monotonic_s()
             ahead = self._plan_ahead(author, request, plan) if left else None
@@ -257,8 +291,8 @@ class BranchStore:
                 self._clock,
                 wait_s=request.lock_wait_s,
                 command=author.tool,
-                # What others write while this one waits is read before it holds the lock.
-                meanwhile=lambda: self._ask(View.prepare, is_writing=True),
+                # What others write meanwhile is read before it holds the lock, and so is what the plan will ask for.
+                meanwhile=lambda: journal.reading(self._fs, self.directory, read_ahead),
             ) as writer:
                 self._refuse(writer.head)
                 known_damage.refuse(self._fs, self.directory, writer.head, self._cache.directory)
@@ -285,8 +319,9 @@ class BranchStore:
                 length = head.head.length - start.length
                 entry = Entry(head.seq, head.hash, written, start.file, start.length, length)
                 self._seen.adopt(entry, draft.changes, before, head)
-            if self._witness is not None:
-                self._witness.note(head)
+                if self._witness is not None:
+                    # Under the lock: whoever sees this head then finds it noted, and need not note it as well.
+                    self._witness.note(head)
             return _told(outcome, mended)
 
     def _tried(self, author: Author, request: Request, plan: Planner, head: Head, branch: str) -> Outcome:

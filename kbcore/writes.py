@@ -61,7 +61,14 @@ def carry_out(
     store = workspace.store(branch)
     guard = workspace.guard(branch) if follows_head else None
     try:
-        return store.commit(author, request, planner(changeset, workspace), guard=guard, branch=branch)
+        return store.commit(
+            author,
+            request,
+            planner(changeset, workspace),
+            guard=guard,
+            loads=lambda view: view.gather(reads(changeset)),
+            branch=branch,
+        )
     except Rejected as refused:
         if all(problem.code != DERIVED for problem in refused.details):
             raise

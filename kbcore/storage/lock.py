@@ -35,7 +35,7 @@ _SHARE_OF_NEXT: Final = 0.02
 _FIRST_PAUSE_S: Final = 0.016
 """After the first look of one that has just come; the pauses get shorter, down to the shortest."""
 _SHORTENED: Final = 0.7
-_SHORTEST_PAUSE_S: Final = 0.005
+_SHORTEST_PAUSE_S: Final = 0.008
 _SHARE: Final = 0.01
 """They are at least this share of the time that was waited: who waits for long takes little of the processor."""
 _LONGEST_PAUSE_S: Final = 0.02

@@ -44,9 +44,14 @@ class KeyFilter:
         self._asked = 0
         self._rows: int | None = None
 
+    @property
+    def may_be_due(self) -> bool:
+        """Tell whether so much was looked up that the filters may be worth making: for a large base that takes more."""
+        return not self._filters and self._asked >= _PATIENCE
+
     def make_when_due(self) -> None:
         """Read the keys of the base, if so much was looked up in it that this is worth its time."""
-        if self._filters or self._asked < _PATIENCE:
+        if not self.may_be_due:
             return
         if self._rows is None:
             counts = (f"(select count(*) from base.{table})" for columns in _COLUMNS.values() for table, _ in columns)

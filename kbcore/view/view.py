@@ -30,9 +30,12 @@ from kbcore.view.shown import Shown
 from kbcore.view.tables import ELEMENTS, LINK, NODE, SOURCE, Columns, link_of, node_of, source_of
 from kbcore.view.tail import Pending, Tail
 
-_MOST_PENDING: Final = 64
+_FEW_RECORDS: Final = 64
+"""So many records are taken in while the branch is locked."""
+_MOST_PENDING: Final = 512
 """So many records are folded together, before a write takes the lock: what a write may find unfolded under it is
-bounded by this and by what came while it waited."""
+bounded by this and by what came while it waited. Of several processes that write, one has published a base by then as a
+rule, and the others fold nothing of what is in it."""
 
 
 class View:
@@ -297,6 +300,12 @@ class View:
                 self._fold_pending()
             if not self._shown.is_bare:
                 self._filter.make_when_due()
+
+    def is_ready(self, seq: int) -> bool:
+        """Tell whether ``prepare`` has little to do once this view has taken in the records up to a seq."""
+        is_looked_up = self._shown.is_bare or not self._filter.may_be_due
+        new = seq - self.seq
+        return is_looked_up and new < _FEW_RECORDS and new + len(self._pending.entries) < _MOST_PENDING
 
     def _fold_pending(self) -> None:
         """Fold the records that were only read so far.
