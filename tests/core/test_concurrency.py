@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from kbcore.clock import SystemClock
+from kbcore.record import PutNode
 from kbcore.storage import journal
 from kbcore.storage.fs import RealFs
+from kbcore.store import Request
+from kbcore.view.view import View
 from tests.support.places import stores_at
 from tests.support.project import Project, req
 from tests.support.repos import git_env
+from tests.support.stores import AUTHOR as WRITER
+from tests.support.stores import Stored, planner
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -99,3 +107,49 @@ def test_an_agents_write_survives_a_sync_that_runs_at_the_same_time(project: Pro
     nodes = project.view().nodes([f"R{number}" for number in range(50)])
     assert {node.fields["title"] for node in nodes} == {"New"}
     assert {node.id for node in nodes if node.fields.get("owner") == "agent"} == {f"R{number}" for number in range(20)}
+
+
+def test_a_writer_that_waits_reads_before_it_holds_the_lock_what_its_plan_asks_for(tmp_path: Path) -> None:
+    stored = Stored(tmp_path, fs=RealFs(), clock=SystemClock())
+    stored.put("A")
+    other = Stored(tmp_path, fs=RealFs(), clock=SystemClock())
+    loaded = list[int]()
+    has_loaded = threading.Event()
+
+    def loads(view: View) -> None:
+        loaded.append(view.seq)
+        has_loaded.set()
+
+    def put(name: str) -> int:
+        ops = [PutNode(id=name, base=0, set={"type": "req", "title": "t"})]
+        return stored.store.commit(WRITER, Request(lock_wait_s=60), planner(ops), loads=loads, branch="main").seq
+
+    assert put("B") == 2
+    assert loaded == [], "nobody else had the lock"
+    with ThreadPoolExecutor(1) as pool:
+        with journal.writing(other.fs, other.directory, other.clock):
+            waiting = pool.submit(put, "C")
+            assert has_loaded.wait(60)
+            assert not waiting.done()
+        assert waiting.result() == 3
+    assert loaded == [2]
+    for one in (stored, other):
+        one.close()
+
+
+def test_a_view_that_is_near_the_head_is_not_asked_before_the_lock(tmp_path: Path) -> None:
+    stored, other = Stored(tmp_path, fs=RealFs()), Stored(tmp_path, fs=RealFs())
+    stored.put("A")
+    seen = stored.store._seen
+    assert seen.is_ready(stored.store.head())
+    for number in range(63):
+        other.put(f"B-{number}")
+    assert seen.is_ready(stored.store.head())
+    other.put("C")
+    assert not seen.is_ready(stored.store.head()), "64 records would be taken in under the lock"
+    stored.put("D")
+    assert seen.is_ready(stored.store.head())
+    stored.store.close()
+    assert not seen.is_ready(stored.store.head()), "no view is open"
+    for one in (stored, other):
+        one.close()

@@ -118,15 +118,28 @@ def test_what_a_pending_record_defines_counts_at_once() -> None:
 
 
 def test_many_records_are_folded_before_a_write_takes_the_lock() -> None:
-    entries = entries_of([creating(number) for number in range(1, 101)])
+    entries = entries_of([creating(number) for number in range(1, 601)])
     with built(entries, 1) as view:
-        view.extend(iter(entries[1:40]), basis_at(entries, 40))
+        view.extend(iter(entries[1:400]), basis_at(entries, 400))
         view.prepare()
-        assert len(view._pending.entries) == 39
-        view.extend(iter(entries[40:]), basis_at(entries, 100))
+        assert len(view._pending.entries) == 399
+        view.extend(iter(entries[400:]), basis_at(entries, 600))
         view.prepare()
         assert not view._pending.entries
-        assert view.tail_rows == 2 * 99
+        assert view.tail_rows == 2 * 599
+
+
+def test_a_view_is_ready_while_little_is_to_be_taken_in_and_little_to_be_folded() -> None:
+    entries = entries_of([creating(number) for number in range(1, 601)])
+    with built(entries, 1) as view:
+        assert view.is_ready(1)
+        assert view.is_ready(64)
+        assert not view.is_ready(65), "64 records are yet to be read"
+        view.extend(iter(entries[1:500]), basis_at(entries, 500))
+        assert view.is_ready(512)
+        assert not view.is_ready(513), "512 records are yet to be folded"
+        view.prepare()
+        assert view.is_ready(512)
 
 
 def test_a_fold_that_was_interrupted_is_done_again_or_the_view_is_given_up(monkeypatch) -> None:
