@@ -260,8 +260,13 @@ class Workspace:
         return KB if is_here else str(self.settings_dir)
 
     def renewed(self) -> Workspace:
-        """Return this workspace with settings and schema as they are now, for whoever has waited in between."""
-        return Workspace(self.repo, self.machine, self.pool, settles=self.settles)
+        """Return this workspace with settings and schema as they are now, for whoever has waited in between.
+
+        The settings of the user stay those with which the request was begun.
+        """
+        now = Workspace(self.repo, self.machine, self.pool, settles=self.settles)
+        now.user = self.user
+        return now
 
     @cached_property
     def config(self) -> Config:
