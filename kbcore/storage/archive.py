@@ -1,7 +1,8 @@
 """A backup of branch stores as one file: written, proven, and read; format in ``docs/journal-format.md``.
 
 Invariant: a file that was published is complete and was read back; what is read is trusted for nothing but its bytes:
-only plain members with the names that KB gives, of the sizes and digests that the manifest states, are ever used.
+only plain members with the names that KB gives, of the sizes and digests that the manifest states, are ever used. Every
+byte of the file is proven: a member by its digest, the manifest by its checksum, and all others are as KB writes them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import os
 import re
 import secrets
 import stat
-import tarfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
@@ -42,6 +42,10 @@ _KINDS: Final[tuple[tuple[Callable[[int], bool], str], ...]] = (
     (stat.S_ISSOCK, "a socket"),
 )
 _END: Final = bytes(2 * _BLOCK)
+_NAME_BYTES: Final = 100
+_SIZE_AT: Final = 124
+_SIZE_BYTES: Final = 12
+_MAX_OCTAL: Final = 8 ** (_SIZE_BYTES - 1)
 _BEGINNING: Final = f"0/{layout.HEAD}\0".encode()
 """The first bytes of every backup: the name of its first member."""
 
@@ -67,7 +71,7 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a backup holds. It is the last member, so a backup that was cut short has none."""
+    """What a backup holds. It is the last member, so a backup that was cut short has none; it ends with a checksum."""
 
     kb: str
     format: int
@@ -163,7 +167,7 @@ def _publish(fs: Fs, unfinished: Path, path: Path, *, replaces: bool) -> None:
 def _write_members(output: _Output, sources: Sequence[Path], *, at: str, tool: str) -> Manifest:
     saved = [_write_branch(output, number, source) for number, source in enumerate(sources)]
     manifest = Manifest("backup", FORMAT, at, tool, tuple(saved))
-    data = msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
+    data = head.with_sum(msgspec.json.encode(manifest))
     _write_member(output, MANIFEST, len(data), [data])
     output.write(_END)
     return manifest
@@ -223,15 +227,33 @@ class _Output(NamedTuple):
 
 def _write_member(output: _Output, name: str, length: int, parts: Iterable[bytes]) -> Member:
     """Write one member: a header block, its bytes, and zeros up to the next block."""
-    about = tarfile.TarInfo(name)
-    about.size, about.mode = length, MODE
     digest = hashlib.sha256()
-    output.write(about.tobuf(tarfile.GNU_FORMAT))
+    output.write(_header(name, length))
     for part in parts:
         digest.update(part)
         output.write(part)
     output.write(bytes(-length % _BLOCK))
     return Member(name.rpartition("/")[2], length, digest.hexdigest())
+
+
+def _header(name: str, length: int) -> bytes:
+    """Return the header block of a plain file, in the GNU format: all of it follows from name and length."""
+    size = b"%011o\0" % length if length < _MAX_OCTAL else b"\x80" + length.to_bytes(_SIZE_BYTES - 1, "big")
+    before = name.encode("ascii").ljust(_NAME_BYTES, b"\0") + b"%07o\0" % MODE + 2 * (b"%07o\0" % 0) + size
+    before += b"%011o\0" % 0  # the time of the last change
+    after = (b"0" + bytes(_NAME_BYTES) + b"ustar  \0").ljust(_BLOCK - len(before) - 8, b"\0")
+    return before + b"%06o\0 " % sum(before + b" " * 8 + after) + after
+
+
+def _stated_in(block: bytes) -> tuple[str, int] | None:
+    """Return name and length that a header block states; None for a block that is no header of KB."""
+    field = block[_SIZE_AT : _SIZE_AT + _SIZE_BYTES]
+    try:
+        name = block[:_NAME_BYTES].partition(b"\0")[0].decode("ascii")
+        length = int.from_bytes(field[1:], "big") if field[:1] == b"\x80" else int(field[:-1], 8)
+    except ValueError:
+        return None
+    return (name, length) if length >= 0 and block == _header(name, length) else None
 
 
 class Backup:
@@ -300,15 +322,18 @@ class Backup:
         return BackupDamaged(message, hint="Name a file that `kb backup` wrote.", data={"file": str(self.path)})
 
     def _read_places(self) -> dict[str, tuple[int, int]]:
-        """Read every header. Nothing but plain files with KB's own names is taken, whatever else a header says."""
+        """Read every header, and the zeros after each member. Nothing but what KB writes there is taken."""
         found: dict[str, tuple[int, int]] = {}
-        at = 0
+        at = filled = 0
         if self._fs.pread(self._fd, len(_BEGINNING), 0) != _BEGINNING:
             raise self._foreign()
         while True:
-            block = self._fs.pread(self._fd, _BLOCK, at)
+            data = self._fs.pread(self._fd, filled + _BLOCK, at - filled)
+            zeros, block = data[:filled], data[filled:]
             if len(block) < _BLOCK:
                 raise self.damaged("it was cut short")
+            if zeros != bytes(filled):
+                raise self.damaged(f"something other than zeros follows {[*found][-1]} in it, before byte {at}")
             if block == bytes(_BLOCK):
                 break
             name, size = self._read_header(block, at)
@@ -317,7 +342,8 @@ class Backup:
             if len(found) >= MAX_BACKUP_FILES:
                 raise self.damaged(f"it holds more than {MAX_BACKUP_FILES} files")
             found[name] = (at + _BLOCK, size)
-            at += _BLOCK + size + -size % _BLOCK
+            filled = -size % _BLOCK
+            at += _BLOCK + size + filled
         if self._fs.pread(self._fd, 2 * len(_END), at) != _END:
             raise self.damaged("it does not end after its last file")
         if MANIFEST not in found:
@@ -325,21 +351,23 @@ class Backup:
         return found
 
     def _read_header(self, block: bytes, at: int) -> tuple[str, int]:
-        try:
-            about = tarfile.TarInfo.frombuf(block, "ascii", "strict")
-        except (tarfile.HeaderError, UnicodeError, ValueError) as error:
-            raise self.damaged(f"there is no file header at byte {at}") from error
-        name = about.name
-        if about.type != tarfile.REGTYPE or about.linkname or not (name == MANIFEST or _is_a_store_file(name)):
-            raise self.damaged(f"at byte {at} it holds something that KB puts into no backup")
-        if about.size < 0 or about.size > self._size - at - _BLOCK:
+        """Return name and size of a member, from a header that is byte for byte the one that KB writes for these."""
+        stated = _stated_in(block)
+        if stated is None:
+            raise self.damaged(f"at byte {at} there is no file header as KB writes it")
+        name, size = stated
+        if name != MANIFEST and not _is_a_store_file(name):
+            raise self.damaged(f"at byte {at} it holds a file of a name that KB puts into no backup")
+        if size > self._size - at - _BLOCK:
             raise self.damaged(f"{name} in it was cut short")
-        if name == MANIFEST and about.size > MAX_MANIFEST_BYTES:
+        if name == MANIFEST and size > MAX_MANIFEST_BYTES:
             raise self.damaged(f"its list of files is larger than {MAX_MANIFEST_BYTES} bytes")
-        return name, about.size
+        return name, size
 
     def _read_manifest(self) -> Manifest:
-        data = self.pread(self._places[MANIFEST], MAX_MANIFEST_BYTES, 0)
+        data = head.without_sum(self.pread(self._places[MANIFEST], MAX_MANIFEST_BYTES, 0))
+        if data is None:
+            raise self.damaged("its list of files does not match its checksum")
         try:
             said = msgspec.json.decode(data, type=_Formatted)
             if said.kb == "backup" and said.format > FORMAT:
@@ -399,7 +427,9 @@ def opened(fs: Fs, path: Path) -> Iterator[Backup]:
         except FileNotFoundError as error:
             raise NotFound(f"There is no file {path}.", hint="Name a file that `kb backup` wrote.") from error
     try:
-        if not stat.S_ISREG(fs.fstat(fd).st_mode):
+        with files.explained(path, "read", reading=True):
+            status = fs.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
             raise StorageError(f"cannot read {path}: it is not a file")
         yield Backup(fs, path, fd)
     finally:

@@ -224,8 +224,20 @@ def with_epoch(of: Head, ended: Epoch) -> Head:
 
 def encode(head: Head) -> bytes:
     """Return the bytes of a head file: a JSON object whose last key is the SHA-256 of all bytes before it."""
-    body = _encode(head).removesuffix(b"}")
+    return with_sum(_encode(head))
+
+
+def with_sum(data: bytes) -> bytes:
+    """Return a JSON object as one line with one key more at its end: the SHA-256 of all bytes before that key."""
+    body = data.removesuffix(b"}")
     return body + _SUM_KEY + hashlib.sha256(body).hexdigest().encode() + _SUM_END
+
+
+def without_sum(data: bytes) -> bytes | None:
+    """Return the object that was given to ``with_sum``; None for bytes with a wrong checksum, or with none."""
+    body, check = data[:-CHECK_BYTES], data[-CHECK_BYTES:]
+    is_sound = check == _SUM_KEY + hashlib.sha256(body).hexdigest().encode() + _SUM_END
+    return body + b"}" if is_sound else None
 
 
 def decode(data: bytes, path: Path) -> Head:
@@ -235,17 +247,16 @@ def decode(data: bytes, path: Path) -> Head:
         HeadDamaged: the checksum does not match, or the content contradicts itself.
         FormatTooNew: the format, or a feature it requires, is unknown.
     """
-    body, check = data[:-CHECK_BYTES], data[-CHECK_BYTES:]
-    digest = hashlib.sha256(body).hexdigest()
-    if check != _SUM_KEY + digest.encode() + _SUM_END:
+    body = without_sum(data)
+    if body is None:
         _damaged(path, "its checksum does not match", shapes.cause_of(data) if data else "The file is empty.")
     try:
-        preamble = _decode_preamble(body + b"}")
+        preamble = _decode_preamble(body)
         unknown = [name for name in preamble.features_required if name not in KNOWN_FEATURES]
         if preamble.format > FORMAT or unknown:
             needs = f"feature {', '.join(unknown)}" if unknown else f"format {preamble.format}"
             raise FormatTooNew(f"{path} needs a newer KB: {needs}", data={"file": str(path)})
-        head = _decode(body + b"}")
+        head = _decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         _damaged(path, f"it is not a head file of format {FORMAT}: {error}")
     contradiction = _contradiction(head)

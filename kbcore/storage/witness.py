@@ -36,8 +36,6 @@ MAX_PLACES: Final = 8
 _SUFFIX: Final = ".json"
 _GIT_DIR: Final = "git-dir"
 """The file of a place that holds the path of the common git directory."""
-_SUM_KEY: Final = b',"sum":"'
-_SUM_END: Final = b'"}\n'
 _PADDED: Final = 512
 _ABSENT: Final = "absent"
 """The file of a place whose repository was not found when it was looked for: how often, and when last."""
@@ -171,19 +169,17 @@ def encode(seen: Seen) -> bytes:
 
     Padded, so that as a rule a shorter one replaces a longer one as a whole.
     """
-    body = msgspec.json.encode(seen).removesuffix(b"}")
-    line = body + _SUM_KEY + hashlib.sha256(body).hexdigest().encode() + _SUM_END
+    line = head.with_sum(msgspec.json.encode(seen))
     return line.ljust(-len(line) % _PADDED + len(line), b" ")
 
 
 def decode(data: bytes) -> Seen | None:
     """Return what a witness file says; None for anything that is not whole: it is not synced, and may be cut off."""
-    line = data[: data.find(b"\n") + 1]
-    body = line[: max(len(line) - len(_SUM_KEY) - 64 - len(_SUM_END), 0)]
-    if line[len(body) :] != _SUM_KEY + hashlib.sha256(body).hexdigest().encode() + _SUM_END:
+    stated = head.without_sum(data[: data.find(b"\n") + 1])
+    if stated is None:
         return None
     try:
-        seen = msgspec.json.decode(body + b"}", type=Seen)
+        seen = msgspec.json.decode(stated, type=Seen)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     is_sane = seen.format == FORMAT and seen.seq > 0 and seen.length >= 0 and layout.segment_first_seq(seen.file)
