@@ -13,12 +13,13 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kbcore.errors import CommitUncertain, KBError, ReadOnlyStore, StorageFull
+from kbcore.errors import CommitUncertain, GitUnusable, KBError, ReadOnlyStore, StorageFull
 from kbcore.storage import branchdir, files, head, verify
 from kbcore.storage.fs import RealFs
 from tests.fault.workloads import CLOCK, LINEAGE, WORKLOADS, Acked, Workload, append, bytes_of, check, numbers
@@ -349,11 +350,30 @@ def _give_back(root: Path) -> None:
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def of_another_owner(root: Path) -> None:
+ANOTHER = 12345
+
+
+def _give_away(paths: list[Path]) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root gives files away")
-    for path in _tree(root):
-        os.chown(path, 12345, 12345)
+    for path in paths:
+        os.chown(path, ANOTHER, ANOTHER, follow_symlinks=False)
+
+
+def of_another_owner(root: Path) -> None:
+    """Give the whole repository to another user, and have git's settings of this user trust it."""
+    _give_away(_tree(root))
+    settings_of(root).write_text(f'[safe]\n\tdirectory = "{root}"\n')
+
+
+def store_of_another_owner(root: Path) -> None:
+    """Give away the stores alone: as git sees it, the repository is this user's."""
+    _give_away(_tree(stores_at(root).parent))
+
+
+def settings_of(root: Path) -> Path:
+    """Return git's settings of the user, which are as good as none where nothing was written there."""
+    return root.with_name("gitconfig")
 
 
 def on_a_read_only_mount(root: Path) -> None:
@@ -370,6 +390,7 @@ SETUPS = (
     on_a_read_only_mount,
     no_right_to_the_lock,
     of_another_owner,
+    store_of_another_owner,
     read_only_directories,
     no_right_to_write_the_journal,
     no_right_to_the_cache,
@@ -379,6 +400,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (("apply", "-"), ("sync",), ("delete", "
 
 TAKEN = (read_only, read_only_directories, no_right_to_the_lock, no_right_to_write_the_journal)
 """What takes away a right that can be given back."""
+GIVEN_AWAY = (of_another_owner, store_of_another_owner)
 CACHED = (no_right_to_the_lock, no_right_to_write_the_journal)
 """Where a view may still be published."""
 
@@ -401,32 +423,50 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.fault("F11")
-@pytest.mark.parametrize("setup", SETUPS[: tries(2, 7)], ids=lambda setup: setup.__name__)
+@pytest.mark.parametrize("setup", SETUPS[: tries(2, 8)], ids=lambda setup: setup.__name__)
 def test_a_store_that_cannot_be_written_answers_queries_and_gets_no_file(
     setup: Callable[[Path], None], filled: Path, tmp_path: Path, tally
 ) -> None:
     prefix, root = no_powers(), shutil.copytree(filled, tmp_path / "repo", symlinks=True)
+    settings_of(root).touch()
     setup(root)
+    asked_here = partial(asked, root, prefix=prefix, GIT_CONFIG_GLOBAL=str(settings_of(root)))
     left = [contents(root, with_cache=setup not in CACHED)]
     reading = (("query", "req"), ("check", "--fail-on", "never"), ("log",))
     try:
         for words in (*reading[: 1 if SCALE == "slice" else None], *COMMANDS[: 1 if SCALE == "slice" else None]):
-            ran = asked(root, *words, prefix=prefix, stdin=changeset("NEW"))
+            ran = asked_here(*words, stdin=changeset("NEW"))
             tally.tried()
             if words in reading or setup is no_right_to_the_cache:
                 is_right = ran.status == 0 and (words[0] != "query" or entities(ran) == (0, ["REQ-0"]))
             else:
                 is_right = ran.status == ReadOnlyStore.exit_status and ran.error["applied"] == "no"
+                if setup in GIVEN_AWAY:
+                    is_right = is_right and f"it belongs to uid {ANOTHER}" in ran.error["message"]
             left.append(contents(root, with_cache=setup not in CACHED))
             if not is_right or (left[0] != left[-1] and setup is not no_right_to_the_cache):
                 tally.violated((setup.__name__, words), ran)
         if setup in TAKEN:
             _give_back(root)
-            ran = asked(root, "apply", "-", prefix=prefix, stdin=changeset("NEW"))
+            ran = asked_here("apply", "-", stdin=changeset("NEW"))
             tally.tried()
             if ran.status or ran.json["duplicate"] or not verify.prove(NoSyncFs(), stores_at(root) / "main").is_sound:
                 tally.violated((setup.__name__, "after the right was given back"), ran)
     finally:
         if setup is on_a_read_only_mount:
             subprocess.run(["umount", str(root)], timeout=30, check=True)
+    tally.done()
+
+
+@pytest.mark.fault("F11")
+def test_a_repository_of_another_owner_that_git_does_not_trust_is_left_alone(filled: Path, tmp_path, tally) -> None:
+    root = shutil.copytree(filled, tmp_path / "repo", symlinks=True)
+    _give_away(_tree(root))
+    before = contents(root)
+    for words in (("query", "req"), ("log",), ("status",), ("verify",), *COMMANDS):
+        ran = asked(root, *words, prefix=no_powers(), stdin=changeset("NEW"))
+        tally.tried()
+        is_right = ran.status == GitUnusable.exit_status and ran.error["applied"] == "no"
+        if not is_right or "safe.directory" not in ran.error["message"] or contents(root) != before:
+            tally.violated(words, ran)
     tally.done()
