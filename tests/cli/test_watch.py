@@ -318,6 +318,15 @@ def test_it_says_that_it_goes_on() -> None:
     assert watched.Telling().lines_of(again)[0].text == "the rule own can be run again."
 
 
+@pytest.fixture
+def _raising_sigint() -> Iterator[None]:
+    """Have SIGINT raise KeyboardInterrupt: a shell starts what it runs in the background with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_raising_sigint")
 def test_a_second_signal_ends_it_at_once_also_the_other_one() -> None:
     stopped: list[bool] = []
     with Ending().by_signals(lambda: stopped.append(True)):
