@@ -6,7 +6,7 @@ as soon as its target exists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from kbcore.ids import link_id
 from kbcore.model import Link, Statement
@@ -33,12 +33,18 @@ def edge_meant(schema: Schema, ends: tuple[str, str], types: tuple[str | None, s
 
 
 def resolve(
-    state: State, types: Mapping[str, str | None], schema: Schema, *, skip: frozenset[str] = frozenset()
+    state: State,
+    types: Mapping[str, str | None],
+    schema: Schema,
+    *,
+    skip: frozenset[str] = frozenset(),
+    keeps: Callable[[Link, Statement], bool] = lambda link, statement: False,  # noqa: ARG005 - the signature of one
 ) -> list[Operation]:
     """Return the operations that give bare links the edge that they now mean.
 
     ``types`` holds the type after the changeset of every entity that comes, goes (None) or changes its type.
-    A link whose end is gone keeps the edge that it had. What the sources in ``skip`` say is planned elsewhere.
+    A link whose end is gone keeps the edge that it had, and so does a statement that ``keeps`` returns True for. What
+    the sources in ``skip`` say is planned elsewhere.
     """
     ops: list[Operation] = []
     for end in types if state.links else ():
@@ -46,7 +52,7 @@ def resolve(
             for statement in link.statements:
                 if not statement.said or statement.src in skip:
                     continue
-                if _is_first_end(link, statement, end, types):
+                if _is_first_end(link, statement, end, types) and not keeps(link, statement):
                     ops.extend(_reread(state, link, statement, types, schema))
     return ops
 

@@ -6,7 +6,7 @@ nobody's news.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TypeVar
 
 import msgspec
@@ -42,8 +42,7 @@ def broken_by(view: View, now: State, after: State, schema: Schema, base_seq: in
     }
     if not suspects:
         return []
-    ends = {end for link in suspects.values() for end in (link.from_id, link.to_id)}
-    then = State(_stood(view, NODES, ends, base_seq), _stood(view, LINKS, suspects.keys() | ends, base_seq))
+    then = stood_at(view, suspects.values(), base_seq)
     return [
         Broken(link, _why(after, link), now.links[key].version if key in now.links else 0)
         for key, link in suspects.items()
@@ -58,7 +57,7 @@ def _fault(state: State, key: str, schema: Schema) -> str:
         return ""
     if not link.stands:
         return "unresolved"
-    types = _types(state, link)
+    types = types_of(state, link)
     return "" if schema.fits(link.type, *types) else " ".join(("misfit", *types))
 
 
@@ -66,16 +65,25 @@ def _why(state: State, link: Link) -> str:
     missing = [end for end in (link.from_id, link.to_id) if not state.exists(end)]
     if missing:
         return f"{' and '.join(missing)} would not exist"
-    types = _types(state, link)
+    types = types_of(state, link)
     return f"`{link.type}` does not lead from {types[0]} to {types[1]}"
 
 
-def _types(state: State, link: Link) -> tuple[str, str]:
+def types_of(state: State, link: Link) -> tuple[str, str]:
+    """Return the types of both ends of an edge, "" for an end that does not exist."""
+
     def type_of(end: str) -> str:
         node = state.nodes.get(end)
         return node.type if node else LINK if is_link_id(end) else ""
 
     return type_of(link.from_id), type_of(link.to_id)
+
+
+def stood_at(view: View, links: Collection[Link], seq: int) -> State:
+    """Return these edges and their ends as they stood at a seq, as far as they did."""
+    keys = {link.id for link in links}
+    ends = {end for link in links for end in (link.from_id, link.to_id)}
+    return State(_stood(view, NODES, ends, seq), _stood(view, LINKS, keys | ends, seq))
 
 
 def _stood(view: View, table: Table[E], keys: Iterable[str], seq: int) -> list[E]:

@@ -5,7 +5,7 @@ An edge is never broken in silence, and nothing that was broken before stands ag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -14,12 +14,12 @@ from kbcore import inverse, limits
 from kbcore.bare import resolve
 from kbcore.errors import Problem, RevertConflict
 from kbcore.folding import apply
-from kbcore.history.broken import Broken, broken_by
+from kbcore.history.broken import Broken, broken_by, stood_at, types_of
 from kbcore.history.shown import edge_name
 from kbcore.history.undone import Conflict, files_of
 from kbcore.ids import link_id
 from kbcore.inverse import SAYS
-from kbcore.model import Link, Node, SourceFile
+from kbcore.model import Link, Node, SourceFile, Statement
 from kbcore.needs import Needs, needs
 from kbcore.phrases import more_problems, shortened, some_of
 from kbcore.planning.findings import edge_words
@@ -80,7 +80,8 @@ def operations(
 ) -> tuple[tuple[Operation, ...], State, list[Broken]]:
     """Return the operations, the state to fold them into, and the edges that they would break.
 
-    Bare links whose ends come, go or turn are given the edge that they then mean, as in every other changeset.
+    Bare links whose ends come, go or get another type are given the edge that they then mean, as in every other
+    changeset; but one that gets back the edge and the types of its ends that it had before the undone records keeps it.
     ``since`` is the first record that is undone: what was broken before it may come back.
     """
     ops = found.operations()
@@ -89,12 +90,32 @@ def operations(
     def plan(state: State) -> _Way:
         after = State(state.nodes.values(), state.links.values(), state.sources.values())
         changes = apply(after, stamp, ops)
-        bare = [_on(state, op) for op in resolve(after, _turned(changes), schema)]
+        turned = _turned(changes)
+        bare = resolve(after, turned, schema)
+        if bare:
+            bare = resolve(after, turned, schema, keeps=_as_before(view, after, bare, since - 1))
+            bare = [_on(state, op) for op in bare]
         apply(after, stamp, bare)
         return _Way((*ops, *bare), after)
 
     way, state = plan_on(view, needs(ops) | Needs(nodes, links, nodes | links, frozenset()), plan)
     return way.ops, state, broken_by(view, state, way.after, schema, since - 1)
+
+
+def _as_before(view: View, after: State, bare: Sequence[Operation], seq: int) -> Callable[[Link, Statement], bool]:
+    """Return what tells whether a bare link, one of those that would get another edge, is as it was at a seq.
+
+    Its edge and the types of its ends count. Its file does not: it may have moved.
+    """
+    keys = {link_id(op.type, op.kind, op.from_id, op.to_id) for op in bare if isinstance(op, WithdrawLink)}
+    then = stood_at(view, [after.links[key] for key in keys], seq)
+
+    def is_as_before(link: Link, statement: Statement) -> bool:
+        old = then.links.get(link.id)
+        is_stated = old is not None and any(one.said == statement.said for one in old.statements)
+        return is_stated and types_of(then, link) == types_of(after, link)
+
+    return is_as_before
 
 
 class _Way(msgspec.Struct, frozen=True):

@@ -7,20 +7,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kbcore.history.undo import revert_planner, rollback_planner
+from kbcore.ids import link_id
 from kbcore.inverse import differs, node_units
-from kbcore.record import Operation
+from kbcore.record import DropNode, Operation, PutNode, StateLink, WithdrawLink
 from kbcore.schema import CORE
 from kbcore.state import State
 from kbcore.store import Request
 from kbcore.view.past import changes_at, state_at
-from tests.support.histories import content, laws, lines_of, records
+from tests.support.histories import IDS, content, laws, lines_of, records
 from tests.support.stores import AUTHOR, Stored
 
 LAWS = laws(12)
+
+_VERIFIED = ("verified_by", "", "A", "B")
+_ABOUT = {"type": "relates_to", "kind": "about", "from_id": link_id(*_VERIFIED), "to_id": "é c", "base": 0}
+BARE_EDGE_OF_OTHER_TYPES = [
+    [PutNode(id=key, base=0, set={"type": "req", "title": key}) for key in IDS],
+    [StateLink(type="verified_by", kind="", from_id="A", to_id="B", base=0, src="docs/a.md", said="A")],
+    [StateLink(**_ABOUT)],
+    [WithdrawLink(**_ABOUT), DropNode(id="B", base=0)],
+]
+"""A bare link that is not the edge which the types of its ends mean now, and an edge about it."""
 
 
 @contextmanager
@@ -68,7 +79,9 @@ def test_a_rollback_leads_to_the_state_of_that_seq_and_the_journal_only_grows(hi
 
 
 @LAWS
-@given(records(bare=False))
+@given(records())
+@example(BARE_EDGE_OF_OTHER_TYPES)
+@example([*BARE_EDGE_OF_OTHER_TYPES[:3], [DropNode(id="B", base=0)]])
 def test_reverting_the_last_record_undoes_it_whole_and_reverting_that_brings_it_back(history) -> None:
     with stored(history) as made:
         head = made.view().seq
@@ -82,24 +95,27 @@ def test_reverting_the_last_record_undoes_it_whole_and_reverting_that_brings_it_
 
 
 @LAWS
-@given(records(bare=False), st.data())
-def test_reverting_the_last_records_together_is_going_back_before_them(history, data) -> None:
+@given(records(), st.integers(0, 7))
+@example(BARE_EDGE_OF_OTHER_TYPES, 1)
+def test_reverting_the_last_records_together_is_going_back_before_them(history, more) -> None:
     with stored(history) as made:
         head = made.view().seq
         if head == 0:
             return
-        first = data.draw(st.integers(1, head))
+        first = max(1, head - more)
         before = content(state_at(made.view(), first - 1), with_files=False)
         assert content(reverted(made, *range(first, head + 1)), with_files=False) == before
 
 
 @LAWS
-@given(records(), st.data())
-def test_reverting_the_last_records_is_never_refused_whatever_stood_before_them(history, data) -> None:
+@given(records(), st.integers(0, 7))
+@example(BARE_EDGE_OF_OTHER_TYPES, 0)
+@example(BARE_EDGE_OF_OTHER_TYPES, 1)
+def test_reverting_the_last_records_is_never_refused_whatever_stood_before_them(history, more) -> None:
     with stored(history) as made:
         head = made.view().seq
         if head:
-            reverted(made, *range(data.draw(st.integers(1, head)), head + 1))
+            reverted(made, *range(max(1, head - more), head + 1))
 
 
 @LAWS
