@@ -166,14 +166,16 @@ def _acquire(fs: Fs, clock: Clock, path: Path, wait_s: float, meanwhile: Callabl
 def _wait(fs: Fs, clock: Clock, file: _LockFile, wait_s: float, meanwhile: Callable[[], None] | None) -> bool:
     """Wait until the lock is free, and take it; return False when the time is over."""
     start_s, pause_s, next_since_s = clock.monotonic_s(), _FIRST_PAUSE_S, 0.0
+    until_s = start_s + wait_s
     with Claim(fs, file.path.parent) as queue:
         while True:
-            waited_s = clock.monotonic_s() - start_s
+            now_s = clock.monotonic_s()
+            waited_s = now_s - start_s
             if queue.take():
                 next_since_s = waited_s
                 if meanwhile:
                     meanwhile()
-            is_last = waited_s >= wait_s
+            is_last = now_s >= until_s
             if queue.is_held or not queue.is_possible or waited_s >= _PATIENCE_S or is_last:
                 is_mine = file.take()
                 if is_mine or is_last:
@@ -185,7 +187,7 @@ def _wait(fs: Fs, clock: Clock, file: _LockFile, wait_s: float, meanwhile: Calla
                 pause_s = max(_SHORTEST_PAUSE_S, _SHORTENED * pause_s, _SHARE * waited_s)
             pause_s = min(pause_s, _LONGEST_PAUSE_S)
             spread = random.uniform(1 - _SPREAD, 1 + _SPREAD)  # noqa: S311 - no secret
-            clock.sleep(min(pause_s * spread, wait_s - waited_s))
+            clock.sleep(min(pause_s * spread, until_s - now_s))
 
 
 class _LockFile:

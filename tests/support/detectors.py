@@ -8,6 +8,7 @@ that first run did not note can only make a mutant seem to survive, never hide o
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import json
 import os
@@ -148,7 +149,10 @@ class Control:
             with contextlib.ExitStack() as stack:
                 seen = {module: stack.enter_context(watched(module)) for module in modules}
                 for at, item in enumerate(session.items):
+                    # A test that does not end shows where it is, and ends the control.
+                    faulthandler.dump_traceback_later(TEST_S, exit=True, file=sys.__stderr__)
                     self._run(session, item, session.items[at + 1 : at + 2])
+                    faulthandler.cancel_dump_traceback_later()
                     if self.failed:
                         return [self.failed, {}, {}]
                     durations[at] = self.duration_s

@@ -202,6 +202,25 @@ def test_others_look_more_often_the_longer_they_have_waited(tmp_path: Path) -> N
     assert all(0.01 <= pause <= 0.03 for pause in pauses[-20:-1])
 
 
+class Bounded(Counting):
+    """A clock on which somebody who sleeps too often fails."""
+
+    def sleep(self, wait_s: float) -> None:
+        super().sleep(wait_s)
+        assert len(self.pauses) < 1000, "the wait does not end"
+
+
+@pytest.mark.parametrize("since_s", [0.0, 0.7, 9.4, 143.7, 17241.6, 1e9])
+def test_a_wait_ends_although_the_rest_of_it_is_too_short_to_change_the_time(tmp_path: Path, since_s: float) -> None:
+    with lock.held(FS, CLOCK, tmp_path / "lock"):
+        for step in range(20):
+            clock = Bounded()
+            clock.elapsed_s = since_s + step / 7
+            with pytest.raises(LockTimeout), lock.held(FS, clock, tmp_path / "lock", wait_s=0.1):
+                pass
+            assert sum(clock.pauses) == pytest.approx(0.1, rel=1e-4)
+
+
 class Freeing(FakeClock):
     """Lets go of something when somebody has slept for so long."""
 
