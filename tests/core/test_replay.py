@@ -10,8 +10,11 @@ import pytest
 from kbcore import canonical, replay
 from kbcore.errors import HistoryPruned, SnapshotCorrupt
 from kbcore.storage import compaction
-from kbcore.storage.head import Head
+from kbcore.storage.head import Head, Sealed, Segment, SnapshotRef, Tip
 from tests.support.stores import Stored
+
+
+LAST = "journal-0000000005.jsonl"
 
 
 @pytest.fixture
@@ -33,6 +36,22 @@ def compact(made: Stored, **options: int) -> None:
         return list(canonical.lines(folded.state, folded.known))
 
     compaction.compact(made.fs, made.directory, made.clock, fold, wait_s=0, **options)
+
+
+def with_hole(*snapshots: int) -> Head:
+    """Return the head of records 1, 2, 5 and 6, of which none was pruned, with snapshots at these seqs."""
+    return Head(
+        format=1,
+        features_required=(),
+        store_id="own",
+        lineage="one",
+        branch="main",
+        origin=None,
+        pruned=None,
+        snapshots=tuple(SnapshotRef(f"snapshot-{seq:010}.jsonl", seq, "", 1, "") for seq in snapshots),
+        segments=(Segment("journal-0000000001.jsonl", 1, "one", Sealed(200, 2, "")), Segment(LAST, 5, "sum of 4")),
+        head=Tip(6, "sum of 6", LAST, 200, ""),
+    )
 
 
 def nodes(made: Stored, until: int | None = None) -> tuple[list[str], list[str]]:
@@ -58,3 +77,10 @@ def test_a_snapshot_before_the_journals_beginning_leaves_a_gap_and_is_not_begun_
     assert replay.history_from(msgspec.structs.replace(head, snapshots=(old, *head.snapshots))) == 2
     with pytest.raises(SnapshotCorrupt, match="begins at record 3, and no snapshot holds what came before"):
         replay.history_from(msgspec.structs.replace(head, snapshots=(old,)))
+
+
+def test_after_missing_records_a_replay_begins_with_the_snapshot_of_what_they_led_to() -> None:
+    assert replay.history_from(with_hole(2, 4)) == 4
+    assert replay.listed_from(with_hole(2, 4)) == 1
+    with pytest.raises(SnapshotCorrupt, match="begins at record 5, and no snapshot holds what came before"):
+        replay.history_from(with_hole(2))

@@ -13,7 +13,7 @@ import duckdb
 import msgspec
 import pytest
 
-from kbcore import replay
+from kbcore import interrupting, replay
 from kbcore.errors import (
     BranchMoved,
     ChangesetIdReused,
@@ -214,6 +214,26 @@ def test_a_guard_that_refuses_leaves_nothing_behind(made: Stored, error: type[Ba
         made.store.commit(AUTHOR, Request(), planner([put("A")]), guard=guard, branch="main")
     assert journal_of(made) == b""
     assert made.put("A").seq == 1
+
+
+def test_each_commit_of_a_work_can_be_stopped_before_it_begins_to_write(made: Stored) -> None:
+    work = interrupting.Work()
+    with interrupting.done_for(work):
+        made.put("A")
+        assert work.has_begun
+        work.stop()
+        interrupting.check()
+        with pytest.raises(interrupting.Stopped):
+            made.put("B")
+    assert made.store.head().seq == 1
+
+
+def test_a_commit_that_is_stopped_when_it_begins_to_write_goes_on_to_its_answer(made: Stored) -> None:
+    work = interrupting.Work()
+    with interrupting.done_for(work):
+        outcome = made.store.commit(AUTHOR, Request(), planner([put("A")]), guard=work.stop, branch="main")
+        interrupting.check()
+        assert (outcome.seq, interrupting.is_writing(), interrupting.has_written()) == (1, True, True)
 
 
 def test_a_planner_that_fails_leaves_nothing_behind_and_frees_the_lock(made: Stored) -> None:

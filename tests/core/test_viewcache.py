@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kbcore.errors import ViewDamaged
-from kbcore.storage.head import Head, Origin, Pruned, Segment, SnapshotRef, Tip
+from kbcore.storage.head import Epoch, Head, Origin, Pruned, Segment, SnapshotRef, Tip
 from kbcore.view.basis import Basis
 from kbcore.viewcache import VIEW, is_ahead, is_usable, open_view
 from tests.support.stores import Stored
@@ -28,6 +28,7 @@ HEAD = Head(
     head=Tip(7, "sum of 7", FILE, 700, ""),
 )
 COPY = msgspec.structs.replace(HEAD, origin=Origin("other", 5, "sum of 5"))
+ACCEPTED = msgspec.structs.replace(HEAD, store_id="new", epochs=(Epoch("own", 5, "sum of 5", 9, ""),))
 SNAPSHOT = SnapshotRef("snapshot-0000000003.jsonl", 3, "", 1, "")
 LATER = Segment("journal-0000000004.jsonl", 4, "")
 PRUNED = msgspec.structs.replace(HEAD, pruned=Pruned(4, "", ""), snapshots=(SNAPSHOT,), segments=(LATER,))
@@ -53,6 +54,10 @@ def basis(**stated) -> Basis:
         (basis(store_id="other", seq=5), COPY, True),
         (basis(store_id="other", seq=6), COPY, False),
         (basis(store_id="other", lineage="two", seq=5), COPY, False),
+        (basis(seq=5, sum="sum of 5"), ACCEPTED, True),
+        (basis(seq=6, sum="sum of 6"), ACCEPTED, False),
+        (basis(seq=5, sum="another"), ACCEPTED, False),
+        (basis(store_id="other", seq=5), ACCEPTED, False),
     ],
 )
 def test_a_view_is_used_only_where_what_came_after_makes_it_one_of_the_head(
