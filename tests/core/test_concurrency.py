@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,15 +14,17 @@ import pytest
 
 from kbcore.clock import SystemClock
 from kbcore.record import PutNode
-from kbcore.storage import journal
+from kbcore.state import Draft, Stamp
+from kbcore.storage import journal, lock
 from kbcore.storage.fs import RealFs
 from kbcore.store import Request
 from kbcore.view.view import View
+from tests.support.faultfs import NoSyncFs
 from tests.support.places import stores_at
 from tests.support.project import Project, req
 from tests.support.repos import git_env
 from tests.support.stores import AUTHOR as WRITER
-from tests.support.stores import Stored, planner
+from tests.support.stores import SteppingClock, Stored, planner
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -135,6 +138,68 @@ def test_a_writer_that_waits_reads_before_it_holds_the_lock_what_its_plan_asks_f
     assert loaded == [2]
     for one in (stored, other):
         one.close()
+
+
+class ReleasingClock(SteppingClock):
+    """Ends a lock when somebody waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = contextlib.ExitStack()
+
+    def sleep(self, wait_s: float) -> None:
+        super().sleep(wait_s)
+        self.lock.close()
+
+
+class Crowded(NoSyncFs):
+    """Files of a writer: others write just before it locks the branch, and lock it until the writer has waited."""
+
+    def __init__(self, root: Path, records: int) -> None:
+        super().__init__()
+        self.others = Stored(root)
+        self.records = records
+        self.clock = ReleasingClock()
+
+    def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
+        if path.name == "lock" and self.records:
+            count, self.records = self.records, 0
+            for number in range(count):
+                self.others.put(f"OTHER-{number}")
+            self.clock.lock.enter_context(lock.held(self.others.fs, self.others.clock, path))
+        return super().open(path, flags, mode)
+
+
+def crowded(root: Path, records: int, *, loads: Callable[[View], object] | None, plans_ahead: bool = False) -> list[int]:
+    """Write one entity beside others; return how many records were yet to be folded at each planning."""
+    Stored(root).put("A")
+    crowd = Crowded(root, 0)
+    stored = Stored(root, fs=crowd, clock=crowd.clock)
+    stored.put("B")
+    crowd.records = records
+    pending = []
+
+    def plan(view: View, stamp: Stamp) -> Draft:
+        pending.append(len(view._pending.entries))
+        return planner([PutNode(id="C", base=0, set={"type": "req", "title": "t"})])(view, stamp)
+
+    request = Request(lock_wait_s=60, plans_ahead=plans_ahead)
+    assert stored.store.commit(WRITER, request, plan, loads=loads, branch="main").seq == 3 + records
+    for one in (stored, crowd.others):
+        one.close()
+    return pending
+
+
+def test_a_writer_that_waits_folds_many_records_before_it_holds_the_lock(tmp_path: Path) -> None:
+    assert crowded(tmp_path, 512, loads=None) == [0]
+
+
+def test_only_a_writer_that_plans_under_the_lock_reads_before_it_what_the_plan_asks_for(tmp_path: Path) -> None:
+    loaded: list[int] = []
+    assert len(crowded(tmp_path / "under", 2, loads=lambda view: loaded.append(view.seq))) == 1
+    assert loaded == [4]
+    assert len(crowded(tmp_path / "ahead", 2, loads=lambda view: loaded.append(view.seq), plans_ahead=True)) == 2
+    assert loaded == [4]
 
 
 def test_a_view_that_is_near_the_head_is_not_asked_before_the_lock(tmp_path: Path) -> None:
