@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kbcore import inverse, limits
+from kbcore import inverse, limits, progress
 from kbcore.bare import resolve
 from kbcore.errors import Problem, RevertConflict
 from kbcore.folding import apply
@@ -19,7 +19,7 @@ from kbcore.history.shown import edge_name
 from kbcore.history.undone import Conflict, files_of
 from kbcore.ids import link_id
 from kbcore.inverse import SAYS
-from kbcore.model import Link, Node, SourceFile, Statement
+from kbcore.model import CLIENT, Link, Node, SourceFile, Statement
 from kbcore.needs import Needs, needs
 from kbcore.phrases import more_problems, shortened, some_of
 from kbcore.planning.findings import edge_words
@@ -51,9 +51,9 @@ class Wanted(msgspec.Struct):
     def operations(self) -> tuple[Operation, ...]:
         """Return the operations that lead from what stands to what is wanted."""
         ops: list[Operation] = []
-        for key, (node, node_wanted) in self.nodes.items():
+        for key, (node, node_wanted) in progress.counted(self.nodes.items(), len(self.nodes), "entities planned"):
             ops += inverse.node_ops(node, node_wanted, restamp=key in self.restamped)
-        for link, link_wanted in self.links.values():
+        for link, link_wanted in progress.counted(self.links.values(), len(self.links), "edges planned"):
             ops += inverse.link_ops(link, link_wanted)
         for source, source_wanted in self.sources.values():
             ops += inverse.source_ops(source, source_wanted)
@@ -63,9 +63,11 @@ class Wanted(msgspec.Struct):
         """Return the files whose facts are changed, in order."""
         found: set[str] = set()
         for node, node_wanted in self.nodes.values():
-            found |= files_of(inverse.node_units(node), inverse.node_units(node_wanted))
+            if _is_of_files(node) or _is_of_files(node_wanted):
+                found |= files_of(inverse.node_units(node), inverse.node_units(node_wanted))
         for link, link_wanted in self.links.values():
-            found |= files_of(inverse.link_units(link), inverse.link_units(link_wanted))
+            if _is_of_files(link) or _is_of_files(link_wanted):
+                found |= files_of(inverse.link_units(link), inverse.link_units(link_wanted))
         return sorted(found)
 
     def words(self, key: str) -> str:
@@ -75,10 +77,27 @@ class Wanted(msgspec.Struct):
         return edge_words(link) if link else key
 
 
-def operations(
-    view: View, found: Wanted, stamp: Stamp, schema: Schema, since: int
-) -> tuple[tuple[Operation, ...], State, list[Broken]]:
-    """Return the operations, the state to fold them into, and the edges that they would break.
+def _is_of_files(element: Node | Link | None) -> bool:
+    """Tell whether a file states anything of an element."""
+    if element is None:
+        return False
+    return bool(element.owners) or (
+        isinstance(element, Link) and any(statement.src != CLIENT for statement in element.statements)
+    )
+
+
+class Way(msgspec.Struct, frozen=True):
+    """The operations of an undo, what they change, and what was loaded of the state to find that."""
+
+    ops: tuple[Operation, ...]
+    changes: Changes
+    loaded: Needs
+    broken: list[Broken]
+    """The edges that they would break."""
+
+
+def operations(view: View, found: Wanted, stamp: Stamp, schema: Schema, since: int) -> Way:
+    """Return the operations that lead to what is wanted.
 
     Bare links whose ends come, go or get another type are given the edge that they then mean, as in every other
     changeset; but one that gets back the edge and the types of its ends that it had before the undone records keeps it.
@@ -87,19 +106,21 @@ def operations(
     ops = found.operations()
     nodes, links = frozenset(found.nodes), frozenset(found.links)
 
-    def plan(state: State) -> _Way:
-        after = State(state.nodes.values(), state.links.values(), state.sources.values())
+    def plan(state: State) -> _Planned:
+        after = _copied(state)
         changes = apply(after, stamp, ops)
         turned = _turned(changes)
         bare = resolve(after, turned, schema)
         if bare:
             bare = resolve(after, turned, schema, keeps=_as_before(view, after, bare, since - 1))
-            bare = [_on(state, op) for op in bare]
-        apply(after, stamp, bare)
-        return _Way((*ops, *bare), after)
+        if not bare:
+            return _Planned(ops, changes, after)
+        after, all_ops = _copied(state), (*ops, *(_on(state, op) for op in bare))
+        return _Planned(all_ops, apply(after, stamp, all_ops), after)
 
-    way, state = plan_on(view, needs(ops) | Needs(nodes, links, nodes | links, frozenset()), plan)
-    return way.ops, state, broken_by(view, state, way.after, schema, since - 1)
+    planned, state = plan_on(view, needs(ops) | Needs(nodes, links, nodes | links, frozenset()), plan)
+    broken = broken_by(view, state, planned.after, schema, since - 1)
+    return Way(planned.ops, planned.changes, state.loaded, broken)
 
 
 def _as_before(view: View, after: State, bare: Sequence[Operation], seq: int) -> Callable[[Link, Statement], bool]:
@@ -118,11 +139,16 @@ def _as_before(view: View, after: State, bare: Sequence[Operation], seq: int) ->
     return is_as_before
 
 
-class _Way(msgspec.Struct, frozen=True):
-    """The operations of an undo, and where they lead."""
+class _Planned(msgspec.Struct, frozen=True):
+    """The operations of an undo, what they change, and the state that they lead to."""
 
     ops: tuple[Operation, ...]
+    changes: Changes
     after: State
+
+
+def _copied(state: State) -> State:
+    return State(state.nodes.values(), state.links.values(), state.sources.values())
 
 
 def _turned(changes: Changes) -> dict[str, str | None]:

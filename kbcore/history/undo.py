@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kbcore import limits
+from kbcore import collector, limits
 from kbcore.answers import Outcome
 from kbcore.changeset import digest_of, parse
 from kbcore.concepts import DEFINING, extended
@@ -121,13 +121,13 @@ def revert_planner(seqs: Sequence[int], schema: Schema, *, force: bool = False) 
     def plan(view: View, stamp: Stamp) -> Draft:
         for seq in seqs:
             check_record(view, seq)
-        found = reverted(view, sorted(set(seqs), reverse=True), force=force)
-        ops, state, broken = operations(view, found, stamp, view.schema(schema), min(seqs))
-        changes = apply(state, stamp, ops)
+        with collector.paused():
+            found = reverted(view, sorted(set(seqs), reverse=True), force=force)
+            way = operations(view, found, stamp, view.schema(schema), min(seqs))
         if not force:
-            used = missed(changes, _schema_after(view, schema, changes), partial(users, view))
-            refuse(seqs, found, broken, [*used])
-        return Draft(ops, changes, state.loaded, warnings=sentences(found))
+            used = missed(way.changes, _schema_after(view, schema, way.changes), partial(users, view))
+            refuse(seqs, found, way.broken, [*used])
+        return Draft(way.ops, way.changes, way.loaded, warnings=sentences(found))
 
     return plan
 
@@ -152,8 +152,10 @@ def rollback_planner(to_seq: int) -> Planner:
             links={change.key: (change.after, change.before) for change in changes.links},
             sources={change.key: (change.after, change.before) for change in changes.sources},
         )
-        ops = found.operations()
-        state = view.gather(needs(ops))
-        return Draft(ops, apply(state, stamp, ops), state.loaded, warnings=sentences(found))
+        with collector.paused():
+            ops = found.operations()
+            state = view.gather(needs(ops))
+            loaded = msgspec.structs.replace(state.loaded, enough_for=ops)
+            return Draft(ops, apply(state, stamp, ops), loaded, warnings=sentences(found))
 
     return plan

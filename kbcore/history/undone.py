@@ -52,18 +52,21 @@ def undone_node(
     ``later`` are the changes since by records that are not undone with it. With ``force`` the old values are taken
     all the same; an entity that was removed since comes back as it was before the change.
     """
+    if change.before is None and not later:
+        return Undone(None)
+    if change.after is None and now is None:
+        return Undone(change.before)
     before, after, units = map(inverse.node_units, (change.before, change.after, now))
     if change.before is None:
-        return Undone(None, _against(later, inverse.node_units, _otherwise(units, after)) if now else ())
+        return Undone(None, _against(later, inverse.node_units, lambda: _otherwise(units, after)) if now else ())
     names = _differing(before, after)
     if now is None:
-        is_back = change.after is None or force
-        removals = _against(later, inverse.node_units, None) if change.after is not None and names else ()
-        return Undone(change.before if is_back and (names or change.after is None) else None, removals)
+        removals = _against(later, inverse.node_units) if names else ()
+        return Undone(change.before if force and names else None, removals)
     if not names and change.after is not None:
         return Undone(_restamped(change, now))
     wanted = _put_back(units, before, after, names)
-    conflicts = _against(later, inverse.node_units, _otherwise(units, wanted) & _otherwise(units, after))
+    conflicts = _against(later, inverse.node_units, lambda: _otherwise(units, wanted) & _otherwise(units, after))
     return Undone(inverse.node_from(now, wanted), conflicts)
 
 
@@ -82,6 +85,10 @@ def undone_link(
     Statements are undone by source: an edge that somebody else states as well stays. ``stands`` of the result says
     whether it is meant to.
     """
+    if change.before is None and now == change.after and not later:
+        return Undone(None)
+    if change.after is None and now is None:
+        return Undone(change.before)
     before, after = inverse.link_units(change.before), inverse.link_units(change.after)
     units = inverse.link_units(now)
     names = _differing(before, after)
@@ -89,13 +96,17 @@ def undone_link(
         names -= _MADE
     if now is None:
         is_gone = change.after is not None and change.before is not None and bool(names)
-        removals = _against(later, inverse.link_units, None) if is_gone else ()
-        return Undone(change.before if change.after is None or (is_gone and force) else None, removals)
+        removals = _against(later, inverse.link_units) if is_gone else ()
+        return Undone(change.before if is_gone and force else None, removals)
     put_back = _put_back(units, before, after, names)
-    todo = _otherwise(units, put_back)
-    withdrawn = {name.removeprefix(SAYS) for name in todo if name.startswith(SAYS) and name not in before}
-    lost = {name for name, unit in units.items() if not name.startswith(SAYS) and unit[1] in withdrawn} - _MADE
-    conflicts = _against(later, inverse.link_units, (todo | lost) & _otherwise(units, after))
+
+    def lost() -> set[str]:
+        todo = _otherwise(units, put_back)
+        withdrawn = {name.removeprefix(SAYS) for name in todo if name.startswith(SAYS) and name not in before}
+        gone = {name for name, unit in units.items() if not name.startswith(SAYS) and unit[1] in withdrawn} - _MADE
+        return (todo | gone) & _otherwise(units, after)
+
+    conflicts = _against(later, inverse.link_units, lost)
     wanted = inverse.link_from(now, put_back)
     if change.before and change.after and change.before.stands != change.after.stands:
         # The record gave it an end, or took one away.
@@ -136,10 +147,16 @@ def _unit_back(now: Any, before: Any, after: Any) -> Any:
 
 
 def _against(
-    later: Sequence[Later[E]], units_of: Callable[[E | None], Units], names: set[str] | None
+    later: Sequence[Later[E]], units_of: Callable[[E | None], Units], named: Callable[[], set[str]] | None = None
 ) -> tuple[Conflict, ...]:
-    """Return the later changes of these units, of any unit when ``names`` is None."""
+    """Return the later changes of the units that ``named`` returns, without it of any unit.
+
+    It is only called where there are later changes: most elements of a large record have none.
+    """
+    if not later:
+        return ()
     found: list[Conflict] = []
+    names = named() if named else None
     for one in later:
         before, after = units_of(one.before), units_of(one.after)
         touched = _otherwise(before, after)

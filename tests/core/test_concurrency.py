@@ -170,7 +170,9 @@ class Crowded(NoSyncFs):
         return super().open(path, flags, mode)
 
 
-def crowded(root: Path, records: int, *, loads: Callable[[View], object] | None, plans_ahead: bool = False) -> list[int]:
+def crowded(
+    root: Path, records: int, *, loads: Callable[[View], object] | None, plans_ahead: bool = False
+) -> list[int]:
     """Write one entity beside others; return how many records were yet to be folded at each planning."""
     Stored(root).put("A")
     crowd = Crowded(root, 0)

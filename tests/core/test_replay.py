@@ -13,7 +13,6 @@ from kbcore.storage import compaction
 from kbcore.storage.head import Head, Sealed, Segment, SnapshotRef, Tip
 from tests.support.stores import Stored
 
-
 LAST = "journal-0000000005.jsonl"
 
 
