@@ -113,7 +113,7 @@ def read_settings(text: str | None, path: str, env: Mapping[str, str]) -> UserSe
     values = _limits_in(found.get("limits"))
     from_environment: set[str] = set()
     for one in LIMITS:
-        if one.variable in env:
+        if env.get(one.variable):
             value = one.value(_number(env[one.variable]))
             if value is None:
                 message = f"It must be {one.range}, not {in_quotes(env[one.variable])}."

@@ -80,7 +80,14 @@ def rule_times(workspace: Workspace) -> Times:
     """Return how long rules of the project's own may run: each, and all of one check."""
     most = workspace.user.limits
     usual_s = workspace.config.rule_time_s
-    return Times(usual_s, most.rule_time_s, most.rules_time_s, workspace.machine.clock.monotonic_s)
+    return Times(
+        usual_s,
+        most.rule_time_s,
+        most.rules_time_s,
+        most_by=most.name_of("rule_time_s"),
+        total_by=most.name_of("rules_time_s"),
+        now_s=workspace.machine.clock.monotonic_s,
+    )
 
 
 def descriptions(workspace: Workspace) -> dict[str, str]:

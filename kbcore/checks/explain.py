@@ -10,7 +10,7 @@ from kbcore.checks import rule_named, rule_times, run_checks
 from kbcore.checks.trials import TrialRun, run_trials
 from kbcore.rules import load_rules
 from kbcore.rules.project import ProjectRule, Value
-from kbcore.view.sandbox import RULE_TIME
+from kbcore.usersettings import UserLimits
 from kbcore.view.view import View
 from kbcore.workspace import RULES, Workspace
 
@@ -60,7 +60,7 @@ def explain(workspace: Workspace, view: View, name: str, *, branch: str) -> Expl
     rule = rule_named(workspace, name)
     report = run_checks(workspace, view, branch=branch, only=[name])
     config = workspace.config
-    most_s = workspace.user.limits.rule_time_s
+    most = workspace.user.limits
     own = rule if isinstance(rule, ProjectRule) else None
     found = Explained(
         id=rule.id,
@@ -81,15 +81,15 @@ def explain(workspace: Workspace, view: View, name: str, *, branch: str) -> Expl
         found,
         params=tuple(ShownParameter(one.name, one.value, one.source, one.default) for one in own.params),
         sql=own.sql.strip(),
-        time_limit_seconds=min(own.time_s or config.rule_time_s, most_s),
-        time_limit_source=_time_source(own, config.rule_time_s, most_s),
+        time_limit_seconds=min(own.time_s or config.rule_time_s, most.rule_time_s),
+        time_limit_source=_time_source(own, config.rule_time_s, most),
         tests=tuple(try_rules(workspace, [name])),
     )
 
 
-def _time_source(rule: ProjectRule, usual_s: float, most_s: float) -> str:
-    if (rule.time_s or usual_s) > most_s:
-        return RULE_TIME
+def _time_source(rule: ProjectRule, usual_s: float, most: UserLimits) -> str:
+    if (rule.time_s or usual_s) > most.rule_time_s:
+        return most.name_of("rule_time_s")
     return rule.time_at if rule.time_s else "`ruleTimeLimitSeconds`"
 
 

@@ -21,6 +21,7 @@ from kbcore.errors import GitUnusable
 from kbcore.git.repository import Repository, points_to
 from kbcore.git.versions import needed
 from kbcore.interrupting import Stopped
+from kbcore.process_limits import exhausted
 
 GIT_TIMEOUT_S: Final = 30.0
 
@@ -194,6 +195,9 @@ def _run(
                 process.kill()
                 raise
     except (OSError, ValueError) as error:
+        refused = exhausted(error, may_be_written=False)
+        if refused:
+            raise refused from error
         raise GitUnusable(f"`{_shown(command)}` in {directory} could not be run: {error}") from error
     if step.is_interrupted and process.returncode < 0:
         if step.is_stopped:

@@ -12,6 +12,7 @@ import msgspec
 
 from kbcore import progress
 from kbcore.errors import KBError, NotFound, Problem, ViewDamaged
+from kbcore.process_limits import exhausted
 from kbcore.rules import (
     acyclic,
     duplicate_title,
@@ -173,7 +174,10 @@ def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Fin
         return [], RuleRun(rule.id, severity, "not_applicable", str(error))
     except KBError as error:
         return [], RuleRun(rule.id, severity, "not_run", error.message)
-    except Exception as error:  # noqa: BLE001 - whatever stops one rule is reported as such, and fails the command
+    except Exception as error:  # whatever stops one rule is reported as such, and fails the command
+        refused = exhausted(error, may_be_written=False)
+        if refused:  # no other rule would run either
+            raise refused from error
         words = " ".join(str(error).split()) or "no reason given"
         return [], RuleRun(rule.id, severity, "not_run", f"{type(error).__name__}: {words}")
     if context.ids is not None:

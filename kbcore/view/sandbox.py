@@ -30,8 +30,6 @@ _START_S: Final = 60.0
 _OF_MEMORY: Final = frozenset({"OutOfMemoryException", "MemoryError", "FatalException", "InternalException"})
 """What DuckDB raises when it gets no memory, or lost its footing because of that."""
 
-RULE_TIME: Final = "`limits.ruleTimeSeconds` in your own kb/config.json"
-RULES_TIME: Final = "`limits.rulesTimeSeconds` in your own kb/config.json"
 _GRACE_S: Final = 0.25
 """How long after its time a statement is ended that did not end itself."""
 
@@ -42,6 +40,10 @@ class Times(msgspec.Struct, frozen=True):
     usual_s: float
     most_s: float = limits.MAX_RULE_TIME_S
     total_s: float = limits.MAX_RULE_TIME_S
+    most_by: str = ""
+    """Where a user finds the limit ``most_s``."""
+    total_by: str = ""
+    """Where a user finds the limit ``total_s``."""
     now_s: Callable[[], float] = lambda: 0.0
 
 
@@ -198,8 +200,8 @@ class Sandbox:
     def _too_slow(self) -> SqlRefused:
         if self._left_s < self._time_s:
             said = f"all rules of the project have {self._times.total_s:g} s, and none is left"
-            return SqlRefused(said, is_limit=True, is_time=True, cause=RULES_TIME)
-        cause = RULE_TIME if self._times.most_s < self._wanted_s else ""
+            return SqlRefused(said, is_limit=True, is_time=True, cause=self._times.total_by)
+        cause = self._times.most_by if self._times.most_s < self._wanted_s else ""
         return SqlRefused(f"it did not end within {self._time_s:g} s", is_limit=True, is_time=True, cause=cause)
 
     def _end(self) -> None:

@@ -397,7 +397,7 @@ def test_a_rule_gets_no_more_time_than_the_user_allows_and_all_rules_have_one_bu
     ran = kb("check", "--rule", "slow", "--json")
     assert ran.status == 1
     [slow] = ran.json["rules"]
-    assert "within 0.5 s; `limits.ruleTimeSeconds` in your own kb/config.json is the limit" in slow["reason"]
+    assert "within 0.5 s; `KB_RULE_TIME_SECONDS` in the environment is the limit" in slow["reason"]
     assert 0.4 < slow["seconds"] < 30
     user.setenv("KB_RULE_TIME_SECONDS", "100")
     user.setenv("KB_RULES_TIME_SECONDS", "3.5")

@@ -39,6 +39,10 @@ def test_a_file_sets_limits_and_the_environment_goes_before_it():
     )
 
 
+def test_an_empty_variable_sets_nothing():
+    assert read(None, {"KB_RULE_TIME_SECONDS": "", "KB_MEMORY_MIB": ""}) == UserSettings()
+
+
 @pytest.mark.parametrize(
     ("text", "source", "code"),
     [

@@ -165,3 +165,15 @@ def test_without_a_thread_to_begin_with_a_command_and_a_server_say_so(project: P
         assert b"The system gives KB no more threads." in done.stderr
         assert b"Traceback" not in done.stderr
     tally.tried()
+
+
+@pytest.mark.fault("F28")
+@pytest.mark.parametrize("limit", range(8, 14, 2))
+def test_too_few_open_files_to_start_git_is_no_fault_of_git(limit: int, stored: Project, tally: Any) -> None:
+    (stored.root / "one.json").write_text(
+        '{"entities": [{"id": "NEW", "type": "req", "title": "New", "status": "open"}]}'
+    )
+    done = ran([*program(), "--json", "apply", "one.json"], stored.root, limited(resource.RLIMIT_NOFILE, limit))
+    error = json.loads(done.stdout)["error"]
+    assert (done.returncode, error["code"], error["retryable"]) == (25, "resource_limit", True), done
+    tally.tried()

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kbcore import rules
-from kbcore.errors import NotFound
+from kbcore.errors import NotFound, ResourceLimit
 from kbcore.rules import Finding, Rule, RuleContext
 from kbcore.schema import CORE
 from tests.support.graph import graph_of, link, node
@@ -122,6 +122,15 @@ def test_a_rule_that_could_not_run_says_why_and_fails_the_command():
     assert not report.ok
     assert not report.passes("never")
     assert status_of(report)["orphans"] == "ran"
+
+
+@pytest.mark.parametrize("refused", [RuntimeError("can't start new thread"), MemoryError(), OSError(24, "files")])
+def test_a_rule_for_which_the_system_has_no_resources_ends_the_check(refused):
+    def run_out(_):
+        raise refused
+
+    with pytest.raises(ResourceLimit):
+        run(graph_of(), project=[Rule("mine", "warning", "", run_out)])
 
 
 def test_a_table_that_is_missing_stops_only_the_rules_that_read_it():

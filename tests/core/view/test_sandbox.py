@@ -75,11 +75,11 @@ def test_a_process_that_does_not_start_is_told_as_such(monkeypatch):
 
 
 def test_the_user_bounds_what_a_rule_asks_for_and_what_all_rules_take(tmp_path):
-    with Sandbox(Lender(), Times(5, most_s=0.2)) as sandbox:
+    with Sandbox(Lender(), Times(5, most_s=0.2, most_by="`limits.ruleTimeSeconds`")) as sandbox:
         with pytest.raises(SqlRefused, match=r"within 0\.2 s") as caught:
             sandbox.rows("select sleep_ms(60000)", time_s=3600)
         assert "ruleTimeSeconds" in caught.value.cause
-    with Sandbox(Lender(), Times(5, total_s=1, now_s=time.monotonic)) as sandbox:
+    with Sandbox(Lender(), Times(5, total_s=1, total_by="`limits.rulesTimeSeconds`", now_s=time.monotonic)) as sandbox:
         begun_s = time.monotonic()
         for _ in range(3):
             with pytest.raises(SqlRefused, match=r"all rules of the project have 1 s") as caught:
