@@ -28,14 +28,21 @@ ABOVE = (
     "tests/core/test_viewcache.py",
     "tests/core/test_replay.py",
     "tests/core/test_branches.py::test_a_move_of_head_before_the_commit_refuses_it",
+    "tests/core/test_concurrency.py::test_a_writer_that_waits_folds_many_records_before_it_holds_the_lock",
+    "tests/core/test_concurrency.py::test_only_a_writer_that_plans_under_the_lock_reads_before_it_what_the_plan_asks_for",
+    "tests/core/test_plans_ahead.py::test_a_quick_plan_that_cannot_be_used_is_made_under_the_lock_at_once",
     "tests/core/branches/test_gc_asks.py",
+    "tests/core/branches/test_lost.py::test_a_store_that_was_put_back_is_named_with_the_seqs_and_refused",
+    "tests/core/branches/test_lost.py::test_what_kb_puts_away_itself_is_no_loss",
     "tests/core/branches/test_trash.py",
     "tests/core/planning/test_changesets.py",
     "tests/core/planning/test_secrets.py",
     "tests/core/planning/test_versions.py",
+    "tests/core/storage/test_witness.py::test_a_commit_is_noted_once_and_before_the_lock_is_free",
     "tests/core/sync/test_checkout.py",
     "tests/core/sync/test_guard.py",
     "tests/core/upkeep/test_compacting.py::test_what_was_read_before_pruned_history_is_no_guard_for_what_is_absent_now",
+    "tests/fault/test_salvage.py::test_writers_refuse_damage_that_was_found_and_go_on_when_it_is_gone",
 )
 """Of both, only tests that miss some guard: all are run once before the first guard goes."""
 

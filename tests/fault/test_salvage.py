@@ -567,7 +567,8 @@ def test_two_salvages_at_once_leave_one(tmp_path: Path, tally) -> None:
 
 
 @pytest.mark.fault("D2")
-def test_writers_refuse_damage_that_a_reader_found_and_go_on_when_it_is_gone(project: Project, tally) -> None:
+@pytest.mark.parametrize("by", ["a reader", "another writer"])
+def test_writers_refuse_damage_that_was_found_and_go_on_when_it_is_gone(by: str, project: Project, tally) -> None:
     directory = filled(project, "ABCDE", seal_after="D")
     path = directory / FIRST
     sound = path.read_bytes()
@@ -578,7 +579,7 @@ def test_writers_refuse_damage_that_a_reader_found_and_go_on_when_it_is_gone(pro
     tally.tried()
     forget(project)
     with pytest.raises(Damaged):
-        project.view()
+        project.view() if by == "a reader" else project.apply(entities=[requirement("F")])
     with pytest.raises(Damaged):
         writer.apply(entities=[requirement("F")])
     with pytest.raises(Damaged):

@@ -33,6 +33,8 @@ TEST_CPU_S, UNKNOWN_CPU_S = 1.0, 20.0
 """A test that takes longer than this, and much longer than without a mutant, does not end."""
 TEST_S = 120
 """Nor does one that waits for so long."""
+FIRST_S = 600
+"""Nor does one of the first run, without a mutant, that takes so long: a busy machine is no reason."""
 WAIT_S = 7200.0
 """Longer than all mutants of a request take on any machine."""
 MEMORY_BYTES = 8 << 30
@@ -150,7 +152,7 @@ class Control:
                 seen = {module: stack.enter_context(watched(module)) for module in modules}
                 for at, item in enumerate(session.items):
                     # A test that does not end shows where it is, and ends the control.
-                    faulthandler.dump_traceback_later(TEST_S, exit=True, file=sys.__stderr__)
+                    faulthandler.dump_traceback_later(FIRST_S, exit=True, file=sys.__stderr__)
                     self._run(session, item, session.items[at + 1 : at + 2])
                     faulthandler.cancel_dump_traceback_later()
                     if self.failed:
