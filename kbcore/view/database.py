@@ -109,7 +109,7 @@ class Connection:
         Raises: ``StatementTimeout``, ``interrupting.Stopped``; ``ResourceLimit`` when the database gets no more memory,
         which says nothing of a file; the other errors of DuckDB.
         """
-        with interrupting.step(self._opened.interrupt, time_s, is_cleanup=is_cleanup) as step:
+        with interrupting.step(self.interrupt, time_s, is_cleanup=is_cleanup) as step:
             try:
                 self._opened.execute(statement, list(params))
             except (duckdb.Error, RuntimeError) as error:
@@ -120,7 +120,7 @@ class Connection:
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Return the rows of the last statement. Raises: as ``execute``."""
-        with interrupting.step(self._opened.interrupt) as step:
+        with interrupting.step(self.interrupt) as step:
             try:
                 return self._opened.fetchall()
             except (duckdb.Error, RuntimeError) as error:
@@ -132,7 +132,7 @@ class Connection:
         self, statement: str | Statement, params: Sequence[Any] = (), *, time_s: float | None = None
     ) -> list[tuple[Any, ...]]:
         """Return all rows of a statement, which with fetching them has one time. Raises: as ``execute``."""
-        with interrupting.step(self._opened.interrupt, time_s) as step:
+        with interrupting.step(self.interrupt, time_s) as step:
             try:
                 return self._opened.execute(statement, list(params)).fetchall()
             except (duckdb.Error, RuntimeError) as error:
@@ -157,8 +157,9 @@ class Connection:
         return self._opened.extract_statements(sql)
 
     def interrupt(self) -> None:
-        """End what runs on this connection."""
-        self._opened.interrupt()
+        """Interrupt what runs. On a connection that is closed nothing runs, for which DuckDB raises an error."""
+        with contextlib.suppress(duckdb.ConnectionException):
+            self._opened.interrupt()
 
     def close(self) -> None:
         """Close the connection; the last one closes the database."""

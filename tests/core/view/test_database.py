@@ -38,3 +38,8 @@ def test_a_file_that_is_being_filled_has_no_log_beside_it(connection, tmp_path):
     connection.execute("detach base")
     connection.execute(f"attach '{tmp_path / 'base'}' as base (read_only)")
     assert connection.execute("select id from base.node").fetchall() == [("N-1",)]
+
+
+def test_interrupting_a_closed_connection_is_no_error(connection):
+    connection.close()
+    connection.interrupt()
