@@ -25,10 +25,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if hookrun.is_event(words[1:]):
             return hookrun.run(words[1:], os.environ)
+    if arguments is None:
+        _end_silently_at_sigint()
     from kbcore import collector
 
     collector.be_seldom()
     return _guarded(words)
+
+
+def _end_silently_at_sigint() -> None:
+    """Let SIGINT end this process as the system does it, before a command begins and after it has ended.
+
+    Python would raise ``KeyboardInterrupt`` in the middle of an import, and print where. ``Signals`` does better while
+    a command runs. What ignores the signal, because it was started so, goes on ignoring it.
+    """
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _guarded(words: list[str]) -> int:

@@ -11,6 +11,7 @@ import select
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any, Final, ParamSpec
 
 from kbcore import interrupting
@@ -21,6 +22,10 @@ P = ParamSpec("P")
 ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 GRACE_S: Final = 1.6
 """How long a command may take to end in good order after a signal. Then the process is ended from within."""
+
+_AGAIN_S: Final = 0.02
+_IMPORTING: Final = "<frozen importlib._bootstrap"
+"""Begins the name of the files whose functions are in the stack while a module is imported."""
 
 _UNREAD_S: Final = 1.0
 """What nobody takes for so long is given up, once it is to end."""
@@ -49,8 +54,9 @@ class Signals:
     def obeyed(self) -> Iterator[None]:
         """Obey signals in the block: its statements are interrupted, and ``KeyboardInterrupt`` is raised in it.
 
-        It is not raised any more once something was written: what is left to do is to say so. Signals reach the main
-        thread only; in any other the block runs as it is.
+        It is not raised any more once something was written: what is left to do is to say so. It is not raised while
+        a module is imported either, but as soon as that is done: a module written in C may abort the process when its
+        initialization fails. Signals reach the main thread only; in any other the block runs as it is.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -64,13 +70,14 @@ class Signals:
             os.close(reads_fd)
             os.close(writes_fd)
             raise
-        before = {number: signal.signal(number, self._raise) for number in ENDING}
+        before = {number: signal.signal(number, self._raise) for number in (*ENDING, signal.SIGALRM)}
         woken_fd = signal.set_wakeup_fd(writes_fd, warn_on_full_buffer=False)
         try:
             with interrupting.done_for(self.work):
                 yield
         finally:
             signal.set_wakeup_fd(woken_fd)
+            signal.setitimer(signal.ITIMER_REAL, 0)
             for number, handler in before.items():
                 signal.signal(number, handler)
             os.close(writes_fd)
@@ -89,10 +96,15 @@ class Signals:
         work = self.work
         work.is_stopped = work.is_committed = work.has_begun = work.has_written = False
 
-    def _raise(self, number: int, _: Any) -> None:
-        self.number = number
-        if not self.work.is_committed:
-            raise KeyboardInterrupt
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        if number != signal.SIGALRM:
+            self.number = number
+        if self.work.is_committed:
+            return
+        if _is_importing(frame):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+            return
+        raise KeyboardInterrupt
 
     def _listen(self, reads_fd: int) -> None:
         with contextlib.closing(_Pipe(reads_fd)) as pipe:
@@ -104,6 +116,15 @@ class Signals:
                 self.work.stop()
                 if pipe.next(GRACE_S) is not None:
                     os._exit(128 + number)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Tell whether a module is being imported by what runs in this frame."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_IMPORTING):
+            return True
+        frame = frame.f_back
+    return False
 
 
 class _Pipe:

@@ -174,3 +174,52 @@ def test_a_sync_that_has_no_time_left_after_its_commit_says_what_it_wrote(synced
     answer = json.loads(said)
     assert (process.returncode, answer["created"]) == (0, 1), answer
     assert "no answer in time" in answer["warnings"][-1]
+
+
+IMPORTING = """
+import time
+from kbcli.ending import Signals
+with Signals().obeyed():
+    try:
+        import interrupted
+        print("imported", interrupted.is_whole, flush=True)
+        time.sleep(10)
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+INTERRUPTED = """
+import os
+os.kill(os.getpid(), {number})
+is_whole = sum(range(1000)) > 0
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_comes_while_a_module_is_imported_is_obeyed_after_it(tmp_path: Path, number: int) -> None:
+    write(tmp_path, {"interrupted.py": INTERRUPTED.format(number=int(number))})
+    env = {**environment(), "PYTHONPATH": str(tmp_path)}
+    ended = subprocess.run(
+        [sys.executable, "-c", IMPORTING],
+        cwd=Path.cwd(),
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=False,
+    )
+    assert (ended.stdout, ended.stderr) == ("imported True\ninterrupted\n", "")
+
+
+EARLY = """
+import os
+import sys
+from kbcli import app
+sys.argv = ["kb", "status"]
+app._guarded = lambda words: os.kill(os.getpid(), 2)
+app.main()
+"""
+
+
+def test_sigint_before_a_command_begins_ends_the_process_without_a_traceback() -> None:
+    ended = subprocess.run([sys.executable, "-c", EARLY], env=environment(), capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
