@@ -1,8 +1,9 @@
 """L1: every command, tool, prompt, resource and KIP question ends on large stores, whatever lies in base and tail.
 
 Statements that are right on a small store may never end on a large one: it depends on how many rows are in the base, on
-how many came after it, and on whether anything was ever changed. Each request is a process, or a call of a server, that
-is ended at ``TIME_S``; a machine that is busy does not take that long for any of them.
+how many came after it, and on whether anything was ever changed. Each command is a process that is ended when it has
+taken ``TIME_S`` by itself: what it waits for a processor or a disk that others use does not count. A call of a server
+has the time of ``Session``.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 import pytest
 
@@ -24,6 +26,7 @@ from kbcore.record import Operation, PutNode, StateLink
 from kbcore.store import Request
 from tests.support.cli import environment, program
 from tests.support.help_pages import commands
+from tests.support.own_time import own_time_s
 from tests.support.project import AUTHOR, Project, req
 from tests.support.repos import git
 from tests.support.scale import SCALE
@@ -214,15 +217,20 @@ def copied(root: Path, into: Path) -> Path:
 
 def run(root: Path, words: tuple[str, ...]) -> str:
     """Run a command as a process of its own; return what is wrong with it, if anything is."""
-    try:
-        ended = subprocess.run(
-            [*program(), *words], cwd=root, env=environment(), capture_output=True, timeout=TIME_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return f"it did not end within {TIME_S:g} s"
-    if ended.returncode != exits.DONE:
-        return f"status {ended.returncode}: {ended.stderr.decode()[-500:] or ended.stdout.decode()[-500:]}"
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as warned:
+        process = subprocess.Popen([*program(), *words], cwd=root, env=environment(), stdout=said, stderr=warned)
+        if own_time_s(process, TIME_S) > TIME_S:
+            process.kill()
+            process.wait()
+            return f"it did not end within {TIME_S:g} s"
+        if process.wait() != exits.DONE:
+            return f"status {process.returncode}: {_end_of(warned) or _end_of(said)}"
     return ""
+
+
+def _end_of(output: IO[bytes]) -> str:
+    output.seek(0)
+    return output.read()[-500:].decode(errors="replace")
 
 
 @pytest.mark.fault("L1")
