@@ -73,7 +73,8 @@ def _new_id(one: RestoredBranch, *, dry_run: bool) -> str:
         is_one = sum(row.last - row.first + 1 for row in one.given_up) == 1
         ids, are = ("changeset id", "is") if is_one else ("changeset ids", "are")
         rows = [
-            row_of("record", row.first, row.last) + (f" of the store {row.store_id[:12]}" * (len(one.given_up) > 1))
+            (row_of("record", row.first, row.last) if row.is_first_known else f"records up to {row.last}")
+            + (f" of the store {row.store_id[:12]}" * (len(one.given_up) > 1))
             for row in one.given_up
         ]
         return f"{one.branch}: {new_id}; the {ids} of {' and '.join(rows)} {would_be or f'{are} '}forgotten."

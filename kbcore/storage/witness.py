@@ -26,7 +26,7 @@ from kbcore.errors import Damaged, HistoryPruned, KBError, StoreWentBack, Unknow
 from kbcore.phrases import row_of
 from kbcore.storage import files, frame, head, layout, places, recovery, scan
 from kbcore.storage.fs import Fs
-from kbcore.storage.head import Head
+from kbcore.storage.head import Head, Tip
 from kbcore.storage.scratch import is_private, make_private, user_folder
 
 FORMAT: Final = 1
@@ -120,11 +120,13 @@ class Loss(msgspec.Struct, frozen=True):
     seen: int
     hash: str
     now: int | None
+    kept: int = 0
+    """The last record that the store has of the time under ``store_id``, where it has another id now; 0 for none."""
 
     @property
     def first(self) -> int:
         """The first record that is missing, as far as that is known; some before it may be where the kind differs."""
-        return {"went_back": (self.now or 0) + 1, "differs": self.seen}.get(self.kind, 1)
+        return {"went_back": (self.now or 0) + 1, "differs": self.seen}.get(self.kind, self.kept + 1)
 
     @property
     def is_of_one(self) -> bool:
@@ -199,19 +201,20 @@ def missing(fs: Fs, directory: Path, seen: Seen, of: Head | None, elsewhere: Cal
     Raises: ``StorageError`` when the journal cannot be read.
     """
 
-    def lost(kind: Literal["went_back", "differs", "gone", "replaced"]) -> Loss:
-        return Loss(kind, seen.branch, directory, seen.store_id, seen.seq, seen.hash, of.seq if of else None)
+    def lost(kind: Literal["went_back", "differs", "gone", "replaced"], kept: int = 0) -> Loss:
+        return Loss(kind, seen.branch, directory, seen.store_id, seen.seq, seen.hash, of.seq if of else None, kept)
 
     if of is None:
         return None if elsewhere(seen) else lost("gone")
     if of.store_id == seen.store_id:
         if of.seq < seen.seq:
             return None if _follows_head(fs, directory, of, seen) else lost("went_back")
-        return None if _holds(fs, directory, of, seen) else lost("differs")
-    if of.epoch_of(seen.store_id) or elsewhere(seen):
+        return None if holds(fs, directory, of, seen) else lost("differs")
+    ended = of.epoch_of(seen.store_id)
+    if (ended and seen.seq <= ended.seen) or elsewhere(seen):
         return None
-    has_all = of.lineage == seen.lineage and of.seq >= seen.seq and _holds(fs, directory, of, seen)
-    return None if has_all else lost("replaced")
+    has_all = of.lineage == seen.lineage and of.seq >= seen.seq and holds(fs, directory, of, seen)
+    return None if has_all else lost("replaced", ended.seq if ended else 0)
 
 
 def contradiction(fs: Fs, directory: Path, of: Head, other: Seen) -> str:
@@ -228,9 +231,9 @@ def contradiction(fs: Fs, directory: Path, of: Head, other: Seen) -> str:
         if there.store_id != of.store_id:
             return ""
         if there.seq <= of.seq:
-            is_one = _holds(fs, directory, of, seen_of(there, other_directory))
+            is_one = holds(fs, directory, of, seen_of(there, other_directory))
         else:
-            is_one = _holds(fs, other_directory, there, seen_of(of, directory))
+            is_one = holds(fs, other_directory, there, seen_of(of, directory))
     except KBError:
         # It is gone or damaged: it proves nothing against this store.
         return ""
@@ -243,7 +246,7 @@ def contradiction(fs: Fs, directory: Path, of: Head, other: Seen) -> str:
     )
 
 
-def _holds(fs: Fs, directory: Path, of: Head, seen: Seen) -> bool:
+def holds(fs: Fs, directory: Path, of: Head, seen: Seen | Tip) -> bool:
     """Tell whether a store that ends at the seen record or later has that record, as far as it can still be known."""
     if of.seq == seen.seq:
         return of.hash == seen.hash
@@ -267,7 +270,7 @@ def _holds(fs: Fs, directory: Path, of: Head, seen: Seen) -> bool:
     return True
 
 
-def _is_followed(fs: Fs, path: Path, seen: Seen) -> bool:
+def _is_followed(fs: Fs, path: Path, seen: Seen | Tip) -> bool:
     """Tell whether the record after the seen one begins where that one ended, and names its hash."""
     begins = frame.beginning(seen.seq + 1, seen.hash)
     with contextlib.suppress(OSError), files.opened(fs, path, os.O_RDONLY) as fd:
@@ -300,7 +303,7 @@ def store_of_id(fs: Fs, parent: Path, seen: Seen) -> bool:
         with contextlib.suppress(KBError):
             of = head.read(fs, place)
             # An older copy of it may lie beside the one that has the record.
-            if of.store_id == seen.store_id and of.seq >= seen.seq and _holds(fs, place, of, seen):
+            if of.store_id == seen.store_id and of.seq >= seen.seq and holds(fs, place, of, seen):
                 return True
     return False
 

@@ -18,11 +18,13 @@ import msgspec
 from kbcore import branches, interrupting
 from kbcore.branches import lost, trash
 from kbcore.branches.stores import discard_cache, repository_lock
-from kbcore.errors import InvalidQuery, KBError, StoreWentBack, UnknownBranch
+from kbcore.errors import Damaged, HistoryPruned, InvalidQuery, KBError, StoreWentBack, UnknownBranch
 from kbcore.phrases import some_of
-from kbcore.storage import archive, branchdir, files, head, journal, snapshot, verify
+from kbcore.storage import archive, branchdir, files, head, journal, snapshot, verify, witness
 from kbcore.storage.archive import Backup, Saved
 from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head, Tip
+from kbcore.storage.witness import Loss
 from kbcore.store import Author
 from kbcore.upkeep.epochs import begin_epoch
 from kbcore.viewcache import ViewCache
@@ -56,20 +58,24 @@ class BackedUp(msgspec.Struct, frozen=True):
 
 
 class GivenUp(msgspec.Struct, frozen=True):
-    """Acknowledged records of a store id, the first and the last, that a restored store does not have."""
+    """Acknowledged records of a store id, the first and the last, that a restored store does not have.
+
+    Where ``is_first_known`` is false, some of them may be there, or were written under another id.
+    """
 
     store_id: str
     first: int
     last: int
+    is_first_known: bool = True
 
 
 class RestoredBranch(msgspec.Struct, frozen=True):
     """A branch that was restored, or would be on a dry run.
 
     ``present_seq`` is where the store ends that is there now, None when there is none or it cannot be read;
-    ``is_same_store`` tells that it is the store that was backed up, or continues it under a new id. ``replaced`` is
-    where it is in the trash; ``is_new_epoch`` tells that the restored store got a new id; ``given_up`` are the records
-    that are known to have been acknowledged and that it does not have.
+    ``is_same_store`` tells that it is the store that was backed up, under any id, or a copy with records in common.
+    ``replaced`` is where it is in the trash; ``is_new_epoch`` tells that the restored store got a new id; ``given_up``
+    are the records that are known to have been acknowledged and that it does not have.
     """
 
     branch: str
@@ -219,37 +225,135 @@ def _chosen(backup: Backup, names: Sequence[str]) -> Iterator[tuple[int, Saved]]
 
 
 def _present(workspace: Workspace, saved: Saved, fs: Fs, folder: Path) -> RestoredBranch:
-    """Return what is in the place of a branch now, and which seqs would come to mean other records.
+    """Return what is in the place of a branch now, and which acknowledged records the restored store would not have.
 
     ``fs`` and ``folder`` are where the store that is to be restored can be read. What the present store has counts, and
     what the second witness has noted: a store that went back may end just where the backup does.
     """
-    stated = (saved.store_id, saved.lineage, saved.seq, saved.hash)
-    loss = workspace.witness(saved.branch).would_lack(fs, folder, head.read(fs, folder))
-    given_up = {loss.store_id: GivenUp(loss.store_id, loss.first, loss.seen)} if loss else {}
+    new = head.read(fs, folder)
+    loss = workspace.witness(saved.branch).would_lack(fs, folder, new)
     if not workspace.has_store(saved.branch):
-        return RestoredBranch(saved.branch, saved.seq, is_new_epoch=True, given_up=tuple(given_up.values()))
+        return RestoredBranch(saved.branch, saved.seq, is_new_epoch=True, given_up=given_up(None, new, 0, loss))
+    directory = workspace.directory_of(saved.branch)
     try:
-        of = head.read(workspace.machine.fs, workspace.directory_of(saved.branch))
+        of = head.read(workspace.machine.fs, directory)
     except KBError:
-        return RestoredBranch(
-            saved.branch, saved.seq, has_present=True, is_new_epoch=True, given_up=tuple(given_up.values())
-        )
-    ended = of.epoch_of(saved.store_id)
-    is_same_store = of.store_id == saved.store_id or ended is not None
-    kept = min(saved.seq, ended.seq) if ended else saved.seq
-    if is_same_store and of.seq > kept:
-        noted = given_up.get(of.store_id)
-        given_up[of.store_id] = GivenUp(of.store_id, kept + 1, max(of.seq, noted.last if noted else 0))
+        rows = given_up(None, new, 0, loss)
+        return RestoredBranch(saved.branch, saved.seq, has_present=True, is_new_epoch=True, given_up=rows)
+    shared = _shared(_Store(workspace.machine.fs, directory, of), _Store(fs, folder, new))
+    is_same_store = shared > 0 or not _ends(of).keys().isdisjoint(_ends(new))
+    rows = given_up(of if is_same_store else None, new, shared, loss)
+    is_at_its_head = (of.store_id, of.lineage, of.seq, of.hash) == (new.store_id, new.lineage, new.seq, new.hash)
     return RestoredBranch(
         saved.branch,
         saved.seq,
         of.seq,
         has_present=True,
         is_same_store=is_same_store,
-        is_new_epoch=bool(given_up) or (of.store_id, of.lineage, of.seq, of.hash) != stated,
-        given_up=tuple(given_up.values()),
+        is_new_epoch=bool(rows) or not is_at_its_head,
+        given_up=rows,
     )
+
+
+def given_up(present: Head | None, restored: Head, shared: int, loss: Loss | None) -> tuple[GivenUp, ...]:
+    """Return the acknowledged records that a restored store does not have, by the id under which they were written.
+
+    Args:
+        present: the store that is replaced; None for none, one that cannot be read, and one that is unrelated.
+        restored: the store that takes its place.
+        shared: the last record that both have; 0 for none.
+        loss: what the second witness finds missing from the restored store.
+    """
+    ends = _ends(restored)
+    settled = {one.store_id: one.seen for one in restored.epochs} | {restored.store_id: restored.seq}
+    known = _periods(present) if present else {}
+    if loss and loss.store_id not in known:
+        known[loss.store_id] = _Period(loss.first, 0, loss.seen, is_first_known=False)
+    found = []
+    for store_id, period in known.items():
+        kept = max(ends.get(store_id, 0), shared)
+        if shared < min(ends.get(store_id, 0), period.last):
+            kept = shared  # two copies of one store both went on: under one id, each has records of its own
+        noted = loss.seen if loss and loss.store_id == store_id else 0
+        seen = max(period.seen, noted)
+        if noted or period.last > kept or seen > max(settled.get(store_id, 0), kept):
+            first = min(max(period.first, kept + 1), seen)
+            is_known = kept < seen and (period.is_first_known or ends.get(store_id, 0) > 0)
+            found.append(GivenUp(store_id, first, seen, is_first_known=is_known))
+    return tuple(found)
+
+
+class _Store(msgspec.Struct, frozen=True):
+    """A store that can be read: its file system, its folder, and its head."""
+
+    fs: Fs
+    folder: Path
+    head: Head
+
+
+class _Period(msgspec.Struct, frozen=True):
+    """The records under one id of a store: the first, the last that is there, and the last that was acknowledged."""
+
+    first: int
+    last: int
+    seen: int
+    is_first_known: bool = True
+
+
+def _periods(of: Head) -> dict[str, _Period]:
+    """Return the records of a store by the id under which they were written, oldest first."""
+    found, first = dict[str, _Period](), 1
+    for one in of.epochs:
+        earlier = found.get(one.store_id)
+        if earlier:  # more was found out later about the records that are lost
+            found[one.store_id] = msgspec.structs.replace(earlier, seen=max(earlier.seen, one.seen))
+        elif one.seq:
+            found[one.store_id] = _Period(first, one.seq, one.seen)
+            first = one.seq + 1
+        else:  # the id of another store, which had the place of this one
+            found[one.store_id] = _Period(1, 0, one.seen, is_first_known=False)
+    return found | {of.store_id: _Period(first, of.seq, of.seq)}
+
+
+def _ends(of: Head) -> dict[str, int]:
+    """Return the last record that a store has of the time under each of its ids."""
+    return {one.store_id: one.seq for one in of.epochs} | {of.store_id: of.seq}
+
+
+def _shared(present: _Store, new: _Store) -> int:
+    """Return the last record that both stores have, as far as that can be known; 0 where they have none in common.
+
+    What the ids say is compared with the hash of the record: two copies of a store that both went on have other records
+    under one id. Copies that have no id in common are compared in the same way.
+    """
+    if present.head.lineage != new.head.lineage:
+        return 0
+    ours, theirs = _ends(present.head), _ends(new.head)
+    common = ours.keys() & theirs.keys()
+    bound = max((min(ours[one], theirs[one]) for one in common), default=min(present.head.seq, new.head.seq))
+    for one, other in ((present, new), (new, present)):
+        tips = [Tip(past.seq, past.hash, "", 0, past.at) for past in one.head.epochs]
+        tip = next((tip for tip in (one.head.head, *tips) if tip.seq == bound), None)
+        if tip and not witness.holds(other.fs, other.folder, other.head, tip):
+            return _compared(present, new, bound)
+    return bound
+
+
+def _compared(present: _Store, new: _Store, until: int) -> int:
+    """Return the last record that two stores have in common, by the records; damage ends the comparison."""
+    found = 0
+    with contextlib.suppress(Damaged, HistoryPruned):
+        ours = journal.scan(present.fs, present.folder, present.head, until=until)
+        theirs = journal.scan(new.fs, new.folder, new.head, until=until)
+        mine = next(ours, None)
+        for entry in theirs:
+            while mine and mine.frame.seq < entry.frame.seq:
+                mine = next(ours, None)
+            if mine and mine.frame.seq == entry.frame.seq:
+                if mine.frame.sum != entry.frame.sum:
+                    break
+                found = entry.frame.seq
+    return found
 
 
 def _refuse_present(states: Iterable[RestoredBranch], *, replaces: bool) -> None:
@@ -331,14 +435,25 @@ def _copy_member(source: Fs, path: Path, fs: Fs, target: Path) -> None:
 
 
 def _begin_epoch(workspace: Workspace, place: Path, saved: Saved, given_up: Sequence[GivenUp], author: Author) -> None:
-    """Give the restored store a new id, before it has its place: what its later seqs meant, they mean no more."""
+    """Give the restored store a new id, before it has its place, and end the epochs of the records that are given up.
+
+    The id of the restored store comes first: the records that follow are written under the new one.
+    """
     machine = workspace.machine
-    own = max((one.last for one in given_up if one.store_id == saved.store_id), default=0)
     why = [f"The branch was restored from a backup of seq {saved.seq}, made at {saved.at}."]
+    own = GivenUp(saved.store_id, saved.seq + 1, saved.seq)
+    rows = {own.store_id: own} | {one.store_id: one for one in given_up}
     with journal.writing(
         machine.fs, place, machine.clock, wait_s=workspace.config.lock_wait_s, command=author.tool
     ) as writer:
-        begin_epoch(workspace, writer, author, why, seen=own)
-        for one in given_up:
-            if one.store_id != saved.store_id:
-                begin_epoch(workspace, writer, author, why, seen=one.last, lost_id=one.store_id, kept=one.first - 1)
+        for one in rows.values():
+            begin_epoch(
+                workspace,
+                writer,
+                author,
+                why,
+                seen=one.last,
+                lost_id=one.store_id,
+                kept=one.first - 1,
+                is_first_known=one.is_first_known,
+            )

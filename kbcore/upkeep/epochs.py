@@ -89,7 +89,8 @@ def begin_epoch(
     *,
     seen: int = 0,
     lost_id: str = "",
-    kept: int = 0,
+    kept: int | None = None,
+    is_first_known: bool = True,
 ) -> int:
     """End the epoch of a store id with a record that says why; return the record's seq.
 
@@ -102,21 +103,32 @@ def begin_epoch(
         author: who decided it.
         why: what happened, a sentence each.
         seen: the highest seq that is known to have been acknowledged under that id; 0 if none is lost.
-        lost_id: the id of another store whose records are missing here; by default the id of the store itself.
-        kept: the last record of that other store that this one has as well.
+        lost_id: the id of records that are missing here; by default the id of the store itself.
+        kept: the last record before the lost ones; by default the last one that the store has under that id.
+        is_first_known: whether it is known that no record after ``kept`` is there.
 
     Raises: as ``Writer.append``.
     """
     old = writer.head
-    if lost_id and lost_id != old.store_id:
-        ended = Epoch(lost_id, 0, old.lineage, seen, _now(workspace))
-        of_store = f"{'It was a record' if seen - kept == 1 else 'They were records'} of the store {lost_id}."
-        sentences = [*why, f"{lost_records(kept, seen)} {of_store} {forgotten(is_one=seen - kept == 1)}"]
-    else:
-        ended = Epoch(old.store_id, old.seq, old.hash, max(seen, old.seq), _now(workspace))
+    store_id = lost_id or old.store_id
+    past = old.epoch_of(store_id)
+    if store_id == old.store_id:
+        seq, hash_ = old.seq, old.hash
         sentences = [*why, f"The store id was {old.store_id} up to seq {old.seq} and is another one from here on."]
-        if seen > old.seq:
-            sentences.append(f"{lost_records(old.seq, seen)} {forgotten(is_one=seen - old.seq == 1)}")
+    else:
+        seq, hash_ = (past.seq, past.hash) if past else (0, old.lineage)
+        sentences = [*why]
+    ended = Epoch(store_id, seq, hash_, max(seen, seq, past.seen if past else 0), _now(workspace))
+    before = seq if kept is None else kept
+    if seen > before:
+        is_one = is_first_known and seen - before == 1
+        if is_first_known:
+            sentences.append(lost_records(before, seen))
+        else:
+            sentences.append(f"Records up to {seen} are lost; the first of them is not known.")
+        if store_id != old.store_id:
+            sentences.append(f"{'It was a record' if is_one else 'They were records'} of the store {store_id}.")
+        sentences.append(forgotten(is_one=is_one))
     return append_note(workspace, writer, author, sentences, message=NEW_EPOCH, ended=ended)
 
 
@@ -161,6 +173,7 @@ def accept(workspace: Workspace, branch: str, author: Author) -> Begun:
             why,
             seen=loss.seen if loss else 0,
             lost_id=loss.store_id if loss else "",
+            kept=loss.first - 1 if loss and loss.kind == "replaced" else None,
         )
         witness.accept(writer.head)
     done = [f"The store of {branch} has begun a new epoch with record {seq}."]
