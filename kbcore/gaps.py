@@ -60,13 +60,16 @@ def gaps_in(rows: Rows) -> tuple[Gap, ...]:
     marked = rows(_MARKED, [])
     if not marked:
         return ()
-    first = _first_listed(rows)
-    found = {}
+    found = dict[int, Gap]()
     for seq, text in marked:
         for hole in msgspec.json.decode(text):
-            if hole["last"] >= first:
-                found[hole["first"]] = Gap(hole["first"], hole["last"], seq)
-    return tuple(found[seq] for seq in sorted(found))
+            gap = Gap(hole["first"], hole["last"], seq)
+            # A later salvage may find more records missing around an earlier gap.
+            found = {key: one for key, one in found.items() if not gap.first <= one.first <= one.last <= gap.last}
+            found[gap.first] = gap
+    # Of records before the first one that is listed, those just before it are missing, the others were pruned.
+    first = _first_listed(rows)
+    return tuple(found[seq] for seq in sorted(found) if found[seq].last >= first - 1)
 
 
 def earlier(rows: Rows, history_from: int) -> Earlier:
@@ -74,11 +77,13 @@ def earlier(rows: Rows, history_from: int) -> Earlier:
     if not history_from:
         return Earlier(0, ())
     gaps = gaps_in(rows)
-    first = _first_listed(rows) if gaps else history_from + 1
+    first = min(_first_listed(rows), gaps[0].first) if gaps else history_from + 1
     return Earlier(first if first > 1 else 0, gaps)
 
 
-def out_of_reach(rows: Rows, history_from: int, seq: int, *, what: str = "", is_record: bool = False) -> HistoryPruned:
+def out_of_reach(
+    rows: Rows, history_from: int, seq: int, *, what: str = "", is_record: bool = False, is_unproven: bool = False
+) -> HistoryPruned:
     """Return the error for a question about a seq before the history that is whole.
 
     Args:
@@ -87,20 +92,19 @@ def out_of_reach(rows: Rows, history_from: int, seq: int, *, what: str = "", is_
         seq: what was asked for.
         what: the words for it, where they are not those of a seq or a record.
         is_record: the record at that seq was meant, not how everything stood there.
+        is_unproven: no part of the journal leads to that seq, so the missing records before it are the cause.
     """
     there = earlier(rows, history_from)
     name = what or f"{'record' if is_record else 'seq'} {seq}"
-    if not there.gaps or seq + 1 < there.pruned_before:
+    if not there.gaps or (seq if is_record else seq + 1) < there.pruned_before:
         return HistoryPruned.before(there.pruned_before, name)
     data = {"history_from": history_from, **there.as_json()}
-    later = [gap for gap in there.gaps if gap.last >= seq]
-    gap = later[0] if later else there.gaps[-1]
+    before = [gap for gap in there.gaps if gap.first <= seq]
+    after = [gap for gap in there.gaps if gap.last >= seq]
+    gap = before[-1] if before and (is_unproven or not after) else after[0]
     if seq < gap.first and not what:
         changed = "What became of the changes of record" if is_record else "What changed after seq"
-        hint = (
-            f"`kb show {seq}` shows the record, and how everything stood then is readable with --at {seq}. To have it "
-            "back, apply it with a changeset of your own."
-        )
+        hint = _what_is_left(there, seq)
         return HistoryPruned(f"{changed} {seq} is not proven: {gap.sentence()}.", hint=hint, data=data)
     if is_record and seq <= gap.last:
         message = f"{gap.sentence()[0].upper()}{gap.sentence()[1:]}."
@@ -109,10 +113,21 @@ def out_of_reach(rows: Rows, history_from: int, seq: int, *, what: str = "", is_
         message = f"What record {seq} changed is not proven: {gap.sentence()}."
         return HistoryPruned(message, hint=f"`kb show {seq}` shows what the record states.", data=data)
     message = f"{what or f'How everything stood at {name}'} is not proven: {gap.sentence()}."
-    hint = (
-        f"Ask for a seq before {there.gaps[0].first} or from {history_from} on; `kb log` lists what records are left."
-    )
+    first = there.gaps[0].first
+    earliest = max(there.pruned_before - 1, 0)
+    before_it = f"from {earliest} to {first - 1}" if earliest < first - 1 else str(earliest)
+    hint = f"Ask for seq {before_it}, or from {history_from} on; `kb log` lists what records are left."
     return HistoryPruned(f"{message[0].upper()}{message[1:]}", hint=hint, data=data)
+
+
+def _what_is_left(there: Earlier, seq: int) -> str:
+    """Return the hint for a seq of which the later changes are not known: what can be read of it."""
+    at = f"how everything stood then is readable with --at {seq}"
+    if seq < max(there.pruned_before, 1):
+        return f"{at[0].upper()}{at[1:]}."
+    if any(gap.first <= seq for gap in there.gaps):
+        return f"`kb show {seq}` shows what the record states. To have it back, apply it with a changeset of your own."
+    return f"`kb show {seq}` shows the record, and {at}. To have it back, apply it with a changeset of your own."
 
 
 def _first_listed(rows: Rows) -> int:

@@ -175,7 +175,8 @@ def _unproven(rows: Rows, condition: str, params: list[Any]) -> list[Suspect]:
     for id_, type_, kind, from_id, to_id, files, confirmed, changed, began in rows(
         _UNPROVEN.replace(_ANY, condition), params
     ):
-        gap = next((one for one in gaps if one.first <= began), gaps[0])
+        before = [one for one in gaps if one.first <= began]
+        gap = next((one for one in before if confirmed < one.last), (before or gaps)[-1 if before else 0])
         found.append(
             Suspect(id_, type_, kind, from_id, to_id, files, confirmed, changed, text_path="", unproven=gap.sentence())
         )

@@ -75,11 +75,16 @@ def _reading(call: Call, seqs: Sequence[int | None], use: Callable[[View], Paylo
 
     try:
         return call.store.read(use)
-    except (Damaged, HistoryPruned):
+    except (Damaged, HistoryPruned) as error:
         known = [seq for seq in seqs if seq is not None]
         if len(known) < len(seqs):
             raise
+        refused = error
+    try:
         return read_at(call.store, str(max(known)), lambda view, _: use(view))
+    except HistoryPruned as error:
+        # The second error is about how everything stood at one seq, the first one about what was asked for.
+        raise (refused if isinstance(refused, HistoryPruned) else error) from None
 
 
 def _reading_record(call: Call, asked: HistoryArguments) -> Payload:

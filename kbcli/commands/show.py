@@ -54,15 +54,17 @@ def _read(opened: Opened, subject: str, *, is_page: bool) -> tuple[dict[str, Any
 
     try:
         return opened.store.read(read)
-    except (Damaged, HistoryPruned):
+    except (Damaged, HistoryPruned) as error:
         if not is_seq(subject):
             raise
+        refused = error
     try:
         return read_at(opened.store, subject, lambda view, seq: record_json(opened.store, view, seq)), None
-    except HistoryPruned:
+    except HistoryPruned as error:
         found = opened.store.read(lambda view: stated_json(opened.store, view, int(subject)))
         if found is None:
-            raise
+            # The second error is about how everything stood there, the first one about the record.
+            raise (refused if isinstance(refused, HistoryPruned) else error) from None
         return found, None
 
 

@@ -159,7 +159,7 @@ def stated_json(store: BranchStore, view: View, seq: int) -> dict[str, Any] | No
     record = store.record_at(view, seq)
     if record is None:
         return None
-    reason = out_of_reach(view.rows, view.basis.history_from, seq, is_record=True).message
+    reason = out_of_reach(view.rows, view.basis.history_from, seq, is_record=True, is_unproven=True).message
     operations = [shown.stated_operation(op) for op in record.ops]
     return {**record_facts(store, view, seq), "partial": reason, "operations": operations}
 

@@ -81,12 +81,20 @@ def read_at(store: BranchStore, text: str, use: Callable[[View, int], T], *, now
         if meant < 0 or not store.head().holes:
             raise
         try:
-            with store.view_until(meant) as view:
-                return use(view, meant)
+            at = store.view_until(meant)
         except HistoryPruned:
-            raise error from None
+            raise store.read(lambda view: _unproven(view, meant)) from None
+        with at as view:
+            try:
+                return use(view, meant)
+            except HistoryPruned:
+                raise error from None
     with store.view_until(meant) as view:
         return use(view, meant)
+
+
+def _unproven(view: View, seq: int) -> HistoryPruned:
+    return out_of_reach(view.rows, view.basis.history_from, seq, is_unproven=True)
 
 
 def is_seq(word: str) -> bool:

@@ -297,6 +297,25 @@ def test_history_that_was_given_up_is_refused_in_the_same_words(kb, pruned, word
     assert kb("query", "--at", "3").status == 0
 
 
+def test_a_record_out_of_reach_is_refused_as_a_record(kb, grown):
+    def eight_of_which_one_is_missing(root, kb):
+        three_records(root, kb)
+        kb("compact", "--prune-before", "4")
+        for number in range(4, 9):
+            kb("apply", "-", stdin=json.dumps({"entities": [{"id": "SCN-1", "title": f"Title {number}"}]}))
+        for path in (stores_at(root) / "main").glob("journal-*.jsonl"):
+            path.write_bytes(path.read_bytes().replace(b'"Title 7"', b'"Title ?"'))
+        shutil.rmtree(caches_at(root))
+        kb("doctor", "--salvage")
+
+    grown(eight_of_which_one_is_missing)
+    pruned, missing = kb("show", "3"), kb("show", "7")
+    assert pruned.status == missing.status == 66
+    assert "Records before seq 4 were pruned; record 3 is out of reach." in pruned.err
+    assert "kb show 3" not in pruned.err
+    assert missing.err.startswith("error: Record 7 is missing since the salvage that record 9 documents.")
+
+
 def test_what_was_given_up_is_told_where_the_rest_is_listed(kb, pruned):
     note = "Records before seq 4 were pruned.\n"
     assert kb("log").err == kb("log", "--actor", "tester").err == kb("log", "SCN-1").err == note

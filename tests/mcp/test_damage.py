@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kbcore.upkeep.salvage import salvage
 from tests.mcp.agents import agent, answer_of
 from tests.support.places import STORES_NAME, caches_at
+from tests.support.project import AUTHOR
 
 BRANCHES = STORES_NAME
 
@@ -45,6 +47,20 @@ def test_what_lies_before_a_damage_is_still_answered_and_the_rest_refused(three)
             assert found.refused("kb_history", **arguments)["code"] == "journal_corrupt"
         assert found.refused("kb_query", at=3)["code"] == "journal_corrupt"
         assert found.refused("kb_query")["code"] == "journal_corrupt"
+
+
+def test_a_missing_record_is_refused_as_a_record_and_not_as_what_stood_there(three):
+    three.apply(entities=[entity("D")])
+    (journal,) = (three.root / BRANCHES / "main").glob("journal-*.jsonl")
+    journal.write_bytes(journal.read_bytes().replace(b"Title of B", b"Title of X"))
+    three.pool.close()
+    shutil.rmtree(caches_at(three.root), ignore_errors=True)
+    salvage(three.workspace(), "main", AUTHOR)
+    with agent(three.root) as found:
+        refused = found.refused("kb_history", action="show", seq=2)
+        assert refused["message"] == "Record 2 is missing since the salvage that record 5 documents."
+        assert found.call("kb_history", action="show", seq=3)["partial"].startswith("What record 3 changed is not")
+        assert found.refused("kb_query", at=3)["message"].startswith("How everything stood at seq 3 is not proven")
 
 
 @pytest.mark.parametrize("command", ["DESCRIBE PRIMER", 'UPSERT { CONCEPT { {type: "Person", name: "P"} } }'])

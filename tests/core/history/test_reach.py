@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from kbcore.errors import HistoryPruned, NotFound
+from kbcore.gaps import Gap
 from kbcore.history.compare import count_differences, diff, differences_from
 from kbcore.history.log import log, missing, record_json, stated_json
 from kbcore.history.moment import read_at, seq_at
@@ -176,6 +178,121 @@ def test_an_edge_that_a_missing_record_may_have_confirmed_is_suspect_until_it_is
     assert suspects(salvaged.view().rows) == []
 
 
+def damage(project: Project, inside: bytes) -> None:
+    """Damage the record that holds a text, wherever it is, and salvage the store."""
+    for path in project.workspace().directory_of("main").glob("journal-*.jsonl"):
+        flip(path, inside)
+    forget(project)
+    salvage(project.workspace(), "main", AUTHOR)
+
+
+def test_an_edge_that_is_suspect_names_the_gap_after_its_last_confirmation(salvaged: Project) -> None:
+    salvaged.apply(edges=[{"type": "depends_on", "from": "B", "to": "A"}])
+    salvaged.apply(entities=[{"id": "A", "title": "A five"}])
+    salvaged.apply(entities=[{"id": "A", "title": "A six"}])
+    compact(salvaged.workspace(), "main")
+    salvaged.apply(entities=[entity("E")])
+    damage(salvaged, b"A five")
+    view = salvaged.view()
+    assert [(gap.first, gap.last) for gap in not_listed(view).gaps] == [(4, 4), (11, 11)]
+    found = {(one.from_id, one.to_id): (one.confirmed_seq, one.unproven) for one in suspects(view.rows)}
+    assert found["B", "A"] == (10, "record 11 is missing since the salvage that record 14 documents")
+
+
+# How a store came to be: W is a record, X one that is lost, C compacts, P compacts and prunes all before the next one.
+STORES = (
+    "WWWPWWXW",
+    "WWXWCWW",
+    "WXWCWXWCW",
+    "WPWXWCWXWW",
+    "WWPXWCWXW",
+    "XWWCW",
+    "WWXWWXWW",
+    "WWCWXWWCWXW",
+    "WWW",
+    "WWPW",
+)
+
+
+@pytest.mark.parametrize("steps", STORES)
+def build(project: Project, steps: str) -> tuple[int, list[int]]:
+    """Make a store; return the first record that was not pruned, and those that are lost."""
+    seq, first, lost = 0, 1, list[int]()
+    for step in steps:
+        if step in "PC":
+            compact(project.workspace(), "main")
+            if step == "P":
+                first = seq + 1
+                compact(project.workspace(), "main", prune_before=first)
+            continue
+        seq += 1
+        lost += [seq] if step == "X" else []
+        project.apply(entities=[entity(f"K{seq}", **({"owner": f"LOST{seq}"} if step == "X" else {}))])
+    for one in lost:
+        for path in project.workspace().directory_of("main").glob("journal-*.jsonl"):
+            flip(path, b"LOST%d" % one)
+    if lost:
+        forget(project)
+        salvage(project.workspace(), "main", AUTHOR)
+    return first, [one for one in lost if one >= first]
+
+
+@pytest.mark.parametrize("steps", STORES)
+def test_each_message_about_a_seq_says_what_the_journal_really_has(steps: str, project: Project) -> None:
+    first, lost = build(project, steps)
+    store, view = project.workspace().store("main"), project.view()
+    listed = {row["seq"] for row in log(view)}
+    assert [row for gap in not_listed(view).gaps for row in range(gap.first, gap.last + 1)] == lost
+    assert max(not_listed(view).pruned_before, 1) == first
+    assert listed == {*range(first, view.seq + 1)}.difference(lost)
+    for at in range(view.seq + 1):
+        readable = _try(lambda at=at: read_at(store, str(at), lambda one, seq: len(state_at(one, seq).nodes)))
+        state = _try(lambda at=at: seq_at(view, str(at)))
+        shown = _try(lambda at=at: record_json(store, view, at)) if at else None
+        is_readable = not isinstance(readable, HistoryPruned)
+        for error in (readable, state, shown):
+            if isinstance(error, HistoryPruned):
+                assert_true(error, at, listed, first, is_readable=is_readable)
+        assert is_readable or "What changed after" not in readable.message, "the state was asked for"
+        if isinstance(shown, HistoryPruned):
+            assert (stated_json(store, view, at) is not None) == (at in listed)
+            assert (at < first) == ("were pruned" in shown.message)
+            assert (at in lost) == bool(re.match(r"^Records? .* (is|are) missing since", shown.message))
+
+
+def _try(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except HistoryPruned as error:
+        return error
+
+
+def assert_true(error: HistoryPruned, at: int, listed: set[int], first_kept: int, *, is_readable: bool) -> None:
+    """Compare what a message and its hint say with what there is."""
+    said = f"{error.message} {error.hint}"
+    if "were pruned" in said:
+        assert at < first_kept
+    if f"`kb show {at}`" in said:
+        assert at in listed
+    if f"--at {at}" in said:
+        assert is_readable
+    if "How everything stood at" in error.message:
+        assert not is_readable or at >= min(gap["first"] for gap in error.data["missing"])
+    if "documents" in error.message:
+        gap = re.search(r"records? (\d+)(?: to (\d+))? (?:is|are) missing", error.message, re.IGNORECASE)
+        assert gap
+        first, last = int(gap[1]), int(gap[2] or gap[1])
+        assert {"first": first, "last": last} in [
+            {key: one[key] for key in ("first", "last")} for one in error.data["missing"]
+        ]
+        if "What changed after" in said or "What became of" in said:
+            assert first > at
+        elif "is not proven" in said:
+            assert first <= at
+        else:
+            assert first <= at <= last
+
+
 def test_what_is_pruned_after_a_salvage_is_said_to_be_pruned(salvaged: Project) -> None:
     compact(salvaged.workspace(), "main")
     compact(salvaged.workspace(), "main", prune_before=10)
@@ -183,3 +300,9 @@ def test_what_is_pruned_after_a_salvage_is_said_to_be_pruned(salvaged: Project) 
     assert not_listed(view).sentences() == ["Records before seq 10 were pruned."]
     with pytest.raises(HistoryPruned, match="Records before seq 10 were pruned"):
         diff(view, 2, 9)
+
+
+def test_a_gap_that_a_later_salvage_finds_larger_is_named_once(salvaged: Project) -> None:
+    damage(salvaged, b"A two")
+    damage(salvaged, b"B two")
+    assert not_listed(salvaged.view()).gaps == (Gap(3, 5, 11),)
