@@ -597,7 +597,7 @@ def _beside(workspace: Workspace, kb_dir: Path, path: Path, *, asks_git: bool) -
     kind = kind_of(fs, path)
     is_cache = path.name == workspace.shown_cache.name
     is_pointer = kind in {"absent", "file", "guard"} or (
-        kind == "link" and not is_cache and path.resolve() == workspace.usual_branches_dir
+        kind == "link" and not is_cache and Path(os.path.realpath(path)) == workspace.usual_branches_dir
     )
     if (asks_git or not is_pointer) and (found := _tracked(workspace, kb_dir, path)):
         return found

@@ -98,8 +98,8 @@ def _private_folder(_pid: int) -> str:
 
     Raises: ``FileNotFoundError`` where there is no place for temporary files.
     """
-    place = Path(tempfile.gettempdir()).resolve()
-    return str(place / f"{_PREFIX}{secrets.token_hex(_ID_BYTES)}")
+    place = os.path.realpath(tempfile.gettempdir())
+    return f"{place}/{_PREFIX}{secrets.token_hex(_ID_BYTES)}"
 
 
 def _own(folder: str) -> None:
@@ -177,7 +177,7 @@ def _can_write(fs: Fs, folder: Path) -> bool:
 
 def _key(usual: Path) -> str:
     """Return the name of a repository's caches in a folder that all repositories of a user share."""
-    return hashlib.sha256(os.fsencode(usual.resolve())).hexdigest()[:_KEY_CHARS]
+    return hashlib.sha256(os.fsencode(os.path.realpath(usual))).hexdigest()[:_KEY_CHARS]
 
 
 def make_private(fs: Fs, folder: Path) -> None:

@@ -8,6 +8,7 @@ What the copy was made of is removed last, and only when git tracks none of it.
 from __future__ import annotations
 
 import contextlib
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,7 @@ def _require_elsewhere(workspace: Workspace, path: Path) -> None:
         is_folder = False
     if not is_folder:
         raise InvalidQuery(f"{shown} is no folder.", hint="Name a store, or the folder that holds stores; no link.")
-    if path.resolve().is_relative_to(workspace.data_dir.resolve()):
+    if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(workspace.data_dir)):
         raise InvalidQuery(f"{shown} is where the stores are already.")
 
 

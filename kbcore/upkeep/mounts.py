@@ -5,6 +5,7 @@ Only a warning is made of it: locks are tried in any case, and a file system tha
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Final
@@ -25,7 +26,7 @@ def network_mount(path: Path, mounts: Path = MOUNTS) -> tuple[str, str] | None:
     Raises: ``OSError`` where there is no such list, as on macOS.
     """
     found = ("", "")
-    inside = path.resolve()
+    inside = Path(os.path.realpath(path))
     for line in mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         words = line.split(" ")
         point = _OCTAL.sub(lambda octal: chr(int(octal[1], 8)), words[1]) if len(words) > 2 else ""  # noqa: PLR2004

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 
@@ -213,3 +214,32 @@ def test_variables_that_git_exports_lead_to_the_worktree_that_they_name(kb, sync
     ran = kb("hook", "post-checkout", "0" * 40, "0" * 40, "1", cwd=linked)
     assert "feature has a store now" in ran.err
     assert kb("status", "--json", cwd=linked).json["branch"] == "feature"
+
+
+@pytest.mark.parametrize("is_tracked", [True, False])
+@pytest.mark.parametrize("store", ["git", "worktree"])
+@pytest.mark.parametrize("name", ["branches", "cache"])
+def test_a_link_that_leads_to_itself_breaks_no_command(kb, ready, user, tmp_path, is_tracked, store, name):
+    (tmp_path / "kb").mkdir()
+    (tmp_path / "kb/config.json").write_text(json.dumps({"store": store}))
+    user.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    if store == "worktree":
+        shutil.rmtree(ready / ".git/kb")
+    link = ready / ".kb" / name
+
+    def loop():
+        link.unlink(missing_ok=True)
+        link.symlink_to(name)
+        if is_tracked:
+            git(ready, "add", "--force", str(link))
+            git(ready, "commit", "-q", "--allow-empty", "-m", "loop")
+
+    change = '{"entities": [{"id": "REQ-9", "type": "requirement", "title": "T", "status": "open"}]}'
+    for words in (["status"], ["doctor"], ["check"], ["query"], ["apply", "-"], ["doctor", "--adopt", str(link)]):
+        loop()
+        ran = kb(*words, stdin=change)
+        assert ran.status != 70, ran
+        assert "Traceback" not in ran.err
+    loop()
+    said = kb("doctor").out + kb("doctor").err
+    assert f".kb/{name}" in said
