@@ -59,9 +59,10 @@ def error_of(workspace: Workspace, loss: Loss) -> StoreWentBack:
     """Return the error about a loss; its hint begins with a store of that branch that is there and is not read."""
     error = loss.error()
     name = workspace.shown_branches.name
-    for one in relocation.beside(workspace):
-        if Path(one.path).name == name and Path(one.path, loss.directory.name).is_dir():
-            return StoreWentBack(error.message, hint=f"{one} {error.default_hint}", data=error.data)
+    with contextlib.suppress(KBError):  # the hint is only longer then; whatever failed is no reason to say less
+        for one in relocation.beside(workspace):
+            if Path(one.path).name == name and Path(one.path, loss.directory.name).is_dir():
+                return StoreWentBack(error.message, hint=f"{one} {error.default_hint}", data=error.data)
     return error
 
 

@@ -143,24 +143,37 @@ def for_reading(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
     try:
         return choice, ensure(workspace, choice.branch, follows_head=choice.follows_head)
     except (Unavailable, StoreWentBack) as error:
+        return _without_store(workspace, choice, error)
+
+
+def _without_store(workspace: Workspace, choice: Choice, error: KBError) -> tuple[Choice, Ensured]:
+    """Return the branch that answers for one whose store is refused with an error.
+
+    Raises: that error, or the one about a loss, where nothing answers or that cannot be found out.
+    """
+    refused = error
+    try:
         loss = lost.loss_of(workspace, choice.branch)
         refused = lost.error_of(workspace, loss) if loss else error
         origin = find_origin(workspace, choice.branch)
-        if origin is None and (loss or not _is_refused_by_system(error)):
-            raise refused from error
-        if origin is None:
-            return choice, _read_as_empty(workspace, choice.branch, error)
-        is_lost = isinstance(refused, StoreWentBack)
-        why = f"{choice.branch} has no store yet and cannot get one ({refused.message}):"
-        sentences = [
-            f"{refused.message} This is {origin.branch}. {refused.hint}"
-            if is_lost
-            else f"{why} this is {origin.branch}, from which it will be copied.",
-            trash.remembered(workspace, choice.branch),
-        ]
-        notice = " ".join(filter(None, sentences))
-        ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=is_lost)
-        return Choice(origin.branch, follows_head=False), ensured
+        remembered = trash.remembered(workspace, choice.branch)
+    except KBError as other:
+        raise refused from other
+    if origin is None and (loss or not _is_refused_by_system(error)):
+        raise refused
+    if origin is None:
+        return choice, _read_as_empty(workspace, choice.branch, error)
+    is_lost = isinstance(refused, StoreWentBack)
+    why = f"{choice.branch} has no store yet and cannot get one ({refused.message}):"
+    sentences = [
+        f"{refused.message} This is {origin.branch}. {refused.hint}"
+        if is_lost
+        else f"{why} this is {origin.branch}, from which it will be copied.",
+        remembered,
+    ]
+    notice = " ".join(filter(None, sentences))
+    ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=is_lost)
+    return Choice(origin.branch, follows_head=False), ensured
 
 
 def _is_refused_by_system(error: KBError) -> bool:
@@ -171,9 +184,13 @@ def _is_refused_by_system(error: KBError) -> bool:
 def _read_as_empty(workspace: Workspace, branch: str, refused: KBError) -> Ensured:
     """Have a branch without a store read as an empty one, in the private folder of this process.
 
-    Raises: ``refused`` when that folder cannot be written either.
+    Raises: ``refused`` when that folder cannot be written either, or git cannot be asked.
     """
     machine, place = workspace.machine, workspace.directory_of(branch)
+    try:
+        notes = [relocation.tracked_stores(workspace), trash.remembered(workspace, branch)]
+    except KBError as error:
+        raise refused from error
     if place not in workspace.pool.empty_stores:
         try:
             folder = Path(scratch.made_private_folder(), f"empty-{secrets.token_hex(8)}")
@@ -184,11 +201,7 @@ def _read_as_empty(workspace: Workspace, branch: str, refused: KBError) -> Ensur
             raise refused from error
         workspace.pool.empty_stores[place] = directory
     why = f"Nothing is stored yet for {branch}, and no store can be made here ({refused.message})"
-    sentences = [
-        f"{why}: this is what an empty store answers.",
-        relocation.tracked_stores(workspace),
-        trash.remembered(workspace, branch),
-    ]
+    sentences = [f"{why}: this is what an empty store answers.", *notes]
     return Ensured(branch, is_new=False, notice=" ".join(filter(None, sentences)))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kbcli.readonly import ReadOnlyFs
 from kbcore import branches
-from kbcore.errors import ReadOnlyStore, StoreWentBack, UnknownBranch
+from kbcore.errors import GitUnusable, ReadOnlyStore, StoreWentBack, UnknownBranch
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import stores_at
 from tests.support.project import Project
@@ -134,3 +134,30 @@ def test_a_name_of_any_length_makes_a_line_that_can_be_read(project: Project) ->
     with pytest.raises(UnknownBranch) as refused:
         branches.choose(project.workspace(), "x" * 10_000)
     assert len(refused.value.message) < 200
+
+
+def test_a_loss_is_told_also_where_git_cannot_say_what_else_to_read(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    project.close()
+    shutil.rmtree(stores_at(project.root) / "main")
+    stuck = Project(project.root, fs=ShutFs(), is_new=False)
+    workspace = stuck.workspace()
+    # Something to ask git about, and an index that it cannot read.
+    shutil.rmtree(project.root / ".kb/branches")
+    (project.root / ".kb/branches/main").mkdir(parents=True)
+    (project.root / ".git/index").write_bytes(b"no index")
+    with pytest.raises(StoreWentBack, match="The store of main is gone"):
+        branches.open_to_read(workspace, None)
+    stuck.close()
+
+
+def test_a_refusal_is_told_also_where_the_reflog_cannot_be_read(project: Project) -> None:
+    stuck = Project(project.root, fs=ReadOnlyFs(NoSyncFs()), is_new=False)
+    workspace = stuck.workspace()
+    reflog = project.root / ".git/logs/refs/heads/main"
+    reflog.unlink()
+    reflog.symlink_to(reflog.name)
+    with pytest.raises(ReadOnlyStore) as refused:
+        branches.open_to_read(workspace, None)
+    assert isinstance(refused.value.__cause__, GitUnusable)
+    stuck.close()
