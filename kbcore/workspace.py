@@ -13,7 +13,7 @@ import shlex
 import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -121,7 +121,10 @@ class StorePool:
         witness: BranchWitness | None,
         refused: Callable[[ReadOnlyStore], ReadOnlyStore],
     ) -> BranchStore:
-        """Return the store of a branch directory, the same one every time."""
+        """Return the store of a branch directory, the same one every time.
+
+        It keeps ``refused`` of the first request, which therefore must not use what was read for that request.
+        """
         from kbcore.store import BranchStore  # noqa: PLC0415 - they import duckdb, and a hook with nothing to do needs none
         from kbcore.viewcache import ViewCache  # noqa: PLC0415 - as above
 
@@ -338,7 +341,7 @@ class Workspace:
         views = CachePlaces(self.cache_dir / name, self.usual_cache_dir / name, self.user.limits.memory_bytes)
         directory = self.readable_directory_of(branch)
         witness = self.witness(branch) if directory == self.directory_of(branch) else None
-        return self.pool.get(self.machine, directory, views, witness, self.refused)
+        return self.pool.get(self.machine, directory, views, witness, partial(_refused, self.repo, self.machine))
 
     def readable_directory_of(self, branch: str) -> Path:
         """Return where the store of a branch can be read: an empty one of this process where none could be made."""
@@ -403,6 +406,14 @@ class Workspace:
     def has_store(self, branch: str) -> bool:
         """Tell whether a branch has a store. Raises ``StorageError`` when something else lies in its place."""
         return files.is_directory(self.machine.fs, self.directory_of(branch))
+
+
+def _refused(repo: Repository, machine: Machine, error: ReadOnlyStore) -> ReadOnlyStore:
+    """Return the same as ``Workspace.refused``, with the settings of this moment: a store outlives a request."""
+    try:
+        return Workspace(repo, machine, StorePool()).refused(error)
+    except InvalidConfig:  # the settings were replaced since the request began
+        return error
 
 
 class PlaceOfStores(NamedTuple):

@@ -555,6 +555,35 @@ def test_the_error_of_a_refused_write_names_the_setting_that_does_not_count(olde
     project.close()
 
 
+def test_a_store_that_was_opened_before_names_the_settings_of_this_moment(older: Project, tmp_path: Path) -> None:
+    is_shut = False
+
+    class Shut(NoSyncFs):
+        def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
+            if is_shut and flags & (os.O_WRONLY | os.O_RDWR):
+                raise OSError(errno.EROFS, "Read-only file system")
+            return super().open(path, flags, mode)
+
+    opened(older)
+    settings = tmp_path / "settings/kb/config.json"
+    settings.parent.mkdir(parents=True)
+    project = Project(older.root, fs=Shut(), is_new=False)
+    env = {**git_env(), "XDG_CONFIG_HOME": str(tmp_path / "settings")}
+    project.machine = Machine(project.machine.fs, SystemClock(), env)
+    project.apply(entities=[req("NEW")])
+    is_shut = True
+    for text, said in [
+        ("{}", '{"store": "worktree"} in '),
+        ('{"store": "worktree"}', "but that counts only where the git directory has no stores yet"),
+        ("{}", '{"store": "worktree"} in '),
+    ]:
+        settings.write_text(text)
+        with pytest.raises(ReadOnlyStore) as refused:
+            project.apply(entities=[req("NEWER")])
+        assert said in refused.value.hint
+    project.close()
+
+
 @pytest.mark.parametrize("name", ["branches", "cache"])
 @pytest.mark.parametrize("settles", [True, False])
 def test_stores_in_the_worktree_that_git_tracks_are_refused_and_named(
