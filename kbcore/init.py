@@ -111,7 +111,7 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
     ensured = branches.ensure(fresh, fresh.default_branch)
     made = layout.made
     relocation.point(fresh)
-    # A new repository is when the notes of repositories grow in number.
+    # A new repository is when the notes of repositories grow in number. `kb gc` names those that cannot be judged.
     fresh.place.sweep(machine.clock.epoch_ns())
     return Laid(fresh, tuple(made["created"]), tuple(made["updated"]), tuple(made["kept"]), ensured)
 

@@ -224,6 +224,8 @@ class BranchStore:
 
     def _prepare(self) -> None:
         """Do before the branch is locked what takes longer than a commit: build a view, or take in many records."""
+        if self._witness is not None:
+            self._witness.prepare()
 
         def at(head: Head) -> None:
             self._check(head)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -11,6 +11,10 @@ from kbcli.options import session_of
 
 if TYPE_CHECKING:
     from kbcli.render import Output
+
+T = TypeVar("T")
+_SHOWN: Final = 5
+"""So many notes that cannot be judged are named."""
 
 
 def run(
@@ -29,22 +33,46 @@ def run(
 
     from kbcli.exits import BUGS
     from kbcore import branches
+    from kbcore.errors import Interrupted, KBError
     from kbcore.phrases import counted
     from kbcore.upkeep.documents import forget_documents
-    from kbcore.upkeep.leftovers import sweep
+    from kbcore.upkeep.leftovers import Swept, sweep
     from kbcore.visible import visible
 
     session = session_of(ctx)
-    done = branches.collect(session.workspace, dry_run=dry_run)
-    documents = forget_documents(session.workspace, done.kept, dry_run=dry_run)
-    swept = sweep(session.workspace, BUGS, dry_run=dry_run)
-    gone = session.workspace.place.sweep(session.machine.clock.epoch_ns(), dry_run=dry_run)
+    workspace, now_ns = session.workspace, session.machine.clock.epoch_ns()
+    done = branches.collect(workspace, dry_run=dry_run)
+    # Stores may have been moved: whatever fails from here on is a warning, and what was done is reported.
+    warnings = list[str]()
+
+    def attempt(clear: Callable[[], T], otherwise: T) -> T:
+        try:
+            return clear()
+        except Interrupted:
+            raise
+        except KBError as error:
+            warnings.append(str(error))
+            return otherwise
+
+    documents = attempt(lambda: forget_documents(workspace, done.kept, dry_run=dry_run), 0)
+    swept = attempt(lambda: sweep(workspace, BUGS, dry_run=dry_run), Swept(0, 0))
+    noted = workspace.place.sweep(now_ns, dry_run=dry_run)
+    gone = noted.gone
+    warnings += _unjudged(noted.problems)
     output = session.output
     if output.is_json:
         output.document(
-            {**msgspec.to_builtins(done), "documents": documents, **msgspec.to_builtins(swept), "notes": gone}
+            {
+                **msgspec.to_builtins(done),
+                "documents": documents,
+                **msgspec.to_builtins(swept),
+                "notes": gone,
+                "warnings": warnings,
+            }
         )
         return
+    for warning in warnings:
+        output.warn(visible(warning))
     would = "would remove" if dry_run else "removed"
     for one in done.trash:
         output.say(visible(f"{would} {one.name}"))
@@ -65,6 +93,18 @@ def run(
     kept = f"{counted(len(done.kept), 'store')} kept."
     output.say(kept if done.removed or any(cached.values()) else f"Nothing to remove; {kept}")
     _tell_kept(output, done.reasons)
+
+
+def _unjudged(problems: Sequence[str]) -> Iterator[str]:
+    """Say of which notes nobody can tell whether their repository is gone, and what to do."""
+    left = len(problems) - _SHOWN
+    for problem in problems[:_SHOWN]:
+        yield (
+            f"Notes of a repository are kept, because nobody can tell whether it is gone: {problem} The next write in "
+            "that repository corrects them. If it is gone, remove them."
+        )
+    if left > 0:
+        yield f"So are {left} more."
 
 
 def _tell_kept(output: Output, reasons: Mapping[str, str]) -> None:

@@ -2,8 +2,8 @@
 
 It lies in the user's state folder, in one folder for each place where a repository is. It is written after a record is
 durable and is not synced, so it may be behind the store, and is never ahead of it: a store that lacks what was noted
-has lost it. It is written in place. One that is not whole proves nothing: it is named, and only a commit replaces it.
-Failing to write it never fails a commit.
+has lost it. It is written in place. One that is not whole proves nothing: it is named, and only a commit replaces it,
+by a rename. Failing to write it never fails a commit. Under the branch lock no process is started for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -25,7 +25,7 @@ from kbcore import ids
 from kbcore.errors import Damaged, HistoryPruned, KBError, StoreWentBack, UnknownBranch
 from kbcore.phrases import row_of
 from kbcore.storage import files, frame, head, layout, places, recovery, scan
-from kbcore.storage.fs import Fs
+from kbcore.storage.fs import LOCK_EXCLUSIVE, Fs
 from kbcore.storage.head import Head, Tip
 from kbcore.storage.scratch import is_private, make_private, user_folder
 
@@ -48,7 +48,10 @@ That is about a year in which notes of a few KiB are kept for a disk that is not
 days, so that one look with a wrong clock, or long after the last one, removes nothing.
 """
 _MAX_SWEPT: Final = 1000
-"""So many places are looked at by one sweep."""
+"""So many places are looked at by one sweep. Where there are more, they are chosen at random, so that each has its
+turn."""
+_REPOSITORY: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_PLACE: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _READS: Final = 3
 """So often a file is read that is not whole: another process may be writing it."""
 
@@ -76,6 +79,20 @@ class Note(msgspec.Struct, frozen=True):
     seen: Seen | None
     damage: str = ""
     """Why it cannot be used; "" where it is whole, or absent."""
+    is_changing: bool = False
+    """Another process writes it at this moment."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Tell whether it says what was noted last, which may be nothing."""
+        return not self.damage and not self.is_changing
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """What a sweep did: where the repositories were whose notes are gone, and what it could not judge, and why."""
+
+    gone: tuple[str, ...]
+    problems: tuple[str, ...]
 
 
 class DamagedNote(msgspec.Struct, frozen=True):
@@ -103,7 +120,10 @@ class DamagedNote(msgspec.Struct, frozen=True):
 
     def remedy(self) -> str:
         """Say what to do."""
-        return "Look with `kb log` whether the last records are there; the next write to the branch makes a new note."
+        return (
+            "Look with `kb log` whether the last records are there; the next write to the branch makes a new note. "
+            "Where that fails, as in the place of a folder, remove what is there."
+        )
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -175,6 +195,7 @@ def encode(seen: Seen) -> bytes:
     return line.ljust(-len(line) % _PADDED + len(line), b" ")
 
 
+@lru_cache(maxsize=16)
 def decode(data: bytes) -> Seen | None:
     """Return what a witness file says; None for anything that is not whole: it is not synced, and may be cut off."""
     stated = head.without_sum(data[: data.find(b"\n") + 1])
@@ -426,39 +447,59 @@ class Place:
             return Note(None)
         found: set[bytes] = set()
         for _ in range(_READS):
+            path = folder / f"{directory_name}{_SUFFIX}"
             try:
-                data = files.read_file(self._fs, folder / f"{directory_name}{_SUFFIX}", MAX_BYTES)
+                data = files.read_file(self._fs, path, MAX_BYTES)
             except KBError as error:
-                return Note(None, f"({error.message})")
+                # What cannot even be looked at, as in a home folder that is shut, counts as absent.
+                return Note(None, f"({error.message})" if files.is_there(self._fs, path) else "")
             seen = None if data is None else decode(data)
             if seen or data is None:
                 return Note(seen)
             found.add(data)
         # While another process writes it, no two readings need be the same.
-        return Note(None, "is not what KB wrote" if len(found) == 1 else "")
+        return Note(None, "is not what KB wrote") if len(found) == 1 else Note(None, is_changing=True)
 
-    def mark(self, directory_name: str) -> tuple[int, ...] | None:
-        """Return what changes when another state of a branch is noted; None where nothing is."""
-        folder = self.folder()
-        if folder is None:
-            return None
+    def prepare(self) -> None:
+        """Give a repository without an id one, so that it can be noted; ``unavailable`` says why that failed.
+
+        For before a branch is locked: git is started for it.
+        """
+        if self._root is None or self.folder() is not None:
+            return
         try:
-            status = self._fs.lstat(folder / f"{directory_name}{_SUFFIX}")
-        except OSError:
-            return None
-        return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            make_private(self._fs, self._root)
+            with self._alone() as is_alone:
+                # Else another process is about to give it one.
+                if is_alone and self.folder() is None:
+                    self._identify(self._root)
+        except (OSError, KBError) as error:
+            self.unavailable = str(error)
 
-    def write(self, directory_name: str, seen: Seen, *, makes_id: bool) -> bool:
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Tell whether no other process gives this repository an id during the block. Raises: ``OSError``."""
+        with files.opened(self._fs, self._repository.git_dir, os.O_RDONLY | os.O_DIRECTORY) as fd:
+            try:
+                self._fs.flock(fd, LOCK_EXCLUSIVE)
+            except BlockingIOError:
+                yield False
+            except OSError:
+                yield True  # no such locks here
+            else:
+                yield True
+
+    def write(self, directory_name: str, seen: Seen, *, replaces: bool = False) -> bool:
         """Note the state of a branch, and return whether that could be done; ``unavailable`` says why not.
 
-        With ``makes_id``, a repository without an id gets one.
+        Nothing is noted of a repository without an id, see ``prepare``. With ``replaces`` the file is a new one.
         """
         for is_last in (False, True):
             try:
-                folder = self._made(makes_id=makes_id)
+                folder = self._made()
                 if folder is None:
                     return False
-                self._write(folder / f"{directory_name}{_SUFFIX}", encode(seen))
+                self._write(folder / f"{directory_name}{_SUFFIX}", encode(seen), replaces=replaces)
             except (OSError, KBError) as error:
                 self._ready = None  # somebody may have removed the folder
                 self.unavailable = str(error)
@@ -479,32 +520,57 @@ class Place:
         """Return the other places of the repository where it is no more."""
         return [folder for folder in self.others() if self.git_dir_of(folder) is None]
 
-    def sweep(self, now_ns: int, *, dry_run: bool = False) -> list[str]:
-        """Remove what is noted of repositories that are gone for long; return where they were.
+    def sweep(self, now_ns: int, *, dry_run: bool = False) -> Swept:
+        """Remove what is noted of repositories that are gone for long.
 
-        A place whose repository is there, or cannot be looked for, is never removed. ``now_ns`` is the time.
+        A place whose repository is there, or cannot be looked for, is never removed: neither is one that does not say
+        where its repository is. ``now_ns`` is the time.
         """
         root, own = self._root, self.folder()
         if root is None or not is_private(self._fs, root):
-            return []
-        removed = []
-        for folder in islice(self._places(root), _MAX_SWEPT):
-            path = Path(os.fsdecode(self._stated(folder)))
-            with contextlib.suppress(OSError, KBError):
-                if folder == own or not self._is_gone(path, folder.parent.name):
+            return Swept((), ())
+        gone, problems = list[str](), list[str]()
+        for folder in self._places(root, problems):
+            try:
+                stated = self._stated(folder)
+                path = Path(os.fsdecode(stated))
+                if folder == own:
+                    is_gone = False
+                elif stated:
+                    is_gone = self._is_gone(path, folder.parent.name)
+                else:
+                    problems.append(f"{folder} does not say of which repository it is.")
+                    continue
+                if not is_gone:
                     if not dry_run and files.is_there(self._fs, folder / _ABSENT):
                         self._fs.unlink(folder / _ABSENT)
                 elif self._is_long_gone(folder, now_ns, dry_run=dry_run):
-                    removed.append(str(path))
+                    gone.append(str(path))
                     if not dry_run:
                         self._remove(folder)
-        return removed
+            except (OSError, KBError) as error:
+                problems.append(f"{folder}: {error}")
+        return Swept(tuple(gone), tuple(problems))
 
-    def _places(self, root: Path) -> Iterator[Path]:
-        """Yield the folders of all places of all repositories."""
-        for name in sorted(self._fs.listdir(root)):
-            with contextlib.suppress(OSError):
-                yield from (root / name / place for place in sorted(self._fs.listdir(root / name)))
+    def _places(self, root: Path, problems: list[str]) -> Iterator[Path]:
+        """Yield the folders of places of all repositories, in random order, as many as a sweep looks at.
+
+        What has no name that KB gives is left alone. Folders that cannot be listed are added to ``problems``.
+        """
+        left = _MAX_SWEPT
+        for folder in self._listed(root, _REPOSITORY, problems)[:_MAX_SWEPT]:
+            for place in self._listed(folder, _PLACE, problems)[:left]:
+                yield place
+                left -= 1
+
+    def _listed(self, folder: Path, pattern: re.Pattern[str], problems: list[str]) -> list[Path]:
+        try:
+            names = [name for name in self._fs.listdir(folder) if pattern.fullmatch(name)]
+        except OSError as error:
+            problems.append(f"{folder}: {error}")
+            return []
+        secrets.SystemRandom().shuffle(names)
+        return [folder / name for name in names]
 
     def _is_gone(self, git_dir: Path, repository_id: str) -> bool:
         """Tell whether there is no such repository any more; False where that cannot be told."""
@@ -555,25 +621,18 @@ class Place:
                 return True
         return False
 
-    def _made(self, *, makes_id: bool) -> Path | None:
-        """Return the folder of this place, made if need be; None where the repository has no id and gets none."""
-        if self._root is None:
-            return None
+    def _made(self) -> Path | None:
+        """Return the folder of this place, made if need be; None where the repository has no id."""
         own = self.folder()
-        if own is not None and own == self._ready:
+        if self._root is None or own is None or own == self._ready:
             return own
         path = os.fsencode(self._repository.git_dir) + b"\0"
-        if own is not None and files.is_there(self._fs, own) and is_private(self._fs, self._root):
+        if files.is_there(self._fs, own) and is_private(self._fs, self._root):
             if self._stated(own) + b"\0" != path:
                 self._write(own / _GIT_DIR, path)
             self._ready = own
             return own
-        if own is None and not makes_id:
-            return None
         make_private(self._fs, self._root)
-        own = own or self._identified(self._root)
-        if own is None:
-            return None
         for one in (own.parent, own):
             if not files.is_there(self._fs, one):
                 with contextlib.suppress(FileExistsError):
@@ -582,41 +641,45 @@ class Place:
         self._ready = own
         return own
 
-    def _identified(self, root: Path) -> Path | None:
-        """Give the repository an id; return the folder of this place, which may not exist."""
+    def _identify(self, root: Path) -> None:
+        """Give the repository an id. Raises: ``OSError``; ``GitUnusable``."""
         # The folder first: where nothing can be written, the configuration stays as it is.
         wanted = root / secrets.token_hex(16)
         self._fs.mkdir(wanted, 0o700)
-        self._repository.write_id(wanted.name)
-        own = self.folder()
-        if own is None or own.parent != wanted:  # another process was faster
-            self._fs.rmdir(wanted)
-        return own
+        try:
+            self._repository.write_id(wanted.name)
+        finally:
+            own = self.folder()
+            if own is None or own.parent != wanted:  # git refused, or a process that does not lock was faster
+                self._fs.rmdir(wanted)
 
-    def _write(self, path: Path, data: bytes) -> None:
+    def _write(self, path: Path, data: bytes, *, replaces: bool = False) -> None:
         """Write a file from its beginning, without a sync. Raises: ``OSError``.
 
         In place: a rename over a file has ext4 write it to the disk, which takes longer than a hundred such writes.
-        A new one gets its name when it is whole, so that nobody reads an empty one.
+        A new one, and with ``replaces`` each, gets its name when it is whole, so that nobody reads an empty one.
         """
-        place = (
-            path
-            if files.is_there(self._fs, path)
-            else path.with_name(f"{path.name}.{secrets.token_hex(8)}{layout.TMP_SUFFIX}")
-        )
-        fd = self._fs.open(place, os.O_WRONLY | os.O_CREAT, 0o600)
+        is_in_place = not replaces and files.is_there(self._fs, path)
+        place = path if is_in_place else path.with_name(f"{path.name}.{secrets.token_hex(8)}{layout.TMP_SUFFIX}")
         try:
-            files.pwrite_all(self._fs, fd, data, 0)
-        finally:
-            files.close(self._fs, fd)
-        if place != path:
-            self._fs.replace(place, path, is_private=True)
+            fd = self._fs.open(place, os.O_WRONLY | os.O_CREAT, 0o600)
+            try:
+                files.pwrite_all(self._fs, fd, data, 0)
+            finally:
+                files.close(self._fs, fd)
+            if not is_in_place:
+                self._fs.replace(place, path, is_private=True)
+        except OSError:
+            if not is_in_place:
+                files.remove_quietly(self._fs, place)
+            raise
 
 
 class BranchWitness:
     """The witness of one branch's store, for all threads of a process.
 
-    Made once and kept: a file that has not changed is not read again.
+    Made once and kept. The file is read each time: two notes of one length that follow each other within a tick of the
+    file system's clock leave the same times.
     """
 
     def __init__(self, fs: Fs, directory: Path, place: Place) -> None:
@@ -625,9 +688,10 @@ class BranchWitness:
         self._name = directory.name
         self._place = place
         self._gate = threading.Lock()
-        self._read: tuple[tuple[int, ...], Note] | None = None
         self._remembered: Seen | None = None
         """What this process has seen, for a repository of which nothing can be noted."""
+        self._last: Note | None = None
+        """What was noted when that was read last, or was written since."""
         self.loss: Loss | None = None
         """What the last check found missing."""
         self.copies: tuple[str, ...] = ()
@@ -649,15 +713,23 @@ class BranchWitness:
                 self.copies = self._contradictions(of)
             return loss
 
-    def note(self, of: Head) -> None:
-        """Note a head that is durable. The caller has checked the head before it."""
+    def prepare(self) -> None:
+        """Do before the branch is locked what has git started: see ``Place.prepare``."""
         with self._gate:
-            self._advance(of, self._noted(), makes_id=True)
+            self._place.prepare()
+
+    def note(self, of: Head) -> None:
+        """Note a head that is durable, in the place of a damaged note too; nothing of a repository without an id.
+
+        The caller has checked the head before it, under the same lock: what was noted then is not read again.
+        """
+        with self._gate:
+            self._advance(of, self._last or self._look())
 
     def would_lack(self, fs: Fs, directory: Path, of: Head) -> Loss | None:
         """Return what another store, which lies elsewhere, would lack in the place of this one; nothing is noted."""
         with self._gate:
-            seen = self._noted()
+            seen = self._look().seen
         if seen is None:
             return None
         return missing(fs, directory, seen, of, lambda one: store_of_id(self._fs, self._directory.parent, one))
@@ -673,34 +745,30 @@ class BranchWitness:
         """Note a head whatever was noted before: a person accepted the loss, or KB put another store in its place."""
         with self._gate:
             self._remembered = seen_of(of, self._directory)
-            self._place.write(self._name, self._remembered, makes_id=True)
-            self._read = None
+            self._place.write(self._name, self._remembered, replaces=bool(self._look().damage))
+            self._last = None
             self.loss = None
 
     def _compare(self, of: Head | None) -> Loss | None:
-        seen, damage = self._look()
-        folder = self._place.folder() if damage else None
-        self.damaged = DamagedNote(self._name, folder / f"{self._name}{_SUFFIX}", damage) if folder else None
+        note = self._look()
+        seen = note.seen
+        folder = self._place.folder() if note.damage else None
+        self.damaged = DamagedNote(self._name, folder / f"{self._name}{_SUFFIX}", note.damage) if folder else None
         is_known = seen is None or (of is not None and _is_same(seen, of))
         self.loss = None if seen is None or is_known else self._missing(seen, of)
-        if of is not None and self.loss is None and not damage:  # only a commit says again what is the last record
-            self._advance(of, seen, makes_id=False)
+        if of is not None and self.loss is None and note.is_usable:  # only a commit says again what is the last record
+            if seen is None and of.seq:
+                self._adopt()
+            self._advance(of, note)
         return self.loss
 
-    def _noted(self) -> Seen | None:
+    def _look(self) -> Note:
         """Return what is noted of the branch; where that cannot be read, what this process remembers."""
-        return self._look()[0]
-
-    def _look(self) -> tuple[Seen | None, str]:
-        """Return the same, with the damage of the file."""
-        mark = self._place.mark(self._name)
-        if mark is None:
-            is_kept_here = self._place.unavailable or self._place.folder() is None
-            return self._remembered if is_kept_here else None, ""
-        if self._read is None or self._read[0] != mark:
-            self._read = (mark, self._place.look(self._name))
-        note = self._read[1]
-        return self._remembered if note.damage else note.seen, note.damage
+        note = self._place.look(self._name)
+        if note.seen is None and (not note.is_usable or self._place.unavailable or self._place.folder() is None):
+            note = msgspec.structs.replace(note, seen=self._remembered)
+        self._last = note
+        return note
 
     def _missing(self, seen: Seen, of: Head | None) -> Loss | None:
         fs, directory = self._fs, self._directory
@@ -720,18 +788,21 @@ class BranchWitness:
         if missing(fs, directory, seen, of, elsewhere) is None:
             return None
         # It was noted before the head of this moment is read, so no commit can come between the two.
-        seen = self._noted() or seen
+        seen = self._look().seen or seen
         return missing(fs, directory, seen, now(), elsewhere)
 
-    def _advance(self, of: Head, seen: Seen | None, *, makes_id: bool) -> None:
-        """Note a head, if it is a later one than what is noted: under the same id never an earlier one."""
-        if not of.seq or (seen is not None and seen.store_id == of.store_id and seen.seq >= of.seq):
+    def _advance(self, of: Head, note: Note) -> None:
+        """Note a head, if it is a later one than what is noted: under the same id never an earlier one.
+
+        A damaged file is replaced even if this process remembers what it was to say.
+        """
+        seen = note.seen
+        is_noted = seen is not None and seen.store_id == of.store_id and seen.seq >= of.seq
+        if not of.seq or (is_noted and note.is_usable):
             return
         self._remembered = seen_of(of, self._directory)
-        if seen is None and not makes_id:
-            self._adopt()
-        self._place.write(self._name, self._remembered, makes_id=makes_id)
-        self._read = None
+        is_written = self._place.write(self._name, self._remembered, replaces=bool(note.damage))
+        self._last = Note(self._remembered) if is_written else None
 
     def _adopt(self) -> None:
         parent = self._directory.parent

@@ -375,6 +375,7 @@ def _restore_one(
     """
     fs, saved = workspace.machine.fs, backup.manifest.branches[number]
     directory = workspace.directory_of(saved.branch)
+    workspace.witness(saved.branch).prepare()
     with repository_lock(workspace):
         place = branchdir.place_beside(directory)
         try:

@@ -162,6 +162,7 @@ def accept(workspace: Workspace, branch: str, author: Author) -> Begun:
             workspace.place.forget(directory.name)
             return Begun(branch, 0, (f"{loss.sentence()} It is not looked for any more: git has no such branch.",))
         branches.ensure(workspace, branch, accepts_loss=True)
+    witness.prepare()
     wait_s = workspace.config.lock_wait_s
     with journal.writing(machine.fs, directory, machine.clock, wait_s=wait_s, command=author.tool) as writer:
         accepted = ["A person accepted the loss."] if loss else []

@@ -75,10 +75,12 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
         [*made.unproven],
         made.head.seq,
     )
+    witness = workspace.witness(branch)
+    witness.prepare()
     try:
         with journal.writing(fs, directory, clock, wait_s=wait_s, command=author.tool) as writer:
             doubts += writer.recovery.sentences()
-            loss = workspace.witness(branch).check(writer.head)
+            loss = witness.check(writer.head)
             if loss:
                 # Who asks for a new head accepts what is lost with the old one.
                 why = [done, *doubts, _kept(made.copy), loss.sentence()]
@@ -86,7 +88,7 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
                 doubts.append(f"{loss.sentence()} {forgotten(is_one=loss.is_of_one)}")
             else:
                 seq = append_note(workspace, writer, author, [done, *doubts, _kept(made.copy)])
-            workspace.witness(branch).accept(writer.head)
+            witness.accept(writer.head)
     except KBError as error:
         # The new head counts already: what failed is only the note of it.
         doubts.append(f"The repair could not be put on record: {error.message}.")

@@ -133,6 +133,7 @@ def _inode(fs: Fs, path: Path) -> tuple[int, int] | None:
 
 def _salvage_one(workspace: Workspace, branch: str, author: Author) -> Salvaged:
     fs, clock, directory = workspace.machine.fs, workspace.machine.clock, workspace.directory_of(branch)
+    workspace.witness(branch).prepare()
     with lock.held(fs, clock, directory / layout.LOCK, wait_s=workspace.config.lock_wait_s, command=author.tool):
         of, doubts = _head(workspace, directory, branch)
         if not doubts:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from kbcli.exits import BUGS
 from kbcore.clock import SystemClock
 from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
@@ -342,3 +344,32 @@ def test_a_record_that_is_being_appended_is_named_as_such(kb, synced, command):
     (one,) = [one for one in found if one["code"] in {"append_in_progress", "beyond_head"}]
     assert one["code"] == "append_in_progress"
     assert "kb apply (process " in one["message"]
+
+
+def test_a_gc_that_cannot_clear_everything_reports_what_it_did_and_warns(kb, synced):
+    kb("apply", "-", stdin='{"entities": []}')
+    git(synced, "branch", "gone")
+    kb("branch", "ensure", "gone")
+    git(synced, "branch", "-D", "gone")
+    witness = Path(os.environ["HOME"], ".local/state/kb/witness")
+    broken = witness / ("0" * 32) / ("0" * 16)
+    broken.mkdir(parents=True)
+    (broken / "git-dir").mkdir()
+    for number in range(1, 8):
+        (witness / ("0" * 32) / f"{number:016}").write_text("no place")
+    # The folder of bug reports is a file: what is listed there cannot be.
+    reports = caches_at(synced) / BUGS
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.write_text("")
+    tried = kb("gc", "--dry-run", "--json").json
+    assert tried["removed"] == ["gone"]
+    assert len(tried["warnings"]) == 1 + 5 + 1
+    done = kb("gc")
+    assert done.status == 0
+    assert "removed gone" in done.out
+    said = " ".join(done.err.split())
+    assert f"cannot open {reports}: it is not a directory" in said
+    assert "because nobody can tell whether it is gone: " in said
+    assert str(witness / ("0" * 32)) in said
+    assert "So are 3 more." in said
+    assert kb("init", "--no-hooks").status == 0

@@ -158,7 +158,7 @@ def test_a_newer_state_than_the_one_that_was_seen_is_taken_over(project: Project
     put(project, "A")
     seen = project.workspace().place.read("main")
     put(project, "B", "C")
-    assert project.workspace().place.write("main", seen, makes_id=False)
+    assert project.workspace().place.write("main", seen)
     other = fresh(project)
     assert sentence(other) == ""
     assert other.workspace().place.read("main").seq == 3
@@ -176,7 +176,7 @@ def test_records_that_took_the_place_of_lost_ones_are_noticed(project: Project, 
     if compacts:
         compact(other.workspace(), "main")
     put(other, "X", "Y", "Z")
-    other.workspace().place.write("main", seen, makes_id=False)
+    other.workspace().place.write("main", seen)
     assert "The store of main has another record 4 than the one that was acknowledged" in sentence(fresh(project))
 
 
@@ -470,13 +470,48 @@ def test_a_flipped_bit_in_a_witness_is_no_loss_and_is_named(project: Project) ->
         assert [one.branch for one in again.workspace().place.damaged()] == ["main"], at
 
 
+@pytest.mark.parametrize("length", [0, 600, 20_000])
+def test_a_damaged_note_of_any_length_is_replaced_by_the_next_write(project: Project, length: int) -> None:
+    put(project, "A")
+    path = project.workspace().place.folder() / "main.json"
+    path.write_bytes(b"x" * length)
+    again = fresh(project)
+    put(again, "B")
+    assert not list(again.workspace().place.damaged())
+    assert again.workspace().place.read("main").seq == 2
+    assert path.stat().st_size == 512
+    # A process that knows what was noted replaces it as well.
+    path.write_bytes(b"x" * length)
+    put(again, "C")
+    assert again.workspace().place.read("main").seq == 3
+
+
+def test_a_folder_in_the_place_of_a_note_is_named_until_it_is_removed_and_nothing_is_left_beside_it(
+    project: Project,
+) -> None:
+    put(project, "A")
+    path = project.workspace().place.folder() / "main.json"
+    path.unlink()
+    path.mkdir()
+    again = fresh(project)
+    for name in "BC":
+        put(again, name)
+        [damaged] = again.workspace().place.damaged()
+        assert str(path) in damaged.message()
+        assert "Where that fails, as in the place of a folder, remove what is there." in damaged.remedy()
+    assert sorted(one.name for one in path.parent.iterdir()) == ["git-dir", "main.json"]
+    path.rmdir()
+    put(again, "D")
+    assert again.workspace().place.read("main").seq == 4
+
+
 MONTH_NS = witness.LOOKS_APART_NS
 
 
 def looks(project: Project, count: int, *, begin_ns: int = 10**18, apart_ns: int = MONTH_NS) -> list[str]:
     """Sweep so often; return what was removed."""
     place = project.workspace().place
-    return [gone for number in range(count) for gone in place.sweep(begin_ns + number * apart_ns)]
+    return [gone for number in range(count) for gone in place.sweep(begin_ns + number * apart_ns).gone]
 
 
 def other_repository(project: Project, name: str = "other") -> tuple[Path, Path]:
@@ -498,9 +533,9 @@ def test_notes_of_a_repository_that_is_gone_are_removed_after_twelve_looks_a_mon
     late = 10**18 + (witness.LOOKS - 2) * MONTH_NS
     assert looks(project, 50, begin_ns=late + 1, apart_ns=10**9) == []
     assert folder.is_dir()
-    assert project.workspace().place.sweep(late + MONTH_NS, dry_run=True) == [str(root / ".git")]
+    assert project.workspace().place.sweep(late + MONTH_NS, dry_run=True).gone == (str(root / ".git"),)
     assert folder.is_dir()
-    assert project.workspace().place.sweep(late + MONTH_NS) == [str(root / ".git")]
+    assert project.workspace().place.sweep(late + MONTH_NS).gone == (str(root / ".git"),)
     assert not folder.parent.exists()
     assert project.workspace().place.read("main").seq == 1
 
@@ -540,6 +575,43 @@ def test_a_note_whose_place_is_damaged_names_it_again_with_the_next_write(projec
     path.write_bytes(b"/elsewhere")
     put(fresh(project), "B")
     assert path.read_bytes() == bytes(project.root / ".git") + b"\0"
+
+
+def test_a_sweep_goes_on_where_one_place_cannot_be_judged_and_names_it(project: Project) -> None:
+    put(project, "A")
+    root, folder = other_repository(project)
+    shutil.rmtree(root)
+    _, damaged = other_repository(project, "damaged")
+    (damaged / "git-dir").write_bytes(b"")
+    _, unreadable = other_repository(project, "unreadable")
+    (unreadable / "git-dir").unlink()
+    (unreadable / "git-dir").mkdir()
+    top = folder.parent.parent
+    (top / ("0" * 32)).write_text("a file in the place of the folder of a repository")
+    (folder.parent / ("0" * 16)).write_text("a file in the place of a place")
+    (top / ".DS_Store").write_text("")
+    (folder.parent / ".DS_Store").write_text("")
+    place = project.workspace().place
+    for number in range(witness.LOOKS - 1):
+        assert place.sweep(10**18 + number * MONTH_NS).gone == ()
+    swept = place.sweep(10**18 + witness.LOOKS * MONTH_NS)
+    assert swept.gone == (str(root / ".git"),)
+    named = [top / ("0" * 32), folder.parent / ("0" * 16), damaged, unreadable]
+    assert len(swept.problems) == len(named)
+    assert all(any(str(one) in problem for problem in swept.problems) for one in named)
+    assert all(one.exists() for one in named)
+    assert not folder.exists()
+
+
+def test_of_more_places_than_a_sweep_looks_at_each_is_looked_at_some_time(project: Project) -> None:
+    put(project, "A")
+    top = project.workspace().place.folder().parent.parent
+    folders = [top / f"{number:032x}" / ("f" * 16) for number in range(witness._MAX_SWEPT + 1)]
+    for number, folder in enumerate(folders):
+        folder.mkdir(parents=True)
+        (folder / "git-dir").write_bytes(f"/nowhere/{number}".encode() + b"\0")
+    looks(project, 3)
+    assert all((folder / "absent").exists() for folder in folders)
 
 
 def bare_of(project: Project) -> Path:
