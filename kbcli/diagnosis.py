@@ -140,7 +140,7 @@ def _memory(session: Session, workspace: Workspace) -> Iterator[Finding]:
 
 
 def _reports(_: Session, workspace: Workspace) -> Iterator[Finding]:
-    from kbcli.exits import BUGS
+    from kbcore.bugs import BUGS
 
     folder = workspace.cache_dir / BUGS
     bugs = sorted(folder.glob("*.txt")) if folder.is_dir() else []

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import itertools
-import os
-import platform
-import sys
-import tempfile
-import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kbcli.render import Output
-from kbcore import __version__
+from kbcore import bugs
 from kbcore.errors import KBError, Problem, Rejected, StorageError
 from kbcore.visible import visible, visible_lines
 
@@ -42,14 +35,8 @@ USAGE_CODE: Final = "usage"
 BUG_CODE: Final = "internal_error"
 """Codes of the two failures that no error class stands for."""
 
-BUGS: Final = "bugs"
-"""The folder of reports, in the cache."""
-
 _BUG_HINT: Final = "What KB has acknowledged is safe. Please report it, with that file."
 _LEFT_OUT: Final = "…"
-_MOST_FRAMES: Final = 40
-"""So many frames of one error are kept from its beginning, and as many from its end."""
-_MOST_ERRORS: Final = 10
 
 
 def statuses() -> dict[str, int]:
@@ -153,24 +140,8 @@ def tell_bug(output: Output, error: BaseException, arguments: Sequence[str], cac
 
 
 def write_report(error: BaseException, arguments: Sequence[str], cache: Path | None) -> Path | None:
-    """Write what is needed to find a bug, into the cache or else the temporary directory; return where.
-
-    The file is its owner's alone. It holds nothing that was stored, typed or set: no text of an error, no argument, no
-    value of a variable, no path above the packages.
-    """
-    text = (
-        f"kb {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
-        f"command: {_command(arguments)}\n\n{_frames(error)}"
-    )
-    for folder in ([cache / BUGS] if cache else []) + [Path(tempfile.gettempdir())]:
-        with contextlib.suppress(OSError):
-            if folder.parent.is_dir():
-                folder.mkdir(exist_ok=True)
-            descriptor, name = tempfile.mkstemp(prefix="kb-bug-", suffix=".txt", dir=folder)
-            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-            return Path(name)
-    return None
+    """Write a report of a bug that ended a command, and return where; see ``bugs.write_report``."""
+    return bugs.write_report(error, f"command: {_command(arguments)}", cache)
 
 
 def _command(arguments: Sequence[str]) -> str:
@@ -194,28 +165,3 @@ def _command(arguments: Sequence[str]) -> str:
     except Exception as error:  # noqa: BLE001 - what is to be reported may be in the command's own module
         shown.append(f"({type(error).__name__} while the names of its options were looked up)")
     return " ".join(shown)
-
-
-def _frames(error: BaseException) -> str:
-    """Return the errors that led to this one and the lines of code they passed, the last one at the end."""
-    parts: list[str] = []
-    seen: set[int] = set()
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen and len(seen) < _MOST_ERRORS:
-        seen.add(id(one))
-        frames = traceback.extract_tb(one.__traceback__)
-        lines = [
-            f"  {_module_path(frame.filename)}:{frame.lineno} {frame.name}\n    {frame.line}\n" for frame in frames
-        ]
-        if len(lines) > 2 * _MOST_FRAMES:
-            lines[_MOST_FRAMES:-_MOST_FRAMES] = [f"  … {len(lines) - 2 * _MOST_FRAMES} more …\n"]
-        number = f" {errno.errorcode.get(one.errno or 0, one.errno)}" if isinstance(one, OSError) else ""
-        parts.append(f"Traceback, without the text of the error:\n{''.join(lines)}{type(one).__qualname__}{number}\n")
-        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
-    return "\n".join(reversed(parts))
-
-
-def _module_path(filename: str) -> str:
-    """Return the path of a module from the folder that Python imports it from; it names no folder of the user."""
-    roots = [root for root in sys.path if root and filename.startswith(f"{root.rstrip(os.sep)}{os.sep}")]
-    return filename[len(max(roots, key=len).rstrip(os.sep)) + 1 :] if roots else filename.rpartition(os.sep)[2]

@@ -15,9 +15,10 @@ import msgspec
 
 from kbcore import interrupting, progress, replay
 from kbcore.clock import SystemClock
-from kbcore.errors import Damaged, HistoryPruned, KBError, ResourceLimit, StatementTimeout, ViewDamaged
+from kbcore.errors import Damaged, HistoryPruned, KBError, StatementTimeout, ViewDamaged
 from kbcore.interrupting import Stopped
 from kbcore.limits import MAX_READERS, MAX_VIEWS, SLOW_READ_S
+from kbcore.process_limits import exhausted
 from kbcore.state import Changes
 from kbcore.storage import journal
 from kbcore.storage.fs import Fs
@@ -160,6 +161,7 @@ class BranchView:
         """Take in a record that this process has just committed, into a view of the head ``before`` it.
 
         A view of another store that ended at the same seq is no such view: one store may have replaced another.
+        Whatever fails here, the record is durable: the view is thrown away, and the next one folds the journal.
         """
 
         def fits(view: View) -> bool:
@@ -172,21 +174,16 @@ class BranchView:
                 return
             self._idle.pop(self._idle.index(view))
             generation = self._generation
-        try:
-            view.adopt(entry, changes, basis_of(head))
-        except MemoryError:
-            # The record is durable: the next one who reads folds it from the journal.
-            view.close()
-            return
-        except BaseException:
-            # It may hold the record in part.
-            view.close()
-            raise
-        with self._gate:
-            if generation == self._generation:
-                self._idle.append(view)
-                return
-        view.close()
+        is_kept = False
+        with self._answered("a view takes in a record that was committed"):
+            try:
+                view.adopt(entry, changes, basis_of(head))
+                with self._gate:
+                    is_kept = generation == self._generation
+                    self._idle += [view] if is_kept else []
+            finally:
+                if not is_kept:  # it may hold the record in part
+                    view.close()
 
     def publish_when_due(self) -> None:
         """Write the view into the cache if its tail has grown long enough; never while the branch is locked.
@@ -200,7 +197,8 @@ class BranchView:
                 return
         # While it waits for a view it can be stopped as well.
         with (
-            contextlib.suppress(ViewDamaged, StatementTimeout, ResourceLimit, MemoryError, Stopped),
+            contextlib.suppress(Stopped),
+            self._answered("a view is published"),
             interrupting.optional(),
             self._lending() as lent,
         ):
@@ -213,6 +211,17 @@ class BranchView:
                 # Between two bases it would show some rows twice.
                 lent.drop()
                 raise
+
+    @contextlib.contextmanager
+    def _answered(self, doing: str) -> Iterator[None]:
+        """Let no error of the block change an answer that there is already; a bug is reported apart from it."""
+        try:
+            yield
+        except (KBError, ViewDamaged):
+            return  # the next one who reads begins with another view, and hears of what is wrong with the store
+        except Exception as error:  # noqa: BLE001 - reported, unless the system refused memory or threads
+            if exhausted(error, may_be_written=False) is None:
+                self._cache.report_bug(error, doing)
 
     def _publish(self, lent: _Lent) -> None:
         """Publish a view, or take the base that another process has published, and let go of views on an older base."""

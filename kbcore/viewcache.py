@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from kbcore import interrupting, limits, replay
+from kbcore import bugs, interrupting, limits, replay
 from kbcore.errors import KBError, ResourceLimit, StorageError, ViewDamaged, ViewForeign
 from kbcore.storage import files, journal, lock
 from kbcore.storage.fs import Fs
@@ -113,6 +113,14 @@ class ViewCache:
                 f"{path} was not made by KB: {error}. Nothing was read from it; it is deleted and made again."
             )
         self.drop(path)
+
+    def report_bug(self, error: Exception, doing: str) -> None:
+        """Report a bug that changed no answer: in a file beside the caches, and in a notice."""
+        saved = bugs.write_report(error, doing, self.directory.parent)
+        self.notices.append(
+            f"KB failed in a way that it should not ({type(error).__name__}: {doing}). What was answered is right. "
+            f"{f'A report is in {saved}.' if saved else 'A report could not be written.'}"
+        )
 
     def basis(self) -> Basis | None:
         """Return what the published view stands on, None where there is none."""

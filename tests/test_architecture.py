@@ -22,7 +22,7 @@ PACKAGES = ("kbcore", "kbcli", "kbmcp")
 
 # The tiers of kbcore, lowest first: a module imports its own tier and those before it.
 _TIERS = """
-errors ids limits process_limits phrases clock interrupting collector progress suggest visible model values record
+errors bugs ids limits process_limits phrases clock interrupting collector progress suggest visible model values record
 schema concepts changeset
 reader secrets
 
@@ -78,7 +78,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcore/storage/scratch.py",
         "kbcore/view/database.py",
         "kbcli/clients/trial.py",
-        "kbcli/exits.py",
+        "kbcore/bugs.py",
         "kbcli/commands/demo.py",
     ),
     "xml": ("kbcli/reports/junit.py",),
@@ -112,7 +112,7 @@ OPENERS = {
     "kbcore/view/confined.py": "the size of its own process",
     "kbcore/process_limits.py": "the size of its own process",
     "kbcli/changefile.py": "the file that a command is asked to read",
-    "kbcli/exits.py": "reports of bugs",
+    "kbcore/bugs.py": "reports of bugs",
     "kbcli/diagnosis.py": "reports of bugs",
     "kbcli/app.py": "the null device",
     "kbcli/ending.py": "the null device",

@@ -31,8 +31,8 @@ def run(
     """
     import msgspec
 
-    from kbcli.exits import BUGS
     from kbcore import branches
+    from kbcore.bugs import BUGS
     from kbcore.errors import Interrupted, KBError
     from kbcore.phrases import counted
     from kbcore.upkeep.documents import forget_documents
