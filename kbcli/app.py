@@ -60,7 +60,7 @@ def _guarded(words: list[str]) -> int:
     except KeyboardInterrupt:
         return signals.status
     except Exception as error:
-        known = process_limits.exhausted(error, may_be_written=has_begun)
+        known = process_limits.exhausted(error, may_be_written=has_begun and not signals.work.is_known_unwritten)
         if known is None:
             raise
         return _refused(words, known)
@@ -142,7 +142,7 @@ def _ended(session: Session, words: list[str]) -> int:
         raise
     except Exception as error:  # noqa: BLE001 - the one boundary: a bug is reported, and users see no traceback
         output.forget()
-        known = exhausted(error)
+        known = exhausted(error, may_be_written=not session.signals.work.is_known_unwritten)
         if known:
             return exits.tell(output, known)
         return exits.tell_bug(output, error, words, session.cache())

@@ -150,6 +150,7 @@ class Session:
         """
         from kbcore import branches
 
+        self.signals.work.only_reads = False
         return self._opened(*branches.open_branch(self.workspace, self.named_branch))
 
     def open_to_read(self) -> Opened:
@@ -159,6 +160,7 @@ class Session:
         """
         from kbcore import branches
 
+        self.signals.work.only_reads = True
         return self._opened(*branches.open_to_read(self.workspace, self.named_branch))
 
     def _opened(self, store: BranchStore, choice: Choice, ensured: Ensured) -> Opened:

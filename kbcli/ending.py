@@ -94,7 +94,8 @@ class Signals:
     def renew(self) -> None:
         """Forget that the last command of a prompt was interrupted."""
         work = self.work
-        work.is_stopped = work.is_committed = work.has_begun = work.has_written = False
+        work.is_stopped = work.is_committed = work.has_begun = False
+        work.has_written = work.has_changed = work.only_reads = False
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
         if number != signal.SIGALRM:

@@ -42,7 +42,7 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
     except (KeyboardInterrupt, Stopped):
         _say("interrupted; `kb sync` does the rest.")
     except Exception as error:  # noqa: BLE001 - whatever is wrong here, git's own work is done and must not fail
-        known = process_limits.exhausted(error)
+        known = process_limits.exhausted(error, may_be_written=False)  # git's own work is not KB's
         _say(
             f"{known.code}. {known.message} {known.hint}"
             if known
@@ -71,7 +71,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     except Exception as error:
         from kbcore.process_limits import exhausted
 
-        if exhausted(error):
+        if exhausted(error, may_be_written=False):
             raise
         from kbcli.exits import write_report
 

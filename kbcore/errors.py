@@ -54,7 +54,8 @@ class KBError(Exception):
     code: ClassVar[str] = ""
     exit_status: ClassVar[int] = 0
     retryable: ClassVar[bool] = False
-    applied: ClassVar[Applied] = "no"
+    applied: Applied = "no"
+    """Fixed by the class, and other in an error that is raised after something was written."""
     default_hint: ClassVar[str] = ""
 
     def __init_subclass__(cls, *, code: str = "", exit_status: int = 0) -> None:

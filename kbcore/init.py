@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from kbcore import branches, git, limits, relocation
+from kbcore import branches, git, interrupting, limits, relocation
 from kbcore.branches import Ensured
 from kbcore.config import default_branch_fault, parse_config
 from kbcore.config_text import default_config_text
@@ -93,6 +93,7 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
         raise InvalidQuery(f"{in_quotes(default_branch)} cannot be the default branch: {reason}.")
     workspace = Workspace(repo, machine, pool)
     workspace.head()  # a repository that git cannot read is told of before anything is made
+    interrupting.note_change()
     layout = _Layout(machine, repo.kb_root)
     settings = workspace.settings_dir
     for folder in dict.fromkeys([workspace.kb_dir, settings]):

@@ -12,11 +12,13 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Final
+from typing import Final, TypeVar
 
 from kbcore import limits
 from kbcore.clock import SystemClock
-from kbcore.errors import StatementTimeout
+from kbcore.errors import KBError, StatementTimeout
+
+E = TypeVar("E", bound=KBError)
 
 _AGAIN_S: Final = 0.05
 
@@ -36,13 +38,27 @@ class Work:
         """The present part has begun to write its changeset: the rest of it, which says so, is not stopped."""
         self.has_begun = False
         """A part was begun, which may write."""
+        self.only_reads = False
+        """Whoever began it knows that it writes nothing."""
         self.has_written = False
         """A changeset of any part was written, or its writing was begun."""
+        self.has_changed = False
+        """Something was written since the present answer was begun, a changeset or files: an error has to say so."""
 
     @property
     def must_end(self) -> bool:
         """Tell whether what runs is to end now."""
         return self.is_stopped and not self.is_committed
+
+    @property
+    def is_known_unwritten(self) -> bool:
+        """Tell whether it is sure that nothing was written: it only reads, or was about to write a changeset."""
+        return not self.may_have_written and (self.has_begun or self.only_reads)
+
+    @property
+    def may_have_written(self) -> bool:
+        """Tell whether anything was written, in this answer or in one before it."""
+        return self.has_written or self.has_changed
 
     def stop(self) -> None:
         """Interrupt what runs, and let nothing more begin. Not for signal handlers: it waits for a lock."""
@@ -79,14 +95,9 @@ class Step:
         if self.is_stopped:
             return Stopped()
         late = f"The database had no answer within {self.time_s:g} s"
-        if self._work is None or not self._work.is_committed:
+        if self._work is None or not self._work.has_changed:
             return StatementTimeout(f"{late}. Nothing was written.")
-        error = StatementTimeout(
-            f"{late}, after a changeset was written.",
-            hint="`kb log` shows what was written. Then ask again, for less: the machine may have too much to do.",
-        )
-        error.applied = "unknown"  # type: ignore[misc] # of this one alone
-        return error
+        return _after_write(StatementTimeout(f"{late}."))
 
 
 class _Alarm:
@@ -185,6 +196,17 @@ def optional() -> Iterator[None]:
         _is_optional.reset(token)
 
 
+def begin_answer() -> None:
+    """Begin a part of a work that is answered by itself: its errors say nothing of what earlier parts have written.
+
+    Raises: ``Stopped`` when the work was stopped before.
+    """
+    work = _work.get()
+    if work is not None:
+        work.has_changed = False
+    begin_part()
+
+
 def begin_part() -> None:
     """Begin the next part of a work, which may write one changeset: until it does, it can be stopped.
 
@@ -201,7 +223,14 @@ def note_commit() -> None:
     """Note that something is being written: from here on the part ends by itself, and is not stopped half-way."""
     work = _work.get()
     if work is not None:
-        work.is_committed = work.has_written = True
+        work.is_committed = work.has_written = work.has_changed = True
+
+
+def note_change() -> None:
+    """Note that something else than a changeset is being written. The part can still be stopped."""
+    work = _work.get()
+    if work is not None:
+        work.has_changed = True
 
 
 def is_writing() -> bool:
@@ -210,10 +239,24 @@ def is_writing() -> bool:
     return work is not None and work.is_committed
 
 
-def has_written() -> bool:
-    """Tell whether the work that this is done for has written a changeset, or has begun to."""
+def may_have_written() -> bool:
+    """Tell whether the work that this is done for has written anything, or has begun to."""
     work = _work.get()
-    return work is not None and work.has_written
+    return work is not None and work.may_have_written
+
+
+def with_write_state(error: E) -> E:
+    """Return an error of what only reads, which says so where something was written before it in the same answer."""
+    work = _work.get()
+    return _after_write(error) if work is not None and work.has_changed and error.applied == "no" else error
+
+
+def _after_write(error: E) -> E:
+    error.applied = "unknown"
+    error.message = f"{error.message.rstrip('.')}. This was after something had been written."
+    error.hint = f"`kb status` and `kb log` show what was written. {error.hint}"
+    error.args = (error.message,)
+    return error
 
 
 def _must_end(work: Work | None, *, is_optional: bool) -> bool:

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import ResourceLimit
+from kbcore.interrupting import with_write_state
 from kbcore.limits import DATABASE_ROOM_BYTES, MAX_READERS, MIB, MIN_ADDRESS_BYTES
 
 _PAGES: Final = Path("/proc/self/statm")
@@ -110,10 +111,12 @@ def check_room() -> None:
     """
     space = address_space()
     if space is not None and space.left_bytes < DATABASE_ROOM_BYTES:
-        raise ResourceLimit(
-            f"Only {max(0, space.left_bytes) // MIB} MiB are left of {space}; a database needs "
-            f"{DATABASE_ROOM_BYTES // MIB} MiB to begin.",
-            hint=f"Ask again when less is done at a time, or raise the limit (`{space.name}`).",
+        raise with_write_state(
+            ResourceLimit(
+                f"Only {max(0, space.left_bytes) // MIB} MiB are left of {space}; a database needs "
+                f"{DATABASE_ROOM_BYTES // MIB} MiB to begin.",
+                hint=f"Ask again when less is done at a time, or raise the limit (`{space.name}`).",
+            )
         )
 
 
@@ -123,10 +126,10 @@ def child_environment() -> dict[str, str]:
     return {"MALLOC_ARENA_MAX": "1"} if space is not None and space.limit_bytes < _ONE_HEAP_BYTES else {}
 
 
-def exhausted(error: BaseException, *, may_be_written: bool = True) -> ResourceLimit | None:
+def exhausted(error: BaseException, *, may_be_written: bool) -> ResourceLimit | None:
     """Return the error for a call that the system refused for lack of memory, threads or files; None for others.
 
-    It may be one of a group. With ``may_be_written`` it is not known where that was, and a write may have taken effect.
+    It may be one of a group. ``may_be_written`` says whether a write may have taken effect, as far as the caller knows.
     """
     if isinstance(error, ResourceLimit):
         return error
@@ -145,6 +148,6 @@ def exhausted(error: BaseException, *, may_be_written: bool = True) -> ResourceL
     else:
         found = ResourceLimit(f"The system gives KB no more {what}.")
     if may_be_written:
-        found.applied = "unknown"  # type: ignore[misc] # of this one alone
+        found.applied = "unknown"
         found.hint += _RETRY
     return found

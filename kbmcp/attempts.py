@@ -17,7 +17,7 @@ from anyio.to_thread import run_sync
 
 from kbcore import interrupting
 from kbcore.errors import Interrupted, KBError
-from kbcore.interrupting import Stopped
+from kbcore.interrupting import Stopped, Work
 from kbcore.process_limits import check_room, exhausted
 from kbmcp import hints
 from kbmcp.calls import Arrival, Call, Client, Service
@@ -58,8 +58,9 @@ async def attempt(
     with service.turns.ticket() as ticket:
         under_way = _Attempt(service, client, key, writes=writes)
         await ticket.reached()
+        work: Work | None = None
         try:
-            async with told_to(client.report), service.works.begun():
+            async with told_to(client.report), service.works.begun() as work:
                 check_room()
                 found = await run_sync(under_way.begin, prepare, ticket, limiter=service.threads)
                 if isinstance(found, Outcome):
@@ -67,7 +68,8 @@ async def attempt(
                 await ticket.reached()
                 return await run_sync(under_way.go_on, found, limiter=service.threads)
         except Exception as error:
-            known = exhausted(error)  # the system made no thread, or gave no memory here
+            # The system made no thread, or gave no memory here.
+            known = exhausted(error, may_be_written=work is not None and work.may_have_written)
             if known is None:
                 raise
             return under_way.refused(known, is_in_loop=True)
@@ -124,12 +126,12 @@ class _Attempt:
         try:
             return do()
         except Stopped:
-            stopped = _interrupted(may_be_written=interrupting.has_written())
+            stopped = _interrupted(may_be_written=interrupting.may_have_written())
             return Outcome({"error": stopped.as_json()} | self._around, stopped)
         except KBError as error:
             return self.refused(error)
         except Exception as error:  # noqa: BLE001 - a bug: told to the client as such, and in full on standard error
-            known = exhausted(error)
+            known = exhausted(error, may_be_written=interrupting.may_have_written())
             if known:
                 return self.refused(known)
             traceback.print_exc(file=sys.stderr)
@@ -149,7 +151,7 @@ def _interrupted(*, may_be_written: bool) -> Interrupted:
     became = "It is not known whether all of it was written" if may_be_written else "Nothing was written"
     stopped = Interrupted(f"The call was interrupted. {became}.")
     if may_be_written:
-        stopped.applied = "unknown"  # type: ignore[misc] # of this one alone
+        stopped.applied = "unknown"
     return stopped
 
 

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return serving.serve(options, reads_fd, writes_fd)
     except Exception as error:
-        known = process_limits.exhausted(error)
+        known = process_limits.exhausted(error, may_be_written=True)
         if known is None:
             raise
         sys.stderr.write(f"kb-mcp: error: {known.message}\nkb-mcp: hint: {known.hint}\n")

@@ -81,7 +81,7 @@ class Subscriptions:
             try:
                 await self._look()
             except Exception as error:  # noqa: BLE001 - a bug: told in full on standard error, and nobody waits in vain
-                if exhausted(error):  # the next look may get what this one did not
+                if exhausted(error, may_be_written=False):  # the next look may get what this one did not
                     await anyio.sleep(_LONGEST_S)
                     continue
                 traceback.print_exc(file=sys.stderr)

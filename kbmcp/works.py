@@ -19,10 +19,10 @@ class Works:
         self._is_stopped = False
 
     @asynccontextmanager
-    async def begun(self) -> AsyncIterator[None]:
+    async def begun(self) -> AsyncIterator[Work]:
         """Let what the block does in threads be one work, which is stopped when the block is cancelled.
 
-        A thread is never abandoned: the block ends when its thread has.
+        A thread is never abandoned: the block ends when its thread has. Gives the work.
         """
         work = Work()
         self._under_way.add(work)
@@ -32,7 +32,7 @@ class Works:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_stop_when_cancelled, work)
                 with interrupting.done_for(work):
-                    yield
+                    yield work
                 tasks.cancel_scope.cancel()
         finally:
             self._under_way.discard(work)

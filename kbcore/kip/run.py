@@ -80,7 +80,7 @@ def run(
     for at, command in enumerate(request.commands):
         attempt = _Attempt(around, dry_run=request.dry_run)
         try:
-            interrupting.begin_part()
+            interrupting.begin_answer()
             piece = attempt.carried_out(command)
             with placing(command.text):
                 response = fit(piece, count - at - 1) if fit else piece.response
@@ -88,10 +88,10 @@ def run(
             if isinstance(failure, Stopped) and (not answers_interruption or interrupting.is_writing()):
                 raise
             error = failure if isinstance(failure, KBError) else Interrupted("The command was interrupted.")
-            told = failures.in_kip(error, writes=attempt.writes or isinstance(failure, Stopped))
+            refusal = failures.in_kip(error, writes=attempt.writes or isinstance(failure, Stopped))
             if request.is_batch:
-                told = failures.in_batch(told, at, count, dry_run=request.dry_run)
-            return _answer(request, [*responses, envelope(told)], warnings, seq, is_error=True)
+                refusal = failures.in_batch(refusal, at, count, dry_run=request.dry_run)
+            return _answer(request, [*responses, envelope(refusal)], warnings, seq, is_error=True)
         seq = piece.seq
         warnings += [warning for warning in piece.warnings if warning not in warnings]
         responses.append(response)

@@ -10,7 +10,8 @@ import msgspec
 
 from kbcore import collector, interrupting, limits
 from kbcore.answers import Outcome
-from kbcore.errors import BranchMoved, InvalidQuery, StatementTimeout
+from kbcore.errors import BranchMoved, InvalidQuery, KBError
+from kbcore.process_limits import exhausted
 from kbcore.record import SYNC
 from kbcore.state import Draft, Stamp
 from kbcore.store import Author, BranchStore, Request
@@ -30,8 +31,8 @@ __all__ = ["SyncAnswer", "SyncOptions", "check_worktree", "sync"]
 
 ATTEMPTS: Final = 3
 _NOT_ASKED: Final = (
-    "The database had no answer in time to what is wrong in the files that were not read, and which links wait for "
-    "an end: `kb sync` asks again."
+    "The files are taken in. What is wrong in the files that were not read, and which links wait for an end, could not "
+    "be found out; `kb sync` asks again."
 )
 
 
@@ -187,12 +188,14 @@ class _Attempt:
         paths = None if self.place.touched is None else read
         try:
             left = self.store.read(lambda view: remains(view, paths))
-        except StatementTimeout:
-            if not outcome.applied:
+        except Exception as error:
+            reason = error if isinstance(error, KBError) else exhausted(error, may_be_written=outcome.applied)
+            if reason is None or not outcome.applied:
                 raise
             # It is written: that is what is to be said first.
             left = NOTHING_KNOWN
-            outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _NOT_ASKED))
+            warnings = (*outcome.warnings, f"{_NOT_ASKED} {reason.message}")
+            outcome = msgspec.structs.replace(outcome, warnings=warnings)
         found = self.found.last.problems
         known = [one for one in left.problems if one[0] not in read and one[0] not in pending.gone]
         scan = pending.scan

@@ -388,6 +388,7 @@ def _restore_one(
                 new = head.read(fs, place)
                 if not state.is_same_store:
                     _keep_view(workspace, saved)
+                interrupting.note_change()
                 replaced = trash.put(workspace, place, directory)
         except BaseException:
             with contextlib.suppress(OSError):

@@ -74,6 +74,7 @@ def compact(workspace: Workspace, branch: str, *, prune_before: int | None = Non
     done = compaction.compact(
         fs, directory, clock, fold, prune_before=prune_before, wait_s=workspace.config.lock_wait_s, command="kb compact"
     )
+    interrupting.note_change()
     return CompactAnswer(
         branch=branch,
         seq=done.head.seq,

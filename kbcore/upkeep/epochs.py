@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import branches, git, record
+from kbcore import branches, git, interrupting, record
 from kbcore.branches import lost
 from kbcore.clock import moment_after
 from kbcore.phrases import counted
@@ -72,6 +72,7 @@ def append_note(
         holes=content.holes,
         unproven=content.unproven,
     )
+    interrupting.note_change()
     return writer.append(record.encode(noted), at, snapshots=snapshots, ended=ended).seq
 
 

@@ -70,6 +70,7 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
             has_journal = any(layout.segment_first_seq(name) is not None for name in fs.listdir(directory))
         hint = f"{remedy} {salvage_advice(branch) if has_journal else ''}".strip()
         raise type(error)(error.message, hint=hint, data=error.data) from error
+    interrupting.note_change()
     done, doubts, seq = (
         f"The head was made anew out of the journal, at seq {made.head.seq}.",
         [*made.unproven],

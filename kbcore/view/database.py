@@ -210,7 +210,8 @@ def explained_all() -> Iterator[None]:
 
 def _no_memory(error: duckdb.Error, memory: str) -> ResourceLimit:
     [reason, *_] = str(error).splitlines()
-    return ResourceLimit(f"The database needs more memory than it may use{memory}. DuckDB says: {reason}")
+    found = ResourceLimit(f"The database needs more memory than it may use{memory}. DuckDB says: {reason}")
+    return interrupting.with_write_state(found)
 
 
 @contextlib.contextmanager

@@ -220,6 +220,7 @@ class Watcher:
 
     def _take_in(self, work: Work, why: str = "") -> None:
         """Sync what is due, tell of it and note what to check; what cannot be done now waits."""
+        interrupting.begin_answer()
         workspace = self._workspace = self._workspace.renewed()
         taken = self._taking.take_in(workspace, work, why)
         if taken is None:
@@ -248,7 +249,7 @@ class Watcher:
             self._checking.put_off()
             return
         self._workspace = self._workspace.renewed()
-        interrupting.begin_part()
+        interrupting.begin_answer()
         self._checking.check(self._workspace, self._taking.branch, has_news)
 
 

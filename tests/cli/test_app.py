@@ -386,3 +386,16 @@ def test_a_folder_that_is_gone_is_named_and_another_one_works(synced: Path, tmp_
         done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stderr
         assert status == 0 or "The folder that you are in is gone." in done.stderr
+
+
+@pytest.mark.parametrize(("words", "applied"), [(("query",), "no"), (("log",), "no"), (("compact",), "unknown")])
+def test_a_command_that_only_reads_is_known_to_have_written_nothing(words, applied, kb, synced, user):
+    def fail(*_, **__):
+        raise MemoryError
+
+    user.setattr("kbcore.store.BranchStore.read", fail)
+    user.setattr("kbcore.storage.compaction.compact", fail)
+    ran = kb(*words, "--json")
+    error = json.loads(ran.out)["error"]
+    assert (ran.status, error["code"], error["applied"]) == (25, "resource_limit", applied)
+    assert ("may be sent again" in error["hint"]) is (applied == "unknown")

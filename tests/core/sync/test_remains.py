@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbcore.errors import ResourceLimit, StatementTimeout, StorageError
 from kbcore.record import ReadSource
+from kbcore.sync import run
 from kbcore.sync.difference import RECONSIDERED
 from kbcore.sync.pending import taken_in_by
 from kbcore.sync.remains import remains
@@ -14,6 +17,7 @@ from kbcore.view.tables import ELEMENTS
 from kbcore.view.view import View
 from tests.support.grown import built
 from tests.support.histories import basis_at, entries_of, laws, records
+from tests.support.project import Project, req
 
 PATHS = (None, (), ("docs/a.md",), ("docs/a.md", "import"))
 PLACES = (None, ("docs",), ("",), ("docs/a.md",), ("doc", "docs/b's.md"))
@@ -48,3 +52,32 @@ def test_what_came_after_a_base_is_told_as_what_stands_in_it(history, position) 
             assert len(view.rows(f"select * from {table}")) == len(whole.rows(f"select * from {table}"))
         assert told(view) == wanted
         assert wanted[len(PATHS)] == wanted[len(PATHS) + 2], "the root is everything"
+
+
+@pytest.mark.parametrize(
+    "error", [StatementTimeout("too late"), ResourceLimit("no memory"), StorageError("no disk"), MemoryError()]
+)
+def test_a_sync_that_was_written_is_answered_although_nothing_can_be_read_after_it(
+    project: Project, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "remains", fail)
+        answer = project.sync({"docs/requirements/a.md": req("REQ-A")})
+        assert (answer.outcome.applied, answer.outcome.seq) == (True, 1)
+        [warning] = answer.outcome.warnings
+        assert warning.startswith("The files are taken in.")
+        with pytest.raises(type(error)):
+            project.sync()
+    assert project.node("REQ-A") is not None
+
+
+def test_a_bug_after_a_sync_was_written_is_raised(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError
+
+    monkeypatch.setattr(run, "remains", fail)
+    with pytest.raises(ValueError):  # noqa: PT011 - any one
+        project.sync({"docs/requirements/a.md": req("REQ-A")})
