@@ -193,7 +193,8 @@ class BranchStore:
 
         ``guard`` runs last before anything is written, and refuses by raising. ``plan`` is called again, on another
         state, when that is not the head's any more (``plans_ahead``). ``loads`` has a view read what ``plan`` will ask
-        it for; it is called where there is a wait for the lock, and ``plan`` then finds that in memory.
+        it for; it is called where there is a wait for the lock, and ``plan`` then finds that in memory. It must not
+        take long: others wait meanwhile. Where plans are made ahead it is not called.
 
         Raises: ``StoreWentBack`` when acknowledged records are missing; what ``plan`` and ``guard`` raise;
         ``ChangesetIdReused``, ``LimitExceeded``, ``LockTimeout``, ``CommitUncertain`` and the other errors of the
@@ -271,14 +272,14 @@ class BranchStore:
         branch: str,
     ) -> Outcome:
         """Append under the branch lock what is planned there, or was planned before and comes to the same there."""
-        mended: list[str] = []
+        repairs: list[str] = []
 
         left = PLANS_AHEAD if request.plans_ahead else 0
 
         def read_ahead(head: Head) -> None:
             def on(view: View) -> None:
                 view.prepare()
-                if loads and not left:
+                if loads and not request.plans_ahead:
                     loads(view)
 
             self._seen.ask(head, on, is_writing=True)
@@ -298,10 +299,10 @@ class BranchStore:
             ) as writer:
                 self._refuse(writer.head)
                 known_damage.refuse(self._fs, self.directory, writer.head, self._cache.directory)
-                mended += writer.recovery.sentences()
+                repairs += writer.recovery.sentences()
                 first = self._first_answer(writer.head, request, branch)
                 if first:
-                    return _told(first, mended)
+                    return _with_warnings(first, repairs)
                 planned = self._still(ahead, writer.head) if left else self._planned(author, plan, writer.head)
                 if planned is None:
                     left = 0 if is_quick else left - 1
@@ -309,9 +310,9 @@ class BranchStore:
                 now, stamp, draft = planned
                 outcome = _outcome(request, stamp, draft, branch)
                 if not draft.changes:
-                    return _told(outcome, mended)
+                    return _with_warnings(outcome, repairs)
                 named = msgspec.structs.replace(request, changeset_id=outcome.changeset_id)
-                raw, written = recorded(author, named, draft, stamp, clock=now.wall, repair=" ".join(mended))
+                raw, written = recorded(author, named, draft, stamp, clock=now.wall, repair=" ".join(repairs))
                 if guard:
                     guard()
                 before = writer.head
@@ -324,7 +325,7 @@ class BranchStore:
                 if self._witness is not None:
                     # Under the lock: whoever sees this head then finds it noted, and need not note it as well.
                     self._witness.note(head)
-            return _told(outcome, mended)
+            return _with_warnings(outcome, repairs)
 
     def _tried(self, author: Author, request: Request, plan: Planner, head: Head, branch: str) -> Outcome:
         """Plan and append nothing, but refuse what an append would refuse."""
@@ -336,26 +337,28 @@ class BranchStore:
         return _outcome(request, stamp, draft, branch)
 
     def _planned(self, author: Author, plan: Planner, head: Head) -> tuple[Moment, Stamp, Draft]:
-        now = self._moment_after(head)
-        return now, *self._seen.ask(head, lambda view: drafted(view, author, plan, now.at), is_writing=True)
+        def on(view: View) -> tuple[Moment, Stamp, Draft]:
+            now = self._moment_on(view)
+            return now, *drafted(view, author, plan, now.at)
 
-    def _moment_after(self, head: Head) -> Moment:
-        return moment_after(head.head.at, self._clock.now())
+        return self._seen.ask(head, on, is_writing=True)
+
+    def _moment_on(self, view: View) -> Moment:
+        """Return the time of a record that is written after what a view shows, which may be a later head's."""
+        return moment_after(view.basis.at, self._clock.now())
 
     def _plan_ahead(self, author: Author, request: Request, plan: Planner) -> Ahead | None:
         """Return a plan on the state at the head of this moment; None for a changeset that has an answer already."""
 
-        def on(head: Head, view: View) -> Ahead | None:
+        def on(view: View) -> Ahead | None:
             if request.changeset_id and view.changeset(request.changeset_id):
                 return None
             # An object of its own, by which ``restamped`` knows it.
-            now = self._moment_after(head)
+            now = self._moment_on(view)
             stamp, draft = drafted(view, author, plan, "".join([*now.at]))
             return Ahead(now, stamp, draft, view.basis.store_id, view.basis.sum)
 
-        return journal.reading(
-            self._fs, self.directory, lambda head: self._seen.ask(head, lambda view: on(head, view), is_writing=True)
-        )
+        return journal.reading(self._fs, self.directory, lambda head: self._seen.ask(head, on, is_writing=True))
 
     def _still(self, ahead: Ahead | None, head: Head) -> tuple[Moment, Stamp, Draft] | None:
         """Return a plan as one on the state at the head, which is locked; None when it may come out otherwise there.
@@ -373,7 +376,7 @@ class BranchStore:
             is_writing=True,
         ):
             return None
-        now = self._moment_after(head)
+        now = moment_after(head.head.at, self._clock.now())
         stamp = msgspec.structs.replace(old, seq=head.seq + 1, at=now.at)
         return now, stamp, msgspec.structs.replace(draft, changes=restamped(draft.changes, old, stamp))
 
@@ -483,6 +486,6 @@ def recorded(
     return raw, written
 
 
-def _told(outcome: Outcome, sentences: list[str]) -> Outcome:
+def _with_warnings(outcome: Outcome, sentences: list[str]) -> Outcome:
     """Return the answer with what recovery did before it."""
     return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *sentences))

@@ -30,6 +30,9 @@ from kbcore.workspace import Workspace
 MANY_ITEMS: Final = 500
 """A changeset of more items is planned before the branch is locked."""
 
+MOST_PRELOADED: Final = 200
+"""The working set of a changeset of more items is loaded under the lock, and not while others wait for it."""
+
 _USERS: Final = {
     TYPE: """select id, count(*) over () from node
 where type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
@@ -66,13 +69,23 @@ def carry_out(
             request,
             planner(changeset, workspace),
             guard=guard,
-            loads=lambda view: view.gather(reads(changeset)),
+            loads=preloading(changeset),
             branch=branch,
         )
     except Rejected as refused:
         if all(problem.code != DERIVED for problem in refused.details):
             raise
         raise with_lines(workspace, changeset, refused, branch=branch) from refused
+
+
+def preloading(changeset: Changeset) -> Callable[[View], object] | None:
+    """Return what loads the working set of a changeset while it waits for the lock; None where that may be large.
+
+    Others wait meanwhile, though the lock may be free. Whatever hangs on what is deleted is loaded with it.
+    """
+    if changeset.size > MOST_PRELOADED or changeset.entity_deletes:
+        return None
+    return lambda view: view.gather(reads(changeset))
 
 
 def planner(

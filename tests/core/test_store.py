@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import random
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,9 @@ import msgspec
 import pytest
 
 from kbcore import interrupting, replay
+from kbcore.bugs import BUGS
+from kbcore.changeset import Changeset, parse, parse_deletion
+from kbcore.clock import SystemClock
 from kbcore.errors import (
     BranchMoved,
     ChangesetIdReused,
@@ -22,6 +28,8 @@ from kbcore.errors import (
     LockTimeout,
     ResourceLimit,
     StaleBase,
+    StorageError,
+    ViewDamaged,
 )
 from kbcore.history.undo import revert
 from kbcore.limits import MIB
@@ -31,11 +39,14 @@ from kbcore.state import Changes, Draft, Stamp
 from kbcore.storage import lock
 from kbcore.storage.fs import LOCK_EXCLUSIVE, RealFs
 from kbcore.storage.head import Head
+from kbcore.storage.layout import HEAD
 from kbcore.store import BranchStore, Request
 from kbcore.view.fold import Entry
 from kbcore.view.past import state_at
 from kbcore.view.view import View
 from kbcore.viewcache import VIEW, ViewCache
+from kbcore.writes import MOST_PRELOADED, preloading
+from kbmcp.explaining import explain
 from tests.support.faultfs import NoSyncFs
 from tests.support.histories import FACTOR, lines_of
 from tests.support.project import Project, req
@@ -131,24 +142,110 @@ def test_a_dry_run_plans_answers_and_writes_nothing(made: Stored) -> None:
     assert made.view().nodes(["B"]) == []
 
 
-def test_a_dry_run_speaks_of_the_head_that_it_planned_on(made: Stored) -> None:
+class CrossedFs(NoSyncFs):
+    """Runs something once, when the head was read: before whoever reads it gets a view."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.then: Callable[[], object] | None = None
+        self._heads: set[int] = set()
+
+    def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
+        fd = super().open(path, flags, mode)
+        if path.name == HEAD:
+            self._heads.add(fd)
+        return fd
+
+    def close(self, fd: int) -> None:
+        super().close(fd)
+        if fd in self._heads:
+            self._heads.discard(fd)
+            if then := self.then:
+                self.then = None
+                then()
+
+
+def test_a_dry_run_speaks_of_the_head_that_it_planned_on(tmp_path: Path) -> None:
+    made = Stored(tmp_path, fs=CrossedFs())
     made.commit([put("A")])
-    late = False
 
     def plan(view: View, stamp: Stamp) -> Draft:
         assert stamp.seq == view.seq + 1
         return planner([put("C")])(view, stamp)
 
-    def slow_now() -> str:
-        nonlocal late
-        if not late:
-            late = True
-            made.store.commit(AUTHOR, Request(), planner([put("B")]), branch="main")
-        return now()
-
-    now, made.clock.now = made.clock.now, slow_now
+    made.fs.then = lambda: made.store.commit(AUTHOR, Request(), planner([put("B")]), branch="main")
     outcome = made.store.commit(AUTHOR, Request(dry_run=True), plan, branch="main")
     assert outcome.seq == 2
+    made.close()
+
+
+class SetClock(SystemClock):
+    """The machine's clock, but the wall clock is set by hand."""
+
+    wall = "2026-11-20T10:00:00.000000Z"
+
+    def now(self) -> str:
+        return self.wall
+
+
+def test_a_plan_ahead_on_a_later_head_than_the_one_that_was_read_gets_a_time_after_that(tmp_path: Path) -> None:
+    clock = SetClock()
+    made = Stored(tmp_path, fs=CrossedFs(), clock=clock)
+    made.put("A")
+    made.store.read(lambda view: view.seq)
+
+    def cross() -> None:
+        clock.wall = "2026-11-20T10:10:00.000000Z"
+        made.put("B")
+        clock.wall = "2026-11-20T10:00:05.000000Z"
+
+    def arm() -> None:  # the first head that is read is that of preparing, the second one that of planning
+        made.fs.then = cross
+
+    made.fs.then = arm
+    assert made.put("C", plans_ahead=True).seq == 3
+    rows = made.store.read(lambda view: view.rows("select written_at, clock from record order by seq desc limit 1"))
+    assert rows == [("2026-11-20T10:10:00.000000Z", "2026-11-20T10:00:05.000000Z")]
+    made.close()
+
+
+class Broken(Exception):
+    """A bug."""
+
+
+def test_a_bug_of_the_view_after_a_commit_is_reported_and_changes_no_answer(made: Stored) -> None:
+    made.put("A")
+    [view] = made.store._seen._idle
+
+    def fail(*_: object) -> None:
+        raise Broken
+
+    view.adopt = fail  # type: ignore[method-assign]
+    outcome = made.put("B")
+    assert (outcome.applied, outcome.seq) == (True, 2)
+    assert view not in made.store._seen._idle
+    [report] = (made.cache_dir.parent / BUGS).iterdir()
+    assert "Broken" in report.read_text()
+    [notice] = made.store.notices
+    assert str(report) in notice
+    assert made.store.read(lambda view: view.rows("select id from node order by id")) == [("A",), ("B",)]
+
+
+@pytest.mark.parametrize("error", [MemoryError(), ResourceLimit("no more"), ViewDamaged(), StorageError("no disk")])
+def test_a_view_that_cannot_take_in_a_commit_is_thrown_away_and_no_bug_is_reported(
+    made: Stored, error: Exception
+) -> None:
+    made.put("A")
+    [view] = made.store._seen._idle
+
+    def fail(*_: object) -> None:
+        raise error
+
+    view.adopt = fail  # type: ignore[method-assign]
+    assert made.put("B").applied
+    assert not (made.cache_dir.parent / BUGS).exists()
+    assert made.store.notices == []
+    assert made.store.read(lambda view: view.rows("select id from node order by id")) == [("A",), ("B",)]
 
 
 def test_a_plan_that_did_not_look_at_what_it_changes_is_not_committed(made: Stored) -> None:
@@ -662,3 +759,72 @@ def test_a_commit_is_answered_although_there_is_no_memory_to_publish_the_view(ma
         made.store.read(lambda view: view.rows("select count(*) from node"))
     made.reopen()
     assert made.store.read(lambda view: view.rows("select count(*) from node")) == [(22_500,)]
+
+
+def test_too_little_memory_to_read_after_a_commit_does_not_say_that_nothing_was_written(made: Stored) -> None:
+    made.commit([PutNode(id=f"N{number}", base=0, set={"type": "req"}) for number in range(20_000)])
+    made.close()
+    (made.cache_dir / "spill").write_text("no folder")
+    made.store = BranchStore(made.fs, made.clock, made.directory, ViewCache(made.fs, made.cache_dir, 6 * MIB))
+
+    def use_memory() -> ResourceLimit:
+        with pytest.raises(ResourceLimit) as caught:
+            made.store.read(lambda view: view.rows("select list(id || repeat('x', 1000)) from node"))
+        return caught.value
+
+    with interrupting.done_for(interrupting.Work()):
+        before = use_memory()
+        made.put("A")
+        after = use_memory()
+        told = explain(after, after.hint, {}, writes=True, is_dotted=False)["error"]
+        interrupting.begin_answer()
+        later = use_memory()
+    assert [one.applied for one in (before, after, later)] == ["no", "unknown", "no"]
+    assert after.message.endswith("This was after something had been written.")
+    assert (told["applied"], "nothing was" in told["message"].lower()) == ("unknown", False)
+
+
+class BusyClock(SystemClock):
+    """Has somebody else hold the lock of a branch for a moment, at the second look at this clock after it was armed.
+
+    It measures no time, so that each plan is a quick one.
+    """
+
+    def __init__(self, lock_file: Path) -> None:
+        self.lock_file = lock_file
+        self.looks_left = 0
+
+    def monotonic_s(self) -> float:
+        self.looks_left -= 1
+        if self.looks_left == 0:
+            fd = os.open(self.lock_file, os.O_RDWR | os.O_CREAT)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            threading.Timer(0.2, os.close, [fd]).start()
+        return 0.0
+
+
+def test_nothing_is_loaded_while_a_changeset_that_was_planned_ahead_waits_for_the_lock(tmp_path: Path) -> None:
+    clock = BusyClock(tmp_path / "branches" / "main" / "lock")
+    made, other, loaded = Stored(tmp_path, clock=clock), Stored(tmp_path, clock=SystemClock()), list[View]()
+
+    def plan(view: View, stamp: Stamp) -> Draft:
+        if clock.looks_left <= 0 and view.seq == 1:
+            other.put("B")  # the plan is of no use
+            clock.looks_left = 2
+        return msgspec.structs.replace(planner([put("C")])(view, stamp), reads=None)
+
+    made.put("A")
+    request = Request(plans_ahead=True, lock_wait_s=5.0)
+    outcome = made.store.commit(AUTHOR, request, plan, loads=loaded.append, branch="main")
+    assert (outcome.seq, clock.looks_left < 0, loaded) == (3, True, [])
+    made.close()
+    other.close()
+
+
+def test_only_a_small_working_set_is_loaded_while_others_wait() -> None:
+    def of(count: int) -> Changeset:
+        return parse({"entities": [{"id": f"N-{number}", "type": "req"} for number in range(count)]})
+
+    assert preloading(of(MOST_PRELOADED)) is not None
+    assert preloading(of(MOST_PRELOADED + 1)) is None
+    assert preloading(parse_deletion({"entities": [{"id": "N-1"}]}, needs_version=False)) is None
