@@ -16,9 +16,10 @@ import select
 import stat
 import sys
 import threading
+import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -44,6 +45,8 @@ from kbmcp.messages import (
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
+
+T = TypeVar("T")
 
 END_OF_INPUT: Final = "notifications/kb/end_of_input"
 """Comes last, where a request is open that only ends with the connection: it is to be answered now."""
@@ -81,7 +84,7 @@ class _Output:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._todo: queue.SimpleQueue[tuple[bytes, Callable[[OSError | None], object]] | None] = queue.SimpleQueue()
+        self._todo: queue.SimpleQueue[tuple[bytes, Callable[[Exception | None], object]] | None] = queue.SimpleQueue()
         self.is_writing = False
         """True while a message is handed over outside of the loop."""
 
@@ -90,12 +93,12 @@ class _Output:
         threading.Thread(target=self._run, name="kb-mcp output", daemon=True).start()
 
     async def write(self, data: bytes) -> None:
-        """Wait until a message is handed over; when this is cancelled it goes on. Raises: ``OSError``."""
+        """Wait until a message is handed over; when this is cancelled it goes on. Raises: as ``write_at_once``."""
         loop, done = asyncio.get_running_loop(), anyio.Event()
-        failed: list[OSError] = []
+        failed: list[Exception] = []
 
-        def tell(error: OSError | None) -> None:
-            failed.extend([error] if error else [])
+        def tell(error: Exception | None) -> None:
+            failed[:] = [error] if error else []
             loop.call_soon_threadsafe(done.set)
 
         self.is_writing = True  # before the thread begins: all may end meanwhile
@@ -105,10 +108,11 @@ class _Output:
             raise failed[0]
 
     def write_at_once(self, data: bytes) -> None:
-        """Hand a message over here. Raises: ``OSError``."""
-        while data:
+        """Hand a message over here. Raises: ``OSError``, ``MemoryError``: the client may have got a part of it."""
+        left = memoryview(data)  # whose slices copy nothing
+        while left:
             try:
-                data = data[os.write(self._fd, data) :]
+                left = left[os.write(self._fd, left) :]
             except BlockingIOError:  # as in `_read_chunk`
                 select.select((), (self._fd,), ())
 
@@ -119,14 +123,14 @@ class _Output:
     def _run(self) -> None:
         while (todo := self._todo.get()) is not None:
             data, tell = todo
-            error: OSError | None = None
+            error: Exception | None = None
             try:
                 self.write_at_once(data)
-            except OSError as failure:
+            except Exception as failure:  # noqa: BLE001 - raised by `write`, which waits for it
                 error = failure
             self.is_writing = False
             try:
-                tell(error)
+                _retried_without_memory(lambda: tell(error))  # noqa: B023 - called here
             except RuntimeError:
                 return  # the loop has ended meanwhile
 
@@ -151,6 +155,8 @@ class Pipes:
         self._settled = anyio.Event()
         self._listening = anyio.CancelScope()
         self._turn = anyio.Lock()
+        self._is_broken = False
+        """A message was not written whole: no other one follows it."""
         self._output = _Output(writes_fd)
 
     @property
@@ -301,15 +307,29 @@ class Pipes:
     async def _put_text(self, text: bytes) -> None:
         try:
             async with self._turn:
+                if self._is_broken:
+                    return
                 data = text + b"\n"
                 if self._takes_at_once(len(data)):
                     self._output.write_at_once(data)
                 else:
                     await self._output.write(data)
         except OSError as error:  # the client is gone: nobody waits for anything any more
-            _note(f"the client no longer reads: {error.strerror}")
-            self._waiting.clear()
-            self.stop()
+            self._give_up(f"the client no longer reads: {error.strerror}")
+        except Exception as error:  # noqa: BLE001 - reported here; the client may have got a part of the message
+            known = exhausted(error, may_be_written=False)
+            if known is None:
+                traceback.print_exc(file=sys.stderr)
+            reason = known.message if known else f"KB failed in a way it should not ({type(error).__name__})."
+            self._give_up(f"error: an answer cannot be written, and the server ends. {reason}")
+
+    def _give_up(self, reason: str) -> None:
+        """End the connection: no message can follow one that was written in part."""
+        _note(reason)
+        self._is_broken = True
+        self._waiting.clear()
+        self._settled.set()
+        self.stop()
 
     def _takes_at_once(self, length_bytes: int) -> bool:
         """Tell whether so many bytes can be written without any wait, so that no thread is needed for it.
@@ -342,7 +362,7 @@ def _text_of(message: Message) -> bytes:
     try:
         return escaped_json(message.model_dump_json(by_alias=True, exclude_unset=True)).encode()
     except MemoryError as error:
-        known = exhausted(error)
+        known = exhausted(error, may_be_written=True)
         if known is None or not isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
             raise
         return _text_of(error_answer(types.INTERNAL_ERROR, f"{known.message} {known.hint}", message.id, known))
@@ -418,10 +438,15 @@ def _read_chunk(fd: int, buffer: bytearray) -> bytes:
             select.select((fd,), (), ())
         except OSError:  # a terminal that was hung up reads as an error; it is the end all the same
             return b""
+    return _retried_without_memory(lambda: bytes(memoryview(buffer)[:length]))
+
+
+def _retried_without_memory(do: Callable[[], T]) -> T:
+    """Return ``do()``; where there is no memory for it, try again until other calls have given some back."""
     while True:
         try:
-            return bytes(memoryview(buffer)[:length])
-        except MemoryError:  # other calls give some back when they end
+            return do()
+        except MemoryError:
             select.select((), (), (), _NO_MEMORY_PAUSE_S)
 
 

@@ -165,3 +165,34 @@ def test_requests_that_cannot_be_read_keep_no_server_whose_client_does_not_read(
                 assert (await incoming.receive()).message.id == 2
 
     anyio.run(talk)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), ValueError("a bug")])
+def test_a_message_that_cannot_be_written_ends_the_server_with_an_error(error, ends, capfd):
+    """Whatever fails while a message is handed over: nobody waits for ever, and nothing follows a part of a message."""
+
+    def fail(data):
+        os.write(ends.writes, data[:10])
+        raise error
+
+    async def talk():
+        pipes = Pipes(ends.reads, ends.writes)
+        pipes._output.write_at_once = fail
+        with anyio.fail_after(END_S):
+            await until_the_end(pipes)
+
+    async def until_the_end(pipes):
+        async with pipes.open() as (incoming, outgoing), incoming, outgoing:
+            os.write(ends.client_writes, line("ping", 1) + line("ping", 2))
+            await incoming.receive()
+            await incoming.receive()
+            long = types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"text": LONG})
+            await outgoing.send(SessionMessage(long))  # in the thread
+            await outgoing.send(answer(2))
+            with pytest.raises(anyio.EndOfStream):
+                await incoming.receive()
+
+    anyio.run(talk)
+    os.close(ends.client_writes)
+    assert len(os.read(ends.client_reads, 65536)) == 10
+    assert "an answer cannot be written, and the server ends" in capfd.readouterr().err
