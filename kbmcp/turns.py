@@ -3,19 +3,20 @@
 Calls that write go in the order in which they came. A call that only reads waits for no other that reads, up to
 ``MAX_READERS`` of them, where those that have read for long are not counted, and ``MAX_VIEWS`` in all. It waits only
 for a moment for those that came before it and write: mostly it then finds what they wrote, and a slow one does not keep
-it waiting. A line in which nobody stands is forgotten.
+it waiting. A line in which nobody stands is forgotten. One thread lets in those who may come in because time has
+passed; it ends when nobody waits for that.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-import anyio
 import msgspec
 
 from kbcore.clock import SystemClock
@@ -25,8 +26,6 @@ DOOR: Final = None
 """The line of the calls that have come, of which nobody knows yet what branch they concern."""
 AFTER_WRITES_S: Final = 1.0
 """So long a call that reads waits for those that came before it and write."""
-_LOOK_S: Final = 0.1
-"""A call that waits to read looks so often whether those before it have read for long."""
 
 _monotonic_s: Final = SystemClock().monotonic_s
 
@@ -37,8 +36,8 @@ class Place(msgspec.Struct, eq=False):
     line: Path | None
     tell: Callable[[], object]
     reads: bool = False
-    is_patient: bool = True
-    """A reader waits for the writers before it."""
+    patient_until_s: float = math.inf
+    """Until then a reader waits for the writers before it."""
     has_turn: bool = False
     since_s: float = 0.0
     """When it got the turn."""
@@ -49,9 +48,13 @@ class Turns:
 
     def __init__(self, now_s: Callable[[], float] = _monotonic_s) -> None:
         self._now_s = now_s
-        self._gate = threading.Lock()
+        self._gate = threading.Condition(threading.Lock())
         self._lines: dict[Path | None, dict[Place, None]] = {}
         """Who stands in each, the first one first."""
+        self._due_s: dict[Path | None, float] = {}
+        """When somebody may come in who cannot yet, though nobody leaves: of the lines in which somebody waits so."""
+        self._wakes_s = math.inf
+        self._timer: threading.Thread | None = None
 
     def stand(self, line: Path | None, tell: Callable[[], object], *, reads: bool = False) -> Place:
         """Stand last in a line, to read only or for whatever there is to do.
@@ -59,7 +62,7 @@ class Turns:
         ``tell`` is called when the turn has come, by the thread of whoever left, and must not wait; it is not called
         when it comes at once (see ``has_come``).
         """
-        place = Place(line, tell, reads)
+        place = Place(line, tell, reads, self._now_s() + AFTER_WRITES_S)
         with self._gate:
             self._lines.setdefault(line, {})[place] = None
             self._give_turns(line, but_tell_not=place)
@@ -70,17 +73,11 @@ class Turns:
         with self._gate:
             return place.has_turn
 
-    def go_ahead(self, place: Place) -> None:
-        """Wait no longer for those who write."""
+    def look(self, line: Path | None) -> None:
+        """Let in who may come in because time has passed, as the timer does."""
         with self._gate:
-            place.is_patient = False
-            self._give_turns(place.line)
-
-    def look(self, place: Place) -> None:
-        """Let in who may come in because others have had their turn for long."""
-        with self._gate:
-            if place in self._lines.get(place.line, {}):
-                self._give_turns(place.line)
+            if line in self._lines:
+                self._give_turns(line)
 
     def leave(self, place: Place) -> None:
         """Leave a line, whether or not the turn has come; does nothing when it was left already."""
@@ -93,19 +90,29 @@ class Turns:
                 self._give_turns(place.line)
             else:
                 del self._lines[place.line]
+                self._due_s.pop(place.line, None)
 
     def _give_turns(self, name: Path | None, but_tell_not: Place | None = None) -> None:
         """Let in whoever may come in now."""
         line = self._lines[name]
         now_s = self._now_s()
         readers = [place.since_s for place in line if place.reads and place.has_turn]
-        quick = sum(since_s > now_s - SLOW_READ_S for since_s in readers)
-        left = min(MAX_READERS - quick, MAX_VIEWS - len(readers))
+        slow_s = [since_s + SLOW_READ_S for since_s in readers if since_s + SLOW_READ_S > now_s]
+        left = min(MAX_READERS - len(slow_s), MAX_VIEWS - len(readers))
+        views_left = MAX_VIEWS - len(readers)
+        due_s = math.inf
         is_written = False
         for place in line:
             if not place.has_turn and place.reads:
-                place.has_turn = left > 0 and not (is_written and place.is_patient)
+                is_patient = is_written and place.patient_until_s > now_s
+                place.has_turn = left > 0 and not is_patient
                 left -= place.has_turn
+                views_left -= place.has_turn
+                slow_s += [now_s + SLOW_READ_S] if place.has_turn else []
+                if is_patient:
+                    due_s = min(due_s, place.patient_until_s)
+                elif not place.has_turn and views_left > 0:
+                    due_s = min(due_s, *slow_s)
             elif not place.has_turn:
                 place.has_turn = not is_written
             else:
@@ -116,6 +123,37 @@ class Turns:
                 place.since_s = now_s
                 if place is not but_tell_not:
                     place.tell()
+        self._note_due(name, due_s)
+
+    def _note_due(self, name: Path | None, due_s: float) -> None:
+        """Have the timer give the turns in a line again at this time; infinity where only leaving changes anything."""
+        if due_s == math.inf:
+            self._due_s.pop(name, None)
+            return
+        self._due_s[name] = due_s
+        if self._timer is None or not self._timer.is_alive():
+            self._start_timer()
+        elif due_s < self._wakes_s:
+            self._gate.notify()
+
+    def _start_timer(self) -> None:
+        timer = threading.Thread(target=self._give_due_turns, name="kb-mcp turns", daemon=True)
+        self._wakes_s = -math.inf
+        # Without a thread, those who wait come in when somebody leaves.
+        with suppress(RuntimeError, MemoryError):
+            timer.start()
+            self._timer = timer
+
+    def _give_due_turns(self) -> None:
+        with self._gate:
+            while self._due_s:
+                now_s = self._now_s()
+                for name in [name for name, due_s in self._due_s.items() if due_s <= now_s]:
+                    self._give_turns(name)
+                self._wakes_s = min(self._due_s.values(), default=math.inf)
+                if self._due_s:
+                    self._gate.wait(max(0.0, self._wakes_s - now_s))
+            self._timer = None
 
     def standing(self, line: Path | None) -> int:
         """Return how many have the turn in a line or wait for it."""
@@ -129,20 +167,10 @@ class Turns:
         place = self.stand(directory, has_come.set, reads=reads)
         try:
             if not self.has_come(place):
-                self._wait(place, has_come)
+                has_come.wait()
             yield
         finally:
             self.leave(place)
-
-    def _wait(self, place: Place, has_come: threading.Event) -> None:
-        if not place.reads:
-            has_come.wait()
-            return
-        patient_until_s = self._now_s() + AFTER_WRITES_S
-        while not has_come.wait(_LOOK_S):
-            if self._now_s() >= patient_until_s:
-                self.go_ahead(place)
-            self.look(place)
 
     @contextmanager
     def ticket(self) -> Iterator[Ticket]:
@@ -164,18 +192,8 @@ class Ticket:
 
     async def reached(self) -> None:
         """Wait until the turn has come where the call stands."""
-        if self._turns.has_come(self._place):
-            return
-        if not self._place.reads:
+        if not self._turns.has_come(self._place):
             await self._has_come.wait()
-            return
-        patient_until_s = anyio.current_time() + AFTER_WRITES_S
-        while not self._has_come.is_set():
-            with anyio.move_on_after(_LOOK_S):
-                await self._has_come.wait()
-            if anyio.current_time() >= patient_until_s:
-                self._turns.go_ahead(self._place)
-            self._turns.look(self._place)
 
     def move(self, directory: Path, *, reads: bool = False) -> bool:
         """Go from the door to the line of a branch, in any thread, and tell whether the turn there has come.

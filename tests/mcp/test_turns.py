@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from kbcore.limits import MAX_READERS, MAX_VIEWS, SLOW_READ_S
-from kbmcp.turns import Turns
+from kbmcp.turns import AFTER_WRITES_S, Turns
 from tests.mcp.agents import agent, direct
 from tests.support.repos import git
 
@@ -170,7 +170,8 @@ def test_a_store_that_a_forced_rename_left_behind_is_told_once(project):
 
 
 def test_readers_go_beside_each_other_and_writers_in_their_order(tmp_path):
-    turns, one, told = Turns(), tmp_path / "one", []
+    now_s = [0.0]
+    turns, one, told = Turns(lambda: now_s[0]), tmp_path / "one", []
 
     def stand(name, *, reads):
         return turns.stand(one, lambda: told.append(name), reads=reads)
@@ -181,7 +182,8 @@ def test_readers_go_beside_each_other_and_writers_in_their_order(tmp_path):
     second, patient = stand("w2", reads=False), stand("r2", reads=True)
     assert not turns.has_come(second)
     assert not turns.has_come(patient)
-    turns.go_ahead(patient)
+    now_s[0] += AFTER_WRITES_S
+    turns.look(one)
     assert told == ["r2"]
     late = stand("r3", reads=True)
     turns.leave(writer)
@@ -210,15 +212,68 @@ def test_readers_that_read_for_long_keep_no_other_waiting_until_they_are_too_man
 
     slow = [stand() for _ in range(MAX_READERS)]
     next_one = stand()
-    turns.look(next_one)
+    turns.look(tmp_path)
     assert not turns.has_come(next_one)
     now_s[0] += SLOW_READ_S
-    turns.look(next_one)
+    turns.look(tmp_path)
     assert turns.has_come(next_one)
     assert len(told) == 1
     slow += [next_one, *(stand() for _ in range(MAX_VIEWS - MAX_READERS - 1))]
     now_s[0] += SLOW_READ_S
     too_many = stand()
-    turns.look(too_many)
+    turns.look(tmp_path)
     assert [turns.has_come(place) for place in slow] == [True] * MAX_VIEWS
     assert not turns.has_come(too_many)
+
+
+def test_who_waits_to_read_is_let_in_when_those_before_have_read_for_long(tmp_path):
+    turns, has_come = Turns(), threading.Event()
+    slow = [turns.stand(tmp_path, print, reads=True) for _ in range(MAX_READERS)]
+    begun_s = time.monotonic()
+    waiting = turns.stand(tmp_path, has_come.set, reads=True)
+    assert has_come.wait(10.0)
+    assert time.monotonic() - begun_s >= SLOW_READ_S / 2
+    for place in (*slow, waiting):
+        turns.leave(place)
+    assert (turns._lines, turns._due_s) == ({}, {})
+
+
+def test_who_waits_to_read_after_a_writer_is_let_in_after_a_moment(tmp_path):
+    turns = Turns()
+    writer = turns.stand(tmp_path, print)
+    begun_s = time.monotonic()
+    with turns.taken(tmp_path, reads=True):
+        assert AFTER_WRITES_S <= time.monotonic() - begun_s < 10.0
+    turns.leave(writer)
+
+
+def test_many_that_wait_to_read_are_looked_at_together_and_seldom(tmp_path):
+    looks = []
+
+    def now_s():
+        looks.append(1)
+        return time.monotonic()
+
+    async def wait_in_line(turns, end):
+        with turns.ticket() as ticket:
+            await ticket.reached()
+            ticket.move(tmp_path, reads=True)
+            await ticket.reached()
+            await end.wait()
+
+    async def talk():
+        turns, end = Turns(now_s), asyncio.Event()
+        calls = [asyncio.create_task(wait_in_line(turns, end)) for _ in range(200)]
+        async with asyncio.timeout(10.0):
+            while turns.standing(tmp_path) < 200:  # noqa: ASYNC110 - a line tells whoever is next, and nobody else
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(2 * SLOW_READ_S + 0.1)  # by now as many read as there are views for
+        looks.clear()
+        await asyncio.sleep(0.5)
+        found = len(looks)
+        end.set()
+        await asyncio.gather(*calls)
+        assert turns._lines == {}
+        return found
+
+    assert asyncio.run(talk()) < 10
