@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -52,6 +53,7 @@ _NO_ID: Final = "The request cannot be read: the `id` of a request is a string o
 _TOO_DEEP: Final = "The request cannot be read: its lists and objects are nested {} levels deep; at most {} are read."
 _TOO_LONG: Final = "The request is longer than {} bytes. Split it into several requests."
 _REPEATED: Final = "The request cannot be read: the key {} occurs twice in one object."
+_LONG_NUMBER: Final = "The request cannot be read: it holds an integer of {} digits; at most {} are read."
 _NO_BATCH: Final = "A batch is not a message of this protocol version, only of {}. Send each request by itself."
 _LONG_BATCH: Final = "A batch of {} messages cannot be read: at most {} are. Split it into several."
 _EMPTY_BATCH: Final = "A batch cannot be empty."
@@ -100,8 +102,8 @@ def read_line(line: bytes, protocol_version: str) -> Message | Batch | Refused |
     # tools refuse with its path: a parse error has the id null, and no client would know which request it answers.
     try:
         json.loads(text, object_pairs_hook=keys.take)
-    except ValueError:  # an integer of thousands of digits
-        return Refused(error_answer(types.PARSE_ERROR, _NO_JSON, None))
+    except ValueError:
+        return _refuse_number(text)
     if keys.repeated is not None:
         return _refused(_repeated(keys.repeated), keys.outermost)
     if not _is_whole(message, dict(keys.outermost)):
@@ -196,14 +198,31 @@ def _read_other(line: bytes, protocol_version: str) -> Batch | Refused:
         return _refused(_TOO_DEEP.format(outline.levels, MAX_LEVELS), outline.members.items())
     keys = _Keys()
     try:
-        found = json.loads(line.decode(), object_pairs_hook=keys.take)
+        text = line.decode()
     except ValueError:
         return Refused(error_answer(types.PARSE_ERROR, _NO_JSON, None))
+    try:
+        found = json.loads(text, object_pairs_hook=keys.take)
+    except ValueError:
+        return _refuse_number(text)
     if isinstance(found, list):
         return _read_batch(found, keys, protocol_version)
     if not isinstance(found, dict):
         return Refused(error_answer(types.INVALID_REQUEST, _UNREADABLE.format(_NO_OBJECT), None))
     return _refused("" if keys.repeated is None else _repeated(keys.repeated), keys.outermost)
+
+
+def _refuse_number(text: str) -> Refused:
+    """Return what to answer to a text that Python does not parse, be it no JSON or an integer with too many digits."""
+    keys = _Keys()
+    try:
+        found = json.loads(text, object_pairs_hook=keys.take, parse_int=keys.take_integer)
+    except ValueError:
+        return Refused(error_answer(types.PARSE_ERROR, _NO_JSON, None))
+    reason = _LONG_NUMBER.format(keys.most_digits, sys.get_int_max_str_digits())
+    if isinstance(found, dict):
+        return _refused(reason, keys.outermost)
+    return Refused(error_answer(types.INVALID_REQUEST, reason, None))
 
 
 def _read_batch(found: list[Any], keys: _Keys, protocol_version: str) -> Batch | Refused:
@@ -243,6 +262,15 @@ class _Keys:
     def __init__(self) -> None:
         self.repeated: str | None = None
         self.outermost: Sequence[tuple[str, Any]] = ()
+        self.most_digits = 0
+
+    def take_integer(self, digits: str) -> int | None:
+        """Return an integer; None for one with more digits than Python converts."""
+        self.most_digits = max(self.most_digits, len(digits.lstrip("-")))
+        try:
+            return int(digits)
+        except ValueError:
+            return None
 
     def take(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """Return the object of these members; the parser calls it for the outermost one last."""

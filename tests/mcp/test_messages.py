@@ -37,7 +37,6 @@ def answered(line: bytes, version: str = MODERN) -> tuple[int, Any]:
         b"{",
         b'[{"jsonrpc":"2.0","id":5,"method":"ping"}',
         b'{"jsonrpc":"2.0","id":5,"method":"ping"}}',
-        b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":' + b"9" * 5000 + b"}}",
         b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":"\xff"}}',
         "{'jsonrpc':'2.0'}".encode("utf-16"),
     ],
@@ -155,3 +154,23 @@ def test_an_answer_that_is_too_long_gets_no_answer() -> None:
     outline = Outline()
     outline.feed(b'{"jsonrpc":"2.0","id":1,"result":{"x":"%s"}}' % (b"y" * 5000), is_last=True)
     assert refuse_long(outline).answer is None
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":[-%s]}}', 5),
+        (b'{"jsonrpc":"2.0","params":{"a":%s},"id":"x","method":"tools/call"}', "x"),
+        (b'{"id":7,"params":{"a":%s}}', 7),
+        (b'{"jsonrpc":"2.0","id":%s,"method":"ping"}', None),
+        (b'[{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":%s}}]', None),
+    ],
+)
+def test_an_integer_of_too_many_digits_is_named_in_the_answer_to_its_request(line: bytes, key: object) -> None:
+    read = read_line(line % (b"9" * 5000), BATCHES)
+    assert isinstance(read, Refused)
+    assert read.answer is not None
+    assert (read.answer.error.code, read.answer.id) == (-32600, key)
+    assert read.answer.error.message == (
+        "The request cannot be read: it holds an integer of 5000 digits; at most 4300 are read."
+    )
