@@ -104,7 +104,7 @@ class _Reader:
                 return None if found[0] == "null" else found[0]
             self.fail(
                 "a value is missing here" if character in "]},:" else "this is no JSON value",
-                "Mend the line.",
+                "Correct the line.",
             )
         return None
 
@@ -187,7 +187,7 @@ class _Reader:
         if character == closer:
             self.at += 1
             return False
-        self.fail(f"`,` or `{closer}` is missing here", "Mend the line, or the one before it.")
+        self.fail(f"`,` or `{closer}` is missing here", "Correct the line, or the one before it.")
         return False
 
     def member(self, members: dict[str, Any] | list[Any], lines: dict[str, int] | list[int], depth: int) -> None:

@@ -76,7 +76,7 @@ def explain(error: yaml.YAMLError, text: str, first_line: int) -> FileProblem:
                 hint.replace("{{", "{").replace("}}", "}"),
                 column=column,
             )
-    return FileProblem(line, CODE, f"not valid YAML: {words.strip()}", "Mend the line.", column=column)
+    return FileProblem(line, CODE, f"not valid YAML: {words.strip()}", "Correct the line.", column=column)
 
 
 def _mark(error: yaml.YAMLError, problem: str, text: str) -> Any:
