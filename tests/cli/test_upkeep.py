@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kbcli.exits import BUGS
+from kbcore.bugs import BUGS
 from kbcore.clock import SystemClock
 from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
