@@ -201,9 +201,7 @@ class RealFs:
             except FileExistsError:
                 if flags & os.O_EXCL:
                     raise
-                if path.is_symlink():
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
-                continue
+                continue  # somebody made it at this moment: what is there now is opened, and a link is refused
             _share(fd, path.parent, share)
             return fd
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from kbcore.errors import FormatTooNew, HeadDamaged, StorageError, UnknownBranch
-from kbcore.storage import compaction, head
-from kbcore.storage.head import Head, Pruned, Sealed, SnapshotRef
+from kbcore.storage import compaction, head, layout
+from kbcore.storage.head import EPOCHS, HOLES, Epoch, Head, Pruned, Sealed, SnapshotRef
 from tests.core.storage.making import CLOCK, FS, fill, new_store
 from tests.support.faultfs import LoggingFs
 
@@ -132,6 +132,25 @@ def test_a_newer_format_is_refused_whole(rich: Path, changes: dict, needs: str) 
     assert caught.value.message == f"{path} needs a newer KB: {needs}"
 
 
+def with_epochs(of: Head, *epochs: Epoch) -> Head:
+    return msgspec.structs.replace(of, features_required=(EPOCHS,), epochs=epochs)
+
+
+def with_hole(of: Head, *, before: int = 6, ends: Sealed | None = None) -> Head:
+    """Return a head of records from 4 on, whose second segment begins at 6 and whose first ends with record 4."""
+    first, active = of.segments
+    replace = msgspec.structs.replace
+    later = replace(active, file=layout.segment_name(before), first_seq=before, base_hash=of.lineage)
+    sealed = replace(first, sealed=ends or Sealed(99, 4, "0" * 64))
+    return replace(
+        of,
+        features_required=(HOLES,),
+        snapshots=of.snapshots[:1],
+        segments=(sealed, later),
+        head=replace(of.head, file=later.file, seq=max(of.head.seq, before)),
+    )
+
+
 def contradictions(of: Head) -> dict[str, Head]:
     replace = msgspec.structs.replace
     first, active = of.segments
@@ -156,6 +175,16 @@ def contradictions(of: Head) -> dict[str, Head]:
         "records without length": replace(of, head=replace(of.head, length=0)),
         "snapshot outside": replace(of, snapshots=(replace(ref, file="/etc/passwd"),)),
         "snapshot twice": replace(of, snapshots=(ref, ref)),
+        "epoch beyond": with_epochs(of, Epoch("old", of.seq + 1, "", of.seq + 1, "")),
+        "epoch that saw less than it has": with_epochs(of, Epoch("old", 5, "", 4, "")),
+        "epoch before the beginning": with_epochs(of, Epoch("old", -1, "", 0, "")),
+        "epoch of the present id": with_epochs(of, Epoch(of.store_id, 5, "", 5, "")),
+        "epoch without the feature": replace(with_epochs(of, Epoch("old", 5, "", 5, "")), features_required=()),
+        "hole without the feature": replace(with_hole(of), features_required=()),
+        "no hole after an empty segment": with_hole(of, before=4, ends=Sealed(0, 3, first.base_hash)),
+        "length of an empty segment": with_hole(of, ends=Sealed(1, 3, first.base_hash)),
+        "hash of an empty segment": with_hole(of, ends=Sealed(0, 3, "0" * 64)),
+        "count of an empty segment": with_hole(of, ends=Sealed(0, 2, first.base_hash)),
         "snapshot beyond": replace(of, snapshots=(SnapshotRef("snapshot-0000000099.jsonl", 99, "", 1, ""),)),
     }
 
@@ -164,6 +193,40 @@ def test_a_head_that_contradicts_itself_is_damage(rich: Path) -> None:
     for name, wrong in contradictions(head.read(FS, rich)).items():
         with pytest.raises(HeadDamaged):
             head.decode(head.encode(wrong), rich / name)
+
+
+def test_a_head_with_missing_records_or_with_epochs_is_sound(rich: Path) -> None:
+    of = head.read(FS, rich)
+    first = of.segments[0]
+    for sound in (
+        with_epochs(of, Epoch("old", 5, "", 9, ""), Epoch("older", 0, of.lineage, 0, "")),
+        with_hole(of),
+        with_hole(of, ends=Sealed(0, 3, first.base_hash)),
+    ):
+        assert head.decode(head.encode(sound), rich) == sound
+    holed = with_hole(of)
+    assert [(hole.first, hole.last) for hole in holed.holes] == [(5, 5)]
+    assert [holed.ends_at_hole(one) for one in holed.segments] == [True, False]
+
+
+def test_what_a_damaged_head_seems_to_say_is_read_as_far_as_this_kb_knows_it(rich: Path) -> None:
+    of = head.read(FS, rich)
+    first, active = of.segments
+
+    def seen(changed: Head) -> Head | None:
+        return head.decode_unproven(head.encode(changed)[: -head.CHECK_BYTES] + b"?" * head.CHECK_BYTES)
+
+    unsealed = msgspec.structs.replace(of, segments=(msgspec.structs.replace(first, sealed=None), active))
+    assert seen(unsealed) == unsealed
+    assert unsealed.holes == ()
+    for name in ("hoLes", HOLES):
+        assert seen(msgspec.structs.replace(of, features_required=(name,))) == msgspec.structs.replace(
+            of, features_required=(HOLES,)
+        )
+    for name in ("hoLEs", "hole", "holess", "moon"):
+        with pytest.raises(FormatTooNew, match=f"needs a newer KB: feature {name}"):
+            seen(msgspec.structs.replace(of, features_required=(name,)))
+    assert head.decode_unproven(b"{") is None
 
 
 def test_a_valid_checksum_over_something_else_is_damage(tmp_path: Path) -> None:

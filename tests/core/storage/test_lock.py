@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from kbcore import interrupting
 from kbcore.clock import SystemClock
 from kbcore.errors import LockTimeout, LockUnsupported, StorageError
 from kbcore.storage import lock
@@ -195,6 +196,61 @@ def test_who_is_next_looks_often_and_less_often_the_longer_the_lock_is_held(tmp_
     assert all(0.01 <= pause <= 0.03 for pause in pauses[-20:-1])
 
 
+def test_one_that_is_not_next_looks_once_more_when_its_time_is_over(tmp_path: Path) -> None:
+    assert sum(pauses_of_a_waiter(tmp_path / "lock", 0.1, is_next=False)) == pytest.approx(0.1)
+
+
+def test_one_that_does_not_wait_does_not_get_ready(tmp_path: Path) -> None:
+    fs = LoggingFs()
+    with (
+        lock.held(FS, CLOCK, tmp_path / "lock"),
+        pytest.raises(LockTimeout),
+        lock.held(fs, CLOCK, tmp_path / "lock", wait_s=0, meanwhile=lambda: pytest.fail("it waits for nothing")),
+    ):
+        pass
+    assert ("open", tmp_path.name) not in fs.calls
+
+
+def test_a_wait_ends_when_the_work_is_stopped(tmp_path: Path) -> None:
+    work = interrupting.Work()
+    with (
+        lock.held(FS, CLOCK, tmp_path / "lock"),
+        interrupting.done_for(work),
+        pytest.raises(interrupting.Stopped),
+        lock.held(FS, Freeing(0.3, work.stop), tmp_path / "lock"),
+    ):
+        pass
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_keeps_nobody_from_being_next(tmp_path: Path) -> None:
+    ready, go = os.pipe()
+    with lock.Claim(FS, tmp_path) as queue:
+        assert queue.take()
+        child = os.fork()
+        if child == 0:
+            os.close(go)
+            os.read(ready, 1)
+            os._exit(0)
+    with lock.Claim(FS, tmp_path) as other:
+        assert other.take()
+    os.close(go)
+    os.close(ready)
+    os.waitpid(child, 0)
+
+
+def test_who_holds_a_lock_is_found_out_without_keeping_it_or_a_descriptor(tmp_path: Path) -> None:
+    fs, path = LoggingFs(), tmp_path / "lock"
+    assert lock.live_holder(fs, path) == ""
+    with lock.held(FS, CLOCK, path, command="kb sync"):
+        assert lock.live_holder(fs, path).startswith("kb sync (process ")
+        path.write_bytes(b"")
+        assert lock.live_holder(fs, path) == "another process"
+    assert lock.live_holder(fs, path) == ""
+    assert not fs.names, "a descriptor stays open"
+    assert [kind for kind, _ in fs.calls[-3:]] == ["flock", "flock", "close"], "it is given back before it is closed"
+
+
 def test_others_look_more_often_the_longer_they_have_waited(tmp_path: Path) -> None:
     pauses = pauses_of_a_waiter(tmp_path / "lock", 3, is_next=False)
     assert sum(pauses) == pytest.approx(3)
@@ -308,6 +364,7 @@ def test_where_directories_cannot_be_locked_there_is_no_queue_and_the_lock_is_ta
         with lock.held(fs, clock, tmp_path / "lock"):
             assert 0.3 <= clock.elapsed_s <= 0.33
     assert fs.calls[point][0] == call
+    assert not fs.names, "a descriptor stays open"
 
 
 def test_who_waits_opens_the_lock_file_once(tmp_path: Path) -> None:
