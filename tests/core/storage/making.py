@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kbcore.storage import branchdir, frame, head, journal
+from kbcore.storage import branchdir, compaction, frame, head, journal
 from kbcore.storage.fs import RealFs
 from kbcore.storage.head import Head
 from tests.support.faultfs import NoSyncFs
@@ -72,6 +72,24 @@ def fill(directory: Path, records: int, *, pad: int = 0) -> Head:
     new = msgspec.structs.replace(of, head=head.Tip(seq, prev, tip.file, tip.length + len(data), at))
     (directory / "head.json").write_bytes(head.encode(new))
     return new
+
+
+def holed_store(tmp_path: Path, *, snapshots: tuple[int, ...] = (3, 5)) -> Path:
+    """Create a store of records 1 to 3, 6 and 7, with these of the snapshots at 3 and 5; the file between is gone."""
+    directory = new_store(tmp_path, 3)
+    for _ in range(2):
+        compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b'{"seq":%d}' % of.seq], wait_s=0)
+        fill(directory, 2)
+    of = head.read(FS, directory)
+    (directory / of.segments[1].file).unlink()
+    new = msgspec.structs.replace(
+        of,
+        features_required=tuple(sorted({*of.features_required, head.HOLES})),
+        segments=(of.segments[0], of.segments[2]),
+        snapshots=tuple(ref for ref in of.snapshots if ref.seq in snapshots),
+    )
+    (directory / "head.json").write_bytes(head.encode(new))
+    return directory
 
 
 def append(directory: Path, number: int, *, fs: Any = NO_SYNC) -> Head:

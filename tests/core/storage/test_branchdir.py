@@ -20,7 +20,19 @@ from kbcore.errors import (
     UnknownBranch,
 )
 from kbcore.storage import branchdir, compaction, head, lock, snapshot, verify
-from tests.core.storage.making import CLOCK, FS, NO_SYNC, append, contents, fill, names, new_store, numbers, segment
+from tests.core.storage.making import (
+    CLOCK,
+    FS,
+    NO_SYNC,
+    append,
+    contents,
+    fill,
+    holed_store,
+    names,
+    new_store,
+    numbers,
+    segment,
+)
 from tests.support.faultfs import FailingFs, LoggingFs
 
 
@@ -308,3 +320,11 @@ def test_the_files_of_a_store_are_plain_files(tmp_path: Path) -> None:
         assert stat.S_ISREG(path.lstat().st_mode)
     with lock.held(FS, CLOCK, tmp_path / "topic" / "lock", wait_s=0):
         assert lock.read_holder(FS, tmp_path / "topic" / "lock") is not None
+
+
+def test_a_source_with_damaged_bytes_before_missing_records_is_copied(tmp_path: Path) -> None:
+    source = holed_store(tmp_path)
+    path = source / "journal-0000000001.jsonl"
+    os.truncate(path, path.stat().st_size + 9)
+    copy(source, tmp_path / "topic")
+    assert numbers(tmp_path / "topic") == [1, 2, 3, 6, 7]

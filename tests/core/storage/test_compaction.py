@@ -10,7 +10,19 @@ import pytest
 from kbcore import limits
 from kbcore.errors import CommitUncertain, InvalidQuery, KBError, LimitExceeded, SnapshotCorrupt, StorageFull
 from kbcore.storage import compaction, head, journal, snapshot, verify
-from tests.core.storage.making import CLOCK, FS, NO_SYNC, append, contents, fill, new_store, next_line, numbers, segment
+from tests.core.storage.making import (
+    CLOCK,
+    FS,
+    NO_SYNC,
+    append,
+    contents,
+    fill,
+    holed_store,
+    new_store,
+    next_line,
+    numbers,
+    segment,
+)
 from tests.support.faultfs import FailingFs, LoggingFs
 
 
@@ -251,3 +263,28 @@ def test_whichever_call_fails_the_answers_stay(tmp_path: Path, when: str) -> Non
         assert verify.prove(FS, directory).findings == ()
         assert names(directory) == head.read(FS, directory).files
         assert not os.path.lexists(directory / "quarantine")
+
+
+@pytest.mark.parametrize(
+    ("before", "first"),
+    [(1, 1), (3, 1), (4, 6), (5, 6), (6, 6), (8, 8)],
+)
+def test_pruning_keeps_what_a_snapshot_leads_to_where_records_are_missing(
+    tmp_path: Path, before: int, first: int
+) -> None:
+    directory = holed_store(tmp_path)
+    assert compact(directory, before=before).head.first_seq == first
+    assert numbers(directory) == [seq for seq in (1, 2, 3, 6, 7) if seq >= first]
+
+
+@pytest.mark.parametrize("before", [4, 5, 6, 7])
+def test_pruning_that_would_give_up_more_than_was_asked_is_refused(tmp_path: Path, before: int) -> None:
+    directory = holed_store(tmp_path, snapshots=(3,))
+    saved = contents(directory)
+    with pytest.raises(
+        InvalidQuery, match=rf"before seq {before} alone: .* the records {before} to 7 could be"
+    ) as caught:
+        compact(directory, before=before)
+    assert caught.value.hint == "`kb compact --prune-before 8` gives them up as well; no less can be given up."
+    assert contents(directory) == saved
+    assert compact(directory, before=8).head.first_seq == 8

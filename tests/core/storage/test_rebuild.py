@@ -300,3 +300,14 @@ def test_whichever_call_fails_it_can_be_done_again(tmp_path: Path) -> None:
         assert numbers(directory) == [1, 2, 3, 4, 5]
         assert verify.prove(FS, directory).is_sound
     assert names(example / "quarantine")
+
+
+def test_pruned_history_is_named_where_the_head_does_not_say_that_it_was_pruned(tmp_path: Path) -> None:
+    directory = compacted(tmp_path)
+    old = (directory / "head.json").read_bytes()
+    compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b"2"], prune_before=4)
+    pruned = (directory / "head.json").read_bytes()
+    for known, is_named in ((old, True), (b"", True), (pruned, False)):
+        (directory / "head.json").write_bytes(known)
+        said = "The records before 4 are not there: a snapshot stands for them"
+        assert any(doubt.startswith(said) for doubt in rebuilt(directory).unproven) == is_named

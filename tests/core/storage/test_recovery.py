@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kbcore.errors import FormatTooNew, JournalCorrupt, JournalTruncated
+from kbcore.errors import Damaged, FormatTooNew, JournalCorrupt, JournalTruncated
 from kbcore.storage import compaction, frame, head, journal, recovery
 from kbcore.storage.frame import Flaw
 from kbcore.storage.places import Broken, Position
@@ -20,6 +20,7 @@ from tests.core.storage.making import (
     append,
     contents,
     fill,
+    holed_store,
     new_store,
     next_line,
     numbers,
@@ -256,3 +257,29 @@ def test_planning_is_a_function_of_what_was_found(tmp_path: Path) -> None:
     assert (both.torn, both.whole, both.head.seq) == (torn, (whole,), 3)
     assert both.head.head.length == of.head.length + 100
     assert both.head.head.at == "2030-01-01T00:00:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("harm", "kind"),
+    [
+        (Path.unlink, JournalTruncated),
+        (lambda path: os.truncate(path, path.stat().st_size - 1), JournalTruncated),
+        (lambda path: os.truncate(path, path.stat().st_size + 1), JournalCorrupt),
+    ],
+    ids=["gone", "cut", "grown"],
+)
+def test_a_sealed_file_of_another_size_stops_the_writer(tmp_path: Path, harm, kind: type[Damaged]) -> None:
+    directory = new_store(tmp_path, 2)
+    compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b"1"], wait_s=0)
+    fill(directory, 1)
+    harm(directory / "journal-0000000001.jsonl")
+    with pytest.raises(kind, match="journal-0000000001"):
+        append(directory, 4)
+    assert head.read(FS, directory).seq == 3
+
+
+def test_damaged_bytes_before_missing_records_stop_no_writer(tmp_path: Path) -> None:
+    directory = holed_store(tmp_path)
+    path = directory / "journal-0000000001.jsonl"
+    os.truncate(path, path.stat().st_size + 9)
+    assert append(directory, 8).seq == 8

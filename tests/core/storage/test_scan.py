@@ -10,7 +10,19 @@ import pytest
 from kbcore.errors import FormatTooNew, HistoryPruned, JournalCorrupt, JournalTruncated, StorageError
 from kbcore.storage import compaction, files, frame, head, journal, places
 from kbcore.storage.places import Entry, Position
-from tests.core.storage.making import CLOCK, FS, LINEAGE, append, fill, new_store, next_line, numbers, payload, segment
+from tests.core.storage.making import (
+    CLOCK,
+    FS,
+    LINEAGE,
+    append,
+    fill,
+    holed_store,
+    new_store,
+    next_line,
+    numbers,
+    payload,
+    segment,
+)
 from tests.support.faultfs import LoggingFs
 
 
@@ -300,3 +312,17 @@ def test_two_stores_cannot_be_spliced(tmp_path: Path) -> None:
         numbers(one)
     assert framed.prev != LINEAGE
     assert "files of two stores or two times were mixed" in caught.value.hint
+
+
+@pytest.mark.parametrize("until", [1, 3, 4, 5, 6, None])
+def test_what_is_asked_for_up_to_missing_records_ends_before_them(tmp_path: Path, until: int | None) -> None:
+    directory = holed_store(tmp_path)
+    found = journal.scan(FS, directory, head.read(FS, directory), until=until)
+    assert [one.frame.seq for one in found] == [seq for seq in (1, 2, 3, 6, 7) if until is None or seq <= until]
+
+
+def test_damaged_bytes_before_missing_records_are_not_read(tmp_path: Path) -> None:
+    directory = holed_store(tmp_path)
+    with (directory / "journal-0000000001.jsonl").open("ab") as file:
+        file.write(b"damaged")
+    assert numbers(directory) == [1, 2, 3, 6, 7]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kbcore.errors import FormatTooNew, HistoryPruned, SnapshotCorrupt, StorageFull
 from kbcore.storage import compaction, head, snapshot
 from kbcore.storage.head import Head, Pruned, SnapshotRef
-from tests.core.storage.making import CLOCK, FS, LINEAGE, fill, new_store
+from tests.core.storage.making import CLOCK, FS, LINEAGE, fill, holed_store, new_store
 from tests.support.faultfs import FailingFs, LoggingFs
 
 FACTS = [b'{"id":"REQ-1","title":"Login"}', b'{"id":"REQ-2","title":"p\xc3\xa2t\xc3\xa9"}', b"[1,2]"]
@@ -272,3 +272,22 @@ def test_only_the_very_snapshot_that_the_head_names_can_be_of_a_newer_format(sto
     named = msgspec.structs.replace(ref, sha256=hashlib.sha256(newer).hexdigest())
     with pytest.raises(FormatTooNew, match="has a newer format"):
         list(snapshot.read(FS, directory, of, named))
+
+
+@pytest.mark.parametrize(
+    ("seq", "said"),
+    [
+        (3, "Nothing is lost: the journal has every fact. "),
+        (5, "It stands for the records before 6, which "),
+    ],
+)
+def test_the_hint_says_what_still_holds_the_facts_where_records_are_missing(
+    tmp_path: Path, seq: int, said: str
+) -> None:
+    directory = holed_store(tmp_path)
+    of = head.read(FS, directory)
+    [ref] = [one for one in of.snapshots if one.seq == seq]
+    (directory / ref.file).write_bytes(b"not the")
+    with pytest.raises(SnapshotCorrupt) as caught:
+        snapshot.check(FS, directory, of, ref)
+    assert said in caught.value.hint
