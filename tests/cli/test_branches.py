@@ -56,7 +56,8 @@ def test_gc_removes_what_exists_nowhere_any_more(kb, synced):
     dry = {"removed": ["gone"], "kept": ["main"], "dry_run": True}
     trash = [{"name": "gone", "records": 0, "place": "", "renamed_to": ""}]
     reasons = {"main": "the default branch"}
-    expected = dry | {"trash": trash, "reasons": reasons, "documents": 0, "unfinished": 0, "reports": 0, "notes": []}
+    nothing = {"documents": 0, "unfinished": 0, "reports": 0, "notes": [], "warnings": []}
+    expected = dry | {"trash": trash, "reasons": reasons} | nothing
     assert kb("gc", "--dry-run", "--json").json == expected
     done = kb("gc", "--json").json
     assert (done["removed"], done["kept"], done["dry_run"]) == (["gone"], ["main"], False)
