@@ -49,6 +49,8 @@ ABOVE = (
 LONG = (
     "tests/core/storage/test_crash.py",
     "tests/core/storage/test_processes.py",
+    "tests/core/storage/test_scratch.py",
+    "tests/core/test_store.py::test_a_commit_is_answered_although_there_is_no_memory_to_publish_the_view",
     "tests/core/test_store.py::test_a_cut_cache_is_built_anew",
     "tests/core/test_store.py::test_a_flipped_bit_in_the_cache_never_gives_a_wrong_answer",
     "tests/core/test_store.py::test_queries_and_commits_go_on_when_the_cache_finds_no_space",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kbcore import limits
@@ -288,3 +289,40 @@ def test_pruning_that_would_give_up_more_than_was_asked_is_refused(tmp_path: Pat
     assert caught.value.hint == "`kb compact --prune-before 8` gives them up as well; no less can be given up."
     assert contents(directory) == saved
     assert compact(directory, before=8).head.first_seq == 8
+
+
+def edit(directory: Path, *, without: tuple[int, ...]) -> None:
+    """Take segments and snapshots out of a head, by the seq in their names; before a gap that makes missing records."""
+    of = head.read(FS, directory)
+    new = msgspec.structs.replace(
+        of,
+        features_required=tuple(sorted({*of.features_required, head.HOLES})),
+        segments=tuple(part for part in of.segments if part.first_seq not in without),
+        snapshots=tuple(ref for ref in of.snapshots if ref.seq not in without),
+    )
+    (directory / "head.json").write_bytes(head.encode(new))
+
+
+def test_pruning_does_not_begin_history_where_no_snapshot_is(tmp_path: Path) -> None:
+    directory = three_times(tmp_path)
+    edit(directory, without=(3,))
+    with pytest.raises(InvalidQuery, match=r"before seq 4 alone: .* the records 4 to 6 could be"):
+        compact(directory, before=4)
+    assert compact(directory, before=7).head.first_seq == 7
+
+
+def test_pruning_gives_up_no_more_where_the_first_snapshot_is_gone_already(tmp_path: Path) -> None:
+    directory = three_times(tmp_path)
+    compact(directory, before=4)
+    edit(directory, without=(3,))
+    assert compact(directory, before=5).head.first_seq == 4
+
+
+def test_pruning_up_to_missing_records_keeps_what_comes_after_the_next_ones(tmp_path: Path) -> None:
+    directory = new_store(tmp_path, 3)
+    for _ in range(4):
+        compact(directory)
+        fill(directory, 2)
+    edit(directory, without=(4, 8, 3, 5))
+    assert [(hole.first, hole.last) for hole in head.read(FS, directory).holes] == [(4, 5), (8, 9)]
+    assert compact(directory, before=6).head.parts == ((6, 7), (10, 11))

@@ -163,6 +163,7 @@ def contradictions(of: Head) -> dict[str, Head]:
         "unsealed middle": replace(of, segments=(replace(first, sealed=None), active)),
         "other base": replace(of, segments=(first, replace(active, base_hash="0" * 64))),
         "other count": replace(of, segments=(replace(first, sealed=replace(first.sealed, last_seq=4)), active)),
+        "records twice": replace(of, segments=(replace(first, sealed=replace(first.sealed, last_seq=6)), active)),
         "nothing sealed": replace(of, segments=(replace(first, sealed=Sealed(0, 3, first.base_hash)), first, active)),
         "sealed active": replace(of, segments=(first,)),
         "active and sealed": replace(of, segments=(first, replace(active, sealed=Sealed(1, 7, of.hash)))),
