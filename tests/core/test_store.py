@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import random
@@ -26,6 +27,7 @@ from kbcore.errors import (
     JournalCorrupt,
     LimitExceeded,
     LockTimeout,
+    ReadOnlyStore,
     ResourceLimit,
     StaleBase,
     StorageError,
@@ -311,6 +313,30 @@ def test_a_guard_that_refuses_leaves_nothing_behind(made: Stored, error: type[Ba
         made.store.commit(AUTHOR, Request(), planner([put("A")]), guard=guard, branch="main")
     assert journal_of(made) == b""
     assert made.put("A").seq == 1
+
+
+class ReadOnlyFs(NoSyncFs):
+    """A file system that was mounted read-only after the store was read."""
+
+    def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
+        if flags & os.O_ACCMODE != os.O_RDONLY and path.name == SEGMENT:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return super().open(path, flags, mode)
+
+
+def test_a_refused_write_is_told_with_what_its_owner_knows_of_it(made: Stored) -> None:
+    store = BranchStore(
+        ReadOnlyFs(),
+        made.clock,
+        made.directory,
+        ViewCache(made.fs, made.cache_dir),
+        refused=lambda error: ReadOnlyStore(error.message, hint="Ask somebody else."),
+    )
+    with pytest.raises(ReadOnlyStore) as caught:
+        store.commit(AUTHOR, Request(), planner([put("A")]), branch="main")
+    assert caught.value.hint == "Ask somebody else."
+    store.close()
+    assert journal_of(made) == b""
 
 
 def test_each_commit_of_a_work_can_be_stopped_before_it_begins_to_write(made: Stored) -> None:
