@@ -212,8 +212,10 @@ def test_a_signal_that_comes_while_a_module_is_imported_is_obeyed_after_it(tmp_p
 
 EARLY = """
 import os
+import signal
 import sys
 from kbcli import app
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts its background jobs without it
 sys.argv = ["kb", "status"]
 app._guarded = lambda words: os.kill(os.getpid(), 2)
 app.main()
