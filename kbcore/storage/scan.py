@@ -53,11 +53,12 @@ def scan(
             data={"file": str(directory / to.head.file), "expected": place.seq, "actual": to.seq},
         )
     for segment in _segments_from(directory, to, place):
-        if place.seq >= end_seq:  # before the next segment: its beginning is not this place where records are missing
-            break
         if segment.file != place.file:
-            place = start_of(segment)
-        if place.seq >= end_seq:  # records are missing before this segment, and what is asked for ends there
+            start = start_of(segment)
+            if start.seq > end_seq:  # records are missing before this segment, and the end is before them or among them
+                break
+            place = start
+        if place.seq >= end_seq:
             break
         for entry in _scan_segment(fs, directory, to, segment, place, whole=until is None):
             place = entry.end

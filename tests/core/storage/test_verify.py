@@ -11,7 +11,7 @@ import pytest
 from kbcore.errors import StorageError, UnknownBranch
 from kbcore.storage import compaction, head, journal, layout, lock, verify
 from kbcore.storage.fs import RealFs
-from tests.core.storage.making import CLOCK, FS, append, contents, fill, new_store, next_line, segment
+from tests.core.storage.making import CLOCK, FS, append, contents, fill, holed_store, new_store, next_line, segment
 from tests.support.faultfs import FailingFs, LoggingFs
 
 
@@ -39,6 +39,11 @@ def test_a_sound_store_is_proven_whole(store: Path) -> None:
     proof = verify.prove(FS, store)
     assert (proof.findings, proof.good_seq, proof.records_checked, proof.is_sound) == ((), 7, 7, True)
     assert proof.head == head.read(FS, store)
+
+
+def test_a_store_with_missing_records_is_proven_before_and_after_them(tmp_path: Path) -> None:
+    found = verify.prove(FS, holed_store(tmp_path))
+    assert (found.is_sound, found.good_seq, found.records_checked) == (True, 7, 5)
 
 
 def test_damage_is_found_in_every_file_at_once(store: Path) -> None:
