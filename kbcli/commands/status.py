@@ -166,8 +166,8 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     lines = [f"On branch {found['branch']}{note}"]
     lines.append(_store_line(found))
     # What the store of this branch lacks is said by whoever reads it, at the end of every command.
-    told = {found["branch"]} if found["store"] else set()
-    for warning in [*(one["message"] for one in found["missing"] if one["branch"] not in told), *found["warnings"]]:
+    named = {found["branch"]} if found["store"] else set()
+    for warning in [*(one["message"] for one in found["missing"] if one["branch"] not in named), *found["warnings"]]:
         output.warn(visible(warning))
     lines += _listed("Files changed:", files["changed"])
     lines += _listed("Files removed:", files["removed"])

@@ -104,18 +104,18 @@ def stated_operation(op: Operation) -> dict[str, Any]:
     The version that it was made on tells whether the element existed.
     """
     change = "deleted" if isinstance(op, DropNode | ForgetSource) else "updated" if op.base else "created"
-    told: dict[str, Any] = {"change": change, "partial": True, "before": None}
+    common: dict[str, Any] = {"change": change, "partial": True, "before": None}
     if isinstance(op, PutNode):
-        return {"element": "entity", "id": op.id, **told, "after": {"id": op.id, **op.set}, "unset": list(op.unset)}
+        return {"element": "entity", "id": op.id, **common, "after": {"id": op.id, **op.set}, "unset": list(op.unset)}
     if isinstance(op, DropNode):
-        return {"element": "entity", "id": op.id, **told, "after": None}
+        return {"element": "entity", "id": op.id, **common, "after": None}
     if isinstance(op, ReadSource):
         known = {"hash": op.hash, "extractor": op.extractor, "ok": op.is_ok, "problems": len(op.problems)}
-        return {"element": "file", "path": op.path, **told, "after": known}
+        return {"element": "file", "path": op.path, **common, "after": known}
     if isinstance(op, ForgetSource):
-        return {"element": "file", "path": op.path, **told, "after": None}
+        return {"element": "file", "path": op.path, **common, "after": None}
     edge = {"element": "edge", "type": op.type, **({"kind": op.kind} if op.kind else {})}
-    edge |= {"from": op.from_id, "to": op.to_id, **told}
+    edge |= {"from": op.from_id, "to": op.to_id, **common}
     if isinstance(op, StateLink):
         return {**edge, "after": dict(op.set), "unset": list(op.unset), "stated_by": op.src}
     if isinstance(op, WithdrawLink):

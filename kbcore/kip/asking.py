@@ -97,8 +97,8 @@ def ask(
     try:
         return view.session.rows(*asked, time_s=limits.time_s)
     except StatementTimeout as error:
-        told = f"The command took longer than {limits.time_s:g} s; {limits.time_by} is the limit."
-        raise refused(TIMEOUT, told, at=tree.at) from error
+        message = f"The command took longer than {limits.time_s:g} s; {limits.time_by} is the limit."
+        raise refused(TIMEOUT, message, at=tree.at) from error
     except ResourceLimit as error:
         raise refused(RESOURCE, error.message, at=tree.at, hint=error.hint) from error
     except Refused as error:
@@ -123,5 +123,5 @@ def _no_pattern(said: str, at: int) -> KipRefused:
 
 def too_many(limits: KipLimits, at: int, hint: str) -> KipRefused:
     """Return the error for more rows than the limit."""
-    told = f"There are more than {limits.rows} rows; {limits.rows_by} is the limit."
-    return refused(RESOURCE, told, at=at, hint=hint)
+    message = f"There are more than {limits.rows} rows; {limits.rows_by} is the limit."
+    return refused(RESOURCE, message, at=at, hint=hint)

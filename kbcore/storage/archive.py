@@ -237,7 +237,10 @@ def _write_member(output: _Output, name: str, length: int, parts: Iterable[bytes
 
 
 def _header(name: str, length: int) -> bytes:
-    """Return the header block of a plain file, in the GNU format: all of it follows from name and length."""
+    """Return the header block of a plain file, in the GNU format of tar: all of it follows from name and length.
+
+    Made here and not by ``tarfile``, whose blocks may differ between versions of Python: a reader compares every byte.
+    """
     size = b"%011o\0" % length if length < _MAX_OCTAL else b"\x80" + length.to_bytes(_SIZE_BYTES - 1, "big")
     before = name.encode("ascii").ljust(_NAME_BYTES, b"\0") + b"%07o\0" % MODE + 2 * (b"%07o\0" % 0) + size
     before += b"%011o\0" % 0  # the time of the last change
