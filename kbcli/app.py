@@ -99,6 +99,8 @@ def _finished(words: list[str], signals: Signals) -> int:
             status = _ended(session, words)
         session.tell_notices()
         output.flush()
+        session.publish_views()
+        session.tell_notices()
     except OutputClosed:
         _silence_stdout()
         return exits.READER_GONE

@@ -57,6 +57,9 @@ class Session:
         self.has_told_losses = False
         """Set by commands that say themselves what is missing from the stores."""
         self._watched: list[BranchStore] = []
+        self._told: set[str] = set()
+        self._due: dict[BranchStore, None] = {}
+        """The stores whose views are to be published when the answer is written."""
         self.signals = signals or Signals()
         self._has_looked = False
 
@@ -141,7 +144,13 @@ class Session:
         """Return what the workspaces of this call share: what is open, and what git has said."""
         from kbcore.workspace import StorePool
 
-        return StorePool()
+        return StorePool("late", self._due.setdefault)
+
+    def publish_views(self) -> None:
+        """Publish the views that are due. For when the answer is written: the caller flushes the output before."""
+        while self._due:
+            store, _ = self._due.popitem()
+            store.publish_when_due()
 
     def open(self) -> Opened:
         """Return the branch that is meant, its store made on first use.
@@ -184,7 +193,7 @@ class Session:
             self._watched.append(store)
 
     def tell_notices(self) -> None:
-        """Warn of what reading the stores came upon: each thing once, at the end of the command.
+        """Warn of what reading the stores came upon, at the end of the command: of each thing once.
 
         A command that reads no store warns of what is missing from the one that is meant.
         """
@@ -192,7 +201,9 @@ class Session:
         if not self._watched and not self.has_told_losses:
             said += self._losses()
         for notice in dict.fromkeys(said):
-            self.output.warn(visible(notice))
+            if notice not in self._told:
+                self._told.add(notice)
+                self.output.warn(visible(notice))
 
     def _losses(self) -> list[str]:
         """Return what is missing from the store that is meant, where a repository with a KB was looked at."""

@@ -61,6 +61,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     try:
         if _is_wanted(session):
             _tell(_answer_at_rest(session) or _take_in(session))
+            session.publish_views()
     except NotInitialised:
         return
     except KBError as error:

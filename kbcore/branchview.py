@@ -74,6 +74,8 @@ class BranchView:
         self._opening = threading.RLock()
         """Held while a view is opened or built: what is found to be damaged or lost is then told once."""
         self._is_publishing = False
+        self._base_file: tuple[int, int] | None = None
+        """The published view that was opened last (``ViewCache.identity``)."""
         self.lost_id = ""
         """The id of the store that is missing, "" where none is: a view of it is kept when another replaces it."""
 
@@ -105,7 +107,8 @@ class BranchView:
         """
         with self._lending(waits=not is_writing) as lent:
             try:
-                return use(self._at(lent, head))
+                view = self._at(lent, head)
+                return use(view if is_writing else self._on_newer_base(lent, view, head))
             except ViewDamaged:
                 lent.drop()
                 self._cache.discard()
@@ -185,32 +188,89 @@ class BranchView:
                 if not is_kept:  # it may hold the record in part
                     view.close()
 
-    def publish_when_due(self) -> None:
+    def is_publishing_due(self) -> bool:
+        """Tell whether the tail of the view that was given back last has grown long enough to be published."""
+        return self._with_idle("it is looked whether a view is to be published", lambda _: True)
+
+    def publish_when_due(self, head: Head | None = None) -> None:
         """Write the view into the cache if its tail has grown long enough; never while the branch is locked.
 
         What was answered stands, whatever becomes of the cache: a view that cannot be read any more, or whose writing
         takes too long, needs more memory than there is, or is stopped, is thrown away. Where a thread publishes no
-        other one does.
+        other one does. With ``head``, a view that does not lead to it is not published.
         """
+
+        def publish(lent: _Lent) -> bool:
+            if head is None or (lent.view is not None and is_usable(lent.view.basis, head)):
+                self._publish(lent)
+            return False
+
+        with interrupting.optional():
+            self._with_idle("a view is published", publish)
+
+    def _with_idle(self, doing: str, use_due: Callable[[_Lent], bool]) -> bool:
+        """Return what is done with the view that was given back last, where its tail is to be published; else False."""
         with self._gate:
             if not self._idle or self._is_full() or self._is_publishing:
-                return
+                return False
         # While it waits for a view it can be stopped as well.
-        with (
-            contextlib.suppress(Stopped),
-            self._answered("a view is published"),
-            interrupting.optional(),
-            self._lending() as lent,
-        ):
+        with contextlib.suppress(Stopped), self._answered(doing), self._lending() as lent:
             if lent.view is None or lent.depth > 1:
-                return
+                return False
             try:
-                if self._cache.is_due(lent.view):
-                    self._publish(lent)
+                return self._cache.is_due(lent.view) and use_due(lent)
             except BaseException:
                 # Between two bases it would show some rows twice.
                 lent.drop()
                 raise
+        return False
+
+    def publish_beside(self, wait_s: float) -> None:
+        """Publish a view that is opened for this, while other threads use the views that they have.
+
+        Waits up to ``wait_s`` for another process that publishes: its base will do. What cannot be published is left
+        to the next reader, as in ``publish_when_due``.
+        """
+        with self._gate:
+            if self._is_publishing:
+                return
+            self._is_publishing = True
+        try:
+            with (
+                contextlib.suppress(Stopped),
+                self._answered("a view is published"),
+                interrupting.optional(),
+                self._cache.claimed(wait_s),
+            ):
+                view = journal.reading(self._fs, self._directory, self._published)
+                if view is not None:
+                    self._replace_idle(view)
+        finally:
+            with self._gate:
+                self._is_publishing = False
+
+    def _published(self, head: Head) -> View | None:
+        """Return another view of this head, published where that is due; None where nothing can be published."""
+        if not self._cache.is_writable():
+            return None
+        with self._alone():
+            view, head = self._fitting(None, head)
+            if view is None:
+                return self._build(head)
+        try:
+            self._catch_up(view, head)
+            if self._cache.is_due(view):
+                self._cache.publish(view)
+        except BaseException:
+            view.close()
+            raise
+        return view
+
+    def _replace_idle(self, view: View) -> None:
+        """Lend this view from now on, instead of those that were opened before it."""
+        self.close()
+        with self._gate:
+            self._idle.append(view)
 
     @contextlib.contextmanager
     def _answered(self, doing: str) -> Iterator[None]:
@@ -224,7 +284,7 @@ class BranchView:
                 self._cache.report_bug(error, doing)
 
     def _publish(self, lent: _Lent) -> None:
-        """Publish a view, or take the base that another process has published, and let go of views on an older base."""
+        """Publish a view, or take the base that another process has published, and close views on an older base."""
         assert lent.view is not None  # noqa: S101 - for the type checker: the caller has looked
         before = lent.view.base_seq
         with self._gate:
@@ -232,7 +292,7 @@ class BranchView:
                 return
             self._is_publishing = True
         try:
-            newer = self._cache.renew(lent.view)
+            newer = self._cache.renew(lent.view, self._catch_up_with_head)
         finally:
             with self._gate:
                 self._is_publishing = False
@@ -252,6 +312,30 @@ class BranchView:
         entries = replay.entries(self._fs, self._directory, head, until=seq, skip=start.seq) if seq > start.seq else ()
         basis = msgspec.structs.replace(basis_of(head), seq=min(seq, head.seq), history_from=start.seq)
         return self._cache.build_in_memory(start, entries, basis)
+
+    def _on_newer_base(self, lent: _Lent, view: View, head: Head) -> View:
+        """Return a view on a base that was published meanwhile, instead of one that has a long tail to fold."""
+        if lent.depth > 1 or not self._cache.is_due(view):
+            return view
+        with self._gate:
+            known, self._base_file = self._base_file, self._cache.identity()
+            if known == self._base_file:
+                return view
+        newer = self._cache.opened()
+        if newer is None:
+            return view
+        is_newer = False
+        try:
+            if newer.base_seq > view.base_seq and is_usable(newer.basis, head):
+                self._catch_up(newer, head)
+                is_newer = newer.seq >= view.seq
+        finally:
+            if not is_newer:
+                newer.close()
+        if is_newer:
+            lent.drop()
+            lent.view = view = newer
+        return view
 
     def _at(self, lent: _Lent, head: Head) -> View:
         if lent.view is None or not is_usable(lent.view.basis, head):
@@ -291,6 +375,8 @@ class BranchView:
         ahead of the head of this moment knows of records that were lost.
         """
         for is_published in (False, True):
+            if is_published:
+                self._base_file = self._cache.identity()
             view = self._cache.opened() if is_published else known
             if view is None:
                 continue
@@ -313,6 +399,9 @@ class BranchView:
         after = Position(basis.seq, basis.sum, basis.file, basis.end_bytes)
         entries = replay.entries(self._fs, self._directory, head, after=after)
         view.extend(_counted(entries, head.seq - basis.seq), basis_of(head))
+
+    def _catch_up_with_head(self, view: View) -> None:
+        journal.reading(self._fs, self._directory, lambda head: self._catch_up(view, head))
 
     def _built_instead(self, view: View, head: Head) -> View:
         """Return a new view where the old one does not lead to this head, because it saw another history.

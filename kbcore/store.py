@@ -11,7 +11,7 @@ import contextlib
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -69,6 +69,11 @@ class Request(msgspec.Struct, frozen=True):
     """Planning may take long: it is done before the branch is locked, and again when somebody changes what it read."""
 
 
+Publishing = Literal["at_once", "late", "beside"]
+"""When a view is published whose tail has grown long: before the answer; after it, when ``publish_when_due`` is called
+or before the next reading (a command that reads again needs the rows in tables anyway); or after it in another thread,
+which calls ``publish_beside``."""
+
 PLANS_AHEAD: Final = 3
 """How often a plan is made before the branch is locked. Somebody who changes what it reads each time makes it wait for
 no more than that: the next one is made under the lock."""
@@ -101,11 +106,17 @@ class BranchStore:
         witness: BranchWitness | None = None,
         *,
         refused: Callable[[ReadOnlyStore], ReadOnlyStore] = lambda error: error,
+        publishing: Publishing = "at_once",
+        on_due: Callable[[BranchStore], object] = lambda _: None,
     ) -> None:
         """``witness`` notes what is acknowledged apart from the store; without one, no loss of records is noticed.
 
-        ``refused`` returns the error to raise for a write that the system refuses.
+        ``refused`` returns the error to raise for a write that the system refuses. ``on_due`` is called where the view
+        is to be published after the answer (``Publishing``). It must not wait.
         """
+        self._publishing = publishing
+        self._is_due = False
+        self._on_due = on_due
         self._refused = refused
         self._fs = fs
         self._clock = clock
@@ -151,8 +162,10 @@ class BranchStore:
 
         A view that turns out to be damaged is thrown away, built anew and asked again.
         """
+        if self._is_due and self._publishing == "late":
+            self.publish_when_due()
         answer = self._ask(use)
-        self._seen.publish_when_due()
+        self._note_due()
         return answer
 
     def view_until(self, seq: int) -> View:
@@ -220,8 +233,34 @@ class BranchStore:
             if guard:
                 guard()
             raise
-        self._seen.publish_when_due()
+        self._note_due()
         return outcome
+
+    def publish_when_due(self) -> None:
+        """Publish the view that this process uses, if its tail has grown long enough.
+
+        For the end of a command, when the answer is written: nobody else uses the view by then. Nothing is published
+        for a store that was removed or replaced meanwhile.
+        """
+        self._is_due = False
+        with contextlib.suppress(KBError):
+            self._seen.publish_when_due(self.head())
+
+    def publish_beside(self, wait_s: float) -> None:
+        """Publish a view that is opened for this, while other threads go on with the views that they have.
+
+        Another process that publishes is waited for, up to ``wait_s``: its view will do.
+        """
+        self._seen.publish_beside(wait_s)
+
+    def _note_due(self) -> None:
+        """Have the view published if it is due. What was answered does not depend on it."""
+        if self._publishing == "at_once":
+            self._seen.publish_when_due()
+            return
+        self._is_due = self._seen.is_publishing_due()
+        if self._is_due:
+            self._on_due(self)
 
     def _prepare(self) -> None:
         """Do before the branch is locked what takes longer than a commit: build a view, or take in many records."""

@@ -10,13 +10,14 @@ import contextlib
 import os
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from kbcore import bugs, interrupting, limits, replay
+from kbcore.clock import SystemClock
 from kbcore.errors import KBError, ResourceLimit, StorageError, ViewDamaged, ViewForeign
 from kbcore.storage import files, journal, lock
 from kbcore.storage.fs import Fs
@@ -45,6 +46,10 @@ _TAIL_SHARE: Final = 100
 fresh process folds and what publishing costs per change."""
 _LONGEST_TAIL: Final = 3
 """A tail so many times as long is published although another process has begun to."""
+_LOOK_S: Final = 0.05
+"""Between two looks whether another process still publishes."""
+
+_CLOCK: Final = SystemClock()
 
 
 def is_kept(name: str) -> bool:
@@ -197,22 +202,51 @@ class ViewCache:
         """Tell whether the tail has grown long enough to be published."""
         return view.tail_rows >= _TAIL_ROWS and view.tail_rows >= view.base_rows() // _TAIL_SHARE
 
-    def renew(self, view: View) -> View | None:
+    def renew(self, view: View, catch_up: Callable[[View], None]) -> View | None:
         """Publish a view whose tail has grown long, or return a view on the base that another process has published.
 
-        While another process publishes, nothing is done: its base will do. One that was stopped meanwhile is not waited
-        for without end.
+        That one is given to ``catch_up``, and used where its own tail need not be published. While another process
+        publishes, nothing is done: its base will do. One that was stopped meanwhile is not waited for without end.
         """
         with lock.Claim(self._fs, self.directory) as claim:
             if not claim.take() and claim.is_possible and self._is_bearable(view):
                 return None
             newer = self.opened()
             if newer is not None:
-                if newer.basis.seq > (view.base_seq + view.seq) // 2 and newer.basis.store_id == view.basis.store_id:
+                is_enough = False
+                try:
+                    if newer.basis.seq > view.base_seq and newer.basis.store_id == view.basis.store_id:
+                        catch_up(newer)
+                        is_enough = not self.is_due(newer)
+                finally:
+                    if not is_enough:
+                        newer.close()
+                if is_enough:
                     return newer
-                newer.close()
             self.publish(view)
         return None
+
+    @contextlib.contextmanager
+    def claimed(self, wait_s: float) -> Iterator[None]:
+        """Keep other processes from publishing during the block. One that publishes is waited for, up to this time."""
+        end_s = _CLOCK.monotonic_s() + wait_s
+        with lock.Claim(self._fs, self.directory) as claim:
+            while not claim.take() and claim.is_possible and _CLOCK.monotonic_s() < end_s:
+                interrupting.check()
+                _CLOCK.sleep(_LOOK_S)
+            yield
+
+    def identity(self) -> tuple[int, int] | None:
+        """Return what tells the published view from one that is published later; None where there is none."""
+        try:
+            found = self._fs.lstat(self.path)
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
+    def is_writable(self) -> bool:
+        """Tell whether a view can be published, as far as is known."""
+        return not self._is_refusing and self.new_file() is not None
 
     @staticmethod
     def _is_bearable(view: View) -> bool:

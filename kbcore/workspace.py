@@ -35,7 +35,7 @@ from kbcore.sync import content
 from kbcore.usersettings import UserSettings, bounded, path_of, read_settings
 
 if TYPE_CHECKING:
-    from kbcore.store import BranchStore
+    from kbcore.store import BranchStore, Publishing
 
 KB: Final = ".kb"
 DATA: Final = "kb"
@@ -77,7 +77,12 @@ class StorePool:
     (``MAX_WARM_VIEWS``), and is let go when that many other branches were asked for after it.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, publishing: Publishing = "at_once", on_due: Callable[[BranchStore], object] = lambda _: None
+    ) -> None:
+        """``publishing`` says when views are published; ``on_due`` is called for a store when its view is to be."""
+        self._publishing: Publishing = publishing
+        self._on_due = on_due
         self._gate = threading.Lock()
         self._stores: dict[Path, BranchStore] = {}
         """The one asked for last comes last."""
@@ -132,7 +137,16 @@ class StorePool:
             store = self._stores.pop(directory, None)
             if store is None:
                 views = ViewCache(machine.fs, cache.own, cache.memory_bytes, usual=cache.usual)
-                store = BranchStore(machine.fs, machine.clock, directory, views, witness, refused=refused)
+                store = BranchStore(
+                    machine.fs,
+                    machine.clock,
+                    directory,
+                    views,
+                    witness,
+                    refused=refused,
+                    publishing=self._publishing,
+                    on_due=self._on_due,
+                )
             self._stores[directory] = store
             for outdated in [*self._stores.values()][:-MAX_WARM_VIEWS]:
                 # Does nothing to a view that some request is using: its turn to go comes with the next request.

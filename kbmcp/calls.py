@@ -20,7 +20,7 @@ from kbcore import __version__
 from kbcore.errors import BranchMoved, KBError, UnknownBranch
 from kbmcp.replies import visible
 from kbmcp.turns import Turns
-from kbmcp.works import Works
+from kbmcp.works import Publisher, Works
 
 if TYPE_CHECKING:
     from kbcore.branches import Choice, Ensured
@@ -96,6 +96,7 @@ class Service:
         """Held for a moment at a time, never while a file is copied, a journal read or a program run."""
         self.turns = Turns()
         self.works = Works()
+        self.publisher = Publisher()
         self.threads = CapacityLimiter(_CALLS_AT_ONCE)
         self._shared: tuple[Machine, StorePool] | None = None
         self._last: Path | None = None
@@ -214,7 +215,8 @@ class Service:
         with self._gate:
             if self._shared is None:
                 env = self.options.env
-                self._shared = Machine(RealFs(shared=SharedModes(env)), SystemClock(), env), StorePool()
+                machine = Machine(RealFs(shared=SharedModes(env)), SystemClock(), env)
+                self._shared = machine, StorePool("beside", self.publisher.add)
             machine, pool = self._shared
         workspace = open_workspace(self.options.start, machine, pool)
         if workspace.moved:
@@ -227,7 +229,8 @@ class Service:
         return self.workspace().schema
 
     def close(self) -> None:
-        """Let go of every view."""
+        """Stop publishing, and close every view."""
+        self.publisher.stop()
         with self._gate:
             if self._shared is not None:
                 self._shared[1].close()

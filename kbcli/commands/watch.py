@@ -39,12 +39,15 @@ def run(
 
     session, ending = session_of(ctx), Ending()
     screen = _Screen(session.output) if check and session.output.is_terminal else None
-    if screen:
-        rest = ending.watching(screen.draw_when_due)
-        watcher = Watcher(session.workspace, session.author, ending.watching(screen), rest=rest)
-    else:
-        told = _Told(session.output, lists=check)
-        watcher = Watcher(session.workspace, session.author, ending.watching(told))
+    tell = ending.watching(screen or _Told(session.output, lists=check))
+    draw = ending.watching(screen.draw_when_due) if screen else None
+
+    def rest() -> None:
+        if draw:
+            draw()
+        session.publish_views()
+
+    watcher = Watcher(session.workspace, session.author, tell, rest=rest)
     with (
         ending.by_signals(watcher.stop),
         screen.following_its_size() if screen else contextlib.nullcontext(),

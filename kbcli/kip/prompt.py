@@ -5,6 +5,7 @@ Nothing that is typed ends the prompt but the wish to leave it: what is refused 
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from collections.abc import Mapping
@@ -82,6 +83,8 @@ class _Prompt:
                 self._session.output.forget()
                 self._session.output.note("Interrupted. A write that was under way is whole or absent.")
             self._session.output.flush()
+            with contextlib.suppress(KeyboardInterrupt, Stopped):  # the next command publishes it
+                self._session.publish_views()
             # Whoever interrupts what is typed next interrupts no write.
             self._session.signals.renew()
 
