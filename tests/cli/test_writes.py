@@ -286,3 +286,23 @@ def test_the_page_of_an_entity_names_all_that_state_an_edge(kb, synced):
     shown = kb("show", "REQ-8").out.splitlines()
     row = shown[next(at for at, line in enumerate(shown) if "STATED IN" in line) + 1]
     assert row.rstrip().endswith("cli, docs/requirements/a.md")
+
+
+def test_a_write_is_answered_before_its_view_is_published(synced, user):
+    base = synced / ".git/kb/cache/main/view.duckdb"
+    before, seen = base.stat().st_ino, list[int]()
+
+    class Screen(io.StringIO):
+        def write(self, text: str) -> int:
+            seen.append(base.stat().st_ino)
+            return super().write(text)
+
+    request = {
+        "entities": [{"id": f"N-{number}", "type": "req", "title": "T", "status": "open"} for number in range(2100)]
+    }
+    user.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(request).encode())))
+    user.setattr("sys.stdout", Screen())
+    user.chdir(synced)
+    assert app.main(["apply", "-"]) == 0
+    assert {*seen} == {before}
+    assert base.stat().st_ino != before

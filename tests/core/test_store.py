@@ -6,10 +6,12 @@ import errno
 import fcntl
 import os
 import random
+import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -536,6 +538,133 @@ def test_of_several_processes_with_a_long_tail_one_publishes_and_the_others_use_
         assert view.tail_rows < 2000
         assert lines_of(state_at(view, view.seq)) == wanted
         other.close()
+
+
+def test_a_base_published_after_one_large_record_is_used_by_other_processes(made: Stored) -> None:
+    published(made)
+    other = made.opened()
+    view_of(other)
+    made.commit([put(f"L-{number}") for number in range(2100)])
+    new = base_file(made)
+    for number in range(5):
+        made.put(f"later {number}")
+    view_of(other)
+    assert base_file(made) == new
+    assert view_of(other).tail_rows < 20
+    assert state_of(made) == lines_of(state_at(view_of(other), made.store.head().seq))
+    other.close()
+
+
+def base_file(made: Stored) -> int:
+    return (made.cache_dir / VIEW).stat().st_ino
+
+
+def committed(made: Stored, store: BranchStore, keys: list[str]) -> int:
+    return store.commit(AUTHOR, Request(lock_wait_s=0), planner([put(key) for key in keys]), branch="main").seq
+
+
+def test_a_late_store_publishes_after_its_answer_or_before_it_reads_again(made: Stored) -> None:
+    published(made)
+    due: list[BranchStore] = []
+    store = made.opened(publishing="late", on_due=due.append)
+    old = base_file(made)
+    committed(made, store, [f"L-{number}" for number in range(2100)])
+    assert (due, base_file(made)) == ([store], old)
+    store.publish_when_due()
+    new = base_file(made)
+    assert new != old
+    committed(made, store, [f"M-{number}" for number in range(2100)])
+    assert base_file(made) == new
+    assert view_of(store).tail_rows == 0, "a reading needs the rows in tables"
+    assert base_file(made) != new
+    store.close()
+
+
+def test_a_late_store_publishes_nothing_for_a_store_that_is_gone(made: Stored) -> None:
+    published(made)
+    store = made.opened(publishing="late")
+    committed(made, store, [f"L-{number}" for number in range(2100)])
+    made.close()
+    made.directory.rename(made.directory.with_name("moved"))
+    shutil.rmtree(made.cache_dir)
+    store.publish_when_due()
+    assert not made.cache_dir.exists()
+    store.close()
+
+
+def test_beside_others_a_view_is_published_while_they_use_theirs(made: Stored) -> None:
+    published(made)
+    due: list[BranchStore] = []
+    store = made.opened(publishing="beside", on_due=due.append)
+    view_of(store)
+    made.commit([put(f"L-{number}") for number in range(1500)])
+    made.commit([put(f"M-{number}") for number in range(450)])
+    old = base_file(made)
+    committed(made, store, [f"N-{number}" for number in range(100)])
+    assert (due, base_file(made)) == ([store], old)
+
+    def use(view: View) -> int:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(store.publish_beside, 0.0).result()
+        assert base_file(made) != old
+        committed(made, store, ["P"])
+        return view.seq
+
+    assert store.read(use) == store.head().seq - 1
+    view = view_of(store)
+    assert (view.seq, view.tail_rows) == (store.head().seq, 2)
+    store.close()
+    assert lines_of(state_at(view_of(made.reopen()), made.store.head().seq)) == state_of(made)
+    assert [path.name for path in made.cache_dir.iterdir()] == [VIEW]
+
+
+def test_beside_others_nothing_is_published_where_another_process_did_meanwhile(made: Stored) -> None:
+    published(made)
+    store = made.opened(publishing="beside")
+    view_of(store)
+    made.commit([put(f"L-{number}") for number in range(2100)])
+    committed(made, store, ["P"])
+    new = base_file(made)
+    with lock.Claim(RealFs(), made.cache_dir) as claim, ThreadPoolExecutor(1) as pool:
+        assert claim.take()
+        waits = pool.submit(store.publish_beside, 60.0)
+        with pytest.raises(TimeoutError):
+            waits.result(0.2)
+        claim.__exit__()
+        waits.result()
+    assert base_file(made) == new
+    assert view_of(store).tail_rows == 2
+    store.close()
+
+
+def test_a_publication_beside_others_ends_when_it_is_stopped(made: Stored) -> None:
+    published(made)
+    store, work = made.opened(publishing="beside"), interrupting.Work()
+    committed(made, store, [f"L-{number}" for number in range(2100)])
+
+    def publish() -> None:
+        with interrupting.done_for(work):
+            store.publish_beside(60.0)
+
+    old = base_file(made)
+    with lock.Claim(RealFs(), made.cache_dir) as claim, ThreadPoolExecutor(1) as pool:
+        assert claim.take()
+        waits = pool.submit(publish)
+        work.stop()
+        waits.result()
+    assert base_file(made) == old
+    store.publish_beside(0.0)
+    assert base_file(made) != old
+    store.close()
+
+
+def test_a_reader_takes_a_base_that_was_published_before_it_folds_a_long_tail(made: Stored) -> None:
+    published(made)
+    store = made.opened(publishing="beside")
+    base = view_of(store).base_seq
+    made.commit([put(f"L-{number}") for number in range(2100)])
+    assert store.read(lambda view: (view.base_seq, view.tail_rows)) == (base + 1, 0)
+    store.close()
 
 
 def test_while_another_process_publishes_nothing_is_done_for_a_while(made: Stored) -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.mcp.agents import ROOT, agent, raw, server_env, spawned
+from kbcore.storage import lock
+from kbcore.storage.fs import RealFs
+from kbcore.viewcache import VIEW
+from kbcore.workspace import StorePool
+from tests.mcp.agents import ROOT, WAIT_S, agent, raw, server_env, spawned
 
 COUNT = 12
 
@@ -68,6 +73,51 @@ def test_writes_in_flight_at_once_go_in_their_order_and_reads_after_them_find_wh
         assert server.answer(45)["entities"][0]["title"] == "v44"
         assert server.close() == 0
         server.assert_only_messages()
+
+
+def published(project):
+    """Write one entity and publish the view, and return the folder of the cache."""
+    project.apply(entities=[entity("A")])
+    project.close()
+    project.pool = StorePool()
+    assert project.view().seq == 1
+    return project.workspace().cache_dir / "main"
+
+
+def test_a_write_after_large_ones_of_another_process_is_answered_before_the_view_is_published(project):
+    folder = published(project)
+    with raw(project.root) as server, lock.Claim(RealFs(), folder) as claim:
+        server.greet()
+        server.call(1, "kb_query", {"ids": ["A"]})
+        assert server.answer(1)["total"] == 1
+        assert claim.take(), "as a process that publishes"
+        project.apply(entities=[entity(f"B-{number}") for number in range(5000)])
+        before = (folder / VIEW).stat().st_ino
+        server.call(2, "kb_upsert", {"entities": [entity(f"C-{number}") for number in range(1500)]})
+        assert server.answer(2)["seq"] == 3
+        server.call(3, "kb_query", {"ids": ["B-1", "C-1"]})
+        assert server.answer(3)["total"] == 2
+        assert (folder / VIEW).stat().st_ino == before
+        claim.__exit__()
+        until_s = time.monotonic() + WAIT_S
+        while (folder / VIEW).stat().st_ino == before and time.monotonic() < until_s:
+            time.sleep(0.02)
+        assert (folder / VIEW).stat().st_ino != before
+        server.call(4, "kb_query", {"limit": 1})
+        assert server.answer(4)["total"] == 6501
+        assert server.close() == 0
+    assert {path.name for path in folder.iterdir()} <= {VIEW, "text.duckdb"}
+
+
+def test_the_end_of_a_server_waits_for_no_publication(project):
+    folder = published(project)
+    with raw(project.root) as server, lock.Claim(RealFs(), folder) as claim:
+        server.greet()
+        assert claim.take()
+        server.call(1, "kb_upsert", {"entities": [entity(f"C-{number}") for number in range(2500)]})
+        assert server.answer(1)["seq"] == 2
+        assert server.close(3.0) == 0
+        assert server.errors == b""
 
 
 def test_a_reader_sees_what_it_has_written_and_never_less(project):

@@ -59,9 +59,9 @@ class Stored:
             branchdir.create(self.fs, self.directory, self.clock, branch="main", lineage=LINEAGE)
         self.store = self.opened()
 
-    def opened(self) -> BranchStore:
+    def opened(self, **how: Any) -> BranchStore:
         """Return the store as a process sees it that has just begun."""
-        return BranchStore(self.fs, self.clock, self.directory, ViewCache(self.fs, self.cache_dir))
+        return BranchStore(self.fs, self.clock, self.directory, ViewCache(self.fs, self.cache_dir), **how)
 
     def reopen(self) -> BranchStore:
         """Forget everything that is only in memory."""
