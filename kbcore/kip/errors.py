@@ -88,7 +88,7 @@ VERSION: Final = Code(
 TIMEOUT: Final = Code(
     "KIP_4001",
     "ExecutionTimeout",
-    "The command took longer than the limit.",
+    "The command took longer than the limit, or was interrupted.",
     "Ask for less: a more exact type or name, a smaller LIMIT, fewer hops.",
 )
 RESOURCE: Final = Code(

@@ -56,7 +56,11 @@ TOLD: Final[Mapping[str, Told]] = {
     errors.StatementTimeout.code: Told(
         TIMEOUT, "Send the command again in a moment, or ask for less: a more exact type or name, fewer hops."
     ),
-    errors.Interrupted.code: Told(INTERNAL),
+    errors.Interrupted.code: Told(
+        TIMEOUT,
+        "Send the command again when the server runs. Where it is not known whether the command was written, FIND what "
+        "it writes before that.",
+    ),
     errors.ClockUnusable.code: Told(INTERNAL),
     errors.ResourceLimit.code: Told(RESOURCE, "Ask for less, or ask the user for more memory or threads for KB."),
     errors.CommitUncertain.code: Told(

@@ -117,7 +117,7 @@ def test_an_interrupted_batch_says_which_commands_were_carried_out(server: Raw, 
     *before, last = server.answer("slow")["result"]
     assert len(before) == commands.index(SLOW)
     error = last["error"]
-    assert (error["data"]["kb_code"], error["data"]["applied"]) == ("interrupted", "no"), error
+    assert (error["code"], error["data"]["kb_code"], error["data"]["applied"]) == ("KIP_4001", "interrupted", "no")
     assert "Nothing was written" in error["message"]
     assert ("Those before it were carried out" in error["message"]) == bool(before)
 

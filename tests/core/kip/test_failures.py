@@ -66,3 +66,15 @@ def test_an_error_in_a_batch_says_what_became_of_the_others(at, count, said):
 
 def test_a_bug_is_told_as_one():
     assert envelope(bug("ValueError"))["error"]["code"] == "KIP_4003"
+
+
+def test_an_interruption_is_told_as_one_and_not_as_a_bug():
+    told = envelope(in_kip(errors.Interrupted("The command was interrupted."), writes=True))["error"]
+    assert (told["code"], told["name"], told["data"]["kb_code"]) == ("KIP_4001", "ExecutionTimeout", "interrupted")
+    assert told["message"] == "The command was interrupted. Nothing was written."
+    assert "changeset_id" not in told["hint"], "a command of KIP has none"
+    unknown = errors.Interrupted("The command was interrupted.")
+    unknown.applied = "unknown"
+    told = envelope(in_kip(unknown, writes=True))["error"]
+    assert told["message"] == "The command was interrupted. It is not known whether the command was written."
+    assert "FIND" in told["hint"]
