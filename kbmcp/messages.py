@@ -15,24 +15,16 @@ from typing import Any, Final
 
 import mcp_types as types
 import msgspec
+from pydantic import ValidationError
 
 from kbcore.errors import KBError, ResourceLimit
 from kbcore.limits import MIB
-from kbcore.visible import in_quotes
+from kbcore.visible import in_quotes, visible
 
 MAX_MESSAGE_BYTES: Final = 32 * MIB
 MAX_LEVELS: Final = 201
 """How deep the lists and objects of a message may be nested, for the parser of pydantic that reads them."""
 MAX_BATCH: Final = 256
-
-NAMED: Final[Mapping[str, Mapping[str, type]]] = {
-    "tools/call": {"name": str, "arguments": dict},
-    "prompts/get": {"name": str, "arguments": dict},
-    "resources/read": {"uri": str},
-    "resources/subscribe": {"uri": str},
-    "resources/unsubscribe": {"uri": str},
-}
-"""The parameters of requests by which clients ask for something; those that are objects may be left out."""
 
 BATCHES: Final = "2025-03-26"
 """The only version of the protocol that has batches."""
@@ -46,13 +38,27 @@ _FAULTS: Final = {
     "params": "`params` must be an object",
 }
 _MISSING: Final = "`{}` is missing"
-_MUST_BE: Final[Mapping[type, str]] = {str: "`params.{}` must be a string", dict: "`params.{}` must be an object"}
+_WRONG_PARAMS: Final = "The parameters of {} are invalid: {}."
+_MUST: Final = "must be "
+_MUST_BE: Final = {
+    "string_type": f"{_MUST}a string",
+    "int_type": f"{_MUST}an integer",
+    "float_type": f"{_MUST}a number",
+    "bool_type": f"{_MUST}true or false",
+    "list_type": f"{_MUST}a list",
+    "dict_type": f"{_MUST}an object",
+    "model_type": f"{_MUST}an object",
+    "model_attributes_type": f"{_MUST}an object",
+}
+"""By the type of pydantic's error."""
 _NO_OBJECT: Final = "a message is a JSON object"
 _SAME_ID: Final = "Another request with this `id` waits for its answer. This one was not carried out: use a new `id`."
 _NO_ID: Final = "The request cannot be read: the `id` of a request is a string or an integer, and not null."
 _TOO_DEEP: Final = "The request cannot be read: its lists and objects are nested {} levels deep; at most {} are read."
 _TOO_LONG: Final = "The request is longer than {} bytes. Split it into several requests."
 _REPEATED: Final = "The request cannot be read: the key {} occurs twice in one object."
+_NO_NUMBER: Final = "The request cannot be read: JSON has no number {}."
+_TWO_KINDS: Final = "`method` cannot be in one message with `result` or `error`"
 _LONG_NUMBER: Final = "The request cannot be read: it holds an integer of {} digits; at most {} are read."
 _NO_BATCH: Final = "A batch is not a message of this protocol version, only of {}. Send each request by itself."
 _LONG_BATCH: Final = "A batch of {} messages cannot be read: at most {} are. Split it into several."
@@ -61,6 +67,7 @@ _INITIALIZE: Final = "`initialize` cannot be part of a batch. Send it by itself.
 
 _SHOWN_KEY: Final = 60
 _ANSWERS: Final = frozenset({"result", "error"})
+_KINDS: Final = frozenset({"method", "result", "error"})
 _KEYS: Final = frozenset({b'"id"', b'"method"', b'"result"', b'"error"'})
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 _MARK: Final = re.compile(rb'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*(?P<ends>"|\\?\Z))|(?P<opens>[\[{]+)|[\]}]+', re.DOTALL)
@@ -98,18 +105,17 @@ def read_line(line: bytes, protocol_version: str) -> Message | Batch | Refused |
     except ValueError:
         return _read_other(line, protocol_version)
     keys = _Keys()
-    # The parser of pydantic takes the last of two members with one key. It takes NaN for a number as well, which the
-    # tools refuse with its path: a parse error has the id null, and no client would know which request it answers.
+    # The parser of pydantic takes the last of two members with one key, and takes NaN for a number. A parse error has
+    # the id null, and no client would know which request it answers: so what is wrong is named under the request's id.
     try:
-        json.loads(text, object_pairs_hook=keys.take)
+        json.loads(text, object_pairs_hook=keys.take, parse_constant=keys.take_constant)
     except ValueError:
         return _refuse_number(text)
-    if keys.repeated is not None:
-        return _refused(_repeated(keys.repeated), keys.outermost)
+    if keys.fault:
+        return _refused(keys.fault, keys.outermost)
     if not _is_whole(message, dict(keys.outermost)):
         return _refused("", keys.outermost)
-    fault = _fault_of_params(message)
-    return Refused(fault) if fault else message
+    return message
 
 
 def refuse_long(outline: Outline, lacking: ResourceLimit | None = None) -> Refused:
@@ -186,8 +192,12 @@ class Outline:
 
 
 def _is_whole(message: Message, members: Mapping[str, Any]) -> bool:
-    """Tell whether a message is what its members say: with an id that is none, a request reads as a notification."""
-    return not (isinstance(message, types.JSONRPCNotification) and "id" in members)
+    """Tell whether a message is what its members say.
+
+    With an id that is none, a request reads as a notification; with the members of an answer, it is two messages.
+    """
+    is_one = len(members.keys() & _KINDS) == 1
+    return is_one and not (isinstance(message, types.JSONRPCNotification) and "id" in members)
 
 
 def _read_other(line: bytes, protocol_version: str) -> Batch | Refused:
@@ -202,24 +212,26 @@ def _read_other(line: bytes, protocol_version: str) -> Batch | Refused:
     except ValueError:
         return Refused(error_answer(types.PARSE_ERROR, _NO_JSON, None))
     try:
-        found = json.loads(text, object_pairs_hook=keys.take)
+        found = json.loads(text, object_pairs_hook=keys.take, parse_constant=keys.take_constant)
     except ValueError:
         return _refuse_number(text)
     if isinstance(found, list):
         return _read_batch(found, keys, protocol_version)
     if not isinstance(found, dict):
         return Refused(error_answer(types.INVALID_REQUEST, _UNREADABLE.format(_NO_OBJECT), None))
-    return _refused("" if keys.repeated is None else _repeated(keys.repeated), keys.outermost)
+    return _refused(keys.fault, keys.outermost)
 
 
 def _refuse_number(text: str) -> Refused:
     """Return what to answer to a text that Python does not parse, be it no JSON or an integer with too many digits."""
     keys = _Keys()
     try:
-        found = json.loads(text, object_pairs_hook=keys.take, parse_int=keys.take_integer)
+        found = json.loads(
+            text, object_pairs_hook=keys.take, parse_int=keys.take_integer, parse_constant=keys.take_constant
+        )
     except ValueError:
         return Refused(error_answer(types.PARSE_ERROR, _NO_JSON, None))
-    reason = _LONG_NUMBER.format(keys.most_digits, sys.get_int_max_str_digits())
+    reason = keys.fault or _LONG_NUMBER.format(keys.most_digits, sys.get_int_max_str_digits())
     if isinstance(found, dict):
         return _refused(reason, keys.outermost)
     return Refused(error_answer(types.INVALID_REQUEST, reason, None))
@@ -228,9 +240,8 @@ def _refuse_number(text: str) -> Refused:
 def _read_batch(found: list[Any], keys: _Keys, protocol_version: str) -> Batch | Refused:
     if protocol_version != BATCHES:
         return Refused(error_answer(types.INVALID_REQUEST, _NO_BATCH.format(BATCHES), None))
-    if not found or len(found) > MAX_BATCH or keys.repeated is not None:
-        reason = _EMPTY_BATCH if not found else _LONG_BATCH.format(len(found), MAX_BATCH)
-        reason = reason if keys.repeated is None else _repeated(keys.repeated)
+    if not found or len(found) > MAX_BATCH or keys.fault:
+        reason = keys.fault or (_LONG_BATCH.format(len(found), MAX_BATCH) if found else _EMPTY_BATCH)
         return Refused(error_answer(types.INVALID_REQUEST, reason, None))
     messages: list[Message] = []
     answers: list[types.JSONRPCError] = []
@@ -246,9 +257,6 @@ def _read_batch(found: list[Any], keys: _Keys, protocol_version: str) -> Batch |
             refused = _refused("", one.items())
             answers += [refused.answer] if refused.answer else []
             continue
-        if fault := _fault_of_params(message):
-            answers.append(fault)
-            continue
         if isinstance(message, types.JSONRPCRequest) and message.method == "initialize":
             answers.append(error_answer(types.INVALID_REQUEST, _INITIALIZE, message.id))
         else:
@@ -257,10 +265,11 @@ def _read_batch(found: list[Any], keys: _Keys, protocol_version: str) -> Batch |
 
 
 class _Keys:
-    """The first key that occurs twice in one object of a JSON text, and the members of the outermost object."""
+    """The members of the outermost object of a JSON text, and what the text holds that its parser would let pass."""
 
     def __init__(self) -> None:
-        self.repeated: str | None = None
+        self.fault = ""
+        """The first key that occurs twice in one object, or the first number that JSON does not have."""
         self.outermost: Sequence[tuple[str, Any]] = ()
         self.most_digits = 0
 
@@ -272,13 +281,18 @@ class _Keys:
         except ValueError:
             return None
 
+    def take_constant(self, name: str) -> None:
+        """Note NaN, Infinity or -Infinity, which Python reads and JSON does not have."""
+        self.fault = self.fault or _NO_NUMBER.format(name)
+
     def take(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         """Return the object of these members; the parser calls it for the outermost one last."""
         found = dict(pairs)
         self.outermost = pairs
-        if len(found) < len(pairs) and self.repeated is None:
+        if len(found) < len(pairs) and not self.fault:
             seen: set[str] = set()
-            self.repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            self.fault = _REPEATED.format(in_quotes(repeated[:_SHOWN_KEY]))
         return found
 
 
@@ -315,25 +329,36 @@ def _fault(members: Mapping[str, Any]) -> str:
         )
         if not is_right
     ]
-    return _FAULTS[wrong[0]] if wrong else _NOT_UNICODE
+    if wrong:
+        return _FAULTS[wrong[0]]
+    return _TWO_KINDS if members.keys() & _ANSWERS else _NOT_UNICODE
 
 
-def _fault_of_params(message: Message) -> types.JSONRPCError | None:
-    """Return the answer to a request whose parameters do not name what it asks for."""
-    if not isinstance(message, types.JSONRPCRequest):
-        return None
-    params = message.params or {}
-    for name, kind in NAMED.get(message.method, {}).items():
-        given = params.get(name)
-        if given is None and kind is dict:
-            continue
-        if not isinstance(given, kind):
-            wrong = _MISSING.format(f"params.{name}") if name not in params else _MUST_BE[kind].format(name)
-            return error_answer(
-                types.INVALID_PARAMS, f"The parameters of {message.method} are invalid: {wrong}.", message.id
-            )
-    return None
+def wrong_params(method: str, params: Mapping[str, Any], error: ValidationError) -> str:
+    """Return which of a request's parameters is wrong, and how, as the SDK's models have found it."""
+    found = [_wrong_member(params, fault) for fault in error.errors(include_url=False, include_input=False)]
+    # Of the alternatives of a union, the one that fits most is meant: its fault is the deepest.
+    deepest = max(found, key=lambda one: one[0].count("."))[0]
+    first, *others = dict.fromkeys(said for path, said in found if path == deepest)
+    said = " or ".join([first, *(one.removeprefix(_MUST) for one in others)])
+    return _WRONG_PARAMS.format(method, f"`{visible(deepest)}` {said}")
 
 
-def _repeated(key: str) -> str:
-    return _REPEATED.format(in_quotes(key[:_SHOWN_KEY]))
+def _wrong_member(params: Mapping[str, Any], fault: Any) -> tuple[str, str]:
+    """Return the path of what is wrong and what it must be. Steps that pydantic adds for a union are no part of it."""
+    path = "params"
+    value: Any = params
+    steps = fault["loc"][fault["loc"][:1] == ("params",) :]
+    is_missing = fault["type"] == "missing" and not steps
+    for step in steps:
+        if isinstance(value, dict) and step in value:
+            path, value = f"{path}.{step}", value[step]
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            path, value = f"{path}[{step}]", value[step]
+        elif fault["type"] == "missing" and step == steps[-1] and isinstance(value, dict):
+            path, is_missing = f"{path}.{step}", True
+    if is_missing:
+        return path, "is missing"
+    if fault["type"] == "literal_error":
+        return path, f"{_MUST}{fault['ctx']['expected']}"
+    return path, _MUST_BE.get(fault["type"], f"is wrong: {fault['msg']}")

@@ -17,9 +17,10 @@ import anyio
 import anyio.to_thread
 import mcp_types as types
 import msgspec
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from kbcore import __version__, collector
 from kbcore.errors import KBError
@@ -28,6 +29,7 @@ from kbcore.schema import CORE
 from kbmcp import completing, prompts, resources, tools
 from kbmcp.calls import Client, Options, Service
 from kbmcp.instructions import instructions
+from kbmcp.messages import wrong_params
 from kbmcp.stdio import END_OF_INPUT, STOP, Pipes
 from kbmcp.subscriptions import Subscriptions
 from kbmcp.wire import Names
@@ -143,9 +145,19 @@ def server_for(options: Options) -> Server[Live]:
         on_get_prompt=_get_prompt,
         on_completion=_complete,
     )
+    server.middleware.append(_name_wrong_params)
     server.add_notification_handler(END_OF_INPUT, types.NotificationParams, _end_streams)
     server.add_notification_handler(STOP, types.NotificationParams, _stop)
     return server
+
+
+async def _name_wrong_params(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Answer a request with wrong parameters with the name of the one that is wrong. The SDK's own answer has none."""
+    try:
+        return await call_next(ctx)
+    except ValidationError as error:
+        message = wrong_params(ctx.method, ctx.params or {}, error)
+        raise MCPError(code=types.INVALID_PARAMS, message=message) from error
 
 
 async def _list_tools(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:

@@ -174,3 +174,47 @@ def test_an_integer_of_too_many_digits_is_named_in_the_answer_to_its_request(lin
     assert read.answer.error.message == (
         "The request cannot be read: it holds an integer of 5000 digits; at most 4300 are read."
     )
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":[%s]}}', 5),
+        (b'{"jsonrpc":"2.0","params":{"arguments":{"x":%s}},"id":"x","method":"tools/call"}', "x"),
+        (b'{"jsonrpc":"2.0","id":6,"method":"ping","more":%s}', 6),
+        (b'{"id":7,"params":{"a":%s}}', 7),
+        (b'{"jsonrpc":"2.0","id":8,"method":"ping","params":[%s,1' + b"9" * 5000 + b"]}", 8),
+        (b'{"jsonrpc":"2.0","id":%s,"method":"ping"}', None),
+        (b'[{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":%s}}]', None),
+    ],
+)
+def test_a_number_that_json_does_not_have_is_named_in_the_answer_to_its_request(
+    line: bytes, key: object, number: bytes
+) -> None:
+    answer = refused(line % number, BATCHES).answer
+    assert answer is not None
+    assert (answer.error.code, answer.id) == (-32600, key)
+    assert f"JSON has no number {number.decode()}." in answer.error.message
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"-Infinity"])
+def test_a_notification_with_a_number_that_json_does_not_have_gets_no_answer(number: bytes) -> None:
+    assert refused(b'{"jsonrpc":"2.0","method":"notifications/x","params":{"a":%s}}' % number).answer is None
+
+
+@pytest.mark.parametrize(
+    "answer", [b'"result":{}', b'"error":{"code":1,"message":"x"}', b'"result":5', b'"error":null']
+)
+def test_a_request_with_members_of_an_answer_is_no_request(answer: bytes) -> None:
+    found = refused(b'{"jsonrpc":"2.0","id":5,"method":"ping",%s}' % answer).answer
+    assert found is not None
+    assert (found.error.code, found.id) == (-32600, 5)
+    assert "`method` cannot be in one message with `result` or `error`" in found.error.message
+    batch = read_line(b'[{"jsonrpc":"2.0","id":5,"method":"ping",%s}]' % answer, BATCHES)
+    assert isinstance(batch, Batch)
+    assert ([(one.error.code, one.id) for one in batch.answers], batch.messages) == ([(-32600, 5)], [])
+
+
+def test_an_answer_with_a_result_and_an_error_is_left_out() -> None:
+    assert refused(b'{"jsonrpc":"2.0","id":5,"result":{},"error":{"code":1,"message":"x"}}').answer is None

@@ -201,6 +201,52 @@ def test_a_call_of_a_tool_whose_parameters_are_wrong_is_told_which(params, wrong
     assert error == {"code": -32602, "message": f"The parameters of tools/call are invalid: {wrong}."}
 
 
+PROMPT = {"type": "ref/prompt", "name": "kb-start"}
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "wrong"),
+    [
+        ("prompts/get", {}, "`params.name` is missing"),
+        ("prompts/get", {"name": 5}, "`params.name` must be a string"),
+        ("prompts/get", {"name": "x", "arguments": [1]}, "`params.arguments` must be an object"),
+        ("prompts/get", {"name": "x", "arguments": {"id\n": 1}}, r"`params.arguments.id\n` must be a string"),
+        ("completion/complete", {"argument": {"name": "id", "value": ""}}, "`params.ref` is missing"),
+        ("completion/complete", {"ref": PROMPT, "argument": {"name": "id"}}, "`params.argument.value` is missing"),
+        ("completion/complete", {"ref": PROMPT, "argument": 1}, "`params.argument` must be an object"),
+        (
+            "completion/complete",
+            {"ref": {"type": "x", "name": "y"}, "argument": {"name": "id", "value": ""}},
+            "`params.ref.type` must be 'ref/prompt' or 'ref/resource'",
+        ),
+        ("resources/read", {"uri": 1}, "`params.uri` must be a string"),
+        ("resources/subscribe", {}, "`params.uri` is missing"),
+        ("tools/list", {"cursor": 3}, "`params.cursor` must be a string"),
+        ("initialize", None, "`params` is missing"),
+        ("initialize", {**HELLO, "protocolVersion": 5}, "`params.protocolVersion` must be a string"),
+        ("initialize", {**HELLO, "clientInfo": {"name": "x"}}, "`params.clientInfo.version` is missing"),
+        ("initialize", {**HELLO, "capabilities": []}, "`params.capabilities` must be an object"),
+    ],
+)
+def test_a_request_whose_parameters_are_wrong_is_told_which(method, params, wrong, lasting):
+    lasting.send(method, params, 23)
+    error = lasting.reply(23)["error"]
+    assert error == {"code": -32602, "message": f"The parameters of {method} are invalid: {wrong}."}
+
+
+def test_lines_with_numbers_or_members_that_no_request_has_are_refused_under_their_id(lasting):
+    for line, said in (
+        (b'{"jsonrpc":"2.0","id":24,"method":"ping","params":{"x":NaN}}', "JSON has no number NaN."),
+        (b'{"jsonrpc":"2.0","id":24,"method":"ping","result":{}}', "`method` cannot be in one message"),
+    ):
+        lasting.write(line + b"\n")
+        error = lasting.reply(24)["error"]
+        assert error["code"] == -32600
+        assert said in error["message"]
+    lasting.send("ping", None, 24)
+    assert lasting.reply(24)["result"] == {}
+
+
 def test_each_request_of_a_batch_is_answered_once_where_two_have_one_id(shared):
     with raw(shared.root) as server:
         server.send("initialize", {**HELLO, "protocolVersion": "2025-03-26"}, 0)
