@@ -19,7 +19,10 @@ TOOLSETS = ("core", "kip")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serve MCP on standard input and output until the client closes it; return the exit status."""
+    """Serve MCP on standard input and output until the client closes it, and end the process.
+
+    Returns the exit status only where the server cannot begin, or fails.
+    """
     arguments = _parse(sys.argv[1:] if argv is None else argv, os.environ)
     for number in (signal.SIGINT, signal.SIGTERM):  # until the loop runs, ending at once is clean
         signal.signal(number, signal.SIG_DFL)
@@ -43,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             env=dict(os.environ),
             toolsets=arguments.toolsets,
         )
-        return serving.serve(options, reads_fd, writes_fd)
+        serving.serve(options, reads_fd, writes_fd)
     except Exception as error:
         known = process_limits.exhausted(error, may_be_written=True)
         if known is None:

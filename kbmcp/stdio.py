@@ -85,8 +85,6 @@ class _Output:
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._todo: queue.SimpleQueue[tuple[bytes, Callable[[Exception | None], object]] | None] = queue.SimpleQueue()
-        self.is_writing = False
-        """True while a message is handed over outside of the loop."""
 
     def start(self) -> None:
         """Start the thread."""
@@ -101,7 +99,6 @@ class _Output:
             failed[:] = [error] if error else []
             loop.call_soon_threadsafe(done.set)
 
-        self.is_writing = True  # before the thread begins: all may end meanwhile
         self._todo.put((data, tell))
         await done.wait()
         if failed:
@@ -128,7 +125,6 @@ class _Output:
                 self.write_at_once(data)
             except Exception as failure:  # noqa: BLE001 - raised by `write`, which waits for it
                 error = failure
-            self.is_writing = False
             try:
                 _retried_without_memory(lambda: tell(error))  # noqa: B023 - called here
             except RuntimeError:
@@ -158,11 +154,6 @@ class Pipes:
         self._is_broken = False
         """A message was not written whole: no other one follows it."""
         self._output = _Output(writes_fd)
-
-    @property
-    def is_writing(self) -> bool:
-        """Tell whether a thread hands a message to the operating system; it may never come back from that."""
-        return self._output.is_writing
 
     def stop(self) -> None:
         """Read no more; what is in hand is finished."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from kbcore.limits import MAX_KIP_CLAUSES
-from tests.mcp.agents import Raw, raw
+from tests.mcp.agents import ROOT, Raw, program, raw
 from tests.support.project import Project
 
 WAIT_S = 20.0
@@ -162,3 +164,35 @@ def test_the_server_ends_soon_in_the_midst_of_planning_a_query_of_the_most_claus
         server.process.stdin.close()
     server.process.wait(WAIT_S)
     assert time.monotonic() - begun_s < 2.0 + LOAD_S
+
+
+AT_EXIT = """
+import atexit, os, sys
+
+class Probe:
+    def __del__(self):
+        os.write(2, b"every object is freed\\n")
+
+sys.probe = Probe()
+atexit.register(lambda: (sys.stderr.write("at exit\\n"), print("printed last", end="")))
+"""
+
+
+@pytest.mark.parametrize("ending", ["end of input", signal.SIGTERM])
+def test_the_end_calls_what_is_registered_for_it_and_does_not_free_every_object(
+    project: Project, tmp_path: Path, ending: object
+) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(AT_EXIT)
+    env = {"PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{ROOT}"}
+    with program(project.root, env=env) as server:
+        server.greet()
+        server.call(1, "kb_query")
+        assert server.answer(1)["total"] == 0
+        if isinstance(ending, signal.Signals):
+            server.process.send_signal(ending)
+        else:
+            assert server.process.stdin
+            server.process.stdin.close()
+        assert server.ended() == 0
+        assert server.errors == b"at exit\nprinted last"
