@@ -99,50 +99,50 @@ def install(
     base = repo.worktree if where == "project" else _home(session)
     place = installing.Place(base, kinds.file_of(kind, where, _platform()), is_private=where == "user")
     roots = kinds.roots_of(kind, where, data_dir_of(repo))
-    told: dict[str, Any] = {"client": client, "scope": where, "path": str(place.path), "entry": entry}
-    told["writable_roots"] = [str(root) for root in roots]
+    answer: dict[str, Any] = {"client": client, "scope": where, "path": str(place.path), "entry": entry}
+    answer["writable_roots"] = [str(root) for root in roots]
     snippet = installing.snippet(kind, _checked(name), entry, roots)
     try:
         planned = installing.plan(kind, place, name, entry, roots)
     except KBError as error:
         if write:
             raise
-        _tell_entry(session, {**told, "state": "unusable", "problem": error.message}, snippet)
+        _tell_entry(session, {**answer, "state": "unusable", "problem": error.message}, snippet)
         return
-    told |= {"state": planned.state, "written": write and planned.state != "current", "diff": planned.diff}
+    answer |= {"state": planned.state, "written": write and planned.state != "current", "diff": planned.diff}
     if not write:
-        _tell_entry(session, told, snippet)
+        _tell_entry(session, answer, snippet)
         return
     if planned.state != "current":
         installing.write(planned)
-    _tell_written(session, told, kind.then)
+    _tell_written(session, answer, kind.then)
 
 
-def _tell_entry(session: Session, told: Mapping[str, Any], snippet: str) -> None:
+def _tell_entry(session: Session, answer: Mapping[str, Any], snippet: str) -> None:
     from kbcore.visible import visible, visible_lines
 
-    output, path = session.output, visible(told["path"])
+    output, path = session.output, visible(answer["path"])
     if output.is_json:
-        output.document(told)
+        output.document(answer)
         return
     output.data(visible_lines(snippet))
-    if told["state"] == "unusable":
-        output.warn(f"This belongs in {path}, where it cannot be put: {visible(told['problem'])}")
+    if answer["state"] == "unusable":
+        output.warn(f"This belongs in {path}, where it cannot be put: {visible(answer['problem'])}")
     else:
-        then = "it is there already" if told["state"] == "current" else "--write puts it there"
+        then = "it is there already" if answer["state"] == "current" else "--write puts it there"
         output.note(f"This belongs in {path}; {then}.")
 
 
-def _tell_written(session: Session, told: Mapping[str, Any], then: str) -> None:
+def _tell_written(session: Session, answer: Mapping[str, Any], then: str) -> None:
     from kbcore.visible import visible
 
     output = session.output
     if output.is_json:
-        output.document(told)
-    elif not told["written"]:
-        output.say(f"{visible(told['path'])} holds it already.")
+        output.document(answer)
+    elif not answer["written"]:
+        output.say(f"{visible(answer['path'])} holds it already.")
     else:
-        for line in told["diff"]:
+        for line in answer["diff"]:
             output.say_as_it_is(_coloured(output, visible(line)))
         output.note(f"Written. {then}")
 
