@@ -15,11 +15,10 @@ from typing import Any, Final
 
 import mcp_types as types
 import msgspec
-from pydantic import ValidationError
 
 from kbcore.errors import KBError, ResourceLimit
 from kbcore.limits import MIB
-from kbcore.visible import in_quotes, visible
+from kbcore.visible import in_quotes
 
 MAX_MESSAGE_BYTES: Final = 32 * MIB
 MAX_LEVELS: Final = 201
@@ -38,19 +37,6 @@ _FAULTS: Final = {
     "params": "`params` must be an object",
 }
 _MISSING: Final = "`{}` is missing"
-_WRONG_PARAMS: Final = "The parameters of {} are invalid: {}."
-_MUST: Final = "must be "
-_MUST_BE: Final = {
-    "string_type": f"{_MUST}a string",
-    "int_type": f"{_MUST}an integer",
-    "float_type": f"{_MUST}a number",
-    "bool_type": f"{_MUST}true or false",
-    "list_type": f"{_MUST}a list",
-    "dict_type": f"{_MUST}an object",
-    "model_type": f"{_MUST}an object",
-    "model_attributes_type": f"{_MUST}an object",
-}
-"""By the type of pydantic's error."""
 _NO_OBJECT: Final = "a message is a JSON object"
 _SAME_ID: Final = "Another request with this `id` waits for its answer. This one was not carried out: use a new `id`."
 _NO_ID: Final = "The request cannot be read: the `id` of a request is a string or an integer, and not null."
@@ -332,33 +318,3 @@ def _fault(members: Mapping[str, Any]) -> str:
     if wrong:
         return _FAULTS[wrong[0]]
     return _TWO_KINDS if members.keys() & _ANSWERS else _NOT_UNICODE
-
-
-def wrong_params(method: str, params: Mapping[str, Any], error: ValidationError) -> str:
-    """Return which of a request's parameters is wrong, and how, as the SDK's models have found it."""
-    found = [_wrong_member(params, fault) for fault in error.errors(include_url=False, include_input=False)]
-    # Of the alternatives of a union, the one that fits most is meant: its fault is the deepest.
-    deepest = max(found, key=lambda one: one[0].count("."))[0]
-    first, *others = dict.fromkeys(said for path, said in found if path == deepest)
-    said = " or ".join([first, *(one.removeprefix(_MUST) for one in others)])
-    return _WRONG_PARAMS.format(method, f"`{visible(deepest)}` {said}")
-
-
-def _wrong_member(params: Mapping[str, Any], fault: Any) -> tuple[str, str]:
-    """Return the path of what is wrong and what it must be. Steps that pydantic adds for a union are no part of it."""
-    path = "params"
-    value: Any = params
-    steps = fault["loc"][fault["loc"][:1] == ("params",) :]
-    is_missing = fault["type"] == "missing" and not steps
-    for step in steps:
-        if isinstance(value, dict) and step in value:
-            path, value = f"{path}.{step}", value[step]
-        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            path, value = f"{path}[{step}]", value[step]
-        elif fault["type"] == "missing" and step == steps[-1] and isinstance(value, dict):
-            path, is_missing = f"{path}.{step}", True
-    if is_missing:
-        return path, "is missing"
-    if fault["type"] == "literal_error":
-        return path, f"{_MUST}{fault['ctx']['expected']}"
-    return path, _MUST_BE.get(fault["type"], f"is wrong: {fault['msg']}")

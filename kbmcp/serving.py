@@ -23,7 +23,6 @@ import msgspec
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
-from pydantic import ValidationError
 
 from kbcore import __version__, collector
 from kbcore.clock import SystemClock
@@ -33,10 +32,9 @@ from kbcore.schema import CORE
 from kbmcp import completing, prompts, resources, tools
 from kbmcp.calls import Client, Options, Service
 from kbmcp.instructions import instructions
-from kbmcp.messages import wrong_params
 from kbmcp.stdio import END_OF_INPUT, STOP, Pipes
 from kbmcp.subscriptions import Subscriptions
-from kbmcp.wire import Names
+from kbmcp.wire import Names, naming_wrong_params
 
 __all__ = ["Options", "serve", "server_for"]
 
@@ -160,12 +158,8 @@ def server_for(options: Options) -> Server[Live]:
 
 
 async def _name_wrong_params(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    """Answer a request with wrong parameters with the name of the one that is wrong. The SDK's own answer has none."""
-    try:
+    with naming_wrong_params(ctx.method, ctx.params or {}):
         return await call_next(ctx)
-    except ValidationError as error:
-        message = wrong_params(ctx.method, ctx.params or {}, error)
-        raise MCPError(code=types.INVALID_PARAMS, message=message) from error
 
 
 async def _list_tools(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:

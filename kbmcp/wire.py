@@ -1,4 +1,4 @@
-"""The arguments of the tools: their models, what is wrong with arguments that do not fit, and the published schemas.
+"""The arguments of the tools: their models, what is wrong with those that do not fit, and the published schemas.
 
 Nothing is coerced and nothing unknown is ignored. A changeset is read by the core, which reports all that is wrong with
 it at once; here its shape is only described.
@@ -6,10 +6,13 @@ it at once; here its shape is only described.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any, Final, Literal, TypeVar
 
+import mcp_types as types
 import msgspec
+from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kbcore import limits
@@ -17,6 +20,7 @@ from kbcore.errors import Problem
 from kbcore.phrases import one_of
 from kbcore.reader import kind_of
 from kbcore.suggest import nearest
+from kbcore.visible import visible
 
 Schema = dict[str, Any]
 
@@ -157,6 +161,20 @@ class SleepArguments(_Model):
 
 _SHAPES: Final = {shape.__name__: shape for shape in (_EntityShape, _EdgeShape, _EntityKey, _EdgeKey)}
 
+_WRONG_PARAMS: Final = "The parameters of {} are invalid: {}."
+_MUST: Final = "must be "
+_MUST_BE: Final = {
+    "string_type": f"{_MUST}a string",
+    "int_type": f"{_MUST}an integer",
+    "float_type": f"{_MUST}a number",
+    "bool_type": f"{_MUST}true or false",
+    "list_type": f"{_MUST}a list",
+    "dict_type": f"{_MUST}an object",
+    "model_type": f"{_MUST}an object",
+    "model_attributes_type": f"{_MUST}an object",
+}
+"""By the type of pydantic's error."""
+
 _EXPECTED: Final = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -167,6 +185,45 @@ _EXPECTED: Final = {
     "list_type": "a list",
     "dict_type": "an object",
 }
+
+
+@contextmanager
+def naming_wrong_params(method: str, params: Mapping[str, Any]) -> Iterator[None]:
+    """Name the wrong parameters of a request in its answer; the SDK's own answer names none. Raises: ``MCPError``."""
+    try:
+        yield
+    except ValidationError as error:
+        raise MCPError(code=types.INVALID_PARAMS, message=_wrong_params(method, params, error)) from error
+
+
+def _wrong_params(method: str, params: Mapping[str, Any], error: ValidationError) -> str:
+    """Return which of a request's parameters is wrong, and how, as the SDK's models have found it."""
+    found = [_wrong_member(params, fault) for fault in error.errors(include_url=False, include_input=False)]
+    # Of the alternatives of a union, the one that fits most is meant: its fault is the deepest.
+    deepest = max(found, key=lambda one: one[0].count("."))[0]
+    first, *others = dict.fromkeys(said for path, said in found if path == deepest)
+    said = " or ".join([first, *(one.removeprefix(_MUST) for one in others)])
+    return _WRONG_PARAMS.format(method, f"`{visible(deepest)}` {said}")
+
+
+def _wrong_member(params: Mapping[str, Any], fault: Any) -> tuple[str, str]:
+    """Return the path of what is wrong and what it must be. Steps that pydantic adds for a union are no part of it."""
+    path = "params"
+    value: Any = params
+    steps = fault["loc"][fault["loc"][:1] == ("params",) :]
+    is_missing = fault["type"] == "missing" and not steps
+    for step in steps:
+        if isinstance(value, dict) and step in value:
+            path, value = f"{path}.{step}", value[step]
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            path, value = f"{path}[{step}]", value[step]
+        elif fault["type"] == "missing" and step == steps[-1] and isinstance(value, dict):
+            path, is_missing = f"{path}.{step}", True
+    if is_missing:
+        return path, "is missing"
+    if fault["type"] == "literal_error":
+        return path, f"{_MUST}{fault['ctx']['expected']}"
+    return path, _MUST_BE.get(fault["type"], f"is wrong: {fault['msg']}")
 
 
 def read(model: type[M], given: Mapping[str, Any]) -> tuple[M | None, list[Problem]]:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -272,10 +272,12 @@ def raw(root: Path, *options: str, env: Mapping[str, str] | None = None, reads: 
 
 
 @contextmanager
-def program(root: Path, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Raw]:
-    """Start the program, for what is about its start."""
+def program(
+    root: Path, *options: str, env: Mapping[str, str] | None = None, command: Sequence[str] = SERVER
+) -> Iterator[Raw]:
+    """Start the program, for what is about its start, or another ``command`` that serves."""
     process = subprocess.Popen(
-        [*SERVER, "-C", str(root), *options],
+        [*command, "-C", str(root), *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -12,7 +12,7 @@ from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
 from kbcore.viewcache import VIEW
 from kbcore.workspace import StorePool
-from tests.mcp.agents import ROOT, WAIT_S, agent, raw, server_env, spawned
+from tests.mcp.agents import ROOT, WAIT_S, agent, program, raw, server_env, spawned
 
 COUNT = 12
 
@@ -50,8 +50,17 @@ def test_two_servers_and_the_command_line_lose_nothing(project):
     assert {source for _, source in records} == {"mcp:one", "mcp:two", "cli"}
 
 
+PATIENT = """
+from kbmcp import server, turns
+
+turns.AFTER_WRITES_S = 600.0
+server.main()
+"""
+"""A server whose reads wait for the writes before them however long these take: on a slow machine longer than usual."""
+
+
 def test_writes_in_flight_at_once_go_in_their_order_and_reads_after_them_find_what_they_wrote(project):
-    with raw(project.root) as server:
+    with program(project.root, command=[sys.executable, "-c", PATIENT]) as server:
         server.greet()
         for number in range(40):
             key = f"K{number % 10}"

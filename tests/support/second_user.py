@@ -16,7 +16,8 @@ from tests.support.repos import git_env
 
 ROOT = Path(__file__).resolve().parents[2]
 ALICE, BOB, TEAM = 61001, 61002, 61100
-WAIT_S = 60.0
+WAIT_S = 600.0
+"""Only a program that hangs takes so long. Each imports all of KB, which takes long on a machine that is at work."""
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a program as another user")
 
