@@ -22,13 +22,14 @@ from kbcore.clock import Clock, Moment, moment_after
 from kbcore.errors import (
     ChangesetIdReused,
     Damaged,
+    GitUnusable,
     KBError,
     LimitExceeded,
     ReadOnlyStore,
     StorageError,
-    StoreWentBack,
     UnknownBranch,
 )
+from kbcore.git import MustAskGit
 from kbcore.needs import NOTHING, needs
 from kbcore.record import Record
 from kbcore.state import Draft, Stamp, restamped
@@ -77,6 +78,8 @@ which calls ``publish_beside``."""
 PLANS_AHEAD: Final = 3
 """How often a plan is made before the branch is locked. Somebody who changes what it reads each time makes it wait for
 no more than that: the next one is made under the lock."""
+GIT_ASKED: Final = 10
+"""How often git is asked again which branch is checked out, because its refs changed before the branch was locked."""
 _QUICK_S: Final = 0.05
 """A plan that took no longer, and cannot be used, is made again under the lock at once."""
 
@@ -145,11 +148,7 @@ class BranchStore:
         if self._witness is None:
             return ()
         loss = self._witness.loss
-        said = (
-            [f"{loss.sentence()} Nothing is written until that is settled. {StoreWentBack.default_hint}"]
-            if loss
-            else []
-        )
+        said = [loss.warning()] if loss else []
         damaged = self._witness.damaged
         return (*said, *([damaged.sentence()] if damaged else []), *self._witness.copies)
 
@@ -204,10 +203,12 @@ class BranchStore:
     ) -> Outcome:
         """Plan a changeset on the state at the head and append it as one record, all or nothing.
 
-        ``guard`` runs last before anything is written, and refuses by raising. ``plan`` is called again, on another
-        state, when that is not the head's any more (``plans_ahead``). ``loads`` has a view read what ``plan`` will ask
-        it for; it is called where there is a wait for the lock, and ``plan`` then finds that in memory. It must not
-        take long: others wait meanwhile. Where plans are made ahead it is not called.
+        ``guard`` runs last before anything is written, under the lock, and refuses by raising. Where it raises
+        ``MustAskGit``, git is asked without the lock, and all begins again: a slow git keeps nobody else from writing.
+        ``plan`` is called again then, and, on another state, when that is not the head's any more (``plans_ahead``).
+        ``loads`` has a view read what ``plan`` will ask it for; it is called where there is a wait for the lock, and
+        ``plan`` then finds that in memory. It must not take long: others wait meanwhile. Where plans are made ahead it
+        is not called.
 
         Raises: ``StoreWentBack`` when acknowledged records are missing; what ``plan`` and ``guard`` raise;
         ``ChangesetIdReused``, ``LimitExceeded``, ``LockTimeout``, ``CommitUncertain`` and the other errors of the
@@ -225,13 +226,16 @@ class BranchStore:
         try:
             with self._noting_damage():
                 self._prepare()
-                outcome = self._committed(author, request, plan, guard, loads, branch=branch)
+                repairs: list[str] = []
+                outcome = _asking(
+                    lambda: self._committed(author, request, plan, guard, loads, branch=branch, repairs=repairs)
+                )
         except ReadOnlyStore as error:
             raise self._refused(error) from error
         except (StorageError, UnknownBranch):
             # git may have renamed the branch meanwhile, and its store goes by the new name: the guard says so.
             if guard:
-                guard()
+                _asking(guard)
             raise
         self._note_due()
         return outcome
@@ -309,10 +313,12 @@ class BranchStore:
         loads: Callable[[View], object] | None,
         *,
         branch: str,
+        repairs: list[str],
     ) -> Outcome:
-        """Append under the branch lock what is planned there, or was planned before and comes to the same there."""
-        repairs: list[str] = []
+        """Append under the branch lock what is planned there, or was planned before and comes to the same there.
 
+        What was repaired is added to ``repairs``, and stated in the record.
+        """
         left = PLANS_AHEAD if request.plans_ahead else 0
 
         def read_ahead(head: Head) -> None:
@@ -475,6 +481,19 @@ def _outcome(request: Request, stamp: Stamp, draft: Draft, branch: str) -> Outco
         edges=answers.counted(draft.changes.links, draft.edges_unchanged),
         warnings=draft.warnings,
     )
+
+
+def _asking(act: Callable[[], T]) -> T:
+    """Return what ``act`` returns, done again each time that git had to be asked first; nothing is locked meanwhile.
+
+    Raises: ``GitUnusable`` when git does not get done; what ``act`` raises.
+    """
+    for _ in range(GIT_ASKED):
+        try:
+            return act()
+        except MustAskGit as unknown:
+            unknown.ask()
+    raise GitUnusable("git keeps changing its refs. Nothing was written.", hint="Run it again when git is done.")
 
 
 def drafted(view: View, author: Author, plan: Planner, at: str) -> tuple[Stamp, Draft]:

@@ -327,15 +327,18 @@ class Workspace:
         """The branch that new stores are copied from."""
         return git.default_branch(self.repo, self.machine.env, self.config.default_branch)
 
-    def head(self) -> HeadState:
-        """Return what is checked out at this moment."""
-        return git.read_head(self.repo, self.machine.env, cache=self.pool.heads)
+    def head(self, *, starts_git: bool = True) -> HeadState:
+        """Return what is checked out at this moment. Raises: as ``git.read_head``."""
+        return git.read_head(self.repo, self.machine.env, cache=self.pool.heads, starts_git=starts_git)
 
     def guard(self, branch: str) -> Callable[[], None]:
-        """Return a check that HEAD still names this branch; it raises ``BranchMoved``."""
+        """Return a check that HEAD still names this branch, which is made while the branch is locked.
+
+        It raises ``BranchMoved``, and ``git.MustAskGit`` where only git can say that.
+        """
 
         def guard() -> None:
-            now = self.head().branch
+            now = self.head(starts_git=False).branch
             if now != branch:
                 raise moved(branch, now)
 

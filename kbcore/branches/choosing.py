@@ -13,7 +13,7 @@ from kbcore.errors import UnknownBranch
 from kbcore.phrases import shortened
 from kbcore.suggest import nearest
 from kbcore.visible import in_quotes
-from kbcore.workspace import Workspace
+from kbcore.workspace import Workspace, moved
 
 _SHOWN_CHARS = 80
 
@@ -46,8 +46,9 @@ def insist(workspace: Workspace, branch: str, *, follows_head: bool) -> None:
         return
     if git.is_in_use(workspace.repo, workspace.machine.env, branch):
         return
-    if follows_head:
-        workspace.guard(branch)()
+    now = workspace.head().branch
+    if follows_head and now != branch:
+        raise moved(branch, now)
     raise unknown(workspace, branch, f"There is no branch {in_quotes(branch)} any more, neither in git nor as a store.")
 
 

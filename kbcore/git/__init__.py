@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from kbcore.git.blobs import Blob, Tree
 from kbcore.git.commands import LOCAL_ENV_VARS, hooks_dir
-from kbcore.git.head import HeadCache, HeadState, read_head
+from kbcore.git.head import HeadCache, HeadState, MustAskGit, read_head
 from kbcore.git.identity import IdCache, write_id
 from kbcore.git.ownership import SharedModes, check_owner, find_own_repository
 from kbcore.git.reflog import former_names
-from kbcore.git.refs import WorktreeHead, default_branch, is_in_use, local_branches, worktree_heads
+from kbcore.git.refs import Usage, WorktreeHead, default_branch, is_in_use, local_branches, worktree_heads
 from kbcore.git.repository import Repository, RepositoryCache, find_repository
 
 __all__ = [
@@ -21,10 +21,12 @@ __all__ = [
     "HeadCache",
     "HeadState",
     "IdCache",
+    "MustAskGit",
     "Repository",
     "RepositoryCache",
     "SharedModes",
     "Tree",
+    "Usage",
     "WorktreeHead",
     "check_owner",
     "default_branch",

@@ -6,7 +6,7 @@ git is asked only where HEAD is not a file: repositories that keep their refs as
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -49,17 +49,34 @@ class HeadCache(msgspec.Struct):
     entries: dict[Path, tuple[_TablesKey, HeadAnswer]] = msgspec.field(default_factory=dict)
 
 
-def read_head(repo: Repository, env: Mapping[str, str], *, cache: HeadCache | None = None) -> HeadState:
+class MustAskGit(Exception):
+    """Only git can say what HEAD stands for, and it is not to be started now: call ``ask`` when it may be."""
+
+    def __init__(self, ask: Callable[[], object]) -> None:
+        super().__init__()
+        self.ask = ask
+
+
+def read_head(
+    repo: Repository, env: Mapping[str, str], *, cache: HeadCache | None = None, starts_git: bool = True
+) -> HeadState:
     """Return what HEAD of this worktree stands for at this moment.
 
-    ``env`` is the environment for git and ``cache`` saves asking it twice; both matter for reftable alone.
+    ``env`` is the environment for git and ``cache`` saves asking it twice; both matter for reftable alone. Without
+    ``starts_git`` the answer comes from files, or is one that git gave when its tables were as they are now; git is
+    started all the same where nothing tells whether they changed.
 
     Raises:
+        MustAskGit: git would have to be started.
         NotARepository: HEAD is gone.
         GitUnusable: HEAD holds what git would not write, or git cannot read this repository.
     """
     target = _head_target(repo.git_dir)
-    answered = _ask_git(repo, env, cache) if target == _REFTABLE_STUB else None
+    answered = None
+    if target == _REFTABLE_STUB:
+        if cache is not None and not starts_git and _is_outdated(repo, cache):
+            raise MustAskGit(lambda: _ask_git(repo, env, cache))
+        answered = _ask_git(repo, env, cache)
     if answered is not None:
         target = answered.target
     if not target.startswith(b"refs/"):
@@ -135,13 +152,24 @@ def _ask_git(repo: Repository, env: Mapping[str, str], cache: HeadCache | None) 
     return answer
 
 
+def _is_outdated(repo: Repository, cache: HeadCache) -> bool:
+    """Tell whether git's tables are not those of its last answer; False where that cannot be told."""
+    key, known = _tables_key(repo), cache.entries.get(repo.git_dir)
+    return key is not None and (known is None or known[0] != key)
+
+
 def _tables_key(repo: Repository) -> _TablesKey | None:
     """Return what changes with every change of a ref of this worktree, or None when it cannot be told.
 
     HEAD is in the worktree's own tables, its branch in the common ones.
     """
+    return tables_stamp((repo.git_dir, repo.common_dir))
+
+
+def tables_stamp(directories: Iterable[Path]) -> _TablesKey | None:
+    """Return what changes with every change of a reftable in one of these directories; None where one has none."""
     stamps = []
-    for directory in (repo.git_dir, repo.common_dir):
+    for directory in directories:
         try:
             found = (directory / "reftable" / "tables.list").stat()
         except OSError:  # refs are kept elsewhere: git is asked each time

@@ -14,7 +14,7 @@ import msgspec
 from kbcore.errors import GitUnusable, InvalidConfig, NotARepository
 from kbcore.git.commands import run_git
 from kbcore.git.files import BRANCH_PREFIX, decode_name, encode_name, read_commit, read_small
-from kbcore.git.head import HeadState, read_head, uses_reftable
+from kbcore.git.head import HeadState, read_head, tables_stamp, uses_reftable
 from kbcore.git.repository import Repository, admin_worktree
 from kbcore.ids import check_branch_name
 
@@ -75,6 +75,30 @@ def is_in_use(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
     return any(one.head.branch == branch for one in worktree_heads(repo, env))
 
 
+class Usage:
+    """Whether a branch is in use, as ``is_in_use`` says, and later whether that may have changed."""
+
+    def __init__(self, repo: Repository, env: Mapping[str, str], branch: str) -> None:
+        """Ask git, where only git can say. Raises: ``GitUnusable``."""
+        self._repo, self._env, self._branch = repo, env, branch
+        self._stamp = self._tables()
+        self.is_in_use = is_in_use(repo, env, branch)
+
+    def has_begun(self) -> bool:
+        """Tell whether a branch that was in no use is in use now, or may be; no process is started for it.
+
+        Raises: ``GitUnusable``.
+        """
+        if uses_reftable(self._repo.common_dir):
+            return self._stamp is None or self._tables() != self._stamp
+        return is_in_use(self._repo, self._env, self._branch)
+
+    def _tables(self) -> object:
+        """Return what changes with every change of a ref or of a HEAD where those are reftables; else None."""
+        folder = self._repo.common_dir / "worktrees"
+        return tables_stamp([self._repo.common_dir, *(folder / name for name in _worktree_names(folder))])
+
+
 def _is_branch(repo: Repository, env: Mapping[str, str], ref: bytes) -> bool:
     """Tell whether there is a ref of this name; one with damaged content counts."""
     if uses_reftable(repo.git_dir):
@@ -94,11 +118,7 @@ def worktree_heads(repo: Repository, env: Mapping[str, str]) -> list[WorktreeHea
     main = msgspec.structs.replace(repo, git_dir=repo.common_dir, worktree=repo.kb_root)
     found = [WorktreeHead(path=main.worktree, head=read_head(main, env))]
     folder = repo.common_dir / "worktrees"
-    try:
-        entries = sorted(entry for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
-    except OSError as error:
-        raise GitUnusable(f"cannot list the worktrees in {folder}: {error.strerror}") from error
-    for entry in entries:
+    for entry in (folder / name for name in _worktree_names(folder)):
         path = admin_worktree(entry) or entry
         linked = msgspec.structs.replace(repo, git_dir=entry, worktree=path)
         try:
@@ -108,6 +128,14 @@ def worktree_heads(repo: Repository, env: Mapping[str, str]) -> list[WorktreeHea
                 f"the worktree entry {entry} has no HEAD", hint="Run `git worktree prune`, then try again."
             ) from error
     return found
+
+
+def _worktree_names(folder: Path) -> list[str]:
+    """Return the names of the linked worktrees. Raises: ``GitUnusable``."""
+    try:
+        return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
+    except OSError as error:
+        raise GitUnusable(f"cannot list the worktrees in {folder}: {error.strerror}") from error
 
 
 def _read_symbolic_ref(path: Path) -> bytes:

@@ -59,7 +59,7 @@ class Checkout(msgspec.Struct, frozen=True):
     def guard(self) -> None:
         """Refuse to commit what was read, unless the worktree stayed and git has left HEAD alone all the while.
 
-        Raises: ``BranchMoved``, ``NotARepository``.
+        No process is started for it. Raises: ``BranchMoved``, ``NotARepository``; ``git.MustAskGit``.
         """
         _check_there(self.workspace)
         lock = _lock(self.workspace)
@@ -67,7 +67,7 @@ class Checkout(msgspec.Struct, frozen=True):
             raise _busy(lock)
         if _mark(self.workspace.repo.git_dir / "index") != self.index_mark:
             self.workspace.machine.clock.sleep(_follow_s(self.workspace))
-        now = self.workspace.head()
+        now = self.workspace.head(starts_git=False)
         if now.branch != self.head.branch:
             raise moved(self.head.branch, now.branch)
         if now != self.head or _head_marks(self.workspace) != self.head_marks:
