@@ -18,6 +18,7 @@ def list_(ctx: typer.Context) -> None:
     import msgspec
 
     from kbcore import branches
+    from kbcore.branches import lost
 
     session = session_of(ctx)
     session.is_read_only = True
@@ -39,6 +40,8 @@ def list_(ctx: typer.Context) -> None:
         output.data("\n".join(output.table(("  BRANCH", "SEQ", "GIT", "COPIED"), rows)) + "\n")
         if any(one.error for one in found):
             output.note("`kb doctor` says what is wrong with those that have no seq.")
+    elif lost.losses(session.workspace):
+        output.note("No branch has a store any more; `kb doctor` says what to do.")
     else:
         output.note("No branch has a store yet; `kb sync` makes the first.")
 
@@ -89,8 +92,12 @@ def ensure(
 def restore(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The branch.")],
+    *,
+    even_damaged: Annotated[
+        bool, typer.Option("--even-damaged", help="Bring back what does not prove as well, as it is.")
+    ] = False,
 ) -> None:
-    """Bring back the store of a branch that came to the trash last.
+    """Bring back the store of a branch that came to the trash last, once it is proven.
 
     A store that the branch has meanwhile goes to the trash instead; run it again to change them back.
     """
@@ -100,12 +107,14 @@ def restore(
     from kbcore.visible import visible
 
     session = session_of(ctx)
-    done = branches.restore(session.workspace, name)
+    done = branches.restore(session.workspace, name, even_damaged=even_damaged)
     output = session.output
     if output.is_json:
         output.document(msgspec.to_builtins(done))
         return
-    output.say(visible(f"{done.branch}: is back, at seq {done.seq}"))
+    output.say(visible(f"{done.branch}: is back{'' if done.seq is None else f', at seq {done.seq}'}"))
+    if done.is_damaged:
+        output.warn(visible(f"{done.branch} is damaged: `kb doctor` says how, and what can be repaired."))
     if done.replaced:
         output.note(visible(f"note: the store that was there is in {done.replaced} now."))
     if not done.exists_in_git:

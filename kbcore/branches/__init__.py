@@ -9,10 +9,10 @@ from __future__ import annotations
 from kbcore.branches.choosing import Choice, choose
 from kbcore.branches.lost import error_of, loss_of, losses
 from kbcore.branches.making import Ensured, copy_from, ensure, for_reading, open_branch, open_to_read
-from kbcore.branches.moves import TRASH
 from kbcore.branches.origins import Origin, find_origin, left_over
 from kbcore.branches.stores import BranchInfo, listing, living, stores
 from kbcore.branches.trash import Collected, Restored, Trashed, collect, remembered, restore
+from kbcore.storage.trashed import TRASH
 
 __all__ = [
     "TRASH",

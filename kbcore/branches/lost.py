@@ -6,15 +6,17 @@ A store that KB itself puts away is no loss: it lies in another place of the sam
 from __future__ import annotations
 
 import contextlib
+import shlex
 from pathlib import Path
 
 import msgspec
 
 from kbcore import ids, relocation
+from kbcore.branches import moves
 from kbcore.branches.choosing import choose
 from kbcore.errors import KBError, StoreWentBack
 from kbcore.storage import head, witness
-from kbcore.storage.witness import Loss
+from kbcore.storage.witness import NOT_WRITTEN, Loss
 from kbcore.workspace import Workspace
 
 
@@ -55,15 +57,36 @@ def refuse(workspace: Workspace, branch: str) -> None:
         raise error_of(workspace, loss)
 
 
+def refuse_gone(workspace: Workspace, branch: str) -> None:
+    """Refuse what needs a store where a branch has none any more. Raises: as ``refuse``."""
+    if not workspace.has_store(branch):
+        refuse(workspace, branch)
+
+
 def error_of(workspace: Workspace, loss: Loss) -> StoreWentBack:
     """Return the error about a loss; its hint begins with a store of that branch that is there and is not read."""
     error = loss.error()
-    name = workspace.shown_branches.name
+    return StoreWentBack(error.message, hint=remedy(workspace, loss), data=error.data)
+
+
+def remedy(workspace: Workspace, loss: Loss) -> str:
+    """Return what a person can do about a loss: first what brings the records back from a place that KB knows."""
+    name, fs = workspace.shown_branches.name, workspace.machine.fs
     with contextlib.suppress(KBError):  # the hint is only longer then; whatever failed is no reason to say less
+        held = [one for one in moves.in_trash(workspace) if one.name == loss.directory.name]
+        of = head.read(fs, held[-1].path) if held else None
+        if of and of.store_id == loss.store_id and of.seq >= loss.seen:
+            back = f"`kb branch restore {shlex.quote(loss.branch)}`"
+            return f"The trash has a store of {loss.branch} with these records: {back} brings it back. {loss.remedy()}"
         for one in relocation.beside(workspace):
             if Path(one.path).name == name and Path(one.path, loss.directory.name).is_dir():
-                return StoreWentBack(error.message, hint=f"{one} {error.default_hint}", data=error.data)
-    return error
+                return f"{one} {loss.remedy()}"
+    return loss.remedy()
+
+
+def warning(workspace: Workspace, loss: Loss) -> str:
+    """Return what to say to who does not write, with ``remedy``."""
+    return f"{loss.sentence()} {NOT_WRITTEN} {remedy(workspace, loss)}"
 
 
 def settle(workspace: Workspace, branch: str) -> None:

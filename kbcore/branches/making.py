@@ -71,6 +71,8 @@ def _made(workspace: Workspace, branch: str, *, follows_head: bool) -> Ensured:
         # Who is committing under the former name either ends before the copy is made, or is refused after it.
         with store_lock(workspace, source):
             _copy(workspace, source, branch, view_of=origin.branch)
+            # Noted before the other one goes: from then on nothing else says that the records were acknowledged.
+            lost.settle(workspace, branch)
             moves.throw_away(workspace, source)
         discard_cache(workspace, origin.branch)
         workspace.place.forget(source.name)
@@ -88,14 +90,16 @@ def copy_from(workspace: Workspace, branch: str, source: str, *, replaces: bool 
     With ``replaces`` a store that the branch has already goes to the trash, once the copy is whole.
 
     Raises: ``InvalidQuery`` when it has one and is to keep it; ``UnknownBranch`` for a source that there is not;
-    ``StoreWentBack`` when acknowledged records of the branch are missing; as ``ensure``.
+    ``StoreWentBack`` when acknowledged records of the branch are missing; ``JournalCorrupt`` for a store in the trash
+    that does not prove; as ``ensure``.
     """
     if branch == source:
         raise InvalidQuery(f"{branch} cannot be copied from itself.", hint="Name another branch with --from.")
     with repository_lock(workspace):
         is_in_use = workspace.has_store(source)
-        directory = workspace.directory_of(source) if is_in_use else trash.find(workspace, source)
-        if directory is None:
+        found = None if is_in_use else trash.find(workspace, source)
+        directory = found.path if found else workspace.directory_of(source)
+        if not is_in_use and found is None:
             raise unknown(workspace, source, f"{in_quotes(source)} has no store, neither in use nor in the trash.")
         if workspace.has_store(branch) and not replaces:
             raise InvalidQuery(
@@ -103,6 +107,8 @@ def copy_from(workspace: Workspace, branch: str, source: str, *, replaces: bool 
                 hint="With --replace, that store goes to the trash; `kb branch restore` brings it back.",
             )
         lost.refuse(workspace, branch)
+        if found:
+            trash.insist_sound(workspace, source, found)
         _copy(workspace, directory, branch, view_of=source if is_in_use else "")
         lost.settle(workspace, branch)
     return Ensured(branch, is_new=True, copied_from=source)

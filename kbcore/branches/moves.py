@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from kbcore.errors import CommitUncertain, KBError
-from kbcore.storage import files
+from kbcore.storage import files, trashed
 from kbcore.storage.fs import Fs
+from kbcore.storage.trashed import ASIDE, TRASH, Entry, aside_of
 from kbcore.workspace import Workspace
-
-TRASH: Final = ".trash"
-ASIDE: Final = ".aside-"
-"""Begins the name of a store that makes room; the name of its directory follows."""
-_MARK: Final = "~"
-"""Between the name of a directory and the time that it came to the trash."""
-_TIME: Final = re.compile(r"\d{8}T\d{6}\.\d{6}Z", re.ASCII)
 
 
 def settle(workspace: Workspace) -> None:
@@ -67,6 +59,7 @@ def put_in_place(workspace: Workspace, new: Path, directory: Path) -> Path | Non
     """
     fs = workspace.machine.fs
     if not files.is_directory(fs, directory):
+        trashed.state_successor(fs, directory, new)
         _rename(fs, new, directory)
         return None
     try:
@@ -87,37 +80,26 @@ def put_in_place(workspace: Workspace, new: Path, directory: Path) -> Path | Non
 
 
 def throw_away(workspace: Workspace, store: Path) -> Path:
-    """Rename a store into the trash, where it is the newest of its name, and return where it is now."""
-    fs, trash, name = workspace.machine.fs, store.parent / TRASH, store.name.removeprefix(ASIDE)
+    """Rename a store into the trash, where it is the newest of its name, and return where it is now.
+
+    Its name there states what has its place now: another store, or none, which means that KB deleted it.
+    """
+    fs, directory = workspace.machine.fs, store.with_name(store.name.removeprefix(ASIDE))
+    trash = directory.parent / TRASH
     if not files.is_directory(fs, trash):
         with files.explained(trash, "make"):
             fs.mkdir(trash)
     now = workspace.machine.clock.now().replace(":", "").replace("-", "")
-    newest = max((when for its_name, when in trashed(workspace) if its_name == name), default="")
-    target = trash / f"{name}{_MARK}{max(now, _next(newest))}"
+    newest = max((one.when for one in in_trash(workspace) if one.name == directory.name), default="")
+    is_vacated = store == directory or not files.is_directory(fs, directory)
+    target = trashed.path_of(fs, directory, max(now, _next(newest)), is_vacated=is_vacated)
     _rename(fs, store, target)
     return target
 
 
-def trashed(workspace: Workspace) -> Iterator[tuple[str, str]]:
-    """Yield the directory name of each store in the trash, and when it came there, in a form that sorts as text.
-
-    The times of one name are all different, whatever the clock said.
-    """
-    fs, folder = workspace.machine.fs, workspace.branches_dir / TRASH
-    if not files.is_directory(fs, folder):
-        return
-    with files.explained(folder, "list", reading=True):
-        entries = fs.listdir(folder)
-    for entry in entries:
-        name, _, when = entry.rpartition(_MARK)
-        if _TIME.fullmatch(when):
-            yield name, when
-
-
-def place_in_trash(workspace: Workspace, name: str, when: str) -> Path:
-    """Return where a store in the trash lies, from what ``trashed`` yields."""
-    return workspace.branches_dir / TRASH / f"{name}{_MARK}{when}"
+def in_trash(workspace: Workspace) -> list[Entry]:
+    """Return the stores in the trash, those that came there first first. Raises: as ``trashed.entries``."""
+    return trashed.entries(workspace.machine.fs, workspace.branches_dir)
 
 
 def _next(when: str) -> str:
@@ -126,11 +108,6 @@ def _next(when: str) -> str:
         return ""
     digits = f"{int(re.sub(r'[TZ.]', '', when)) + 1:020d}"
     return f"{digits[:8]}T{digits[8:14]}.{digits[14:]}Z"
-
-
-def aside_of(directory: Path) -> Path:
-    """Return where the store of a directory lies while it makes room."""
-    return directory.with_name(ASIDE + directory.name)
 
 
 def _rename(fs: Fs, source: Path, target: Path) -> None:

@@ -1,15 +1,17 @@
 """Where the stores of branches go that exist nowhere any more, and how they come back.
 
-Nothing that stays in the trash is ever changed or deleted by KB. A store goes there only under its own lock, after git
-was asked once more, and comes back at once if its branch came alive meanwhile.
+Nothing that stays in the trash is ever changed or deleted by KB, but for the name of its folder. A store goes there
+only under its own lock, after git was asked once more, and comes back at once if its branch came alive meanwhile. It
+comes out again only when it proves, or when a person says that it need not.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
@@ -20,14 +22,17 @@ from kbcore import git, ids, relocation
 from kbcore.branches import lost, moves
 from kbcore.branches.origins import renamed_over
 from kbcore.branches.stores import discard_cache, in_git, living, repository_lock, store_lock, stores
-from kbcore.errors import Damaged, HistoryPruned, Incompatible, UnknownBranch
-from kbcore.storage import branchdir, files, journal
+from kbcore.errors import Damaged, HistoryPruned, Incompatible, JournalCorrupt, UnknownBranch
+from kbcore.storage import branchdir, files, journal, verify
 from kbcore.storage.fs import Fs
+from kbcore.storage.trashed import Entry, aside_of
 from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
 
 _ALIVE: Final = "its branch came back just now"
+_ASKED: Final = 3
+"""How often git is asked whether a branch is in use: each change of a ref meanwhile may be that of this branch."""
 _LACKING: Final = "acknowledged records are missing from it"
 _NAMELESS: Final = "nobody can tell its branch"
 _UNREADABLE: Final = (Damaged, Incompatible, UnknownBranch, HistoryPruned)
@@ -58,12 +63,30 @@ class Collected(msgspec.Struct, frozen=True):
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """A store that is back in its place; ``replaced`` tells where the one went that was there."""
+    """A store that is back in its place; ``replaced`` tells where the one went that was there.
+
+    ``is_damaged`` tells that it does not prove; ``seq`` is None where its head cannot be read.
+    """
 
     branch: str
-    seq: int
+    seq: int | None
     exists_in_git: bool
     replaced: str = ""
+    is_damaged: bool = False
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A store in the trash, and what proving it came to.
+
+    ``damage`` says what is wrong with it, "" when it proves, None when it was not proven. ``is_newest`` tells that
+    ``kb branch restore`` would bring this one back.
+    """
+
+    branch: str
+    seq: int | None
+    entry: Entry
+    damage: str | None
+    is_newest: bool
 
 
 def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
@@ -86,7 +109,7 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
         # git is asked for renames only when that has to be said of something.
         takers = {old: new for new in sorted(in_git(workspace)) for old in renamed_over(workspace, new)} if gone else {}
         for name, directory in gone:
-            found = (_weigh if dry_run else _remove)(workspace, name, directory, kept.values())
+            found = (_weigh if dry_run else _remove)(workspace, name, directory, [*kept.values()])
             if found is None:
                 kept[name] = directory
             else:
@@ -98,24 +121,92 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
     return Collected(removed, tuple(names), dry_run, tuple(trashed), reasons)
 
 
-def restore(workspace: Workspace, branch: str) -> Restored:
-    """Bring the store of a branch back that came to the trash last; one that stands in its place goes there instead.
+def restore(workspace: Workspace, branch: str, *, even_damaged: bool = False) -> Restored:
+    """Bring the store of a branch back that came to the trash last, once it is proven; one that is there goes there.
 
-    Raises: ``UnknownBranch`` when the trash has none of that name; what reading its head raises.
+    With ``even_damaged`` also one that does not prove comes back, as it is, to be repaired in its place.
+
+    Raises: ``UnknownBranch`` when the trash has none of that name; ``JournalCorrupt`` when it does not prove, and
+    nothing was changed then; what moving stores raises.
     """
-    directory = workspace.directory_of(branch)
+    fs, directory = workspace.machine.fs, workspace.directory_of(branch)
+    # A large store takes a while, and whoever makes a store waits for the lock of the repository.
+    expected = find(workspace, branch)
+    damage = _damage_of(fs, expected)
     with repository_lock(workspace):
-        place = find(workspace, branch)
-        if place is None:
-            known = sorted({ids.decode_branch(name) or name for name, _ in moves.trashed(workspace)})
+        entry = find(workspace, branch)
+        if entry is None:
+            known = sorted({ids.decode_branch(one.name) or one.name for one in moves.in_trash(workspace)})
             hint = did_you_mean(branch, known) or "The trash is empty."
             raise UnknownBranch(f"The trash holds no store of {in_quotes(branch)}.", hint=hint)
-        seq = journal.read_head(workspace.machine.fs, place).seq
-        replaced = replace(workspace, place, directory)
+        if entry != expected:
+            damage = _damage_of(fs, entry)
+        if damage and not even_damaged:
+            raise _refused(workspace, branch, entry, damage)
+        seq = _seq_of(fs, entry.path)
+        replaced = replace(workspace, entry.path, directory)
         discard_cache(workspace, branch)
         lost.settle(workspace, branch)
     is_alive = git.is_in_use(workspace.repo, workspace.machine.env, branch)
-    return Restored(branch, seq, is_alive, str(replaced) if replaced else "")
+    return Restored(branch, seq, is_alive, str(replaced) if replaced else "", bool(damage))
+
+
+def _damage_of(fs: Fs, entry: Entry | None) -> str:
+    return verify.prove(fs, entry.path).damage if entry else ""
+
+
+def insist_sound(workspace: Workspace, branch: str, entry: Entry) -> None:
+    """Refuse a store in the trash that does not prove. Raises: ``JournalCorrupt``."""
+    damage = _damage_of(workspace.machine.fs, entry)
+    if damage:
+        message = f"The store of {branch} in the trash does not prove: {damage}. Nothing was copied."
+        hint = f"`kb branch restore {shlex.quote(branch)} --even-damaged` brings it back as it is, to be repaired."
+        raise JournalCorrupt(message, hint=hint, data={"file": str(entry.path)})
+
+
+def _refused(workspace: Workspace, branch: str, entry: Entry, damage: str) -> JournalCorrupt:
+    present = "; the present store goes to the trash" if workspace.has_store(branch) else ""
+    hint = f"With --even-damaged it comes back as it is{present}. Then `kb doctor` says what can be repaired."
+    if any(one.name == entry.name and one != entry for one in moves.in_trash(workspace)):
+        hint += f" To bring back the one before it, move {entry.path} out of the trash, and run this again."
+    message = f"The store of {branch} in the trash does not prove: {damage}. Nothing was brought back."
+    return JournalCorrupt(message, hint=hint, data={"file": str(entry.path)})
+
+
+def _seq_of(fs: Fs, place: Path) -> int | None:
+    try:
+        return journal.read_head(fs, place).seq
+    except _UNREADABLE:
+        return None
+
+
+def held(workspace: Workspace, *, max_proven: int, max_bytes: int) -> Iterator[Held]:
+    """Yield the stores in the trash, the newest first, each with its proof as far as the bounds go.
+
+    So many are proven at most, and together no more than so many bytes; the rest is only named.
+
+    Raises: ``StorageError`` when the trash cannot be listed.
+    """
+    fs, named, left = workspace.machine.fs, set[str](), max_bytes
+    for number, entry in enumerate(reversed(moves.in_trash(workspace))):
+        branch, is_newest = ids.decode_branch(entry.name) or entry.name, entry.name not in named
+        named.add(entry.name)
+        size = _size_of(fs, entry.path) if number < max_proven else None
+        damage = None
+        # Another process may bring it back at this moment.
+        with contextlib.suppress(UnknownBranch):
+            if size is not None and size <= left:
+                left -= size
+                damage = _damage_of(fs, entry)
+        yield Held(branch, _seq_of(fs, entry.path), entry, damage, is_newest)
+
+
+def _size_of(fs: Fs, place: Path) -> int | None:
+    """Return how many bytes the files of a store have; None where that cannot be told."""
+    try:
+        return sum(fs.lstat(place / name).st_size for name in fs.listdir(place))
+    except OSError:
+        return None
 
 
 def replace(workspace: Workspace, new: Path, directory: Path) -> Path | None:
@@ -148,11 +239,16 @@ def put(workspace: Workspace, new: Path, directory: Path) -> Path | None:
     return moves.put_in_place(workspace, new, directory)
 
 
-def find(workspace: Workspace, branch: str) -> Path | None:
-    """Return where the store of a branch lies that came to the trash last, None when there is none."""
+def find(workspace: Workspace, branch: str) -> Entry | None:
+    """Return the store of a branch that came to the trash last, None when there is none."""
     name = ids.encode_branch(branch)
-    times = [when for its_name, when in moves.trashed(workspace) if its_name == name]
-    return moves.place_in_trash(workspace, name, max(times)) if times else None
+    return max((one for one in moves.in_trash(workspace) if one.name == name), key=lambda one: one.when, default=None)
+
+
+def moment_of(entry: Entry) -> str:
+    """Return when a store came to the trash, in words."""
+    when = entry.when
+    return f"{when[:4]}-{when[4:6]}-{when[6:8]} at {when[9:11]}:{when[11:13]}:{when[13:15]} UTC"
 
 
 def remembered(workspace: Workspace, branch: str) -> str:
@@ -163,34 +259,40 @@ def remembered(workspace: Workspace, branch: str) -> str:
     directory = workspace.directory_of(branch)
     if moves.is_aside(workspace, directory):
         return f"The store of {branch} was being replaced; the next command that may write puts it back."
-    when = max((when for name, when in moves.trashed(workspace) if name == directory.name), default="")
-    if not when:
+    found = find(workspace, branch)
+    if found is None:
         return ""
-    day, time = f"{when[:4]}-{when[4:6]}-{when[6:8]}", f"{when[9:11]}:{when[11:13]}:{when[13:15]}"
     return (
-        f"The trash holds a store of {branch}, moved there on {day} at {time} UTC; "
+        f"The trash holds a store of {branch}, moved there on {moment_of(found)}; "
         f"`kb branch restore {branch}` brings it back."
     )
 
 
-def _remove(workspace: Workspace, name: str, directory: Path, others: Iterable[Path]) -> Trashed | None:
+def _remove(workspace: Workspace, name: str, directory: Path, others: Sequence[Path]) -> Trashed | None:
     """Move one store to the trash, unless its branch came alive since the living were listed; None then.
 
-    Asked once more when it is moved: whoever uses the branch from then on waits for the repository lock.
+    Looked at once more when it is moved: whoever uses the branch from then on waits for the repository lock. While the
+    store is locked, no process is started: where only git can say that nothing changed, it is asked again without the
+    lock, a few times at most.
     """
     repo, env = workspace.repo, workspace.machine.env
-    with store_lock(workspace, directory):
-        if git.is_in_use(repo, env, name):
+    for _ in range(_ASKED):
+        usage = git.Usage(repo, env, name)
+        if usage.is_in_use:
             return None
-        found = _weigh(workspace, name, directory, others)
-        moves.set_aside(workspace, directory)
-        if git.is_in_use(repo, env, name):
-            moves.bring_back(workspace, directory)
-            return None
-        place = moves.throw_away(workspace, moves.aside_of(directory))
-    discard_cache(workspace, name)
-    workspace.place.forget(directory.name)
-    return msgspec.structs.replace(found, place=str(place))
+        with store_lock(workspace, directory):
+            if usage.has_begun():
+                continue
+            found = _weigh(workspace, name, directory, others)
+            moves.set_aside(workspace, directory)
+            if usage.has_begun():
+                moves.bring_back(workspace, directory)
+                continue
+            place = moves.throw_away(workspace, aside_of(directory))
+        discard_cache(workspace, name)
+        workspace.place.forget(directory.name)
+        return msgspec.structs.replace(found, place=str(place))
+    return None
 
 
 def _weigh(workspace: Workspace, name: str, directory: Path, others: Iterable[Path]) -> Trashed:

@@ -61,7 +61,15 @@ class Proof(msgspec.Struct, frozen=True):
     @property
     def is_sound(self) -> bool:
         """True if everything was checked, and nothing is damaged."""
-        return all(finding.severity == "note" for finding in self.findings)
+        return not self.damage
+
+    @property
+    def damage(self) -> str:
+        """The first thing that is wrong, with its file; "" where everything proves."""
+        bad = next((one for one in self.findings if one.severity != "note"), None)
+        if bad is None:
+            return ""
+        return bad.message if bad.file in bad.message else f"{bad.file}: {bad.message}"
 
 
 def prove(fs: Fs, directory: Path) -> Proof:

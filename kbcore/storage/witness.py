@@ -13,6 +13,7 @@ import hashlib
 import os
 import re
 import secrets
+import shlex
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
@@ -24,7 +25,7 @@ import msgspec
 from kbcore import ids
 from kbcore.errors import Damaged, HistoryPruned, KBError, StoreWentBack, UnknownBranch
 from kbcore.phrases import row_of
-from kbcore.storage import files, frame, head, layout, places, recovery, scan
+from kbcore.storage import files, frame, head, layout, places, recovery, scan, trashed
 from kbcore.storage.fs import LOCK_EXCLUSIVE, Fs
 from kbcore.storage.head import Head, Tip
 from kbcore.storage.scratch import is_private, make_private, user_folder
@@ -126,6 +127,9 @@ class DamagedNote(msgspec.Struct, frozen=True):
         )
 
 
+NOT_WRITTEN: Final = "Nothing is written until that is settled."
+
+
 class Loss(msgspec.Struct, frozen=True):
     """Acknowledged records that are missing from the store of a branch.
 
@@ -172,10 +176,22 @@ class Loss(msgspec.Struct, frozen=True):
             f"{rows} of the store {self.store_id[:12]} {verb} missing."
         )
 
+    def remedy(self) -> str:
+        """Return what a person can do, in commands that mean this branch whatever is checked out."""
+        name = shlex.quote(self.branch)
+        return (
+            f"If there is a backup, `kb restore FILE --only {name} --replace` brings the store back as it was then. To "
+            f"go on without the missing records, a person runs `kb doctor --new-epoch --branch {name}`."
+        )
+
+    def warning(self) -> str:
+        """Return what to say to who does not write: what is wrong, what that means, and what can be done."""
+        return f"{self.sentence()} {NOT_WRITTEN} {self.remedy()}"
+
     def error(self) -> StoreWentBack:
         """Return the error that refuses a write."""
         data = {"branch": self.branch, "file": str(self.directory), "seen": self.seen, "now": self.now}
-        return StoreWentBack(f"{self.sentence()} Nothing was written.", data=data)
+        return StoreWentBack(f"{self.sentence()} Nothing was written.", hint=self.remedy(), data=data)
 
 
 def seen_of(of: Head, directory: Path) -> Seen:
@@ -209,7 +225,7 @@ def decode(data: bytes) -> Seen | None:
     return seen if is_sane else None
 
 
-def missing(fs: Fs, directory: Path, seen: Seen, of: Head | None, elsewhere: Callable[[Seen], bool]) -> Loss | None:
+def missing(fs: Fs, directory: Path, seen: Seen, of: Head | None, is_put_away: Callable[[Seen], bool]) -> Loss | None:
     """Return what a store lacks of what was acknowledged, None when nothing is missing.
 
     Args:
@@ -217,7 +233,7 @@ def missing(fs: Fs, directory: Path, seen: Seen, of: Head | None, elsewhere: Cal
         directory: of the store.
         seen: what was noted; read before ``of`` was.
         of: the head of the store now, None where there is no store.
-        elsewhere: tells whether the store that was seen lies, whole, in another place of the same repository.
+        is_put_away: tells whether KB itself moved the store that was seen, and what it put there since is there.
 
     Raises: ``StorageError`` when the journal cannot be read.
     """
@@ -226,13 +242,13 @@ def missing(fs: Fs, directory: Path, seen: Seen, of: Head | None, elsewhere: Cal
         return Loss(kind, seen.branch, directory, seen.store_id, seen.seq, seen.hash, of.seq if of else None, kept)
 
     if of is None:
-        return None if elsewhere(seen) else lost("gone")
+        return None if is_put_away(seen) else lost("gone")
     if of.store_id == seen.store_id:
         if of.seq < seen.seq:
             return None if _follows_head(fs, directory, of, seen) else lost("went_back")
         return None if holds(fs, directory, of, seen) else lost("differs")
     ended = of.epoch_of(seen.store_id)
-    if (ended and seen.seq <= ended.seen) or elsewhere(seen):
+    if (ended and seen.seq <= ended.seen) or is_put_away(seen):
         return None
     has_all = of.lineage == seen.lineage and of.seq >= seen.seq and holds(fs, directory, of, seen)
     return None if has_all else lost("replaced", ended.seq if ended else 0)
@@ -307,25 +323,19 @@ def _follows_head(fs: Fs, directory: Path, of: Head, seen: Seen) -> bool:
     return found.damage is None and any((one.end.seq, one.end.hash) == (seen.seq, seen.hash) for one in found.whole)
 
 
-def store_of_id(fs: Fs, parent: Path, seen: Seen) -> bool:
-    """Tell whether the store that was seen lies in a folder of stores or in a hidden folder there, nothing lost.
+def is_put_away(fs: Fs, directory: Path, seen: Seen, of: Head | None) -> bool:
+    """Tell whether KB itself moved the store that was seen, and what it put there since is there.
 
-    That is where KB puts a store that makes room for another, or that no branch needs any more.
+    ``of`` is the store that the directory has now, None for none.
     """
-    try:
-        names = fs.listdir(parent)
-    except OSError:
+
+    def has_it(place: Path, there: Head) -> bool:
+        with contextlib.suppress(KBError):
+            return there.store_id == seen.store_id and there.seq >= seen.seq and holds(fs, place, there, seen)
         return False
-    for name in names:
-        place = parent / name
-        with contextlib.suppress(KBError):
-            if name.startswith(".") and files.is_directory(fs, place) and store_of_id(fs, place, seen):
-                return True
-        with contextlib.suppress(KBError):
-            of = head.read(fs, place)
-            # An older copy of it may lie beside the one that has the record.
-            if of.store_id == seen.store_id and of.seq >= seen.seq and holds(fs, place, of, seen):
-                return True
+
+    with contextlib.suppress(KBError):
+        return trashed.accounts_for(fs, directory, of, has_it)
     return False
 
 
@@ -732,7 +742,14 @@ class BranchWitness:
             seen = self._look().seen
         if seen is None:
             return None
-        return missing(fs, directory, seen, of, lambda one: store_of_id(self._fs, self._directory.parent, one))
+
+        def is_kept(one: Seen) -> bool:
+            """Tell whether nothing is missing now: what is in the place is compared by its own head then."""
+            with contextlib.suppress(KBError):
+                return self._lacking(one, self._now()) is None
+            return False
+
+        return missing(fs, directory, seen, of, is_kept)
 
     def refuse(self, of: Head) -> None:
         """Refuse to write to a store that lacks acknowledged records. Raises: ``StoreWentBack``."""
@@ -771,25 +788,31 @@ class BranchWitness:
         return note
 
     def _missing(self, seen: Seen, of: Head | None) -> Loss | None:
-        fs, directory = self._fs, self._directory
-
-        def elsewhere(one: Seen) -> bool:
-            return store_of_id(fs, directory.parent, one)
-
-        def now() -> Head | None:
-            try:
-                return head.read(fs, directory)
-            except UnknownBranch:
-                return None
-
         if of is not None and of.store_id == seen.store_id and of.seq < seen.seq:
             # Most often somebody has committed since this head was read. To prove that takes the whole active segment.
-            of = now()
-        if missing(fs, directory, seen, of, elsewhere) is None:
+            of = self._now()
+        if self._lacking(seen, of) is None:
             return None
         # It was noted before the head of this moment is read, so no commit can come between the two.
         seen = self._look().seen or seen
-        return missing(fs, directory, seen, now(), elsewhere)
+        loss, of = None, self._now()
+        for _ in range(_READS):
+            loss, before = self._lacking(seen, of), of
+            of = self._now()
+            if loss is None or of == before:
+                break
+            # KB put another store in the place meanwhile: this one was not the one that the trash speaks of.
+        return loss
+
+    def _lacking(self, seen: Seen, of: Head | None) -> Loss | None:
+        fs, directory = self._fs, self._directory
+        return missing(fs, directory, seen, of, lambda one: is_put_away(fs, directory, one, of))
+
+    def _now(self) -> Head | None:
+        try:
+            return head.read(self._fs, self._directory)
+        except UnknownBranch:
+            return None
 
     def _advance(self, of: Head, note: Note) -> None:
         """Note a head, if it is a later one than what is noted: under the same id never an earlier one.

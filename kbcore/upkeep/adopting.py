@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 from kbcore import ids, relocation
-from kbcore.branches import moves, trash
+from kbcore.branches import trash
 from kbcore.branches.stores import discard_cache, repository_lock
 from kbcore.errors import InvalidQuery, JournalCorrupt, KBError
 from kbcore.phrases import some_of
-from kbcore.storage import branchdir, files, head, layout, lock, verify
+from kbcore.storage import branchdir, files, head, layout, lock, trashed, verify
 from kbcore.storage.fs import Fs
 from kbcore.workspace import KB, Workspace
 
@@ -108,8 +108,7 @@ def _copied(workspace: Workspace, source: Path, *, even_damaged: bool) -> _Copy:
     fs, wait_s = machine.fs, workspace.config.lock_wait_s
     with lock.held(fs, machine.clock, source / layout.LOCK, wait_s=wait_s, command="kb doctor"):
         proof = verify.prove(fs, source)
-        bad = next((one for one in proof.findings if one.severity != "note"), None)
-        damage = f"{bad.file}: {bad.message}" if bad else ""
+        damage = proof.damage
         if damage and not even_damaged:
             hint = "With --even-damaged it is taken over as it is; then `kb doctor` says what can be repaired."
             raise JournalCorrupt(f"{source} does not prove: {damage}. Nothing was taken over.", hint=hint)
@@ -177,6 +176,6 @@ def _remove(workspace: Workspace, path: Path, sources: list[Path]) -> None:
     with files.explained(path, "remove"):
         for source in sources:
             files.remove_tree(fs, source)
-        left = [name for name in fs.listdir(folder) if not (name.startswith(".") and name != moves.TRASH)]
+        left = [name for name in fs.listdir(folder) if not (name.startswith(".") and name != trashed.TRASH)]
         if not left:
             files.remove_tree(fs, folder)

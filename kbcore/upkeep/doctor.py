@@ -6,6 +6,7 @@ Each thing that was looked at is a finding, also when it is well; what could not
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,8 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import branches, interrupting, relocation, replay
-from kbcore.branches import lost, origins
-from kbcore.branches.moves import ASIDE
+from kbcore.branches import lost, origins, trash
 from kbcore.clock import flagged
 from kbcore.errors import (
     Damaged,
@@ -34,7 +34,9 @@ from kbcore.phrases import counted, some_of
 from kbcore.storage import files, frame, journal, layout, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
+from kbcore.storage.trashed import ASIDE
 from kbcore.storage.verify import Proof, Stats
+from kbcore.storage.witness import NOT_WRITTEN
 from kbcore.upkeep import good
 from kbcore.upkeep.caches import cache_findings
 from kbcore.upkeep.documents import document_findings
@@ -46,6 +48,9 @@ from kbcore.workspace import BRANCHES, CONFIG, IGNORE, KB, Workspace, check_init
 MANY_RECORDS: Final = 50_000
 """From so many records since the newest snapshot on, a store is worth compacting."""
 
+MAX_PROVEN: Final = 20
+MAX_PROVEN_BYTES: Final = 256 * 1024 * 1024
+"""Of the stores in the trash, so many are proven, the newest first, and so many bytes together."""
 _MAX_RUNS: Final = 10
 """So many rows of records are named in one finding."""
 
@@ -103,6 +108,7 @@ def diagnose(
         *_guarded("stores", partial(_place, workspace)),
         *_guarded("stores", partial(_writable, workspace)),
         *_guarded("stores", partial(_strangers, workspace)),
+        *_guarded("stores", partial(_trash, workspace)),
         *_guarded("stores", partial(_lost, workspace)),
         *_guarded("stores", partial(_beside, workspace)),
         *_guarded("cache", partial(document_findings, workspace)),
@@ -194,6 +200,36 @@ def _disk(workspace: Workspace, mounts: Path) -> Iterator[Finding]:
 def _speed(workspace: Workspace, probe: Fs | None) -> Iterator[Finding]:
     if probe is not None:
         yield from speed_findings(probe, workspace.cache_dir, workspace.machine.clock)
+
+
+def _trash(workspace: Workspace) -> Iterator[Finding]:
+    """Name the stores in the trash, and say of each whether it proves, as far as the bounds go."""
+    folder = workspace.branches_dir / branches.TRASH
+    there = [*trash.held(workspace, max_proven=MAX_PROVEN, max_bytes=MAX_PROVEN_BYTES)]
+    if there:
+        message = f"{counted(len(there), 'store')} that KB moved away to {folder}."
+        remedy = "Delete that folder once nobody misses them."
+        yield Finding("stores", "note", "trash", message, remedy, file=str(folder))
+    for one in [one for one in there if one.damage is not None]:
+        when = f"moved to the trash on {trash.moment_of(one.entry)}"
+        command = f"`kb branch restore {shlex.quote(one.branch)}"
+        if one.damage:
+            message = f"The store of {one.branch} that was {when} does not prove: {one.damage}."
+            remedy = (
+                f"{command} --even-damaged` brings it back, to be repaired" if one.is_newest else "Keep another one"
+            )
+            remedy += ". If nobody misses it, delete it."
+            yield Finding("stores", "warning", "trash_damaged", message, remedy, one.branch, str(one.entry.path))
+        else:
+            message = f"The store of {one.branch} that was {when} proves up to seq {one.seq}."
+            remedy = f"{command}` brings it back." if one.is_newest else ""
+            yield Finding("stores", "note", "trash_sound", message, remedy, one.branch, str(one.entry.path))
+    rest = [one for one in there if one.damage is None]
+    if rest:
+        shown = some_of([one.entry.path.name for one in rest], 3)
+        message = f"{counted(len(rest), 'store')} in the trash, too many or too large to be proven here: {shown}."
+        remedy = "`kb branch restore` proves a store before it brings it back."
+        yield Finding("stores", "note", "trash_not_proven", message, remedy, file=str(folder))
 
 
 def _names(workspace: Workspace) -> list[str]:
@@ -313,7 +349,7 @@ def _lost(workspace: Workspace) -> Iterator[Finding]:
     noted = list(place.entries())
     for loss in lost.losses(workspace):
         found = of_error("stores", lost.error_of(workspace, loss), loss.branch)
-        yield msgspec.structs.replace(found, message=f"{loss.sentence()} Nothing is written until that is settled.")
+        yield msgspec.structs.replace(found, message=f"{loss.sentence()} {NOT_WRITTEN}")
     for name in _names(workspace):
         for copy in workspace.witness(name).copies:
             remedy = "Run `kb doctor --new-epoch` in the copy."
@@ -367,14 +403,6 @@ def _strangers(workspace: Workspace) -> Iterator[Finding]:
     if building:
         message = f"{counted(len(building), 'unfinished store')} of processes that ended early: {some_of(building, 3)}"
         yield Finding("stores", "note", "unfinished_store", message, "`kb gc` removes them.", file=str(parent))
-    trash = parent / branches.TRASH
-    with files.explained(trash, "list", reading=True):
-        kept = len(fs.listdir(trash)) if files.is_directory(fs, trash) else 0
-    if kept:
-        message = f"{counted(kept, 'store')} that KB moved away to {trash}."
-        yield Finding(
-            "stores", "note", "trash", message, "Delete that folder once nobody misses them.", file=str(trash)
-        )
     living = branches.living(workspace)
     for name, _ in branches.stores(workspace):
         if name not in living:

@@ -34,6 +34,7 @@ ABOVE = (
     "tests/core/branches/test_gc_asks.py",
     "tests/core/branches/test_lost.py::test_a_store_that_was_put_back_is_named_with_the_seqs_and_refused",
     "tests/core/branches/test_lost.py::test_what_kb_puts_away_itself_is_no_loss",
+    "tests/core/branches/test_slow_git.py",
     "tests/core/branches/test_trash.py",
     "tests/core/planning/test_changesets.py",
     "tests/core/planning/test_secrets.py",

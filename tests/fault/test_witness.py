@@ -6,6 +6,7 @@ deleted, and two processes write at once.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import subprocess
@@ -18,16 +19,19 @@ import pytest
 
 from kbcore import branches
 from kbcore.branches import lost
-from kbcore.errors import KBError, StoreWentBack
+from kbcore.errors import InvalidQuery, KBError, StoreWentBack
 from kbcore.storage import branchdir, head, journal
 from kbcore.storage.fs import RealFs
 from kbcore.storage.witness import BranchWitness, Place, Repository
 from kbcore.upkeep import epochs
+from kbcore.upkeep.adopting import adopt
+from kbcore.upkeep.backup import back_up, restore
 from kbcore.upkeep.compacting import compact
 from tests.fault.test_dying import lengths
 from tests.fault.workloads import CLOCK, LINEAGE, payload
 from tests.support import disk
 from tests.support.disk import MemoryDisk
+from tests.support.faultfs import Crash, CrashingFs, LoggingFs, NoSyncFs
 from tests.support.project import AUTHOR, Project
 from tests.support.repos import git
 from tests.support.scale import SEED, tries
@@ -199,8 +203,12 @@ class History:
         shutil.rmtree(self.store, ignore_errors=True)
 
     def accept(self) -> None:
-        """Have a person accept whatever is missing."""
-        epochs.accept(self.project.workspace(), "main", AUTHOR)
+        """Have a person accept whatever is missing; right after a new epoch there is nothing to accept."""
+        is_missing = self.is_missing()
+        try:
+            epochs.accept(self.project.workspace(), "main", AUTHOR)
+        except InvalidQuery:
+            assert not is_missing, "not accepted although something is missing"
         self.acknowledged = hashes(self.project)
 
     def compact(self) -> None:
@@ -217,6 +225,17 @@ class History:
                 branches.restore(self.project.workspace(), "main")
             self.acknowledged = hashes(self.project)
 
+    def restore_same(self) -> None:
+        """Have KB put a copy with the same records in its place, out of a backup or a folder."""
+        if self.store.exists() and hashes(self.project) and not self.is_missing():
+            place = self.project.root.parent / f"same{len(self.done)}"
+            if self.drawn.random() < 0.5:
+                back_up(self.project.workspace(), place, tool="kb/test")
+                restore(self.project.workspace(), place, AUTHOR, ["main"], replaces=True)
+            else:
+                adopt(self.project.workspace(), Path(shutil.copytree(self.store, place)), replaces=True)
+            self.acknowledged = hashes(self.project)
+
     def restart(self) -> None:
         """Go on as another process."""
         self.project.close()
@@ -230,7 +249,7 @@ class History:
         """Do one thing, and return what is wrong with what is said of it, if anything."""
         ways: list[Callable[[], None]] = [
             self.commit, self.commit, self.commit, self.copy, self.put_back, self.put_back, self.remove, self.accept,
-            self.compact, self.replace, self.restart,
+            self.compact, self.replace, self.restart, self.restore_same,
         ]  # fmt: skip
         way = self.drawn.choice(ways)
         self.done.append(way.__name__)
@@ -254,6 +273,119 @@ def test_the_alarm_is_raised_exactly_when_acknowledged_records_are_missing(tmp_p
                 break
         history.project.close()
     tally.done(at_least=60)
+
+
+def is_put(fs: Any, project: Project) -> None:
+    restore(
+        Project(project.root, fs=fs, is_new=False).workspace(), project.root.parent / "backup", AUTHOR, replaces=True
+    )
+
+
+def is_adopted(fs: Any, project: Project) -> None:
+    adopt(Project(project.root, fs=fs, is_new=False).workspace(), project.root.parent / "copy", replaces=True)
+
+
+def is_brought_back(fs: Any, project: Project) -> None:
+    branches.restore(Project(project.root, fs=fs, is_new=False).workspace(), "topic")
+
+
+def is_copied_over(fs: Any, project: Project) -> None:
+    branches.copy_from(Project(project.root, fs=fs, is_new=False).workspace(), "topic", "main", replaces=True)
+
+
+def is_collected(fs: Any, project: Project) -> None:
+    branches.collect(Project(project.root, fs=fs, is_new=False).workspace())
+
+
+def is_renamed(fs: Any, project: Project) -> None:
+    branches.open_branch(Project(project.root, fs=fs, is_new=False).workspace(), "feature")
+
+
+MOVES: dict[str, tuple[Callable[[Any, Project], None], str]] = {
+    "restore": (is_put, "topic"),
+    "adopt": (is_adopted, "topic"),
+    "branch restore": (is_brought_back, "topic"),
+    "branch ensure": (is_copied_over, "topic"),
+    "gc": (is_collected, ""),
+    "rename": (is_renamed, "feature"),
+}
+
+
+def before_move(root: Path, name: str) -> Project:
+    """Return a project whose branch topic was replaced by a copy of itself, with all that the move needs."""
+    project = Project(root)
+    project.apply(entities=[{"id": "A", "type": "req", "title": "T", "status": "open"}])
+    git(project.root, "branch", "topic")
+    project.apply(branch="topic", entities=[{"id": "B", "type": "req", "title": "T", "status": "open"}])
+    workspace = project.workspace()
+    back_up(workspace, root.parent / "backup", ["topic"], tool="kb/test")
+    shutil.copytree(workspace.directory_of("topic"), root.parent / "copy")
+    restore(workspace, root.parent / "backup", AUTHOR, replaces=True)
+    if name == "gc":
+        git(project.root, "branch", "-D", "topic")
+    if name == "rename":
+        git(project.root, "branch", "-m", "topic", "feature")
+    project.close()
+    return project
+
+
+def what_is_wrong(root: Path, branch: str) -> str:
+    """Return what is wrong with what is said after a move was interrupted, and after the store vanished then."""
+    project = Project(root, is_new=False)
+    for loss in lost.losses(project.workspace()):
+        return f"nothing is missing, said: {loss.sentence()}"
+    store = project.workspace().directory_of(branch) if branch else None
+    if store is None or not store.exists():
+        return ""
+    had = {*hashes(project, branch)}
+    project.close()
+    shutil.rmtree(store)
+    project = Project(root, is_new=False)
+    try:
+        branches.open_branch(project.workspace(), branch)
+    except StoreWentBack:
+        return ""
+    is_whole = had <= {*hashes(project, branch)}
+    return "" if is_whole else "the store has vanished, and nothing is said"
+
+
+@pytest.mark.fault("F26")
+@pytest.mark.parametrize("name", MOVES)
+def test_a_move_that_ends_at_any_call_makes_no_false_alarm_and_hides_no_loss(tmp_path: Path, name: str, tally) -> None:
+    act, branch = MOVES[name]
+    project = before_move(tmp_path / "kept" / "repo", name)
+    (state := tmp_path / "kept" / "state").mkdir()
+    shutil.copytree(notes_of(project), state, dirs_exist_ok=True)
+
+    def put_everything_back() -> None:
+        shutil.rmtree(project.root)
+        shutil.copytree(tmp_path / "again", project.root, symlinks=True)
+        shutil.rmtree(notes_of(project))
+        shutil.copytree(state, notes_of(project))
+
+    shutil.copytree(project.root, tmp_path / "again", symlinks=True)
+    probe = LoggingFs(NoSyncFs())
+    act(probe, project)
+    for at, (kind, _) in enumerate(probe.calls):
+        if kind not in {"replace", "mkdir", "rmdir", "unlink", "pwrite"}:
+            continue
+        put_everything_back()
+        fs = CrashingFs(at, when="after", inner=NoSyncFs())
+        with contextlib.suppress(Crash):
+            act(fs, project)
+        fs.close_all()
+        tally.tried()
+        wrong = what_is_wrong(project.root, branch)
+        if wrong:
+            tally.violated((name, at, probe.calls[at]), wrong)
+    tally.done(at_least=2)
+
+
+def notes_of(project: Project) -> Path:
+    """Return the folder in which the last records of a repository's branches are noted."""
+    folder = project.workspace().place.folder()
+    assert folder
+    return folder
 
 
 WRITER = """

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kbcore import branches
-from kbcore.branches.moves import ASIDE
 from kbcore.clock import SystemClock
 from kbcore.errors import UnknownBranch
+from kbcore.storage.trashed import ASIDE
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import STORES_NAME, stores_at
 from tests.support.project import Project
