@@ -63,7 +63,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         "default_branch": workspace.default_branch,
         "copy_of": origin.branch if origin else None,
         "is_renamed": origin is not None and origin.is_former,
-        "missing": _missing(lost.losses(workspace)),
+        "missing": _missing(workspace, lost.losses(workspace)),
     }
     place = workspace.place_of_stores()
     refusal = None if store else workspace.refusal_to_write()
@@ -89,10 +89,19 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
     }
 
 
-def _missing(losses: Sequence[Loss]) -> list[dict[str, Any]]:
-    """Return what is missing of which branch, as values and as a sentence."""
+def _missing(workspace: Workspace, losses: Sequence[Loss]) -> list[dict[str, Any]]:
+    """Return what is missing of which branch, as values and as a sentence, and what to do."""
+    from kbcore.branches import lost
+
     return [
-        {"branch": one.branch, "seen": one.seen, "now": one.now, "kind": one.kind, "message": one.sentence()}
+        {
+            "branch": one.branch,
+            "seen": one.seen,
+            "now": one.now,
+            "kind": one.kind,
+            "message": one.sentence(),
+            "remedy": lost.remedy(workspace, one),
+        }
         for one in losses
     ]
 
@@ -166,8 +175,10 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     lines = [f"On branch {found['branch']}{note}"]
     lines.append(_store_line(found))
     # What the store of this branch lacks is said by whoever reads it, at the end of every command.
+    session.has_told_losses = True
     named = {found["branch"]} if found["store"] else set()
-    for warning in [*(one["message"] for one in found["missing"] if one["branch"] not in named), *found["warnings"]]:
+    missing = [f"{one['message']} {one['remedy']}" for one in found["missing"] if one["branch"] not in named]
+    for warning in [*missing, *found["warnings"]]:
         output.warn(visible(warning))
     lines += _listed("Files changed:", files["changed"])
     lines += _listed("Files removed:", files["removed"])
@@ -181,7 +192,9 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     output.data("".join(f"{output.flowed(visible(line))}\n" for line in lines))
     if found["unwritable"]:
         output.say("Next: `kb doctor` says how to write here")
-    elif is_pending and not found["missing"]:
+    elif any(one["branch"] == found["branch"] for one in found["missing"]):
+        return  # a sync would be refused; the warning says what to do
+    elif is_pending:
         output.say("Next: `kb sync`")
     elif files["scanned"] == 0:
         output.say("Next: write a document where the extractors look (`kb sync` says where), or try `kb demo`")

@@ -329,7 +329,9 @@ def _sought(fs: Fs, directory: Path) -> bytes:
     undo = "move it away" if {*names} - {layout.LOCK} else "remove it"
     raise HeadDamaged(
         f"{directory} holds {what}, and no store",
-        hint=f"Restore the folder from a backup, or {undo}: the next use of the branch makes a new store.",
+        hint=f"Restore the folder from a backup, or {undo}. The next use of the branch makes a new store then; where "
+        "KB has noted records of the old one, `kb doctor --new-epoch` makes it. If `kb backup` wrote the backup: "
+        "`kb restore FILE --replace`.",
         data={"file": str(directory)},
     )
 

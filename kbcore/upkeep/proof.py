@@ -95,8 +95,7 @@ def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False)
     Raises: ``UnknownBranch`` when there is no store, ``StoreWentBack`` when there was one.
     """
     proof = _Proof(workspace, branch)
-    if not workspace.has_store(branch):
-        lost.refuse(workspace, branch)
+    lost.refuse_gone(workspace, branch)
     stored = verify.prove(proof.fs, proof.directory)
     head, good_seq = stored.head, stored.good_seq
     if head is not None and not stored.is_sound:

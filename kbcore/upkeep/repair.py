@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from kbcore import canonical, interrupting, replay
+from kbcore.branches import lost
 from kbcore.errors import Damaged, KBError, SnapshotCorrupt, ViewDamaged
 from kbcore.storage import files, journal, layout, quarantine, rebuild, snapshot, verify
 from kbcore.storage.head import Head
@@ -46,10 +47,12 @@ class Repaired(msgspec.Struct, frozen=True):
 def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
     """Make a new head out of the records that are there, if anything is wrong that a new head would mend.
 
-    Raises: what ``storage.rebuild.rebuild_head`` raises; the head is as it was then.
+    Raises: ``StoreWentBack`` where there is no store any more; what ``storage.rebuild.rebuild_head`` raises; the head
+    is as it was then.
     """
     fs, clock, directory = workspace.machine.fs, workspace.machine.clock, workspace.directory_of(branch)
     wait_s = workspace.config.lock_wait_s
+    lost.refuse_gone(workspace, branch)
     proof = verify.prove(fs, directory)
     if proof.head and not any(one.severity == "damage" and one.code != SnapshotCorrupt.code for one in proof.findings):
         return Repaired(branch, proof.head.seq)
@@ -128,6 +131,7 @@ def rebuild_snapshots(workspace: Workspace, branch: str, author: Author) -> Repa
     """
     fs, clock, directory = workspace.machine.fs, workspace.machine.clock, workspace.directory_of(branch)
     wait_s = workspace.config.lock_wait_s
+    lost.refuse_gone(workspace, branch)
     with journal.writing(fs, directory, clock, wait_s=wait_s, command=author.tool) as writer:
         workspace.witness(branch).refuse(writer.head)
         of = writer.head

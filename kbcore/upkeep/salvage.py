@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import branches, canonical, interrupting, record, replay
+from kbcore.branches import lost
 from kbcore.errors import Damaged, HeadDamaged, KBError, ResourceLimit, SnapshotCorrupt, StatementTimeout, ViewDamaged
 from kbcore.folding import apply
 from kbcore.limits import MAX_HEAD_BYTES, MAX_RECORD_BYTES
@@ -98,6 +99,7 @@ def salvage(workspace: Workspace, branch: str, author: Author) -> list[Salvaged]
         StatementTimeout, ResourceLimit: a cached view could not be read whole; the old head counts.
         CommitUncertain: the new head may or may not count; salvaging again is safe.
     """
+    lost.refuse_gone(workspace, branch)
     names = [branch, *sharing(workspace, branch)]
     return [_salvage_one(workspace, name, author) for name in names]
 

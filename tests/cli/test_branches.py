@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -325,6 +326,101 @@ def test_the_advice_for_a_store_that_went_back_leads_to_a_working_store_wherever
     assert kb("doctor").status == 0
     log = " ".join(kb("log").out.split())
     assert "Record 2 is lost. Its changeset id is forgotten" in log
+
+
+ADVICE = r"`kb ((?:restore|branch restore|doctor) [^`]*)`"
+WRITE = '{"entities":[{"id":"B","type":"req","title":"T","status":"open"}]}'
+
+
+def emptied(root: Path, what: str) -> None:
+    """Delete what is in the folder of all stores, or in that of one, and keep the folder."""
+    folder = stores_at(root) if what == "all" else stores_at(root) / "main"
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+@pytest.mark.parametrize("what", ["all", "one"])
+@pytest.mark.parametrize("command", [("apply", "-", "--json"), ("query", "--json")])
+def test_each_advice_for_an_emptied_folder_leads_to_a_working_store(kb, synced, tmp_path, what, command):
+    backup = tmp_path / "kb.backup"
+    assert kb("backup", str(backup)).status == 0
+    emptied(synced, what)
+    hint = kb(*command, stdin=WRITE).error["hint"]
+    advices = re.findall(ADVICE, hint)
+    assert sorted(one.split()[0] for one in advices) == ["doctor", "restore"], hint
+    for advice in advices:
+        if what == "one" and advice.startswith("doctor"):
+            assert "or remove it" in hint
+            shutil.rmtree(stores_at(synced) / "main")
+        words = [str(backup) if word == "FILE" else word for word in shlex.split(advice)]
+        done = kb(*words, *(["--yes"] if "--new-epoch" in words else []))
+        assert done.status == 0, (advice, done.err)
+        ran = kb("apply", "-", stdin=WRITE)
+        assert (ran.status, "is gone" in ran.err) == (0, False), (advice, ran.err)
+        assert kb("doctor").status == 0
+        emptied(synced, what)
+        shutil.rmtree(stores_at(synced) / ".trash", ignore_errors=True)
+
+
+def test_the_advice_for_a_lost_branch_means_that_branch_and_not_the_one_that_is_checked_out(kb, synced):
+    git(synced, "branch", "topic")
+    kb("query")
+    kb("apply", "-", "--branch", "topic", stdin=WRITE)
+    emptied(synced, "all")
+    for branch in ("topic", "main"):
+        [advice] = re.findall(r"`kb (doctor [^`]*)`", kb("query", "--branch", branch, "--json").error["hint"])
+        assert kb(*shlex.split(advice), "--yes").status == 0
+    assert kb("doctor").status == 0
+
+
+@pytest.mark.parametrize("command", ["status", "branch list", "gc"])
+def test_each_command_that_names_a_loss_says_what_to_do(kb, synced, command):
+    kb("query")
+    emptied(synced, "all")
+    ran = kb(*command.split())
+    said = " ".join(ran.err.split())
+    assert "The store of main is gone" in said
+    assert said.count("`kb doctor --new-epoch --branch main`") == 1
+    assert "kb sync" not in ran.out + ran.err
+
+
+@pytest.mark.parametrize("option", ["--rebuild-head", "--rebuild-snapshots", "--salvage"])
+def test_a_repair_of_a_store_that_is_gone_says_that_it_is_and_what_to_do(kb, synced, option):
+    kb("query")
+    emptied(synced, "all")
+    refused = kb("doctor", option, "--json").error
+    assert (refused["code"], "`kb doctor --new-epoch --branch main`" in refused["hint"]) == ("store_went_back", True)
+
+
+def test_a_store_that_vanishes_after_a_restore_comes_back_from_the_trash_by_the_advice(kb, synced, tmp_path):
+    kb("apply", "-", stdin=WRITE)
+    kb("backup", str(tmp_path / "kb.backup"))
+    kb("restore", str(tmp_path / "kb.backup"), "--replace")
+    shutil.rmtree(stores_at(synced) / "main")
+    refused = kb("apply", "-", "--json", stdin=WRITE).error
+    assert refused["code"] == "store_went_back"
+    [advice, *_] = re.findall(r"`kb (branch restore [^`]*)`", refused["hint"])
+    assert kb(*shlex.split(advice)).status == 0
+    assert kb("apply", "-", "--json", stdin=WRITE).json["seq"] == 2
+
+
+def test_a_damaged_store_in_the_trash_comes_back_only_by_the_option_and_is_named(kb, synced, tmp_path):
+    kb("backup", str(tmp_path / "kb.backup"))
+    kb("restore", str(tmp_path / "kb.backup"), "--replace")
+    [trashed] = (stores_at(synced) / ".trash").iterdir()
+    (trashed / "head.json").write_bytes(b"{}")
+    said = kb("doctor")
+    assert (said.status, "does not prove" in said.out) == (0, True)
+    refused = kb("branch", "restore", "main", "--json").error
+    assert (refused["code"], "--even-damaged" in refused["hint"]) == ("journal_corrupt", True)
+    assert kb("query").status == 0
+    back = kb("branch", "restore", "main", "--even-damaged")
+    assert (back.status, "main is damaged: `kb doctor` says how" in back.err) == (0, True)
+    assert kb("branch", "restore", "main").status == 0
+    assert kb("query").status == 0
 
 
 def test_what_nobody_has_accepted_is_not_said_to_be(kb, synced, tmp_path):
