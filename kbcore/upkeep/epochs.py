@@ -14,11 +14,13 @@ import msgspec
 
 from kbcore import branches, git, interrupting, record
 from kbcore.branches import lost
+from kbcore.branches.stores import repository_lock
 from kbcore.clock import moment_after
+from kbcore.errors import InvalidQuery
 from kbcore.phrases import counted
 from kbcore.record import Hole, Operation, Record, Unproven
-from kbcore.storage import journal
-from kbcore.storage.head import Epoch, SnapshotRef
+from kbcore.storage import journal, places
+from kbcore.storage.head import Epoch, Head, SnapshotRef
 from kbcore.storage.journal import Writer
 from kbcore.storage.witness import BranchWitness, Loss
 from kbcore.store import Author
@@ -153,19 +155,22 @@ def accept(workspace: Workspace, branch: str, author: Author) -> Begun:
     The store gets a new id, and a record that says why. Where there is no store, one is made as on first use. The view
     that has seen the missing records is kept.
 
-    Raises: as ``branches.ensure`` and ``journal.writing``.
+    Raises: ``InvalidQuery`` when nothing is missing any more, because another process has accepted it meanwhile; as
+    ``branches.ensure`` and ``journal.writing``.
     """
     machine, directory = workspace.machine, workspace.directory_of(branch)
     witness, loss = workspace.witness(branch), lost.loss_of(workspace, branch)
+    reasons = _reasons(witness, loss)
     _keep_view(workspace, branch, loss)
     if not workspace.has_store(branch):
         if loss and not _is_wanted(workspace, branch):
-            workspace.place.forget(directory.name)
-            return Begun(branch, 0, (f"{loss.sentence()} It is not looked for any more: git has no such branch.",))
+            return _given_up(workspace, branch)
         branches.ensure(workspace, branch, accepts_loss=True)
     witness.prepare()
     wait_s = workspace.config.lock_wait_s
     with journal.writing(machine.fs, directory, machine.clock, wait_s=wait_s, command=author.tool) as writer:
+        loss = _still(witness.check(writer.head), loss)
+        _insist(workspace, branch, writer.head, had=reasons, has=_reasons(witness, loss))
         accepted = ["A person accepted the loss."] if loss else []
         why = [*writer.recovery.sentences(), *_reasons(witness, loss), *accepted]
         seq = begin_epoch(
@@ -184,12 +189,59 @@ def accept(workspace: Workspace, branch: str, author: Author) -> Begun:
     return Begun(branch, seq, tuple(done))
 
 
+def _still(now: Loss | None, before: Loss | None) -> Loss | None:
+    """Return what is missing now, as it was said before where that is of the same record: a store was made since."""
+    is_same = now and before and (now.store_id, now.seen) == (before.store_id, before.seen)
+    return before if is_same else now
+
+
+def _given_up(workspace: Workspace, branch: str) -> Begun:
+    """Forget what was noted of a branch that has no store any more, and that git does not have either."""
+    with repository_lock(workspace):
+        loss = lost.loss_of(workspace, branch)
+        if loss is None or workspace.has_store(branch):
+            raise _nothing(branch)
+        workspace.place.forget(loss.directory.name)
+    return Begun(branch, 0, (f"{loss.sentence()} It is not looked for any more: git has no such branch.",))
+
+
+def _insist(workspace: Workspace, branch: str, of: Head, *, had: Sequence[str], has: Sequence[str]) -> None:
+    """Refuse a new epoch for which another process has just taken the reason away, or which was begun just now.
+
+    Raises: ``InvalidQuery``; what reading the last record raises.
+    """
+    if has:
+        return
+    if had or _begins_epoch(workspace, branch, of):
+        raise _nothing(branch)
+
+
+def _begins_epoch(workspace: Workspace, branch: str, of: Head) -> bool:
+    """Tell whether the last record of a store is the first of an epoch."""
+    last = None
+    for last in journal.scan(  # noqa: B007 - the last one is wanted
+        workspace.machine.fs, workspace.directory_of(branch), of, after=places.start_of(of.active)
+    ):
+        continue
+    return last is not None and record.decode(last.frame.rec, seq=last.frame.seq).message == NEW_EPOCH
+
+
+def _nothing(branch: str) -> InvalidQuery:
+    return InvalidQuery(
+        f"Nothing is missing from the store of {branch} any more: there is nothing to accept. Nothing was changed.",
+        hint="`kb log` shows the record with which the last epoch began, and why.",
+    )
+
+
 def question(workspace: Workspace, branch: str) -> str:
     """Return what a person is asked before a new epoch begins.
 
-    Raises: what reading the head raises.
+    Raises: ``InvalidQuery`` where an epoch has just begun, and there is nothing to accept; what reading raises.
     """
     witness, loss = workspace.witness(branch), lost.loss_of(workspace, branch)
+    if workspace.has_store(branch):
+        of = journal.read_head(workspace.machine.fs, workspace.directory_of(branch))
+        _insist(workspace, branch, of, had=(), has=_reasons(witness, loss))
     said = " ".join(_reasons(witness, loss)) or f"Nothing is known to be missing from the store of {branch}."
     consequence = f" {forgotten(is_one=loss.is_of_one)}" if loss else ""
     return f"{said}{consequence} Give the store a new id and go on as it is now?"

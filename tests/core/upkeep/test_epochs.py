@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from kbcore import branches
-from kbcore.errors import HeadDamaged
+from kbcore.errors import HeadDamaged, InvalidQuery, KBError
 from kbcore.history.log import log
 from kbcore.storage import head as heads
 from kbcore.storage import journal, rebuild
 from kbcore.storage.head import EPOCHS, GIT_DIRECTORY, Epoch, Head
 from kbcore.upkeep import epochs
 from kbcore.viewcache import is_ahead, is_usable
+from tests.support.faultfs import NoSyncFs
 from tests.support.project import AUTHOR, Project
+from tests.support.repos import git, git_env
 
 
 def head_of(project: Project) -> Head:
@@ -107,3 +115,94 @@ def test_a_rebuilt_head_keeps_the_epochs(project: Project) -> None:
     (directory / of.head.file).write_bytes(lines[0])
     [cut] = rebuild.rebuild_head(project.machine.fs, directory, project.machine.clock, branch="main").head.epochs
     assert (cut.seq, cut.seen) == (1, 2)
+
+
+ACCEPT = """
+import sys; from pathlib import Path
+from kbcore.errors import InvalidQuery
+from kbcore.storage.fs import RealFs
+from kbcore.upkeep import epochs
+from tests.support.faultfs import NoSyncFs
+from tests.support.project import AUTHOR, Project
+from tests.support.repos import git, git_env
+project = Project(Path(sys.argv[1]), fs=RealFs(), is_new=False)
+try:
+    print(epochs.accept(project.workspace(), "main", AUTHOR).seq)
+except InvalidQuery as error:
+    print(error.message)
+"""
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_of_two_that_accept_one_loss_at_once_the_second_is_told_that_nothing_is_missing(
+    project: Project, is_gone: bool
+) -> None:
+    put(project, "A")
+    store = project.workspace().directory_of("main")
+    copy = shutil.copytree(store, project.root.parent / "copy")
+    put(project, "B")
+    project.close()
+    shutil.rmtree(store)
+    if not is_gone:
+        shutil.copytree(copy, store)
+    command = [sys.executable, "-c", ACCEPT, str(project.root)]
+    env = {**git_env(), "PYTHONPATH": str(Path(__file__).resolve().parents[3])}
+    running = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = sorted(one.communicate(timeout=60)[0].strip() for one in running)
+    assert said[0] == ("1" if is_gone else "2")
+    assert said[1].startswith("Nothing is missing from the store of main any more")
+    assert head_of(project).seq == int(said[0])
+
+
+class Meanwhile(NoSyncFs):
+    """Does something once, just before the lock of a branch is opened."""
+
+    act: Callable[[], object] | None = None
+
+    def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
+        if path.name == "lock" and path.parent.name == "main" and self.act:
+            act, self.act = self.act, None
+            act()
+        return super().open(path, flags, mode)
+
+
+def test_a_loss_that_another_process_accepts_before_the_branch_is_locked_is_not_accepted_twice(tmp_path: Path) -> None:
+    fs = Meanwhile()
+    project = Project(tmp_path / "repo", fs=fs)
+    put(project, "A")
+    copy = shutil.copytree(project.workspace().directory_of("main"), tmp_path / "copy")
+    put(project, "B")
+    project.close()
+    shutil.rmtree(project.workspace().directory_of("main"))
+    shutil.copytree(copy, project.workspace().directory_of("main"))
+    other = Project(project.root, is_new=False)
+    fs.act = lambda: epochs.accept(other.workspace(), "main", AUTHOR)
+    with pytest.raises(InvalidQuery, match="there is nothing to accept"):
+        epochs.accept(project.workspace(), "main", AUTHOR)
+    assert len(head_of(project).epochs) == 1
+    other.close()
+    project.close()
+
+
+def test_a_store_that_has_just_begun_an_epoch_begins_no_other_until_it_is_written_to(project: Project) -> None:
+    put(project, "A")
+    assert epochs.accept(project.workspace(), "main", AUTHOR).seq == 2
+    with pytest.raises(InvalidQuery, match="nothing to accept"):
+        epochs.question(project.workspace(), "main")
+    with pytest.raises(InvalidQuery, match="nothing to accept"):
+        epochs.accept(project.workspace(), "main", AUTHOR)
+    put(project, "B")
+    assert epochs.accept(project.workspace(), "main", AUTHOR).seq == 4
+
+
+def test_a_branch_that_is_gone_from_git_is_given_up_once(project: Project) -> None:
+    project.switch("topic", create=True)
+    put(project, "A")
+    project.switch("main")
+    git(project.root, "branch", "-D", "topic")
+    project.close()
+    shutil.rmtree(project.workspace().directory_of("topic"))
+    workspace = project.workspace()
+    assert epochs.accept(workspace, "topic", AUTHOR).seq == 0
+    with pytest.raises(KBError):
+        epochs.accept(workspace, "topic", AUTHOR)
