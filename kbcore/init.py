@@ -106,6 +106,7 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
         layout.file(place / IGNORE, _ignoring(layout.text(place / IGNORE)))
     workspace.moved = relocation.settle(workspace)
     layout.folder(workspace.data_dir)
+    relocation.make_room(workspace)
     for folder in (workspace.branches_dir, workspace.cache_dir):
         files.make_directory(machine.fs, folder)
     fresh = Workspace(repo, machine, pool)

@@ -86,8 +86,6 @@ def settle(workspace: Workspace) -> str:
     older KB writes; ``Damaged`` errors of their journals; ``GitUnusable``.
     """
     fs, shown = workspace.machine.fs, workspace.shown_branches
-    if workspace.wants_worktree:
-        _remove_pointer(workspace)
     if shown == workspace.usual_branches_dir:
         require_untracked(workspace)
         return ""
@@ -99,7 +97,7 @@ def settle(workspace: Workspace) -> str:
             workspace.pool.settled[shown] = seen
         return ""
     kind = kind_of(fs, shown)
-    has_stores = files.is_there(fs, workspace.usual_branches_dir)
+    has_stores = is_used(fs, workspace.usual_branches_dir)
     if kind == "folder" and not has_stores:
         return _move(workspace)
     if has_stores:
@@ -116,7 +114,7 @@ def is_unmoved(workspace: Workspace) -> bool:
     fs, shown = workspace.machine.fs, workspace.shown_branches
     if shown == workspace.usual_branches_dir or kind_of(fs, shown) != "folder":
         return False
-    if files.is_there(fs, workspace.usual_branches_dir):
+    if is_used(fs, workspace.usual_branches_dir):
         return False
     try:
         return fault_of(workspace, workspace.kb_dir, shown) is None
@@ -124,22 +122,52 @@ def is_unmoved(workspace: Workspace) -> bool:
         return False
 
 
-def _remove_pointer(workspace: Workspace) -> None:
-    """Remove KB's own pointer to the git directory, so that the stores can be in its place.
+def is_used(fs: Fs, branches_dir: Path) -> bool:
+    """Tell whether a folder of stores holds anything to keep: a store, one under construction, the trash.
 
-    Only while the git directory has no stores. What cannot be removed stays, and the git directory is used.
+    A process that ended early can leave an empty folder, or one with locks alone. What cannot be listed counts as used.
+    """
+    try:
+        return any(_is_folder(fs, branches_dir / name) for name in fs.listdir(branches_dir))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def is_own_pointer(workspace: Workspace) -> bool:
+    """Tell whether ``.kb/branches`` is what KB makes to point to the git directory: it holds no store.
+
+    A link or a file with another target is not KB's.
     """
     fs, shown = workspace.machine.fs, workspace.shown_branches
-    if files.is_there(fs, workspace.git_branches_dir):
-        return
+    kind = kind_of(fs, shown)
+    if kind not in {"link", "file"}:
+        return kind == "guard"
     target = _relative(str(workspace.git_branches_dir), str(workspace.kb_dir))
     with contextlib.suppress(KBError, OSError):
-        kind = kind_of(fs, shown)
-        is_own_link = kind == "link" and fs.readlink(shown) == target
-        if is_own_link or (kind == "file" and files.read_file(fs, shown, MAX_CONFIG_BYTES) == _pointer_text(target)):
-            fs.unlink(shown)
-        elif kind == "guard":
+        if kind == "link":
+            return fs.readlink(shown) == target
+        return files.read_file(fs, shown, MAX_CONFIG_BYTES) == _pointer_text(target)
+    return False
+
+
+def make_room(workspace: Workspace) -> None:
+    """Remove KB's pointer where the stores are to be in its place; the caller is about to make their folder.
+
+    Raises: ``StorageError`` and its kin when it cannot be removed; as ``require_untracked``.
+    """
+    if not workspace.is_in_worktree:
+        return
+    require_untracked(workspace)
+    fs, shown = workspace.machine.fs, workspace.shown_branches
+    if not is_own_pointer(workspace):
+        return
+    with files.explained(shown, "remove"), contextlib.suppress(FileNotFoundError):
+        if kind_of(fs, shown) == "guard":
             files.remove_tree(fs, shown)
+        else:
+            fs.unlink(shown)
 
 
 def require_untracked(workspace: Workspace) -> None:
@@ -379,7 +407,7 @@ def _move(workspace: Workspace) -> str:
         refused = workspace.refused(error)
         raise ReadOnlyStore(error.message, hint=f"{why} {refused.hint}", data=refused.data) from error
     with lock.held(machine.fs, machine.clock, workspace.repository_lock, wait_s=wait_s, command="kb move"):
-        if files.is_there(machine.fs, workspace.usual_branches_dir) or kind_of(machine.fs, old) != "folder":
+        if is_used(machine.fs, workspace.usual_branches_dir) or kind_of(machine.fs, old) != "folder":
             return ""  # another process moved them meanwhile
         with lock.held(machine.fs, machine.clock, old / OLDER_LOCK, wait_s=wait_s, command="kb move"):
             return _moved(workspace)
@@ -604,14 +632,14 @@ def _beside(workspace: Workspace, kb_dir: Path, path: Path, *, asks_git: bool) -
     if is_pointer:
         return None
     if kind == "link":
-        remedy = "Remove it."
+        remedy = f"Delete {name}."
         return Beside("strange_link", "warning", str(path), f"{name} is a link that KB did not make.", remedy)
     if is_cache:
         message = f"{name} is a cache {_ORIGIN}, or was put there. It is not read."
         moves = path == workspace.shown_cache and is_unmoved(workspace)
         remedy = "It is moved along with the stores." if moves else f"Delete {name}."
         return Beside("older_cache", "note", str(path), message, remedy)
-    if files.is_there(fs, workspace.usual_branches_dir) or path != workspace.shown_branches:
+    if is_used(fs, workspace.usual_branches_dir) or path != workspace.shown_branches:
         message = f"{name} is no part of the stores, which are in {workspace.usual_branches_dir}. It is not read."
         remedy = (
             f"`kb doctor --adopt {name}` takes over the stores in it, and `kb doctor --adopt {name} --replace` puts "
@@ -633,8 +661,11 @@ def _tracked(workspace: Workspace, kb_dir: Path, path: Path) -> Beside | None:
     tracked, name = _count_tracked(workspace, kb_dir, path.name), _name_of(workspace, path)
     if not tracked:
         return None
-    message = f"git tracks {counted(tracked, 'file')} in {name}. KB reads none of them."
     untrack = f"`git rm -r --cached {name}`, commit that"
+    if kind_of(workspace.machine.fs, path) == "link":
+        message = f"git tracks {name}, which is a link. KB reads nothing through it."
+        return Beside("store_tracked", "error", str(path), message, f"Run {untrack}, and delete {name}.")
+    message = f"git tracks {counted(tracked, 'file')} in {name}. KB reads none of them."
     if path.name == workspace.shown_cache.name:
         remedy = f"Run {untrack}, and delete what is left of it."
     else:

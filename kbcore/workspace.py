@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import shlex
 import stat
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 KB: Final = ".kb"
 DATA: Final = "kb"
 """The folder in the common git directory that holds stores and caches."""
+_ASIDE: Final = f"{DATA}-moved"
+"""What a user is told to rename the folder to, so that its stores can be taken over elsewhere; numbers may follow."""
 CONFIG: Final = "config.json"
 SCHEMA: Final = "schema"
 RULES: Final = "rules"
@@ -186,11 +189,23 @@ class Workspace:
     def is_in_worktree(self) -> bool:
         """True when the user wants stores in ``.kb`` of the main worktree, and the git directory holds none yet.
 
-        Also not while ``.kb/branches`` still points to the git directory: ``relocation.settle`` removes that pointer.
+        Not where something else than KB's own pointer lies in their place.
         """
-        if not self.wants_worktree or os.path.lexists(self.git_branches_dir):
+        if not self.wants_worktree or relocation.is_used(self.machine.fs, self.git_branches_dir):
             return False
-        return relocation.kind_of(self.machine.fs, self.kb_dir / BRANCHES) in {"absent", "folder"}
+        kind = relocation.kind_of(self.machine.fs, self.shown_branches)
+        return kind in {"absent", "folder"} or relocation.is_own_pointer(self)
+
+    @property
+    def is_pointed(self) -> bool:
+        """True while KB's pointer to the git directory lies in the place of the stores; the next write removes it."""
+        if not self.is_in_worktree:
+            return False
+        return relocation.kind_of(self.machine.fs, self.shown_branches) not in {"absent", "folder"}
+
+    def has_branches_dir(self) -> bool:
+        """Tell whether there is a folder of stores. Raises ``StorageError`` when something else lies in its place."""
+        return not self.is_pointed and files.is_directory(self.machine.fs, self.branches_dir)
 
     @cached_property
     def wants_worktree(self) -> bool:
@@ -206,6 +221,14 @@ class Workspace:
     def git_branches_dir(self) -> Path:
         """The folder of the stores in the git directory, whether or not they are there."""
         return data_dir_of(self.repo) / BRANCHES
+
+    def folders_moved_aside(self) -> list[Path]:
+        """Return the folders of stores that a user renamed as ``place_of_stores`` says; the last one comes first."""
+        try:
+            found = [one / BRANCHES for one in self.repo.common_dir.iterdir() if one.name.startswith(_ASIDE)]
+            return sorted((one for one in found if one.is_dir()), key=lambda one: one.parent.stat().st_ctime_ns)[::-1]
+        except OSError:  # it is only a hint
+            return []
 
     @property
     def usual_branches_dir(self) -> Path:
@@ -376,7 +399,7 @@ class Workspace:
         fs = self.machine.fs
         for folder in (self.data_dir, self.usual_branches_dir):
             with files.explained(folder, "look at", reading=True):
-                there = folder if os.path.lexists(folder) else folder.parent
+                there = folder if os.path.lexists(folder) and not self.is_pointed else folder.parent
                 code = fs.refusal_to_write(there) if os.path.lexists(there) else 0
             if code:
                 return there, code
@@ -422,7 +445,7 @@ class Workspace:
 
     def has_store(self, branch: str) -> bool:
         """Tell whether a branch has a store. Raises ``StorageError`` when something else lies in its place."""
-        return files.is_directory(self.machine.fs, self.directory_of(branch))
+        return not self.is_pointed and files.is_directory(self.machine.fs, self.directory_of(branch))
 
 
 def _refused(repo: Repository, machine: Machine, error: ReadOnlyStore) -> ReadOnlyStore:
@@ -460,10 +483,10 @@ def _place_of_stores(workspace: Workspace) -> PlaceOfStores:
     if not workspace.wants_worktree:
         return PlaceOfStores("git", folder, "that is where stores are unless your own settings say otherwise", "")
     data = data_dir_of(workspace.repo)
-    if not os.path.lexists(folder):
-        why = f"{asked}, and {workspace.shown_branches} still points to the git directory"
-        return PlaceOfStores("git", folder, why, "The next command that may write removes that pointer.")
-    aside = data.with_name(f"{data.name}-moved")
+    if not relocation.is_used(workspace.machine.fs, folder):
+        why = f"{asked}, but {workspace.shown_branches} is neither a folder nor a pointer that KB made"
+        return PlaceOfStores("git", folder, why, "Remove it, and stores are kept there from the next command on.")
+    aside = _unused(data.with_name(_ASIDE))
     here, there, adopted = (shlex.quote(str(path)) for path in (data, aside, aside / BRANCHES))
     remedy = (
         "To move them, where the git directory can be written and while no other process of KB runs: "
@@ -472,6 +495,12 @@ def _place_of_stores(workspace: Workspace) -> PlaceOfStores:
     return PlaceOfStores(
         "git", folder, f"{asked}, but that counts only where the git directory has no stores yet", remedy
     )
+
+
+def _unused(path: Path) -> Path:
+    """Return the path, or the first one with a number after it that nothing has: ``mv`` moves into a folder."""
+    names = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
+    return next(one for one in itertools.chain([path], names) if not os.path.lexists(one))
 
 
 def moved(old: str, new: str) -> BranchMoved:
@@ -550,7 +579,7 @@ def check_initialised(workspace: Workspace) -> None:
     if _is_link(fs, workspace.kb_dir):
         message = f"{workspace.kb_dir} is a link; KB keeps its settings only in a directory of its own."
         raise NotInitialised(message, hint="Replace the link with the folder itself.")
-    has_stores = files.is_directory(fs, workspace.data_dir) and files.is_directory(fs, workspace.branches_dir)
+    has_stores = files.is_directory(fs, workspace.data_dir) and workspace.has_branches_dir()
     has_stores = has_stores or relocation.kind_of(fs, workspace.shown_branches) == "folder"
     if not has_stores and not (workspace.settings_dir / CONFIG).is_file():
         raise NotInitialised(f"There is no {KB} in {workspace.repo.kb_root}.")

@@ -153,13 +153,13 @@ def _tell(session: Session, found: Diagnosis) -> None:
 def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
     """Begin a new epoch of the branch that is meant, once a person has confirmed it."""
     from kbcli import exits
-    from kbcore.branches import lost
+    from kbcore.branches.choosing import choose_noted
     from kbcore.errors import InvalidQuery
     from kbcore.upkeep import epochs
     from kbcore.visible import visible
 
     output, workspace = session.output, session.workspace
-    branch = lost.named(workspace, session.named_branch)
+    branch = choose_noted(workspace, session.named_branch)
     question = epochs.question(workspace, branch)
     if not is_confirmed:
         if not output.is_interactive:

@@ -37,6 +37,16 @@ def choose(workspace: Workspace, named: str | None) -> Choice:
     return Choice(named, follows_head=False)
 
 
+def choose_noted(workspace: Workspace, branch: str | None) -> str:
+    """Return the branch that a request about a loss means: also one that is gone from git, if its store was noted.
+
+    Raises: as ``choose``.
+    """
+    if branch is not None and workspace.place.read(ids.encode_branch(branch)):
+        return branch
+    return choose(workspace, branch).branch
+
+
 def insist(workspace: Workspace, branch: str, *, follows_head: bool) -> None:
     """Refuse a branch that was chosen, and that git has renamed or deleted while the request waited.
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from kbcore import ids, relocation
+from kbcore import relocation
 from kbcore.branches import moves
-from kbcore.branches.choosing import choose
 from kbcore.errors import KBError, StoreWentBack
 from kbcore.storage import head, witness
 from kbcore.storage.witness import NOT_WRITTEN, Loss
@@ -37,16 +36,6 @@ def losses(workspace: Workspace) -> list[Loss]:
     return [one for one in found if one is not None]
 
 
-def named(workspace: Workspace, branch: str | None) -> str:
-    """Return the branch that a request about a loss means: also one that is gone from git, if its store was noted.
-
-    Raises: as ``choose``.
-    """
-    if branch is not None and workspace.place.read(ids.encode_branch(branch)):
-        return branch
-    return choose(workspace, branch).branch
-
-
 def refuse(workspace: Workspace, branch: str) -> None:
     """Refuse to write to the store of a branch that lacks acknowledged records.
 
@@ -61,6 +50,16 @@ def refuse_gone(workspace: Workspace, branch: str) -> None:
     """Refuse what needs a store where a branch has none any more. Raises: as ``refuse``."""
     if not workspace.has_store(branch):
         refuse(workspace, branch)
+
+
+def refuse_any(workspace: Workspace) -> None:
+    """Refuse to make the folder of the stores where the store of a branch is missing: all of them may come back.
+
+    Raises: ``StoreWentBack`` about the branch that is checked out if its store is missing, else about the first one.
+    """
+    found = sorted(losses(workspace), key=lambda loss: loss.branch != workspace.head().branch)
+    if found:
+        raise error_of(workspace, found[0])
 
 
 def error_of(workspace: Workspace, loss: Loss) -> StoreWentBack:
@@ -81,6 +80,10 @@ def remedy(workspace: Workspace, loss: Loss) -> str:
         for one in relocation.beside(workspace):
             if Path(one.path).name == name and Path(one.path, loss.directory.name).is_dir():
                 return f"{one} {loss.remedy()}"
+        for folder in workspace.folders_moved_aside():
+            if relocation.is_store(fs, folder / loss.directory.name):
+                adopted = f"`kb doctor --adopt {shlex.quote(str(folder))}`"
+                return f"There is one in {folder}, which is not read: {adopted} takes it over. {loss.remedy()}"
     return loss.remedy()
 
 

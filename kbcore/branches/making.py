@@ -51,20 +51,22 @@ def ensure(workspace: Workspace, branch: str, *, follows_head: bool = False, acc
         raise workspace.unmovable
     if workspace.has_store(branch):
         return Ensured(branch, is_new=False)
-    with repository_lock(workspace):
+    with repository_lock(workspace, accepts_loss=accepts_loss):
         if workspace.has_store(branch):
             return Ensured(branch, is_new=False)
         if not accepts_loss:
             lost.refuse(workspace, branch)
-        made = _made(workspace, branch, follows_head=follows_head)
+        made = _made(workspace, branch, follows_head=follows_head, accepts_loss=accepts_loss)
     relocation.point(workspace)
     return made
 
 
-def _made(workspace: Workspace, branch: str, *, follows_head: bool) -> Ensured:
+def _made(workspace: Workspace, branch: str, *, follows_head: bool, accepts_loss: bool) -> Ensured:
     """Make the store of a branch that has none. The caller holds the repository lock."""
     origin = _origin(workspace, branch, follows_head=follows_head)
     if origin is None:
+        if not accepts_loss:
+            lost.refuse(workspace, workspace.default_branch)
         return _empty(workspace, branch)
     source = workspace.directory_of(origin.branch)
     if origin.is_former:

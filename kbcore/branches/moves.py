@@ -99,7 +99,7 @@ def throw_away(workspace: Workspace, store: Path) -> Path:
 
 def in_trash(workspace: Workspace) -> list[Entry]:
     """Return the stores in the trash, those that came there first first. Raises: as ``trashed.entries``."""
-    return trashed.entries(workspace.machine.fs, workspace.branches_dir)
+    return trashed.entries(workspace.machine.fs, workspace.branches_dir) if workspace.has_branches_dir() else []
 
 
 def _next(when: str) -> str:

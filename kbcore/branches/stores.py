@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from kbcore import git, ids, relocation
-from kbcore.branches import moves, settling
+from kbcore.branches import lost, moves, settling
 from kbcore.errors import Damaged, GitUnusable, Incompatible, KBError, ReadOnlyStore, UnknownBranch
 from kbcore.storage import files, journal, layout, lock
 from kbcore.workspace import Workspace
@@ -37,7 +37,7 @@ class BranchInfo(msgspec.Struct, frozen=True):
 def stores(workspace: Workspace) -> Iterator[tuple[str, Path]]:
     """Yield the name and the directory of every branch store, in order of name."""
     fs, parent = workspace.machine.fs, workspace.branches_dir
-    if not files.is_directory(fs, parent):
+    if not workspace.has_branches_dir():
         return
     found = []
     with files.explained(parent, "list", reading=True):
@@ -118,13 +118,15 @@ def former(workspace: Workspace, branch: str) -> str:
 
 
 @contextlib.contextmanager
-def repository_lock(workspace: Workspace) -> Iterator[None]:
+def repository_lock(workspace: Workspace, *, accepts_loss: bool = False) -> Iterator[None]:
     """Hold the lock of the repository: every store is in its place then, whatever ended before.
 
     A fresh clone has only the tracked ``.kb``; the folder of the stores is made.
+
+    Raises: as ``make_data_dir``; ``LockTimeout``.
     """
     machine, wait_s = workspace.machine, workspace.config.lock_wait_s
-    make_data_dir(workspace)
+    make_data_dir(workspace, accepts_loss=accepts_loss)
     try:
         with lock.held(machine.fs, machine.clock, workspace.repository_lock, wait_s=wait_s, command="kb branch"):
             relocation.finish_locked(workspace)
@@ -134,9 +136,18 @@ def repository_lock(workspace: Workspace) -> Iterator[None]:
         raise workspace.refused(error) from error
 
 
-def make_data_dir(workspace: Workspace) -> None:
-    """Make the folder of the stores, unless it is there. Raises: as ``files.make_directory``."""
+def make_data_dir(workspace: Workspace, *, accepts_loss: bool = False) -> None:
+    """Make the folder of the stores, unless it is there.
+
+    Where stores were and the whole folder vanished, nothing is made unless ``accepts_loss``: the stores may come back,
+    and ``git stash pop`` fails where a file of them exists.
+
+    Raises: ``StoreWentBack`` in that case; as ``files.make_directory`` and ``relocation.make_room``.
+    """
+    if not accepts_loss and not workspace.has_branches_dir():
+        lost.refuse_any(workspace)
     try:
+        relocation.make_room(workspace)
         for folder in (workspace.data_dir, workspace.branches_dir):
             files.make_directory(workspace.machine.fs, folder)
     except ReadOnlyStore as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +73,7 @@ def adopt(
     sources = [path] if relocation.is_store(fs, path) else list(relocation.stores_in(fs, path))
     if not sources:
         raise InvalidQuery(f"{path} holds no store.", hint="Name a store, or the folder that holds stores.")
-    with repository_lock(workspace):
+    with repository_lock(workspace, accepts_loss=True):
         try:
             copies = [_copied(workspace, source, even_damaged=even_damaged) for source in sources]
             if not replaces:
@@ -91,15 +90,19 @@ def adopt(
 
 
 def _require_elsewhere(workspace: Workspace, path: Path) -> None:
-    fs, shown = workspace.machine.fs, str(path)
-    try:
-        is_folder = stat.S_ISDIR(fs.lstat(path).st_mode)
-    except OSError:
-        is_folder = False
-    if not is_folder:
-        raise InvalidQuery(f"{shown} is no folder.", hint="Name a store, or the folder that holds stores; no link.")
+    shown, kind = str(path), relocation.kind_of(workspace.machine.fs, path)
+    if kind == "link" and Path(os.path.realpath(path)) == Path(os.path.realpath(workspace.branches_dir)):
+        raise InvalidQuery(
+            f"{shown} only points to the stores, which are in {workspace.branches_dir}.",
+            hint="There is nothing to take over.",
+        )
+    if kind == "link":
+        raise InvalidQuery(f"{shown} is a link, and KB follows none there.", hint="Name the folder that it leads to.")
+    if kind not in {"folder", "guard"}:
+        raise InvalidQuery(f"{shown} is no folder.", hint="Name a store, or the folder that holds stores.")
     if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(workspace.data_dir)):
-        raise InvalidQuery(f"{shown} is where the stores are already.")
+        hint = workspace.place_of_stores().remedy or "There is nothing to take over."
+        raise InvalidQuery(f"{shown} is where the stores are already.", hint=hint)
 
 
 def _copied(workspace: Workspace, source: Path, *, even_damaged: bool) -> _Copy:

@@ -376,7 +376,7 @@ def _restore_one(
     fs, saved = workspace.machine.fs, backup.manifest.branches[number]
     directory = workspace.directory_of(saved.branch)
     workspace.witness(saved.branch).prepare()
-    with repository_lock(workspace):
+    with repository_lock(workspace, accepts_loss=True):
         place = branchdir.place_beside(directory)
         try:
             _extract(workspace, backup, number, place)

@@ -391,7 +391,7 @@ def _beside(workspace: Workspace) -> Iterator[Finding]:
 def _strangers(workspace: Workspace) -> Iterator[Finding]:
     """Find what lies beside the stores in use: those of branches that are gone, and what crashes left."""
     fs, parent = workspace.machine.fs, workspace.branches_dir
-    if not files.is_directory(fs, parent):
+    if not workspace.has_branches_dir():
         return
     with files.explained(parent, "list", reading=True):
         entries = sorted(fs.listdir(parent))

@@ -315,3 +315,82 @@ def test_doctor_adopts_no_links_and_nothing_that_is_damaged_unless_told_so(kb, k
     assert taken.status == 0, taken
     assert "is damaged" in taken.err
     assert kb("doctor").status != 0
+
+
+OF_KB = [
+    ["status"],
+    ["query"],
+    ["query", "--id", "MINE"],
+    ["check"],
+    ["log"],
+    ["doctor"],
+    ["branch", "list"],
+    ["verify"],
+    ["watch"],
+    ["sync"],
+    ["apply", "-"],
+    ["gc"],
+    ["branch", "ensure", "main"],
+    ["branch", "restore", "main"],
+    ["compact"],
+]
+
+
+@pytest.fixture
+def in_worktree(kb, ready, user, tmp_path):
+    """A repository of a user who keeps stores in the worktree, with a record that no document states."""
+    settings = tmp_path / "settings/kb/config.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{"store": "worktree"}')
+    user.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    shutil.rmtree(ready / ".git/kb")
+    user.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    git(ready, "add", ".")
+    git(ready, "commit", "--quiet", "-m", "settings")
+    assert kb("apply", "-", stdin=ENTITY).status == 0
+    kb("query")
+    return ready
+
+
+def test_nothing_is_made_while_the_stores_of_the_worktree_are_stashed(kb, in_worktree):
+    before = facts(in_worktree / ".kb/branches/main")
+    git(in_worktree, "stash", "--all", "--quiet")
+    for words in OF_KB:
+        ran = kb(*words, stdin=MORE)
+        assert "The store of main is gone" in ran.out + ran.err, (words, ran)
+        assert ran.status == (0 if words in (["status"], ["branch", "list"]) else 45), (words, ran)
+        assert not (in_worktree / ".kb/branches").exists(), words
+        assert not (in_worktree / ".kb/cache").exists(), words
+    git(in_worktree, "switch", "--quiet", "-c", "topic")
+    for words in (["query"], ["apply", "-"], ["watch"], ["hook", "post-checkout", "0" * 40, "0" * 40, "1"]):
+        ran = kb(*words, stdin=MORE)
+        assert "The store of main is gone" in ran.err, (words, ran)
+        assert not (in_worktree / ".kb/branches").exists(), words
+    assert "`kb --branch main doctor --new-epoch`" in kb("apply", "-", stdin=MORE).err
+    git(in_worktree, "switch", "--quiet", "main")
+    git(in_worktree, "stash", "pop", "--quiet")
+    assert facts(in_worktree / ".kb/branches/main") == before
+    assert kb("show", "MINE").status == 0
+    assert kb("apply", "-", stdin=MORE).status == 0
+
+
+def test_a_branch_gets_no_empty_store_while_that_of_the_default_branch_is_missing(kb, kept, tmp_path):
+    shutil.move(stores_at(kept) / "main", tmp_path / "main")
+    git(kept, "switch", "--quiet", "-c", "topic")
+    for words in (["query"], ["apply", "-"]):
+        ran = kb(*words, stdin=MORE)
+        assert ran.status == 45, ran
+        assert "The store of main is gone" in ran.err
+    remedy = re.findall("`kb ([^`]*--new-epoch)`", ran.err)
+    assert not (stores_at(kept) / "topic").exists()
+    shutil.move(tmp_path / "main", stores_at(kept) / "main")
+    assert kb("show", "MINE").status == 0
+    # The other way out, word by word: the loss is accepted, and every branch can be written again.
+    shutil.rmtree(stores_at(kept) / "main")
+    shutil.rmtree(stores_at(kept) / "topic")
+    for _ in range(2):
+        refused = kb("apply", "-", stdin=MORE)
+        if refused.status:
+            [remedy] = re.findall("`kb ([^`]*--new-epoch)`", refused.err)
+            assert kb(*remedy.split(), "--yes").status == 0
+    assert kb("apply", "-", stdin=MORE).status == 0

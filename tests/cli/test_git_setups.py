@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 
 import pytest
 
-from tests.support.cli import DOCUMENTS, LOGIN, environment, write
+from tests.support.cli import DOCUMENTS, LOGIN, ROOT, environment, path_with_kb, write
 from tests.support.forked import stand_in
 from tests.support.gits import newer_git
 from tests.support.places import caches_at
@@ -23,6 +24,10 @@ def reftable(user):
     env = newer_git("reftable")
     user.setenv("PATH", env["PATH"])
     return env
+
+
+def entity(key: str) -> str:
+    return json.dumps({"entities": [{"id": key, "type": "req", "title": key, "status": "open"}]})
 
 
 def branches(kb, **where) -> dict[str, int]:
@@ -243,3 +248,116 @@ def test_a_link_that_leads_to_itself_breaks_no_command(kb, ready, user, tmp_path
     loop()
     said = kb("doctor").out + kb("doctor").err
     assert f".kb/{name}" in said
+
+
+def steps_in_docs() -> list[str]:
+    """Return the commands that docs/configuration.md gives to move stores to the worktree, in their order."""
+    text = (ROOT / "docs/configuration.md").read_text()
+    listed = text[text.index("To move stores from the git directory to the worktree") :].split("\n\n")[1]
+    return [command for line in listed.splitlines() if (command := line.rpartition("`")[0].rpartition("`")[2])]
+
+
+@pytest.mark.parametrize("begins", ["stores in the git directory", "a fresh clone"])
+def test_the_documented_steps_move_stores_to_the_worktree_and_back_and_keep_every_record(
+    kb, synced, user, tmp_path, begins
+):
+    setting, root = tmp_path / "settings/kb/config.json", synced
+    setting.parent.mkdir(parents=True)
+    user.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    user.setenv("PATH", path_with_kb())
+    if begins == "a fresh clone":
+        git(synced, "add", ".")
+        git(synced, "commit", "--quiet", "-m", "settings")
+        root = tmp_path / "clone"
+        git(tmp_path, "clone", "--quiet", str(synced), str(root))
+        setting.write_text('{"store": "worktree"}')
+        assert kb("status", cwd=root).status == 0
+        assert kb("sync", cwd=root).status == 0
+        assert kb("status", "--json", cwd=root).json["stores"]["place"] == "worktree"
+        assert not (root / ".git/kb").exists()
+        setting.write_text("{}")
+        assert "were moved" in kb("sync", cwd=root).err
+    steps = steps_in_docs()
+    assert [step.split()[0] for step in steps] == ['"store":', "mv", "kb", "rm"]
+    for number in range(2):
+        assert kb("apply", "-", stdin=entity(f"GIT-{number}"), cwd=root).status == 0
+        setting.write_text(f"{{{steps[0]}}}")
+        kb("status", cwd=root)
+        for step in steps[1:]:
+            kb("status", cwd=root)  # reading in between changes nothing
+            done = subprocess.run(
+                step, shell=True, check=False, cwd=root, env=environment(os.environ), capture_output=True
+            )
+            assert done.returncode == 0, done
+        place = kb("status", "--json", cwd=root).json["stores"]
+        assert (place["place"], place["remedy"]) == ("worktree", "")
+        assert kb("apply", "-", stdin=entity(f"TREE-{number}"), cwd=root).status == 0
+        assert not (root / ".git/kb").exists()
+        setting.write_text("{}")
+        assert "were moved" in kb("sync", cwd=root).err
+        assert (root / ".kb/branches").is_symlink()
+    ids = {one["id"] for one in kb("query", "--json", cwd=root).json["entities"]}
+    assert {"GIT-0", "TREE-0", "GIT-1", "TREE-1"} <= ids
+    assert kb("doctor", cwd=root).status == 0
+
+
+@pytest.mark.parametrize("store", ["git", "worktree"])
+@pytest.mark.parametrize("target", ["../.git/kb/branches", "../docs", "/nowhere"])
+def test_the_remedy_for_a_link_that_git_tracks_can_be_followed(kb, synced, user, tmp_path, store, target):
+    (tmp_path / "kb").mkdir()
+    (tmp_path / "kb/config.json").write_text(json.dumps({"store": store}))
+    link = synced / ".kb/branches"
+    link.unlink()
+    link.symlink_to(target)
+    git(synced, "add", "--force", ".")
+    git(synced, "commit", "--quiet", "-m", "a link")
+    if store == "worktree":
+        shutil.rmtree(synced / ".git/kb")
+    user.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    [found] = [one for one in kb("doctor", "--json").json["findings"] if one["code"] == "store_tracked"]
+    assert found["message"] == "git tracks .kb/branches, which is a link. KB reads nothing through it."
+    assert found["remedy"] == "Run `git rm -r --cached .kb/branches`, commit that, and delete .kb/branches."
+    refused = kb("doctor", "--adopt", ".kb/branches")
+    assert refused.status == 2
+    assert "is a link" in refused.err or "only points to the stores" in refused.err
+    git(synced, "rm", "-r", "-q", "--cached", ".kb/branches")
+    git(synced, "commit", "-q", "-m", "no link")
+    link.unlink()
+    findings = kb("doctor", "--json").json["findings"]
+    assert not [one for one in findings if "branches is a link" in one["message"] or one["code"] == "store_tracked"]
+    if store == "git":
+        assert kb("query", "--json").json["total"] == 3
+
+
+def test_a_link_is_no_folder_of_stores_and_each_refusal_says_what_to_name(kb, synced, tmp_path):
+    assert kb("backup", str(tmp_path / "file.bak")).status == 0
+    (tmp_path / "link.bak").symlink_to("file.bak")
+    refused = kb("restore", str(tmp_path / "link.bak"), "--replace")
+    assert refused.err.splitlines() == [
+        f"error: {tmp_path}/link.bak is a symbolic link, and KB reads a backup through none",
+        "hint: Name the file itself that the link leads to.",
+    ]
+    assert kb("restore", str((tmp_path / "link.bak").resolve()), "--replace").status == 0
+    refused = kb("doctor", "--adopt", ".git/kb/branches")
+    assert refused.err.splitlines()[1] == "hint: There is nothing to take over."
+    stores = tmp_path / "stores"
+    shutil.copytree(synced / ".git/kb/branches", stores)
+    (tmp_path / "stores-link").symlink_to("stores")
+    refused = kb("doctor", "--adopt", str(tmp_path / "stores-link"))
+    assert refused.err.splitlines()[1] == "hint: Name the folder that it leads to."
+    assert kb("doctor", "--adopt", str(stores), "--replace").status == 0
+
+
+def test_a_link_in_the_place_of_the_caches_is_named_and_its_remedy_helps(kb, synced, tmp_path):
+    shutil.rmtree(caches_at(synced))
+    (tmp_path / "elsewhere").mkdir()
+    caches_at(synced).symlink_to(tmp_path / "elsewhere")
+    assert kb("query", "--json").json["total"] == 3
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    [found] = [one for one in kb("doctor", "--json").json["findings"] if one["severity"] not in {"ok", "note"}]
+    assert (found["code"], found["file"]) == ("cache_link", str(caches_at(synced)))
+    assert found["remedy"].startswith("Delete the link: ")
+    caches_at(synced).unlink()
+    assert kb("query", "--json").json["total"] == 3
+    assert kb("doctor").status == 0
+    assert (caches_at(synced) / "main/view.duckdb").is_file()

@@ -16,7 +16,7 @@ import pytest
 from kbcore import branches, relocation
 from kbcore.branches import lost
 from kbcore.clock import SystemClock
-from kbcore.errors import FormatTooNew, LockTimeout, ReadOnlyStore, StorageError
+from kbcore.errors import FormatTooNew, LockTimeout, ReadOnlyStore, StorageError, StoreWentBack
 from kbcore.storage import head, journal, verify
 from kbcore.storage.fs import RealFs
 from kbcore.upkeep import repair
@@ -495,20 +495,42 @@ def test_stores_in_the_git_directory_are_named_where_the_user_wants_them_in_the_
     older.apply(entities=[req("NEW")])
     older.close()
     project = in_worktree(older.root, tmp_path)
-    place = project.workspace().place_of_stores()
-    assert place.place == "git"
-    assert f'{tmp_path}/config/kb/config.json says "store": "worktree", but' in place.why
-    move, adopt_ = re.findall("`([^`]+)`", place.remedy)
-    subprocess.run(move, shell=True, check=True, cwd=older.root)
-    for settles in (False, True):
-        workspace = open_workspace(older.root, project.machine, project.pool, settles=settles)
-        assert workspace.is_in_worktree is settles
-    adopt(project.workspace(), Path(shlex.split(adopt_)[-1]))
-    assert project.workspace().place_of_stores()[:2] == ("worktree", shown(older))
-    assert project.node("NEW") is not None
-    assert lost.losses(project.workspace()) == []
-    assert project.apply(entities=[req("LATER")]).seq == 3
+    for seq in (2, 3):
+        place = project.workspace().place_of_stores()
+        assert place.place == "git"
+        assert f'{tmp_path}/config/kb/config.json says "store": "worktree", but' in place.why
+        move, adopt_ = re.findall("`([^`]+)`", place.remedy)
+        subprocess.run(move, shell=True, check=True, cwd=older.root)
+        for settles in (False, True):
+            workspace = open_workspace(older.root, project.machine, project.pool, settles=settles)
+            assert workspace.is_in_worktree
+            # Both places name the way to go on, and neither begins a store.
+            with pytest.raises(StoreWentBack) as refused:
+                branches.ensure(workspace, "main")
+            assert f"`{adopt_}` takes it over" in refused.value.hint
+        assert not stores_at(older.root).exists()
+        adopt(Workspace(workspace.repo, project.machine, project.pool), Path(shlex.split(adopt_)[-1]))
+        assert project.workspace().place_of_stores()[:2] == ("worktree", shown(older))
+        assert project.node("NEW") is not None
+        assert lost.losses(project.workspace()) == []
+        assert project.apply(entities=[req(f"LATER{seq}")]).seq == seq + 1
+        project.close()
+        # Without the setting they are moved back; the second time there is a folder from the first one.
+        assert "were moved" in opened(older).moved
+        assert older.node(f"LATER{seq}") is not None
+        older.close()
+
+
+def test_an_empty_folder_of_stores_in_the_git_directory_decides_nothing(older: Project, tmp_path: Path) -> None:
+    stores_at(older.root).mkdir(parents=True)
+    (stores_at(older.root) / ".watch-1.lock").touch()
+    project = in_worktree(older.root, tmp_path)
+    assert project.apply(entities=[req("NEW")]).seq == 2
+    assert project.workspace().place_of_stores().place == "worktree"
     project.close()
+    (stores_at(older.root) / ".watch-1.lock").unlink()
+    assert "were moved" in opened(older).moved
+    assert older.node("NEW") is not None
 
 
 @pytest.mark.parametrize("kind", ["link", "guard", "file", "another link", "another file"])
@@ -527,9 +549,23 @@ def test_only_a_pointer_of_kbs_own_makes_room_for_stores_in_the_worktree(
         place.write_text(f"The stores of KB are in {where}, seen from the folder .kb; nothing here is read.\n")
     if kind == "another file":
         place.write_text("mine\n")
+    project = in_worktree(older.root, tmp_path)
+    workspace = project.workspace()
     is_own = not kind.startswith("another")
-    assert in_worktree(older.root, tmp_path).workspace().is_in_worktree is is_own
-    assert os.path.lexists(place) is not is_own
+    assert workspace.is_in_worktree is is_own
+    # Who only looks removes nothing, and finds no store.
+    assert os.path.lexists(place)
+    assert list(branches.stores(workspace)) == []
+    assert not workspace.has_store("main")
+    assert not [one for one in diagnose(workspace, ()).findings if one.severity in {"error", "not_checked"}]
+    said = workspace.place_of_stores()
+    assert said.folder == (place if is_own else stores_at(older.root))
+    assert (f"{place} is neither a folder nor a pointer that KB made" in said.why) is not is_own
+    for name in ("main", "topic"):
+        branches.ensure(workspace, name, accepts_loss=True)
+    assert (place / "main/head.json").is_file() is is_own
+    assert (stores_at(older.root) / "main/head.json").is_file() is not is_own
+    project.close()
 
 
 def test_the_error_of_a_refused_write_names_the_setting_that_does_not_count(older: Project, tmp_path: Path) -> None:

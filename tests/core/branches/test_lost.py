@@ -11,6 +11,7 @@ import pytest
 
 from kbcore import branches
 from kbcore.branches import lost
+from kbcore.branches.choosing import choose_noted
 from kbcore.clock import SystemClock
 from kbcore.errors import StoreWentBack
 from kbcore.storage import head as heads
@@ -273,7 +274,7 @@ def test_gc_keeps_a_store_that_lacks_records_and_one_that_is_gone_can_be_given_u
     assert (collected.removed, collected.reasons["topic"]) == ((), "acknowledged records are missing from it")
     project.close()
     shutil.rmtree(store_of(project, "topic"))
-    assert lost.named(project.workspace(), "topic") == "topic"
+    assert choose_noted(project.workspace(), "topic") == "topic"
     assert accepted(project, "topic").seq == 0
     assert lost.losses(project.workspace()) == []
 
