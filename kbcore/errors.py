@@ -312,7 +312,7 @@ class NotFound(Misuse, code="not_found", exit_status=64):
 class InvalidQuery(Misuse, code="invalid_query", exit_status=2):
     """An argument of a query or a command cannot be used."""
 
-    default_hint = "Mend every listed argument and ask again."
+    default_hint = "Correct what the message names, and ask again."
 
 
 class HistoryPruned(Misuse, code="history_pruned", exit_status=66):

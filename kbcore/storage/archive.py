@@ -429,6 +429,12 @@ def opened(fs: Fs, path: Path) -> Iterator[Backup]:
             fd = fs.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except FileNotFoundError as error:
             raise NotFound(f"There is no file {path}.", hint="Name a file that `kb backup` wrote.") from error
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            message = f"{path} is a symbolic link, and KB reads a backup through none"
+            hint = "Name the file itself that the link leads to."
+            raise StorageError(message, hint=hint, data={"file": str(path)}) from error
     try:
         with files.explained(path, "read", reading=True):
             status = fs.fstat(fd)

@@ -48,8 +48,8 @@ def explain(error: OSError, path: Path, doing: str, *, reading: bool = False) ->
     reason = os.strerror(error.errno) if error.errno else str(error)
     if error.errno == errno.ELOOP:
         return StorageError(
-            f"cannot {doing} {path}: it is a symbolic link, and KB follows none inside a store",
-            hint="Replace the link with the file itself.",
+            f"cannot {doing} {path}: it is a symbolic link, and KB follows none there",
+            hint="Remove the link. If it leads to what belongs there, put that in its place.",
             data={"file": str(path)},
         )
     message = f"cannot {doing} {path}: {reason}"

@@ -52,7 +52,12 @@ def measure(fs: Fs, folder: Path, clock: Clock) -> Speed:
 
 
 def speed_findings(fs: Fs, folder: Path, clock: Clock) -> Iterator[Finding]:
-    """Time the disk below a cache, where there is one that can be written."""
+    """Time the disk below a cache, where there is one that can be written; name a link in its place."""
+    if folder.is_symlink():
+        message = f"{folder} is a symbolic link, and KB follows none there: nothing is cached."
+        remedy = "Delete the link: KB makes the folder, and what was cached can always be made again."
+        yield Finding("disk", "warning", "cache_link", message, remedy, file=str(folder))
+        return
     if not files.is_directory(fs, folder) or fs.refusal_to_write(folder):
         return  # what is said of that, other checks say
     try:

@@ -99,8 +99,8 @@ def test_system_errors_become_errors_that_name_the_file(code: int, reading: bool
 
 def test_a_link_is_explained_as_one() -> None:
     error = files.explain(OSError(errno.ELOOP, "x"), Path("/store/lock"), "open")
-    assert error.message == ("cannot open /store/lock: it is a symbolic link, and KB follows none inside a store")
-    assert error.hint == "Replace the link with the file itself."
+    assert error.message == ("cannot open /store/lock: it is a symbolic link, and KB follows none there")
+    assert error.hint == "Remove the link. If it leads to what belongs there, put that in its place."
 
 
 def test_a_published_file_is_whole_or_the_old_one(tmp_path: Path) -> None:

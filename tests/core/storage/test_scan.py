@@ -298,7 +298,7 @@ def test_a_symbolic_link_in_place_of_a_segment_is_refused(tmp_path: Path) -> Non
     path = segment(directory)
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(StorageError, match="it is a symbolic link, and KB follows none inside a store"):
+    with pytest.raises(StorageError, match="it is a symbolic link, and KB follows none there"):
         numbers(directory)
 
 
