@@ -84,7 +84,11 @@ def _schema(_: Session, workspace: Workspace) -> Iterator[Finding]:
     from kbcore.workspace import SCHEMA
 
     path = workspace.settings_dir / SCHEMA / CORE_FILE
-    if not path.is_file():
+    try:
+        is_there = path.is_file()
+    except PermissionError:  # the check of the settings names the folder and its owner
+        return
+    if not is_there:
         yield Finding("schema", "note", "no_core_schema", f"{path} is not there to be read.", "Run `kb init`.")
 
 

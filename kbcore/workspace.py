@@ -595,8 +595,9 @@ def _readable(name: str) -> Iterator[None]:
 
 
 def _unreadable(name: str, error: OSError) -> InvalidConfig:
-    hint = "Give yourself permission to read it." if error.errno in {errno.EACCES, errno.EPERM} else ""
-    return InvalidConfig(f"{name} cannot be read: {error.strerror}.", hint=hint)
+    reason, hint = files.refusal(error, Path(os.fsdecode(error.filename or "")).absolute())
+    own = "Give yourself permission to read it." if error.errno in {errno.EACCES, errno.EPERM} else ""
+    return InvalidConfig(f"{name} cannot be read: {reason}.", hint=hint or own)
 
 
 def _is_link(fs: Fs, path: Path) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 from kbcore.errors import GitUnusable
 from kbcore.ids import check_branch_name
 from kbcore.limits import MAX_CONFIG_BYTES
+from kbcore.storage.files import refusal
 
 BRANCH_PREFIX = b"refs/heads/"
 COMMIT = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -70,6 +71,12 @@ def find_lines(path: Path, pattern: re.Pattern[bytes]) -> list[re.Match[bytes]]:
             return [found for line in lines if (found := pattern.search(line))]
 
 
+def refused(doing: str, path: Path, error: OSError) -> GitUnusable:
+    """Return the error about a file of git's that the system refused, with its owner where that is another user."""
+    reason, hint = refusal(error, path)
+    return GitUnusable(f"cannot {doing} {path}: {reason}", hint=hint or "Check its permissions.")
+
+
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[int | None]:
     """Open a regular file for the length of the block; None when there is no file of that name."""
@@ -80,7 +87,7 @@ def _opened(path: Path) -> Iterator[int | None]:
         return
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
-            raise GitUnusable(f"cannot read {path}: {error.strerror}", hint="Check its permissions.") from error
+            raise refused("read", path, error) from error
         yield None
         return
     try:

@@ -13,7 +13,7 @@ import msgspec
 
 from kbcore.errors import GitUnusable, InvalidConfig, NotARepository
 from kbcore.git.commands import run_git
-from kbcore.git.files import BRANCH_PREFIX, decode_name, encode_name, read_commit, read_small
+from kbcore.git.files import BRANCH_PREFIX, decode_name, encode_name, read_commit, read_small, refused
 from kbcore.git.head import HeadState, read_head, tables_stamp, uses_reftable
 from kbcore.git.repository import Repository, admin_worktree
 from kbcore.ids import check_branch_name
@@ -135,7 +135,7 @@ def _worktree_names(folder: Path) -> list[str]:
     try:
         return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
     except OSError as error:
-        raise GitUnusable(f"cannot list the worktrees in {folder}: {error.strerror}") from error
+        raise refused("list the worktrees in", folder, error) from error
 
 
 def _read_symbolic_ref(path: Path) -> bytes:
@@ -153,7 +153,7 @@ def _loose_names(folder: Path) -> set[str]:
         return set()
 
     def refuse(error: OSError) -> None:
-        raise GitUnusable(f"cannot list the branches in {error.filename}: {error.strerror}") from error
+        raise refused("list the branches in", Path(error.filename), error) from error
 
     names = set()
     for directory, _, files in os.walk(folder, onerror=refuse):

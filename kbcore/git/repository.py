@@ -5,13 +5,15 @@ All worktrees of a repository give the same ``kb_root``: it follows from the com
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import msgspec
 
 from kbcore.errors import GitUnusable, NotARepository
-from kbcore.git.files import is_true, read_settings, read_small
+from kbcore.git.files import is_true, read_settings, read_small, refused
+from kbcore.storage.files import refusal
 
 _Marks = tuple[tuple[int, ...], ...]
 
@@ -64,7 +66,7 @@ def find_repository(start: Path, *, git_dir: Path | None = None, work_tree: Path
         try:
             found = _found_at(folder)
         except PermissionError as error:
-            raise NotARepository(f"{folder} cannot be looked into: {error.strerror}") from error
+            raise NotARepository(f"{folder} cannot be looked into: {refusal(error, folder)[0]}") from error
         if found is not None:
             return found
     raise NotARepository(f"{here} is in no git repository")
@@ -186,7 +188,7 @@ def _git_dir_at(folder: Path) -> Path | None:
     if entry.is_dir():
         git_dir = Path(os.path.realpath(entry))
         if not os.access(git_dir, os.X_OK):
-            raise GitUnusable(f"cannot look into {git_dir}", hint="Check its permissions.")
+            raise refused("look into", git_dir, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
         return git_dir if _is_git_dir(git_dir) else None
     return _follow(entry) if entry.is_file() else None
 

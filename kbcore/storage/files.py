@@ -29,7 +29,7 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _DENIED: Final = frozenset({errno.EACCES, errno.EPERM})
 _SHARE: Final = (
     "Run it as {}, or have them share the repository: `git config core.sharedRepository group`, then give what is in "
-    "the git directory to a common group with `chgrp -R GROUP` and `chmod -R g+rwX`."
+    "the git directory and in .kb to a common group with `chgrp -R GROUP` and `chmod -R g+rwX`."
 )
 WRITABLE_ROOT: Final = "writable_root"
 """The key of an error's data for the folder that has to be writable; it is there when the hint says how."""
@@ -45,7 +45,7 @@ def explain(error: OSError, path: Path, doing: str, *, reading: bool = False) ->
         doing: a verb phrase, as in "cannot <doing> <path>".
         reading: permission denied while reading is no sign of a read-only store.
     """
-    reason = os.strerror(error.errno) if error.errno else str(error)
+    reason, hint = refusal(error, path)
     if error.errno == errno.ELOOP:
         return StorageError(
             f"cannot {doing} {path}: it is a symbolic link, and KB follows none there",
@@ -55,15 +55,18 @@ def explain(error: OSError, path: Path, doing: str, *, reading: bool = False) ->
     message = f"cannot {doing} {path}: {reason}"
     if error.errno in _FULL:
         return StorageFull(message, data={"file": str(path)})
-    owner = _other_owner(path) if error.errno in _DENIED else ""
-    hint = _SHARE.format(owner) if owner else ""
-    if owner:
-        message = f"{message}; it belongs to {owner}"
     if error.errno in _READ_ONLY and not reading:
         root = None if hint else _data_dir(path)
         data = {"file": str(path)} | ({WRITABLE_ROOT: str(root)} if root else {})
         return ReadOnlyStore(message, hint=hint or (ways_to_write(root) if root else ""), data=data)
     return StorageError(message, hint=hint, data={"file": str(path)})
+
+
+def refusal(error: OSError, path: Path) -> tuple[str, str]:
+    """Return why the system refused a file, with its owner where that is another user, and what to do then, else ""."""
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    owner = _other_owner(path) if error.errno in _DENIED else ""
+    return (f"{reason}; it belongs to {owner}", _SHARE.format(owner)) if owner else (reason, "")
 
 
 def _other_owner(path: Path) -> str:

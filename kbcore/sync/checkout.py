@@ -12,8 +12,9 @@ from typing import Final
 
 import msgspec
 
-from kbcore.errors import BranchMoved, GitUnusable, NotARepository
+from kbcore.errors import BranchMoved, NotARepository
 from kbcore.git import HeadState
+from kbcore.git.files import refused
 from kbcore.workspace import Workspace, moved
 
 WAIT_S: Final = 2.0
@@ -146,5 +147,5 @@ def _mark(path: Path) -> Mark | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise GitUnusable(f"cannot look at {path}: {error.strerror}", hint="Check its permissions.") from error
+        raise refused("look at", path, error) from error
     return found.st_mtime_ns, found.st_ino, found.st_size

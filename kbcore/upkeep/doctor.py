@@ -162,7 +162,7 @@ def _settings(workspace: Workspace) -> Iterator[Finding]:
     if kb_dir.is_symlink():
         check_initialised(workspace)  # refuses a link
     is_older = relocation.kind_of(fs, workspace.shown_branches) == "folder"
-    if not is_older and not workspace.branches_dir.is_dir() and not (workspace.settings_dir / CONFIG).is_file():
+    if not is_older and not workspace.has_branches_dir() and not (workspace.settings_dir / CONFIG).is_file():
         message = f"There is no {KB} in {workspace.repo.kb_root}."
         yield Finding("settings", "error", "not_initialised", message, "Run `kb init`.")
         return
@@ -328,8 +328,9 @@ def _refusals(workspace: Workspace, paths: Iterable[Path], branch: str = "") -> 
 
 
 def _refusal(workspace: Workspace, path: Path, code: int, branch: str = "") -> Finding:
-    message = f"Nothing can be written, because {path} cannot be written to: {os.strerror(code)}. Queries work."
-    refused = ReadOnlyStore(message, data={"file": str(path)})
+    reason, hint = files.refusal(OSError(code, os.strerror(code)), path)
+    message = f"Nothing can be written, because {path} cannot be written to: {reason}. Queries work."
+    refused = ReadOnlyStore(message, hint=hint, data={"file": str(path)})
     return Finding("stores", "error", refused.code, message, workspace.refused(refused).hint, branch, str(path))
 
 

@@ -164,6 +164,40 @@ def test_a_second_user_is_told_whose_the_files_are_and_what_to_do(common: Path) 
 
 
 @needs_root
+@pytest.mark.parametrize(
+    "closed",
+    [".kb", ".kb/schema", ".git", ".git/config", ".git/kb", ".git/kb/branches/main"],
+)
+def test_the_error_about_a_place_that_another_user_closed_names_the_owner_and_a_way_in(
+    common: Path, closed: str
+) -> None:
+    root = common / "repo"
+    root.mkdir()
+    os.chown(root, ALICE, TEAM)
+    (common / "safe").write_text("[safe]\n\tdirectory = *\n")
+    safe = {"GIT_CONFIG_GLOBAL": str(common / "safe")}
+    assert run_as(ALICE, ["git", "init", "-q", "-b", "main"], root, safe).status == 0
+    assert kb_as(ALICE, root, "init", env=safe).status == 0
+    (common / "change.json").write_text(CHANGE % "A")
+    assert kb_as(ALICE, root, "apply", str(common / "change.json"), env=safe).status == 0
+    place = root / closed
+    place.chmod(0o700 if place.is_dir() else 0o600)
+    commands = [["query"], ["apply", str(common / "change.json")], ["doctor"]]
+    for words in commands:
+        ran = kb_as(BOB, root, *words, env=safe)
+        assert ran.status not in {0, 70}, (words, ran)
+        assert f"it belongs to uid {ALICE}" in ran.err + ran.out.replace("\n" + " " * 14, " "), (words, ran)
+        assert "core.sharedRepository group" in ran.err + ran.out, (words, ran)
+    # The way in, as the hint says it.
+    assert run_as(ALICE, ["git", "config", "core.sharedRepository", "group"], root, safe).status == 0
+    for words in (["chgrp", "-R", str(TEAM)], ["chmod", "-R", "g+rwX"]):
+        assert run_as(ALICE, [*words, ".git", ".kb"], root, safe).status == 0
+    for words in commands:
+        ran = kb_as(BOB, root, *words, env=safe)
+        assert ran.status == 0, (words, ran)
+
+
+@needs_root
 def test_a_repository_of_another_user_is_refused_with_git_s_advice_until_git_takes_it_for_safe(common: Path) -> None:
     root = common / "repo"
     root.mkdir()
