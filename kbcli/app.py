@@ -128,7 +128,7 @@ def _ended(session: Session, words: list[str]) -> int:
         return _run(session, words)
     except KBError as error:
         output.forget()
-        return exits.tell(output, error)
+        return exits.tell(output, error, writes=session.writes)
     except typer.TyperException as error:
         output.forget()
         output.is_json = output.is_json or _wants_json(words)
@@ -146,7 +146,7 @@ def _ended(session: Session, words: list[str]) -> int:
         output.forget()
         known = exhausted(error, may_be_written=not session.signals.work.is_known_unwritten)
         if known:
-            return exits.tell(output, known)
+            return exits.tell(output, known, writes=session.writes)
         return exits.tell_bug(output, error, words, session.cache())
 
 

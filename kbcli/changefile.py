@@ -23,7 +23,7 @@ def read(name: str, folder: Path) -> Any:
     """
     shown, text = _shown(name), text_in(name, folder, InvalidChangeset)
     if not text.strip():
-        raise InvalidChangeset(f"{shown} is empty. Nothing was written.", hint="A changeset has `entities` or `edges`.")
+        raise InvalidChangeset(f"{shown} is empty.", hint="A changeset has `entities` or `edges`.")
     ending = Path(name).suffix.lower()
     is_json = ending == ".json" or (ending not in {".yaml", ".yml"} and text.lstrip()[:1] in {"{", "["})
     return _json(text, shown) if is_json else _yaml(text, shown)
@@ -37,11 +37,11 @@ def text_in(name: str, folder: Path, fault: type[KBError] = InvalidQuery) -> str
     shown = _shown(name)
     data = _read_bytes(name, shown, folder)
     if len(data) > limits.MAX_CHANGESET_BYTES:
-        raise LimitExceeded(f"{shown} is larger than {limits.MAX_CHANGESET_BYTES} bytes. Nothing was written.")
+        raise LimitExceeded(f"{shown} is larger than {limits.MAX_CHANGESET_BYTES} bytes.")
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        message = f"{shown} is not UTF-8 at byte {error.start}. Nothing was written."
+        message = f"{shown} is not UTF-8 at byte {error.start}."
         raise fault(message, hint="Save it as UTF-8.") from error
 
 
@@ -87,4 +87,4 @@ def _refuse(shown: str, problems: list[FileProblem]) -> None:
     first = details[0]
     what = f"{first.source}: {first.message}" if len(problems) == 1 else f"{shown} has {len(problems)} problems"
     hint = first.hint if len(problems) == 1 else ""
-    raise InvalidChangeset(f"{what}. Nothing was written.", hint=hint, details=details)
+    raise InvalidChangeset(f"{what}.", hint=hint, details=details)

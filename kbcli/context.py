@@ -54,6 +54,8 @@ class Session:
         self.branch = ""
         self.is_read_only = False
         """Set by commands that promise to write nothing, before they open anything."""
+        self.writes = False
+        """The command was asked to write: where it fails before, the error says so."""
         self.has_told_losses = False
         """Set by commands that say themselves what is missing from the stores."""
         self._watched: list[BranchStore] = []
@@ -160,6 +162,7 @@ class Session:
         from kbcore import branches
 
         self.signals.work.only_reads = False
+        self.writes = True
         return self._opened(*branches.open_branch(self.workspace, self.named_branch))
 
     def open_to_read(self) -> Opened:

@@ -62,12 +62,12 @@ def status_of_hooks(results: Iterable[HookResult]) -> int:
     return HOOKS_FAILED if any(result.state == "failed" for result in results) else DONE
 
 
-def tell(output: Output, error: KBError) -> int:
-    """Report an error of KB's and return the status to end with."""
+def tell(output: Output, error: KBError, *, writes: bool = False) -> int:
+    """Report an error of KB's to a command that ``writes``, or only reads, and return the status to end with."""
     if output.is_json:
-        output.document({"error": error.as_json()})
+        output.document({"error": error.as_json(writes=writes)})
         return error.exit_status
-    output.error(visible_lines(error.message))
+    output.error(visible(error.message_for(writes=writes)))
     remedy = _remedy(error)
     for problem in error.details:
         line = _detail(problem, error.message, remedy, is_request=isinstance(error, Rejected))

@@ -285,7 +285,7 @@ def _check_count(whole: Mapping[str, Any], most: int, where: str) -> None:
     """Refuse too many items before any of them is read."""
     number = sum(len(found) for name in _LISTS if isinstance(found := whole.get(name), list))
     if number > most:
-        raise LimitExceeded(f"{number} items {where}; the limit is {most}. Nothing was written.")
+        raise LimitExceeded(f"{number} items {where}; the limit is {most}.")
 
 
 def _finish(reader: Reader, whole: Mapping[str, Any], changeset: Changeset, asked: str) -> Changeset:

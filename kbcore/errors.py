@@ -71,11 +71,19 @@ class KBError(Exception):
         self.details = tuple(details)
         self.data = dict(data or {})
 
-    def as_json(self) -> dict[str, Any]:
+    def message_for(self, *, writes: bool, instead: str = "") -> str:
+        """Return the message, or the one ``instead``, and that nothing was written where that is so of a request.
+
+        A request that only reads has nothing to say of it. No other code adds that sentence.
+        """
+        message = instead or self.message
+        return f"{message.rstrip('.')}. Nothing was written." if writes and self.applied == "no" else message
+
+    def as_json(self, *, writes: bool = False) -> dict[str, Any]:
         """Return the body of ``{"error": …}`` as the contract fixes it; ``data`` keys are added to it."""
         return {
             "code": self.code,
-            "message": self.message,
+            "message": self.message_for(writes=writes),
             "hint": self.hint,
             "retryable": self.retryable,
             "applied": self.applied,
@@ -91,7 +99,7 @@ class Rejected(KBError):
 class InvalidChangeset(Rejected, code="invalid_changeset", exit_status=10):
     """The request has the wrong shape or unknown names."""
 
-    default_hint = "Mend every listed problem and send the changeset again; nothing was written."
+    default_hint = "Mend every listed problem and send the changeset again."
 
 
 class IntegrityViolation(Rejected, code="integrity_violation", exit_status=11):
@@ -140,7 +148,7 @@ class RevertConflict(Rejected, code="revert_conflict", exit_status=17):
 class KipRefused(Rejected, code="kip_refused", exit_status=18):
     """A KIP command is refused; the KIP code in the answer (`kip_code`) says why."""
 
-    default_hint = "Mend the command as the message says and send it again; nothing was written."
+    default_hint = "Mend the command as the message says and send it again."
 
 
 class Unavailable(KBError):

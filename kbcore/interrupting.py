@@ -96,7 +96,7 @@ class Step:
             return Stopped()
         late = f"The database had no answer within {self.time_s:g} s"
         if self._work is None or not self._work.has_changed:
-            return StatementTimeout(f"{late}. Nothing was written.")
+            return StatementTimeout(f"{late}.")
         return _after_write(StatementTimeout(f"{late}."))
 
 

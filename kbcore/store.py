@@ -441,8 +441,7 @@ class BranchStore:
         seq, digest = known
         if digest != request.digest:
             raise ChangesetIdReused(
-                f"The changeset id {request.changeset_id!r} was used at seq {seq} with other content. "
-                "Nothing was written."
+                f"The changeset id {request.changeset_id!r} was used at seq {seq} with other content."
             )
         first = self.record_at(view, seq)
         created, updated, deleted, edges = answers.changed_at(view, seq)
@@ -537,10 +536,7 @@ def recorded(
     )
     raw = record.encode(written)
     if len(raw) > request.limit_bytes:
-        raise LimitExceeded(
-            f"The changeset makes a record of {len(raw)} bytes; the limit is {request.limit_bytes}. "
-            "Nothing was written."
-        )
+        raise LimitExceeded(f"The changeset makes a record of {len(raw)} bytes; the limit is {request.limit_bytes}.")
     return raw, written
 
 

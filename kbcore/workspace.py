@@ -505,7 +505,7 @@ def _unused(path: Path) -> Path:
 
 def moved(old: str, new: str) -> BranchMoved:
     """Return the error for a HEAD that names another branch than before."""
-    message = f"HEAD moved from {old} to {new} while the request ran. Nothing was written."
+    message = f"HEAD moved from {old} to {new} while the request ran."
     return BranchMoved(message, data={"old": old, "new": new})
 
 

@@ -116,7 +116,7 @@ class Service:
         choice = branches.choose(workspace, self.options.branch)
         if expect_branch and choice.branch != expect_branch:
             raise BranchMoved(
-                f"The branch is {choice.branch}, not {expect_branch} as expected. Nothing was written.",
+                f"The branch is {choice.branch}, not {expect_branch} as expected.",
                 data={"old": expect_branch, "new": choice.branch},
             )
         return Arrival(workspace, choice)

@@ -37,21 +37,16 @@ def explain(error: KBError, hint: str, around: Mapping[str, Any], *, writes: boo
     ``hint`` is the remedy, in the words of the core, and ``around`` what else is known of the call, its branch and seq
     above all. Details that are too many are counted.
     """
-    body = error.as_json()
+    body = error.as_json(writes=writes)
     body["hint"] = in_tool_words(hint, is_dotted=is_dotted)
     for problem in body["details"]:
         problem["hint"] = in_tool_words(problem["hint"], is_dotted=is_dotted)
     if len(body["details"]) == 1:
         only = body["details"][0]
-        body["message"] = _told_once(body["message"], only.pop("message"))
+        problem = only.pop("message")
+        if problem.rstrip(".") not in error.message:
+            body["message"] = error.message_for(writes=writes, instead=problem)
         del only["hint"]
-    if writes and error.applied == "no" and "nothing was" not in f"{body['message']} {hint}".lower():
-        body["message"] = f"{body['message'].rstrip('.')}. Nothing was written."
     payload = fit({"error": body, **around}, [("details", body)], ERROR_CHARS)
     shown: Payload = cut_deep(payload, ERROR_CHARS)
     return shown
-
-
-def _told_once(whole: str, problem: str) -> str:
-    """Return the message of an error with one problem: the error's own where that holds the problem's."""
-    return whole if problem.rstrip(".") in whole else problem

@@ -201,7 +201,7 @@ async def answer(service: Service, tool: Tool, arguments: Mapping[str, Any], cli
 
 def _check_offered(service: Service, *, writes: bool) -> None:
     if writes and service.options.is_read_only:
-        message = "This server runs with --read-only. Nothing was written."
+        message = "This server runs with --read-only."
         problem = Problem("$.action", "not_offered", message, "Use log, show or diff.")
         raise refused_arguments([problem])
 

@@ -33,9 +33,8 @@ def client_findings(worktree: Path, env: Mapping[str, str], clock: Clock) -> Ite
         try:
             tables = installing.servers(kind, place)
         except KBError as error:
-            message = error.message.removesuffix(" Nothing was written.")
             remedy = f"Mend it: {kind.title} reads it."
-            yield Finding(CHECK, "warning", "client_file", message, remedy, file=str(place.path))
+            yield Finding(CHECK, "warning", "client_file", error.message, remedy, file=str(place.path))
             continue
         remedy = f"Run `kb mcp install {name} --write`, or mend the entry by hand."
         yield from _misplaced(kind, place, tables, remedy)

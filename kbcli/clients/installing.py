@@ -143,7 +143,7 @@ def _check_way(place: Place) -> None:
         way /= part
         if way.is_symlink():
             hint = "Put the entry in by hand where the link leads; without --write it is printed."
-            raise InvalidConfig(f"{way} is a symbolic link, and KB follows none. Nothing was written.", hint=hint)
+            raise InvalidConfig(f"{way} is a symbolic link, and KB follows none.", hint=hint)
 
 
 def _read(place: Place) -> tuple[bytes | None, int]:
@@ -153,7 +153,7 @@ def _read(place: Place) -> tuple[bytes | None, int]:
     except FileNotFoundError:
         return None, _PRIVATE_MODE if place.is_private else _NEW_MODE
     except OSError as error:
-        raise StorageError(f"{place.path} cannot be read: {error.strerror}. Nothing was written.") from error
+        raise StorageError(f"{place.path} cannot be read: {error.strerror}.") from error
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_BYTES:
         os.close(fd)  # here: Python makes no file object of a folder
@@ -163,4 +163,4 @@ def _read(place: Place) -> tuple[bytes | None, int]:
 
 
 def _refused(what: str, remedy: str) -> InvalidConfig:
-    return InvalidConfig(f"{what}. Nothing was written.", hint=f"{remedy} run the command again.")
+    return InvalidConfig(f"{what}.", hint=f"{remedy} run the command again.")

@@ -24,6 +24,7 @@ def run(
     from kbcore import changeset, writes
 
     session = session_of(ctx)
+    session.writes = True
     if file == changefile.STDIN and session.output.is_interactive:
         session.output.note("Reading a changeset from the terminal; end it with Ctrl-D.")
     request = changefile.read(file, session.start)

@@ -90,6 +90,7 @@ def install(
     from kbcore.workspace import data_dir_of
 
     session = session_of(ctx)
+    session.writes = write
     kind, where = kinds.find(client), kinds.scope_of(client, scope)
     repo = git.find_own_repository(session.start, session.env, **session.git_places)
     if where == "project" and not repo.has_worktree:

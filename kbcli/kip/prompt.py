@@ -117,7 +117,7 @@ class _Prompt:
         except KBError as error:
             from kbcli import exits
 
-            exits.tell(self._session.output, error)
+            exits.tell(self._session.output, error, writes=self._session.writes)
             return
         tell_answer(self._session, request, answer, branch)
 

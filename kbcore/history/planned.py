@@ -180,7 +180,7 @@ def refuse(seqs: Sequence[int], found: Wanted, broken: Sequence[Broken], used: S
     more = more_problems(len(problems) - 1)
     what = f"Record {seqs[0]}" if len(seqs) == 1 else f"Records {', '.join(map(str, sorted(seqs)))}"
     raise RevertConflict(
-        f"{what} cannot be undone: {problems[0].message}{more} Nothing was written.",
+        f"{what} cannot be undone: {problems[0].message}{more}",
         hint=_remedy(seqs, found.conflicts, left),
         details=problems[: limits.MAX_PROBLEMS],
         data={"conflicts": [_conflict_json(found, one) for one in found.conflicts[: limits.MAX_PROBLEMS]]},

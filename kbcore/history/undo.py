@@ -104,7 +104,7 @@ def _check(options: UndoOptions) -> None:
     if problems:
         found = problems[0].message if len(problems) == 1 else f"{len(problems)} problems."
         hint = problems[0].hint if len(problems) == 1 else ""
-        raise InvalidChangeset(f"The undo is not valid: {found} Nothing was written.", hint=hint, details=problems)
+        raise InvalidChangeset(f"The undo is not valid: {found}", hint=hint, details=problems)
 
 
 def _commit(

@@ -23,7 +23,6 @@ from kbcore.kip.errors import (
     refused,
 )
 
-_WHOLE: Final = "Nothing was written"
 _UNKNOWN: Final = "It is not known whether"
 _SHOWN: Final = 20
 
@@ -98,11 +97,9 @@ def in_kip(error: KBError, *, writes: bool) -> KipRefused:
     if isinstance(error, KipRefused):
         return error
     told = TOLD[error.code]
-    message = error.message
+    message = error.message_for(writes=writes)
     if error.applied == "unknown" and _UNKNOWN.lower() not in message.lower():
         message = f"{message.rstrip('.')}. {_UNKNOWN} the command was written."
-    elif writes and error.applied == "no" and _WHOLE.lower() not in message.lower():
-        message = f"{message.rstrip('.')}. {_WHOLE}."
     is_own = error.hint not in {"", error.default_hint}
     hint = error.hint if is_own or not told.hint else told.hint
     data: dict[str, Any] = {"kb_code": error.code, "applied": error.applied, "retryable": error.retryable}

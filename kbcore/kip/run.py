@@ -123,7 +123,7 @@ class _Attempt:
             self.writes = True
             if self._around.is_read_only:
                 word = command.text[tree.at :].split("(")[0].split()[0]
-                message = f"{word} writes, and this only reads. Nothing was written."
+                message = f"{word} writes, and this only reads: it was not carried out."
                 raise refused(IMMUTABLE, message, at=tree.at, hint=_WHERE_TO_WRITE)
             return self._written(tree)
 

@@ -126,7 +126,7 @@ class Findings:
         hints = {problem.hint for problem in self.problems}
         found = self.problems[0].message if len(self.problems) == 1 else f"{len(self.problems)} problems."
         raise error(
-            f"The changeset {what}: {found} Nothing was written.",
+            f"The changeset {what}: {found}",
             hint=hints.pop() if len(hints) == 1 else "",
             details=self.problems[: limits.MAX_PROBLEMS],
         )

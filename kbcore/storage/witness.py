@@ -191,7 +191,7 @@ class Loss(msgspec.Struct, frozen=True):
     def error(self) -> StoreWentBack:
         """Return the error that refuses a write."""
         data = {"branch": self.branch, "file": str(self.directory), "seen": self.seen, "now": self.now}
-        return StoreWentBack(f"{self.sentence()} Nothing was written.", hint=self.remedy(), data=data)
+        return StoreWentBack(self.sentence(), hint=self.remedy(), data=data)
 
 
 def seen_of(of: Head, directory: Path) -> Seen:

@@ -73,7 +73,7 @@ class Checkout(msgspec.Struct, frozen=True):
             raise moved(self.head.branch, now.branch)
         if now != self.head or _head_marks(self.workspace) != self.head_marks:
             raise BranchMoved(
-                f"git changed what is checked out of {now.branch} while its files were read. Nothing was written.",
+                f"git changed what is checked out of {now.branch} while its files were read.",
                 hint="Send the request again.",
             )
 
@@ -105,14 +105,14 @@ def _check_there(workspace: Workspace) -> None:
     """Refuse a worktree that is gone: its git directory may be left, and every file would seem deleted."""
     root = workspace.repo.worktree
     if _mark(root) is None:
-        message = f"This worktree was removed or moved: {root}. Nothing was written."
+        message = f"This worktree was removed or moved: {root}."
         raise NotARepository(message, hint="`git worktree list` names those that there are.")
 
 
 def _busy(lock: str) -> BranchMoved:
     name = Path(lock).name
     return BranchMoved(
-        f"git is changing the files of this worktree ({name} exists). Nothing was written.",
+        f"git is changing the files of this worktree ({name} exists).",
         hint=f"Wait until git is done, then run it again; if no git runs here, remove {lock}.",
     )
 

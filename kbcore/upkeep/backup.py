@@ -147,7 +147,7 @@ def _check_path(workspace: Workspace, path: Path) -> None:
     for own in (workspace.data_dir, workspace.branches_dir, workspace.cache_dir):
         if folder.is_relative_to(os.path.realpath(own)):
             raise InvalidQuery(
-                f"{path} is inside {own}, where KB keeps what it would have to be restored after. Nothing was written.",
+                f"{path} is inside {own}, where KB keeps what it would have to be restored after.",
                 hint="Name a file outside of the repository, best on another disk.",
                 data={"file": str(path)},
             )

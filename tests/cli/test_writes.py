@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from collections.abc import Callable
 
 import pytest
 
 from kbcli import app, yamlchanges
 from tests.support.cli import write
+from tests.support.places import stores_at
 
 ANSWER = {
     *("branch", "seq", "changeset_id", "applied", "duplicate", "dry_run", "created", "updated", "unchanged"),
@@ -306,3 +308,25 @@ def test_a_write_is_answered_before_its_view_is_published(synced, user):
     assert app.main(["apply", "-"]) == 0
     assert {*seen} == {before}
     assert base.stat().st_ino != before
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+def test_only_a_command_that_writes_says_that_nothing_was_written_and_it_says_so_once(kb, synced, is_json):
+    mode = ["--json"] if is_json else []
+    apply = ["apply", "-", *mode]
+    refused = [
+        kb(*apply, stdin='{"entities": [{"id": "A", "type": "unknown"}]}'),
+        kb(*apply, stdin='{"entities": [{"id": "A", "type": "unknown"}, {"id": "B", "type": "unknown"}]}'),
+        kb(*apply, stdin="no JSON"),
+        kb(*apply, stdin=""),
+        kb("delete", "NOBODY", *mode),
+        kb("revert", "99", *mode),
+    ]
+    shutil.rmtree(stores_at(synced) / "main")
+    refused.append(kb(*apply, stdin='{"entities": [{"id": "A", "type": "req", "title": "t", "status": "open"}]}'))
+    for ran in refused:
+        assert (ran.out + ran.err).lower().count("nothing was written") == 1, ran
+    for words in (["query"], ["query", "--id", "A"], ["check"], ["log"], ["show", "A"], ["coverage"], ["export"]):
+        ran = kb(*words, *(mode if words != ["export"] else []))
+        assert ran.status == 45, ran
+        assert "nothing was written" not in (ran.out + ran.err).lower(), ran

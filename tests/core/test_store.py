@@ -300,7 +300,7 @@ def test_a_dry_run_of_a_changeset_that_took_effect_says_so(made: Stored) -> None
 def test_a_record_above_the_limit_is_refused_before_any_write(made: Stored, dry_run: bool) -> None:
     made.commit([put("A")])
     before = journal_of(made)
-    with pytest.raises(LimitExceeded, match="Nothing was written"):
+    with pytest.raises(LimitExceeded, match="the limit is 1000"):
         made.commit([put("B", title="x" * 2000)], limit_bytes=1000, dry_run=dry_run)
     assert journal_of(made) == before
     assert made.put("B").seq == 2

@@ -146,7 +146,7 @@ def test_an_undo_takes_no_message_and_no_id_that_a_changeset_would_not(
 ) -> None:
     project.apply(entities=[entity("A")])
     project.apply(entities=[{"id": "A", "status": "done"}])
-    with pytest.raises(InvalidChangeset, match="Nothing was written") as refused:
+    with pytest.raises(InvalidChangeset) as refused:
         undoing(project, 1, dry_run=True, **options)
     [name] = options
     assert {problem.path for problem in refused.value.details} == {f"$.{name}"}

@@ -35,9 +35,7 @@ def test_an_error_keeps_what_kb_knows_of_it(error):
 
 def test_a_command_that_reads_is_not_told_what_was_written():
     assert in_kip(errors.LockTimeout("Busy."), writes=False).message == "Busy."
-    assert (
-        in_kip(errors.BranchMoved("Moved. Nothing was written."), writes=True).message == "Moved. Nothing was written."
-    )
+    assert in_kip(errors.BranchMoved("Moved."), writes=True).message == "Moved. Nothing was written."
 
 
 def test_the_hint_of_the_very_error_goes_before_that_of_its_kind():

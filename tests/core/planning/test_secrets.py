@@ -66,7 +66,6 @@ def test_as_an_error_the_rule_refuses_the_changeset_with_every_place() -> None:
     with pytest.raises(InvalidChangeset) as refused:
         planned("error", **EVERYWHERE)
     assert [(one.path, one.code) for one in refused.value.details] == [(path, "secret") for path in PATHS]
-    assert "Nothing was written" in refused.value.message
     assert "`secret`" in refused.value.details[0].hint
     assert TOKEN[:12] not in json.dumps(refused.value.as_json())
 

@@ -40,7 +40,7 @@ def test_what_is_tried_is_seen_by_what_is_tried_next(view: View) -> None:
 
 
 def test_a_trial_is_refused_where_a_commit_would_be(view: View) -> None:
-    with pytest.raises(LimitExceeded, match="Nothing was written"):
+    with pytest.raises(LimitExceeded, match="the limit is 1000"):
         take(view, AUTHOR, Request(limit_bytes=1000), titled("B", "x" * 2000), NOW)
     assert view.seq == 1
 
