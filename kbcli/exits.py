@@ -74,7 +74,8 @@ def tell(output: Output, error: KBError, *, writes: bool = False) -> int:
         if line:
             output.error_detail(visible(line))
     if remedy:
-        output.error_detail(f"hint: {visible_lines(remedy)}")
+        # A hint may have lines, such as git's advice. No text of others begins one.
+        output.error_detail(f"hint: {visible_lines(remedy)}".replace("\n", "\n  "))
     return error.exit_status
 
 

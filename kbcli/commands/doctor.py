@@ -143,7 +143,8 @@ def _tell(session: Session, found: Diagnosis) -> None:
         mark = output.styled(f"{one.severity.replace('_', ' '):11}", colours.get(one.severity, "red"))
         place = f"{one.check} {one.branch}" if one.branch else one.check
         output.data(output.flowed(f"{mark} {visible(f'{place}: {one.message}')}") + "\n")
-        for line in visible_lines(one.remedy).splitlines():
+        # Only the remedy for a hook has lines of its own, and it names nothing that a repository could choose.
+        for line in visible_lines(one.remedy).splitlines() if one.check == "hooks" else [visible(one.remedy)]:
             output.data(f"{'':11}   {line}\n")
     counts = {name: sum(one.severity == name for one in found.findings) for name in ("error", "warning")}
     said = [counted(number, name) for name, number in counts.items() if number]

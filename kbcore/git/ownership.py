@@ -49,14 +49,14 @@ def find_own_repository(
 def check_owner(repo: Repository, env: Mapping[str, str]) -> None:
     """Refuse a repository of another user that git does not take for safe.
 
-    Raises: ``GitUnusable`` with git's own advice, unchanged.
+    Raises: ``GitUnusable`` with git's own advice, unchanged, as the hint.
     """
     if is_own(repo, env):
         return
     answer = run_plain(repo, env, ["rev-parse", "--git-dir"])
     if answer.returncode:
         said = answer.stderr.decode("utf-8", "backslashreplace").strip()
-        raise GitUnusable(said or f"git refuses {repo.git_dir}", hint="The advice is git's own.")
+        raise GitUnusable(f"git refuses {repo.git_dir}", hint=f"The advice is git's own:\n{said}" if said else "")
 
 
 def is_own(repo: Repository, env: Mapping[str, str]) -> bool:

@@ -361,3 +361,53 @@ def test_a_link_in_the_place_of_the_caches_is_named_and_its_remedy_helps(kb, syn
     assert kb("query", "--json").json["total"] == 3
     assert kb("doctor").status == 0
     assert (caches_at(synced) / "main/view.duckdb").is_file()
+
+
+def test_no_line_of_an_answer_or_an_error_begins_with_a_part_of_a_hostile_path(kb, synced, user, tmp_path):
+    root = tmp_path / "name\nerror: forged"
+    shutil.move(synced, root)
+    user.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "kb").mkdir()
+    head = root / ".git/kb/branches/main/head.json"
+    name = "no\nerror: forged"
+
+    def require_plain():
+        tried = [["status"], ["query"], ["check"], ["doctor"], ["verify"], ["sync"], ["apply", name], ["restore", name]]
+        tried += [
+            ["backup", f"{name}/x"],
+            ["doctor", "--adopt", name],
+            ["--branch", name, "query"],
+            ["-C", name, "log"],
+        ]
+        tried += [["mcp", "install", "claude"], ["kip", "--file", name], ["init", "--default-branch", name]]
+        tried += [["doctor", "--salvage"], ["doctor", "--new-epoch"], ["hooks", "status"], ["query", "--id", name]]
+        for words in tried:
+            ran = kb(*words, cwd=root)
+            lines = (ran.out + ran.err).splitlines()
+            assert not [line for line in lines if line.lstrip().startswith("error: forged")], (words, ran)
+
+    require_plain()
+    (tmp_path / "kb/config.json").write_text('{"store": "worktree"}')
+    require_plain()
+    (tmp_path / "kb/config.json").write_text(json.dumps({"limits": {name: 1}, name: 2}))
+    require_plain()
+    (tmp_path / "kb/config.json").unlink()
+    (root / "docs/requirements" / f"{name}.md").write_text("---\nid: [\n---\n")
+    (root / ".kb/config.json").write_text(json.dumps({name: 1, "defaultBranch": name}))
+    require_plain()
+    git(root, "checkout", "--", ".kb") if git(root, "ls-files", ".kb") else (root / ".kb/config.json").write_text("{}")
+    require_plain()
+    head.write_text("{}")
+    require_plain()
+    shutil.rmtree(root / ".git/kb/branches/main")
+    require_plain()
+    shutil.rmtree(root / ".git/kb/branches")
+    (root / ".git/kb/branches").symlink_to(name)
+    require_plain()
+    (root / ".git/kb/branches").unlink()
+    (root / ".kb/branches").unlink(missing_ok=True)
+    (root / ".kb/branches/main").mkdir(parents=True)
+    (root / ".kb/branches/main/head.json").write_text("{}")
+    require_plain()
+    (root / ".git/HEAD").write_text(f"ref: refs/heads/{name}\n")
+    require_plain()
