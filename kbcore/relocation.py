@@ -236,7 +236,7 @@ def _seen(workspace: Workspace) -> tuple[object, ...] | None:
     """Return how the link and the ignore file look from outside, by two looks; None where there is no link."""
     fs = workspace.machine.fs
     try:
-        ignore = fs.lstat(workspace.kb_dir / untracked.IGNORE)
+        ignore = fs.lstat(layout.below(workspace.kb_dir, untracked.IGNORE))
         target = fs.readlink(workspace.shown_branches)
     except OSError:
         return None

@@ -17,6 +17,7 @@ from kbcore import limits
 from kbcore.config import Config, KipLimits
 from kbcore.errors import Problem
 from kbcore.shape import Spot, number_hint, read_json, refuse
+from kbcore.storage.layout import below
 from kbcore.storage.scratch import user_folder
 from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
@@ -99,7 +100,7 @@ def path_of(env: Mapping[str, str]) -> Path | None:
     What is not an absolute path is as good as not set: a repository could hold what it names.
     """
     folder = user_folder(env, "XDG_CONFIG_HOME", ".config")
-    return folder / "kb" / "config.json" if folder else None
+    return below(below(folder, "kb"), "config.json") if folder else None
 
 
 def read_settings(text: str | None, path: str, env: Mapping[str, str]) -> UserSettings:

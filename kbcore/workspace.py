@@ -30,6 +30,7 @@ from kbcore.schema_files import load_schema
 from kbcore.storage import files, head, witness
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import GIT_DIRECTORY
+from kbcore.storage.layout import below
 from kbcore.storage.scratch import cache_place
 from kbcore.storage.witness import BranchWitness, Loss, Place
 from kbcore.sync import content
@@ -173,7 +174,7 @@ class Workspace:
         self.repo = repo
         self.machine = machine
         self.pool = pool
-        self.kb_dir = repo.kb_root / KB
+        self.kb_dir = below(repo.kb_root, KB)
         """Holds settings, schema and rules as the main worktree has them."""
         self.unmovable: ReadOnlyStore | None = None
         """Why the stores cannot be moved from an older place; then they are read there, and not written."""
@@ -220,7 +221,7 @@ class Workspace:
     @property
     def git_branches_dir(self) -> Path:
         """The folder of the stores in the git directory, whether or not they are there."""
-        return data_dir_of(self.repo) / BRANCHES
+        return below(data_dir_of(self.repo), BRANCHES)
 
     def folders_moved_aside(self) -> list[Path]:
         """Return the folders of stores that a user renamed as ``place_of_stores`` says; the last one comes first."""
@@ -233,7 +234,7 @@ class Workspace:
     @property
     def usual_branches_dir(self) -> Path:
         """The folder of the stores once those of an older place were moved."""
-        return self.data_dir / BRANCHES
+        return below(self.data_dir, BRANCHES)
 
     @cached_property
     def is_unmoved(self) -> bool:
@@ -252,17 +253,17 @@ class Workspace:
     @property
     def usual_cache_dir(self) -> Path:
         """The folder of caches beside the stores, whether or not it can be written."""
-        return self.data_dir / CACHE
+        return below(self.data_dir, CACHE)
 
     @cached_property
     def shown_branches(self) -> Path:
         """Where people look for the stores, and where an older KB kept them; nothing is read there."""
-        return self.kb_dir / BRANCHES
+        return below(self.kb_dir, BRANCHES)
 
     @property
     def shown_cache(self) -> Path:
         """Where an older KB kept its cache; nothing is read there."""
-        return self.kb_dir / CACHE
+        return below(self.kb_dir, CACHE)
 
     @property
     def store_features(self) -> tuple[str, ...]:
@@ -287,10 +288,10 @@ class Workspace:
 
         Raises: ``InvalidConfig`` when nobody may look.
         """
-        own = self.repo.worktree / KB
+        own = below(self.repo.worktree, KB)
         is_inside_git = self.repo.kb_root == self.repo.common_dir and self.repo.has_worktree
         with _readable(f"{KB}/{CONFIG}"):
-            is_own = (own / CONFIG).is_file() or (is_inside_git and not (self.kb_dir / CONFIG).is_file())
+            is_own = below(own, CONFIG).is_file() or (is_inside_git and not below(self.kb_dir, CONFIG).is_file())
         return own if is_own else self.kb_dir
 
     @property
@@ -311,7 +312,7 @@ class Workspace:
     @cached_property
     def config(self) -> Config:
         """The configuration in force, within the limits of the user. Raises ``InvalidConfig`` with all problems."""
-        path = self.settings_dir / CONFIG
+        path = below(self.settings_dir, CONFIG)
         with _readable(str(path)):
             text = _read_text(path, self.settings_dir.parent)
         if text is None:
@@ -369,7 +370,7 @@ class Workspace:
 
     def directory_of(self, branch: str) -> Path:
         """Return where the store of a branch is, whether it exists or not."""
-        return self.branches_dir / ids.encode_branch(branch)
+        return below(self.branches_dir, ids.encode_branch(branch))
 
     def cache_of(self, branch: str) -> Path:
         """Return where the views of a branch are cached."""
@@ -378,7 +379,9 @@ class Workspace:
     def store(self, branch: str) -> BranchStore:
         """Return the store of a branch; opening it fails with ``UnknownBranch`` when there is none."""
         name = ids.encode_branch(branch)
-        views = CachePlaces(self.cache_dir / name, self.usual_cache_dir / name, self.user.limits.memory_bytes)
+        views = CachePlaces(
+            below(self.cache_dir, name), below(self.usual_cache_dir, name), self.user.limits.memory_bytes
+        )
         directory = self.readable_directory_of(branch)
         witness = self.witness(branch) if directory == self.directory_of(branch) else None
         return self.pool.get(self.machine, directory, views, witness, partial(_refused, self.repo, self.machine))
@@ -514,7 +517,7 @@ def data_dir_of(repo: Repository) -> Path:
 
     git's own commands on the worktree (clean, checkout, stash) do not reach it, and a clone does not bring one.
     """
-    return repo.common_dir / DATA
+    return below(repo.common_dir, DATA)
 
 
 def open_workspace(
@@ -581,7 +584,7 @@ def check_initialised(workspace: Workspace) -> None:
         raise NotInitialised(message, hint="Replace the link with the folder itself.")
     has_stores = files.is_directory(fs, workspace.data_dir) and workspace.has_branches_dir()
     has_stores = has_stores or relocation.kind_of(fs, workspace.shown_branches) == "folder"
-    if not has_stores and not (workspace.settings_dir / CONFIG).is_file():
+    if not has_stores and not below(workspace.settings_dir, CONFIG).is_file():
         raise NotInitialised(f"There is no {KB} in {workspace.repo.kb_root}.")
 
 

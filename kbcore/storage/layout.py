@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -56,6 +57,12 @@ def kind_of(name: str) -> Kind:
     if base != name and kind_of(base) in {"head", "snapshot", "segment"}:
         return "unfinished"
     return "strange"
+
+
+@lru_cache(maxsize=256)
+def below(folder: Path, name: str) -> Path:
+    """Return ``folder / name``, the same object every time: a server joins the same few paths for each request."""
+    return folder / name
 
 
 def tmp_path(path: Path) -> Path:

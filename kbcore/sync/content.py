@@ -44,7 +44,7 @@ def check(place: str, about: os.stat_result, root: Path, *, is_direct: bool) -> 
 
     Raises: ``Unfit``.
     """
-    if not is_direct and not Path(os.path.realpath(place)).is_relative_to(root):
+    if not is_direct and not f"{os.path.realpath(place)}/".startswith(f"{str(root).rstrip('/')}/"):
         raise Unfit("It is a link that leads out of the repository.", "Put the file itself here.")
     _check_kind(about)
 
