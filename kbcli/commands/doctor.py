@@ -11,9 +11,11 @@ from kbcli.options import session_of
 
 if TYPE_CHECKING:
     from kbcli.context import Session
+    from kbcli.render import Output
     from kbcli.terminal.colours import Style
     from kbcore.upkeep.doctor import Diagnosis
     from kbcore.upkeep.repair import Repaired
+    from kbcore.upkeep.salvage import Salvaged
 
 
 def run(
@@ -45,7 +47,12 @@ def run(
             "--new-epoch", help="Go on without records that are lost: the store gets a new id. A terminal is asked."
         ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Confirm --new-epoch without being asked.")] = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", "-y", help="Confirm --new-epoch, or --salvage of a store that went back, without being asked."
+        ),
+    ] = False,
     salvage: Annotated[
         bool,
         typer.Option(
@@ -76,7 +83,7 @@ def run(
     if new_epoch:
         return _begin_epoch(session, is_confirmed=yes)
     if salvage:
-        return _salvage(session)
+        return _salvage(session, is_confirmed=yes)
     if rebuild_head or rebuild_snapshots:
         return _repair(session, rebuild_head=rebuild_head, rebuild_snapshots=rebuild_snapshots)
     return _diagnose(session)
@@ -177,22 +184,45 @@ def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
     return exits.DONE
 
 
-def _salvage(session: Session) -> int:
-    """Salvage a branch, and those that share its damaged files."""
+def _salvage(session: Session, *, is_confirmed: bool) -> int:
+    """Salvage a branch, and those that share its damaged files; a person confirms the loss of a store's end."""
     from kbcli import exits
     from kbcore import branches
-    from kbcore.phrases import counted
+    from kbcore.errors import StoreWentBack
     from kbcore.upkeep import salvage
     from kbcore.visible import visible
 
     output, workspace = session.output, session.workspace
     branch = branches.choose(workspace, session.named_branch).branch
-    with output.waiting("Salvaging"):
-        made = salvage.salvage(workspace, branch, session.author)
+
+    def salvaged(*, accepts_loss: bool) -> list[salvage.Salvaged]:
+        with output.waiting("Salvaging"):
+            return salvage.salvage(workspace, branch, session.author, accepts_loss=accepts_loss)
+
+    try:
+        made = salvaged(accepts_loss=is_confirmed)
+    except StoreWentBack as error:
+        if is_confirmed or not output.is_interactive or not error.data.get("is_acceptable"):
+            raise
+        if not typer.confirm(visible(f"{error.message} {salvage.QUESTION}"), err=True):
+            output.note("Nothing was changed.")
+            return exits.INTERRUPTED
+        made = salvaged(accepts_loss=True)
     if output.is_json:
         output.document({"branch": branch, "salvaged": [one.as_json() for one in made]})
-        return exits.DONE
+    else:
+        _show_salvaged(output, made)
+    return exits.DONE
+
+
+def _show_salvaged(output: Output, made: list[Salvaged]) -> None:
+    from kbcore.phrases import counted
+    from kbcore.visible import visible
+
     for one in made:
+        if not one.copy and one.doubts:
+            output.warn(visible(f"{one.branch} was not salvaged: {' '.join(one.doubts)}"))
+            continue
         if not one.copy:
             output.say(visible(f"{one.branch}: everything is proven; nothing was done."))
             continue
@@ -202,7 +232,6 @@ def _salvage(session: Session) -> int:
             output.warn(visible(f"{one.branch}: {doubt}"))
         output.say(visible(f"{one.branch} at seq {one.seq} has {counted(one.entities, 'entity')}."))
         output.say(visible(f"The store as it was is in {one.copy}."))
-    return exits.DONE
 
 
 def _repair(session: Session, *, rebuild_head: bool, rebuild_snapshots: bool) -> int:

@@ -60,6 +60,11 @@ class Proven(msgspec.Struct, frozen=True):
         """True if no record is missing that the head does not know to be missing."""
         return missing(self.of, self.runs) == {(hole.first, hole.last) for hole in self.of.holes}
 
+    @property
+    def is_as_written(self) -> bool:
+        """True if no record is missing, and each line has the bytes that were written, in whatever segment."""
+        return not missing(self.of, self.runs) and all(line.is_plain for run in self.runs for line in run)
+
 
 class Planned(msgspec.Struct, frozen=True):
     """The head after a salvage, without the record that documents it, and the files that have to be written first."""

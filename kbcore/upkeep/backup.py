@@ -26,7 +26,7 @@ from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Tip
 from kbcore.storage.witness import Loss
 from kbcore.store import Author
-from kbcore.upkeep.epochs import begin_epoch
+from kbcore.upkeep.epochs import begin_epoch, ending
 from kbcore.viewcache import ViewCache
 from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
@@ -449,13 +449,13 @@ def _begin_epoch(workspace: Workspace, place: Path, saved: Saved, given_up: Sequ
         machine.fs, place, machine.clock, wait_s=workspace.config.lock_wait_s, command=author.tool
     ) as writer:
         for one in rows.values():
-            begin_epoch(
-                workspace,
-                writer,
-                author,
+            ended = ending(
+                writer.head,
                 why,
+                machine.clock.now(),
                 seen=one.last,
                 lost_id=one.store_id,
                 kept=one.first - 1,
                 is_first_known=one.is_first_known,
             )
+            begin_epoch(workspace, writer, author, ended)

@@ -16,14 +16,15 @@ from kbcore import branches, git, interrupting, record
 from kbcore.branches import lost
 from kbcore.branches.stores import repository_lock
 from kbcore.clock import moment_after
-from kbcore.errors import InvalidQuery
+from kbcore.errors import InvalidQuery, JournalCorrupt, JournalTruncated
 from kbcore.phrases import counted
 from kbcore.record import Hole, Operation, Record, Unproven
-from kbcore.storage import journal, places
+from kbcore.storage import journal, known_damage, places, verify
 from kbcore.storage.head import Epoch, Head, SnapshotRef
 from kbcore.storage.journal import Writer
 from kbcore.storage.witness import BranchWitness, Loss
 from kbcore.store import Author
+from kbcore.upkeep.findings import damaged_journals, of_proof
 from kbcore.viewcache import ViewCache
 from kbcore.workspace import Workspace
 
@@ -84,44 +85,39 @@ def forgotten(*, is_one: bool = False) -> str:
     return f"{whose} forgotten: a changeset that is sent again is applied again."
 
 
-def begin_epoch(
-    workspace: Workspace,
-    writer: Writer,
-    author: Author,
+def ending(
+    of: Head,
     why: Sequence[str],
+    now: str,
     *,
     seen: int = 0,
     lost_id: str = "",
     kept: int | None = None,
     is_first_known: bool = True,
-) -> int:
-    """End the epoch of a store id with a record that says why; return the record's seq.
+) -> tuple[list[str], Epoch]:
+    """Return the end of an epoch of a store, and what the record that ends it says: a sentence each.
 
-    Where that is the id of the store itself, the store has a new id from this record on. The record names the old id,
-    the last seq that is there of its time, and the seqs that are lost.
+    Where the epoch is that of the store's own id, the store has a new id from that record on. The sentences name the
+    old id, the last seq that is there of its time, and the seqs that are lost.
 
     Args:
-        workspace: the repository.
-        writer: holds the lock of the branch.
-        author: who decided it.
+        of: the head before that record.
         why: what happened, a sentence each.
+        now: the time.
         seen: the highest seq that is known to have been acknowledged under that id; 0 if none is lost.
         lost_id: the id of records that are missing here; by default the id of the store itself.
         kept: the last record before the lost ones; by default the last one that the store has under that id.
         is_first_known: whether it is known that no record after ``kept`` is there.
-
-    Raises: as ``Writer.append``.
     """
-    old = writer.head
-    store_id = lost_id or old.store_id
-    past = old.epoch_of(store_id)
-    if store_id == old.store_id:
-        seq, hash_ = old.seq, old.hash
-        sentences = [*why, f"The store id was {old.store_id} up to seq {old.seq} and is another one from here on."]
+    store_id = lost_id or of.store_id
+    past = of.epoch_of(store_id)
+    if store_id == of.store_id:
+        seq, hash_ = of.seq, of.hash
+        sentences = [*why, f"The store id was {of.store_id} up to seq {of.seq} and is another one from here on."]
     else:
-        seq, hash_ = (past.seq, past.hash) if past else (0, old.lineage)
+        seq, hash_ = (past.seq, past.hash) if past else (0, of.lineage)
         sentences = [*why]
-    ended = Epoch(store_id, seq, hash_, max(seen, seq, past.seen if past else 0), _now(workspace))
+    ended = Epoch(store_id, seq, hash_, max(seen, seq, past.seen if past else 0), now)
     before = seq if kept is None else kept
     if seen > before:
         is_one = is_first_known and seen - before == 1
@@ -129,10 +125,26 @@ def begin_epoch(
             sentences.append(lost_records(before, seen))
         else:
             sentences.append(f"Records up to {seen} are lost; the first of them is not known.")
-        if store_id != old.store_id:
+        if store_id != of.store_id:
             sentences.append(f"{'It was a record' if is_one else 'They were records'} of the store {store_id}.")
         sentences.append(forgotten(is_one=is_one))
-    return append_note(workspace, writer, author, sentences, message=NEW_EPOCH, ended=ended)
+    return sentences, ended
+
+
+def ending_with(of: Head, why: Sequence[str], loss: Loss, now: str) -> tuple[list[str], Epoch]:
+    """Return ``ending`` for the loss of records that a person accepted."""
+    kept = loss.first - 1 if loss.kind == "replaced" else None
+    reasons = [*why, loss.sentence(), "A person accepted the loss."]
+    return ending(of, reasons, now, seen=loss.seen, lost_id=loss.store_id, kept=kept)
+
+
+def begin_epoch(workspace: Workspace, writer: Writer, author: Author, ended: tuple[Sequence[str], Epoch]) -> int:
+    """Append the record that ends an epoch, as ``ending`` returns it; return the record's seq.
+
+    Raises: as ``Writer.append``.
+    """
+    sentences, epoch = ended
+    return append_note(workspace, writer, author, sentences, message=NEW_EPOCH, ended=epoch)
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -149,18 +161,21 @@ class Begun(msgspec.Struct, frozen=True):
         return shown
 
 
+@interrupting.maintenance()
 def accept(workspace: Workspace, branch: str, author: Author) -> Begun:
     """Go on without the records that are missing from a store, or give a copied store an id of its own.
 
     The store gets a new id, and a record that says why. Where there is no store, one is made as on first use. The view
     that has seen the missing records is kept.
 
-    Raises: ``InvalidQuery`` when nothing is missing any more, because another process has accepted it meanwhile; as
+    Raises: ``JournalCorrupt``, ``JournalTruncated`` for a damaged journal: a salvage comes first; ``InvalidQuery``
+    when nothing is missing any more, because another process has accepted it meanwhile; as
     ``branches.ensure`` and ``journal.writing``.
     """
     machine, directory = workspace.machine, workspace.directory_of(branch)
     witness, loss = workspace.witness(branch), lost.loss_of(workspace, branch)
     reasons = _reasons(witness, loss)
+    _refuse_damage(workspace, branch)
     _keep_view(workspace, branch, loss)
     if not workspace.has_store(branch):
         if loss and not _is_wanted(workspace, branch):
@@ -171,17 +186,10 @@ def accept(workspace: Workspace, branch: str, author: Author) -> Begun:
     with journal.writing(machine.fs, directory, machine.clock, wait_s=wait_s, command=author.tool) as writer:
         loss = _still(witness.check(writer.head), loss)
         _insist(workspace, branch, writer.head, had=reasons, has=_reasons(witness, loss))
-        accepted = ["A person accepted the loss."] if loss else []
-        why = [*writer.recovery.sentences(), *_reasons(witness, loss), *accepted]
-        seq = begin_epoch(
-            workspace,
-            writer,
-            author,
-            why,
-            seen=loss.seen if loss else 0,
-            lost_id=loss.store_id if loss else "",
-            kept=loss.first - 1 if loss and loss.kind == "replaced" else None,
-        )
+        known_damage.refuse(machine.fs, directory, writer.head, workspace.cache_of(branch))
+        of, now, recovered = writer.head, machine.clock.now(), writer.recovery.sentences()
+        ended = ending_with(of, recovered, loss, now) if loss else ending(of, [*recovered, *witness.copies], now)
+        seq = begin_epoch(workspace, writer, author, ended)
         witness.accept(writer.head)
     done = [f"The store of {branch} has begun a new epoch with record {seq}."]
     if loss:
@@ -233,18 +241,39 @@ def _nothing(branch: str) -> InvalidQuery:
     )
 
 
+@interrupting.maintenance()
 def question(workspace: Workspace, branch: str) -> str:
     """Return what a person is asked before a new epoch begins.
 
-    Raises: ``InvalidQuery`` where an epoch has just begun, and there is nothing to accept; what reading raises.
+    Raises: ``InvalidQuery`` where an epoch has just begun, and there is nothing to accept; as ``accept`` for a damaged
+    journal; what reading raises.
     """
     witness, loss = workspace.witness(branch), lost.loss_of(workspace, branch)
+    _refuse_damage(workspace, branch)
     if workspace.has_store(branch):
         of = journal.read_head(workspace.machine.fs, workspace.directory_of(branch))
         _insist(workspace, branch, of, had=(), has=_reasons(witness, loss))
     said = " ".join(_reasons(witness, loss)) or f"Nothing is known to be missing from the store of {branch}."
     consequence = f" {forgotten(is_one=loss.is_of_one)}" if loss else ""
     return f"{said}{consequence} Give the store a new id and go on as it is now?"
+
+
+def _refuse_damage(workspace: Workspace, branch: str) -> None:
+    """Refuse to begin an epoch in a damaged journal: the record would follow records that a salvage may give up.
+
+    Raises: ``JournalCorrupt``, ``JournalTruncated``.
+    """
+    if not workspace.has_store(branch):
+        return
+    fs, directory = workspace.machine.fs, workspace.directory_of(branch)
+    found = of_proof(verify.prove(fs, directory), directory, branch)
+    damaged = damaged_journals(found, branch)
+    known_damage.renew(fs, directory, workspace.cache_of(branch), damaged)
+    if damaged:
+        kind = JournalTruncated if damaged[0][0] == JournalTruncated.code else JournalCorrupt
+        first = next(one for one in found if (one.code, one.file) == damaged[0])
+        data = {"branch": branch, "file": first.file}
+        raise kind(f"{first.message}. No epoch was begun; nothing was written.", hint=first.remedy, data=data)
 
 
 def _reasons(witness: BranchWitness, loss: Loss | None) -> list[str]:
@@ -270,10 +299,6 @@ def _keep_view(workspace: Workspace, branch: str, loss: Loss | None) -> None:
 def _is_wanted(workspace: Workspace, branch: str) -> bool:
     known = {workspace.head().branch, workspace.default_branch}
     return branch in known or git.is_in_use(workspace.repo, workspace.machine.env, branch)
-
-
-def _now(workspace: Workspace) -> str:
-    return workspace.machine.clock.now()
 
 
 def lost_records(seq: int, seen: int) -> str:

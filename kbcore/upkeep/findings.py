@@ -116,9 +116,9 @@ def rebuild_command(branch: str) -> str:
     return f"`kb doctor --rebuild-head --branch {shlex.quote(branch)}`"
 
 
-def salvage_command(branch: str) -> str:
-    """Return the command that salvages a branch."""
-    return f"`kb doctor --salvage --branch {shlex.quote(branch)}`"
+def salvage_command(branch: str, *options: str) -> str:
+    """Return the command that salvages a branch, with more options."""
+    return f"`{' '.join(['kb doctor --salvage --branch', shlex.quote(branch), *options])}`"
 
 
 def salvage_advice(branch: str) -> str:

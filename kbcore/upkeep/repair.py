@@ -18,7 +18,7 @@ from kbcore.storage.head import Head
 from kbcore.storage.rebuild import Witness
 from kbcore.store import Author
 from kbcore.upkeep import snapshot_sources
-from kbcore.upkeep.epochs import append_note, begin_epoch, forgotten
+from kbcore.upkeep.epochs import append_note, begin_epoch, ending_with, forgotten
 from kbcore.upkeep.findings import salvage_advice, without_referral
 from kbcore.upkeep.snapshot_sources import Facts, Source
 from kbcore.viewcache import VIEW, open_view, store_ids
@@ -87,8 +87,8 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
             loss = witness.check(writer.head)
             if loss:
                 # Who asks for a new head accepts what is lost with the old one.
-                why = [done, *doubts, _kept(made.copy), loss.sentence()]
-                seq = begin_epoch(workspace, writer, author, why, seen=loss.seen, lost_id=loss.store_id)
+                ended = ending_with(writer.head, [done, *doubts, _kept(made.copy)], loss, clock.now())
+                seq = begin_epoch(workspace, writer, author, ended)
                 doubts.append(f"{loss.sentence()} {forgotten(is_one=loss.is_of_one)}")
             else:
                 seq = append_note(workspace, writer, author, [done, *doubts, _kept(made.copy)])

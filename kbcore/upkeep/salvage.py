@@ -16,7 +16,16 @@ import msgspec
 
 from kbcore import branches, canonical, interrupting, record, replay
 from kbcore.branches import lost
-from kbcore.errors import Damaged, HeadDamaged, KBError, ResourceLimit, SnapshotCorrupt, StatementTimeout, ViewDamaged
+from kbcore.errors import (
+    Damaged,
+    HeadDamaged,
+    KBError,
+    ResourceLimit,
+    SnapshotCorrupt,
+    StatementTimeout,
+    StoreWentBack,
+    ViewDamaged,
+)
 from kbcore.folding import apply
 from kbcore.limits import MAX_HEAD_BYTES, MAX_RECORD_BYTES
 from kbcore.model import CLIENT, Link, Node
@@ -35,11 +44,13 @@ from kbcore.record import (
 from kbcore.state import Stamp, State
 from kbcore.storage import files, frame, head, journal, layout, lock, provable, quarantine, recovery, snapshot
 from kbcore.storage.fs import Fs
-from kbcore.storage.head import Head, SnapshotRef
+from kbcore.storage.head import Epoch, Head, SnapshotRef
 from kbcore.storage.journal import Writer
 from kbcore.storage.recovery import Report
+from kbcore.storage.witness import Loss
 from kbcore.store import Author
-from kbcore.upkeep.epochs import NoteContent, append_note
+from kbcore.upkeep.epochs import NoteContent, append_note, ending_with
+from kbcore.upkeep.findings import salvage_command
 from kbcore.upkeep.snapshot_sources import with_snapshot
 from kbcore.view.past import state_at
 from kbcore.viewcache import VIEW, open_view
@@ -49,6 +60,8 @@ UNPROVEN: Final = "unproven"
 """The source of a record that a cached view alone states, and the beginning of that of each element it brings."""
 
 MESSAGE: Final = "Salvage of the store"
+QUESTION: Final = "Salvage the store, give it a new id, and go on without them?"
+"""What a person is asked who salvages a store that lacks acknowledged records, after the loss is named."""
 _SHOWN: Final = 10
 _OPS_BYTES: Final = MAX_RECORD_BYTES // 2
 _APPENDING: Final = os.O_RDWR | os.O_APPEND
@@ -87,21 +100,31 @@ class _Carried(msgspec.Struct):
 
 
 @interrupting.maintenance()
-def salvage(workspace: Workspace, branch: str, author: Author) -> list[Salvaged]:
+def salvage(workspace: Workspace, branch: str, author: Author, *, accepts_loss: bool = False) -> list[Salvaged]:
     """Salvage a branch, and every other branch that shares one of its damaged files by a hard link.
 
+    A store that went back is salvaged up to the last record that the second witness saw: what is not proven of its end
+    is missing as well. A person has to accept that; the store begins a new epoch then, with the record of the salvage.
+
     Raises:
-        HeadDamaged: no sound record is left; nothing was changed.
-        JournalCorrupt: files of different times were mixed, or an old head was put back; nothing was changed.
+        HeadDamaged: no sound record is left, or the head is an older one and no record is damaged; nothing was changed.
+        JournalCorrupt: files of different times were mixed; nothing was changed.
         FormatTooNew: a newer KB wrote a part of this.
-        StoreWentBack: acknowledged records are missing after the head; nothing was changed.
+        StoreWentBack: acknowledged records are missing, and that is not accepted, or no record is damaged; nothing was
+            changed. Of a branch that shares a file, it is a doubt in the answer.
         LockTimeout, LockUnsupported, StorageFull, ReadOnlyStore, StorageError: the old head counts.
         StatementTimeout, ResourceLimit: a cached view could not be read whole; the old head counts.
         CommitUncertain: the new head may or may not count; salvaging again is safe.
     """
     lost.refuse_gone(workspace, branch)
-    names = [branch, *sharing(workspace, branch)]
-    return [_salvage_one(workspace, name, author) for name in names]
+    shared = sharing(workspace, branch)
+    made = [_salvage_one(workspace, branch, author, accepts_loss=accepts_loss)]
+    for name in shared:
+        try:
+            made.append(_salvage_one(workspace, name, author, accepts_loss=accepts_loss))
+        except StoreWentBack as error:
+            made.append(Salvaged(name, int(error.data["now"] or 0), doubts=(f"{error.message} {error.hint}",)))
+    return made
 
 
 def sharing(workspace: Workspace, branch: str) -> list[str]:
@@ -133,17 +156,19 @@ def _inode(fs: Fs, path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _salvage_one(workspace: Workspace, branch: str, author: Author) -> Salvaged:
+def _salvage_one(workspace: Workspace, branch: str, author: Author, *, accepts_loss: bool) -> Salvaged:
     fs, clock, directory = workspace.machine.fs, workspace.machine.clock, workspace.directory_of(branch)
     workspace.witness(branch).prepare()
     with lock.held(fs, clock, directory / layout.LOCK, wait_s=workspace.config.lock_wait_s, command=author.tool):
-        of, doubts = _head(workspace, directory, branch)
-        if not doubts:
-            workspace.witness(branch).refuse(of)
         others = [other for _, other in branches.stores(workspace) if other != directory]
-        proven = provable.prove(fs, directory, of, others)
+        of, doubts = _head(workspace, directory, branch)
+        proven, loss = _proven(workspace, branch, of, others)
+        of = proven.of
         sound, damaged = _snapshots(fs, directory, of, proven)
-        if proven.is_whole and not proven.damaged and not doubts and not damaged:
+        is_sound = proven.is_whole and not proven.damaged and not doubts and not damaged
+        if loss:
+            _insist_accepted(loss, branch, is_accepted=accepts_loss, is_sound=is_sound)
+        if is_sound:
             return Salvaged(branch, of.seq)
         copy = str(quarantine.keep_all(fs, directory, clock.now()))
         planned = provable.plan(of, proven)
@@ -155,15 +180,46 @@ def _salvage_one(workspace: Workspace, branch: str, author: Author) -> Salvaged:
         doubts += _lost(new, holes, carried, view[0] if view else None)
         done = [_kept_records(new, of), *_filled(proven, directory, workspace.data_dir)]
         ops = tuple(_differences(carried.state, view[1])) if view and carried else ()
-        said = [*done, *doubts, f"The store as it was is kept in quarantine/{Path(copy).name}."]
+        said, ended = [*done, *doubts, f"The store as it was is kept in quarantine/{Path(copy).name}."], None
+        if loss:
+            said, ended = ending_with(new, said, loss, clock.now())
+            done.append("The store has a new id: a person accepted the loss.")
         # Counted before the new head counts: whatever fails after that would say that nothing was done.
         count = len(_applied(replay.folded(fs, directory, new).state, ops).nodes)
-        new, failed = _append(workspace, directory, new, author, _Note(said, holes, ops, view[0] if view else None))
+        note = _Note(said, holes, ops, view[0] if view else None, ended)
+        new, failed = _append(workspace, directory, new, author, note)
         doubts += failed
         workspace.witness(branch).accept(new)
         for name in {part.file for part in of.segments} - new.files:
             files.remove_quietly(fs, directory / name)  # its bytes are in quarantine
     return Salvaged(branch, new.seq, copy, holes, count, tuple(done), tuple(doubts))
+
+
+def _proven(workspace: Workspace, branch: str, of: Head, others: Iterable[Path]) -> tuple[provable.Proven, Loss | None]:
+    """Return what is proven up to the last record that was seen, and the loss that a person has to accept."""
+    fs, directory = workspace.machine.fs, workspace.directory_of(branch)
+    loss = workspace.witness(branch).would_lack(fs, directory, of)
+    if loss is None or loss.kind != "went_back":
+        return provable.prove(fs, directory, of, others), loss
+    proven = provable.prove(fs, directory, _as_far_as_seen(of, workspace, directory, of), others)
+    is_whole = proven.of.seq == loss.seen and all(
+        last <= of.seq for _, last in provable.missing(proven.of, proven.runs)
+    )
+    return proven, None if is_whole else loss
+
+
+def _insist_accepted(loss: Loss, branch: str, *, is_accepted: bool, is_sound: bool) -> None:
+    """Refuse a loss that nobody accepted, or that is all that is wrong. Raises: ``StoreWentBack``."""
+    error = loss.error()
+    if is_sound:
+        raise error
+    if not is_accepted:
+        command = salvage_command(branch, "--yes")
+        restored = "If there is a backup, `kb restore FILE --replace` brings the store back as it was then."
+        hint = (
+            f"{restored} Without one, {command} salvages the store and goes on without them, once a person accepts it."
+        )
+        raise StoreWentBack(error.message, hint=hint, data={**error.data, "is_acceptable": True})
 
 
 def _applied(state: State, ops: Iterable[Operation]) -> State:
@@ -172,34 +228,50 @@ def _applied(state: State, ops: Iterable[Operation]) -> State:
 
 
 def _head(workspace: Workspace, directory: Path, branch: str) -> tuple[Head, list[str]]:
-    """Return the head to salvage for, made from the journal where the head file is lost, and what that leaves open."""
+    """Return the head to salvage for, made from the journal where the head file is lost, and what that leaves open.
+
+    Raises: ``HeadDamaged`` for the head file of an earlier time beside a journal that is whole: a new head file is
+    enough there.
+    """
     fs, now = workspace.machine.fs, workspace.machine.clock.now()
     try:
         of = head.read(fs, directory)
     except HeadDamaged:
         data = files.read_file(fs, directory / layout.HEAD, MAX_HEAD_BYTES)
         old = head.decode_unproven(data or b"")
-        of = _as_far_as_seen(provable.provisional_head(fs, directory, branch, now, old), workspace, directory, old)
-        names = [name for name in fs.listdir(directory) if layout.snapshot_seq(name) is not None]
-        refs = []
-        for name in sorted(names):
-            try:
-                lineage, ref = snapshot.inspect(fs, directory, name)
-            except SnapshotCorrupt:
-                continue
-            if lineage == of.lineage and ref.seq <= of.seq:
-                refs.append(ref)
-        features = tuple(sorted({*of.features_required, *workspace.store_features}))
-        of = msgspec.structs.replace(of, snapshots=tuple(refs), features_required=features)
         origin = "come from the damaged head and are not proven" if old else "are not known any more"
+        made = _made_head(workspace, directory, branch, old)
         doubt = f"The head file was lost: store id and origin {origin}, and whether anything was acknowledged after "
-        return of, [f"{doubt}record {of.seq} cannot be known."]
+        return made, [f"{doubt}record {made.seq} cannot be known."]
     if not _is_interrupted(fs, directory, of):
-        recovery.refuse_unlisted(fs, directory, of)
+        try:
+            recovery.refuse_unlisted(fs, directory, of)
+        except HeadDamaged:
+            made = _made_head(workspace, directory, branch, of)
+            if provable.prove(fs, directory, made).is_as_written:
+                raise
+            doubt = "The head file was older than the journal: whether anything was acknowledged after "
+            return made, [f"{doubt}record {made.seq} cannot be known."]
     if recovery.plan(directory, recovery.survey(fs, directory, of)).refusal is None:
         # The end of the journal is sound: what was never acknowledged there is dealt with as before any write.
         of, _ = recovery.recover(fs, directory, of, now)
     return of, []
+
+
+def _made_head(workspace: Workspace, directory: Path, branch: str, old: Head | None) -> Head:
+    """Return a head of all sound records, and as far as the second witness saw; ``old`` is what is left of the head."""
+    fs, now = workspace.machine.fs, workspace.machine.clock.now()
+    of = _as_far_as_seen(provable.provisional_head(fs, directory, branch, now, old), workspace, directory, old)
+    refs = []
+    for name in sorted(name for name in fs.listdir(directory) if layout.snapshot_seq(name) is not None):
+        try:
+            lineage, ref = snapshot.inspect(fs, directory, name)
+        except SnapshotCorrupt:
+            continue
+        if lineage == of.lineage and ref.seq <= of.seq:
+            refs.append(ref)
+    features = tuple(sorted({*of.features_required, *workspace.store_features}))
+    return msgspec.structs.replace(of, snapshots=tuple(refs), features_required=features)
 
 
 def _as_far_as_seen(of: Head, workspace: Workspace, directory: Path, old: Head | None) -> Head:
@@ -406,6 +478,8 @@ class _Note(msgspec.Struct, frozen=True):
     holes: tuple[Hole, ...]
     ops: tuple[Operation, ...]
     seen: Unproven | None
+    ended: Epoch | None
+    """The epoch that ends with a loss that a person accepted."""
 
 
 def _append(workspace: Workspace, directory: Path, new: Head, author: Author, note: _Note) -> tuple[Head, list[str]]:
@@ -427,7 +501,8 @@ def _append(workspace: Workspace, directory: Path, new: Head, author: Author, no
                 unproven=note.seen if part else None,
             )
             try:
-                append_note(workspace, writer, author, note.said if is_first else [], message=MESSAGE, content=content)
+                said, ended = (note.said, note.ended) if is_first else ([], None)
+                append_note(workspace, writer, author, said, message=MESSAGE, content=content, ended=ended)
             except KBError as error:
                 if is_first:
                     raise

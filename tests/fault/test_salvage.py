@@ -17,11 +17,20 @@ import msgspec
 import pytest
 
 from kbcore import branches, interrupting, limits
-from kbcore.errors import Damaged, FormatTooNew, InvalidQuery, KBError, StatementTimeout
+from kbcore.errors import (
+    Damaged,
+    FormatTooNew,
+    InvalidQuery,
+    JournalCorrupt,
+    KBError,
+    StatementTimeout,
+    StoreWentBack,
+)
 from kbcore.history.log import log, record_json
 from kbcore.history.moment import read_at
 from kbcore.storage import head, layout, verify
 from kbcore.storage.fs import RealFs
+from kbcore.upkeep import epochs
 from kbcore.upkeep.compacting import compact
 from kbcore.upkeep.repair import rebuild_head
 from kbcore.upkeep.salvage import Salvaged, salvage
@@ -47,6 +56,7 @@ from tests.support.damage import (
     flip,
     forget,
     is_proven,
+    put_back,
     requirement,
     reset,
 )
@@ -525,6 +535,29 @@ def test_a_salvage_that_ends_at_any_call_can_be_repeated(when: str, tmp_path: Pa
 
 
 @pytest.mark.fault("D2")
+def test_an_accepted_salvage_that_ends_at_any_call_can_be_repeated(tmp_path: Path, tally) -> None:
+    project, directory, saved = prepared(tmp_path)
+    lose_an_end(project.root)
+    project.machine.fs = probe = LoggingFs(NoSyncFs())
+    salvage(project.workspace(), "main", AUTHOR, accepts_loss=True)
+    for at in range(0, len(probe.calls), tries(7, 1)):
+        reset(project, saved, directory)
+        lose_an_end(project.root)
+        project.machine.fs = dying = CrashingFs(at, when="half", inner=NoSyncFs())
+        with pytest.raises(Crash):
+            salvage(project.workspace(), "main", AUTHOR, accepts_loss=True)
+        dying.close_all()
+        project.machine.fs = NoSyncFs()
+        tally.tried()
+        salvage(project.workspace(), "main", AUTHOR, accepts_loss=True)
+        forget(project)
+        is_settled = project.workspace().loss_of("main") is None
+        if entities(project) != set("ABDEF") | {"C"} or not is_proven(project) or not is_settled:
+            tally.violated((at, probe.calls[at]), entities(project))
+    tally.done(at_least=10)
+
+
+@pytest.mark.fault("D2")
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_a_salvage_in_which_a_call_fails_says_truly_whether_it_counts(code: int, tmp_path: Path, tally) -> None:
     project, directory, saved = prepared(tmp_path)
@@ -658,6 +691,144 @@ def test_the_advice_of_a_diagnosis_followed_word_by_word_leads_to_a_working_stor
     assert ids(root) == LEFT.get(name, kind.left)
     assert done(kb(root, "verify", "--json")).json["ok"]
     put(root, "Z")
+    tally.done()
+
+
+def lose_an_end(root: Path) -> None:
+    """Note three acknowledged records after the last one of main: a store that lacks them went back."""
+    workspace = Project(root, is_new=False).workspace()
+    seen = workspace.place.read("main")
+    assert seen is not None
+    later = msgspec.structs.replace(seen, seq=seen.seq + 3, hash="e" * 64, length=seen.length + 900)
+    assert workspace.place.write("main", later)
+
+
+def consented(root: Path, words: list[str], before: tuple[list[str], ...] = ()) -> None:
+    """Execute a repair, which a person confirms; where it is refused, follow the advice of the refusal."""
+    assert words not in before, ("the advice leads in a circle", *before, words)
+    ran = kb(root, *words, *(["--yes"] if "--new-epoch" in words else []), "--json")
+    if ran.status:
+        advised = [one for one in commands_in(ran.error["hint"]) if one[0] == "doctor" and len(one) > 1]
+        assert advised, ran
+        consented(root, advised[0], (*before, words))
+
+
+@pytest.mark.fault("D2")
+@pytest.mark.parametrize("first", [0, -1], ids=["gravest first", "gravest last"])
+@pytest.mark.parametrize("name", DAMAGED)
+def test_the_advice_for_a_damaged_store_that_also_went_back_leads_to_a_working_store(
+    name: str, first: int, harmed, tally
+) -> None:
+    kind = KINDS[name]
+    root = harmed(kind._replace(harm=ids))
+    kind.harm(root)
+    lose_an_end(root)
+    forget_views(root)
+    tally.tried()
+    for _ in range(4):
+        advice = remedies(root)
+        if not advice:
+            break
+        for words in commands_in(advice[first]):
+            if words[0] == "doctor" and len(words) > 1:
+                consented(root, words)
+        forget_views(root)
+    assert ids(root) == LEFT.get(name, kind.left)
+    assert done(kb(root, "verify", "--json")).json["ok"]
+    put(root, "Z")
+    tally.done()
+
+
+def went_back(project: Project, *, branch: bool = False) -> Path:
+    """Fill a store, put an earlier copy of it in its place, and damage a record of that; return its directory."""
+    directory = filled(project, "ABCDE")
+    shutil.copytree(directory, project.root.with_name("earlier"))
+    put_keys(project, "FGH")
+    forget(project)
+    project.view()  # builds and publishes the view of the head
+    if branch:
+        git(project.root, "branch", "other")
+        branches.ensure(project.workspace(), "other")
+    put_back(project, project.root.with_name("earlier"), directory)
+    flip(directory / FIRST, b"Title of C")
+    return directory
+
+
+@pytest.mark.fault("D2")
+def test_no_epoch_begins_in_a_damaged_journal_and_no_salvage_gives_records_up_unasked(project, tally) -> None:
+    directory = went_back(project)
+    forget(project)
+    before = contents(directory)
+    tally.tried()
+    with pytest.raises(JournalCorrupt, match=r"line 3.*No epoch was begun") as refused:
+        epochs.accept(project.workspace(), "main", AUTHOR)
+    assert "`kb doctor --salvage --branch main`" in refused.value.hint
+    with pytest.raises(JournalCorrupt):
+        epochs.question(project.workspace(), "main")
+    with pytest.raises(StoreWentBack, match="records 6 to 8 are missing") as unasked:
+        salvaged(project)
+    assert "`kb doctor --salvage --branch main --yes`" in unasked.value.hint
+    assert contents(directory) == before
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_an_accepted_salvage_of_a_store_that_went_back_begins_an_epoch_and_uses_no_seq_twice(project, tally) -> None:
+    directory = went_back(project)
+    before = head.read(RealFs(), directory)
+    forget(project)
+    tally.tried()
+    (one,) = salvage(project.workspace(), "main", AUTHOR, accepts_loss=True)
+    of = head.read(RealFs(), directory)
+    assert [(hole.first, hole.last) for hole in one.holes] == [(3, 3), (6, 8)]
+    assert (of.seq, of.store_id != before.store_id) == (9, True)
+    assert [(epoch.store_id, epoch.seq, epoch.seen) for epoch in of.epochs] == [(before.store_id, 8, 8)]
+    assert entities(project) == set("ABDE")
+    assert is_proven(project)
+    assert project.workspace().loss_of("main") is None
+    assert "A person accepted the loss." in log(project.view())[0]["repair"]
+    assert not project.apply(entities=[requirement("F")]).warnings
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+@pytest.mark.parametrize("source", ["another branch", "a cached view"])
+def test_what_can_be_proven_of_a_lost_end_is_kept(source: str, project: Project, tally) -> None:
+    directory = went_back(project, branch=source == "another branch")
+    if source == "another branch":
+        forget(project)
+        tally.tried()
+        (one,) = salvaged(project)
+        assert (one.holes, head.read(RealFs(), directory).epochs) == ((), ())
+    else:
+        project.pool.close()
+        tally.tried()
+        (one,) = salvage(project.workspace(), "main", AUTHOR, accepts_loss=True)
+        [newest, *_] = log(project.view())
+        assert newest["source"] == "unproven"
+    assert entities(project) == set("ABCDEFGH")
+    assert is_proven(project)
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_an_old_head_beside_a_damaged_record_costs_no_other_record(project: Project, tally) -> None:
+    directory = filled(project, "ABC")
+    old = (directory / layout.HEAD).read_bytes()
+    compact(project.workspace(), "main")
+    put_keys(project, "DE")
+    (directory / layout.HEAD).write_bytes(old)
+    flip(directory / FIRST, b"Title of B")
+    (directory / "snapshot-0000000003.jsonl").unlink()
+    forget(project)
+    tally.tried()
+    with pytest.raises(KBError, match="does not match") as refused:
+        rebuild_head(project.workspace(), "main", AUTHOR)
+    assert "`kb doctor --salvage --branch main`" in refused.value.hint
+    (one,) = salvaged(project)
+    assert [(hole.first, hole.last) for hole in one.holes] == [(2, 2)]
+    assert entities(project) == set("ACDE")
+    assert is_proven(project)
     tally.done()
 
 
