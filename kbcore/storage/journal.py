@@ -7,8 +7,9 @@ truthfully whether the record was applied.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -57,7 +58,7 @@ class Writer:
         at: str,
         *,
         snapshots: tuple[SnapshotRef, ...] | None = None,
-        ended: Epoch | None = None,
+        ended: Sequence[Epoch] = (),
     ) -> Head:
         """Commit one record and return the new head; when this returns, the record is durable.
 
@@ -65,7 +66,7 @@ class Writer:
             rec: the payload, one JSON object on one line.
             at: the record's time, as ``Clock.now`` gives it; not before the head's.
             snapshots: what the new head names instead of the last head's; they are durable already.
-            ended: an epoch that ends before this record, as ``head.with_epoch`` takes it.
+            ended: epochs that end before this record, as ``head.with_epoch`` takes them.
 
         Raises:
             LimitExceeded: the record is too long; nothing was written.
@@ -86,7 +87,7 @@ class Writer:
         self._sync()
         new = Tip(framed.seq, framed.sum, tip.file, tip.length + len(line), at)
         listed = self.head.snapshots if snapshots is None else snapshots
-        of = self.head if ended is None else head.with_epoch(self.head, ended)
+        of = functools.reduce(head.with_epoch, ended, self.head)
         self._publish(msgspec.structs.replace(of, head=new, snapshots=listed))
         self._is_spent = False
         return self.head

@@ -16,7 +16,7 @@ from kbcore.errors import HeadDamaged, JournalCorrupt, SnapshotCorrupt, UnknownB
 from kbcore.limits import LOCK_WAIT_S, MAX_HEAD_BYTES
 from kbcore.storage import damage, files, frame, head, layout, lock, quarantine, recovery, scan, snapshot
 from kbcore.storage.fs import Fs
-from kbcore.storage.head import Head, Pruned, Sealed, Segment, SnapshotRef, Tip
+from kbcore.storage.head import Epoch, Head, Pruned, Sealed, Segment, SnapshotRef, Tip
 from kbcore.storage.places import Broken, Position, start_of
 
 
@@ -30,12 +30,17 @@ class Rebuilt(msgspec.Struct, frozen=True):
 
 
 class Witness(msgspec.Struct, frozen=True):
-    """What somebody saw of a store: its id, and the hash of the record at ``seq``. ``who`` is named in messages."""
+    """What somebody saw of a store: its id, and the hash of the record at ``seq``. ``who`` is named in messages.
+
+    ``lineage`` is "" where the same history may be that of another store.
+    """
 
     store_id: str
     seq: int
     hash: str
     who: str = "the cached view"
+    lineage: str = ""
+    epochs: tuple[Epoch, ...] = ()
 
 
 class _Found(msgspec.Struct):
@@ -52,6 +57,8 @@ class _Found(msgspec.Struct):
     hashes: dict[int, str] = {}
     """Their chain hashes, those of them that the journal has."""
     doubts: list[str] = []
+    epochs: tuple[Epoch, ...] = ()
+    """Those that had ended, by the head that was there or by a witness."""
 
 
 def rebuild_head(
@@ -96,7 +103,7 @@ def rebuild_head(
         found.wanted = {ref.seq for _, ref in candidates} | ({witness.seq} if witness else set())
         _read_segments(fs, directory, names, found, (old, candidates))
         _choose_snapshots(directory, candidates, found)
-        found.store_id = old.store_id if old else _store_id(found, witness)
+        found.store_id, found.epochs = (old.store_id, old.epochs) if old else _store_id(found, witness)
         new = _new_head(found, old, branch, now, features)
         copy = quarantine.keep_all(fs, directory, now)
         _make_durable(fs, directory, new)
@@ -236,14 +243,19 @@ def _choose_snapshots(directory: Path, candidates: list[tuple[str, SnapshotRef]]
         )
 
 
-def _store_id(found: _Found, witness: Witness | None) -> str:
-    """Return the id of a store whose head does not say it: what a witness says that saw this journal, or a new one."""
+def _store_id(found: _Found, witness: Witness | None) -> tuple[str, tuple[Epoch, ...]]:
+    """Return the id of a store whose head does not say it, and the epochs that it had ended.
+
+    A witness says it that saw this journal, or one with the same beginning that went further; else the id is a new one.
+    """
     origin = "which branch this one was copied from is not known any more."
-    if witness is None or found.hashes.get(witness.seq) != witness.hash:
+    is_seen = witness is not None and found.hashes.get(witness.seq) == witness.hash
+    is_cut = witness is not None and witness.seq > found.tip.seq and witness.lineage == found.lineage
+    if witness is None or not (is_seen or is_cut):
         found.doubts.append(f"The store id is new; {origin}")
-        return head.new_store_id()
+        return head.new_store_id(), ()
     found.doubts.append(f"The store id comes from {witness.who}, which saw record {witness.seq}; {origin}")
-    return witness.store_id
+    return witness.store_id, witness.epochs
 
 
 def _new_head(found: _Found, old: Head | None, branch: str, now: str, features: tuple[str, ...]) -> Head:
@@ -260,12 +272,12 @@ def _new_head(found: _Found, old: Head | None, branch: str, now: str, features: 
     )
     # An epoch that ended later ends with the last record that is left.
     epochs = tuple(
-        one if one.seq <= tip.seq else msgspec.structs.replace(one, seq=tip.seq, hash=tip.hash)
-        for one in (old.epochs if old else ())
+        one if one.seq <= tip.seq else msgspec.structs.replace(one, seq=tip.seq, hash=tip.hash) for one in found.epochs
     )
+    known = {head.EPOCHS} if epochs else set()
     return Head(
         format=head.FORMAT,
-        features_required=tuple(sorted({*features, *(old.features_required if old else ())})),
+        features_required=tuple(sorted({*features, *known, *(old.features_required if old else ())})),
         store_id=found.store_id,
         lineage=found.lineage,
         branch=old.branch if old else branch,

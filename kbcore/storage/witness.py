@@ -27,11 +27,13 @@ from kbcore.errors import Damaged, HistoryPruned, KBError, StoreWentBack, Unknow
 from kbcore.phrases import row_of
 from kbcore.storage import files, frame, head, layout, places, recovery, scan, trashed
 from kbcore.storage.fs import LOCK_EXCLUSIVE, Fs
-from kbcore.storage.head import Head, Tip
+from kbcore.storage.head import Epoch, Head, Tip
 from kbcore.storage.scratch import is_private, make_private, user_folder
 
 FORMAT: Final = 1
 MAX_BYTES: Final = 16 * 1024
+_MAX_EPOCHS: Final = 16
+"""So many epochs are noted; each takes some 250 bytes of each note."""
 MAX_PLACES: Final = 8
 """So many other places of one repository are looked at; more copies of one repository are rare."""
 _SUFFIX: Final = ".json"
@@ -72,6 +74,8 @@ class Seen(msgspec.Struct, frozen=True):
     length: int
     """The line of the record ends at this byte of ``file``."""
     at: str
+    epochs: tuple[Epoch, ...] = ()
+    """The newest epochs that the store had ended then: they tell which records another state of it lacks."""
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -130,6 +134,14 @@ class DamagedNote(msgspec.Struct, frozen=True):
 NOT_WRITTEN: Final = "Nothing is written until that is settled."
 
 
+class LostRecords(msgspec.Struct, frozen=True):
+    """Records that are missing, all written under one store id: the first and the last."""
+
+    store_id: str
+    first: int
+    last: int
+
+
 class Loss(msgspec.Struct, frozen=True):
     """Acknowledged records that are missing from the store of a branch.
 
@@ -144,18 +156,38 @@ class Loss(msgspec.Struct, frozen=True):
     seen: int
     hash: str
     now: int | None
-    kept: int = 0
-    """The last record that the store has of the time under ``store_id``, where it has another id now; 0 for none."""
+    kept: int | None = 0
+    """The last record that the store has in common with the one that was seen, where it has another id now; 0 where it
+    has none of them, None where that cannot be known."""
+    epochs: tuple[Epoch, ...] = ()
+    """Those that the store that was seen had ended."""
 
     @property
     def first(self) -> int:
-        """The first record that is missing, as far as that is known; some before it may be where the kind differs."""
-        return {"went_back": (self.now or 0) + 1, "differs": self.seen}.get(self.kind, self.kept + 1)
+        """The first record that is missing, as far as that is known; see ``is_first_known``."""
+        if self.kind == "went_back":
+            return (self.now or 0) + 1
+        return self.kept + 1 if self.is_first_known and self.kept is not None else self.seen
+
+    @property
+    def is_first_known(self) -> bool:
+        """Tell whether no record before the first is missing."""
+        return self.kind != "differs" and (self.kind != "replaced" or self.kept is not None)
 
     @property
     def is_of_one(self) -> bool:
         """Tell whether a single record is missing, and no other can be."""
-        return self.first == self.seen and self.kind != "differs"
+        return self.first == self.seen and self.is_first_known
+
+    @property
+    def by_id(self) -> tuple[LostRecords, ...]:
+        """The missing records by the store id under which they were written, oldest first."""
+        found, after = [], self.first - 1
+        for one in self.epochs:
+            if self.is_first_known and one.store_id != self.store_id and one.seq > after:
+                found.append(LostRecords(one.store_id, after + 1, one.seq))
+                after = one.seq
+        return (*found, LostRecords(self.store_id, after + 1, self.seen))
 
     def sentence(self) -> str:
         """Return what is wrong, with the seqs."""
@@ -171,10 +203,11 @@ class Loss(msgspec.Struct, frozen=True):
             )
         if self.kind == "gone":
             return f"The store of {self.branch} is gone. {seqs}; {rows} {verb} missing."
-        return (
-            f"Another store has the place of the one of {self.branch}. {seqs}; "
-            f"{rows} of the store {self.store_id[:12]} {verb} missing."
-        )
+        begins = f"Another store has the place of the one of {self.branch}. {seqs};"
+        if not self.is_first_known:
+            return f"{begins} {rows} of the store {self.store_id[:12]} and some before it may be missing."
+        named = [f"{row_of('record', one.first, one.last)} of the store {one.store_id[:12]}" for one in self.by_id]
+        return f"{begins} {' and '.join(named)} {'is' if self.is_of_one else 'are'} missing."
 
     def remedy(self) -> str:
         """Return what a person can do, in commands that mean this branch whatever is checked out."""
@@ -199,7 +232,19 @@ def seen_of(of: Head, directory: Path) -> Seen:
     tip = of.head
     path = str(directory)
     stated = path if path.isprintable() and path.encode("utf-8", "ignore").decode() == path else ""
-    return Seen(FORMAT, of.branch, stated, of.store_id, of.lineage, tip.seq, tip.hash, tip.file, tip.length, tip.at)
+    return Seen(
+        FORMAT,
+        of.branch,
+        stated,
+        of.store_id,
+        of.lineage,
+        tip.seq,
+        tip.hash,
+        tip.file,
+        tip.length,
+        tip.at,
+        of.epochs[-_MAX_EPOCHS:],
+    )
 
 
 def encode(seen: Seen) -> bytes:
@@ -238,8 +283,9 @@ def missing(fs: Fs, directory: Path, seen: Seen, of: Head | None, is_put_away: C
     Raises: ``StorageError`` when the journal cannot be read.
     """
 
-    def lost(kind: Literal["went_back", "differs", "gone", "replaced"], kept: int = 0) -> Loss:
-        return Loss(kind, seen.branch, directory, seen.store_id, seen.seq, seen.hash, of.seq if of else None, kept)
+    def lost(kind: Literal["went_back", "differs", "gone", "replaced"], kept: int | None = 0) -> Loss:
+        now = of.seq if of else None
+        return Loss(kind, seen.branch, directory, seen.store_id, seen.seq, seen.hash, now, kept, seen.epochs)
 
     if of is None:
         return None if is_put_away(seen) else lost("gone")
@@ -251,7 +297,22 @@ def missing(fs: Fs, directory: Path, seen: Seen, of: Head | None, is_put_away: C
     if (ended and seen.seq <= ended.seen) or is_put_away(seen):
         return None
     has_all = of.lineage == seen.lineage and of.seq >= seen.seq and holds(fs, directory, of, seen)
-    return None if has_all else lost("replaced", ended.seq if ended else 0)
+    return None if has_all else lost("replaced", _kept(fs, directory, of, seen))
+
+
+def _kept(fs: Fs, directory: Path, of: Head, seen: Seen) -> int | None:
+    """Return the last record that a store has in common with one that was seen, by their ids; see ``Loss.kept``."""
+    if of.lineage != seen.lineage:
+        return 0
+    ours = {one.store_id: one.seq for one in of.epochs} | {of.store_id: of.seq}
+    theirs = {one.store_id: Tip(one.seq, one.hash, "", 0, one.at) for one in seen.epochs}
+    theirs[seen.store_id] = Tip(seen.seq, seen.hash, seen.file, seen.length, seen.at)
+    common = {one: min(ours[one], theirs[one].seq) for one in ours.keys() & theirs.keys()}
+    kept = max(common.values(), default=0)
+    for one, tip in theirs.items():
+        if kept and common.get(one) == kept == tip.seq and not holds(fs, directory, of, tip):
+            return None  # both went on after one was copied from the other
+    return kept or None
 
 
 def contradiction(fs: Fs, directory: Path, of: Head, other: Seen) -> str:

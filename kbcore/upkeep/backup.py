@@ -267,8 +267,10 @@ def given_up(present: Head | None, restored: Head, shared: int, loss: Loss | Non
     ends = _ends(restored)
     settled = {one.store_id: one.seen for one in restored.epochs} | {restored.store_id: restored.seq}
     known = _periods(present) if present else {}
-    if loss and loss.store_id not in known:
-        known[loss.store_id] = _Period(loss.first, 0, loss.seen, is_first_known=False)
+    for row in loss.by_id if loss else ():
+        if row.store_id not in known:
+            is_first_known = loss is not None and loss.kind == "replaced" and bool(loss.kept)
+            known[row.store_id] = _Period(row.first, 0, row.last, is_first_known=is_first_known)
     found = []
     for store_id, period in known.items():
         kept = max(ends.get(store_id, 0), shared)
@@ -449,7 +451,7 @@ def _begin_epoch(workspace: Workspace, place: Path, saved: Saved, given_up: Sequ
         machine.fs, place, machine.clock, wait_s=workspace.config.lock_wait_s, command=author.tool
     ) as writer:
         for one in rows.values():
-            ended = ending(
+            said, ended = ending(
                 writer.head,
                 why,
                 machine.clock.now(),
@@ -458,4 +460,4 @@ def _begin_epoch(workspace: Workspace, place: Path, saved: Saved, given_up: Sequ
                 kept=one.first - 1,
                 is_first_known=one.is_first_known,
             )
-            begin_epoch(workspace, writer, author, ended)
+            begin_epoch(workspace, writer, author, said, (ended,))

@@ -51,7 +51,7 @@ def append_note(
     message: str = REPAIR,
     content: NoteContent = NoteContent(),  # noqa: B008 - frozen
     snapshots: tuple[SnapshotRef, ...] | None = None,
-    ended: Epoch | None = None,
+    ended: Sequence[Epoch] = (),
 ) -> int:
     """Append a record that says in sentences what was done to the store; return its seq.
 
@@ -131,20 +131,36 @@ def ending(
     return sentences, ended
 
 
-def ending_with(of: Head, why: Sequence[str], loss: Loss, now: str) -> tuple[list[str], Epoch]:
-    """Return ``ending`` for the loss of records that a person accepted."""
-    kept = loss.first - 1 if loss.kind == "replaced" else None
-    reasons = [*why, loss.sentence(), "A person accepted the loss."]
-    return ending(of, reasons, now, seen=loss.seen, lost_id=loss.store_id, kept=kept)
+def ending_with(of: Head, why: Sequence[str], loss: Loss, now: str) -> tuple[list[str], tuple[Epoch, ...]]:
+    """Return the ends of all epochs of which a person accepted that records are lost, and what is said of them."""
+    sentences = [*why, loss.sentence(), "A person accepted the loss."]
+    if loss.kind != "replaced":
+        said, ended = ending(of, sentences, now, seen=loss.seen, lost_id=loss.store_id)
+        return said, (ended,)
+    epochs = list[Epoch]()
+    for row in loss.by_id:
+        said, ended = ending(
+            of,
+            [],
+            now,
+            seen=row.last,
+            lost_id=row.store_id,
+            kept=row.first - 1,
+            is_first_known=loss.is_first_known,
+        )
+        sentences += said
+        epochs.append(ended)
+    return sentences, tuple(epochs)
 
 
-def begin_epoch(workspace: Workspace, writer: Writer, author: Author, ended: tuple[Sequence[str], Epoch]) -> int:
-    """Append the record that ends an epoch, as ``ending`` returns it; return the record's seq.
+def begin_epoch(
+    workspace: Workspace, writer: Writer, author: Author, sentences: Sequence[str], ended: Sequence[Epoch]
+) -> int:
+    """Append the record that ends epochs, as ``ending`` or ``ending_with`` returns them; return the record's seq.
 
     Raises: as ``Writer.append``.
     """
-    sentences, epoch = ended
-    return append_note(workspace, writer, author, sentences, message=NEW_EPOCH, ended=epoch)
+    return append_note(workspace, writer, author, sentences, message=NEW_EPOCH, ended=ended)
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -188,8 +204,12 @@ def accept(workspace: Workspace, branch: str, author: Author) -> Begun:
         _insist(workspace, branch, writer.head, had=reasons, has=_reasons(witness, loss))
         known_damage.refuse(machine.fs, directory, writer.head, workspace.cache_of(branch))
         of, now, recovered = writer.head, machine.clock.now(), writer.recovery.sentences()
-        ended = ending_with(of, recovered, loss, now) if loss else ending(of, [*recovered, *witness.copies], now)
-        seq = begin_epoch(workspace, writer, author, ended)
+        if loss:
+            said, ended = ending_with(of, recovered, loss, now)
+        else:
+            said, own = ending(of, [*recovered, *witness.copies], now)
+            ended = (own,)
+        seq = begin_epoch(workspace, writer, author, said, ended)
         witness.accept(writer.head)
     done = [f"The store of {branch} has begun a new epoch with record {seq}."]
     if loss:
@@ -283,7 +303,7 @@ def _reasons(witness: BranchWitness, loss: Loss | None) -> list[str]:
 
 
 def _lost_of(loss: Loss) -> str:
-    if loss.kind == "differs":
+    if not loss.is_first_known:
         return f"Record {loss.seen} and some before it are lost."
     return lost_records(loss.first - 1, loss.seen)
 

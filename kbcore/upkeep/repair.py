@@ -87,8 +87,8 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
             loss = witness.check(writer.head)
             if loss:
                 # Who asks for a new head accepts what is lost with the old one.
-                ended = ending_with(writer.head, [done, *doubts, _kept(made.copy)], loss, clock.now())
-                seq = begin_epoch(workspace, writer, author, ended)
+                said, ended = ending_with(writer.head, [done, *doubts, _kept(made.copy)], loss, clock.now())
+                seq = begin_epoch(workspace, writer, author, said, ended)
                 doubts.append(f"{loss.sentence()} {forgotten(is_one=loss.is_of_one)}")
             else:
                 seq = append_note(workspace, writer, author, [done, *doubts, _kept(made.copy)])
@@ -106,7 +106,7 @@ def _witness(workspace: Workspace, branch: str) -> Witness | None:
     """
     noted = workspace.place.read(workspace.directory_of(branch).name)
     if noted:
-        return Witness(noted.store_id, noted.seq, noted.hash, "the second witness")
+        return Witness(noted.store_id, noted.seq, noted.hash, "the second witness", noted.lineage, noted.epochs)
     fs, path = workspace.machine.fs, workspace.cache_of(branch) / VIEW
     try:
         with open_view(fs, path) as cached:

@@ -180,7 +180,10 @@ def _salvage_one(workspace: Workspace, branch: str, author: Author, *, accepts_l
         doubts += _lost(new, holes, carried, view[0] if view else None)
         done = [_kept_records(new, of), *_filled(proven, directory, workspace.data_dir)]
         ops = tuple(_differences(carried.state, view[1])) if view and carried else ()
-        said, ended = [*done, *doubts, f"The store as it was is kept in quarantine/{Path(copy).name}."], None
+        said, ended = (
+            [*done, *doubts, f"The store as it was is kept in quarantine/{Path(copy).name}."],
+            tuple[Epoch, ...](),
+        )
         if loss:
             said, ended = ending_with(new, said, loss, clock.now())
             done.append("The store has a new id: a person accepted the loss.")
@@ -478,8 +481,8 @@ class _Note(msgspec.Struct, frozen=True):
     holes: tuple[Hole, ...]
     ops: tuple[Operation, ...]
     seen: Unproven | None
-    ended: Epoch | None
-    """The epoch that ends with a loss that a person accepted."""
+    ended: tuple[Epoch, ...]
+    """The epochs that end with a loss that a person accepted."""
 
 
 def _append(workspace: Workspace, directory: Path, new: Head, author: Author, note: _Note) -> tuple[Head, list[str]]:
@@ -501,7 +504,7 @@ def _append(workspace: Workspace, directory: Path, new: Head, author: Author, no
                 unproven=note.seen if part else None,
             )
             try:
-                said, ended = (note.said, note.ended) if is_first else ([], None)
+                said, ended = (note.said, note.ended) if is_first else ([], ())
                 append_note(workspace, writer, author, said, message=MESSAGE, content=content, ended=ended)
             except KBError as error:
                 if is_first:

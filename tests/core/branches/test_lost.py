@@ -293,6 +293,58 @@ def test_a_new_head_that_gives_records_up_begins_a_new_epoch(project: Project) -
     put(fresh(project), "D")
 
 
+def of_two_epochs(project: Project) -> tuple[Path, list[str]]:
+    """Write records 1 to 4, an epoch with record 5, and 6; return a copy that ends at 2, and both store ids."""
+    put(project, "A", "B")
+    copy = copied(project)
+    put(project, "C", "D")
+    first = heads.read(project.machine.fs, store_of(project)).store_id
+    accepted(project)
+    put(project, "E")
+    return copy, [first, heads.read(project.machine.fs, store_of(project)).store_id]
+
+
+def test_a_store_of_an_earlier_epoch_in_the_place_of_the_present_one_lacks_what_came_after_it(project: Project) -> None:
+    copy, (first, second) = of_two_epochs(project)
+    put_back(project, copy)
+    assert sentence(project) == (
+        "Another store has the place of the one of main. seen: 6, now: 2; "
+        f"records 3 to 4 of the store {first[:12]} and records 5 to 6 of the store {second[:12]} are missing."
+    )
+    assert "4 records are lost: 3 to 6." in accepted(project).done[1]
+    now = heads.read(project.machine.fs, store_of(project))
+    assert now.store_id not in {first, second}, "a reference to record 3 under the first id means no other record"
+    assert {one.store_id: (one.seq, one.seen) for one in now.epochs} == {first: (2, 4), second: (0, 6)}
+    assert sentence(project) == ""
+    put(fresh(project), "F")
+
+
+def test_a_copy_that_went_on_by_itself_does_not_say_which_record_was_the_first_to_be_lost(project: Project) -> None:
+    copy, (_, second) = of_two_epochs(project)
+    twin = Project(project.root.parent / "twin")
+    shutil.copytree(copy, store_of(twin))
+    put(twin, "X", "Y", "Z")
+    twin.close()
+    put_back(project, store_of(twin))
+    assert f"record 6 of the store {second[:12]} and some before it may be missing" in sentence(project)
+    assert "Record 6 and some before it are lost." in accepted(project).done[1]
+
+
+@pytest.mark.parametrize(("left", "missing"), [(5, "record 6 is"), (3, "records 4 to 6 are")])
+def test_a_new_head_without_the_old_one_names_exactly_the_records_that_are_gone(
+    left: int, missing: str, project: Project
+) -> None:
+    of_two_epochs(project)
+    project.close()
+    path = store_of(project) / heads.read(project.machine.fs, store_of(project)).head.file
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:left]))
+    (store_of(project) / "head.json").unlink()
+    done = repair.rebuild_head(project.workspace(), "main", AUTHOR)
+    assert any(f"seen: 6, now: {left}; {missing} missing" in doubt for doubt in done.doubts), done.doubts
+    assert sentence(project) == ""
+    put(fresh(project), "F")
+
+
 def test_a_repository_that_was_moved_keeps_its_protection_and_does_not_complain(project: Project) -> None:
     put(project, "A", "B")
     copy = copied(project)

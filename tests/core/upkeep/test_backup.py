@@ -6,6 +6,7 @@ import itertools
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kbcore.history.log import log
@@ -143,12 +144,38 @@ def test_a_backup_that_has_the_records_of_an_accepted_loss_names_only_those_writ
     assert rows_of(replaced(project, file)) == {first: (6, 6), second: (4, 5)}
 
 
-def test_where_only_the_second_witness_knows_an_id_no_first_record_is_named(project: Project, tmp_path: Path) -> None:
+def test_the_second_witness_alone_names_exactly_the_records_of_each_id(project: Project, tmp_path: Path) -> None:
+    put(project, "ABC")
+    directory, file = project.workspace().directory_of("main"), tmp_path / "kb.backup"
+    first = head.read(RealFs(), directory).store_id
+    back_up(project.workspace(), file, tool="kb/test")
+    do(project, "WEW", {}, "P")
+    second = head.read(RealFs(), directory).store_id
+    project.pool.close()
+    shutil.rmtree(directory)
+    (one,) = restore(project.workspace(), file, AUTHOR).branches
+    assert {row.store_id: (row.first, row.last, row.is_first_known) for row in one.given_up} == {
+        first: (4, 4, True),
+        second: (5, 6, True),
+    }
+    said = " ".join(row["repair"] for row in log(project.view(), limit=2))
+    assert "Record 4 is lost." in said
+    assert "2 records are lost: 5 to 6." in said
+    assert "1 to 6" not in said
+
+
+def test_where_a_note_does_not_tell_which_records_an_id_had_no_first_record_is_named(
+    project: Project, tmp_path: Path
+) -> None:
     put(project, "ABC")
     directory, file = project.workspace().directory_of("main"), tmp_path / "kb.backup"
     back_up(project.workspace(), file, tool="kb/test")
     do(project, "WEW", {}, "P")
     second = head.read(RealFs(), directory).store_id
+    place = project.workspace().place
+    seen = place.read("main")
+    assert seen is not None
+    place.write("main", msgspec.structs.replace(seen, epochs=()))  # as an older KB notes it
     project.pool.close()
     shutil.rmtree(directory)
     (one,) = restore(project.workspace(), file, AUTHOR).branches

@@ -33,8 +33,8 @@ def begin(project: Project, seen: int = 0) -> int:
     workspace = project.workspace()
     directory = workspace.directory_of("main")
     with journal.writing(workspace.machine.fs, directory, workspace.machine.clock) as writer:
-        ended = epochs.ending(writer.head, ["A person accepted it."], workspace.machine.clock.now(), seen=seen)
-        return epochs.begin_epoch(workspace, writer, AUTHOR, ended)
+        said, ended = epochs.ending(writer.head, ["A person accepted it."], workspace.machine.clock.now(), seen=seen)
+        return epochs.begin_epoch(workspace, writer, AUTHOR, said, [ended])
 
 
 def put(project: Project, *names: str) -> None:
