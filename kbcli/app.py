@@ -119,15 +119,18 @@ def _ended(session: Session, words: list[str]) -> int:
 
     from kbcli import exits
     from kbcli.render import OutputClosed, OutputFailed
+    from kbcore import clock
     from kbcore.errors import KBError
     from kbcore.interrupting import Stopped
     from kbcore.process_limits import exhausted
 
     output = session.output
     try:
+        clock.check()
         return _run(session, words)
     except KBError as error:
         output.forget()
+        output.is_json = output.is_json or _wants_json(words)  # it may have failed before the options were read
         return exits.tell(output, error, writes=session.writes)
     except typer.TyperException as error:
         output.forget()

@@ -54,11 +54,13 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
 def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     from kbcli.context import Session
     from kbcli.render import Output
+    from kbcore import clock
     from kbcore.errors import KBError, NotInitialised
 
     # Which branch is meant is HEAD's to say here: the user has just checked it out.
     session = Session({name: value for name, value in env.items() if name != "KB_BRANCH"}, Output(env))
     try:
+        clock.check()
         if _is_wanted(session):
             _tell(_answer_at_rest(session) or _take_in(session))
             session.publish_views()

@@ -5,8 +5,9 @@ Times leave this module as RFC 3339 text in UTC with microseconds, which sorts a
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
@@ -40,14 +41,13 @@ class SystemClock:
 
     def now(self) -> str:
         """Return the wall-clock time as RFC 3339 text in UTC. Raises: ``ClockUnusable``."""
-        try:
+        with _usable():
             return text_of(datetime.now(UTC))
-        except (ValueError, OverflowError) as error:
-            raise ClockUnusable("The clock of this machine is not at a year from 0001 to 9999.") from error
 
     def epoch_ns(self) -> int:
-        """Return the wall-clock time in nanoseconds since 1970."""
-        return time.time_ns()
+        """Return the wall-clock time in nanoseconds since 1970. Raises: ``ClockUnusable``."""
+        with _usable():
+            return time.time_ns()
 
     def monotonic_s(self) -> float:
         """Return the monotonic clock in seconds."""
@@ -56,6 +56,14 @@ class SystemClock:
     def sleep(self, wait_s: float) -> None:
         """Block this thread for that many seconds."""
         time.sleep(wait_s)
+
+
+def check() -> None:
+    """Refuse a clock that Python cannot tell, before a program begins: its own library cannot be imported then.
+
+    Raises: ``ClockUnusable``.
+    """
+    SystemClock().epoch_ns()
 
 
 class Moment(NamedTuple):
@@ -103,6 +111,17 @@ def flagged(records: Iterable[tuple[int, str, str]]) -> list[Flagged]:
 def text_of(time: datetime) -> str:
     """Return a time in UTC as the text that the journal has; the year has four digits also before 1000."""
     return f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+@contextlib.contextmanager
+def _usable() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, OverflowError) as error:
+        message = (
+            "The clock of this machine is at a time that cannot be used: Python tells those of the years 1678 to 2261"
+        )
+        raise ClockUnusable(f"{message}, and a record can have those from 0001 to 9999.") from error
 
 
 def _parsed(time: str) -> datetime:

@@ -32,10 +32,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"kb-mcp: standard input or output cannot be used: {error.strerror}\n")
         return 2
 
-    from kbcore import process_limits
+    from kbcore import clock, process_limits
+    from kbcore.errors import ClockUnusable
 
     try:
         process_limits.prepare()
+        clock.check()
         from kbmcp import serving
 
         options = serving.Options(
@@ -48,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         serving.serve(options, reads_fd, writes_fd)
     except Exception as error:
-        known = process_limits.exhausted(error, may_be_written=True)
+        known = error if isinstance(error, ClockUnusable) else process_limits.exhausted(error, may_be_written=True)
         if known is None:
             raise
         sys.stderr.write(f"kb-mcp: error: {known.message}\nkb-mcp: hint: {known.hint}\n")

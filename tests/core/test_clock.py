@@ -77,6 +77,18 @@ def test_a_clock_at_a_year_that_no_record_can_have_is_an_error(
         SystemClock().now()
 
 
+def test_a_time_that_no_64_bits_hold_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def beyond() -> int:
+        raise OverflowError("timestamp too large to convert to C _PyTime_t")
+
+    monkeypatch.setattr("time.time_ns", beyond)
+    for ask in (SystemClock().epoch_ns, kbcore.clock.check):
+        with pytest.raises(ClockUnusable, match="1678 to 2261") as refused:
+            ask()
+        assert (refused.value.exit_status, refused.value.applied) == (26, "no")
+        assert "`date`" in refused.value.hint
+
+
 class SetClock(StillClock):
     def __init__(self) -> None:
         self.time = NOON

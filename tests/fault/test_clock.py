@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +26,7 @@ from kbcore.view.past import state_at
 from tests.fault.conftest import Tally
 from tests.support.histories import lines_of
 from tests.support.project import Project, req
+from tests.support.repos import git_env, make_repository
 from tests.support.scale import SEED, tries
 from tests.support.stores import Stored
 
@@ -203,4 +207,43 @@ def test_the_record_of_a_repair_says_so_too_when_the_clock_was_behind(tmp_path: 
     if noted is None or noted.at >= before or not noted.clock.startswith("2016") or noted.at != noted.clock:
         tally.violated("the repair", noted)
     project.close()
+    tally.done()
+
+
+BEYOND = """
+import sys, time
+def beyond(*_):
+    raise OverflowError("timestamp too large to convert to C _PyTime_t")
+time.time = time.time_ns = beyond  # as in the year 2263; logging, for one, asks when it is imported
+program, *words = sys.argv[1:]
+if program == "kb":
+    from kbcli.app import main
+else:
+    from kbmcp.server import main
+sys.exit(main(words))
+"""
+PROGRAMS = ["kb status", "kb query --json", "kb log", "kb init", "kb doctor", "kb mcp", "kb-mcp"]
+
+
+@pytest.mark.fault("F14")
+@pytest.mark.parametrize("words", PROGRAMS)
+def test_a_clock_that_python_cannot_tell_ends_every_program_with_the_remedy(words: str, tmp_path: Path, tally) -> None:
+    root = make_repository(tmp_path / "repo")
+    tally.tried()
+    ran = subprocess.run(
+        [sys.executable, "-c", BEYOND, *words.split()],
+        cwd=root,
+        env=git_env(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 26, ran
+    said = ran.stdout + ran.stderr
+    assert "1678 to 2261" in said
+    assert "`date`" in said
+    if "--json" in words:
+        assert json.loads(ran.stdout)["error"]["code"] == "clock_unusable"
+    assert not (root / ".git" / "kb").exists()
     tally.done()
