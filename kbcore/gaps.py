@@ -81,6 +81,12 @@ def earlier(rows: Rows, history_from: int) -> Earlier:
     return Earlier(first if first > 1 else 0, gaps)
 
 
+def absent(rows: Rows, seq: int) -> str:
+    """Return why the line of a record is not there although it is known of, without a full stop."""
+    gap = next((gap for gap in gaps_in(rows) if gap.first <= seq <= gap.last), None)
+    return gap.sentence() if gap else f"record {seq} was pruned"
+
+
 def out_of_reach(
     rows: Rows, history_from: int, seq: int, *, what: str = "", is_record: bool = False, is_unproven: bool = False
 ) -> HistoryPruned:

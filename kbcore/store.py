@@ -29,6 +29,7 @@ from kbcore.errors import (
     StorageError,
     UnknownBranch,
 )
+from kbcore.gaps import absent
 from kbcore.git import MustAskGit
 from kbcore.needs import NOTHING, needs
 from kbcore.record import Record
@@ -445,7 +446,7 @@ class BranchStore:
             )
         first = self.record_at(view, seq)
         created, updated, deleted, edges = answers.changed_at(view, seq)
-        note = () if first else ("The record itself was pruned; only its id is known.",)
+        note = () if first else (f"Only the id of this changeset is known: {absent(view.rows, seq)}.",)
         return Outcome(
             branch=branch,
             seq=seq,

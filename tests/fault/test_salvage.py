@@ -127,6 +127,8 @@ def test_records_before_and_after_the_missing_ones_are_kept_and_named(project: P
         read_at(store, "4", state_at)
     again = project.apply(entities=[requirement("C")], changeset_id="for-C")
     assert again.duplicate, "the snapshot knows the changeset of a missing record"
+    assert "record 3 is missing since the salvage that record 8 documents" in again.warnings[0]
+    assert "prun" not in " ".join(again.warnings)
     assert salvaged(project)[0].copy == "", "there is nothing left to salvage"
     tally.done()
 
