@@ -6,16 +6,17 @@ again does what is still to be done, and nothing twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from kbcore import limits
 from kbcore.changeset import digest_of
-from kbcore.errors import InvalidQuery
+from kbcore.errors import InvalidQuery, KBError
 from kbcore.kip.kml.intent import Intent, changeset_of
 from kbcore.kip.kml.refusals import Origin
+from kbcore.phrases import some_of
 from kbcore.sleep import rehearsal
 from kbcore.sleep.assess import Assessment, assess
 from kbcore.sleep.finish import SOURCE, last_cycle
@@ -71,8 +72,8 @@ def run(
 ) -> Report:
     """Carry out a cycle on a branch, or the phases that are named, or only say what it would do.
 
-    Raises: ``InvalidQuery`` for a phase that there is not; ``AlreadyAsleep``; what ``BranchStore.commit`` raises: then
-    the phases before stand, each whole.
+    Raises: ``InvalidQuery`` for a phase that there is not; ``AlreadyAsleep``; what ``BranchStore.commit`` raises: the
+    phases before are written then, each whole, and the error names them.
     """
     unknown = sorted({*options.phases} - {*NUMBERS})
     if unknown:
@@ -144,8 +145,14 @@ class _Cycle:
         if self.place.is_real and not options.force and not options.phases:
             left = hours_left(last, self.place.now, self.workspace.config.sleep.interval_hours)
         wanted: Collection[int] = () if left else options.phases or NUMBERS
-        done = tuple(self.carried_out(phase) for phase in PHASES if phase.number in wanted)
-        seq, after, work = self.place.read(lambda view: (view.seq, *self._told(view)))
+        done: list[Done] = []
+        try:
+            done += (self.carried_out(phase) for phase in PHASES if phase.number in wanted)
+            seq, after, work = self.place.read(lambda view: (view.seq, *self._told(view)))
+        except KBError as error:
+            if self.place.is_real:
+                _add_progress(error, done, [phase for phase in PHASES if phase.number in wanted][len(done) :])
+            raise
         return Report(
             branch=self.branch,
             seq=seq,
@@ -153,7 +160,7 @@ class _Cycle:
             dry_run=not self.place.is_real,
             last_cycle=last,
             waits_hours=round(left, 2),
-            phases=done,
+            phases=tuple(done),
             before=before,
             after=after,
             work=work,
@@ -196,6 +203,25 @@ class _Cycle:
         changeset = changeset_of(step.work, intent, Origin(), most=most, most_deleted=most)
         # What a phase asks for cannot be named: its plan is of use at the same head only.
         return msgspec.structs.replace(planner(changeset, self.workspace)(view, stamp), reads=None)
+
+
+def _add_progress(error: KBError, done: Sequence[Done], left: Sequence[Phase]) -> None:
+    """Have an error say which phases of the cycle were written before it, and which were not carried out."""
+    written = [one for one in done if one.seq]
+    if not written:
+        return
+    rows = some_of([f"{one.phase} {one.name} (record {one.seq})" for one in written], len(written))
+    not_done = some_of([f"{one.number} {one.name}" for one in left], len(left)) or "none"
+    error.applied = "yes" if error.applied == "no" else error.applied
+    error.message = (
+        f"{error.message.rstrip('.')}. These phases were written before: {rows}; not carried out: {not_done}."
+    )
+    error.hint = f"{error.hint} Run `kb sleep` again: it does what is left, and nothing twice.".lstrip()
+    error.data |= {
+        "phases_written": [{"phase": one.phase, "name": one.name, "seq": one.seq} for one in written],
+        "phases_left": [one.number for one in left],
+    }
+    error.args = (error.message,)
 
 
 def _look(memory: Memory) -> tuple[Assessment, str]:

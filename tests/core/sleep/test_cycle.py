@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from pathlib import Path
 
@@ -10,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from kbcore.errors import AlreadyAsleep, InvalidQuery
+from kbcore.errors import AlreadyAsleep, InvalidQuery, KBError
 from kbcore.history.undo import revert
 from kbcore.sleep.cycle import Report
 from kbcore.sleep.gate import alone
 from kbcore.storage.fs import Fs
 from kbcore.workspace import Machine, StorePool
-from tests.support.faultfs import Crash, CrashingFs, NoSyncFs
+from tests.support.faultfs import Crash, CrashingFs, FailingFs, NoSyncFs
 from tests.support.project import AUTHOR, document
 from tests.support.sleeping import LONG_AGO, TYPES, Sleeper
 
@@ -237,6 +238,31 @@ def test_a_cycle_that_ends_anywhere_leaves_whole_phases_and_the_next_one_finishe
     assert straight.elements() == stands
     assert _messages(straight) == messages
     straight.project.close()
+
+
+@pytest.mark.parametrize("at", [60, 120, 180, 240])
+def test_a_cycle_that_fails_in_a_later_phase_says_which_phases_are_written(at: int, tmp_path: Path) -> None:
+    kip = Sleeper(tmp_path / "repo")
+    kip(TYPES)
+    remember(kip)
+    begun = kip.seq()
+    _be_another_process(kip, FailingFs(at, errno.ENOSPC, lasting=True, inner=NoSyncFs()))
+    with pytest.raises(KBError) as failed:
+        kip.sleep(force=True)
+    _be_another_process(kip, NoSyncFs())
+    error, records = failed.value, kip.project.view().rows("select seq, message from record where seq > ?", [begun])
+    named = [(one["seq"], one["phase"]) for one in error.data.get("phases_written", [])]
+    there = [(seq, int(message.split()[1])) for seq, message in sorted(records)]
+    # Of a record of which the error does not know whether it is durable, it does not say that it is.
+    assert named == there[: len(named)]
+    assert len(there) - len(named) <= (error.applied == "unknown")
+    assert (error.applied == "no") == (not there)
+    if named:
+        assert all(f"(record {seq})" in error.message for seq, _ in named)
+        assert not {phase for _, phase in named} & {*error.data["phases_left"]}
+        assert "`kb sleep`" in error.hint
+    kip.sleep(force=True)
+    kip.project.close()
 
 
 def _be_another_process(kip: Sleeper, fs: Fs) -> None:
