@@ -44,9 +44,10 @@ def run(
 def _found(store: BranchStore, a: str, b: str | None, now: str) -> dict[str, Any]:
     """Return the difference; between two seqs also when the journal is damaged behind both."""
     from kbcore.history.compare import diff
-    from kbcore.history.moment import is_seq, read_at, seq_at
+    from kbcore.history.moment import is_seq, note_clocks, read_at, seq_at
 
     def read(view: View) -> dict[str, Any]:
+        note_clocks(store, view, a, b or "")
         return diff(view, seq_at(view, a, now=now), view.seq if b is None else seq_at(view, b, now=now))
 
     if b is None or not (is_seq(a) and is_seq(b)):

@@ -12,6 +12,7 @@ from typing import TypeVar
 from kbcore.errors import Damaged, HistoryPruned, InvalidQuery
 from kbcore.gaps import out_of_reach
 from kbcore.history.reach import first_record, is_pruned
+from kbcore.phrases import row_of
 from kbcore.store import BranchStore
 from kbcore.values import YEARS, normal_time
 from kbcore.view.past import check_reach, last_by
@@ -22,6 +23,7 @@ T = TypeVar("T")
 _MAX_DIGITS = 18
 """No seq is longer."""
 
+_NAMED = "`kb doctor` names the records of such clocks."
 _EXAMPLES = "2026-01-31 or 2026-01-31T12:00:00Z"
 
 
@@ -42,7 +44,7 @@ def seq_at(view: View, text: str, *, now: str = "") -> int:
     if time is None:
         hint = f"Give a seq from {first_record(view) - 1} to {view.seq}, or a time such as {_EXAMPLES}, {YEARS}."
         raise InvalidQuery(f"{text!r} is neither a seq nor a time.", hint=hint)
-    if now and time > max(now, view.basis.at):
+    if now and time > now and time > _latest(view):
         hint = f"The head is at seq {view.seq}; give that for how everything stands now."
         raise InvalidQuery(f"{text!r} is yet to come.", hint=hint)
     return _last_by(view, time, text)
@@ -54,6 +56,37 @@ def _last_by(view: View, time: str, text: str) -> int:
     if found is None and is_pruned(view):
         raise out_of_reach(view.rows, view.basis.history_from, 0, what=f"what stood at {text.strip()}")
     return int(found or 0)
+
+
+def _latest(view: View) -> str:
+    """Return the latest time of a record: that of the last one, unless a clock was wrong."""
+    return str(view.rows("select max(written_at) from record", [])[0][0] or "")
+
+
+def note_clocks(store: BranchStore, view: View, *texts: str) -> None:
+    """Have the store's next answer say which of these times may mean another record, because a clock was wrong."""
+    for text in texts:
+        time = None if is_seq(text.strip()) else normal_time(text.strip())
+        if time and (said := _doubt(view, time)):
+            store.note(said)
+
+
+def _doubt(view: View, time: str) -> str:
+    """Return why a time may mean another record than the one that is taken; "" where the clocks agree."""
+    seq = last_by(view, time)
+    if not seq:
+        return ""
+    sql = "select min(seq), max(seq), count(*) from record where seq < ? and written_at > ?"
+    first, last, count = view.rows(sql, [seq, time])[0]
+    taken = f"A clock was wrong near the time that was asked for. It is taken to mean seq {seq}"
+    if count:
+        which = row_of("record", first, last) if count == last - first + 1 else f"{count} of records {first} to {last}"
+        return f"{taken}; {which}, before it, {'has a later time' if count == 1 else 'have later times'}. {_NAMED}"
+    clock, at = view.rows("select clock, written_at from record where seq = ?", [seq])[0]
+    if not clock:
+        return ""
+    was = "more than a day behind that" if clock == at else f"at {clock}, behind the time"
+    return f"{taken}, and the clock of that record was {was} of an earlier one. {_NAMED}"
 
 
 def read_at(store: BranchStore, text: str, use: Callable[[View, int], T], *, now: str = "") -> T:
@@ -68,6 +101,7 @@ def read_at(store: BranchStore, text: str, use: Callable[[View, int], T], *, now
         nonlocal meant
         if meant < 0:
             meant = seq_at(view, text, now=now)
+        note_clocks(store, view, text)
         return use(view, seq_at(view, text, now=now))
 
     try:

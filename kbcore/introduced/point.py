@@ -12,7 +12,7 @@ from kbcore import ids
 from kbcore.errors import InvalidQuery
 from kbcore.git import blobs, local_branches
 from kbcore.history.compare import merge_base
-from kbcore.history.moment import is_seq, seq_at
+from kbcore.history.moment import is_seq, note_clocks, seq_at
 from kbcore.record import SYNC
 from kbcore.suggest import nearest
 from kbcore.values import normal_time
@@ -45,6 +45,7 @@ def point_of(workspace: Workspace, view: View, branch: str, text: str) -> Point:
     word = text.strip()
     if is_seq(word) or normal_time(word):
         seq = seq_at(view, word, now=workspace.machine.clock.now())
+        note_clocks(workspace.store(branch), view, word)
         return Point(seq, None, f"since seq {seq}")
     commit = blobs.commit_of(workspace.repo, workspace.machine.env, word) if word else None
     parted = _parted_from(workspace, view, branch, word)

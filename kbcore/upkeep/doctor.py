@@ -264,11 +264,11 @@ def _times(fs: Fs, directory: Path, head: Head, branch: str) -> Iterator[Finding
     """Yield a note on the records whose times are not those of their writing."""
     times = ((entry.frame.seq, *frame.times_of(entry.frame.rec)) for entry in journal.scan(fs, directory, head))
     found = flagged(times)
-    for is_ahead, why in ((True, "ahead"), (False, "behind")):
+    for is_ahead, why, or_else in ((True, "ahead", ", or that of a later record was behind"), (False, "behind", "")):
         seqs = [item.seq for item in found if item.is_ahead is is_ahead]
         if seqs:
             verb = "was" if len(seqs) == 1 else "were"
-            message = f"{_records(seqs)} {verb} written while the clock of the machine was {why}."
+            message = f"{_records(seqs)} {verb} written while the clock of the machine was {why}{or_else}."
             remedy = "Nothing to do: the order is by seq, and a time that you give with `--at` passes over them."
             yield Finding("journal", "note", f"clock_{why}", message, remedy, branch)
 

@@ -12,9 +12,10 @@ import kbcore.clock
 from kbcore.clock import Flagged, Moment, SystemClock, flagged, moment_after
 from kbcore.errors import ClockUnusable, InvalidQuery
 from kbcore.history.log import log
-from kbcore.history.moment import seq_at
+from kbcore.history.moment import read_at, seq_at
 from kbcore.upkeep.doctor import diagnose
 from kbcore.values import normal_time
+from kbcore.workspace import StorePool
 from tests.support.clocks import StillClock
 from tests.support.project import Project
 
@@ -112,4 +113,54 @@ def test_the_log_shows_a_clock_that_was_behind_and_doctor_names_the_records(tmp_
     assert {code: one.severity for code, one in found.items()} == {"clock_ahead": "note", "clock_behind": "note"}
     assert found["clock_ahead"].message.startswith("Record 2 was written while the clock of the machine was ahead")
     assert found["clock_behind"].message.startswith("Records 5 to 6 were written")
+    project.close()
+
+
+def test_an_answer_by_time_says_that_a_clock_was_wrong_there(tmp_path: Path) -> None:
+    project, clock = Project(tmp_path / "repo"), SetClock()
+    project.machine.clock = clock
+    times = ["2026-11-20", "2026-11-21", "2026-11-22", "1915-01-01", "2026-11-24", "2026-11-23"]
+    asked = ("2026-11-19", "2026-11-21T13:00:00Z", "2026-11-22T14:00:00Z", "2026-11-24T13:00:00Z", "1920-01-01")
+    found: list[dict[str, tuple[int, list[str]]]] = []
+    for number, day in enumerate(times, 1):
+        clock.time = f"{day}T13:00:00.000000Z"
+        project.apply(entities=[{"id": f"R{number}", "type": "req", "title": "t", "status": "open"}])
+        answers = dict[str, tuple[int, list[str]]]()
+        for time in asked:
+            project.pool.close()
+            project.pool = StorePool()
+            store = project.workspace().store("main")
+            answers[time] = read_at(store, time, lambda _, seq: seq), [*store.notices]
+        found.append(answers)
+    before, after, last = found[2], found[3], found[5]
+    assert before == {
+        "2026-11-19": (0, []),
+        "2026-11-21T13:00:00Z": (2, []),
+        "2026-11-22T14:00:00Z": (3, []),
+        "2026-11-24T13:00:00Z": (3, []),
+        "1920-01-01": (0, []),
+    }
+    assert [seq for seq, _ in after.values()] == [4, 4, 4, 4, 4]
+    assert all(len(said) == 1 and "A clock was wrong" in said[0] for _, said in after.values())
+    assert "seq 4; records 1 to 3, before it, have later times" in after["1920-01-01"][1][0]
+    assert "seq 4; record 3, before it, has a later time" in after["2026-11-21T13:00:00Z"][1][0]
+    assert "clock of that record was more than a day behind that of an earlier" in after["2026-11-22T14:00:00Z"][1][0]
+    assert last["2026-11-22T14:00:00Z"] == after["2026-11-22T14:00:00Z"], "what comes later changes no answer"
+    assert last["2026-11-24T13:00:00Z"][0] == 6
+    assert "at 2026-11-23T13:00:00.000000Z, behind the time of an earlier" in last["2026-11-24T13:00:00Z"][1][0]
+    found_by_doctor = {one.code: one.message for one in diagnose(project.workspace()).findings}
+    assert "Records 1 to 3 were written while" in found_by_doctor["clock_ahead"]
+    assert "or that of a later record was behind" in found_by_doctor["clock_ahead"]
+    project.close()
+
+
+def test_a_time_that_a_record_has_is_not_yet_to_come_by_a_clock_that_is_behind(tmp_path: Path) -> None:
+    project, clock = Project(tmp_path / "repo"), SetClock()
+    project.machine.clock = clock
+    for day in ("2026-11-20", "2026-11-22", "1915-01-01"):
+        clock.time = f"{day}T13:00:00.000000Z"
+        project.apply(entities=[{"id": f"R{day}", "type": "req", "title": "t", "status": "open"}])
+    assert seq_at(project.view(), "2026-11-21", now=clock.time) == 3
+    with pytest.raises(InvalidQuery, match="yet to come"):
+        seq_at(project.view(), "2026-11-23", now=clock.time)
     project.close()
