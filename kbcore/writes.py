@@ -116,13 +116,14 @@ def planner(
 
         planned, state = plan_on(view, reads(changeset), on)
         # What uses a type that is defined anew, or defined no more, is looked for everywhere.
-        read = None if any(_defines(change) for change in planned.changes.nodes) else Reads(state.loaded)
+        read = None if any(defines(change) for change in planned.changes.nodes) else Reads(state.loaded)
         return msgspec.structs.replace(planned, loaded=state.loaded, reads=read)
 
     return draft
 
 
-def _defines(change: Change[Node]) -> bool:
+def defines(change: Change[Node]) -> bool:
+    """Tell whether a change is one of what the branch defines of types, which what uses them depends on."""
     return any(node is not None and node.type in DEFINING for node in (change.before, change.after))
 
 

@@ -23,13 +23,13 @@ from kbcore.history.reverting import reverted
 from kbcore.needs import needs
 from kbcore.planning.definitions import missed
 from kbcore.schema import Schema
-from kbcore.state import Changes, Draft, Stamp
+from kbcore.state import Changes, Draft, Reads, Stamp
 from kbcore.store import Author, Planner, Request
 from kbcore.view.defined import definitions
 from kbcore.view.past import changes_between
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
-from kbcore.writes import users
+from kbcore.writes import defines, users
 
 
 class UndoOptions(msgspec.Struct, frozen=True):
@@ -127,7 +127,10 @@ def revert_planner(seqs: Sequence[int], schema: Schema, *, force: bool = False) 
         if not force:
             used = missed(way.changes, _schema_after(view, schema, way.changes), partial(users, view))
             refuse(seqs, found, way.broken, [*used])
-        return Draft(way.ops, way.changes, way.loaded, warnings=sentences(found))
+        # The records themselves do not change. Of what they changed, all that others may change since is loaded; what
+        # uses a type that is defined otherwise is looked for everywhere.
+        reads = None if any(map(defines, way.changes.nodes)) else Reads(way.loaded, frozenset())
+        return Draft(way.ops, way.changes, way.loaded, warnings=sentences(found), reads=reads)
 
     return plan
 
@@ -140,7 +143,10 @@ def _schema_after(view: View, project: Schema, changes: Changes) -> Schema:
 
 
 def rollback_planner(to_seq: int) -> Planner:
-    """Return the function that plans the way back to a seq."""
+    """Return the function that plans the way back to a seq.
+
+    It reads whatever was changed since that seq, so that each later record makes another plan of it.
+    """
 
     def plan(view: View, stamp: Stamp) -> Draft:
         if not 0 <= to_seq <= view.seq:

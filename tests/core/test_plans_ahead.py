@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kbcore import writes
 from kbcore.errors import BranchMoved, InvalidChangeset, KBError, LockTimeout
-from kbcore.history.undo import rollback
+from kbcore.history.undo import UndoOptions, revert, rollback
 from kbcore.kip import kml
 from kbcore.kip.binding import read
 from kbcore.kip.syntax import Upserts
@@ -213,6 +213,60 @@ def test_a_crossed_sync_leaves_what_the_same_sync_leaves_after_the_others(
     assert crossed.lines() == after.lines()
     directory = crossed.project.workspace().directory_of("main")
     assert verify.prove(crossed.project.machine.fs, directory).is_sound
+    fresh = Project(crossed.project.root, is_new=False)
+    view = fresh.view()
+    assert lines_of(state_at(view, view.seq)) == crossed.lines(), "what was taken in is not what a replay gives"
+    for made in (crossed, after, fresh):
+        made.close()
+
+
+def test_others_write_while_a_revert_is_planned_and_it_is_planned_once(crossing: Crossing) -> None:
+    crossing.project.apply(entities=[{"id": "OWN-0", "owner": "o"}])
+    seq = crossing.project.seq()
+    again: list[int] = []
+    crossing.clock.during = [
+        lambda: crossing.other.apply(entities=[{"id": "ELSEWHERE", **OWN}]),
+        lambda: again.append(1),
+        lambda: again.append(2),
+    ]
+    outcome = revert(crossing.project.workspace(), "main", AUTHOR, [seq], follows_head=False)
+    # The clock is asked once more, under the lock, for the time of the record.
+    assert (outcome.seq, outcome.updated, again) == (seq + 2, ("OWN-0",), [])
+    [node] = crossing.project.view().nodes(["OWN-0"])
+    assert (node.version, "owner" in node.fields) == (seq + 2, False)
+
+
+def test_a_rollback_is_planned_again_after_every_record_of_others(crossing: Crossing) -> None:
+    seq = crossing.project.seq()
+    crossing.clock.during = [lambda: crossing.other.apply(entities=[{"id": "ELSEWHERE", **OWN}])]
+    rollback(crossing.project.workspace(), "main", AUTHOR, seq, follows_head=False)
+    assert not crossing.project.view().nodes(["ELSEWHERE"])
+
+
+def undone(made: Crossing, seqs: list[int], *, force: bool) -> tuple[str, object]:
+    """Revert records; return the code of the refusal, or what was changed."""
+    try:
+        done = revert(made.project.workspace(), "main", AUTHOR, seqs, UndoOptions(force=force), follows_head=False)
+    except KBError as error:
+        return error.code, error.data.get("conflicts")
+    return "", (done.created, done.updated, done.deleted, done.edges, done.warnings)
+
+
+@given(st.lists(doing, min_size=1, max_size=3), st.lists(doing, max_size=3), st.booleans(), st.booleans())
+def test_a_crossed_revert_leaves_what_the_same_revert_leaves_after_the_others(
+    tmp_path_factory: Any, own: list[dict[str, Any]], done: list[dict[str, Any]], force: bool, is_file: bool
+) -> None:
+    root = tmp_path_factory.mktemp("crossed")
+    crossed, after = begun(root / "crossed"), begun(root / "after")
+    for made in (crossed, after):
+        carry_out(made.other, own)
+    seqs = [1] if is_file else list(range(3, crossed.project.seq() + 1)) or [2]
+    crossed.clock.during = [lambda: carry_out(crossed.other, done)]
+    first = undone(crossed, seqs, force=force)
+    crossed.clock.during = []
+    carry_out(after.other, done)
+    assert first == undone(after, seqs, force=force)
+    assert crossed.lines() == after.lines()
     fresh = Project(crossed.project.root, is_new=False)
     view = fresh.view()
     assert lines_of(state_at(view, view.seq)) == crossed.lines(), "what was taken in is not what a replay gives"
