@@ -104,7 +104,7 @@ def out_of_reach(
     name = what or f"{'record' if is_record else 'seq'} {seq}"
     if not there.gaps or (seq if is_record else seq + 1) < there.pruned_before:
         return HistoryPruned.before(there.pruned_before, name)
-    data = {"history_from": history_from, **there.as_json()}
+    data = {"history_from": history_from, **there.as_json(), **({} if is_record or what else {"asked_seq": seq})}
     before = [gap for gap in there.gaps if gap.first <= seq]
     after = [gap for gap in there.gaps if gap.last >= seq]
     gap = before[-1] if before and (is_unproven or not after) else after[0]

@@ -36,7 +36,7 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
     Raises: ``InvalidQuery`` with every problem, those that are known already among them; ``NotFound`` for the start of
     a walk; ``HistoryPruned``.
     """
-    from kbcore.history.moment import read_at
+    from kbcore.history.moment import read_at, read_head
     from kbcore.query import Known, check, moment_problem
     from kbcore.view.defined import schema_at
 
@@ -58,7 +58,9 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
         return pages.part(part[1]) if part else pages.fitting()
 
     try:
-        return call.store.read(lambda view: answer(view, None)) if at is None else read_at(call.store, at, answer)
+        if at is not None:
+            return read_at(call.store, at, answer)
+        return read_head(call.store, lambda view: answer(view, None))
     except InvalidQuery as error:
         raise _by_key(error, asked.where) from error
 

@@ -161,8 +161,8 @@ def _page(opened: Opened, wanted: Query, at: str | None, problems: list[Problem]
 
         return page, filters_of(view, asked)
 
-    if not at or wrong:
-        return opened.store.read(lambda view: answer(view, None))
-    from kbcore.history.moment import read_at
+    from kbcore.history.moment import read_at, read_head
 
+    if not at or wrong:
+        return read_head(opened.store, lambda view: answer(view, None))
     return read_at(opened.store, at, answer, now=opened.workspace.machine.clock.now())

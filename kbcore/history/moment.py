@@ -111,20 +111,45 @@ def read_at(store: BranchStore, text: str, use: Callable[[View, int], T], *, now
         if not is_seq(word) or meant > error.data.get("good_seq", meant):
             raise
     except HistoryPruned as error:
-        # Before missing records there may be a part of the journal that leads to this seq by itself.
-        if meant < 0 or not store.head().holes:
+        if meant < 0:
             raise
-        try:
-            at = store.view_until(meant)
-        except HistoryPruned:
-            raise store.read(lambda view: _unproven(view, meant)) from None
-        with at as view:
-            try:
-                return use(view, meant)
-            except HistoryPruned:
-                raise error from None
+        return _before_gap(store, meant, lambda view: use(view, meant), error)
     with store.view_until(meant) as view:
         return use(view, meant)
+
+
+def read_head(store: BranchStore, use: Callable[[View], T]) -> T:
+    """Return ``use(view)`` at the head, where it may go on with an answer as of an earlier seq, by a cursor.
+
+    A seq before missing records is answered, or refused, as ``read_at`` does it.
+
+    Raises: what ``use`` and reading the journal raise.
+    """
+    try:
+        return store.read(use)
+    except HistoryPruned as error:
+        asked = error.data.get("asked_seq")
+        if asked is None:
+            raise
+        return _before_gap(store, asked, use, error)
+
+
+def _before_gap(store: BranchStore, seq: int, use: Callable[[View], T], refused: HistoryPruned) -> T:
+    """Return ``use(view)`` as of a seq before missing records, if a part of the journal leads to it by itself.
+
+    Raises: ``refused``, or that what is before the seq is not proven.
+    """
+    if not store.head().holes:
+        raise refused
+    try:
+        at = store.view_until(seq)
+    except HistoryPruned:
+        raise store.read(lambda view: _unproven(view, seq)) from None
+    with at as view:
+        try:
+            return use(view)
+        except HistoryPruned:
+            raise refused from None
 
 
 def _unproven(view: View, seq: int) -> HistoryPruned:

@@ -13,6 +13,7 @@ import msgspec
 
 from kbcore import interrupting
 from kbcore.errors import Interrupted, KBError
+from kbcore.history.moment import read_head
 from kbcore.interrupting import Stopped
 from kbcore.kip import failures
 from kbcore.kip import syntax as s
@@ -138,7 +139,7 @@ class _Attempt:
         return Piece(tree, {"result": done.result}, done.outcome.seq, warnings=done.outcome.warnings)
 
     def _read(self, tree: Reading) -> Piece:
-        return self._around.store.read(lambda view: self._answered(view, tree))
+        return read_head(self._around.store, lambda view: self._answered(view, tree))
 
     def _answered(self, view: View, tree: Reading) -> Piece:
         workspace = self._around.workspace

@@ -47,6 +47,7 @@ from tests.fault.test_damage_told import (
     models,
     put,
 )
+from tests.support.cli import Ran
 from tests.support.damage import (
     FIRST,
     contents,
@@ -427,6 +428,43 @@ def test_a_lost_head_and_a_lost_end_leave_the_seqs_that_the_second_witness_saw_u
     assert entities(project) == set("ABC")
     assert is_proven(project)
     project.apply(entities=[requirement("D")])
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+@pytest.mark.parametrize("word", ["query", "kip"])
+def test_a_cursor_from_before_a_salvage_is_answered_or_refused_as_the_same_seq_is(word: str, harmed, tally) -> None:
+    root = harmed(KINDS["corrupt before the head"]._replace(harm=ids))
+
+    def first() -> list[str]:
+        if word == "kip":
+            return ["kip", 'FIND(?x.id) WHERE { ?x {type: "$ConceptType"} } LIMIT 1', "--json"]
+        return ["query", "--limit", "1", "--json"]
+
+    def after(cursor: str) -> Ran:
+        if word == "kip":
+            return kb(root, "kip", first()[1] + f' CURSOR "{cursor}"', "--json")
+        return kb(root, *first(), "--cursor", cursor)
+
+    def cursor_now() -> str:
+        found = done(kb(root, *first())).json
+        return str(found.get("next_cursor") or found["result"]["next_cursor"])
+
+    cursors = {5: cursor_now()}
+    put(root, "FG")
+    cursors[7] = cursor_now()
+    put(root, "HI")
+    for title in (b"Title of C", b"Title of F", b"Title of I"):
+        flip(root / ".git/kb/branches/main" / FIRST, title)
+    forget_views(root)
+    done(kb(root, "doctor", "--salvage"))
+    tally.tried()
+    for seq, cursor in cursors.items():
+        direct, ran = kb(root, "query", "--at", str(seq), "--json"), after(cursor)
+        assert direct.status == 66
+        said = json.dumps(ran.json)
+        assert direct.error["message"] in said, (seq, said, direct.error)
+        assert "prun" not in direct.error["message"]
     tally.done()
 
 
