@@ -548,7 +548,7 @@ def test_a_base_published_after_one_large_record_is_used_by_other_processes(made
     new = base_file(made)
     for number in range(5):
         made.put(f"later {number}")
-    view_of(other)
+    committed(made, other, ["last"])
     assert base_file(made) == new
     assert view_of(other).tail_rows < 20
     assert state_of(made) == lines_of(state_at(view_of(other), made.store.head().seq))
