@@ -504,7 +504,7 @@ def _asking(act: Callable[[], T]) -> T:
             return act()
         except MustAskGit as unknown:
             unknown.ask()
-    raise GitUnusable("git keeps changing its refs. Nothing was written.", hint="Run it again when git is done.")
+    raise GitUnusable("git keeps changing its refs.", hint="Run it again when git is done.")
 
 
 def drafted(view: View, author: Author, plan: Planner, at: str) -> tuple[Stamp, Draft]:

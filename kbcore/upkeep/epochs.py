@@ -293,7 +293,7 @@ def _refuse_damage(workspace: Workspace, branch: str) -> None:
         kind = JournalTruncated if damaged[0][0] == JournalTruncated.code else JournalCorrupt
         first = next(one for one in found if (one.code, one.file) == damaged[0])
         data = {"branch": branch, "file": first.file}
-        raise kind(f"{first.message}. No epoch was begun; nothing was written.", hint=first.remedy, data=data)
+        raise kind(f"{first.message}. No epoch was begun.", hint=first.remedy, data=data)
 
 
 def _reasons(witness: BranchWitness, loss: Loss | None) -> list[str]:

@@ -155,7 +155,7 @@ def test_a_write_to_a_branch_that_is_left_meanwhile_is_refused(slow: Slow) -> No
 
 def test_a_write_while_refs_change_all_the_time_is_refused_and_nothing_is_written(slow: Slow) -> None:
     slow.fs.before_lock = slow.change
-    with pytest.raises(GitUnusable, match=r"keeps changing its refs\. Nothing was written"):
+    with pytest.raises(GitUnusable, match=r"keeps changing its refs\.$"):
         apply(slow)
     slow.fs.before_lock = None
     assert slow.project.seq() == 1
