@@ -212,13 +212,15 @@ class Session:
         """Return what is missing from the store that is meant, where a repository with a KB was looked at."""
         if "workspace" not in self.__dict__ and not self._has_looked:
             return []
-        from kbcore.branches import lost
-
         try:
             loss = self.workspace.loss_of(self.named_branch or self.workspace.head().branch)
         except KBError:  # the command itself has said what is wrong
             return []
-        return [lost.warning(self.workspace, loss)] if loss else []
+        if loss is None:
+            return []
+        from kbcore.branches import lost
+
+        return [lost.warning(self.workspace, loss)]
 
     @cached_property
     def author(self) -> Author:

@@ -113,7 +113,7 @@ def test_a_test_counts_whatever_its_status(kb, waived):
     ("words", "told"),
     [
         (["--lacks", "verifed"], "Did you mean 'verified'?"),
-        (["--lacks", "foo"], "none of specified, verified, implemented.\nhint: Mend"),
+        (["--lacks", "foo"], "none of specified, verified, implemented.\nhint: Correct"),
         (["--fail-under", "101"], "no percentage"),
         (["--fail-under", "tested=5"], "none of specified"),
         (["--json", "--format", "csv"], "contradict"),
