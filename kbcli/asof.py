@@ -11,23 +11,30 @@ from kbcore.visible import in_quotes
 if TYPE_CHECKING:
     from kbcli.context import Opened
     from kbcore.analysis.subject import Subject
+    from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
 
 T = TypeVar("T")
 
 
-def read_as_of(opened: Opened, at: str | None, use: Callable[[View, int], T]) -> T:
-    """Return ``use(view, seq)`` for the seq that is meant.
+def read_as_of(opened: Opened, at: str | None, use: Callable[[View, int], T]) -> tuple[T, FileState]:
+    """Return ``use(view, seq)`` for the seq that is meant, and how the answer relates to the files.
 
     Raises: ``InvalidQuery`` for what is neither a seq nor a time; as ``moment.read_at``.
     """
     if at is None:
-        return opened.store.read(lambda view: use(view, view.seq))
+        return opened.read(lambda view: use(view, view.seq))
     from kbcore.history.moment import read_at
+    from kbcore.sync.overlay import as_of
 
     wrong = moment_problem(at)
     refuse([wrong] if wrong else [])
-    return read_at(opened.store, at, use, now=opened.workspace.machine.clock.now())
+    now = opened.workspace.machine.clock.now()
+
+    def answer(view: View, seq: int) -> tuple[T, FileState]:
+        return use(view, seq), as_of(seq)
+
+    return read_at(opened.store, at, answer, now=now)
 
 
 def entity_at(view: View, seq: int, id_: str) -> Subject:

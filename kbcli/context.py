@@ -5,10 +5,10 @@ The only module of the command line that reads the environment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from kbcli.ending import Signals
 from kbcli.render import Output
 from kbcore import __version__
 from kbcore.errors import GitUnusable, InvalidQuery, KBError
+from kbcore.limits import FILES_S
 from kbcore.visible import visible
 
 if TYPE_CHECKING:
@@ -23,24 +24,35 @@ if TYPE_CHECKING:
     from kbcore.branches import Choice, Ensured
     from kbcore.storage.fs import RealFs
     from kbcore.store import Author, BranchStore
+    from kbcore.sync.overlay import FileState, WorktreeFiles
+    from kbcore.view.view import View
     from kbcore.workspace import Machine, StorePool, Workspace
 
+T = TypeVar("T")
 TOOL: Final = f"kb/{__version__}"
 SOURCE: Final = "cli"
 _MAX_ACTOR_CHARS: Final = 100
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """The branch that a command speaks of, with its store."""
+    """The branch that a command speaks of, with its store and the files of its worktree."""
 
     workspace: Workspace
     store: BranchStore
     choice: Choice
+    files: WorktreeFiles
 
     @property
     def branch(self) -> str:
         """Return the branch's name."""
         return self.choice.branch
+
+    def read(self, use: Callable[[View], T], *, time_s: float = FILES_S) -> tuple[T, FileState]:
+        """Return ``use(view)`` on a view with what the files say, and how the answer relates to them.
+
+        Raises: as ``WorktreeFiles.read``.
+        """
+        return self.files.read(self.workspace, self.branch, lambda view, state: (use(view), state), time_s=time_s)
 
 
 class Session:
@@ -178,7 +190,22 @@ class Session:
     def _opened(self, store: BranchStore, choice: Choice, ensured: Ensured) -> Opened:
         self.tell_ensured(ensured)
         self.watch(store)
-        return Opened(self.workspace, store, choice)
+        return Opened(self.workspace, store, choice, self.files)
+
+    @cached_property
+    def files(self) -> WorktreeFiles:
+        """Return the files of the worktree, as this call reads them."""
+        from kbcore.sync.overlay import WorktreeFiles
+
+        return WorktreeFiles()
+
+    def tell_files(self, branch: str, state: FileState) -> None:
+        """Say that an answer has what files say beside the records, or why it has not."""
+        from kbcli.words.lines import files_line
+
+        said = files_line(branch, state)
+        if said:
+            self.output.note(f"note: {visible(said)}")
 
     def tell_ensured(self, ensured: Ensured) -> None:
         """Say that a branch has just got its store, and warn when it had one before that is missed."""

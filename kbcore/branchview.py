@@ -19,7 +19,7 @@ from kbcore.errors import Damaged, HistoryPruned, KBError, StatementTimeout, Vie
 from kbcore.interrupting import Stopped
 from kbcore.limits import MAX_READERS, MAX_VIEWS, SLOW_READ_S
 from kbcore.process_limits import exhausted
-from kbcore.state import Changes
+from kbcore.state import Changes, Stamp
 from kbcore.storage import journal
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
@@ -38,18 +38,28 @@ _LOOK_S: Final = 0.05
 _now_s: Final = SystemClock().monotonic_s
 
 
+class Overlay(msgspec.Struct, frozen=True):
+    """Changes that are in no record, as the next record would make them; ``mark`` is the same for the same changes."""
+
+    mark: str
+    stamp: Stamp
+    changes: Changes
+
+
 class _Lent:
     """The view that one thread reads from, and how often it has asked for one inside of what it asked."""
 
-    def __init__(self, view: View | None, generation: int) -> None:
+    def __init__(self, view: View | None, generation: int, mark: str = "") -> None:
         self.view = view
+        self.mark = mark
+        """That of the overlay that the view holds, "" for none."""
         self.generation = generation
         self.depth = 0
         self.since_s = _now_s()
 
     def drop(self) -> None:
         """Throw the view away."""
-        view, self.view = self.view, None
+        view, self.view, self.mark = self.view, None, ""
         if view is not None:
             view.close()
 
@@ -67,6 +77,8 @@ class BranchView:
         self._cache = cache
         self._gate = threading.Condition()
         self._idle: list[View] = []
+        self._overlaid: list[tuple[str, View]] = []
+        """The same of views with an overlay, each with the mark of it: none of them becomes a view of another head."""
         self._lent: dict[int, _Lent] = {}
         """By the number of the thread."""
         self._generation = 0
@@ -92,7 +104,8 @@ class BranchView:
         with self._gate:
             self._generation += 1
             generation = self._generation
-            idle, self._idle = self._idle, []
+            idle, self._idle = [*self._idle, *(view for _, view in self._overlaid)], []
+            self._overlaid = []
         for view in idle:
             view.close()
         return generation
@@ -120,6 +133,41 @@ class BranchView:
                     lent.drop()
                 raise
 
+    def ask_overlaid(
+        self, head: Head, mark: str, find: Callable[[View], Overlay | None], use: Callable[[View], T]
+    ) -> T:
+        """Do as ``ask`` on a view of this head with an overlay.
+
+        ``find`` says which one, None for none, of a view of the head. It is not asked where a view has the one with
+        this mark already, which has to be another one for each head; "" is the mark of none.
+        """
+
+        def overlaid(lent: _Lent) -> View:
+            if lent.view is not None and lent.mark:
+                return lent.view
+            view = self._at(lent, head)
+            found = find(view)
+            if found is not None:
+                try:
+                    view.overlay(found.stamp, found.changes, found.mark)
+                except BaseException:
+                    lent.drop()  # it may hold a part of the changes
+                    raise
+                lent.mark = found.mark
+            return view
+
+        with self._lending(mark=mark) as lent:
+            try:
+                return use(overlaid(lent))
+            except ViewDamaged:
+                lent.drop()
+                self._cache.discard()
+                return use(overlaid(lent))
+            except BaseException as error:
+                if isinstance(error, StatementTimeout) or not isinstance(error, KBError):
+                    lent.drop()  # as in ``ask``
+                raise
+
     def is_ready(self, head: Head) -> bool:
         """Tell whether a view is there that becomes one of this head in the time of a commit."""
         with self._gate:
@@ -127,8 +175,11 @@ class BranchView:
             return view is not None and is_usable(view.basis, head) and view.is_ready(head.seq)
 
     @contextlib.contextmanager
-    def _lending(self, *, waits: bool = True) -> Iterator[_Lent]:
-        """Give this thread a view that nobody else uses, or the place of one that is yet to be opened."""
+    def _lending(self, *, waits: bool = True, mark: str = "") -> Iterator[_Lent]:
+        """Give this thread a view that nobody else uses, or the place of one that is yet to be opened.
+
+        It is one with the overlay that has this mark, if there is one.
+        """
         thread = threading.get_ident()
         with self._gate:
             lent = self._lent.get(thread)
@@ -136,7 +187,7 @@ class BranchView:
                 interrupting.check()
                 self._gate.wait(_LOOK_S)
             if lent is None:
-                lent = self._lent[thread] = _Lent(self._idle.pop() if self._idle else None, self._generation)
+                lent = self._lent[thread] = self._lend(mark)
         lent.depth += 1
         try:
             yield lent
@@ -144,6 +195,12 @@ class BranchView:
             lent.depth -= 1
             if not lent.depth:
                 self._give_back(thread, lent)
+
+    def _lend(self, mark: str) -> _Lent:
+        at = next((at for at, (known, _) in enumerate(self._overlaid) if mark and known == mark), None)
+        if at is not None:
+            return _Lent(self._overlaid.pop(at)[1], self._generation, mark)
+        return _Lent(self._idle.pop() if self._idle else None, self._generation)
 
     def _is_full(self) -> bool:
         """Tell whether the next reader has to wait: a slow one keeps a quick one waiting only when there are many."""
@@ -154,11 +211,22 @@ class BranchView:
     def _give_back(self, thread: int, lent: _Lent) -> None:
         with self._gate:
             del self._lent[thread]
-            if lent.view is not None and lent.generation == self._generation and len(self._idle) < _MAX_IDLE:
-                self._idle.append(lent.view)
-                lent.view = None
+            old: list[tuple[str, View]] = []
+            if lent.view is not None and lent.generation == self._generation:
+                if lent.mark:
+                    # Only those of the last state of the files are asked for again.
+                    old = [one for one in self._overlaid if one[0] != lent.mark]
+                    self._overlaid = [one for one in self._overlaid if one[0] == lent.mark]
+                    kept = len(self._overlaid) < _MAX_IDLE
+                    self._overlaid += [(lent.mark, lent.view)] if kept else []
+                else:
+                    kept = len(self._idle) < _MAX_IDLE
+                    self._idle += [lent.view] if kept else []
+                lent.view = None if kept else lent.view
             self._gate.notify()
         lent.drop()
+        for _, view in old:
+            view.close()
 
     def adopt(self, entry: Entry, changes: Changes, before: Head, head: Head) -> None:
         """Take in a record that this process has just committed, into a view of the head ``before`` it.
@@ -338,6 +406,8 @@ class BranchView:
         return view
 
     def _at(self, lent: _Lent, head: Head) -> View:
+        if lent.view is not None and lent.mark:
+            return lent.view  # the thread asks inside of what it asks of a view with an overlay
         if lent.view is None or not is_usable(lent.view.basis, head):
             with self._alone():
                 lent.view, head = self._fitting(lent.view, head)

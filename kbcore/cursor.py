@@ -23,7 +23,8 @@ _DIGEST_HEX: Final = 16
 class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Where a page ended: ``last`` is the key of its last row, ``total`` counts the rows of all pages.
 
-    ``basis`` stands for what the answer rests on beside that seq, such as the documents that were at hand.
+    ``basis`` stands for what the answer rests on beside that seq, such as the documents that were at hand, and
+    ``overlay`` for what it has beside the records (``View.overlay``); "" for none.
     """
 
     digest: str
@@ -31,6 +32,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     total: int
     last: str
     basis: str = ""
+    overlay: str = ""
 
 
 _decoder = msgspec.json.Decoder(Cursor)
@@ -64,6 +66,14 @@ def decode(text: str, digest: str) -> Cursor:
         hint = "Repeat the request exactly as it was for the first page; only the limit may differ."
         raise InvalidQuery("The cursor belongs to another request.", hint=hint)
     return cursor
+
+
+def check_overlay(cursor: Cursor, overlay: str) -> None:
+    """Refuse to go on where files say something else than for the first page. Raises: ``InvalidQuery``."""
+    if cursor.overlay not in {"", overlay}:
+        raise InvalidQuery(
+            "Files or records have changed since the first page, which had what files say.", hint=START_OVER
+        )
 
 
 def _check(body: bytes) -> bytes:

@@ -3,10 +3,10 @@
 KBError
 ├─ Rejected       nothing written, mend the request
 │    InvalidChangeset · IntegrityViolation · StaleBase · ChangesetIdReused · LimitExceeded
-│    DerivedFact · BranchMoved · RevertConflict · KipRefused
+│    DerivedFact · BranchMoved · RevertConflict · KipRefused · NotSynced
 ├─ Unavailable    nothing written, try later
 │    LockTimeout · LockUnsupported · StorageFull · ReadOnlyStore · StorageError · ResourceLimit
-│    ClockUnusable · StatementTimeout · Interrupted
+│    ClockUnusable · StatementTimeout · Interrupted · FilesUnknown
 ├─ CommitUncertain  may or may not be durable; retry with the same changeset id
 ├─ Damaged        stop; a person decides
 │    JournalCorrupt · JournalTruncated · HeadDamaged · SnapshotCorrupt · ForeignWrite · StoreWentBack
@@ -151,6 +151,12 @@ class KipRefused(Rejected, code="kip_refused", exit_status=18):
     default_hint = "Mend the command as the message says and send it again."
 
 
+class NotSynced(Rejected, code="not_synced", exit_status=19):
+    """The records do not hold what the files say, and the request asks that they do."""
+
+    default_hint = "Run `kb sync`, then run it again."
+
+
 class Unavailable(KBError):
     """Nothing was written; the same request may work later."""
 
@@ -213,6 +219,13 @@ class Interrupted(Unavailable, code="interrupted", exit_status=28):
     """The program was asked to end while it worked on the request."""
 
     default_hint = "Send the request again, a write with the same changeset_id, when the program runs again."
+
+
+class FilesUnknown(Unavailable, code="files_unknown", exit_status=29):
+    """What the files of the worktree say cannot be compared with the records now."""
+
+    retryable = True
+    default_hint = "Run it again when that is over. `--recorded` judges the records alone."
 
 
 class ClockUnusable(Unavailable, code="clock_unusable", exit_status=26):

@@ -29,6 +29,10 @@ class Stopped(BaseException):
     """The work was asked to end, and nothing more is done for it. Not an error: nobody waits for an answer."""
 
 
+class TimeOver(Exception):
+    """The time of a block is over (``limited``)."""
+
+
 class Work:
     """What one command or one request does, in any number of threads."""
 
@@ -158,6 +162,7 @@ os.register_at_fork(after_in_child=_ALARM.reset)
 _work: ContextVar[Work | None] = ContextVar("kbcore.interrupting.work", default=None)
 _is_optional: ContextVar[bool] = ContextVar("kbcore.interrupting.is_optional", default=False)
 _statement_s: ContextVar[float] = ContextVar("kbcore.interrupting.statement_s", default=limits.STATEMENT_S)
+_ends_s: ContextVar[float] = ContextVar("kbcore.interrupting.ends_s", default=math.inf)
 
 
 @contextlib.contextmanager
@@ -180,10 +185,22 @@ def maintenance() -> Iterator[None]:
         _statement_s.reset(token)
 
 
+@contextlib.contextmanager
+def limited(time_s: float) -> Iterator[None]:
+    """Give the block so many seconds: then ``check`` raises ``TimeOver``, and a statement ``StatementTimeout``."""
+    token = _ends_s.set(min(_ends_s.get(), _now_s() + time_s))
+    try:
+        yield
+    finally:
+        _ends_s.reset(token)
+
+
 def check() -> None:
-    """Raise ``Stopped`` when the work that this is done for was asked to end."""
+    """Raise ``Stopped`` when the work that this is done for was asked to end, ``TimeOver`` when its time is over."""
     if _must_end(_work.get(), is_optional=_is_optional.get()):
         raise Stopped
+    if _ends_s.get() < _now_s():
+        raise TimeOver
 
 
 @contextlib.contextmanager
@@ -281,7 +298,10 @@ class step:  # noqa: N801 - it is used as a function: a context manager of few i
         is_optional = _is_optional.get()
         if _must_end(work, is_optional=is_optional):
             raise Stopped
-        self._step = Step(interrupt, _statement_s.get() if time_s is None else time_s, work, is_optional=is_optional)
+        own_s = _statement_s.get() if time_s is None else time_s
+        if not is_cleanup and (ends_s := _ends_s.get()) != math.inf:
+            own_s = min(own_s, max(0.0, ends_s - _now_s()))
+        self._step = Step(interrupt, own_s, work, is_optional=is_optional)
 
     def __enter__(self) -> Step:
         """Begin the step."""

@@ -53,6 +53,10 @@ SLOW_READ_S: Final = 0.25
 """After this time a reader reads for long."""
 VIEW_SPILL_BYTES: Final = 16 * 1024 * MIB
 """What such a database puts on disk for lack of memory."""
+FILES_S: Final = 2.0
+"""Comparing the files of a worktree with the records, for an answer; one of the records alone is given after that."""
+FILES_CHECK_S: Final = 60.0
+"""The same for a check."""
 MAX_BASE_ROWS_PER_BYTE: Final = 8
 """Rows of all tables of a cached view for each byte of its file: more are a file that is made to take for ever."""
 MAX_TRAVERSAL_DEPTH: Final = 50

@@ -17,7 +17,7 @@ import msgspec
 
 from kbcore import answers, interrupting, limits, record
 from kbcore.answers import Outcome
-from kbcore.branchview import BranchView
+from kbcore.branchview import BranchView, Overlay
 from kbcore.clock import Clock, Moment, moment_after
 from kbcore.errors import (
     ChangesetIdReused,
@@ -177,6 +177,32 @@ class BranchStore:
             self.publish_when_due()
         answer = self._ask(use)
         self._note_due()
+        return answer
+
+    def read_overlaid(
+        self,
+        known: Callable[[Head], str | None],
+        find: Callable[[View], Overlay | None],
+        use: Callable[[View], T],
+    ) -> T:
+        """Return ``use(view)`` on a view of the last acknowledged head, with changes that are in no record.
+
+        ``known`` returns the mark of the changes for a head, "" where there are none, None where that has to be found
+        out: then ``find`` says what they are, None for none, of a view of the head.
+
+        Raises: what ``find`` and ``use`` raise; as ``read``.
+        """
+
+        def at(head: Head) -> T:
+            self._check(head)
+            mark = known(head)
+            if mark == "":
+                return self._seen.ask(head, use)
+            return self._seen.ask_overlaid(head, mark or "", find, use)
+
+        with self._noting_damage():
+            answer = journal.reading(self._fs, self.directory, at)
+        self._seen.publish_when_due()
         return answer
 
     def view_until(self, seq: int) -> View:

@@ -119,7 +119,12 @@ class BranchTexts:
         known.seq = view.seq
 
     def _publish(self, view: View, read: Reader) -> None:
-        """Write anew what enough came after: the index, and the documents that are kept."""
+        """Write anew what enough came after: the index, and the documents that are kept.
+
+        What is in no record is in no file either.
+        """
+        if view.is_overlaid:
+            return
         touched, rows = texttables.tail_share(view)
         if touched >= max(_TAIL_ROWS, rows // _SHARE) and (target := self._new_file()):
             if self._is_written(target, lambda: texttables.merge(view, str(target))):
@@ -151,7 +156,7 @@ class BranchTexts:
             return None
 
     def _build(self, view: View, read: Reader) -> None:
-        target = self._new_file() if view.seq else None
+        target = self._new_file() if view.seq and not view.is_overlaid else None
         if target is None or not self._is_written(target, lambda: texttables.build(view, str(target), read)):
             texttables.build(view, ":memory:", read)
             return

@@ -16,9 +16,9 @@ from weakref import WeakKeyDictionary
 import msgspec
 from anyio import CapacityLimiter, from_thread
 
-from kbcore import __version__
+from kbcore import __version__, limits
 from kbcore.errors import BranchMoved, KBError, UnknownBranch
-from kbmcp.replies import visible
+from kbmcp.replies import Payload, visible
 from kbmcp.turns import Turns
 from kbmcp.works import Publisher, Works
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kbcore.branches import Choice, Ensured
     from kbcore.schema import Schema
     from kbcore.store import Author, BranchStore
+    from kbcore.sync.overlay import FileState, WorktreeFiles
     from kbcore.view.view import View
     from kbcore.workspace import Machine, StorePool, Workspace
 
@@ -78,6 +79,7 @@ class Call(msgspec.Struct, frozen=True):
 
     workspace: Workspace
     store: BranchStore
+    files: WorktreeFiles
     branch: str
     follows_head: bool
     author: Author
@@ -85,6 +87,24 @@ class Call(msgspec.Struct, frozen=True):
     is_dotted: bool
     """How this server lists its tools: what is told to the client names them so."""
     is_read_only: bool = False
+
+    def read(self, use: Callable[[View], T], *, time_s: float = limits.FILES_S) -> T:
+        """Return ``use(view)`` on a view with what the files of the worktree say."""
+        return self.files.read(self.workspace, self.branch, lambda view, _: use(view), time_s=time_s)
+
+    def answer(self, use: Callable[[View], Payload], *, time_s: float = limits.FILES_S) -> Payload:
+        """Do as ``read`` for a document, which says how it relates to the files."""
+
+        def on(view: View, state: FileState) -> Payload:
+            return use(view) | state.as_json()
+
+        return self.files.read(self.workspace, self.branch, on, time_s=time_s)
+
+    def page(self, use: Callable[[View], Payload]) -> Payload:
+        """Do as ``answer`` for a page of which a cursor may ask as of an earlier seq."""
+        branch, time_s = self.branch, limits.FILES_S
+        shown, state = self.files.read_page(self.workspace, branch, use, lambda one: int(one["seq"]), time_s=time_s)
+        return shown | state.as_json()
 
 
 class Service:
@@ -99,6 +119,7 @@ class Service:
         self.publisher = Publisher()
         self.threads = CapacityLimiter(_CALLS_AT_ONCE)
         self._shared: tuple[Machine, StorePool] | None = None
+        self._files: WorktreeFiles | None = None
         self._last: Path | None = None
         """The store of the call before: what git has left beside a store is looked for when calls come to it anew."""
         self._moved: list[str] = []
@@ -143,6 +164,7 @@ class Service:
             yield Call(
                 workspace=workspace,
                 store=workspace.store(answering.branch),
+                files=self.files,
                 branch=answering.branch,
                 follows_head=answering.follows_head,
                 author=author(client),
@@ -173,12 +195,23 @@ class Service:
         return self._served(workspace, branches.Choice(branch, follows_head=False), writes=False)[0].branch
 
     def look(self, workspace: Workspace, branch: str, use: Callable[[View], T]) -> T:
-        """Return ``use(view)`` on a view of a branch's store, which nobody else uses meanwhile; makes no store.
+        """Return ``use(view)`` on a view of a branch's store with what its files say; makes no store.
 
         Raises: ``UnknownBranch`` where there is no store; as reading a store.
         """
         with self.turns.taken(workspace.directory_of(branch), reads=True):
-            return workspace.store(branch).read(use)
+            return self.files.read(workspace, branch, lambda view, _: use(view), time_s=limits.FILES_S)
+
+    @property
+    def files(self) -> WorktreeFiles:
+        """Return the files of the worktree, as this process follows them."""
+        from kbcore.sync.overlay import WorktreeFiles
+        from kbcore.watch.changed import listen
+
+        with self._gate:
+            if self._files is None:
+                self._files = WorktreeFiles(listen)
+            return self._files
 
     def place(self) -> dict[str, Any]:
         """Return the branch that a call now speaks of, and its seq, as far as they can be known."""
@@ -232,6 +265,8 @@ class Service:
         """Stop publishing, and close every view."""
         self.publisher.stop()
         with self._gate:
+            if self._files is not None:
+                self._files.close()
             if self._shared is not None:
                 self._shared[1].close()
 

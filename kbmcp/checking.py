@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kbcore import cursor as cursors
-from kbcore import relocation
-from kbcore.errors import Problem
+from kbcore import limits, relocation
+from kbcore.errors import FilesUnknown, Problem
 from kbcore.phrases import counted
 from kbmcp.calls import Call
 from kbmcp.explaining import limit_problems, refused_arguments
@@ -23,11 +23,13 @@ from kbmcp.wire import CheckArguments
 
 if TYPE_CHECKING:
     from kbcore.rules.registry import Report, RuleRun, Violation
+    from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
 
 Key = tuple[str, int, str, str, str]
 
 _NOTE_CHARS: Final = 600
+_LATER: Final = "Call it again when that is over."
 
 
 def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Payload:
@@ -39,7 +41,23 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
     found = [*problems, *limit_problems(asked.limit)]
     if found:
         raise refused_arguments(found)
-    return call.store.read(lambda view: _page(call, asked, view))
+    if asked.sync:
+        _sync(call)
+
+    def judged(view: View, state: FileState) -> Payload:
+        if state.freshness == "unknown" and not state.is_asked:
+            raise FilesUnknown(f"The files cannot be judged, so no rule was run. {state.reason}", hint=_LATER)
+        return _page(call, asked, view) | state.as_json()
+
+    return call.files.read(call.workspace, call.branch, judged, time_s=limits.FILES_CHECK_S)
+
+
+def _sync(call: Call) -> None:
+    """Record what the files say. Raises: as ``kbcore.sync.run.sync``."""
+    from kbcore.sync.run import SyncOptions, check_worktree, sync
+
+    check_worktree(call.workspace, call.branch)
+    sync(call.workspace, call.branch, call.author, SyncOptions())
 
 
 def _page(call: Call, asked: CheckArguments, view: View) -> Payload:

@@ -57,7 +57,7 @@ async def complete(service: Service, client: Client, params: types.CompleteReque
         def run_in(view: View) -> Likely:
             return source(view, typed, given)
 
-        return Job(lambda call: _shown(call.store.read(run_in)))
+        return Job(lambda call: _shown(call.read(run_in)))
 
     outcome = await attempt(service, client, "kb.query", prepare)
     if outcome.error is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kbcore.errors import InvalidQuery
 from kbcore.model import OBJECT_FIELDS
@@ -17,7 +17,7 @@ _MIN_VALUE_CHARS: Final = 120
 _BRACES_CHARS: Final = 60
 _PART_CHARS: Final = 16_000
 _ENVELOPE_CHARS: Final = 1_500
-_CURSOR: Final = re.compile(r"part\.(\d{1,18})\.(\d{1,18})")
+_CURSOR: Final = re.compile(r"part\.(\d{1,18})\.(\d{1,18})(?:\.([0-9a-f]{16}))?")
 """Holds a dot, as no cursor of a page does: the seq to read at, and where in the value to go on."""
 
 
@@ -59,13 +59,21 @@ def _key_chars(field: str) -> int:
     return length_of(field.partition(".")[2] or field) + 2
 
 
-def part_cursor(seq: int, offset: int) -> str:
-    """Return the cursor that goes on in a value as it stood at a seq."""
-    return f"part.{seq}.{offset}"
+class PartPlace(NamedTuple):
+    """Where a part of a value begins, at which seq, and with what beside the records (``View.overlay_mark``)."""
+
+    seq: int
+    offset: int
+    overlay: str = ""
 
 
-def read_part_cursor(cursor: str) -> tuple[int, int] | None:
-    """Return seq and offset of a cursor that goes on in a value, None for a cursor of pages.
+def part_cursor(place: PartPlace) -> str:
+    """Return the cursor that goes on in a value at this place."""
+    return f"part.{place.seq}.{place.offset}" + (f".{place.overlay}" if place.overlay else "")
+
+
+def read_part_cursor(cursor: str) -> PartPlace | None:
+    """Return the place of a cursor that goes on in a value, None for a cursor of pages.
 
     Raises: ``InvalidQuery`` for one that is neither.
     """
@@ -74,7 +82,7 @@ def read_part_cursor(cursor: str) -> tuple[int, int] | None:
     found = _CURSOR.fullmatch(cursor)
     if found is None:
         raise InvalidQuery("The cursor is damaged.", hint="Ask for the value again, without a cursor.")
-    return int(found[1]), int(found[2])
+    return PartPlace(int(found[1]), int(found[2]), found[3] or "")
 
 
 def part_of(entity: Payload, field: str, offset: int) -> tuple[Payload, int]:

@@ -39,7 +39,7 @@ _NUMBERED: Final = re.compile(r"(.*?)([0-9]+)$")
 def of_requirement(call: Call, asked: Asked, seq: int) -> Payload:
     """Return what is around a requirement. Raises: as the tools do."""
     key = asked["requirement"]
-    links = call.store.read(lambda view: view.touching([key]))
+    links = call.read(lambda view: view.touching([key]))
     ends = sorted({end for link in links if link.stands for end in (link.from_id, link.to_id)} - {key})[:_ROWS]
     return _block(call, asked, seq, {"related": _few(call, ids=ends) if ends else [], **_violations(call, [key])})
 
@@ -55,7 +55,7 @@ def of_decisions(call: Call, asked: Asked, seq: int) -> Payload:
         "decisions": found["entities"],
         "decisions_total": found["total"],
         "schema": {"entities": {"adr": whole["entities"]["adr"]}, "edges": edges},
-        "free_id": call.store.read(lambda view: _free_id([row[0] for row in view.rows(_ADRS)])),
+        "free_id": call.read(lambda view: _free_id([row[0] for row in view.rows(_ADRS)])),
     }
     return _block(call, asked, seq, rows)
 
@@ -64,11 +64,11 @@ def of_changes(call: Call, asked: Asked, seq: int) -> Payload:
     """Return the latest records, or those since one, and what they come to. Raises: as the tools do."""
     since = _since(call, asked)
     actor = asked.get("actor", "")
-    rows: Payload = call.store.read(lambda view: _records(view, since, actor))
+    rows: Payload = call.read(lambda view: _records(view, since, actor))
     if not actor and rows["records"]:
         begin = rows["records"][-1]["seq"] - 1 if since is None else since
         if since is None:  # records are listed of which it is not proven what they changed
-            begin = max(begin, call.store.read(lambda view: view.basis.history_from))
+            begin = max(begin, call.read(lambda view: view.basis.history_from))
         wanted = wire.HistoryArguments(action="diff", seq=begin, limit=_ROWS)
         diff = auditing.history(call, wanted, [])
         rows["changed"] = {key: diff[key] for key in ("from", "to", "total", "entities", "edges")}
@@ -81,7 +81,7 @@ def of_memory(call: Call, asked: Asked, seq: int) -> Payload:
     from kbcore.kip.vocabulary import vocabulary
 
     schema = call.workspace.schema
-    shown: Payload = call.store.read(lambda view: primer(view, vocabulary(view.schema(schema))))
+    shown: Payload = call.read(lambda view: primer(view, vocabulary(view.schema(schema))))
     return _block(call, asked, seq, {"primer": cut_deep(shown, BLOCK_CHARS - 1_000)})
 
 
@@ -111,7 +111,7 @@ def entity(call: Call, key: str) -> Payload:
     try:
         return resources.RESOURCES["entity"].read(call, key)
     except NotFound as error:
-        near = call.store.read(lambda view: near_ids(view.rows, key, _NEAREST))
+        near = call.read(lambda view: near_ids(view.rows, key, _NEAREST))
         raise NotFound(error.message, hint=is_it(near) or error.hint) from error
 
 
@@ -141,7 +141,7 @@ def _few(call: Call, **arguments: Any) -> list[Payload]:
 def _violations(call: Call, ids: list[str]) -> Payload:
     from kbcore.checks import run_checks
 
-    report = call.store.read(lambda view: run_checks(call.workspace, view, branch=call.branch, ids=ids))
+    report = call.read(lambda view: run_checks(call.workspace, view, branch=call.branch, ids=ids))
     return {
         "violations": [checking.violation_json(call, one) for one in report.violations[:_ROWS]],
         "violations_total": len(report.violations),

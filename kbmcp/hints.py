@@ -26,10 +26,11 @@ _TOOL_OF: Final = {
     "check": "{kb_check}",
     "apply": "{kb_upsert}",
     "delete": "{kb_delete}",
+    "sync": "{kb_check} with `sync` true",
 }
 """What stands for a command. A command that is not here has no tool: the user is asked to run it."""
-_WRITING: Final = frozenset({"apply", "delete", "revert"})
-"""Commands whose tools a server that only reads does not offer."""
+_WRITING: Final = frozenset({"apply", "delete", "revert", "sync"})
+"""Commands whose tools, or whose arguments, a server that only reads does not offer."""
 
 _NEXT: Final = {
     "invalid_changeset": "Mend every problem, then call {kb_TOOL} again with the whole request.",
@@ -37,6 +38,7 @@ _NEXT: Final = {
     "integrity_violation": "Write the missing ends in the same {kb_upsert}, or leave it out; {kb_query} finds ids.",
     "stale_base": "Read what is listed again with {kb_query} and `ids`, then send the request anew.",
     "derived_fact": "Edit the named file and run `kb sync`, or leave those fields out and call {kb_TOOL} again.",
+    "files_unknown": "Call {kb_TOOL} again when that is over.",
     "branch_moved": "Make sure which branch is meant, read again with {kb_query}, then call {kb_TOOL} again.",
     "revert_conflict": "Revert the later records first with {kb_history}, or write the old values with {kb_upsert}.",
     "limit_exceeded": "Split the request into several calls of {kb_TOOL}.",
@@ -88,7 +90,7 @@ def _said(found: re.Match[str], *, is_dotted: bool, is_read_only: bool) -> str:
     if found["command"]:
         words = _command(found, is_read_only=is_read_only)
     elif found["sync"]:
-        words = "and ask the user to run `kb sync`"
+        words = "and ask the user to run `kb sync`" if is_read_only else f"and call {_TOOL_OF['sync']}"
     elif found["branch"]:
         words = "have the server started with --branch NAME"
     elif found["at"]:

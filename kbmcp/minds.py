@@ -56,7 +56,7 @@ When something is refused
 The error says what is wrong, where, and what to do. KIP_1xxx: mend the text at that place. KIP_2xxx: the name or \
 the value is not what the schema says; `DESCRIBE`, then try once more. KIP_3001: bind the variable, or put its block \
 first. KIP_3002: look for it with `SEARCH`. KIP_3004 with a file name: the fact is stated by that file; edit the \
-file instead and ask the user to run `kb sync`. KIP_4xxx: ask for less, or wait a moment. After the second failure \
+file instead. KIP_4xxx: ask for less, or wait a moment. After the second failure \
 ask the user.
 
 Each command that writes is one record of this branch: `kb log` shows it, `kb revert` takes it back. In a batch each \

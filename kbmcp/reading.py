@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from kbcore import cursor as cursors
 from kbcore.errors import InvalidQuery, NotFound, Problem
 from kbmcp.calls import Call
-from kbmcp.cutting import cut_entity, part_cursor, part_of, read_part_cursor
+from kbmcp.cutting import PartPlace, cut_entity, part_cursor, part_of, read_part_cursor
 from kbmcp.replies import PAGE_CHARS, Payload, leading, length_of
 from kbmcp.wire import QueryArguments
 
@@ -36,8 +37,9 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
     Raises: ``InvalidQuery`` with every problem, those that are known already among them; ``NotFound`` for the start of
     a walk; ``HistoryPruned``.
     """
-    from kbcore.history.moment import read_at, read_head
+    from kbcore.history.moment import read_at
     from kbcore.query import Known, check, moment_problem
+    from kbcore.sync.overlay import as_of
     from kbcore.view.defined import schema_at
 
     part = read_part_cursor(asked.cursor)
@@ -45,7 +47,7 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
     wanted = _query_of(asked, found, is_part=part is not None)
     at = None if asked.at is None else str(asked.at)
     if part is not None:
-        at = str(part[0])
+        at = None if part.overlay else str(part.seq)
     elif at is not None and (wrong := moment_problem(at)):
         found.append(wrong)
         at = None
@@ -55,12 +57,17 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
         schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
         checked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found)
         pages = _Pages(call, view, msgspec.structs.replace(checked, at=seq))
-        return pages.part(part[1]) if part else pages.fitting()
+        if part and part.overlay not in {"", view.overlay_mark}:
+            raise InvalidQuery("Files or records have changed since the first part.", hint=cursors.START_OVER)
+        return pages.part(part.offset) if part else pages.fitting()
+
+    def answer_at(view: View, seq: int) -> Payload:
+        return answer(view, seq) | as_of(seq).as_json()
 
     try:
         if at is not None:
-            return read_at(call.store, at, answer)
-        return read_head(call.store, lambda view: answer(view, None))
+            return read_at(call.store, at, answer_at)
+        return call.page(lambda view: answer(view, None))
     except InvalidQuery as error:
         raise _by_key(error, asked.where) from error
 
@@ -215,7 +222,8 @@ class _Pages:
         part, following = part_of(entity, self._wanted.fields[0], offset)
         if not part["characters"]:
             raise NotFound(f"{entity['id']!r} has no {self._wanted.fields[0]!r} at seq {seq}.")
-        cursor = part_cursor(seq, following) if following else None
+        place = PartPlace(seq, following, self._view.overlay_mark if self._wanted.at is None else "")
+        cursor = part_cursor(place) if following else None
         return shown | {"entities": [{"id": entity["id"]}], "part": part, "next_cursor": cursor}
 
     def _nothing(self) -> Iterator[str]:

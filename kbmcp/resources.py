@@ -64,7 +64,7 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 def _head(call: Call, _: str) -> Payload:
-    return call.store.read(lambda view: _counted(call, view))
+    return call.answer(lambda view: _counted(call, view))
 
 
 def _counted(call: Call, view: View) -> Payload:
@@ -72,7 +72,7 @@ def _counted(call: Call, view: View) -> Payload:
     from kbcore.sleep.due import due
 
     entities, edges = (page_of(view, Query(type=type_, limit=1), call.branch).total for type_ in ("", "edge"))
-    record = {"branch": call.branch, "seq": view.seq, "hash": view.basis.sum, "at": view.basis.at}
+    record = {"branch": call.branch, "seq": view.seq, "hash": view.recorded.sum, "at": view.recorded.at}
     found = due(call.workspace, view)
     return {**record, "entities": entities, "edges": edges} | ({"sleep": found.as_json()} if found else {})
 
@@ -80,8 +80,9 @@ def _counted(call: Call, view: View) -> Payload:
 def _schema(call: Call, _: str) -> Payload:
     from kbcore.schema_text import schema_json
 
-    around = {"branch": call.branch, "seq": call.store.head().seq}
-    whole = {**around, **schema_json(call.store.read(lambda view: view.schema(call.workspace.schema)))}
+    whole = call.answer(
+        lambda view: {"branch": call.branch, "seq": view.seq, **schema_json(view.schema(call.workspace.schema))}
+    )
     if length_of(whole) <= PAGE_CHARS:
         return whole
     note = "Long parts are left out; `kb schema TYPE` shows one type in full: ask the user to run it."
@@ -102,7 +103,7 @@ def _entity(call: Call, key: str) -> Payload:
 
     shown = reading.query(call, wire.QueryArguments(ids=[key], edges=True), [])
     if not shown["entities"]:
-        near = call.store.read(lambda view: nearest_id(view, key))
+        near = call.read(lambda view: nearest_id(view, key))
         hint = f"Did you mean {in_quotes(near)}?" if near else ""
         raise NotFound(f"There is no entity {in_quotes(key)}.", hint=hint)
     return shown

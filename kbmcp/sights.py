@@ -1,8 +1,9 @@
 """What stands behind the resources at one moment, so that two moments can be compared.
 
-A sight costs a few small reads and no database; only where it has changed are the followed entities looked at. Two
-marks of one resource differ when its content does, whoever changed it; they may differ a little more often. What time
-alone changes, or a file that nobody takes in, is not seen: that an event has grown old, or that a source file is gone.
+A sight costs a few small reads and no database, unless files or records have changed; only then are the followed
+entities looked at. Two marks of one resource differ when its content does, whoever changed it; they may differ a little
+more often. What time alone changes, or a file that no extractor wants, is not seen: that an event has grown old, or
+that a source file is gone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kbcore import limits
 from kbcore.errors import KBError
 from kbmcp.calls import Service
 from kbmcp.resources import Wanted
@@ -31,7 +33,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 class Sight(msgspec.Struct, frozen=True):
     """What a request would find now. ``trouble`` is why it would find nothing; it may be that of the store alone.
 
-    ``head`` is the digest of the last record of the branch that answers.
+    ``head`` is the digest of the last record of the branch that answers, with the mark of what files say beside it.
     """
 
     branch: str = ""
@@ -58,7 +60,8 @@ def sight_of(service: Service) -> Sight:
         )
         answering = service.answering(workspace)
         head = workspace.store(answering).head().hash
-        return msgspec.structs.replace(sight, answering=answering, head=head)
+        files = service.files.state(workspace, answering, time_s=limits.FILES_S)
+        return msgspec.structs.replace(sight, answering=answering, head=f"{head} {files.freshness} {files.mark}")
     except KBError as error:
         return msgspec.structs.replace(sight, trouble=f"{error.code}: {error.message}")
 

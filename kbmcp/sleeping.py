@@ -37,7 +37,7 @@ def work(call: Call, asked: SleepArguments, problems: Sequence[Problem]) -> Payl
     found = [*problems, *limit_problems(asked.limit, MAX_SLEEP_PAGE)]
     if found:
         raise refused_arguments(found)
-    return call.store.read(lambda view: _page(call, asked, view))
+    return call.answer(lambda view: _page(call, asked, view))
 
 
 def _page(call: Call, asked: SleepArguments, view: View) -> Payload:

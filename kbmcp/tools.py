@@ -98,6 +98,8 @@ TOOLS: Final = (
         wire.CheckArguments,
         _reader(wire.CheckArguments),
         checking.check,
+        writes="sometimes",
+        writing=("sync",),
     ),
     Tool(
         "kb.history",

@@ -130,12 +130,18 @@ class DeleteArguments(_Model):
 
 
 class CheckArguments(_Model):
-    """What ``kb_check`` takes: the rules to run and the entities to report on; none means all."""
+    """What ``kb_check`` takes: the rules to run and the entities to report on, none for all; whether to sync first."""
 
     rules: Texts = []
     ids: Texts = []
     limit: int = 100
     cursor: str = ""
+    sync: Annotated[bool, Field(description="first record what the files say")] = False
+
+    @property
+    def writes(self) -> bool:
+        """Tell whether this call would write."""
+        return self.sync
 
 
 class HistoryArguments(_Model):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kbcore.extract.facts import Facts
     from kbcore.rules import Violation
     from kbcore.rules.registry import FailOn
+    from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
 
     Format = Literal["text", "json", "sarif", "junit", "github"]
@@ -38,6 +39,10 @@ def run(
     fail_on: Annotated[
         Literal["error", "warning", "never"], typer.Option("--fail-on", help="What makes the status 1.")
     ] = "error",
+    require_synced: Annotated[
+        bool, typer.Option("--require-synced", help="End with status 19 when records lack what files say.")
+    ] = False,
+    recorded: Annotated[bool, typer.Option("--recorded", help="Judge the records alone, not what files say.")] = False,
     explain: Annotated[
         str | None, typer.Option("--explain", metavar="RULE", help="Say all about one rule instead.")
     ] = None,
@@ -45,19 +50,23 @@ def run(
         bool, typer.Option("--test-rules", help="Run the tests of the project's rules instead.")
     ] = False,
 ) -> int:
-    """Run the rules over the branch, KB's own and the project's.
+    """Run the rules over the branch, KB's own and the project's, with what its files say now.
 
-    Ends with status 1 when a violation counts as a failure, or when a rule could not run.
+    Ends with status 1 when a violation counts as a failure, or when a rule could not run; with status 29 when the files
+    cannot be judged, as during a merge.
     """
     from kbcli.bounds import check_format
 
     session = session_of(ctx)
     check_format(format_, {"text", "json"}, is_json=session.output.is_json)
-    asked = _Asked(rule or [], since, staged, format_, fail_on)
+    asked = _Asked(rule or [], since, staged, format_, fail_on, require_synced, recorded)
     if explain is not None:
         _keep_apart("--explain speaks of one rule as it stands", asked, ["--test-rules"] * test_rules, asked.only)
     if test_rules:
         _keep_apart("--test-rules judges the graphs of tests", asked)
+    if recorded and (require_synced or staged):
+        other = "--staged" if staged else "--require-synced"
+        raise typer.BadParameter(f"--recorded judges no files; leave out --recorded or {other}.")
     if staged and since is not None:
         raise typer.BadParameter("--staged compares with HEAD; leave out --staged or --since.")
     session.output.is_json = session.output.is_json or format_ == "json"
@@ -76,6 +85,8 @@ class _Asked(NamedTuple):
     staged: bool
     format: Format
     fail_on: FailOn
+    requires_synced: bool = False
+    only_records: bool = False
 
 
 def _keep_apart(what: str, asked: _Asked, others: Sequence[str] = (), only: Sequence[str] = ()) -> None:
@@ -87,6 +98,8 @@ def _keep_apart(what: str, asked: _Asked, others: Sequence[str] = (), only: Sequ
         *["--staged"] * asked.staged,
         *[f"--format {asked.format}"] * (asked.format not in {"text", "json"}),
         *[f"--fail-on {asked.fail_on}"] * (asked.fail_on != "error"),
+        *["--require-synced"] * asked.requires_synced,
+        *["--recorded"] * asked.only_records,
     ]
     if given:
         raise typer.BadParameter(f"{what}; leave out {' and '.join(given)}.")
@@ -110,16 +123,43 @@ def _check(session: Session, asked: _Asked) -> int:
         session.output.warn(visible(str(one)))
     look = _Look(opened, asked.only, has_lines=asked.staged or asked.format not in {"text", "json"})
     with placed(session.output, {"rules": "--rule"}), session.output.waiting("Checking"):
-        told, more = opened.store.read(lambda view: look.at(view, asked))
+        told, more, files = _judged(opened, look, asked)
     told = msgspec.structs.replace(told, fail_on=asked.fail_on)
     if session.output.is_json:
-        shown = {"branch": told.branch, "seq": told.seq, **msgspec.to_builtins(told.report), **more}
+        shown = {"branch": told.branch, **files.as_json(), **msgspec.to_builtins(told.report), **more}
         session.output.document(shown)
     else:
         _write(session, told, asked.format)
-        if not told.seq:
+        if not (told.seq or told.pending_files):
             session.output.note("There is nothing to check yet: `kb sync` takes in documents.")
     return exits.DONE if told.report.passes(asked.fail_on) else exits.VIOLATIONS
+
+
+def _judged(opened: Opened, look: _Look, asked: _Asked) -> tuple[Told, dict[str, Any], FileState]:
+    """Return what the rules found, and how it relates to the files.
+
+    Raises: ``FilesUnknown`` where they are asked for and cannot be judged; ``NotSynced``.
+    """
+    import msgspec
+
+    from kbcore.errors import FilesUnknown, NotSynced
+    from kbcore.limits import FILES_CHECK_S
+    from kbcore.phrases import counted
+    from kbcore.sync.overlay import records_alone
+
+    def on(view: View, files: FileState) -> tuple[Told, dict[str, Any], FileState]:
+        if files.freshness == "unknown" and not files.is_asked:
+            raise FilesUnknown(f"The files cannot be judged, so no rule was run. {files.reason}")
+        if asked.requires_synced and files.freshness != "current":
+            why = files.reason or f"{counted(files.pending_files or 0, 'file')} not as recorded."
+            raise NotSynced(f"The records of {opened.branch} do not hold what its files say: {why}")
+        told, more = look.at(view, asked)
+        return msgspec.structs.replace(told, seq=files.seq, pending_files=files.pending_files or 0), more, files
+
+    if asked.staged or asked.only_records:
+        reason = "What is staged is judged, not the files." if asked.staged else "The records alone are judged."
+        return opened.store.read(lambda view: on(view, records_alone(reason, seq=view.seq)))
+    return opened.files.read(opened.workspace, opened.branch, on, time_s=FILES_CHECK_S)
 
 
 def _explain(session: Session, name: str) -> int:

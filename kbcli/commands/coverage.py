@@ -59,8 +59,10 @@ def run(
     lacked, thresholds = read_aspects(lacks or ()), read_thresholds(fail_under or ())
     session.output.is_json = session.output.is_json or format_ == "json"
     opened = session.open_to_read()
-    report = read_as_of(opened, at, lambda view, seq: _report(view, seq, by, (tag or (), status or "", lacked), at))
-    tell(session, opened.branch, report, format_)
+    report, files = read_as_of(
+        opened, at, lambda view, seq: _report(view, seq, by, (tag or (), status or "", lacked), at)
+    )
+    tell(session, opened.branch, report, files, format_)
     low = too_low(report.covered.total, thresholds)
     if thresholds and report.is_filtered and report.is_empty:
         low = ["--fail-under has nothing to hold to a percentage: no requirement matches."]

@@ -37,7 +37,12 @@ def run(
 
     session = session_of(ctx)
     opened = session.open_to_read()
-    exported = read_as_of(opened, at, export_at)
+    # A changeset states records: what files say is taken in by a sync, wherever they are.
+    exported = (
+        opened.store.read(lambda view: export_at(view, view.seq))
+        if at is None
+        else read_as_of(opened, at, export_at)[0]
+    )
     if exported.waiting:
         count = exported.waiting
         what = "edge waits for its end and was" if count == 1 else "edges wait for an end and were"

@@ -62,11 +62,12 @@ def run(
             entity_at(view, seq, wanted.start)
         return seq, section(view.rows, None if seq == view.seq else seq, wanted)
 
-    seq, found = read_as_of(opened, at, answer)
+    (seq, found), files = read_as_of(opened, at, answer)
     if session.output.is_json:
-        session.output.document({"branch": opened.branch, "seq": seq, **_document(found)})
+        session.output.document({"branch": opened.branch, **files.as_json(), **_document(found)})
     else:
-        _tell(session, found, wanted, f"{opened.branch} at seq {seq}", format_)
+        _tell(session, found, wanted, f"{opened.branch} at seq {files.seq}", format_)
+        session.tell_files(opened.branch, files)
         if not found.nodes:
             from kbcli.words.nothing import nothing_stands
 

@@ -49,15 +49,17 @@ def run(
     opened = session.open_to_read()
     project = opened.workspace.schema
 
-    def answer(view: View, seq: int) -> tuple[int, Impact]:
+    def answer(view: View, seq: int) -> Impact:
         from kbcli.asof import entity_at
         from kbcore.analysis.impact import impact
 
         start = entity_at(view, seq, id_)
-        return seq, impact(view.rows, view.schema(project), start, at=None if seq == view.seq else seq, depth=depth)
+        return impact(view.rows, view.schema(project), start, at=None if seq == view.seq else seq, depth=depth)
 
-    seq, found = read_as_of(opened, at, answer)
+    found, files = read_as_of(opened, at, answer)
     if session.output.is_json:
-        session.output.document(document(opened.branch, seq, found, depth=depth, limit=limit))
+        shown = document(found, depth=depth, limit=limit)
+        session.output.document({"branch": opened.branch} | files.as_json() | shown)
     else:
         tell(session, found, depth=depth, limit=limit, format_=format_)
+        session.tell_files(opened.branch, files)

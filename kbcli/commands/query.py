@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kbcore.errors import Problem
     from kbcore.query import Page, Query
     from kbcore.query.emptied import Filter
+    from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
 
 Texts = list[str] | None
@@ -115,7 +116,7 @@ def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str, pro
     opened = session.open_to_read()
     try:
         with session.output.waiting("Searching"):
-            page, filters = _page(opened, wanted, at, problems)
+            (page, filters), files = _page(opened, wanted, at, problems)
     except InvalidQuery as error:
         if session.output.is_json:
             raise
@@ -124,9 +125,10 @@ def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str, pro
         raise in_option_words(error) from error
     if session.output.is_json:
         carrying = {"with_edges": wanted.edges, "is_of_edges": wanted.is_edge}
-        session.output.document(document(page, opened.branch, **carrying))
+        session.output.document({"branch": opened.branch} | files.as_json() | document(page, **carrying))
     else:
         tell(session, page, wanted, format_, () if page.total else _nothing(wanted, page.seq, at, filters))
+        session.tell_files(opened.branch, files)
 
 
 def _nothing(wanted: Query, seq: int, at: str | None, filters: list[Filter]) -> list[str]:
@@ -135,13 +137,17 @@ def _nothing(wanted: Query, seq: int, at: str | None, filters: list[Filter]) -> 
     return nothing_matches(wanted, seq, at, filters)
 
 
-def _page(opened: Opened, wanted: Query, at: str | None, problems: list[Problem]) -> tuple[Page, list[Filter]]:
-    """Return the page, and of an empty one what each filter keeps out.
+def _page(
+    opened: Opened, wanted: Query, at: str | None, problems: list[Problem]
+) -> tuple[tuple[Page, list[Filter]], FileState]:
+    """Return the page, of an empty one with what each filter keeps out, and how it relates to the files.
 
     Raises: ``InvalidQuery`` with every problem, those that are known already among them.
     """
     import msgspec
 
+    from kbcli.asof import read_as_of
+    from kbcore.limits import FILES_S
     from kbcore.query import Known, check, moment_problem
     from kbcore.searching import search
     from kbcore.view.defined import schema_at
@@ -161,8 +167,8 @@ def _page(opened: Opened, wanted: Query, at: str | None, problems: list[Problem]
 
         return page, filters_of(view, asked)
 
-    from kbcore.history.moment import read_at, read_head
-
     if not at or wrong:
-        return read_head(opened.store, lambda view: answer(view, None))
-    return read_at(opened.store, at, answer, now=opened.workspace.machine.clock.now())
+        return opened.files.read_page(
+            opened.workspace, opened.branch, lambda view: answer(view, None), lambda found: found[0].seq, time_s=FILES_S
+        )
+    return read_as_of(opened, at, answer)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kbcli.pages.entity import Around
     from kbcore.model import Link
     from kbcore.store import BranchStore
+    from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
 
 
@@ -25,8 +26,8 @@ def run(
     """Show one entity with its edges and history, or one record with what it changed, before and after."""
     session = session_of(ctx)
     opened = session.open_to_read()
-    found, around = _read(opened, subject, is_page=not session.output.is_json)
-    found = {"branch": opened.branch, **found}
+    (found, around), files = _read(opened, subject, is_page=not session.output.is_json)
+    found = {"branch": opened.branch} | ((files.as_json() | found) if "entity" in found else found)
     if session.output.is_json:
         session.output.document(found)
     elif around:
@@ -35,6 +36,7 @@ def run(
 
         session.output.is_paged = True
         session.output.data("".join(f"{line}\n" for line in lines(session.output, found, around)))
+        session.tell_files(opened.branch, files)
         if opened.workspace.texts_in(RULES):
             # Each of them may take long, and no page waits for that.
             session.output.note("The project's own rules are run by `kb check` only.")
@@ -42,30 +44,35 @@ def run(
         _tell_record(session, found, opened.store.head().seq)
 
 
-def _read(opened: Opened, subject: str, *, is_page: bool) -> tuple[dict[str, Any], Around | None]:
-    """Return what is asked for, a record also when the journal is damaged behind it; with what the page needs."""
+def _read(opened: Opened, subject: str, *, is_page: bool) -> tuple[tuple[dict[str, Any], Around | None], FileState]:
+    """Return what is asked for, with what the page needs, and how it relates to the files.
+
+    A record is found also when the journal is damaged behind it.
+    """
     from kbcore.errors import Damaged, HistoryPruned
     from kbcore.history.log import record_json, stated_json
     from kbcore.history.moment import is_seq, read_at
+    from kbcore.sync.overlay import records_alone
 
     def read(view: View) -> tuple[dict[str, Any], Around | None]:
         found = _found(opened.store, view, subject)
         return found, _around(opened, view, found) if is_page and "entity" in found else None
 
     try:
-        return opened.store.read(read)
+        return opened.read(read)
     except (Damaged, HistoryPruned) as error:
         if not is_seq(subject):
             raise
         refused = error
+    alone = records_alone("It is a record.")
     try:
-        return read_at(opened.store, subject, lambda view, seq: record_json(opened.store, view, seq)), None
+        return (read_at(opened.store, subject, lambda view, seq: record_json(opened.store, view, seq)), None), alone
     except HistoryPruned as error:
         found = opened.store.read(lambda view: stated_json(opened.store, view, int(subject)))
         if found is None:
             # The second error is about how everything stood there, the first one about the record.
             raise (refused if isinstance(refused, HistoryPruned) else error) from None
-        return found, None
+        return (found, None), alone
 
 
 def _found(store: BranchStore, view: View, subject: str) -> dict[str, Any]:
@@ -75,15 +82,14 @@ def _found(store: BranchStore, view: View, subject: str) -> dict[str, Any]:
     from kbcore.model import edge_json, entity_json
     from kbcore.view.tables import files_of
 
-    nodes = view.nodes([subject])
+    nodes = view.as_recorded(view.nodes([subject]))
     if not nodes and is_seq(subject):
         return record_json(store, view, int(subject))
     if not nodes:
         raise missing(view, subject)
-    edges = sorted(view.touching([subject]), key=_place)
+    edges = sorted(view.as_recorded(view.touching([subject])), key=_place)
     unread = [source.path for source in view.sources(sorted(files_of(nodes[0]))) if not source.is_ok]
     return {
-        "seq": view.seq,
         "entity": entity_json(nodes[0]) | ({"stale": True, "stale_files": unread} if unread else {}),
         "edges": [edge_json(link) for link in edges],
         "history": log(view, id=subject),

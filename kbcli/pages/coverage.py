@@ -17,6 +17,7 @@ from kbcore.visible import in_quotes, json_text
 
 if TYPE_CHECKING:
     from kbcli.context import Session
+    from kbcore.sync.overlay import FileState
 
 _SHOWN_IDS: Final = 2
 _NONE: Final = "(none)"
@@ -58,13 +59,14 @@ class Report(msgspec.Struct, frozen=True):
         return [one for one in found if all(one.tallies[name].no for name in self.lacked)]
 
 
-def tell(session: Session, branch: str, report: Report, format_: str) -> None:
+def tell(session: Session, branch: str, report: Report, files: FileState, format_: str) -> None:
     """Write a report for people, or in the format of another program."""
     output = session.output
     output.is_paged = format_ == "table"
     if output.is_json:
-        output.document(_document(branch, report))
-    elif format_ == "csv":
+        output.document({"branch": branch} | files.as_json() | _document(report))
+        return
+    if format_ == "csv":
         output.data(tables.comma_separated(*_columns(report)))
     else:
         head, rows = _rows(report)
@@ -75,17 +77,16 @@ def tell(session: Session, branch: str, report: Report, format_: str) -> None:
                 head, rows = _rows(report, is_short=True)
             output.data("".join(line + "\n" for line in output.table(head, rows)))
         _tell_rest(session, report, has_rows=bool(rows))
+    session.tell_files(branch, files)
 
 
-def _document(branch: str, report: Report) -> dict[str, Any]:
+def _document(report: Report) -> dict[str, Any]:
     rows = (
         {"requirements": [msgspec.to_builtins(one) for one in report.requirements]}
         if report.by == "requirement"
         else {"groups": [{"name": one.name, **one.as_json()} for one in report.groups]}
     )
     return {
-        "branch": branch,
-        "seq": report.seq,
         "by": report.by,
         "total": report.covered.total.as_json(),
         "retired": report.covered.retired,

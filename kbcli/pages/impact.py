@@ -36,13 +36,11 @@ class _Section(NamedTuple):
     total: int
 
 
-def document(branch: str, seq: int, found: Impact, *, depth: int, limit: int) -> dict[str, Any]:
+def document(found: Impact, *, depth: int, limit: int) -> dict[str, Any]:
     """Return the impact as JSON: at most ``limit`` of each part, and how many there are."""
     parts = {name: getattr(found, name) for name, _ in _PARTS}
     people = [{"owner": one.owner, "entities": len(one.ids), "ids": list(one.ids[:limit])} for one in found.people]
     return {
-        "branch": branch,
-        "seq": seq,
         "entity": found.start.as_json(),
         "depth": depth,
         **{name: [one.as_json() for one in part[:limit]] for name, part in parts.items()},

@@ -31,14 +31,12 @@ _EDGE_COLUMNS: Final = (
 )
 
 
-def document(page: Page, branch: str, *, with_edges: bool, is_of_edges: bool = False) -> dict[str, Any]:
+def document(page: Page, *, with_edges: bool, is_of_edges: bool = False) -> dict[str, Any]:
     """Return a page as the contract has it; with edges, each entity also carries its own.
 
     A page of edges themselves gives each its id, by which another edge can name it as an end.
     """
     return {
-        "branch": branch,
-        "seq": page.seq,
         "total": page.total,
         "entities": _entities(page, with_edges=with_edges),
         "edges": _edges(page) if is_of_edges else [edge_json(link) for link in page.edges],

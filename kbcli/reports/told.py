@@ -25,6 +25,8 @@ class Told(msgspec.Struct, frozen=True):
     """What each rule says, by its name."""
     against: str = ""
     """What the report was compared with, as in ``since seq 3``; then it holds only what is new."""
+    pending_files: int = 0
+    """How many files differ from the records; the report is of what they say."""
     mended: int = 0
     """How many violations stood there and do not stand any more."""
 
@@ -45,7 +47,9 @@ def summary(told: Told) -> str:
     new = "new " if told.against else ""
     found = [counted(errors, f"{new}error")] * bool(errors) + [counted(warnings, f"{new}warning")] * bool(warnings)
     mended = f", {told.mended} mended" if told.mended else ""
-    where = f"{told.branch} at seq {told.seq}" + (f", {told.against}" if told.against else "")
+    where = f"{told.branch} at seq {told.seq}"
+    where += f" with {counted(told.pending_files, 'pending file')}" if told.pending_files else ""
+    where += f", {told.against}" if told.against else ""
     return f"{where}: {', '.join(found) or f'no {new}violations'}{mended} ({how})"
 
 

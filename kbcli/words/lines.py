@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kbcli.hooks import HookResult
     from kbcore.answers import EdgeCounts, Outcome
     from kbcore.branches import Ensured
+    from kbcore.sync.overlay import FileState
 
 
 def outcome_line(outcome: Outcome) -> str:
@@ -54,6 +55,20 @@ def edge_counts(edges: EdgeCounts) -> str:
 def unread(number: int) -> str:
     """Return how many files could not be read whole, and what says why."""
     return f"{counted(number, 'file')} could not be read whole; `kb check --rule unreadable-source` says why."
+
+
+def files_line(branch: str, state: FileState) -> str:
+    """Return what is to be said of how an answer relates to the files; "" where it is as everybody expects."""
+    if state.freshness == "overlay":
+        number = state.pending_files or 0
+        verb = "differs" if number == 1 else "differ"
+        return (
+            f"{counted(number, 'file')} {verb} from the records of {branch}; the answer has what the files say. "
+            "`kb sync` records it."
+        )
+    if state.freshness == "unknown" and not state.is_asked:
+        return f"The answer is of the records of {branch} alone, not of the files. {state.reason}"
+    return ""
 
 
 def ensured_line(ensured: Ensured) -> str:

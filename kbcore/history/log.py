@@ -90,6 +90,9 @@ def _seqs(view: View, key: str) -> list[int]:
 def missing(view: View, key: str) -> NotFound:
     """Return the error for an id that names no entity now: it is gone, an edge, awaited by an edge, or unknown."""
     gone = view.rows("select max(ended) from node_history where id = ?", [key])[0][0]
+    if gone is not None and gone > view.recorded_seq:
+        hint = f"`kb log {key}` shows the records that speak of it."
+        return NotFound(f"{key!r} is gone: no file states it any more, which is not recorded yet.", hint=hint)
     if gone is not None:
         return NotFound(f"{key!r} is gone since seq {gone}.", hint=f"`kb show {gone}` shows what happened.")
     records = f"`kb log {key}` shows the records that speak of it."

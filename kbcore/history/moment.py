@@ -118,15 +118,18 @@ def read_at(store: BranchStore, text: str, use: Callable[[View, int], T], *, now
         return use(view, meant)
 
 
-def read_head(store: BranchStore, use: Callable[[View], T]) -> T:
+def read_head(
+    store: BranchStore, use: Callable[[View], T], read: Callable[[Callable[[View], T]], T] | None = None
+) -> T:
     """Return ``use(view)`` at the head, where it may go on with an answer as of an earlier seq, by a cursor.
 
-    A seq before missing records is answered, or refused, as ``read_at`` does it.
+    A seq before missing records is answered, or refused, as ``read_at`` does it. ``read`` gives the view of the head,
+    where that is not the store's own.
 
     Raises: what ``use`` and reading the journal raise.
     """
     try:
-        return store.read(use)
+        return read(use) if read else store.read(use)
     except HistoryPruned as error:
         asked = error.data.get("asked_seq")
         if asked is None:

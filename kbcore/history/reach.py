@@ -33,9 +33,10 @@ def check_record(view: View, seq: int) -> None:
 
     Raises: ``NotFound``, ``HistoryPruned``.
     """
-    if not 1 <= seq <= view.seq:
+    last = view.recorded_seq
+    if not 1 <= seq <= last:
         first = not_listed(view).pruned_before or 1
-        known = f"The records are {first} to {view.seq}; see `kb log`."
-        raise NotFound(f"There is no record {seq}.", hint=known if view.seq else "Nothing was written yet.")
+        known = f"The records are {first} to {last}; see `kb log`."
+        raise NotFound(f"There is no record {seq}.", hint=known if last else "Nothing was written yet.")
     if seq < first_record(view):
         raise out_of_reach(view.rows, view.basis.history_from, seq, is_record=True)

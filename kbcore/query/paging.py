@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -18,6 +18,8 @@ from kbcore.query.text.found import Found
 from kbcore.query.text.page import Fields, Nodes, Texts, page_found
 from kbcore.view.tables import files_of, link_of, node_of
 from kbcore.visible import in_quotes
+
+E = TypeVar("E", Node, Link)
 
 
 class Stamped(Protocol):
@@ -39,11 +41,18 @@ class Viewed(Protocol):
     def basis(self) -> Stamped:
         """Return what it stands on."""
 
+    @property
+    def overlay_mark(self) -> str:
+        """Return what stands for its changes that are in no record, "" for none."""
+
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Answer one statement."""
 
     def nodes(self, ids: Sequence[str]) -> list[Node]:
         """Return the entities with these ids."""
+
+    def as_recorded(self, elements: Iterable[E]) -> list[E]:
+        """Return elements as answers show them: what is in no record has the version of the last one."""
 
     def unread(self, paths: Iterable[str]) -> set[str]:
         """Return those of these files that could not be read whole."""
@@ -76,8 +85,14 @@ def page_of(view: Viewed, query: Query, scope: str, texts: Texts | None = None) 
     """Return the page that a checked query asks for, from a view; ``scope``, ``texts`` and errors as for ``page``."""
     history_from = view.basis.history_from
     rows, seq, nodes = view.rows, view.seq, view.nodes
-    found = page(query, rows, seq, scope=scope, history_from=history_from, nodes=nodes, texts=texts)
-    return msgspec.structs.replace(found, stale=stale_ids(view, found.entities, found.seq))
+    found = page(
+        query, rows, seq, scope=scope, history_from=history_from, nodes=nodes, texts=texts, overlay=view.overlay_mark
+    )
+    stale = stale_ids(view, found.entities, found.seq)
+    if not view.overlay_mark:
+        return msgspec.structs.replace(found, stale=stale)
+    entities, edges = view.as_recorded(found.entities), view.as_recorded(found.edges)
+    return msgspec.structs.replace(found, stale=stale, entities=entities, edges=edges)
 
 
 def stale_ids(view: Viewed, entities: Collection[Node], seq: int) -> frozenset[str]:
@@ -99,18 +114,22 @@ def page(
     history_from: int = 0,
     nodes: Nodes | None = None,
     texts: Texts | None = None,
+    overlay: str = "",
 ) -> Page:
     """Return the page that a checked query asks for.
 
     ``seq`` is that of the head which ``rows`` speaks of; ``scope`` names the store, so that a cursor fits no
     other; before ``history_from`` the history was pruned or is missing. ``texts`` is where a text is searched; without
-    it the words of the entities themselves are gathered for this one answer.
+    it the words of the entities themselves are gathered for this one answer. ``overlay`` is the mark of what ``rows``
+    speaks of beside the records.
 
     Raises: ``InvalidQuery`` for a cursor that does not fit, or a text without words; ``NotFound`` when the
     start of a walk does not exist; ``HistoryPruned``.
     """
     digest = _digest(query, scope)
     cursor = cursors.decode(query.cursor, digest) if query.cursor else None
+    if cursor:
+        cursors.check_overlay(cursor, overlay)
     at = cursor.seq if cursor else query.at if query.at is not None else seq
     _check_seq(at, seq, is_cursor=cursor is not None)
     if at < history_from:
@@ -135,7 +154,10 @@ def page(
     if query.edges and entities:
         edges = _edges_touching(entities, rows, asked.at)
     ids = [row[0] for row in shown] or [node.id for node in entities]
-    next_cursor = "" if is_last else _cursor(digest, at, total, ids[-1], found)
+    next_cursor = ""
+    if not is_last:
+        basis, mark = found.search.basis if found else "", "" if asked.at is not None else overlay
+        next_cursor = cursors.encode(cursors.Cursor(digest, at, total, ids[-1], basis, mark))
     return Page(at, entities, edges, total, next_cursor, paths=_paths(asked, entities, rows), found=found)
 
 
@@ -183,10 +205,6 @@ def _check_seq(at: int, seq: int, *, is_cursor: bool) -> None:
             message = f"The cursor speaks of seq {at}, which this branch no longer has; its head is {seq}."
             raise InvalidQuery(message, hint="Ask for the first page again, without a cursor.")
         raise InvalidQuery(f"There is no seq {at} yet; the head is {seq}.", hint=f"Ask for a seq up to {seq}.")
-
-
-def _cursor(digest: str, at: int, total: int, last: str, found: Found | None) -> str:
-    return cursors.encode(cursors.Cursor(digest, at, total, last, found.search.basis if found else ""))
 
 
 def _check_basis(found: Found, cursor: cursors.Cursor | None) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from kbcore import interrupting
 from kbcore.extract.facts import Facts
 from kbcore.model import CLIENT
 from kbcore.needs import NOTHING, Needs
@@ -52,7 +53,10 @@ def compare(view: View, stamp: Stamp, files: Sequence[Found], ways: Ways) -> Com
     """Return the difference that these files make; with them, such as state an edge that is another one for it."""
     gone = tuple(ways.gone)
     while True:
-        readings = [_reading(ways.whole(found)) for found in files]
+        readings = []
+        for found in files:
+            interrupting.check()
+            readings.append(_reading(ways.whole(found)))
         read = {reading.path for reading in readings}
         last, state = _planned(view, stamp, readings, gone, ways.schema)
         others = unfit_elsewhere(last, state, ways.schema, read) | contested_elsewhere(last, read)

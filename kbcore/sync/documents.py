@@ -22,7 +22,6 @@ from kbcore.sync.blobsums import BlobSums
 from kbcore.sync.comparing import Ways, compare
 from kbcore.sync.pending import as_defined, taken_in_by, wanted
 from kbcore.sync.scan import Found, Rule, Wanted, content_of, globs_of, misnamed, rules_of, unread
-from kbcore.view.apart import suppose
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
 
@@ -95,7 +94,7 @@ class Documents:
 
         ways = Ways(copy.schema(self.schema), found.gone, read_whole, as_taken_in)
         last = compare(copy, stamp, found.read, ways).last
-        suppose(copy, stamp, last.changes)
+        copy.overlay(stamp, last.changes)
         return last.changes
 
     def is_stated_by(self, paths: Collection[str], tree: Tree) -> bool:

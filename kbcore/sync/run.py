@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -18,11 +18,12 @@ from kbcore.store import Author, BranchStore, Request
 from kbcore.sync import rest
 from kbcore.sync.answer import SyncAnswer, counted_notes, divided
 from kbcore.sync.checkout import Checkout, settled
-from kbcore.sync.comparing import NONE, Ways, compare
+from kbcore.sync.comparing import NONE
 from kbcore.sync.paths import is_named
-from kbcore.sync.pending import Pending, as_defined, find, look, place_of
+from kbcore.sync.pending import look, place_of
+from kbcore.sync.planned import FilePlan
 from kbcore.sync.remains import NOTHING_KNOWN, remains
-from kbcore.sync.scan import FileStamp, Found, read_facts
+from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from kbcore.view.view import View
 from kbcore.workspace import Workspace, moved
@@ -104,7 +105,6 @@ class _Attempt:
             touched=options.touched,
             believed=options.believed,
         )
-        self.whole: dict[str, Found] = {}
         self.found = NONE
 
     def run(self, author: Author) -> SyncAnswer:
@@ -112,7 +112,7 @@ class _Attempt:
         stamps_path = path_of(self.workspace.cache_dir, self.place.root)
         options = self.options
         stamps = {} if options.rebuild or options.touched is not None else read_stamps(fs, stamps_path)
-        self.pending = self.store.read(lambda view: self._look(view, stamps))
+        self.store.read(lambda view: self._find(view, stamps))
         outcome = self._outcome(author)
         if not options.dry_run and self.place.below is None and self.pending.scan.stamps != stamps:
             write_stamps(fs, stamps_path, self.pending.scan.stamps)
@@ -122,8 +122,11 @@ class _Attempt:
             rest.note(self.checkout, head, self.pending.scan, self.place.wants, answer)
         return answer
 
-    def _look(self, view: View, stamps: Mapping[str, FileStamp]) -> Pending:
-        return look(view, self.place, stamps, self.workspace.machine.clock.epoch_ns())
+    def _find(self, view: View, stamps: Mapping[str, FileStamp]) -> None:
+        """Find the pending files as of the state of a view."""
+        now_ns = self.workspace.machine.clock.epoch_ns()
+        self.pending = look(view, self.place, stamps, now_ns)
+        self.plan = FilePlan(self.place, self.workspace.schema, self.pending, now_ns)
 
     def _outcome(self, author: Author) -> Outcome:
         """Commit the difference. The branch is locked only when there is something to write."""
@@ -153,33 +156,10 @@ class _Attempt:
         """Work out the difference on the state that the commit will stand on."""
         if view.seq != self.pending.seq:
             # Another sync may have taken in files that this scan was too early to see.
-            self.pending = self._look(view, self.pending.scan.stamps)
-            self.whole.clear()
-        pending = self.pending
-        schema = view.schema(self.workspace.schema)
-        ways = Ways(schema, pending.gone, self._whole, self._as_taken_in)
-        self.found = compare(view, stamp, (*pending.changed, *pending.again), ways)
+            self._find(view, self.pending.scan.stamps)
+        self.found = self.plan.on(view, stamp)
         last = self.found.last
         return Draft(last.ops, last.changes, self.found.loaded, warnings=last.warnings, reads=self.found.reads)
-
-    def _as_taken_in(self, view: View, paths: Collection[str]) -> list[Found]:
-        """Return those of these files that may be read: named ones, and others as far as they did not change."""
-        known = {one.path: (one.hash, one.extractor) for one in view.sources(sorted(paths))}
-        files, named = self.pending.scan.files, frozenset(self.options.paths)
-        if self.place.below is not None and paths - files.keys():
-            place = msgspec.structs.replace(self.place, wants=as_defined(self.place.wants, view))
-            files |= find(place, paths - files.keys(), self.workspace.machine.clock.epoch_ns())
-        doubted = self.pending.doubted
-        there = (files[path] for path in sorted(paths) if path in files and path not in doubted)
-        return [
-            found
-            for found in there
-            if is_named(found.path, named) or known.get(found.path) == (found.hash, found.wanted.mark)
-        ]
-
-    def _whole(self, found: Found) -> Found:
-        whole = self.whole[found.path] = self.whole.get(found.path) or read_facts(self.place.root, found)
-        return whole
 
     def _answer(self, outcome: Outcome) -> SyncAnswer:
         pending, named, readings = self.pending, frozenset(self.options.paths), self.found.readings

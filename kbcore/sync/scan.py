@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import progress
+from kbcore import interrupting, progress
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
 from kbcore.extract.globs import GlobSet, fixed_part, glob_set, parents, too_many_fault
@@ -134,6 +134,7 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str]
     result = Scan({}, {}, blind=walk.blind, notes=walk.notes)
     listed = list(candidates(walk, wants, below))
     for path, entry, want, entity_type in progress.counted(listed, len(listed), "files looked at"):
+        interrupting.check()
         name = path_text(path)
         if name not in result.files:
             blank = Found(name, want, entity_type, "")

@@ -9,16 +9,12 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
 from kbcore import interrupting
 from kbcore.errors import StorageError, ViewDamaged
-from kbcore.record import VOCABULARY, Record
-from kbcore.state import Changes, Stamp
+from kbcore.state import Changes
 from kbcore.view import base
 from kbcore.view.beneath import lay_beneath
 from kbcore.view.database import Room, scratch_folder
-from kbcore.view.fold import Entry
 from kbcore.view.past import check_reach
 from kbcore.view.view import View
 
@@ -46,23 +42,3 @@ def copied(view: View, seq: int, *, beneath: tuple[int, Changes] | None = None) 
             ) from error
         with base.open_own(str(path), Room(folder)) as copy:
             yield copy
-
-
-def suppose(copy: View, stamp: Stamp, changes: Changes) -> None:
-    """Let a copy stand as if these changes, planned on it, were a record."""
-    record = Record(
-        schema=VOCABULARY,
-        changeset_id="",
-        digest="",
-        at=stamp.at,
-        actor=stamp.actor,
-        source=stamp.source,
-        tool="",
-        ops=(),
-    )
-    basis = copy.basis
-    copy.adopt(
-        Entry(stamp.seq, "", record, "", 0, 0),
-        changes,
-        msgspec.structs.replace(basis, seq=stamp.seq, sum="", at=stamp.at),
-    )

@@ -104,6 +104,11 @@ class Pending:
             isinstance(op, PutNode) and op.set.get("type") in DEFINING for op in entry.record.ops
         )
 
+    @property
+    def sources(self) -> Collection[str]:
+        """Return the paths of the files that may change."""
+        return self._sources
+
     def meets(self, ops: Iterable[Operation], changes: Changes) -> bool:
         """Tell whether a later record might not be folded before these: both touch an element, or an end of an edge."""
         if not self.entries:

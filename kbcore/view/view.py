@@ -8,15 +8,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
 from kbcore.errors import ViewDamaged
 from kbcore.model import Link, Node, SourceFile
 from kbcore.needs import Needs, needs_of_fold
+from kbcore.record import VOCABULARY, Record
 from kbcore.schema import Schema
-from kbcore.state import Changes, State
+from kbcore.state import Changes, Stamp, State
 from kbcore.view import database, filling
 from kbcore.view.basis import Basis
 from kbcore.view.database import among, quoted
@@ -29,6 +30,8 @@ from kbcore.view.session import Session
 from kbcore.view.shown import Shown
 from kbcore.view.tables import ELEMENTS, LINK, NODE, SOURCE, Columns, link_of, node_of, source_of
 from kbcore.view.tail import Pending, Tail
+
+E = TypeVar("E", Node, Link)
 
 _FEW_RECORDS: Final = 64
 """So many records are taken in while the branch is locked."""
@@ -62,6 +65,9 @@ class View:
         self._defined = Defined(self._ask_base)
         self._read = Remembered[Node]()
         self.basis = basis
+        self._recorded: Basis | None = None
+        """What this view was of before ``overlay``."""
+        self.overlay_mark = ""
         self.base_seq = basis.seq
         """What the base holds all of; ``basis`` is where the records end that this view has taken in."""
 
@@ -82,6 +88,31 @@ class View:
     def seq(self) -> int:
         """Return the seq that this view answers for."""
         return self.basis.seq
+
+    @property
+    def recorded(self) -> Basis:
+        """Return where the records end that this view has taken in: before ``basis`` where ``overlay`` was called."""
+        return self._recorded or self.basis
+
+    @property
+    def recorded_seq(self) -> int:
+        """Return the seq of the last record in this view."""
+        return self.recorded.seq
+
+    @property
+    def is_overlaid(self) -> bool:
+        """Tell whether this view holds changes that are in no record; ``overlay_mark`` is that of them, "" for none."""
+        return self._recorded is not None
+
+    def as_recorded(self, elements: Iterable[E]) -> list[E]:
+        """Return elements as answers show them: what is in no record has the version of the last one."""
+        last = self.recorded_seq
+        return [
+            one
+            if one.version <= last
+            else msgspec.structs.replace(one, version=last, created_seq=min(one.created_seq, last))
+            for one in elements
+        ]
 
     @property
     def tail_rows(self) -> int:
@@ -161,6 +192,13 @@ class View:
             self._bad = frozenset(row[0] for row in self._ask_base("select path from base.source where not is_ok"))
         found, rest = self._tail.split("source", paths)
         return {one.path for one in found if not one.is_ok} | self._bad.intersection(rest)
+
+    def sources_since(self, seq: int) -> set[str] | None:
+        """Return the files of which records after a seq may say something else; None when that is not at hand."""
+        if seq < self.base_seq:
+            return None
+        later = self._tail.elements["source"].items()
+        return {path for path, one in later if one is None or one.version > seq} | {*self._pending.sources}
 
     def touching(self, ids: Sequence[str]) -> list[Link]:
         """Return the links that have one of these ids as an end, standing or not."""
@@ -341,6 +379,26 @@ class View:
             else:
                 self._take(entry, changes)
         self.basis = basis.from_where(self.basis)
+
+    def overlay(self, stamp: Stamp, changes: Changes, mark: str = "") -> None:
+        """Apply changes that were planned on this view and are in no record, as if they were the next record.
+
+        ``mark`` is another one for other changes. From then on it takes in no record, and is never published.
+        """
+        self._fold_pending()
+        record = Record(
+            schema=VOCABULARY,
+            changeset_id="",
+            digest="",
+            at=stamp.at,
+            actor=stamp.actor,
+            source=stamp.source,
+            tool="",
+            ops=(),
+        )
+        self._take(Entry(stamp.seq, "", record, "", 0, 0), changes)
+        self._recorded, self.overlay_mark = self._recorded or self.basis, mark
+        self.basis = msgspec.structs.replace(self.basis, seq=stamp.seq, sum="", at=stamp.at)
 
     def _take(self, entry: Entry, changes: Changes) -> None:
         with self._lock:

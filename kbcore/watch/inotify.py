@@ -70,6 +70,20 @@ class Listener:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def take(self) -> set[str] | None:
+        """Return the paths at which something changed by now, without waiting; None when events were lost."""
+        changed: set[str] = set()
+        waits = select.poll()
+        waits.register(self._fd, select.POLLIN)
+        while waits.poll(0):
+            if not self._read(changed):
+                return None
+        return changed
+
+    def close(self) -> None:
+        """Stop listening."""
         os.close(self._fd)
 
     def changes(self, stop_fd: int) -> Iterator[set[str]]:

@@ -25,7 +25,7 @@ from kbcore.errors import (
     Unavailable,
     UnknownBranch,
 )
-from kbcore.git.rebasing import is_stepping
+from kbcore.git.operations import is_stepping
 from kbcore.store import Author
 from kbcore.sync.answer import SyncAnswer
 from kbcore.sync.run import SyncOptions, sync

@@ -23,7 +23,7 @@ def test_check_answers_in_the_fixed_shape(kb, synced):
     ran = kb("check", "--json")
     assert ran.status == 0
     answer = ran.json
-    assert set(answer) == {"branch", "seq", "ok", "violations", "rules"}
+    assert set(answer) == {"branch", "seq", "freshness", "pending_files", "ok", "violations", "rules"}
     assert (answer["branch"], answer["seq"], answer["ok"]) == ("main", 1, True)
     assert set(answer["rules"][0]) == {"id", "severity", "status", "reason", "seconds"}
     assert {rule["status"] for rule in answer["rules"]} == {"ran"}
@@ -158,7 +158,8 @@ def test_only_what_came_since_a_point_is_told(kb, synced):
     write(synced, {"docs/tests/b.md": None})
     kb("sync")
     answer = kb("check", "--since", "2", "--json").json
-    assert set(answer) == {"branch", "seq", "ok", "violations", "rules", "since", "mended"}
+    shape = {"branch", "seq", "freshness", "pending_files", "ok", "violations", "rules", "since", "mended"}
+    assert set(answer) == shape
     assert answer["since"] == {"seq": 2, "commit": None}
     assert [one["rule"] for one in answer["mended"]] == ["unresolved-reference", "orphans"]
     assert kb("check", "--since", "2").out.endswith(f"since seq 2: 1 new warning, 2 mended {RAN}\n")

@@ -36,7 +36,8 @@ def test_each_requirement_is_a_row_with_what_shows_it_and_the_last_row_sums_up(k
 
 def test_every_format_says_the_same(kb, waived):
     whole = kb("coverage", "--json").json
-    assert set(whole) == {"branch", "seq", "by", "total", "retired", "requirements"}
+    shape = {"branch", "seq", "freshness", "pending_files", "by", "total", "retired", "requirements"}
+    assert set(whole) == shape
     assert whole["total"]["verified"] == {"yes": 1, "no": 1, "not_applicable": 1, "percent": 50.0}
     assert whole["requirements"][2]["not_applicable"] == {"verified": "by the vendor", "implemented": "bought"}
     assert kb("coverage", "--format", "json").json == whole

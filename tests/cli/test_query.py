@@ -11,11 +11,11 @@ import pytest
 from kbcli.pages.query import ways_on
 from tests.support.cli import LOGIN, write
 
-SHAPE = {"branch", "seq", "total", "entities", "edges", "next_cursor"}
+SHAPE = {"branch", "seq", "total", "entities", "edges", "next_cursor", "freshness", "pending_files"}
 
 
 def ids(ran) -> list[str]:
-    assert set(ran.json) - {"search"} == SHAPE
+    assert set(ran.json) - {"search", "freshness_reason"} == SHAPE
     return [entity["id"] for entity in ran.json["entities"]]
 
 
@@ -95,6 +95,7 @@ def test_a_cursor_leads_through_all_pages_of_one_state(kb, synced):
     second = kb("query", "--limit", "2", "--cursor", first["next_cursor"], "--json").json
     assert [entity["id"] for entity in first["entities"] + second["entities"]] == ["REQ-1", "REQ-2", "TEST-1"]
     assert (second["seq"], second["total"], second["next_cursor"]) == (1, 3, None)
+    assert (second["freshness"], second["freshness_reason"]) == ("unknown", "The answer is as of seq 1.")
 
 
 def test_the_text_says_how_to_get_the_rest(kb, synced):

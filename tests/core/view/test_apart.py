@@ -15,7 +15,7 @@ from kbcore.folding import apply
 from kbcore.needs import needs
 from kbcore.record import PutNode
 from kbcore.state import Stamp
-from kbcore.view.apart import copied, suppose
+from kbcore.view.apart import copied
 from kbcore.view.database import scratch_folder
 from kbcore.view.past import pruned, state_at
 from kbcore.view.tables import ELEMENTS
@@ -56,7 +56,7 @@ def test_what_is_supposed_of_a_copy_is_seen_there_and_nowhere_else(stored):
     with copied(view, 2) as copy:
         state = copy.gather(needs([op]))
         stamp = Stamp(3, "2026-11-21T00:00:00.000000Z", "kb", "sync")
-        suppose(copy, stamp, apply(state, stamp, [op]))
+        copy.overlay(stamp, apply(state, stamp, [op]))
         assert (ids(copy), copy.seq) == (["REQ-0", "REQ-1", "REQ-9"], 3)
         assert copy.rows("select source, actor from record where seq = 3") == [("sync", "kb")]
     assert ids(view) == ["REQ-0", "REQ-1", "REQ-2"]

@@ -1,6 +1,7 @@
-"""Tells whether git takes the steps of a rebase right now: what lies in the worktree then is no state of the branch.
+"""git's operations of several steps, such as a rebase: while one is under way, the files are no state of the branch.
 
-A rebase that stopped, for a conflict or an edit, may stay so for days, and is worked in: that is told by its quiet.
+An operation that stopped, for a conflict or an edit, may stay so for days. A rebase at work writes to its folder all
+the while; one that stopped does not.
 """
 
 from __future__ import annotations
@@ -11,6 +12,12 @@ from kbcore.git.files import is_fresh
 from kbcore.git.repository import Repository
 
 _FOLDERS: Final = ("rebase-merge", "rebase-apply")
+_MARKS: Final = (
+    *((folder, "rebase") for folder in _FOLDERS),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+)
 _FRESH_NS: Final = 1_000_000_000
 """Between two steps git writes to its folder, or to the index, sooner than that, unless it runs long commands."""
 
@@ -22,3 +29,8 @@ def is_stepping(repo: Repository, now_ns: int) -> bool:
     """
     folders = [repo.git_dir / name for name in _FOLDERS if (repo.git_dir / name).is_dir()]
     return any(is_fresh(path, now_ns, _FRESH_NS) for folder in folders for path in (folder, repo.git_dir / "index"))
+
+
+def operation_of(repo: Repository) -> str:
+    """Return the name of git's operation that is not finished in a worktree, such as ``merge``; "" for none."""
+    return next((name for mark, name in _MARKS if (repo.git_dir / mark).exists()), "")

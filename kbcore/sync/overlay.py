@@ -1,0 +1,346 @@
+"""What the files of a worktree say beyond the records of its branch: an overlay of the view that answers a question.
+
+Nothing is written for it, and only a sync makes records of it. The difference is worked out as a sync works it out, and
+kept in memory while neither the head nor the files change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Literal, Protocol, TypeVar
+
+import msgspec
+
+from kbcore import collector, interrupting
+from kbcore.branchview import Overlay
+from kbcore.clock import moment_after
+from kbcore.errors import BranchMoved, GitUnusable, NotARepository, StatementTimeout
+from kbcore.git.operations import operation_of
+from kbcore.history.moment import read_head
+from kbcore.record import SYNC
+from kbcore.state import Stamp
+from kbcore.storage.head import Head
+from kbcore.sync.checkout import settled
+from kbcore.sync.pending import Pending, as_defined, look, place_of
+from kbcore.sync.planned import FilePlan
+from kbcore.sync.scan import FileStamp, Wanted
+from kbcore.sync.stamps import path_of, read_stamps
+from kbcore.view.view import View
+from kbcore.workspace import Workspace
+
+T = TypeVar("T")
+
+_ACTOR: Final = "kb"
+_LOOK_S: Final = 0.05
+_AGAIN: Final = 30
+"""Files that take too long are not looked at again, unless the head moves, for so many times the time they have."""
+
+
+class FileState(msgspec.Struct, frozen=True):
+    """How an answer relates to the files of the worktree.
+
+    ``current``: the records hold what the files say. ``overlay``: they do not, and the answer has what the files say.
+    ``unknown``: the answer is of the records alone, for ``reason``. ``pending_files`` counts the files of which the
+    records do not hold what they say, None where it is not known. ``mark`` is the same for the same overlay. ``seq`` is
+    that of the last record in the answer. ``is_asked`` tells that the records alone were asked for.
+    """
+
+    freshness: Literal["current", "overlay", "unknown"]
+    pending_files: int | None
+    reason: str = ""
+    mark: str = ""
+    seq: int = 0
+    is_asked: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the members that an answer carries."""
+        shown: dict[str, Any] = {
+            "seq": self.seq,
+            "freshness": self.freshness,
+            "pending_files": self.pending_files,
+        }
+        return shown | ({"freshness_reason": self.reason} if self.reason else {})
+
+
+CURRENT: Final = FileState("current", 0)
+
+
+def records_alone(reason: str, *, is_asked: bool = True, seq: int = 0) -> FileState:
+    """Return the state of an answer that is of the records alone."""
+    return FileState("unknown", None, reason, seq=seq, is_asked=is_asked)
+
+
+def as_of(seq: int) -> FileState:
+    """Return the state of an answer as of an earlier seq."""
+    return records_alone(f"The answer is as of seq {seq}.", seq=seq)
+
+
+class ChangedPaths(Protocol):
+    """Says where something has changed in a worktree since it was last asked, up to this very moment."""
+
+    def take(self) -> set[str] | None:
+        """Return the paths of files and folders, from the top of the worktree; None: it may be anywhere."""
+
+    def close(self) -> None:
+        """Stop listening."""
+
+
+Listen = Callable[[Workspace, Sequence[Wanted]], ChangedPaths | None]
+"""Begins to listen to a worktree; takes what extractors want there. None where the system does not say what changes."""
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """What was found of the files, as of one head and one configuration."""
+
+    store_id: str
+    seq: int
+    sum: str
+    settings: tuple[Any, ...]
+    marks: tuple[str, ...]
+    """Of the extractors, with what the branch defines."""
+    stamps: Mapping[str, FileStamp]
+    pending: frozenset[str]
+    state: FileState
+    overlay: Overlay | None
+
+    def is_of(self, store_id: str, digest: str, settings: tuple[Any, ...]) -> bool:
+        return (self.store_id, self.sum) == (store_id, digest) and self.settings == settings
+
+
+class _NotJudged(Exception):
+    """The files cannot be compared with the records, for the reason in the message."""
+
+
+class WorktreeFiles:
+    """The files of one worktree as a process reads them, for any number of threads.
+
+    With ``listen`` only what has changed since the last answer is looked at; without, every file is, from outside.
+    """
+
+    def __init__(self, listen: Listen | None = None) -> None:
+        self._listen = listen
+        self._gate = threading.Lock()
+        """Held while the files are looked at: who waits for it would look at the same."""
+        self._seen: _Seen | None = None
+        self._changed: ChangedPaths | None = None
+        self._touched: set[str] = set()
+        """Where something has changed since ``_seen``."""
+        self._too_long: tuple[str, tuple[Any, ...]] | None = None
+        """The head and the settings with which comparing took too long."""
+        self._again_s = 0.0
+
+    def close(self) -> None:
+        """Stop listening."""
+        with self._gate:
+            self._forget()
+
+    def read(self, workspace: Workspace, branch: str, use: Callable[[View, FileState], T], *, time_s: float) -> T:
+        """Return ``use(view, state)`` on a view of a branch's head and, where it is checked out, what its files say.
+
+        It is of the head alone where the files cannot be compared with it within ``time_s`` seconds: ``state`` has the
+        reason.
+
+        Raises: ``InvalidConfig``; as ``BranchStore.read``; what ``use`` raises.
+        """
+        store = workspace.store(branch)
+        alone = _without_files(workspace, branch)
+        if alone:
+            return store.read(partial(_used, use, alone))
+        settings = _settings_of(workspace, branch)
+        state = CURRENT
+
+        def known(head: Head) -> str | None:
+            nonlocal state
+            with self._alone():
+                self._collect()
+                seen = self._valid(head.store_id, head.hash, settings)
+                state = seen.state if seen else CURRENT
+                return seen.state.mark if seen else None
+
+        def find(view: View) -> Overlay | None:
+            nonlocal state
+            with self._alone():
+                self._collect()
+                basis = view.basis
+                seen = self._valid(basis.store_id, basis.sum, settings)
+                if seen is None:
+                    seen = self._seen = self._look(workspace, view, settings, time_s)
+                state = seen.state
+                return seen.overlay
+
+        try:
+            return store.read_overlaid(known, find, lambda view: _used(use, state, view))
+        except _NotJudged as error:
+            alone = records_alone(str(error), is_asked=False)
+        return store.read(partial(_used, use, alone))
+
+    def read_page(
+        self,
+        workspace: Workspace,
+        branch: str,
+        use: Callable[[View], T],
+        seq_of: Callable[[T], int],
+        *,
+        time_s: float,
+    ) -> tuple[T, FileState]:
+        """Do as ``read`` for an answer that may go on with one as of an earlier seq, by a cursor.
+
+        ``seq_of`` returns the seq that the answer speaks of.
+        """
+        state, last = CURRENT, -1
+
+        def read(then: Callable[[View], T]) -> T:
+            def on(view: View, found: FileState) -> T:
+                nonlocal state, last
+                state, last = found, view.seq
+                return then(view)
+
+            return self.read(workspace, branch, on, time_s=time_s)
+
+        answer = read_head(workspace.store(branch), use, read)
+        seq = seq_of(answer)
+        return answer, state if seq == last else as_of(seq)
+
+    def state(self, workspace: Workspace, branch: str, *, time_s: float) -> FileState:
+        """Return how an answer would relate to the files now; no database is asked while nothing has changed.
+
+        Raises: as ``read``.
+        """
+        alone = _without_files(workspace, branch)
+        if alone:
+            return alone
+        head = workspace.store(branch).head()
+        with self._alone():
+            self._collect()
+            seen = self._valid(head.store_id, head.hash, _settings_of(workspace, branch))
+        return seen.state if seen else self.read(workspace, branch, lambda _, state: state, time_s=time_s)
+
+    def _valid(self, store_id: str, digest: str, settings: tuple[Any, ...]) -> _Seen | None:
+        """Return what was found, if that is still so."""
+        seen = self._seen
+        is_so = seen and self._changed and not self._touched and seen.is_of(store_id, digest, settings)
+        return seen if is_so else None
+
+    def _collect(self) -> None:
+        """Note what has changed up to now."""
+        if self._changed is None:
+            return
+        changed = self._changed.take()
+        if changed is None:
+            self._forget()
+        else:
+            self._touched |= changed
+
+    def _forget(self) -> None:
+        if self._changed is not None:
+            self._changed.close()
+        self._changed, self._seen, self._touched = None, None, set()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        while not self._gate.acquire(timeout=_LOOK_S):
+            interrupting.check()
+        try:
+            yield
+        finally:
+            self._gate.release()
+
+    def _look(self, workspace: Workspace, view: View, settings: tuple[Any, ...], time_s: float) -> _Seen:
+        """Compare the files with the state of a view. Raises: ``_NotJudged``."""
+        now_s = workspace.machine.clock.monotonic_s
+        late = _NotJudged(f"Comparing the files with the records takes longer than {time_s:g} s.")
+        if self._too_long == (view.basis.sum, settings) and now_s() < self._again_s:
+            raise late
+        try:
+            with collector.paused(), interrupting.limited(time_s):
+                return self._compared(workspace, view, settings)
+        except (interrupting.TimeOver, StatementTimeout):
+            self._forget()
+            self._too_long, self._again_s = (view.basis.sum, settings), now_s() + _AGAIN * time_s
+            raise late from None
+        except (BranchMoved, GitUnusable, NotARepository) as error:
+            self._forget()
+            raise _NotJudged(error.message) from error
+
+    def _compared(self, workspace: Workspace, view: View, settings: tuple[Any, ...]) -> _Seen:
+        checkout = settled(workspace)
+        if checkout.head.branch != settings[0]:
+            raise _NotJudged(f"{checkout.head.branch} was checked out meanwhile.")
+        machine, place = workspace.machine, place_of(workspace)
+        marks = tuple(want.mark for want in as_defined(place.wants, view))
+        touched = self._to_look_at(view, settings, marks)
+        now_ns = machine.clock.epoch_ns()
+        if touched is None:
+            self._forget()
+            if self._listen:
+                # First: what changes while the files are looked at is looked at again.
+                self._changed = self._listen(workspace, place.wants)
+            stamps: Mapping[str, FileStamp] = read_stamps(machine.fs, path_of(workspace.cache_dir, place.root))
+        else:
+            place = msgspec.structs.replace(place, touched=tuple(sorted(touched)))
+            stamps = self._seen.stamps if self._seen else {}
+        pending = look(view, place, stamps, now_ns)
+        stamp = Stamp(view.seq + 1, moment_after(view.basis.at, machine.clock.now()).at, _ACTOR, SYNC)
+        state, overlay = CURRENT, None
+        files = {*(one.path for one in pending.changed), *pending.gone}
+        if files or pending.again:
+            changes = FilePlan(place, workspace.schema, pending, now_ns).on(view, stamp).last.changes
+            if changes:
+                files |= {change.key for change in changes.sources}
+                mark = _mark_of(view, pending)
+                state, overlay = FileState("overlay", len(files), mark=mark), Overlay(mark, stamp, changes)
+        checkout.guard()
+        if (
+            touched is None
+            and self._changed
+            and any(map(os.path.islink, (place.root / one for one in pending.scan.files)))
+        ):
+            # What a link leads to may change where nobody listens.
+            self._changed.close()
+            self._changed = None
+        self._touched = set()
+        basis = view.basis
+        kept = {**stamps, **pending.scan.stamps} if touched is not None else pending.scan.stamps
+        return _Seen(basis.store_id, basis.seq, basis.sum, settings, marks, kept, frozenset(files), state, overlay)
+
+    def _to_look_at(self, view: View, settings: tuple[Any, ...], marks: tuple[str, ...]) -> set[str] | None:
+        """Return the only paths at which files may differ from the records; None: it may be anywhere."""
+        seen = self._seen
+        if seen is None or self._changed is None:
+            return None
+        if (seen.store_id, seen.settings, seen.marks) != (view.basis.store_id, settings, marks) or view.seq < seen.seq:
+            return None
+        since = view.sources_since(seen.seq)
+        return None if since is None else {*seen.pending, *self._touched, *since}
+
+
+def _mark_of(view: View, pending: Pending) -> str:
+    """Return what is the same for the same files over the same head."""
+    looks = [(one.path, one.hash, one.wanted.mark) for one in (*pending.changed, *pending.again)]
+    told = (view.basis.store_id, view.basis.sum, sorted(looks), pending.gone)
+    return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:16]
+
+
+def _settings_of(workspace: Workspace, branch: str) -> tuple[Any, ...]:
+    """Return all that decides which files are read, and how, but what the branch defines."""
+    return branch, workspace.repo.worktree, workspace.config, workspace.schema
+
+
+def _used(use: Callable[[View, FileState], T], state: FileState, view: View) -> T:
+    return use(view, msgspec.structs.replace(state, seq=view.recorded_seq))
+
+
+def _without_files(workspace: Workspace, branch: str) -> FileState | None:
+    """Return why the files are not compared with a branch's records; None where they are."""
+    if not workspace.repo.has_worktree:
+        return records_alone("A bare repository has no files.")
+    head = workspace.head()
+    if head.branch != branch:
+        return records_alone(f"{head.branch} is checked out: its files say nothing of {branch}.")
+    operation = operation_of(workspace.repo)
+    return records_alone(f"A {operation} of git is not finished.", is_asked=False) if operation else None

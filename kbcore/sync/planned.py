@@ -1,0 +1,52 @@
+"""The changes that pending files make of a state: sync commits them, readers apply them to a view of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from kbcore.schema import Schema
+from kbcore.state import Stamp
+from kbcore.sync.comparing import Compared, Ways, compare
+from kbcore.sync.paths import is_named
+from kbcore.sync.pending import Pending, Place, as_defined, find
+from kbcore.sync.scan import Found, read_facts
+from kbcore.view.view import View
+
+
+class FilePlan:
+    """What pending files of a worktree make of a state. A file is read once, however often it is asked for."""
+
+    def __init__(self, place: Place, schema: Schema, pending: Pending, now_ns: int) -> None:
+        """``schema`` is that of the project; ``now_ns`` the time of the scan, in nanoseconds since 1970."""
+        self._place = place
+        self._schema = schema
+        self._pending = pending
+        self._now_ns = now_ns
+        self._read: dict[str, Found] = {}
+
+    def on(self, view: View, stamp: Stamp) -> Compared:
+        """Return the difference that the files make of the state of a view, with this stamp."""
+        pending = self._pending
+        ways = Ways(view.schema(self._schema), pending.gone, self._whole, self._as_recorded)
+        return compare(view, stamp, (*pending.changed, *pending.again), ways)
+
+    def _as_recorded(self, view: View, paths: Collection[str]) -> list[Found]:
+        """Return those of these files that may be read: named ones, and others as far as they did not change."""
+        known = {one.path: (one.hash, one.extractor) for one in view.sources(sorted(paths))}
+        files, named = self._pending.scan.files, frozenset(self._place.named)
+        if self._place.below is not None and paths - files.keys():
+            place = msgspec.structs.replace(self._place, wants=as_defined(self._place.wants, view))
+            files = files | find(place, paths - files.keys(), self._now_ns)
+        doubted = self._pending.doubted
+        there = (files[path] for path in sorted(paths) if path in files and path not in doubted)
+        return [
+            found
+            for found in there
+            if is_named(found.path, named) or known.get(found.path) == (found.hash, found.wanted.mark)
+        ]
+
+    def _whole(self, found: Found) -> Found:
+        whole = self._read[found.path] = self._read.get(found.path) or read_facts(self._place.root, found)
+        return whole

@@ -1,0 +1,314 @@
+"""An answer has what the files of the worktree say beside the records, and nothing is written for it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbcore.errors import InvalidQuery
+from kbcore.model import Link, Node
+from kbcore.query import Query
+from kbcore.searching import search
+from kbcore.sync.overlay import FileState, WorktreeFiles
+from kbcore.view.view import View
+from kbcore.watch import inotify
+from kbcore.watch.changed import listen
+from tests.support.project import Project, req
+from tests.support.repos import git, run_git
+
+FIRST, SECOND = "docs/requirements/1.md", "docs/requirements/2.md"
+TIME_S = 60.0
+
+
+@pytest.fixture(params=["listening", "looking"])
+def files(request: pytest.FixtureRequest) -> Iterator[WorktreeFiles]:
+    """The files of a worktree, with and without the system's notices of changes."""
+    found = WorktreeFiles(listen if request.param == "listening" else None)
+    yield found
+    found.close()
+
+
+def ask(
+    project: Project, files: WorktreeFiles, use: Callable[[View], object] = lambda _: None
+) -> tuple[object, FileState]:
+    return files.read(project.workspace(), "main", lambda view, state: (use(view), state), time_s=TIME_S)
+
+
+def titles(project: Project, files: WorktreeFiles) -> tuple[dict[str, str], str, int | None]:
+    """Return the titles of all entities by id, and how the answer relates to the files."""
+    found, state = ask(project, files, lambda view: dict(view.rows("select id, title from node order by id")))
+    return found, state.freshness, state.pending_files  # type: ignore[return-value]
+
+
+def test_files_that_were_never_recorded_are_in_the_answer_and_nothing_is_written(project, files):
+    project.workspace()
+    project.sync()
+    project.write({FIRST: req("REQ-1", title="One")})
+    before = sorted(map(str, (project.root / ".git" / "kb" / "branches").rglob("*")))
+    assert titles(project, files) == ({"REQ-1": "One"}, "overlay", 1)
+    assert titles(project, files) == ({"REQ-1": "One"}, "overlay", 1)
+    assert sorted(map(str, (project.root / ".git" / "kb" / "branches").rglob("*"))) == before
+    assert project.seq() == 0
+
+
+def test_each_change_is_in_the_next_answer(project, files):
+    project.sync({FIRST: req("REQ-1", title="One"), SECOND: req("REQ-2", title="Two")})
+    assert titles(project, files) == ({"REQ-1": "One", "REQ-2": "Two"}, "current", 0)
+    project.write({FIRST: req("REQ-1", title="Eins")})
+    assert titles(project, files) == ({"REQ-1": "Eins", "REQ-2": "Two"}, "overlay", 1)
+    project.write({SECOND: None})
+    assert titles(project, files) == ({"REQ-1": "Eins"}, "overlay", 2)
+    project.write({"docs/requirements/new/3.md": req("REQ-3", title="Three")})
+    assert titles(project, files) == ({"REQ-1": "Eins", "REQ-3": "Three"}, "overlay", 3)
+    shutil.move(project.root / "docs/requirements/new", project.root / "docs/requirements/moved")
+    assert titles(project, files) == ({"REQ-1": "Eins", "REQ-3": "Three"}, "overlay", 3)
+    project.sync()
+    assert titles(project, files) == ({"REQ-1": "Eins", "REQ-3": "Three"}, "current", 0)
+    project.write({FIRST: req("REQ-1", title="One"), "docs/requirements/moved/3.md": None})
+    project.sync()
+    assert titles(project, files) == ({"REQ-1": "One"}, "current", 0)
+
+
+def test_a_file_that_is_put_back_is_pending_no_more(project, files):
+    project.sync({FIRST: req("REQ-1", title="One")})
+    project.write({FIRST: req("REQ-1", title="Eins")})
+    assert titles(project, files)[1:] == ("overlay", 1)
+    project.write({FIRST: req("REQ-1", title="One")})
+    assert titles(project, files) == ({"REQ-1": "One"}, "current", 0)
+
+
+def test_what_clients_write_meanwhile_is_in_the_answer_too(project, files):
+    project.sync({FIRST: req("REQ-1", title="One")})
+    project.write({FIRST: req("REQ-1", title="Eins")})
+    assert titles(project, files)[1] == "overlay"
+    project.apply(entities=[{"id": "T-1", "type": "test", "title": "Test", "status": "open"}])
+    assert titles(project, files) == ({"REQ-1": "Eins", "T-1": "Test"}, "overlay", 1)
+
+
+def test_the_folder_of_the_documents_comes_and_goes(project, files):
+    project.sync()
+    assert titles(project, files) == ({}, "current", 0)
+    project.write({FIRST: req("REQ-1", title="One")})
+    assert titles(project, files) == ({"REQ-1": "One"}, "overlay", 1)
+    shutil.rmtree(project.root / "docs")
+    assert titles(project, files) == ({}, "current", 0)
+    project.write({FIRST: req("REQ-1", title="Again")})
+    assert titles(project, files) == ({"REQ-1": "Again"}, "overlay", 1)
+
+
+def test_what_a_link_leads_to_is_looked_at_each_time(project, files):
+    project.write({"elsewhere/1.md": req("REQ-1", title="One"), "docs/requirements/keep.txt": ""})
+    (project.root / FIRST).symlink_to("../../elsewhere/1.md")
+    project.sync()
+    assert titles(project, files) == ({"REQ-1": "One"}, "current", 0)
+    project.write({"elsewhere/1.md": req("REQ-1", title="Eins")})
+    assert titles(project, files) == ({"REQ-1": "Eins"}, "overlay", 1)
+
+
+def test_other_settings_and_types_count_at_once(project, files):
+    project.sync({FIRST: req("REQ-1", title="One"), "notes/n.md": req("REQ-9", title="Nine")})
+    assert titles(project, files)[0] == {"REQ-1": "One"}
+    paths = {"req": ["notes/*.md", "docs/requirements/**/*.md"]}
+    project.write({".kb/config.json": json.dumps({"extractors": {"markdown": {"paths": paths}}})})
+    assert titles(project, files)[0] == {"REQ-1": "One", "REQ-9": "Nine"}
+
+
+def test_the_seq_and_the_versions_are_those_of_records(project, files):
+    project.sync({FIRST: req("REQ-1", title="One")})
+    project.write({FIRST: req("REQ-1", title="Eins")})
+
+    def look(view: View) -> tuple[int, list[int]]:
+        return view.recorded_seq, [node.version for node in view.as_recorded(view.nodes(["REQ-1"]))]
+
+    found, state = ask(project, files, look)
+    assert (found, state.seq) == ((1, [1]), 1)
+
+
+def test_while_git_is_in_the_middle_of_something_the_records_answer_alone(project, files):
+    project.sync({FIRST: req("REQ-1", title="One")})
+    git(project.root, "add", ".")
+    git(project.root, "commit", "-qm", "one")
+    project.switch("other", create=True)
+    project.write({FIRST: req("REQ-1", title="Other")})
+    git(project.root, "commit", "-qam", "other")
+    project.switch("main")
+    project.write({FIRST: req("REQ-1", title="Main")})
+    git(project.root, "commit", "-qam", "main")
+    project.sync()
+    run_git(project.root, "merge", "-q", "other")
+    found, state = ask(project, files, lambda view: view.nodes(["REQ-1"])[0].fields["title"])
+    assert (found, state.freshness, state.pending_files) == ("Main", "unknown", None)
+    assert state.reason == "A merge of git is not finished."
+    assert not state.is_asked
+    git(project.root, "merge", "--abort")
+    assert titles(project, files) == ({"REQ-1": "Main"}, "current", 0)
+
+
+def test_another_branch_is_answered_from_its_records(project, files):
+    project.sync({FIRST: req("REQ-1", title="One")})
+    git(project.root, "add", ".")
+    git(project.root, "commit", "-qm", "one")
+    project.switch("other", create=True)
+    project.sync({FIRST: req("REQ-1", title="Other")})
+    found, state = ask(project, files, lambda view: view.nodes(["REQ-1"])[0].fields["title"])
+    assert (found, state.freshness, state.is_asked) == ("One", "unknown", True)
+    assert "other is checked out" in state.reason
+
+
+def test_files_that_take_too_long_leave_the_records(project, files):
+    project.sync({FIRST: req("REQ-1", title="One")})
+    project.write({FIRST: req("REQ-1", title="Eins")})
+    found, state = files.read(
+        project.workspace(), "main", lambda view, state: (view.nodes(["REQ-1"])[0].fields["title"], state), time_s=0.0
+    )
+    assert (found, state.freshness) == ("One", "unknown")
+    assert "takes longer than 0 s" in state.reason
+
+
+def test_a_page_goes_on_in_the_same_state_or_says_why_not(project, files):
+    project.sync({f"docs/requirements/{n}.md": req(f"REQ-{n}") for n in range(1, 6)})
+    project.write({FIRST: req("REQ-1", title="Eins")})
+    workspace, store = project.workspace(), project.workspace().store("main")
+
+    def page(cursor: str):
+        def use(view: View, state: FileState):
+            return search(workspace, store, "main", view, Query(type="req", limit=2, cursor=cursor))
+
+        return files.read(workspace, "main", use, time_s=TIME_S)
+
+    first = page("")
+    assert [node.id for node in page(first.next_cursor).entities] == ["REQ-3", "REQ-4"]
+    project.write({SECOND: req("REQ-2", title="Zwei")})
+    with pytest.raises(InvalidQuery, match="have changed since the first page"):
+        page(first.next_cursor)
+
+
+def test_a_text_is_found_in_what_files_say_and_the_kept_index_holds_records_alone(project, files):
+    project.sync({FIRST: req("REQ-1", title="One")})
+    workspace, store = project.workspace(), project.workspace().store("main")
+
+    def found(text: str) -> list[str]:
+        def use(view: View, state: FileState) -> list[str]:
+            return [node.id for node in search(workspace, store, "main", view, Query(text=text)).entities]
+
+        return files.read(workspace, "main", use, time_s=TIME_S)
+
+    assert found("one") == ["REQ-1"]
+    project.write({f"docs/requirements/{n}.md": req(f"REQ-{n}", title=f"Walrus {n}") for n in range(100, 160)})
+    assert len(found("walrus")) == 50
+    for n in range(100, 160):
+        project.write({f"docs/requirements/{n}.md": None})
+    assert found("walrus") == []
+    other = Project(project.root, is_new=False)
+    try:
+        assert store.read(lambda view: search(workspace, store, "main", view, Query(text="walrus")).total) == 0
+        again = other.workspace().store("main")
+        assert again.read(lambda view: search(other.workspace(), again, "main", view, Query(text="walrus")).total) == 0
+    finally:
+        other.close()
+
+
+@pytest.mark.skipif(not inotify.IS_AVAILABLE, reason="this system does not tell of changes")
+def test_only_files_that_the_system_tells_of_are_looked_at(project):
+    project.sync({FIRST: req("REQ-1", title="One"), SECOND: req("REQ-2", title="Two")})
+    files = WorktreeFiles(listen)
+    try:
+        ask(project, files)
+        # The system does not tell of a change through another name of a file.
+        (project.root / "other").hardlink_to(project.root / SECOND)
+        ask(project, files)
+        (project.root / "other").write_text(req("REQ-2", title="Six"))
+        project.write({FIRST: req("REQ-1", title="Eins")})
+        assert titles(project, files) == ({"REQ-1": "Eins", "REQ-2": "Two"}, "overlay", 1)
+        assert titles(project, WorktreeFiles()) == ({"REQ-1": "Eins", "REQ-2": "Six"}, "overlay", 2)
+    finally:
+        files.close()
+
+
+def test_readers_in_many_threads_see_each_change_that_was_saved_before_they_asked(project, files):
+    project.sync({FIRST: req("REQ-1", title="0")})
+    wrong: list[str] = []
+    saved = itertools.count(1)
+    last = 0
+    end = threading.Event()
+
+    def read() -> None:
+        while not end.is_set():
+            before = last
+            found = titles(project, files)[0]["REQ-1"]
+            if int(found) < before:
+                wrong.append(f"{found} after {before} was saved")
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in itertools.islice(saved, 15):
+        fresh = project.root / "docs/requirements/.1.tmp"
+        fresh.write_text(req("REQ-1", title=f'"{number}"'))
+        fresh.replace(project.root / FIRST)
+        last = number
+    end.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def plain(element: Node | Link) -> tuple[object, ...]:
+    """Return what is the same of an element whether a record holds it or a file alone says it."""
+    if isinstance(element, Node):
+        return (element.id, dict(element.fields), dict(element.owners), element.source)
+    return (element.id, element.type, element.from_id, element.to_id, element.stands, dict(element.fields))
+
+
+def all_of(view: View) -> list[tuple[object, ...]]:
+    ids = [row[0] for row in view.rows("select id from node order by id")]
+    links = [row[0] for row in view.rows("select id from link order by id")]
+    return [plain(one) for one in (*view.nodes(ids), *sorted(view.links(links), key=lambda one: one.id))]
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "delete", "link", "sync", "client", "read"]), st.integers(1, 5), st.integers(0, 5)
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=40)
+@given(STEPS)
+def test_an_answer_with_the_files_is_that_of_the_records_after_a_sync(tmp_path_factory, steps):
+    project = Project(tmp_path_factory.mktemp("law") / "repo")
+    files = WorktreeFiles(listen)
+    try:
+        project.sync()
+        for step, which, other in steps:
+            name = f"docs/requirements/{which}.md"
+            if step == "write":
+                project.write({name: req(f"REQ-{which}", title=f"Title {other}")})
+            elif step == "link" and other:
+                project.write({name: req(f"REQ-{which}", links=f"[REQ-{other}]")})
+            elif step == "delete" and (project.root / name).exists():
+                project.write({name: None})
+            elif step == "sync":
+                project.sync()
+            elif step == "client":
+                project.apply(entities=[{"id": f"T-{which}", "type": "test", "title": str(other), "status": "open"}])
+            elif step == "read":
+                ask(project, files)
+        found, state = ask(project, files, all_of)
+        fresh, _ = ask(project, WorktreeFiles(), all_of)
+        answer = project.sync()
+        assert found == fresh == all_of(project.view())
+        assert state.freshness == ("overlay" if answer.outcome.applied else "current")
+    finally:
+        files.close()
+        project.close()
+        shutil.rmtree(project.root.parent, ignore_errors=True)
