@@ -121,7 +121,7 @@ class BranchView:
         with self._lending(waits=not is_writing) as lent:
             try:
                 view = self._at(lent, head)
-                return use(view if is_writing else self._on_newer_base(lent, view, head))
+                return use(view if is_writing or lent.mark else self._on_newer_base(lent, view, head))
             except ViewDamaged:
                 lent.drop()
                 self._cache.discard()
@@ -145,7 +145,7 @@ class BranchView:
         def overlaid(lent: _Lent) -> View:
             if lent.view is not None and lent.mark:
                 return lent.view
-            view = self._at(lent, head)
+            view = self._on_newer_base(lent, self._at(lent, head), head)
             found = find(view)
             if found is not None:
                 try:

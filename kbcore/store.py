@@ -173,11 +173,7 @@ class BranchStore:
 
         A view that turns out to be damaged is thrown away, built anew and asked again.
         """
-        if self._is_due and self._publishing == "late":
-            self.publish_when_due()
-        answer = self._ask(use)
-        self._note_due()
-        return answer
+        return self._read(lambda head: self._seen.ask(head, use))
 
     def read_overlaid(
         self,
@@ -194,15 +190,25 @@ class BranchStore:
         """
 
         def at(head: Head) -> T:
-            self._check(head)
             mark = known(head)
             if mark == "":
                 return self._seen.ask(head, use)
             return self._seen.ask_overlaid(head, mark or "", find, use)
 
+        return self._read(at)
+
+    def _read(self, ask: Callable[[Head], T]) -> T:
+        """Return ``ask(head)`` for the last acknowledged head; a view is published before or after it, if that is due."""
+        if self._is_due and self._publishing == "late":
+            self.publish_when_due()
+
+        def at(head: Head) -> T:
+            self._check(head)
+            return ask(head)
+
         with self._noting_damage():
             answer = journal.reading(self._fs, self.directory, at)
-        self._seen.publish_when_due()
+        self._note_due()
         return answer
 
     def view_until(self, seq: int) -> View:
@@ -315,14 +321,6 @@ class BranchStore:
                 self._seen.ask(head, View.prepare, is_writing=True)
 
         journal.reading(self._fs, self.directory, at)
-
-    def _ask(self, use: Callable[[View], T]) -> T:
-        def at(head: Head) -> T:
-            self._check(head)
-            return self._seen.ask(head, use)
-
-        with self._noting_damage():
-            return journal.reading(self._fs, self.directory, at)
 
     @contextlib.contextmanager
     def _noting_damage(self) -> Iterator[None]:
