@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.limits import MAX_NAME_CHARS
-from kbcore.schema import ANY, LINK, EdgeType, EntityType, Schema
+from kbcore.schema import ANY, LINK, MEMORY, EdgeType, EntityType, Schema
 
 TYPE: Final = "$ConceptType"
 """The type of the nodes that define types of concepts, itself among them."""
@@ -39,7 +39,7 @@ _STYLES: Final = {TYPE: re.compile(r"[A-Z][A-Za-z0-9]*"), PREDICATE: re.compile(
 STYLE_WORDS: Final = {TYPE: "UpperCamelCase", PREDICATE: "snake_case"}
 """How the names of types and of predicates are written."""
 
-ORIGIN: Final = "KIP"
+ORIGIN: Final = MEMORY
 """Where a type or predicate of KIP comes from, in place of a schema file."""
 
 

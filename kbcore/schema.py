@@ -16,6 +16,8 @@ from kbcore.visible import in_quotes
 
 ANY: Final = "any"
 LINK: Final = "link"
+MEMORY: Final = "KIP"
+"""Where a type or predicate of the memory comes from, in place of a schema file: KIP's own, or a branch's definition."""
 
 AttributeType = Literal["text", "number", "boolean", "list", "object", "any"]
 Impact = Literal["from", "to", "both", "none"]
@@ -44,7 +46,7 @@ class EntityType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     statuses: tuple[str, ...] = ()
     attributes: dict[str, Attribute] = {}
     origin: str = ""
-    """The schema file that defines it; empty for KB's own."""
+    """The schema file that defines it, or ``MEMORY``; empty for KB's own."""
 
     @cached_property
     def required_fields(self) -> tuple[str, ...]:
@@ -85,11 +87,31 @@ class Schema(msgspec.Struct, frozen=True, dict=True):
     edges: dict[str, EdgeType]
 
     def fits(self, edge: str, from_type: str, to_type: str) -> bool:
-        """Tell whether an edge may lead from one type to the other; ``link`` is the type of an edge's end."""
+        """Tell whether an edge may lead from one type to the other; ``link`` is the type of an edge's end.
+
+        Where a type of the memory is at an end, and no type that the definition of one of KB's own edges names, that
+        definition does not apply: the edge is a common word that an agent uses.
+        """
+        definition = self.edges.get(edge)
+        if definition is None:
+            return False
+        return self.admits(edge, from_type, to_type) or (
+            not definition.origin
+            and (from_type in self.memory_types or to_type in self.memory_types)
+            and not {from_type, to_type} & {*definition.from_types, *definition.to_types, LINK}
+        )
+
+    def admits(self, edge: str, from_type: str, to_type: str) -> bool:
+        """Tell whether the definition of an edge names both types, or any."""
         definition = self.edges.get(edge)
         return definition is not None and (
             _admits(definition.from_types, from_type) and _admits(definition.to_types, to_type)
         )
+
+    @cached_property
+    def memory_types(self) -> frozenset[str]:
+        """Return the entity types of the memory."""
+        return frozenset(name for name, one in self.entities.items() if one.origin == MEMORY)
 
     def bare_edge(self, subject_type: str, target_type: str) -> tuple[str, str, bool]:
         """Return the edge that a bare link from a subject to a target means, as (type, kind, is_reversed).
@@ -179,7 +201,13 @@ CORE_EDGES: Final = (
     _edge("guards", ("flag", "symbol event req"), "to", "The flag switches it on and off."),
     _edge("publishes", ("symbol", "event"), "both", "The symbol emits the event."),
     _edge("consumes", ("symbol", "event"), "from", "The symbol reacts to the event."),
-    _edge("supersedes", (ANY, ANY), "none", "The first, the newer, takes the place of the second.", acyclic=True),
+    _edge(
+        "supersedes",
+        (f"{ANY} {LINK}", f"{ANY} {LINK}"),
+        "none",
+        "The first, the newer, takes the place of the second.",
+        acyclic=True,
+    ),
     _edge("relates_to", (ANY, ANY), "both", "Any other relationship; its kind says which.", needs_kind=True),
 )
 

@@ -183,10 +183,10 @@ def _end_type(found: Findings, end: str) -> str | None:
 
 
 def _fitting(found: Findings, from_type: str, to_type: str) -> str:
-    straight = [name for name in found.schema.edges if found.schema.fits(name, from_type, to_type)]
+    straight = [name for name in found.schema.edges if found.schema.admits(name, from_type, to_type)]
     turned = [
         f"{name} (ends swapped)"
         for name in found.schema.edges
-        if name not in straight and found.schema.fits(name, to_type, from_type)
+        if name not in straight and found.schema.admits(name, to_type, from_type)
     ]
     return f"These fit: {', '.join([*straight, *turned])}."

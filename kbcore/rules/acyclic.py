@@ -13,11 +13,15 @@ _MAX_SHOWN: Final = 20
 """Entities of one cycle that a message names."""
 
 _MOST_STEPS: Final = 32
-_STANDING: Final = "stands and list_contains($1::varchar[], type)"
+_OTHERS: Final = "(select id from main.node where not list_contains($3::varchar[], type))"
+_STANDING: Final = f"""stands and list_contains($1::varchar[], type)
+  and (not list_contains($2::varchar[], type) or from_id in {_OTHERS} or to_id in {_OTHERS})"""  # noqa: S608 - as below
+"""An edge type of KB's own (``$2``) says nothing of the memory: of two beliefs each may take the other's place in time.
+"""
 _ALL: Final = f"select distinct type, from_id, to_id from link where {_STANDING} order by all"  # noqa: S608 - no text from outside
 _WALKED: Final = f"""
 with recursive walked(type, from_id, to_id, steps) as (
-  select type, from_id, to_id, 0 from link where {_STANDING} and from_id in (select unnest($2::varchar[]))
+  select type, from_id, to_id, 0 from link where {_STANDING} and from_id in (select unnest($4::varchar[]))
   union
   select l.type, l.from_id, l.to_id, w.steps + 1
   from walked w join main.link l on l.type = w.type and l.from_id = w.to_id
@@ -33,10 +37,12 @@ _Graph = Mapping[str, list[str]]
 
 def _run(context: RuleContext) -> list[Finding]:
     names = [name for name, definition in context.schema.edges.items() if definition.acyclic]
-    rows = _near(context, names)
+    own = [name for name in names if not context.schema.edges[name].origin]
+    asked = [names, own, sorted(context.schema.memory_types)]
+    rows = _near(context, asked)
     graphs: dict[str, defaultdict[str, list[str]]] = {name: defaultdict(list) for name in names}
     found: list[tuple[str, list[str], frozenset[str]]] = []
-    for edge, from_id, to_id in context.rows(_ALL, [names]) if rows is None else rows:
+    for edge, from_id, to_id in context.rows(_ALL, asked) if rows is None else rows:
         if from_id == to_id:
             found.append((edge, [from_id], frozenset({from_id})))
         else:
@@ -47,14 +53,14 @@ def _run(context: RuleContext) -> list[Finding]:
     return [_finding(edge, cycle, group, paths.get(cycle[0]) or "") for edge, cycle, group in found]
 
 
-def _near(context: RuleContext, names: list[str]) -> list[tuple[Any, ...]] | None:
+def _near(context: RuleContext, asked: list[list[str]]) -> list[tuple[Any, ...]] | None:
     """Return the edges that lie on the ways from the ids asked for, among which is every circle through one of them.
 
     None where all are wanted, or where some way is so long that it is quicker to read all.
     """
     if context.ids is None:
         return None
-    rows = context.near(_WALKED, [names, sorted(context.ids)])
+    rows = context.near(_WALKED, [*asked, sorted(context.ids)])
     return None if rows and rows[0][-1] >= _MOST_STEPS else [row[:-1] for row in rows]
 
 
@@ -143,7 +149,8 @@ def shortest_cycle(graph: _Graph, group: frozenset[str]) -> list[str]:
 RULE: Final = Rule(
     "acyclic",
     "error",
-    "Edges of a type that the schema calls acyclic (depends_on, supersedes) form no cycle.",
+    "Edges of a type that the schema calls acyclic (depends_on, supersedes) form no cycle. Of KB's own edge types, those "
+    "inside the memory of agents are left out.",
     _run,
     example="depends_on goes in a circle: REQ-1 → REQ-2 → REQ-1.",
     remedy="Remove one of the edges of the circle.",

@@ -40,10 +40,10 @@ def _finding(schema: Schema, row: tuple[Any, ...]) -> Finding:
     message = f"{from_id} {edge} {to_id} leads from {from_type} to {to_type}; such an edge leads from {definition.way}."
     source = first_file(files)
     away = edge_remedy((from_id, edge, to_id), source)
-    if schema.fits(edge, to_type, from_type):
+    if schema.admits(edge, to_type, from_type):
         hint = f"Swap its ends: state {to_id} {edge} {from_id}, and {away}."
     else:
-        fitting = [name for name in schema.edges if schema.fits(name, from_type, to_type)]
+        fitting = [name for name in schema.edges if schema.admits(name, from_type, to_type)]
         hint = f"State {' or '.join(fitting)} instead, and {away}." if fitting else f"{away[0].upper()}{away[1:]}."
     return Finding(from_id, message, hint, source, frozenset({to_id}))
 

@@ -257,7 +257,7 @@ def test_nothing_is_left_behind_when_an_edge_is_refused(project: Project) -> Non
 def test_what_leads_from_any_entity_does_not_lead_from_an_edge(project: Project) -> None:
     project.apply(entities=[req("A"), req("B")], edges=[edge("depends_on", "A", "B")])
     with pytest.raises(IntegrityViolation, match="leads from any entity to any entity, not from link to req"):
-        project.apply(edges=[edge("supersedes", project.link("A", "depends_on", "B").id, "A")])
+        project.apply(edges=[edge("relates_to", project.link("A", "depends_on", "B").id, "A", kind="about")])
 
 
 def test_unknown_names_get_the_nearest_known_one(project: Project) -> None:
