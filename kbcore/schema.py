@@ -17,7 +17,7 @@ from kbcore.visible import in_quotes
 ANY: Final = "any"
 LINK: Final = "link"
 MEMORY: Final = "KIP"
-"""Where a type or predicate of the memory comes from, in place of a schema file: KIP's own, or a branch's definition."""
+"""Where a type or predicate of the memory comes from, in place of a schema file: KIP's, or a branch's."""
 
 AttributeType = Literal["text", "number", "boolean", "list", "object", "any"]
 Impact = Literal["from", "to", "both", "none"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, TypeNames
-from kbcore.model import Link, Node, nested
+from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, TypeNames, is_said
+from kbcore.model import CLIENT, Link, Node, nested
 
 
 def name_of(node: Node, names: TypeNames) -> str:
@@ -42,14 +42,21 @@ def node_json(node: Node, names: TypeNames) -> dict[str, Any]:
         "type": names.shown(node.type),
         "name": name,
         "attributes": dict(sorted(attributes.items())),
-        "metadata": _metadata(node, NODE_METADATA, {}),
+        "metadata": _metadata(node, NODE_METADATA, {"source": node.source if is_said(node.source) else None}),
     }
 
 
 def link_json(link: Link) -> dict[str, Any]:
     """Return a proposition whole."""
     attributes = {key: getattr(link, field) for key, field in LINK_ATTRIBUTES.items() if getattr(link, field)}
-    given = {"source": link.statements[0].source, "confidence": link.fields.get("confidence")}
+    source = link.statements[0].source
+    said = is_said(source)
+    given = {
+        "source": source if said else None,
+        # Who synced a file said nothing; somebody who gave a source gave the author too.
+        "author": link.created_by if said and all(one.src == CLIENT for one in link.statements) else None,
+        "confidence": link.fields.get("confidence"),
+    }
     return {
         "id": link.id,
         "subject": link.from_id,

@@ -50,7 +50,17 @@ LINK_METADATA: Final[Mapping[str, str]] = {
     "confidence": "confidence",
     "_version": "version",
 }
-"""Metadata that are fields of an entity or of an edge, and which. A member of ``metadata`` of the name goes first."""
+"""Metadata that are fields of an entity or of an edge, and which. A member of ``metadata`` of the name goes first.
+
+``source`` and ``author`` are shown out of a field only where ``is_said`` holds for the source; KIP writes members.
+"""
+
+SAID: Final = frozenset({"source", "author"})
+"""Where a fact comes from, as far as somebody said so."""
+
+PROGRAMS: Final = ("cli", "kip", "sleep", "sync")
+SERVER: Final = "mcp:"
+"""What KB notes as the source of what nobody gave one for: the program that wrote it, or the beginning of that."""
 
 _WORDS: Final = re.compile(r"[A-Za-z0-9]+")
 _HASHED: Final = re.compile(r"~[0-9a-f]{32}")
@@ -74,6 +84,11 @@ class TypeNames(msgspec.Struct, frozen=True):
     def shown(self, kb_type: str) -> str:
         """Return what KIP calls a type; one that the schema does not know goes by its own name."""
         return self.of_kb.get(kb_type, kb_type)
+
+
+def is_said(source: str) -> bool:
+    """Tell whether a source says where a fact comes from (a file, or what a client gave), and not what wrote it."""
+    return bool(source) and source not in PROGRAMS and not source.startswith(SERVER)
 
 
 def type_names(schema: Schema) -> TypeNames:

@@ -14,18 +14,17 @@ _MAX_SHOWN: Final = 20
 
 _MOST_STEPS: Final = 32
 _OTHERS: Final = "(select id from main.node where not list_contains($3::varchar[], type))"
-_STANDING: Final = f"""stands and list_contains($1::varchar[], type)
-  and (not list_contains($2::varchar[], type) or from_id in {_OTHERS} or to_id in {_OTHERS})"""  # noqa: S608 - as below
-"""An edge type of KB's own (``$2``) says nothing of the memory: of two beliefs each may take the other's place in time.
-"""
-_ALL: Final = f"select distinct type, from_id, to_id from link where {_STANDING} order by all"  # noqa: S608 - no text from outside
+_STANDING: Final = f"""l.stands and list_contains($1::varchar[], l.type)
+  and (not list_contains($2::varchar[], l.type) or l.from_id in {_OTHERS} or l.to_id in {_OTHERS})"""
+"""An edge type of KB's own (``$2``) says nothing of the memory: of two beliefs each may replace the other in time."""
+_ALL: Final = f"select distinct type, from_id, to_id from link l where {_STANDING} order by all"  # noqa: S608 - no text from outside
 _WALKED: Final = f"""
 with recursive walked(type, from_id, to_id, steps) as (
-  select type, from_id, to_id, 0 from link where {_STANDING} and from_id in (select unnest($4::varchar[]))
+  select type, from_id, to_id, 0 from link l where {_STANDING} and from_id in (select unnest($4::varchar[]))
   union
   select l.type, l.from_id, l.to_id, w.steps + 1
   from walked w join main.link l on l.type = w.type and l.from_id = w.to_id
-  where l.stands and w.steps < {_MOST_STEPS}
+  where {_STANDING} and w.steps < {_MOST_STEPS}
 )
 select distinct type, from_id, to_id, (select max(steps) from walked) from walked order by all
 """  # noqa: S608 - no text from outside
@@ -149,8 +148,8 @@ def shortest_cycle(graph: _Graph, group: frozenset[str]) -> list[str]:
 RULE: Final = Rule(
     "acyclic",
     "error",
-    "Edges of a type that the schema calls acyclic (depends_on, supersedes) form no cycle. Of KB's own edge types, those "
-    "inside the memory of agents are left out.",
+    "Edges of a type that the schema calls acyclic (depends_on, supersedes) form no cycle. Of KB's own edge types, "
+    "those inside the memory of agents are left out.",
     _run,
     example="depends_on goes in a circle: REQ-1 → REQ-2 → REQ-1.",
     remedy="Remove one of the edges of the circle.",

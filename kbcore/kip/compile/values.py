@@ -16,7 +16,7 @@ from kbcore.kip import syntax as s
 from kbcore.kip.compile.matching import link_of, name_of, node_of
 from kbcore.kip.compile.relation import Bound
 from kbcore.kip.compile.statement import Statement
-from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA
+from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, PROGRAMS, SAID, SERVER
 from kbcore.values import normal_time
 
 _TIME: Final = (
@@ -158,6 +158,8 @@ def _stored(st: Statement, alias: str, parts: tuple[str, ...], bound: Bound) -> 
         column = (LINK_METADATA if is_link else NODE_METADATA).get(key)
         if column is None:
             return None
+        if key in SAID:
+            return _said(st, alias, key, column, is_link=is_link)
         empty = {"_version": "0", "confidence": ""}.get(key, "''")
         return f"nullif({alias}.{column}, {empty})" if empty else f"{alias}.{column}"
     if is_link:
@@ -165,6 +167,15 @@ def _stored(st: Statement, alias: str, parts: tuple[str, ...], bound: Bound) -> 
     if key in {"title", "name"}:
         return f"nullif({alias}.{key}, {name_of(st, alias, bound.pattern[0])})"
     return f"{alias}.{key}" if key in NODE_ATTRIBUTES else None
+
+
+def _said(st: Statement, alias: str, key: str, column: str, *, is_link: bool) -> str:
+    """Return the source or the author in a field, null where that is only KB's note of who wrote, and by what."""
+    said = (
+        f"{alias}.source not in ({', '.join(map(st.bind, PROGRAMS))}) and not starts_with({alias}.source, '{SERVER}')"
+    )
+    of_client = f" and len({alias}.files) = 0" if is_link and key == "author" else ""
+    return f"case when {said}{of_client} then nullif({alias}.{column}, '') end"
 
 
 def _any(kind: str, text: str, json: str) -> Operand:

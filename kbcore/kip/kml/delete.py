@@ -13,11 +13,12 @@ from kbcore.kip.kml.intent import Intent, fallen, link_words, node_words
 from kbcore.kip.kml.protection import deletion_refused, is_undeletable
 from kbcore.kip.kml.selection import concepts, propositions, selected
 from kbcore.kip.kml.work import Draft, Work, besides_kind
+from kbcore.kip.names import SAID
 from kbcore.model import CLIENT, Link
 from kbcore.state import Changes
 from kbcore.visible import in_quotes
 
-_LINK_STAMPS: Final = ("source", "created_at", "author")
+_LINK_STAMPS: Final = ("created_at",)
 
 
 def delete_concepts(work: Work, command: s.DeleteConcepts) -> Intent:
@@ -56,8 +57,19 @@ def delete_propositions(work: Work, command: s.DeletePropositions) -> Intent:
     return Intent(answer, {"deleted_propositions": 0}, propositions=tuple(found))
 
 
+def _is_member(draft: Draft, key: str) -> bool:
+    return draft.old is not None and f"metadata.{key}" in draft.old.fields
+
+
+def _files(draft: Draft) -> list[str]:
+    """Return the files that state an element."""
+    if isinstance(draft.old, Link):
+        return [one.src for one in draft.old.statements if one.src != CLIENT]
+    return sorted({*draft.old.owners.values()}) if draft.old else []
+
+
 def _stated(draft: LinkDraft) -> Exception:
-    files = [one.src for one in draft.old.statements if one.src != CLIENT] if isinstance(draft.old, Link) else []
+    files = _files(draft)
     named = ", ".join(map(in_quotes, files))
     message = f"{link_words(draft)} is stated by {named} as well, and would stay."
     return refused(IMMUTABLE, message, at=draft.at, hint=f"Take the link out of {named} and sync.")
@@ -75,20 +87,26 @@ def delete_keys(work: Work, command: s.DeleteKeys) -> Intent:
         had = [key for key in keys if key in there]
         for key in had:
             _check_key(draft, part, key, command.at)
+        in_fields = {key for key in had if part == "metadata" and key in SAID and not _is_member(draft, key)}
+        # A field cannot be emptied; a member that says nothing hides it.
+        draft.edits.set_members({}, dict.fromkeys(in_fields))
         dropped = draft.edits.dropped_attributes if part == "attributes" else draft.edits.dropped_metadata
-        dropped.update(had)
+        dropped.update({*had} - in_fields)
         counts["updated_concepts" if isinstance(draft, NodeDraft) else "updated_propositions"] += bool(had)
     return Intent(lambda _: counts, dict.fromkeys(counts, 0))
 
 
 def _check_key(draft: Draft, part: str, key: str, at: int) -> None:
     """Refuse to drop what an element cannot be without. Raises: ``KipRefused``."""
-    is_node = isinstance(draft, NodeDraft)
     if part == "attributes":
         besides_kind(draft, {key: None}, at)
         return
-    stamps = NODE_STAMPS if is_node else _LINK_STAMPS
-    is_member = draft.old is not None and f"metadata.{key}" in draft.old.fields
+    is_member = _is_member(draft, key)
+    files = _files(draft)
+    if key in SAID and not is_member and files:
+        message = f"`{key}` is {in_quotes(files[0])}, the file that states it."
+        raise refused(IMMUTABLE, message, at=at, hint="Write another value with SET METADATA or WITH METADATA.")
+    stamps = NODE_STAMPS if isinstance(draft, NodeDraft) else _LINK_STAMPS
     if key.startswith("_") or (key in stamps and not is_member):
         message = f"`{key}` is kept by KB for every element and cannot be deleted."
         hint = "Write another value with SET METADATA or WITH METADATA." if key in LINK_FIELDS else "Leave it out."

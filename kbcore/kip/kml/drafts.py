@@ -11,15 +11,15 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.kip.elements import link_json, node_json
-from kbcore.kip.names import LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, TypeNames
+from kbcore.kip.names import LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, SAID, TypeNames
 from kbcore.kip.syntax import Assignment, Member
 from kbcore.model import Link, Node, nested
 from kbcore.values import field_problem, is_same, meaning_problem
 
-NODE_STAMPS: Final = tuple(key for key in NODE_METADATA if not key.startswith("_"))
-"""Metadata that are fields of an entity."""
-LINK_FIELDS: Final = {key: field for key, field in LINK_METADATA.items() if not key.startswith("_")}
-"""Metadata that are fields of an edge, and which."""
+NODE_STAMPS: Final = tuple(key for key in NODE_METADATA if not key.startswith("_") and key not in SAID)
+"""Metadata that are written to fields of an entity."""
+LINK_FIELDS: Final = {key: field for key, field in LINK_METADATA.items() if not key.startswith("_") and key not in SAID}
+"""Metadata that are written to fields of an edge, and which. KB's own fields keep who wrote, by what and when."""
 
 _TITLE: Final = "title"
 
@@ -105,7 +105,7 @@ def entity_item(draft: NodeDraft, names: TypeNames) -> dict[str, Any] | None:
     if not draft.is_stored:
         item |= {"type": draft.type, _TITLE: draft.name}
         item |= {} if is_native else {"name": draft.name}
-        item |= {"source": draft.old.source} if draft.old else {}
+        metadata = {"source": draft.old.source, **metadata} if draft.old else metadata
     elif not is_native and "name" not in fields:
         item["name"] = draft.name
     for key, value in draft.edits.attributes.items():
@@ -210,8 +210,8 @@ def edge_item(draft: LinkDraft) -> dict[str, Any] | None:
     item |= {"kind": draft.kind} if draft.kind else {}
     attributes, metadata = nested(fields, "attributes"), nested(fields, "metadata")
     if draft.old is not None and not draft.is_stored:
-        stated = {"source": draft.old.statements[0].source, "created_by": draft.old.created_by}
-        item |= {**stated, "confidence": fields["confidence"]}
+        item["confidence"] = fields["confidence"]
+        metadata = {"source": draft.old.statements[0].source, "author": draft.old.created_by, **metadata}
     attributes |= draft.edits.attributes
     _drop("attributes", attributes, draft.edits.dropped_attributes, draft)
     for key, value in draft.edits.metadata.items():

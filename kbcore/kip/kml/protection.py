@@ -40,8 +40,11 @@ def check_written(draft: NodeDraft, names: TypeNames) -> None:
             f"The {what} {in_quotes(draft.name)} is defined by KB or by a file of the project, not by this branch."
         )
         raise refused(
-            IMMUTABLE, message, at=draft.at, hint="Use it as it is; between concepts of types that a branch defines, KB's own predicates are free. A file in "
-            ".kb/schema/ is where it changes."
+            IMMUTABLE,
+            message,
+            at=draft.at,
+            hint="Use it as it is; between concepts of types that a branch defines, KB's own predicates are free. "
+            "A file in .kb/schema/ is where it changes.",
         )
     if key in FOUNDATION and changes_node(draft, names):
         message = f"{draft.type} {in_quotes(draft.name)} is protected: everything else is defined by it."

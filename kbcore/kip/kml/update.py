@@ -1,6 +1,6 @@
 """UPDATE: attributes and metadata of the elements that WHERE finds, set to values or to what is calculated from them.
 
-All that one element becomes is calculated from what it was.
+All that one element becomes is calculated from what it was. A key whose calculation lacks a value is left as it is.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from kbcore.state import Changes
 
 _LARGEST: Final = 2**63 - 1
 _TOO_LARGE: Final = "Put bounds on what goes into it with CLAMP; around it CLAMP comes too late."
+_LACKING: Final = object()
+"""What a calculation comes to that lacks a value."""
 _TWO: Final[Mapping[str, Callable[[Any, Any], Any]]] = {"ADD": lambda a, b: a + b, "MUL": lambda a, b: a * b}
 
 
@@ -31,14 +33,16 @@ def apply_update(work: Work, command: s.Update) -> Intent:
     of_metadata = command.metadata.assignments if command.metadata else ()
     for one in of_metadata:
         check_metadata_key(one.key, one.at)
+    skipped = 0
     for draft in found:
         if draft.old is None:
             continue
         was = element_json(draft.old, work.names)
-        attributes = _values(command.attributes, was)
-        metadata = _values(command.metadata, was)
+        attributes, lacking = _values(command.attributes, was)
+        metadata, also_lacking = _values(command.metadata, was)
+        skipped += lacking + also_lacking
         for one in of_metadata:
-            check_confidence(one.key, metadata[one.key], one.at)
+            check_confidence(one.key, metadata.get(one.key), one.at)
         draft.edits.set_members(besides_kind(draft, attributes, command.at), metadata)
         draft.edits.place("attributes", command.attributes.assignments if command.attributes else ())
         draft.edits.place("metadata", of_metadata)
@@ -46,7 +50,8 @@ def apply_update(work: Work, command: s.Update) -> Intent:
 
     def answer(changes: Changes) -> dict[str, Any]:
         changed = {change.key for change in changes.nodes} | {change.key for change in changes.links}
-        return {"updated": len(keys & changed), "matched": len(keys)}
+        told = {"updated": len(keys & changed), "matched": len(keys)}
+        return told | ({"skipped": skipped} if skipped else {})
 
     return Intent(answer, {"updated": 0, "matched": 0})
 
@@ -70,9 +75,11 @@ def check_confidence(key: str, value: Any, at: int) -> None:
         raise refused(VALUE_TYPE, f"A confidence goes from 0 to 1; this one is {value}.", at=at, hint=hint)
 
 
-def _values(assignments: s.Assignments | None, was: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what keys become."""
-    return {one.key: _value(one.value, was) for one in assignments.assignments} if assignments else {}
+def _values(assignments: s.Assignments | None, was: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """Return what keys become, and of how many keys the calculation lacks a value."""
+    found = {one.key: _value(one.value, was) for one in assignments.assignments} if assignments else {}
+    known = {key: value for key, value in found.items() if value is not _LACKING}
+    return known, len(found) - len(known)
 
 
 def _value(part: s.Value | s.Path | s.Calculation, was: Mapping[str, Any]) -> Any:
@@ -96,7 +103,9 @@ def _at(path: s.Path, was: Mapping[str, Any]) -> Any:
 def _calculated(part: s.Calculation, was: Mapping[str, Any]) -> Any:
     values = [_value(one, was) for one in part.arguments]
     if part.function == "COALESCE":
-        return next((value for value in values if value is not None), None)
+        return next((value for value in values if value is not None and value is not _LACKING), None)
+    if any(value is None or value is _LACKING for value in values):
+        return _LACKING
     for one, value in zip(part.arguments, values, strict=True):
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise _no_number(part, one, value, was)
@@ -121,9 +130,5 @@ def _no_number(
     part: s.Calculation, one: s.Value | s.Path | s.Calculation, value: Any, was: Mapping[str, Any]
 ) -> KipRefused:
     what = f"?{one.variable}.{'.'.join(one.parts)}" if isinstance(one, s.Path) else "a part of it"
-    name = was.get("name") or was["id"]
-    message = (
-        f"{part.function} takes numbers; {what} of {name} is {kind_of(value) if value is not None else 'not there'}."
-    )
-    hint = f"Give a number for where it is missing: COALESCE({what}, 0)." if value is None else "Narrow WHERE down."
-    return refused(VALUE_TYPE, message, at=one.at, hint=hint)
+    message = f"{part.function} takes numbers; {what} of {was.get('name') or was['id']} is {kind_of(value)}."
+    return refused(VALUE_TYPE, message, at=one.at, hint="Narrow WHERE down.")

@@ -18,6 +18,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
     """Return a project that knows Alice, and in which nothing else is ever written."""
     made = Kip(tmp_path_factory.mktemp("kip") / "repo")
     made(WROTE)
+    made.project.apply(entities=[{"id": "REQ-0", "type": "req", "title": "t", "status": "open"}])
     yield made
     made.project.close()
 
@@ -73,10 +74,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
             "KIP_2003: Requirement 'REQ-1': `status` must be text (PLACE). Put it in quotes.",
         ),
         (
-            'UPSERT { §PROPOSITION { (ALICE, "implements", ALICE) } }',
+            'UPSERT { §PROPOSITION { (ALICE, "implements", {type: "Requirement", name: "REQ-0"}) } }',
             (
-                "KIP_2002: (Person:Alice implements Person:Alice): `implements` leads from Symbol to Requirement, "
-                "not from Person to Person (PLACE)."
+                "KIP_2002: (Person:Alice implements REQ-0): `implements` leads from Symbol to Requirement, "
+                "not from Person to Requirement (PLACE)."
             ),
         ),
         (
@@ -169,7 +170,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
             'UPSERT { §CONCEPT { {type: "$ConceptType", name: "Requirement"} SET ATTRIBUTES { description: "" } } }',
             (
                 "KIP_3004: The type 'Requirement' is defined by KB or by a file of the project, not by this branch "
-                "(PLACE). Use it as it is; a file in .kb/schema/ is where it changes."
+                "(PLACE). Use it as it is; between concepts of types that a branch defines,"
             ),
         ),
         (

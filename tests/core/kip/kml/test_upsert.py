@@ -87,15 +87,16 @@ def test_metadata_is_inherited_key_by_key_and_merged_into_what_is_stored(kip: Ki
     assert of_link == {"a": 1, "b": 2, "c": 3, "d": None, "e": 5}
 
 
-def test_provenance_becomes_fields_where_its_values_fit(kip: Kip) -> None:
+def test_confidence_and_times_become_fields_and_kb_keeps_who_wrote(kip: Kip) -> None:
     metadata = '{ source: "talk", author: "bob", confidence: 0.25, created_at: "2026-01-02T03:04:05Z" }'
     kip(f'UPSERT {{ CONCEPT {{ {ALICE} SET PROPOSITIONS {{ ("mentions", {UNSORTED}) }} }} }} WITH METADATA {metadata}')
     [link] = kip.project.view().touching(["Person:Alice"])
     assert (link.created_by, link.created_at, link.fields) == (
-        "bob",
+        "tester",
         "2026-01-02T03:04:05.000000Z",
-        {"confidence": 0.25},
+        {"confidence": 0.25, "metadata.author": "bob", "metadata.source": "talk"},
     )
+    assert [one.source for one in link.statements] == ["kip"]
     kip(f'UPSERT {{ PROPOSITION {{ (id: "{link.id}") }} }} WITH METADATA {{ confidence: null, author: null }}')
     shown = kip.element(link.id)["metadata"]
     assert (shown["confidence"], shown["author"]) == (None, None)
