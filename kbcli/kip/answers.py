@@ -161,6 +161,20 @@ def _written(output: Output, _: Any, result: Json) -> Iterable[str]:
     return pairs([(name, text or _OPEN) for name, text in rows], output.width, indent="")
 
 
+def _merged(output: Output, tree: s.Merge, result: Json) -> Iterable[str]:
+    yield from _written(output, tree, {name: one for name, one in result.items() if name != "conflicts"})
+    rows = [[f"{one['id']} {one['key']}", _side(one["kept"]), _side(one["other"])] for one in result["conflicts"]]
+    if rows:
+        yield ""
+        yield from output.table(["CONFLICT", "KEPT", "OTHER"], rows)
+
+
+def _side(side: Json) -> str:
+    """Return a value of a conflict with where it comes from."""
+    said = ", ".join(cell(one) for name, one in side.items() if name != "value")
+    return cell(side["value"]) + (f" ({said})" if said else "")
+
+
 def _exported(output: Output, _: s.Export, result: Json) -> Iterable[str]:
     told = f"{counted(result['concepts'], 'concept')}, {counted(result['propositions'], 'proposition')}"
     output.note(f"{told} in the capsule.")
@@ -175,6 +189,7 @@ _WRITERS: Final[Sequence[tuple[type, Callable[[Output, Any, Any], Iterable[str]]
     (s.DescribePrimer, _primer),
     (s.DescribeType, _definition),
     (s.Export, _exported),
+    (s.Merge, _merged),
     (object, _written),
 )
 

@@ -98,7 +98,8 @@ def plan(memory: Memory) -> Step:
     drafts = [(step.work.node(gone, 0), step.work.node(kept, 0)) for gone, kept in sorted(into.items())]
     couples = [(gone, kept) for gone, kept in drafts if gone and kept]
     if couples:
-        step.concepts = merge(step.work, couples).concepts
+        merged = merge(step.work, couples)
+        step.concepts, step.propositions = merged.concepts, merged.propositions
     step.count("duplicates merged", len(couples))
     step.leave("names of several concepts, for judgement", doubts)
     return step

@@ -16,7 +16,7 @@ import pytest
 from kbcore.concepts import DEFINING
 from kbcore.errors import KipRefused
 from kbcore.history.undo import revert
-from tests.support.kip_model import Key, Model, Refused, same
+from tests.support.kip_model import Key, Model, Refused, in_order, same
 from tests.support.kip_writes import DEFINED, PREDICATES, TYPES, Dice, text_of
 from tests.support.kip_writing import Kip
 from tests.support.places import caches_at
@@ -24,7 +24,7 @@ from tests.support.project import AUTHOR
 from tests.support.scale import SEED, tries
 
 COMMANDS = 14
-_STAMPS = frozenset({"source", "author", "created_at", "updated_at", "_version", "_merged_from"})
+_STAMPS = frozenset({"source", "author", "created_at", "updated_at", "_version", "_merged_from", "_merged_values"})
 State = dict[Key, dict[str, dict[str, Any]]]
 
 
@@ -53,6 +53,9 @@ def outcome_of(kip: Kip, command: dict[str, Any], **options: Any) -> Any:
         told = kip(text_of(command), **options)
     except KipRefused as error:
         return error.data["kip_code"]
+    if told.get("merged"):
+        values = [[one["key"], one["kept"]["value"], one["other"]["value"]] for one in told["conflicts"]]
+        return told | {"conflicts": in_order(values)}
     if "blocks" not in told or options:
         return told
     return {"nodes": len(told["upsert_concept_nodes"]), "links": len(told["upsert_proposition_links"])}

@@ -7,6 +7,7 @@ leaves everything as it was.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -117,9 +118,13 @@ class Model:
     def update(self, command: Mapping[str, Any]) -> dict[str, Any]:
         found = self.find(command)
         before = copy.deepcopy(self.elements)
+        skipped = 0
         for key in found:
             was = before[key]["attributes"].get(command["name"])
             if command["how"] == "add":
+                if was is None:
+                    skipped += 1
+                    continue
                 if isinstance(was, bool) or not isinstance(was, int | float):
                     raise Refused("KIP_2003")
                 self.elements[key]["attributes"][command["name"]] = was + command["value"]
@@ -127,7 +132,7 @@ class Model:
                 value = was if command["how"] == "coalesce" and was is not None else command["value"]
                 self.elements[key]["attributes"][command["name"]] = value
         updated = sum(not same(before[key], self.elements[key]) for key in found)
-        return {"updated": updated, "matched": len(found)}
+        return {"updated": updated, "matched": len(found)} | ({"skipped": skipped} if skipped else {})
 
     def merge(self, command: Mapping[str, Any]) -> dict[str, Any]:
         source, target = (("node", *command["source"]), ("node", *command["target"]))
@@ -138,6 +143,7 @@ class Model:
         if source == target or source[1] != target[1]:
             raise Refused("KIP_2002")
         repointed = deduplicated = 0
+        conflicts: list[list[Any]] = []
         moved: dict[Key, Key | None] = {source: target}
         pending = [source]
         while pending:
@@ -150,28 +156,50 @@ class Model:
                 new: Key = ("link", ends[0], key[2], ends[1])
                 there = self.elements.get(new) if new != key else None
                 old = self.elements[key]
-                for part in ("attributes", "metadata"):
-                    kept = there[part] if there else {}
-                    filled = {
-                        k: v for k, v in old[part].items() if not there or (v is not None and kept.get(k) is None)
-                    }
-                    if there and (old[part].get("confidence") or -1) > (kept.get("confidence") or -1):
-                        filled["confidence"] = old[part]["confidence"]
-                    self.elements.setdefault(new, {"attributes": {}, "metadata": {}})[part] |= filled
+                if there is None:
+                    self.elements[new] = copy.deepcopy(old)
+                else:
+                    wins = sureness(old) > sureness(there)
+                    conflicts += joined(there, old, wins=wins)
                 repointed, deduplicated = repointed + (there is None), deduplicated + (there is not None)
                 moved[key] = new
                 pending.append(key)
         kept, lost = self.elements[target], self.elements[source]
-        missing = {
-            k: v
-            for k, v in lost["attributes"].items()
-            if k != "aliases" and v is not None and kept["attributes"].get(k) is None
-        }
         aliases = [*listed(kept["attributes"].get("aliases")), source[2], *listed(lost["attributes"].get("aliases"))]
-        kept["attributes"] |= {**missing, "aliases": [one for one in dict.fromkeys(aliases) if one != target[2]]}
+        lost = {
+            "metadata": lost["metadata"],
+            "attributes": {k: v for k, v in lost["attributes"].items() if k != "aliases"},
+        }
+        missing = sum(v is not None and kept["attributes"].get(k) is None for k, v in lost["attributes"].items())
+        wins = 0 <= sureness(kept) < sureness(lost)
+        conflicts += joined(kept, lost, wins=wins)
+        kept["attributes"]["aliases"] = [one for one in dict.fromkeys(aliases) if one != target[2]]
         self.gone([source])
-        told = {"links_repointed": repointed, "links_deduplicated": deduplicated, "attributes_filled": len(missing)}
-        return {"merged": 1, **told}
+        told = {"links_repointed": repointed, "links_deduplicated": deduplicated, "attributes_filled": missing}
+        return {"merged": True, "merged_concepts": 1, **told, "conflicts": in_order(conflicts)}
+
+
+def sureness(element: Mapping[str, Any]) -> float:
+    confidence = element["metadata"].get("confidence")
+    return -1 if confidence is None else confidence
+
+
+def joined(kept: dict[str, Any], gone: Mapping[str, Any], *, wins: bool) -> list[list[Any]]:
+    """Have one element say what another one said; return key, value that stays and the other where they differ."""
+    found = []
+    for part in ("attributes", "metadata"):
+        for key, value in gone[part].items():
+            own = kept[part].get(key)
+            if own is None and value is not None and (key != "confidence" or part != "metadata" or wins):
+                kept[part][key] = value
+            elif own is not None and value is not None and not same(own, value):
+                found.append([f"{part}.{key}", value, own] if wins else [f"{part}.{key}", own, value])
+                kept[part][key] = value if wins else own
+    return found
+
+
+def in_order(conflicts: list[list[Any]]) -> list[list[Any]]:
+    return sorted(conflicts, key=lambda one: json.dumps(one, sort_keys=True))
 
 
 def listed(value: Any) -> list[Any]:

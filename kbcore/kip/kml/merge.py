@@ -1,16 +1,18 @@
 """MERGE: a concept becomes a part of another one; its links are led to that, and nothing it knew is lost.
 
-What the target says already stays as it is; only what it does not say is filled in. Of two links that become one the
-higher confidence stays. Several may be merged at once, so that links between them lead from one target to the other.
+Where two elements that become one contradict each other, the one with the higher confidence wins, with its source and
+author; what the other one said stays readable as ``_merged_values`` in the metadata. What only one says is kept.
+Several may be merged at once, so that links between them lead from one target to the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
+from kbcore.concepts import ARCHIVED, DOMAIN, IN_DOMAIN, UNSORTED, VOCABULARY
 from kbcore.confirmed import DECAYED, confirmed_at
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import in_order, link_json, node_json
@@ -20,12 +22,33 @@ from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
 from kbcore.kip.kml.intent import Intent, node_words
 from kbcore.kip.kml.selection import check_named
 from kbcore.kip.kml.work import Work, misused
+from kbcore.kip.names import concept_id
 from kbcore.model import CLIENT, Link
+from kbcore.values import is_same
 from kbcore.visible import in_quotes
 
-ALIASES = "aliases"
-MERGED_FROM = "_merged_from"
-_SURENESS = ("confidence", DECAYED)
+ALIASES: Final = "aliases"
+MERGED_FROM: Final = "_merged_from"
+MERGED_VALUES: Final = "_merged_values"
+"""What the less sure sides of merges said: entries with the ``id`` of what was merged, the ``attributes`` and
+``metadata`` that did not win, and ``kept_keys``, what is said of the element by that side alone."""
+
+_PROVENANCE: Final = ("source", "author", "confidence", "observed_at")
+"""Where a value comes from and how sure it is: of two elements all of these of the one stay, or all of the other."""
+_OF_KB: Final = frozenset({"created_at", "updated_at", *_PROVENANCE, DECAYED})
+"""Metadata that are compared in no other way."""
+_CARRIED: Final = (MERGED_FROM, MERGED_VALUES)
+UNSORTED_ID: Final = concept_id(DOMAIN, UNSORTED)
+_NO_PLACES: Final = frozenset({UNSORTED_ID, concept_id(DOMAIN, ARCHIVED)})
+"""Domains of what has no place of its own."""
+
+Shown = dict[str, dict[str, Any]]
+"""What an element says: its ``attributes`` and its ``metadata``."""
+Conflict = dict[str, Any]
+"""Two values of one key: ``id`` of the element, ``key``, and value and provenance of both (``kept``, ``other``)."""
+
+_MOST_TOLD: Final = 100
+"""Conflicts that a receipt lists."""
 
 
 def apply_merge(work: Work, command: s.Merge) -> Intent:
@@ -47,11 +70,22 @@ def merge(work: Work, pairs: Sequence[tuple[NodeDraft, NodeDraft]], at: int = 0)
     """
     sources = [source for source, _ in pairs]
     check_deletable(work, sources)
-    repointed, deduplicated = _Links(work, {source.id: target.id for source, target in pairs}, at).lead()
-    filled = sum(_fill(work, source, target) for source, target in pairs)
-    told = {"links_repointed": repointed, "links_deduplicated": deduplicated, "attributes_filled": filled}
-    done = {"merged": len(pairs), **told}
-    return Intent(lambda _: done, dict.fromkeys(done, 0), concepts=tuple(sources))
+    links = _Links(work, {source.id: target.id for source, target in pairs}, at)
+    repointed, deduplicated = links.lead()
+    filled = [_fill(work, source, target) for source, target in pairs]
+    conflicts = [*(one for _, found in filled for one in found), *links.conflicts]
+    counts = {
+        "merged_concepts": len(pairs),
+        "links_repointed": repointed,
+        "links_deduplicated": deduplicated,
+        "attributes_filled": sum(count for count, _ in filled),
+    }
+    listed: dict[str, Any] = {"conflicts": conflicts[:_MOST_TOLD]}
+    if len(conflicts) > _MOST_TOLD:
+        listed["conflicts_left_out"] = len(conflicts) - _MOST_TOLD
+    done = {"merged": True, **counts, **listed}
+    nothing = {"merged": False, **dict.fromkeys(counts, 0), **listed}
+    return Intent(lambda _: done, nothing, concepts=tuple(sources), propositions=tuple(links.leaving))
 
 
 def _both(work: Work, command: s.Merge) -> tuple[NodeDraft, NodeDraft]:
@@ -79,23 +113,121 @@ def _both(work: Work, command: s.Merge) -> tuple[NodeDraft, NodeDraft]:
     return found[0], found[1]
 
 
-def _fill(work: Work, source: NodeDraft, target: NodeDraft) -> int:
-    """Fill in what the target does not say; return how many attributes."""
+def _fill(work: Work, source: NodeDraft, target: NodeDraft) -> tuple[int, list[Conflict]]:
+    """Have the target say what the source said; return how many attributes were filled in, and the conflicts."""
     assert source.old and target.old, "both were found"  # noqa: S101, PT018 - narrows the types
     gone, kept = node_json(source.old, work.names), node_json(target.old, work.names)
     attributes = kept["attributes"] | target.edits.attributes
-    missing = {
-        key: value
-        for key, value in gone["attributes"].items()
-        if key != ALIASES and value is not None and attributes.get(key) is None
-    }
-    aliases = [*_list(attributes.get(ALIASES)), source.name, *_list(gone["attributes"].get(ALIASES))]
-    known = [one for one in _distinct(aliases) if one != target.name]
-    target.edits.attributes |= missing | ({ALIASES: known} if known != attributes.get(ALIASES) else {})
+    aliases = [*_list(attributes.get(ALIASES)), source.name, *_list(gone["attributes"].pop(ALIASES, None))]
     merged = (kept["metadata"] | target.edits.metadata).get(MERGED_FROM)
     before = [*_list(merged), *_list(gone["metadata"].get(MERGED_FROM)), source.id]
+    is_fixed = bool(target.old.owners) or not target.is_stored or (target.type, target.name) in VOCABULARY
+    may_win = not is_fixed and kept["metadata"].get("confidence") is not None
+    found = _take_in(target, kept, gone, source.id, may_win=may_win)
+    known = [one for one in _distinct(aliases) if one != target.name]
+    if known != attributes.get(ALIASES):
+        target.edits.attributes[ALIASES] = known
     target.edits.metadata[MERGED_FROM] = _distinct(before)
-    return len(missing)
+    return found
+
+
+def _take_in(
+    draft: NodeDraft | LinkDraft, there: Shown, gone: Shown, gone_id: str, *, may_win: bool
+) -> tuple[int, list[Conflict]]:
+    """Have an element say what another one said; return how many attributes were filled in, and the conflicts.
+
+    ``may_win`` tells whether values of the other one may take the place of what is there.
+    """
+    mine = _said_now(draft, there)
+    provenance = _provenance(mine["metadata"]), _provenance(gone["metadata"])
+    is_known = isinstance(draft, LinkDraft) and bool(provenance[1]) and not provenance[0]
+    wins = may_win and (is_known or _confidence(provenance[1]) > _confidence(provenance[0]))
+    compared = [*_compared(mine, gone)]
+    open_ = [(part, key, value) for part, key, own, value in compared if own is None]
+    contrary = [one for one in compared if one[2] is not None and not is_same(one[2], one[3])]
+    for part, key, value in (*open_, *((part, key, value) for part, key, _, value in contrary if wins)):
+        _edits(draft)[part][key] = value
+    if wins:
+        _set_provenance(draft, there["metadata"], provenance[1] | _only(gone["metadata"], DECAYED))
+    filled = [key for part, key, _ in open_ if part == "attributes"]
+    lost: Shown = {"attributes": {}, "metadata": {}}
+    for part, key, own, value in contrary:
+        lost[part][key] = own if wins else value
+    if provenance[0] != provenance[1]:
+        lost["metadata"] |= provenance[0 if wins else 1]
+    entry: dict[str, Any] = {part: members for part, members in lost.items() if members}
+    if lost["metadata"] and (keys := _alone(mine, gone) if wins else sorted(filled)):
+        entry["kept_keys"] = keys
+    before = _list(mine["metadata"].get(MERGED_VALUES))
+    after = [*before, *_list(gone["metadata"].get(MERGED_VALUES))]
+    after += [{"id": draft.id if wins else gone_id, **entry}] if entry else []
+    if after != before:
+        draft.edits.metadata[MERGED_VALUES] = after
+    own, value = (one.get("confidence") for one in provenance)
+    if None not in {own, value} and own != value:
+        contrary.append(("metadata", "confidence", own, value))
+    conflicts = [
+        _conflict(draft.id, f"{part}.{key}", (own, provenance[0]), (value, provenance[1]), wins=wins)
+        for part, key, own, value in contrary
+    ]
+    return len(filled), conflicts
+
+
+def _said_now(draft: NodeDraft | LinkDraft, there: Shown) -> Shown:
+    """Return what an element says with what was edited of it."""
+    said = {part: {**there[part], **edits} for part, edits in _edits(draft).items()}
+    dropped = draft.edits.dropped_metadata
+    return said | {"metadata": {key: one for key, one in said["metadata"].items() if key not in dropped}}
+
+
+def _compared(mine: Shown, gone: Shown) -> Iterator[tuple[str, str, Any, Any]]:
+    """Yield part, key and the two values of what the one that goes says, provenance aside."""
+    for part in ("attributes", "metadata"):
+        for key, value in gone[part].items():
+            is_kept_by_kb = part == "metadata" and (key in _OF_KB or key.startswith("_"))
+            if value is not None and not is_kept_by_kb:
+                yield part, key, mine[part].get(key), value
+
+
+def _alone(mine: Shown, gone: Shown) -> list[str]:
+    """Return the attributes of which only the first one says something."""
+    others = {*gone["attributes"], ALIASES}
+    return sorted(key for key, one in mine["attributes"].items() if one is not None and key not in others)
+
+
+def _edits(draft: NodeDraft | LinkDraft) -> Shown:
+    return {"attributes": draft.edits.attributes, "metadata": draft.edits.metadata}
+
+
+def _provenance(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return _only(metadata, *_PROVENANCE)
+
+
+def _only(metadata: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: metadata[key] for key in keys if metadata.get(key) is not None}
+
+
+def _set_provenance(draft: NodeDraft | LinkDraft, there: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Have an element say where it comes from in the words of another one, and nothing of its own."""
+    fields = draft.old.fields if draft.old else {}
+    for key in (*_PROVENANCE, DECAYED):
+        draft.edits.metadata.pop(key, None)
+        draft.edits.dropped_metadata.discard(key)
+        if key in wanted:
+            draft.edits.metadata[key] = wanted[key]
+        elif f"metadata.{key}" in fields or key in fields:
+            draft.edits.dropped_metadata.add(key)
+        elif key in there:
+            draft.edits.metadata[key] = None
+
+
+def _conflict(
+    key: str, place: str, mine: tuple[Any, Mapping[str, Any]], gone: tuple[Any, Mapping[str, Any]], *, wins: bool
+) -> Conflict:
+    """Return what a receipt tells of two values: which one stays, which one does not, and where each comes from."""
+    kept, other = (gone, mine) if wins else (mine, gone)
+    sides = {name: {"value": value, **said} for name, (value, said) in (("kept", kept), ("other", other))}
+    return {"id": key, "key": place, **sides}
 
 
 def _list(value: Any) -> list[Any]:
@@ -125,12 +257,16 @@ class _Links:
         self.began: dict[str, str] = {}
         self.since: dict[str, str] = {}
         self.at = at
+        self.conflicts: list[Conflict] = []
+        self.leaving: list[LinkDraft] = []
+        """Memberships in Unsorted of those that belong elsewhere too."""
 
     def lead(self) -> tuple[int, int]:
         """Write the links anew; return how many, and how many of them were there already."""
         reached = self._reached()
         for link in reached:
             self._check_free(link)
+        self._leave_unsorted(reached)
         led = [(link, draft) for link in in_order(reached) if (draft := self._led(link))]
         self.work.settle()
         self.since = confirmed_at(self.work.view.rows, {key for link, draft in led for key in (link.id, draft.id)})
@@ -147,6 +283,20 @@ class _Links:
             found |= links
         return list(found.values())
 
+    def _leave_unsorted(self, reached: Sequence[Link]) -> None:
+        """Let those targets leave Unsorted that belong to another domain, or come to by the merge."""
+        targets = {*self.moved.values()}
+        held = [link for link in self.work.view.touching(sorted(targets)) if link.stands]
+        members = [link for link in (*reached, *held) if link.type == IN_DOMAIN]
+        places = {self.moved.get(one.from_id, one.from_id) for one in members if one.to_id not in _NO_PLACES}
+        for link in members:
+            if link.to_id != UNSORTED_ID or self.moved.get(link.from_id, link.from_id) not in places:
+                continue
+            if link.from_id in targets and all(one.src == CLIENT for one in link.statements):
+                self.leaving += self.work.stored_links([link.id], self.at)
+            elif link.from_id in self.moved:
+                self.gone.add(link.id)
+
     def _check_free(self, link: Link) -> None:
         """Refuse to lead elsewhere what a file states. Raises: ``KipRefused`` (KIP_3004)."""
         file = next((one.src for one in link.statements if one.src != CLIENT), "")
@@ -161,7 +311,7 @@ class _Links:
         """Return what a link becomes; None where it led from the one to the other, or is about one that did."""
         old = link.from_id, link.to_id
         ends = self.moved.get(link.from_id, link.from_id), self.moved.get(link.to_id, link.to_id)
-        if self.gone.intersection(old) or (ends[0] == ends[1] and old[0] != old[1]):
+        if link.id in self.gone or self.gone.intersection(old) or (ends[0] == ends[1] and old[0] != old[1]):
             self.gone.add(link.id)
             return None
         draft = self.work.new_link(link.type, link.kind, ends, self.at)
@@ -172,25 +322,29 @@ class _Links:
         """Have a draft say what a link says and it does not; tell whether there was none before."""
         shown = link_json(link)
         attributes = {key: value for key, value in shown["attributes"].items() if not (key == "kind" and link.kind)}
-        metadata = {key: value for key, value in shown["metadata"].items() if not key.startswith("_")}
         is_new = not draft.is_stated and not (draft.old and draft.old.stands)
         if is_new:
             self.began[draft.id] = link.created_at
+            if _confidence(shown["metadata"]) >= 0:
+                self.since[draft.id] = self.since[link.id]
+            draft.edits.attributes |= attributes
+            draft.edits.metadata |= {
+                key: one for key, one in shown["metadata"].items() if key in _CARRIED or not key.startswith("_")
+            }
         else:
             there = link_json(draft.old) if draft.old else {"attributes": {}, "metadata": {}}
-            attributes = _missing(attributes, there["attributes"] | draft.edits.attributes)
-            said = there["metadata"] | draft.edits.metadata
-            is_surer = _confidence(metadata) > _confidence(said) and not (
-                draft.old and "confidence" in draft.old.owners
-            )
-            surer = {key: metadata.get(key) for key in _SURENESS if key in metadata or key in said} if is_surer else {}
-            metadata = {key: value for key, value in _missing(metadata, said).items() if key not in _SURENESS} | surer
-        if _confidence(metadata) >= 0:
-            self.since[draft.id] = self.since[link.id]
-        if attributes or metadata:
-            metadata |= self._counted(draft)
-        draft.edits.attributes |= attributes
-        draft.edits.metadata |= metadata
+            there["attributes"] = {k: one for k, one in there["attributes"].items() if not (k == "kind" and draft.kind)}
+            before = draft.edits.metadata.get("confidence", there["metadata"].get("confidence"))
+            is_fixed = draft.old is not None and any(one.src != CLIENT for one in draft.old.statements)
+            gone = {"attributes": attributes, "metadata": shown["metadata"]}
+            _, conflicts = _take_in(draft, there, gone, link.id, may_win=not is_fixed)
+            self.conflicts += conflicts
+            if draft.edits.metadata.get("confidence", before) != before:
+                self.since[draft.id] = self.since[link.id]
+        if draft.edits:
+            counted = self._counted(draft)
+            draft.edits.metadata |= counted
+            draft.edits.dropped_metadata.difference_update(counted)
         draft.is_stated = True
         return is_new
 
@@ -204,7 +358,3 @@ class _Links:
 def _confidence(metadata: Mapping[str, Any]) -> float:
     said = metadata.get("confidence")
     return said if isinstance(said, int | float) else -1
-
-
-def _missing(values: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None and there.get(key) is None}

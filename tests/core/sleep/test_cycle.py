@@ -59,7 +59,7 @@ def test_a_dry_run_writes_nothing_and_says_what_the_real_run_does(kip: Sleeper) 
     assert (kip.elements(), kip.seq()) == (before, seq)
     real = kip.sleep()
     assert said(tried) == said(real)
-    assert [one.phase for one in real.phases if one.seq] == [2, 4, 5, 6, 7, 8, 9]
+    assert [one.phase for one in real.phases if one.seq] == [2, 6, 4, 5, 7, 8, 9]
     assert [one.seq for one in real.phases if one.seq] == [*range(seq + 1, seq + 8)], "a phase is one record"
 
 
@@ -85,6 +85,33 @@ def test_reverting_the_record_of_a_phase_restores_what_was(kip: Sleeper) -> None
             assert kip.elements() == before, phase
             revert(workspace, "main", AUTHOR, [done.seq + 1], follows_head=True)
             assert kip.elements() == after, phase
+
+
+@pytest.mark.parametrize("placed", ["green tea", "Green  Tea"])
+def test_duplicates_are_merged_before_what_has_no_domain_is_put_into_unsorted(kip: Sleeper, placed: str) -> None:
+    for name in ("green tea", "Green  Tea"):
+        kip('UPSERT { CONCEPT { {type: "Preference", name: :name} } }', {"name": name})
+    kip(
+        'UPSERT { CONCEPT ?d { {type: "Domain", name: "Drinks"} } '
+        'CONCEPT { {type: "Preference", name: :name} SET PROPOSITIONS { ("belongs_to_domain", ?d) } } }',
+        {"name": placed},
+    )
+    done = {one.phase: one.done for one in kip.sleep().phases}
+    assert (done[6], done[4]) == ({"duplicates merged": 1}, {})
+    assert kip('FIND(?d.name) WHERE { ?p {type: "Preference"} (?p, "belongs_to_domain", ?d) }') == ["Drinks"]
+
+
+@pytest.mark.parametrize("waits", ["green tea", "Green  Tea"])
+def test_what_has_a_domain_leaves_unsorted_when_it_is_merged_by_a_cycle(kip: Sleeper, waits: str) -> None:
+    places = {"green tea": "Drinks", "Green  Tea": "Drinks"} | {waits: "Unsorted"}
+    for name, domain in places.items():
+        kip(
+            'UPSERT { CONCEPT ?d { {type: "Domain", name: :domain} } '
+            'CONCEPT { {type: "Preference", name: :name} SET PROPOSITIONS { ("belongs_to_domain", ?d) } } }',
+            {"name": name, "domain": domain},
+        )
+    assert kip.done(6) == {"duplicates merged": 1}
+    assert kip('FIND(?d.name) WHERE { ?p {type: "Preference"} (?p, "belongs_to_domain", ?d) }') == ["Drinks"]
 
 
 def test_merging_leads_the_links_of_all_to_what_is_kept(kip: Sleeper) -> None:

@@ -20,6 +20,7 @@ UPSERT {
 }
 WITH METADATA { source: "talk", note: 1 }
 """
+SIDES = (("kept", 2), ("other", 1))
 
 
 @pytest.fixture
@@ -275,7 +276,9 @@ def test_update_takes_so_many_as_its_limit_and_counts_what_changed(known: Kip) -
 def test_a_merge_leads_all_links_to_the_one_that_stays(known: Kip) -> None:
     told = known('MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "A"} ?y {type: "Person", name: "B"} }')
     # B mentions A leads to itself then and goes, and what was derived from it with it; C mentions B stood already.
-    assert told == {"merged": 1, "links_repointed": 0, "links_deduplicated": 1, "attributes_filled": 1}
+    conflict = {"id": "Person:B", "key": "attributes.n", **{k: {"value": v, "source": "talk"} for k, v in SIDES}}
+    counts = {"merged_concepts": 1, "links_repointed": 0, "links_deduplicated": 1, "attributes_filled": 1}
+    assert told == {"merged": True, **counts, "conflicts": [conflict]}
     assert names(known) == ["B", "C"]
     assert links(known) == {("C", "mentions", "B")}
     assert known.attributes("Person:B") == {"n": 2, "only": "b", "tag": "x", "aliases": ["A"]}
@@ -313,7 +316,8 @@ def test_a_merge_keeps_every_alias_once_and_none_is_taken_for_another(known: Kip
 
 def test_a_merge_keeps_links_about_links_with_all_they_say(known: Kip) -> None:
     told = known('MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "B"} ?y {type: "Person", name: "C"} }')
-    assert told == {"merged": 1, "links_repointed": 1, "links_deduplicated": 1, "attributes_filled": 2}
+    counts = {"merged_concepts": 1, "links_repointed": 1, "links_deduplicated": 1, "attributes_filled": 2}
+    assert told == {"merged": True, **counts, "conflicts": []}
     [moved] = [one for one in known.elements() if one.get("predicate") == "mentions"]
     assert (moved["subject"], moved["object"], moved["attributes"]) == ("Person:C", "Person:A", {"w": 1})
     [about] = [one for one in known.elements() if one.get("predicate") == "derived_from"]
