@@ -148,7 +148,7 @@ class RevertConflict(Rejected, code="revert_conflict", exit_status=17):
 class KipRefused(Rejected, code="kip_refused", exit_status=18):
     """A KIP command is refused; the KIP code in the answer (`kip_code`) says why."""
 
-    default_hint = "Mend the command as the message says and send it again."
+    default_hint = "Correct the command as the message says and send it again."
 
 
 class NotSynced(Rejected, code="not_synced", exit_status=19):

@@ -21,7 +21,7 @@ from kbmcp import facts, guidance, resources
 from kbmcp.attempts import Job, attempt
 from kbmcp.calls import Call, Client, Service
 from kbmcp.facts import Asked
-from kbmcp.minds import MINDS, TOOLSET, Mind
+from kbmcp.minds import MINDS, REFERENCE, TOOLSET, Mind
 from kbmcp.replies import DATA_NOTE, Payload, text_of
 
 MAX_ARGUMENT_CHARS: Final = 1_000
@@ -163,6 +163,9 @@ async def get(service: Service, client: Client, name: str, arguments: Mapping[st
     else:
         text = guidance.spoken(prompt.guidance, is_dotted=options.is_dotted, is_read_only=options.is_read_only)
     parts: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
+    if prompt.mind:
+        page = types.TextResourceContents(uri=REFERENCE.uri, mime_type=resources.MARKDOWN, text=REFERENCE.text)
+        parts.append(types.EmbeddedResource(type="resource", resource=page))
     if blocks["subject"]:
         uri, document = resources.uri_of(blocks["id"]), text_of(DATA_NOTE | blocks["subject"])
         held = types.TextResourceContents(uri=uri, mime_type="application/json", text=document)

@@ -23,14 +23,14 @@ from kbmcp import checking, reading, sleeping, wire
 from kbmcp.attempts import Job, attempt
 from kbmcp.calls import Call, Client, Service
 from kbmcp.guidance import for_server
-from kbmcp.minds import MINDS, TOOLSET, mind_at
+from kbmcp.minds import PAGES, TOOLSET, page_at
 from kbmcp.replies import DATA_NOTE, PAGE_CHARS, Payload, cut_deep, length_of, text_of
 
 if TYPE_CHECKING:
     from kbcore.view.view import View
 
 _JSON: Final = "application/json"
-_MARKDOWN: Final = "text/markdown"
+MARKDOWN: Final = "text/markdown"
 _ENTITY: Final = "kb://entity/"
 _LONGEST_URI: Final = len(_ENTITY) + 12 * limits.MAX_ID_CHARS
 """Characters: an id of four-byte characters takes twelve for each."""
@@ -39,11 +39,11 @@ _ENCODED: Final = re.compile(rb"[^A-Za-z0-9._~-]")
 _NO_SUCH_RESOURCE: Final = -32002
 """What the revisions with a handshake say; later ones count it among the wrong parameters."""
 
-What = Literal["head", "schema", "check", "work", "entity", "mind", "tools"]
+What = Literal["head", "schema", "check", "work", "entity", "page", "tools"]
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a URI stands for; ``id`` is that of the entity, or the URI of a mind, whose instructions never change.
+    """What a URI stands for; ``id`` is that of the entity, or the URI of a page, which never changes.
 
     The list of tools has no URI, but can be followed too.
     """
@@ -141,12 +141,12 @@ def listed(service: Service) -> list[types.Resource]:
         for what, one in RESOURCES.items()
         if "{" not in one.uri and _is_offered(one.toolset, service.options.toolsets)
     ]
-    minds = [
-        types.Resource(uri=one.uri, name=name, title=one.title, description=one.description, mime_type=_MARKDOWN)
-        for name, one in MINDS.items()
+    pages = [
+        types.Resource(uri=one.uri, name=name, title=one.title, description=one.description, mime_type=MARKDOWN)
+        for name, one in PAGES.items()
         if TOOLSET in service.options.toolsets
     ]
-    return [*own, *minds]
+    return [*own, *pages]
 
 
 def templates() -> list[types.ResourceTemplate]:
@@ -166,9 +166,9 @@ def find(uri: str, toolsets: Collection[str]) -> Wanted:
     Raises: ``NotFound``, which names what the server offers, or what it must be started with to offer this one.
     """
     wanted = next((Wanted(what) for what, one in RESOURCES.items() if uri == one.uri), None)
-    wanted = wanted or (Wanted("mind", uri) if mind_at(uri) else None)
+    wanted = wanted or (Wanted("page", uri) if page_at(uri) else None)
     if wanted:
-        toolset = TOOLSET if wanted.what == "mind" else RESOURCES[wanted.what].toolset
+        toolset = TOOLSET if wanted.what == "page" else RESOURCES[wanted.what].toolset
         if not _is_offered(toolset, toolsets):
             hint = f"Start the server with --toolsets core,{toolset}."
             raise NotFound(f"{uri} is in the toolset {toolset}, which this server does not offer.", hint=hint)
@@ -178,7 +178,7 @@ def find(uri: str, toolsets: Collection[str]) -> Wanted:
         return Wanted("entity", key)
     shown = uri if len(uri) <= limits.MAX_ID_CHARS else f"{uri[: limits.MAX_ID_CHARS]}…"
     known = [one.uri for one in RESOURCES.values() if _is_offered(one.toolset, toolsets)]
-    known += [one.uri for one in MINDS.values() if TOOLSET in toolsets]
+    known += [one.uri for one in PAGES.values() if TOOLSET in toolsets]
     hint = f"{is_it(near_ones(shown, known))} There are {', '.join(known)}.".strip()
     raise NotFound(f"There is no resource {in_quotes(shown)}.", hint=hint)
 
@@ -200,10 +200,10 @@ async def read(service: Service, client: Client, uri: str, protocol: str) -> typ
 
     Raises: ``MCPError``, which holds the JSON of the error as its data.
     """
-    mind = mind_at(uri) if TOOLSET in service.options.toolsets else None
-    if mind:
-        text = for_server(mind.text, is_read_only=service.options.is_read_only)
-        content = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)
+    page = page_at(uri) if TOOLSET in service.options.toolsets else None
+    if page:
+        text = for_server(page.text, is_read_only=service.options.is_read_only)
+        content = types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)
         return types.ReadResourceResult(contents=[content])
 
     def prepare() -> Job:

@@ -77,7 +77,7 @@ def marks_of(service: Service, sight: Sight, wanted: Collection[Wanted]) -> dict
 def _mark_of(sight: Sight, one: Wanted, entities: dict[str, Mark], defined: Mark) -> Mark:
     if one.what == "tools":  # they name the types of the schema, and are the same on all branches
         return (tuple(sight.schema.entities), tuple(sight.schema.edges)) if sight.schema else ()
-    if one.what == "mind":
+    if one.what == "page":
         return ()
     place = (sight.branch, sight.answering, sight.trouble)
     if one.what == "entity":

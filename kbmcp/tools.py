@@ -12,6 +12,7 @@ import mcp_types as types
 import msgspec
 
 from kbcore.errors import InvalidQuery, LimitExceeded, Problem
+from kbcore.kip.reference import SIMPLE_FIND, SIMPLE_UPSERT
 from kbcore.limits import MIB
 from kbcore.suggest import nearest
 from kbcore.visible import in_quotes
@@ -113,7 +114,8 @@ TOOLS: Final = (
     Tool(
         "execute_kip",
         "Run KIP (Knowledge Interaction Protocol 1.x): FIND, UPSERT, UPDATE, MERGE, DELETE, EXPORT, DESCRIBE, SEARCH. "
-        "Each command that writes is one changeset, all or nothing. Begin with DESCRIBE PRIMER.",
+        "Each command that writes is one changeset, all or nothing. DESCRIBE SYNTAX is the reference, DESCRIBE PRIMER "
+        f"the map of what is known. Examples: {SIMPLE_FIND.text} and {SIMPLE_UPSERT.text}",
         None,
         kip.read,
         kip.execute,
@@ -124,7 +126,8 @@ TOOLS: Final = (
     ),
     Tool(
         "execute_kip_readonly",
-        "Run KIP commands that only read: FIND, DESCRIBE, SEARCH, EXPORT. Begin with DESCRIBE PRIMER.",
+        "Run KIP commands that only read: FIND, DESCRIBE, SEARCH, EXPORT. DESCRIBE SYNTAX is the reference, "
+        f"DESCRIBE PRIMER the map of what is known. Example: {SIMPLE_FIND.text}",
         None,
         kip.read_only,
         kip.execute_readonly,

@@ -26,7 +26,7 @@ errors bugs ids limits process_limits phrases clock interrupting collector progr
 schema concepts changeset
 reader secrets
 
-kip.errors kip.places kip.syntax kip.grammar kip.parsing kip.binding kip.printer
+kip.errors kip.places kip.syntax kip.grammar kip.reference kip.parsing kip.binding kip.printer
 
 state folding needs bare gaps planning query cursor rules analysis extract inverse canonical strictjson shape
 suspects confirmed rulesettings sleepsettings

@@ -131,6 +131,10 @@ def _primer(output: Output, _: s.DescribePrimer, result: Json) -> Iterable[str]:
 _KEYS: Final = ("key_concept_types", "key_proposition_types")
 
 
+def _syntax(_: Output, __: s.DescribeSyntax, result: str) -> Iterable[str]:
+    return result.splitlines()
+
+
 def _definition(output: Output, _: s.DescribeType, result: Json) -> Iterable[str]:
     attributes = dict(result["attributes"])
     members = attributes.pop("instance_schema", None)
@@ -187,6 +191,7 @@ _WRITERS: Final[Sequence[tuple[type, Callable[[Output, Any, Any], Iterable[str]]
     (s.DescribeTypes, _listed),
     (s.DescribeDomains, _domains),
     (s.DescribePrimer, _primer),
+    (s.DescribeSyntax, _syntax),
     (s.DescribeType, _definition),
     (s.Export, _exported),
     (s.Merge, _merged),

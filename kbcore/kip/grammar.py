@@ -62,7 +62,7 @@ calculation ::= ("ADD" | "MUL" | "COALESCE") "(" part "," part ")" | "CLAMP" "("
 part        ::= number | WAY | calculation
 merge       ::= "MERGE" "CONCEPT" VARIABLE "INTO" VARIABLE where
 
-describe    ::= "DESCRIBE" ("PRIMER" | "DOMAINS")
+describe    ::= "DESCRIBE" ("PRIMER" | "DOMAINS" | "SYNTAX")
               | "DESCRIBE" ("CONCEPT" | "PROPOSITION") "TYPES" limit? cursor?
               | "DESCRIBE" ("CONCEPT" | "PROPOSITION") "TYPE" text
 search      ::= "SEARCH" ("CONCEPT" | "PROPOSITION") text ("WITH" "TYPE" text)?

@@ -46,6 +46,8 @@ def _describe(describe: s.Describe) -> str:
             return "DESCRIBE PRIMER"
         case s.DescribeDomains():
             return "DESCRIBE DOMAINS"
+        case s.DescribeSyntax():
+            return "DESCRIBE SYNTAX"
         case s.DescribeTypes(of, limit, cursor):
             return " ".join([f"DESCRIBE {of} TYPES", *_page(limit, cursor)])
         case s.DescribeType(of, name):

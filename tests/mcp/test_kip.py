@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from kbmcp.minds import MINDS
+from kbcore.kip.reference import SIMPLE_FIND, SIMPLE_UPSERT
+from kbmcp.minds import MINDS, REFERENCE
 from tests.mcp.agents import MODES, Agent, agent, locked, text_of, unfenced
 from tests.mcp.test_listing import unportable
 from tests.support.project import Project
@@ -204,8 +205,22 @@ def test_each_mind_is_a_prompt_and_a_resource(speaker, name):
     assert "execute_kip" in text
     result = speaker._portal.call(speaker._client.get_prompt, name, {})
     assert result.messages[0].content.text == text
+    assert result.messages[1].content.resource.text == REFERENCE.text
+    assert result.messages[1].content.resource.uri == REFERENCE.uri
     facts = json.loads(unfenced(result.messages[-1].content.text))
     assert facts["primer"]["identity"]["name"] == "$self"
+
+
+def test_the_syntax_is_a_resource_and_in_the_descriptions_of_the_tools(speaker):
+    answer = told(speaker, command="DESCRIBE SYNTAX")["result"]
+    assert speaker._portal.call(speaker._client.read_resource, REFERENCE.uri).contents[0].text == answer
+    writer, reader = (next(tool for tool in speaker.tools() if tool.name == name) for name in KIP)
+    assert SIMPLE_FIND.text in writer.description
+    assert SIMPLE_UPSERT.text in writer.description
+    assert SIMPLE_FIND.text in reader.description
+    assert "UPSERT" not in reader.description
+    assert "DESCRIBE SYNTAX" in writer.description
+    assert "DESCRIBE SYNTAX" in reader.description
 
 
 def test_the_minds_belong_to_the_toolset(kb):

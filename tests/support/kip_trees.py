@@ -176,6 +176,7 @@ class Trees:
             st.builds(s.Merge, variables, variables, self.groups)
             | st.just(s.DescribePrimer())
             | st.just(s.DescribeDomains())
+            | st.just(s.DescribeSyntax())
             | st.builds(s.DescribeTypes, kinds, limit, text)
             | st.builds(s.DescribeType, kinds, self.texts)
             | st.builds(s.Search, kinds, self.texts, text, text, st.none() | self.numbers, limit)

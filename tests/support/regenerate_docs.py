@@ -17,6 +17,7 @@ from kbcore.errors import KBError
 from kbcore.kip.errors import CODES
 from kbcore.kip.failures import TOLD
 from kbcore.kip.grammar import GRAMMAR, TOKENS
+from kbcore.kip.reference import SYNTAX
 from kbcore.schema import CORE
 from kbcore.schema_text import core_schema_text
 from tests.support.help_pages import help_blocks, help_of
@@ -140,6 +141,7 @@ BLOCKS = (
     Block("kip.md", "kip limits", kip_limit_table),
     Block("kip-grammar.md", "grammar", lambda: fenced("text", GRAMMAR)),
     Block("kip-grammar.md", "tokens", token_table),
+    Block("kip-grammar.md", "syntax reference", lambda: fenced("text", SYNTAX)),
     Block("kip-grammar.md", "codes", kip_code_table),
     Block("kip-grammar.md", "differences", difference_table),
     *(Block("cli.md", name, partial(help_block, command)) for name, command in help_blocks()),

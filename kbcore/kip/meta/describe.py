@@ -1,4 +1,4 @@
-"""DESCRIBE: who the agent is, which fields of knowledge there are, and what the schema of the branch defines."""
+"""DESCRIBE: who the agent is, how KIP is written, which domains there are, and what the schema of a branch defines."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kbcore.kip.errors import NOT_FOUND
 from kbcore.kip.meta import domains
 from kbcore.kip.names import concept_id
 from kbcore.kip.paging import cursor_in, mark_of
+from kbcore.kip.reference import SYNTAX
 from kbcore.kip.undefined import no_predicate, no_type
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.model import Node
@@ -35,6 +36,8 @@ def describe(view: View, schema: Schema, tree: s.Describe) -> tuple[Any, str]:
             return primer(view, known), ""
         case s.DescribeDomains():
             return [_domain_json(one) for one in domains.fields(view, known)], ""
+        case s.DescribeSyntax():
+            return SYNTAX, ""
         case s.DescribeTypes():
             return _types(view, known, schema, tree)
         case s.DescribeType(of, name):

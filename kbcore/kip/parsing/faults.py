@@ -13,6 +13,7 @@ from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.grammar import KEYWORDS
 from kbcore.kip.parsing.badtokens import bad_token
 from kbcore.kip.places import place_of
+from kbcore.kip.reference import nearest_form
 from kbcore.phrases import one_of, shortened
 from kbcore.suggest import nearest
 from kbcore.visible import visible
@@ -62,7 +63,7 @@ def syntax_fault(tokens: Tokens, expected: Sequence[str], hint: str) -> KipRefus
     told = f"Expected {one_of(expected)}, found {_found(tokens)}"
     if bad and bad.message:
         told = bad.message
-    remedy = (bad.hint if bad else "") or _remedy_of(tokens, expected, hint)
+    remedy = (bad.hint if bad else "") or _remedy_of(tokens, expected, hint) or nearest_form(tokens.kinds[: tokens.i])
     return refused(SYNTAX, f"{told}.", at=tokens.at + (bad.offset if bad else 0), expected=expected, hint=remedy)
 
 

@@ -15,6 +15,7 @@ from kbcore.kip.syntax import (
     Describe,
     DescribeDomains,
     DescribePrimer,
+    DescribeSyntax,
     DescribeType,
     DescribeTypes,
     Export,
@@ -92,7 +93,11 @@ def describe(t: Tokens) -> Describe:
         return DescribePrimer(at)
     if t.accept("DOMAINS"):
         return DescribeDomains(at)
-    of = _kind(t, "`PRIMER`", "`DOMAINS`", hint="Write DESCRIBE CONCEPT TYPES or DESCRIBE PROPOSITION TYPES.")
+    if t.accept("SYNTAX"):
+        return DescribeSyntax(at)
+    of = _kind(
+        t, "`PRIMER`", "`DOMAINS`", "`SYNTAX`", hint="Write DESCRIBE CONCEPT TYPES or DESCRIBE PROPOSITION TYPES."
+    )
     if t.accept("TYPES"):
         return DescribeTypes(of, limit(t), cursor(t), at)
     t.take("TYPE")

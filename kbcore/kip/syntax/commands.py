@@ -97,6 +97,12 @@ class DescribeDomains(msgspec.Struct, frozen=True, tag_field="node"):
     at: int = 0
 
 
+class DescribeSyntax(msgspec.Struct, frozen=True, tag_field="node"):
+    """DESCRIBE SYNTAX."""
+
+    at: int = 0
+
+
 class DescribeTypes(msgspec.Struct, frozen=True, tag_field="node"):
     """DESCRIBE CONCEPT TYPES or DESCRIBE PROPOSITION TYPES: their names."""
 
@@ -137,5 +143,5 @@ class Export(msgspec.Struct, frozen=True, tag_field="node"):
 
 
 Delete = DeleteConcepts | DeletePropositions | DeleteKeys
-Describe = DescribePrimer | DescribeDomains | DescribeTypes | DescribeType
+Describe = DescribePrimer | DescribeDomains | DescribeSyntax | DescribeTypes | DescribeType
 Command = Query | Upserts | Delete | Update | Merge | Describe | Search | Export
