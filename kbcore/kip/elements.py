@@ -7,10 +7,11 @@ latter says, as everywhere in KIP.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, TypeNames, is_said
 from kbcore.model import CLIENT, Link, Node, nested
+from kbcore.values import is_same
 
 
 def name_of(node: Node, names: TypeNames) -> str:
@@ -72,6 +73,20 @@ def _metadata(element: Node | Link, fields: Mapping[str, str], given: Mapping[st
     values = {key: given[key] if key in given else getattr(element, field) for key, field in fields.items()}
     shown = {key: value for key, value in values.items() if value not in {None, ""} and (value or key != "_version")}
     return dict(sorted((shown | nested(element.fields, "metadata")).items()))
+
+
+STAMPS: Final = frozenset({"created_at", "updated_at", "_version"})
+"""Metadata that KB writes down of an element by itself, whatever is said of it."""
+
+
+def is_restated(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Tell whether two whole elements say the same, whenever either was written."""
+    return is_same(*({**element, "metadata": without_stamps(element["metadata"])} for element in (one, other)))
+
+
+def without_stamps(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata without what KB writes down by itself."""
+    return {key: value for key, value in metadata.items() if key not in STAMPS}
 
 
 def in_order(links: Iterable[Link]) -> list[Link]:

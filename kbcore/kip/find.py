@@ -17,7 +17,7 @@ from kbcore.kip import syntax as s
 from kbcore.kip.asking import Viewed, ask, prepared, too_many
 from kbcore.kip.checking import check_query, check_size, check_variables
 from kbcore.kip.compile.groups import solve
-from kbcore.kip.compile.projection import Selected, select, select_variables
+from kbcore.kip.compile.projection import Page, Selected, select, select_variables
 from kbcore.kip.compile.statement import Statement
 from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.paging import cursor_in, mark_of
@@ -29,6 +29,7 @@ _ASK_LESS: Final = "Ask for less with LIMIT and go on with CURSOR, or count with
 _NARROW: Final = "Narrow WHERE down, as by a name or a FILTER: all that it finds counts, whatever LIMIT takes of it."
 _START_OVER: Final = "Ask for the first page again, without CURSOR."
 _DEFAULT: Final = KipLimits()
+_ALL: Final = Page()
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -83,11 +84,13 @@ def solutions(
     variables: tuple[s.Variable, ...],
     *,
     limits: KipLimits = _DEFAULT,
+    page: Page = _ALL,
 ) -> list[dict[str, str | None]]:
     """Return the distinct values of these variables in the solutions of a bound WHERE, ordered by them.
 
     A value is the id of a node or link, the name of a predicate, or None where the variable stays open. Elements of the
-    vocabulary that are not stored are among them.
+    vocabulary that are not stored are among them. ``page`` narrows the values of the first variable; one that says how
+    many are wanted is cut there, instead of refused beyond the limit of rows.
 
     Raises: ``KipRefused`` as ``find`` does; KIP_3001 for a variable that WHERE does not bind.
     """
@@ -97,9 +100,10 @@ def solutions(
     check_variables(variables, group, bound)
     st = Statement(known)
     names = tuple(dict.fromkeys(one.name for one in variables))
-    asked = select_variables(st, solve(st, steps), names, limits.rows + 1)
+    most = limits.rows + 1 if page.most is None else page.most
+    asked = select_variables(st, solve(st, steps), names, most, page)
     rows = ask(view, schema, asked, limits, tree=group)
-    if len(rows) > limits.rows:
+    if page.most is None and len(rows) > limits.rows:
         raise too_many(limits, group.at, _NARROW)
     return [dict(zip(names, row, strict=True)) for row in rows]
 

@@ -17,6 +17,8 @@ from kbcore.kip.compile.statement import Statement
 from kbcore.kip.compile.values import HUGE, Operand, value
 from kbcore.view import tables
 
+_SHORT_LIST: Final = 64
+"""A list of so many values is written out, because DuckDB then uses an index; a longer one is joined."""
 Shape = Literal["text", "json", "node", "link", "end", "count", "sum", "average"]
 
 
@@ -102,12 +104,43 @@ def _paged(st: Statement, order: list[str], page: tuple[int, int]) -> str:
     return f" order by {ordered} limit {st.bind(page[1])}{offset}"
 
 
-def select_variables(st: Statement, relation: Relation, names: tuple[str, ...], limit: int) -> tuple[str, list[Any]]:
-    """Return the statement for the distinct values of variables, ordered by them, and its parameters."""
+class Page(msgspec.Struct, frozen=True):
+    """A part of the values of a variable, in their order.
+
+    Only values greater than ``after`` ("" for all), up to ``until`` ("" for all), and, if given, among ``keys``; at
+    most ``most`` of them, None for as many as a command may find.
+    """
+
+    after: str = ""
+    until: str = ""
+    keys: tuple[str, ...] | None = None
+    most: int | None = None
+
+
+def select_variables(
+    st: Statement, relation: Relation, names: tuple[str, ...], limit: int, page: Page
+) -> tuple[str, list[Any]]:
+    """Return the statement for the distinct values of variables, ordered by them, and its parameters.
+
+    ``page`` narrows the values of the first variable.
+    """
     columns = [relation.columns[name].sql for name in names]
+    if page.after:
+        relation.where(f"{columns[0]} > {st.bind(page.after)}")
+    if page.until:
+        relation.where(f"{columns[0]} <= {st.bind(page.until)}")
+    if page.keys is not None:
+        relation.where(_is_among(st, columns[0], page.keys))
     order = ", ".join(f"{one} nulls last" for one in columns)
     listed = ", ".join(columns)
     return st.whole(f"{relation.select(f'distinct {listed}')} order by {order} limit {st.bind(limit)}")
+
+
+def _is_among(st: Statement, column: str, keys: tuple[str, ...]) -> str:
+    """Return the condition that a column has one of these values; a short list is written out, for an index."""
+    if len(keys) <= _SHORT_LIST:
+        return f"{column} in ({', '.join(st.bind(key) for key in keys)})"
+    return f"{column} in (select unnest({st.bind(keys)}))"
 
 
 class _Projection:

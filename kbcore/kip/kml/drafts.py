@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.kip.elements import link_json, node_json
+from kbcore.kip.elements import link_json, node_json, without_stamps
 from kbcore.kip.names import LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, SAID, TypeNames
 from kbcore.kip.syntax import Assignment, Member
 from kbcore.model import Link, Node, nested
@@ -180,6 +180,15 @@ def changes_node(draft: NodeDraft, names: TypeNames, only: str = "") -> bool:
         attributes = {only: draft.edits.attributes[only]} if only in draft.edits.attributes else {}
         return _changes(Edits(attributes, {}, draft.edits.dropped_attributes & {only}), shown["attributes"], {})
     return _changes(draft.edits, shown["attributes"], shown["metadata"])
+
+
+def is_restatement(draft: NodeDraft, names: TypeNames) -> bool:
+    """Tell whether the edits say of a concept what is shown of it, and nothing else but when that was written."""
+    if draft.old is None:
+        return False
+    shown = node_json(draft.old, names)
+    edits = msgspec.structs.replace(draft.edits, metadata=without_stamps(draft.edits.metadata))
+    return not _changes(edits, shown["attributes"], shown["metadata"])
 
 
 def _changes_link(draft: LinkDraft) -> bool:

@@ -1,13 +1,14 @@
 """EXPORT: a part of the graph as a capsule, the text of UPSERTs that write the same elements into another store.
 
 A capsule stands on the vocabulary that every store knows, and on the pages before it, alone: the definitions of the
-types and predicates that it uses are part of it, and links are, whose two ends are.
+types and predicates that it uses are part of it, and links are, whose two ends are. What a page needs of an earlier one
+it may state again, which changes nothing.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -17,9 +18,10 @@ from kbcore.concepts import PREDICATE, TYPE, VOCABULARY
 from kbcore.config import KipLimits
 from kbcore.ids import is_link_id
 from kbcore.kip import syntax as s
-from kbcore.kip.elements import element_json, in_order, link_json, node_json
+from kbcore.kip.compile.projection import Page
+from kbcore.kip.elements import element_json, in_order, is_restated, link_json, node_json
 from kbcore.kip.errors import RESOURCE, VERSION, refused
-from kbcore.kip.kml.drafts import LinkDraft
+from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
 from kbcore.kip.kml.selection import selected
 from kbcore.kip.kml.work import Work
 from kbcore.kip.paging import cursor_in, mark_of
@@ -49,20 +51,20 @@ def export(view: View, schema: Schema, command: s.Export, limits: KipLimits) -> 
     mark = mark_of(view.basis.store_id, command)
     last_key = _ended(view, command.cursor, mark) if command.cursor else ""
     work = Work(view, schema, limits)
-    # The vocabulary is everywhere already; pages of what is left out would hold nothing.
-    found = [draft.id for draft in selected(work, command.variable, command.where) if draft.is_stored]
-    first = bisect_right(found, last_key)
-    last = min(len(found), first + command.limit.value) if command.limit else len(found)
-    before, now = _Closure(work, found[:first]), _Closure(work, found[:last])
-    nodes = [node for key, node in now.nodes.items() if key not in before.nodes]
-    links = [link for key, link in now.links.items() if key not in before.links]
-    text = _capsule(work, nodes, links)
+    # So many rows more as the vocabulary, which is left out, may take of them.
+    spare = 1 + len(work.vocabulary.nodes) + len(work.vocabulary.links)
+    page = Page(after=last_key, most=work.most(command.limit, spare))
+    found = [one.id for one in selected(work, command.variable, command.where, page) if not _is_everywhere(work, one)]
+    ids = found[: command.limit.value] if command.limit else found
+    capsule = _Capsule(work, command, last_key)
+    capsule.fill(ids)
+    text = capsule.text()
     if len(text.encode()) > MAX_KIP_BYTES:
         message = f"The capsule would have {len(text.encode())} bytes; one command takes {MAX_KIP_BYTES}."
         raise refused(RESOURCE, message, at=command.at, hint=_HINT)
-    more = last < len(found)
-    token = cursors.encode(cursors.Cursor(mark, view.seq, len(found), found[last - 1])) if more else ""
-    return Exported({"capsule": text, "concepts": len(nodes), "propositions": len(links)}, token)
+    counts = {"concepts": len(capsule.nodes), "propositions": len(capsule.links)}
+    token = cursors.encode(cursors.Cursor(mark, view.seq, 0, ids[-1])) if len(ids) < len(found) else ""
+    return Exported({"capsule": text, **counts}, token)
 
 
 def _ended(view: View, given: s.Text, mark: str) -> str:
@@ -74,60 +76,117 @@ def _ended(view: View, given: s.Text, mark: str) -> str:
     return cursor.last
 
 
-class _Closure:
-    """What a capsule of some elements holds: them, the ends of links, the links among them, and what defines them."""
+def _is_everywhere(work: Work, draft: NodeDraft | LinkDraft) -> bool:
+    """Tell whether an element is one of the vocabulary that says what it says in every store, stored or not."""
+    core = work.core_nodes.get(draft.id) or work.core_links.get(draft.id)
+    if core is None or draft.old is None or not draft.is_stored:
+        return core is not None
+    return is_restated(element_json(core, work.names), element_json(draft.old, work.names))
 
-    def __init__(self, work: Work, ids: Sequence[str]) -> None:
+
+class _Capsule:
+    """What one page holds: the elements selected for it, the ends of links, the links among them, their definitions.
+
+    It stands on the pages before it, of which it knows only what WHERE selected: so a page costs what it holds.
+    """
+
+    def __init__(self, work: Work, command: s.Export, last_key: str) -> None:
         self.work = work
         self.nodes: dict[str, Node] = {}
         self.links: dict[str, Link] = {}
-        asked = {key for key in ids if not is_link_id(key)}
-        self._add(ids)
-        self._join(asked)
-        self._define()
+        self._command = command
+        self._last_key = last_key
+        self._own: set[str] = set()
+        """The concepts between which links are taken in: those selected for this page, and its definitions."""
+        self._earlier: dict[str, bool] = {}
+        """Whether an element is in an earlier page, as far as that was asked."""
 
-    def _add(self, ids: Iterable[str]) -> None:
-        """Take in elements by their ids, and whatever their ends are; the vocabulary is everywhere already."""
+    def fill(self, ids: Sequence[str]) -> None:
+        """Take in what was selected for this page, and what belongs to it."""
+        self._own = {key for key in ids if not is_link_id(key)}
+        self._take(ids)
+        self._join(set(self._own))
+        definitions = self._definitions()
+        self._own |= definitions.keys()
+        self.nodes = definitions | self.nodes
+        self._join(set(definitions))
+        # A link that a link here leads to is stated again: of several kinds a name would not tell which is meant.
+        self._take([end for link in self.links.values() for end in (link.from_id, link.to_id) if is_link_id(end)])
+
+    def _take(self, ids: Iterable[str]) -> None:
+        """Take in elements by their ids, and the ends of links, except what is in every store or an earlier page."""
         pending = list(ids)
         while pending:
             wanted = [key for key in dict.fromkeys(pending) if key not in self.nodes and key not in self.links]
-            links = {
-                one.id: one for one in self.work.view.links([key for key in wanted if is_link_id(key)]) if one.stands
-            }
-            self.links |= links
-            self.nodes |= {node.id: node for node in self.work.view.nodes([k for k in wanted if not is_link_id(k)])}
-            pending = [end for link in links.values() for end in (link.from_id, link.to_id)]
+            found = [one for one in self.work.view.links([key for key in wanted if is_link_id(key)]) if one.stands]
+            self.links |= {one.id: one for one in found}
+            self.nodes |= {one.id: one for one in self.work.view.nodes([k for k in wanted if not is_link_id(k)])}
+            ends = {end for link in found for end in (link.from_id, link.to_id)} - self._core.keys()
+            self._look_up(ends)
+            pending = sorted(end for end in ends if is_link_id(end) or not self._earlier[end])
 
-    def _join(self, among: Collection[str]) -> None:
-        """Take in the links whose two ends are here or in the vocabulary, and links about these."""
-        frontier = set(among)
+    def _join(self, frontier: set[str]) -> None:
+        """Take in the links of these elements whose other end is here, earlier or everywhere, and links about them."""
         while frontier:
-            found = [link for link in self.work.view.touching(sorted(frontier)) if link.stands]
-            new = {link.id: link for link in found if link.id not in self.links and self._holds(link)}
+            touching = self.work.view.touching(sorted(frontier))
+            found = [one for one in touching if one.stands and one.id not in self.links and one.id not in self._core]
+            self._look_up({key for link in found for key in (link.id, link.from_id, link.to_id)})
+            new = {link.id: link for link in found if not self._earlier[link.id] and self._holds(link)}
             self.links |= new
             frontier = set(new)
 
     def _holds(self, link: Link) -> bool:
+        """Tell whether this page, an earlier one or every store has both ends of a link."""
         ends = (link.from_id, link.to_id)
         return all(
-            end in self.nodes or end in self.links or end in self.work.core_nodes or end in self.work.core_links
-            for end in ends
+            end in self._own or end in self.links or end in self._core or self._earlier.get(end, False) for end in ends
         )
 
-    def _define(self) -> None:
-        """Take in the definitions of the branch that these elements need, and say where those belong."""
+    def _look_up(self, ids: Collection[str]) -> None:
+        """Find out which elements earlier pages hold: what was selected for them, and links between such elements."""
+        links: dict[str, Link] = {}
+        pending = [key for key in ids if key not in self._earlier and key not in self._core]
+        while pending:
+            selected_before = self._selected_before(pending)
+            self._earlier |= {key: key in selected_before for key in pending}
+            left = [key for key in pending if is_link_id(key) and key not in selected_before]
+            found = {one.id: one for one in self.work.view.links(left) if one.stands} if self._last_key else {}
+            links |= found
+            ends = {end for link in found.values() for end in (link.from_id, link.to_id)}
+            pending = [key for key in ends if key not in self._earlier and key not in self._core]
+        for link in in_order(links.values()):
+            ends = {link.from_id, link.to_id} - self._core.keys()
+            self._earlier[link.id] = all(self._earlier[end] for end in ends)
+
+    def _selected_before(self, ids: Sequence[str]) -> set[str]:
+        """Return those of these elements that WHERE selects and whose ids come up to the end of the page before."""
+        before = tuple(key for key in ids if key <= self._last_key)
+        if not before:
+            return set()
+        variable = self._command.variable
+        rows = self.work.solutions(self._command.where, [variable], Page(keys=before, most=len(before)))
+        return {key for row in rows if (key := row[variable.name]) is not None}
+
+    @cached_property
+    def _core(self) -> Mapping[str, Node | Link]:
+        return {**self.work.core_nodes, **self.work.core_links}
+
+    def _definitions(self) -> dict[str, Node]:
+        """Return the definitions of the branch that these elements need."""
         types = {(TYPE, node.type) for node in self.nodes.values()}
         wanted = types | {(PREDICATE, link.type) for link in self.links.values()}
-        own = {
+        return {
             key: node
             for key, node in self.work.view.definitions().items()
             if (node.type, node.fields.get("name")) in wanted - VOCABULARY and key not in self.nodes
         }
-        self.nodes = own | self.nodes
-        self._join(own)
+
+    def text(self) -> str:
+        """Return the capsule as KIP."""
+        return _text(self.work, [*self.nodes.values()], [*self.links.values()])
 
 
-def _capsule(work: Work, nodes: Sequence[Node], links: Sequence[Link]) -> str:
+def _text(work: Work, nodes: Sequence[Node], links: Sequence[Link]) -> str:
     if not nodes and not links:
         return ""
     names = work.names

@@ -12,7 +12,7 @@ from kbcore.changeset import Changeset, EdgeDelete, EntityDelete, parse
 from kbcore.ids import is_link_id
 from kbcore.kip.errors import RESOURCE, refused
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft, edge_item, entity_item
-from kbcore.kip.kml.protection import check_written
+from kbcore.kip.kml.protection import check_written, is_kept
 from kbcore.kip.kml.refusals import Origin
 from kbcore.kip.kml.work import Work
 from kbcore.state import Changes
@@ -51,7 +51,7 @@ def changeset_of(
     for draft in [*work.nodes.values()]:
         if draft.edits or draft.is_end or not draft.is_stored:
             check_written(draft, work.names)
-            item = entity_item(draft, work.names)
+            item = None if is_kept(draft) else entity_item(draft, work.names)
             if item is not None:
                 origin.note(f"$.entities[{len(entities)}]", draft, node_words(work, draft))
                 entities.append(item)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kbcore.kip import syntax as s
+from kbcore.kip.compile.projection import Page
 from kbcore.kip.errors import REFERENCE, refused
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
 from kbcore.kip.kml.work import Draft, Work
 from kbcore.visible import in_quotes
 
+_ALL: Final = Page()
 
-def selected(work: Work, variable: s.Variable, where: s.Group) -> list[Draft]:
-    """Return the elements that a variable stands for in the rows of WHERE.
+
+def selected(work: Work, variable: s.Variable, where: s.Group, page: Page = _ALL) -> list[Draft]:
+    """Return the elements that a variable stands for in the rows of WHERE, ordered by their ids, or a page of them.
 
     Raises: ``KipRefused``: KIP_3002 when WHERE names an element for it that does not exist, KIP_3001 when it stands for
     predicates.
     """
     found: list[Draft] = []
-    keys = [key for row in work.solutions(where, [variable]) if (key := row[variable.name]) is not None]
+    keys = [key for row in work.solutions(where, [variable], page) if (key := row[variable.name]) is not None]
     work.look_up(keys)
     for key in keys:
         draft = work.element(key, variable.at)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kbcore.errors import KipRefused
 from kbcore.kip import syntax as s
+from kbcore.kip.compile.projection import Page
 from kbcore.kip.elements import element_json
 from kbcore.kip.errors import VALUE_TYPE, refused
 from kbcore.kip.kml.intent import Intent
@@ -28,8 +29,7 @@ _TWO: Final[Mapping[str, Callable[[Any, Any], Any]]] = {"ADD": lambda a, b: a + 
 
 def apply_update(work: Work, command: s.Update) -> Intent:
     """Set what UPDATE says. Raises: ``KipRefused``."""
-    found = selected(work, command.variable, command.where)
-    found = found[: command.limit.value] if command.limit else found
+    found = selected(work, command.variable, command.where, Page(most=work.most(command.limit)))
     of_metadata = command.metadata.assignments if command.metadata else ()
     for one in of_metadata:
         check_metadata_key(one.key, one.at)

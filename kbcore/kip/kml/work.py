@@ -16,6 +16,7 @@ from kbcore.ids import is_link_id, link_id
 from kbcore.kip import find
 from kbcore.kip import syntax as s
 from kbcore.kip.asking import prepared
+from kbcore.kip.compile.projection import Page
 from kbcore.kip.elements import name_of
 from kbcore.kip.errors import CONSTRAINT, DUPLICATE, NOT_FOUND, refused
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
@@ -32,6 +33,7 @@ _OF_VOCABULARY: Final = (IN_DOMAIN, concept_id(DOMAIN, SCHEMA_DOMAIN))
 """Predicate and object of every link of the vocabulary."""
 _NEW_TYPE: Final = "A new type is a concept of the type $ConceptType; write it first."
 _NEW_PREDICATE: Final = "A new predicate is a concept of the type $PropositionType; write it first."
+_ALL: Final = Page()
 _SEARCH: Final = "Look for it with SEARCH or FIND, or write it first."
 
 
@@ -98,9 +100,15 @@ class Work:
         drafts = [self.proposition(key, at) for key in ids]
         return [draft for draft in drafts if draft is not None and draft.is_stored]
 
-    def solutions(self, group: s.Group, variables: Sequence[s.Variable]) -> list[dict[str, str | None]]:
+    def solutions(
+        self, group: s.Group, variables: Sequence[s.Variable], page: Page = _ALL
+    ) -> list[dict[str, str | None]]:
         """Return the distinct bindings of variables in a WHERE. Raises: ``KipRefused``."""
-        return find.solutions(self.view, self.schema, group, tuple(variables), limits=self.limits)
+        return find.solutions(self.view, self.schema, group, tuple(variables), limits=self.limits, page=page)
+
+    def most(self, limit: s.Count | None, spare: int = 0) -> int | None:
+        """Return how many rows a LIMIT asks for; None without one, and for more rows than a command may find."""
+        return limit.value + spare if limit and limit.value <= self.limits.rows else None
 
     def kb_type(self, named: s.Text) -> str:
         """Return what KB calls a type. Raises: ``KipRefused`` (KIP_2001) for one that is not defined."""
