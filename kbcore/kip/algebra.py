@@ -19,6 +19,8 @@ class MatchNode(msgspec.Struct, frozen=True):
     id: str | None = None
     type: str | None = None
     name: str | None = None
+    ids: tuple[str, ...] | None = None
+    """Ids among which all that matches is, as ``narrowing`` found out; None where that is open."""
 
 
 class MatchLink(msgspec.Struct, frozen=True):
@@ -31,6 +33,12 @@ class MatchLink(msgspec.Struct, frozen=True):
     predicate: str = ""
     """The variable that takes the predicate's name."""
     id: str | None = None
+    rows: tuple[tuple[str, str, str, str], ...] | None = None
+    """Id, both ends and predicate of all links that match, as ``narrowing`` found out; None where that is open."""
+    ids: tuple[str, ...] | None = None
+    subject_ids: tuple[str, ...] | None = None
+    object_ids: tuple[str, ...] | None = None
+    """Ids among which all links, subjects and objects are that match."""
 
 
 class Walk(msgspec.Struct, frozen=True):
@@ -41,6 +49,10 @@ class Walk(msgspec.Struct, frozen=True):
     object: str
     least: int
     most: int | None
+    rows: tuple[tuple[str, str], ...] | None = None
+    """The ends of all links that a walk takes, that which it comes from first; None where that is open."""
+    subject_ids: tuple[str, ...] | None = None
+    object_ids: tuple[str, ...] | None = None
 
 
 class Keep(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from kbcore.kip.compile.groups import solve
 from kbcore.kip.compile.projection import Page, Selected, select, select_variables
 from kbcore.kip.compile.statement import Statement
 from kbcore.kip.errors import SYNTAX, refused
+from kbcore.kip.narrowing import narrowed
 from kbcore.kip.paging import cursor_in, mark_of
 from kbcore.kip.shaping import shaped
 from kbcore.kip.steps import Translation
@@ -52,7 +53,8 @@ def find(view: Viewed, schema: Schema, query: s.Query, *, at: int | None = None,
     """
     seq, offset = _begins(view, query, at)
     wanted = min(query.limit.value if query.limit else limits.rows + 1, limits.rows + 1)
-    selected = compiled(view, schema, query, None if seq == view.seq else seq, (offset, wanted + 1))
+    page = (offset, wanted + 1)
+    selected = compiled(view, schema, query, None if seq == view.seq else seq, page, limits=limits)
     rows = ask(view, schema, (selected.sql, selected.params), limits, tree=query)
     if min(len(rows), wanted) > limits.rows:
         raise too_many(limits, query.at, _ASK_LESS)
@@ -62,17 +64,26 @@ def find(view: Viewed, schema: Schema, query: s.Query, *, at: int | None = None,
 
 
 def compiled(
-    view: Viewed, schema: Schema, query: s.Query, at: int | None = None, page: tuple[int, int] = (0, 2)
+    view: Viewed,
+    schema: Schema,
+    query: s.Query,
+    at: int | None = None,
+    page: tuple[int, int] = (0, 2),
+    *,
+    limits: KipLimits = _DEFAULT,
 ) -> Selected:
     """Return the statement of a bound FIND, as of a seq (None is the head).
 
-    ``page`` is how many rows are left out and how many are asked for. Raises: ``KipRefused`` as ``find`` does.
+    ``page`` is how many rows are left out and how many are asked for. What the query names is looked up in the view,
+    and the statement is of use at this head only. Raises: ``KipRefused`` as ``find`` does.
     """
     check_size(query)
     known = prepared(view, schema).known
     translation = Translation(schema, known.names)
     steps, bound = translation.steps(query.where)
     check_query(translation, query, bound)
+    if at is None:
+        steps = narrowed(known, steps, lambda asked: ask(view, schema, asked, limits, tree=query))
     st = Statement(known, at)
     return select(st, solve(st, steps), query, page)
 
@@ -98,6 +109,7 @@ def solutions(
     known = prepared(view, schema).known
     steps, bound = Translation(schema, known.names).steps(group)
     check_variables(variables, group, bound)
+    steps = narrowed(known, steps, lambda asked: ask(view, schema, asked, limits, tree=group))
     st = Statement(known)
     names = tuple(dict.fromkeys(one.name for one in variables))
     most = limits.rows + 1 if page.most is None else page.most

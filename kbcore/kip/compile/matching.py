@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kbcore.concepts import DEFINING, DOMAIN, SCHEMA_DOMAIN
 from kbcore.kip import algebra
 from kbcore.kip.compile.relation import Bound, Relation, closed
 from kbcore.kip.compile.statement import Statement
 from kbcore.kip.vocabulary import PREDICATES
+
+LOOKED_UP: Final = ("id", "from_id", "to_id", "type")
+"""What is known of a link that ``narrowing`` has looked up."""
 
 
 def match_node(st: Statement, relation: Relation, step: algebra.MatchNode) -> None:
@@ -16,6 +21,8 @@ def match_node(st: Statement, relation: Relation, step: algebra.MatchNode) -> No
     alias = st.fresh("n")
     constant: list[tuple[str, ...]] = [] if step.id is None else [()]
     table, stored = st.nodes(with_vocabulary=is_virtual), st.nodes(with_vocabulary=False)
+    if step.ids is not None:
+        table = stored = st.among(table, step.ids)
     relation.join(table, alias, (f"{alias}.id",), *constant, stored=stored)
     if step.type is not None:
         relation.where(f"{alias}.type = {st.bind(step.type)}")
@@ -23,7 +30,7 @@ def match_node(st: Statement, relation: Relation, step: algebra.MatchNode) -> No
         relation.where(f"{alias}.id = {st.bind(step.id)}")
     if step.name is not None:
         relation.where(f"{name_of(st, alias, step.type)} = {st.bind(step.name)}")
-    found = Bound(f"{alias}.id", "node", relation, is_virtual=is_virtual)
+    found = Bound(f"{alias}.id", "node", relation, is_virtual=is_virtual).with_ids(step.ids)
     relation.bind(step.variable, found.as_found(alias, "", (step.type or "", step.name or "")))
 
 
@@ -43,20 +50,25 @@ def match_link(st: Statement, relation: Relation, step: algebra.MatchLink) -> No
     keys: list[tuple[str, ...]] = [(f"{alias}.id",)]
     if not st.has_kinds(step.predicates):
         keys.append((f"{alias}.from_id", f"{alias}.to_id"))
-    table, stored = st.links(with_vocabulary=is_virtual), st.links(with_vocabulary=False)
-    relation.join(table, alias, *keys, *([()] if step.id is not None else []), stored=stored)
-    relation.where(f"{alias}.stands")
-    if step.id is not None:
-        relation.where(f"{alias}.id = {st.bind(step.id)}")
-    if step.predicates:
-        relation.where(_is_one_of(st, f"{alias}.type", step.predicates))
+    if step.rows is not None:
+        relation.join(st.constants(LOOKED_UP, step.rows), alias, *keys)
+    else:
+        table, stored = st.links(with_vocabulary=is_virtual), st.links(with_vocabulary=False)
+        relation.join(table, alias, *keys, *([()] if step.id is not None else []), stored=stored)
+        relation.where(f"{alias}.stands")
+        if step.id is not None:
+            relation.where(f"{alias}.id = {st.bind(step.id)}")
+        if step.predicates:
+            relation.where(_is_one_of(st, f"{alias}.type", step.predicates))
     kinds = st.end_kinds(step.predicates)
-    for variable, column, kind in ((step.subject, "from_id", kinds[0]), (step.object, "to_id", kinds[1])):
-        relation.bind(variable, Bound(f"{alias}.{column}", kind, relation, is_virtual=is_virtual))
+    subject = Bound(f"{alias}.from_id", kinds[0], relation, is_virtual=is_virtual).with_ids(step.subject_ids)
+    relation.bind(step.subject, subject)
+    target = Bound(f"{alias}.to_id", kinds[1], relation, is_virtual=is_virtual).with_ids(step.object_ids)
+    relation.bind(step.object, target)
     if step.predicate:
         relation.bind(step.predicate, Bound(f"{alias}.type", "name", relation))
-    found = Bound(f"{alias}.id", "link", relation, is_virtual=is_virtual)
-    relation.bind(step.variable, found.as_found("", alias))
+    found = Bound(f"{alias}.id", "link", relation, is_virtual=is_virtual).with_ids(step.ids)
+    relation.bind(step.variable, found.as_found("", "" if step.rows is not None else alias))
 
 
 def _may_be_virtual(st: Statement, relation: Relation, step: algebra.MatchLink) -> bool:
@@ -81,7 +93,7 @@ def node_of(st: Statement, bound: Bound) -> str:
     if not bound.node:
         bound.node = st.fresh("n")
         table = st.nodes(with_vocabulary=bound.is_virtual)
-        _look_up(bound, table, bound.node, is_certain=bound.kind == "node")
+        _look_up(st, bound, table, bound.node, is_certain=bound.kind == "node")
     return bound.node
 
 
@@ -90,11 +102,13 @@ def link_of(st: Statement, bound: Bound) -> str:
     if not bound.link:
         bound.link = st.fresh("l")
         table = st.links(with_vocabulary=bound.is_virtual)
-        _look_up(bound, table, bound.link, is_certain=bound.kind == "link")
+        _look_up(st, bound, table, bound.link, is_certain=bound.kind == "link")
     return bound.link
 
 
-def _look_up(bound: Bound, table: str, alias: str, *, is_certain: bool) -> None:
+def _look_up(st: Statement, bound: Bound, table: str, alias: str, *, is_certain: bool) -> None:
+    if bound.ids is not None:
+        table = st.among(table, bound.ids)
     if is_certain and not bound.is_open:
         bound.home.join(table, alias, (f"{alias}.id",))
         bound.home.equate(f"{alias}.id", bound.sql)
@@ -125,7 +139,10 @@ def walk(st: Statement, relation: Relation, step: algebra.Walk) -> Relation:
     else:
         seeds = f"select distinct {near} as id from {table} l where {of_predicate}"  # noqa: S608 - fixed names
     most = step.least if step.most is None else step.most
-    links = st.define("e", ("near", "far"), f"select {near}, {far} from {table} l where {of_predicate}")  # noqa: S608
+    taken = f"select {near}, {far} from {table} l where {of_predicate}"  # noqa: S608 - fixed names
+    links = st.define(
+        "e", ("near", "far"), st.constants(("near", "far"), step.rows)[1:-1] if step.rows is not None else taken
+    )
     steps = "w.steps + 1" if step.most is not None else f"least(w.steps + 1, {most})"
     go_on = f" where w.steps < {most}" if step.most is not None else ""
     walked = st.define(
@@ -141,5 +158,6 @@ def walk(st: Statement, relation: Relation, step: algebra.Walk) -> Relation:
     relation.join(select, alias, (f"{alias}.start", f"{alias}.far"))
     kinds = st.end_kinds((step.predicate,)) if step.least else ("end", "end")
     for variable, column, kind in zip((start, end), ("start", "far"), kinds[:: -1 if is_reversed else 1], strict=True):
-        relation.bind(variable, Bound(f"{alias}.{column}", kind, relation, is_virtual=is_virtual))
+        ids = step.subject_ids if variable == step.subject else step.object_ids
+        relation.bind(variable, Bound(f"{alias}.{column}", kind, relation, is_virtual=is_virtual).with_ids(ids))
     return relation

@@ -18,6 +18,7 @@ class Bound:
     ``kind`` is ``node``, ``link``, ``end`` (either) or ``name`` (of a predicate). ``is_open``: it may be null.
     ``is_virtual``: the element may be one that the vocabulary has and nobody stored. ``home`` is the relation that can
     join more to it. ``pattern`` is what the element is known to match: its type and name, "" where they are open.
+    ``ids`` are those that it may have, None where that is open.
     """
 
     def __init__(self, sql: str, kind: str, home: Relation, *, is_open: bool = False, is_virtual: bool = False) -> None:
@@ -29,6 +30,12 @@ class Bound:
         self.node = ""
         self.link = ""
         self.pattern = "", ""
+        self.ids: tuple[str, ...] | None = None
+
+    def with_ids(self, ids: tuple[str, ...] | None) -> Bound:
+        """Return the column itself, with the ids that it may have."""
+        self.ids = ids
+        return self
 
     def as_found(self, node: str, link: str, pattern: tuple[str, str] = ("", "")) -> Bound:
         """Return the column itself, with what more is known: the sources that hold its element, and its pattern."""
@@ -120,6 +127,7 @@ class Relation:
             is_virtual = old.is_virtual and found.is_virtual
             both = Bound(old.sql, kind, old.home, is_virtual=is_virtual if is_own else old.is_virtual)
             pattern = found.pattern[0] or old.pattern[0], found.pattern[1] or old.pattern[1]
+            both.ids = old.ids if found.ids is None else found.ids
             self.columns[variable] = both.as_found(found.node or old.node, found.link or old.link, pattern)
             if not is_virtual:
                 self._read_stored(old.node, old.link)
@@ -162,7 +170,7 @@ def read(st: Statement, cte: str, kept: dict[str, Bound], *, is_distinct: bool) 
     found.join(cte, alias, *([every] if is_distinct else []))
     for sql, (name, one) in zip(every, kept.items(), strict=True):
         column = Bound(sql, one.kind, found, is_open=one.is_open, is_virtual=one.is_virtual)
-        found.columns[name] = column.as_found("", "", one.pattern)
+        found.columns[name] = column.as_found("", "", one.pattern).with_ids(one.ids)
     return found
 
 

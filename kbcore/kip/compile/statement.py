@@ -18,6 +18,11 @@ LINKS: Final = "kip_link"
 """The tables of the connection that hold the vocabulary. Their columns are those of ``tables.NODE`` and ``LINK``, and
 ``is_hidden``: whether the element is stored now."""
 
+_INDEXED_KEYS: Final = 48
+"""So many constants are looked up in an index at once; for many more, DuckDB reads the whole table."""
+MOST_KEYS: Final = 8 * _INDEXED_KEYS
+"""So many ids are looked up one by one; for more, reading the whole table takes no longer."""
+
 _PLACE: Final = re.compile(r"\$([0-9]+)")
 
 
@@ -43,6 +48,7 @@ class Statement:
         self._bound: dict[tuple[type, Any], str] = {}
         self._ctes: list[str] = []
         self._numbers = 0
+        self._among: dict[tuple[str, tuple[str, ...]], str] = {}
         self._at = None if at is None else self.bind(at)
 
     def bind(self, value: Any) -> str:
@@ -95,6 +101,31 @@ class Statement:
             parts.append(f"select {listed} from {vocabulary} where not {hidden}")  # noqa: S608 - fixed names
         is_plain = self._at is None and not vocabulary
         return name if is_plain else f"({' union all '.join(parts)})"
+
+    def among(self, table: str, ids: Sequence[str]) -> str:
+        """Return the elements of a relation that have one of these ids, as a relation in WITH.
+
+        There the look-up is a statement of its own: an index serves a condition on one column with a few constants,
+        and no other condition beside it.
+        """
+        key = (table, tuple(ids))
+        if key not in self._among:
+            self._among[key] = self.fresh("k")
+            parts = " union all ".join(self.looked_up(table, "id", ids, "*"))
+            self._ctes.append(f"{self._among[key]} as materialized ({parts})")
+        return self._among[key]
+
+    def constants(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+        """Return a relation of constant texts, for use behind FROM; they are bound column by column, as lists."""
+        lists = (self.bind(tuple(row[at] for row in rows)) for at in range(len(columns)))
+        listed = ", ".join(f"unnest({of}) as {name}" for of, name in zip(lists, columns, strict=True))
+        return f"(select {listed})"
+
+    def looked_up(self, table: str, column: str, ids: Sequence[str], columns: str) -> list[str]:
+        """Return SELECTs of some columns of the rows of a relation in which a column has one of these values."""
+        lists = [ids[at : at + _INDEXED_KEYS] for at in range(0, len(ids), _INDEXED_KEYS)]
+        wanted = [f"t.{column} in ({', '.join(map(self.bind, some))})" for some in lists] or ["false"]
+        return [f"select {columns} from {table} t where {one}" for one in wanted]  # noqa: S608 - fixed names
 
     def may_be_virtual(self, step: MatchNode) -> bool:
         """Tell whether the vocabulary has a node of this id, type and name, as far as they are given."""

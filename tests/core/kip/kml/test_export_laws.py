@@ -1,0 +1,74 @@
+"""EXPORT of a random graph, page by page, and the import of its capsules into an empty store give the same graph."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbcore.config import KipLimits
+from kbcore.errors import KipRefused
+from kbcore.kip.asking import prepared
+from kbcore.kip.binding import read
+from kbcore.kip.elements import element_json, is_restated, without_stamps
+from kbcore.kip.kml.export import export
+from tests.support.kip_model import Key
+from tests.support.kip_writes import DEFINED, PREDICATES, TYPES, Dice, text_of
+from tests.support.kip_writing import Kip
+
+COMMANDS = 15
+EVERY_TYPE = " UNION ".join(f'{{ ?x {{type: "{name}"}} }}' for name in ("$PropositionType", *TYPES))
+EVERYTHING = f'EXPORT ?x WHERE {{ ?x {{type: "$ConceptType"}} UNION {EVERY_TYPE} UNION {{ ?x (?s, ?p, ?o) }} }}'
+
+
+def graph(kip: Kip) -> dict[str, Any]:
+    """Return what a store holds beside the vocabulary that is the same everywhere, as KIP shows it."""
+    made = prepared(kip.project.view(), kip.schema()).vocabulary
+    core = {one.id: element_json(one, made.names) for one in (*made.nodes, *made.links)}
+    return {
+        key: {**one, "metadata": {k: v for k, v in without_stamps(one["metadata"]).items() if k != "_merged_from"}}
+        for key, one in kip.shown().items()
+        if key not in core or not is_restated(one, core[key])
+    }
+
+
+def keys_of(kip: Kip) -> list[Key]:
+    """Return the elements of a store as those that draw commands name them."""
+    shown = kip.shown()
+
+    def key_of(one: dict[str, Any]) -> Key:
+        if "predicate" not in one:
+            return ("node", one["type"], one["name"])
+        return ("link", key_of(shown[one["subject"]]), one["predicate"], key_of(shown[one["object"]]))
+
+    own = {*PREDICATES}
+    return [key_of(one) for one in shown.values() if one.get("type") in TYPES or one.get("predicate") in own]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_a_random_graph_comes_back_from_its_capsules(tmp_path: Path, seed: int) -> None:
+    kip, dice = Kip(tmp_path / "from"), Dice(seed)
+    kip(DEFINED)
+    for number in range(COMMANDS):
+        draw = (dice.upsert, dice.upsert, dice.update, dice.merge, dice.delete_keys)[number % 5]
+        with contextlib.suppress(KipRefused):  # what is refused leaves the graph as it was
+            kip(text_of(draw(keys_of(kip))))
+    wanted = graph(kip)
+    assert len(wanted) > 4
+    for limit in (0, 3):
+        other = Kip(tmp_path / f"to{limit}")
+        cursor, ended = "", False
+        while not ended:
+            page = (f" LIMIT {limit}" if limit else "") + (f' CURSOR "{cursor}"' if cursor else "")
+            tree: Any = read(EVERYTHING + page)
+            found = export(kip.project.view(), kip.schema(), tree, KipLimits())
+            if found.result["capsule"]:
+                other(found.result["capsule"])
+            cursor, ended = found.next_cursor, not found.next_cursor
+        assert graph(other) == wanted
+        other.project.close()
+        shutil.rmtree(tmp_path / f"to{limit}")
+    kip.project.close()
