@@ -115,6 +115,13 @@ def _predicate(name: str, description: str, subjects: tuple[str, ...], objects: 
     return Concept(PREDICATE, name, {"description": description, **ends})
 
 
+_PREFERENCE: Final = {
+    "description": _member("string", "What is preferred, in a sentence.", required=True),
+    "aliases": _member("array", "Other words for it."),
+    "strength": _member("number", "How much it matters, from 0 to 1."),
+}
+
+
 _DESCRIPTION: Final = {"description": _member("string", "What it means.", required=True)}
 _OF_TYPES: Final = {**_DESCRIPTION, "instance_schema": _member("object", "The attributes of its instances, by name.")}
 _OF_PREDICATES: Final = {
@@ -130,12 +137,17 @@ CORE_CONCEPTS: Final = (
     _type(PERSON, "Somebody who acts: a human, an agent, an organisation or a system.", _PERSON),
     _type(EVENT, "An episode that is remembered, such as a conversation. KB's own events are DomainEvent.", _EVENT),
     _type(SLEEP_TASK, "Work that the waking mind leaves for the sleeping mind.", _TASK),
+    _type("Preference", "Something that somebody likes better than the rest.", _PREFERENCE),
     _predicate(IN_DOMAIN, "The subject belongs to that field of knowledge.", ("*",), (DOMAIN,)),
     _predicate("consolidated_to", "What lasts of the episode was taken out as the object.", (EVENT,), ("*",)),
     _predicate("derived_from", "The subject was taken out of that episode.", ("*",), (EVENT,)),
     _predicate("mentions", "The episode speaks of the object.", (EVENT,), ("*",)),
     _predicate("assigned_to", "The task is for that actor.", (SLEEP_TASK,), (PERSON,)),
     _predicate("created_by", "That actor made the subject.", ("*",), (PERSON,)),
+    _predicate("prefers", "The subject prefers the object.", (PERSON,), ("Preference",)),
+    _predicate("knows", "The subject knows the object.", (PERSON,), ("*",)),
+    _predicate("interested_in", "The subject is interested in the object.", (PERSON,), ("*",)),
+    _predicate("working_on", "The subject works on the object.", (PERSON,), ("*",)),
     Concept(DOMAIN, SCHEMA_DOMAIN, {"description": "The definitions of types and predicates."}),
     Concept(DOMAIN, UNSORTED, {"description": "What nobody has put into a field yet."}),
     Concept(DOMAIN, ARCHIVED, {"description": "What was put away and is kept."}),

@@ -34,10 +34,11 @@ _TEXTS: Final = {
     "cursor": "a cursor",
     "term": "a search term",
     "mode": "a mode",
+    "offset": "a duration",
 }
 """What a text is, by the field of the tree that holds it."""
 _COUNTS: Final = {"limit": ("LIMIT", 1), "expected_version": ("EXPECT VERSION", 0)}
-_SCALARS: Final = frozenset({"left", "right", "text", "pattern", "operand"})
+_SCALARS: Final = frozenset({"when", "left", "right", "text", "pattern", "operand"})
 _NUMBERS: Final = frozenset({"threshold", "arguments"})
 
 
@@ -153,9 +154,8 @@ class _Binding:
         """Refuse a value that cannot stand in its place."""
         is_scalar = not isinstance(value, list | dict)
         if field == "values" and not hole.path:
-            is_list = isinstance(value, list) and value
-            if not is_list or any(isinstance(one, list | dict) for one in value):
-                told = "IN takes a list of texts, numbers, true, false or null, not an empty one"
+            if not isinstance(value, list) or any(isinstance(one, list | dict) for one in value):
+                told = "IN takes a list of texts, numbers, true, false or null"
                 raise _wrong_kind(hole.parameter, value, told, hole.at)
         elif field in _NUMBERS and (not isinstance(value, int | float) or isinstance(value, bool)):
             raise _wrong_kind(hole.parameter, value, "this is a number", hole.at)

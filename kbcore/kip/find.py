@@ -41,8 +41,16 @@ class Found(msgspec.Struct, frozen=True):
     seq: int
 
 
-def find(view: Viewed, schema: Schema, query: s.Query, *, at: int | None = None, limits: KipLimits = _DEFAULT) -> Found:
-    """Answer a bound FIND from a view, as of a seq (None is the head).
+def find(
+    view: Viewed,
+    schema: Schema,
+    query: s.Query,
+    *,
+    at: int | None = None,
+    limits: KipLimits = _DEFAULT,
+    now: str = "",
+) -> Found:
+    """Answer a bound FIND from a view, as of a seq (None is the head); ``now`` is the time that NOW() means.
 
     ``schema`` is that of the branch: ``concepts.extended`` with the definitions that the branch adds.
 
@@ -51,16 +59,17 @@ def find(view: Viewed, schema: Schema, query: s.Query, *, at: int | None = None,
     not defined, KIP_3001 for a variable that nothing binds, KIP_4001 and KIP_4002 beyond the limits.
     ``HistoryPruned`` for a seq before the history that was kept.
     """
-    seq, offset = _begins(view, query, at)
+    seq, offset, now = _begins(view, query, at, now)
     wanted = min(query.limit.value if query.limit else limits.rows + 1, limits.rows + 1)
     page = (offset, wanted + 1)
-    selected = compiled(view, schema, query, None if seq == view.seq else seq, page, limits=limits)
+    selected = compiled(view, schema, query, None if seq == view.seq else seq, page, limits=limits, now=now)
     rows = ask(view, schema, (selected.sql, selected.params), limits, tree=query)
     if min(len(rows), wanted) > limits.rows:
         raise too_many(limits, query.at, _ASK_LESS)
     more = len(rows) > wanted
     names = prepared(view, schema).known.names
-    return Found(shaped(rows[:wanted], selected, names), _cursor(view, query, seq, offset + wanted, more), seq)
+    token = _cursor(view, query, seq, offset + wanted, now) if more else ""
+    return Found(shaped(rows[:wanted], selected, names), token, seq)
 
 
 def compiled(
@@ -71,6 +80,7 @@ def compiled(
     page: tuple[int, int] = (0, 2),
     *,
     limits: KipLimits = _DEFAULT,
+    now: str = "",
 ) -> Selected:
     """Return the statement of a bound FIND, as of a seq (None is the head).
 
@@ -84,7 +94,7 @@ def compiled(
     check_query(translation, query, bound)
     if at is None:
         steps = narrowed(known, steps, lambda asked: ask(view, schema, asked, limits, tree=query))
-    st = Statement(known, at)
+    st = Statement(known, at, now=now)
     return select(st, solve(st, steps), query, page)
 
 
@@ -96,6 +106,7 @@ def solutions(
     *,
     limits: KipLimits = _DEFAULT,
     page: Page = _ALL,
+    now: str = "",
 ) -> list[dict[str, str | None]]:
     """Return the distinct values of these variables in the solutions of a bound WHERE, ordered by them.
 
@@ -110,7 +121,7 @@ def solutions(
     steps, bound = Translation(schema, known.names).steps(group)
     check_variables(variables, group, bound)
     steps = narrowed(known, steps, lambda asked: ask(view, schema, asked, limits, tree=group))
-    st = Statement(known)
+    st = Statement(known, now=now)
     names = tuple(dict.fromkeys(one.name for one in variables))
     most = limits.rows + 1 if page.most is None else page.most
     asked = select_variables(st, solve(st, steps), names, most, page)
@@ -120,13 +131,13 @@ def solutions(
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _begins(view: Viewed, query: s.Query, at: int | None) -> tuple[int, int]:
-    """Return the seq that is answered for, and how many rows went before."""
+def _begins(view: Viewed, query: s.Query, at: int | None, now: str) -> tuple[int, int, str]:
+    """Return the seq that is answered for, how many rows went before, and the time that NOW() means on all pages."""
     seq, offset = view.seq if at is None else at, 0
     if query.cursor is not None:
         place = query.cursor.at
         cursor = cursor_in(query.cursor, mark_of(view.basis.store_id, query))
-        seq, offset = cursor.seq, int(cursor.last)
+        seq, offset, now = cursor.seq, int(cursor.last), cursor.basis or now
         if seq > view.seq or (at is not None and at != seq):
             told = f"The cursor speaks of seq {seq}, and the branch is at {view.seq if at is None else at}."
             raise refused(SYNTAX, told, at=place, hint=_START_OVER)
@@ -134,8 +145,8 @@ def _begins(view: Viewed, query: s.Query, at: int | None) -> tuple[int, int]:
         raise InvalidQuery(f"There is no seq {seq} yet; the head is {view.seq}.", hint=f"Ask for one up to {view.seq}.")
     if seq < view.basis.history_from:
         raise out_of_reach(view.session.rows, view.basis.history_from, seq)
-    return seq, offset
+    return seq, offset, now
 
 
-def _cursor(view: Viewed, query: s.Query, seq: int, offset: int, more: bool) -> str:
-    return cursors.encode(cursors.Cursor(mark_of(view.basis.store_id, query), seq, 0, str(offset))) if more else ""
+def _cursor(view: Viewed, query: s.Query, seq: int, offset: int, now: str) -> str:
+    return cursors.encode(cursors.Cursor(mark_of(view.basis.store_id, query), seq, 0, str(offset), now))

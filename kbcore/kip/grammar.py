@@ -12,7 +12,8 @@ from typing import Final
 GRAMMAR: Final = """\
 command     ::= query | upsert+ | delete | update | merge | describe | search | export
 
-query       ::= "FIND" "(" expression ("," expression)* ")" where order? limit? cursor?
+query       ::= "FIND" "(" expression ("," expression)* ")" where when? order? limit? cursor?
+when        ::= "AT" (WHOLE | STRING | PARAMETER)
 expression  ::= path | aggregate
 aggregate   ::= ("COUNT" | "SUM" | "AVG" | "MIN" | "MAX") "(" "DISTINCT"? path ")"
 order       ::= "ORDER" "BY" sort ("," sort)*
@@ -36,9 +37,9 @@ all         ::= claim ("&&" claim)*
 claim       ::= "!"? ("(" condition ")" | test | operand comparison operand)
 comparison  ::= "==" | "!=" | "<" | "<=" | ">" | ">="
 test        ::= ("CONTAINS" | "STARTS_WITH" | "ENDS_WITH" | "REGEX") "(" operand "," operand ")"
-              | "IN" "(" operand "," (PARAMETER | "[" scalar ("," scalar)* "]") ")"
+              | "IN" "(" operand "," (PARAMETER | "[" (scalar ("," scalar)*)? "]") ")"
               | ("IS_NULL" | "IS_NOT_NULL") "(" operand ")"
-operand     ::= path | scalar
+operand     ::= path | scalar | "NOW" "(" text? ")"
 path        ::= VARIABLE | PATH
 
 upsert      ::= "UPSERT" "{" block+ "}" where? metadata?

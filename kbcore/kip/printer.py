@@ -133,7 +133,8 @@ def _query(query: s.Query) -> str:
     found = ", ".join(_expression(one) for one in query.find)
     sorts = ", ".join(f"{_expression(one.key)} DESC" if one.descending else _expression(one.key) for one in query.order)
     order = f"ORDER BY {sorts}" if sorts else ""
-    return _lines(f"FIND({found})", _where(query.where), order, *_page(query.limit, query.cursor))
+    when = f"AT {_value(query.when)}" if query.when else ""
+    return _lines(f"FIND({found})", _where(query.where), when, order, *_page(query.limit, query.cursor))
 
 
 def _expression(expression: s.Expression) -> str:
@@ -226,6 +227,8 @@ def _within(condition: s.Condition, *wrapped: type) -> str:
 
 
 def _operand(operand: s.Operand) -> str:
+    if isinstance(operand, s.Now):
+        return f"NOW({_text(operand.offset) if operand.offset else ''})"
     return _path(operand) if isinstance(operand, s.Path) else _value(operand)
 
 

@@ -12,16 +12,17 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import interrupting
-from kbcore.errors import Interrupted, KBError
-from kbcore.history.moment import read_head
+from kbcore.errors import Interrupted, InvalidQuery, KBError
+from kbcore.history.moment import read_head, seq_at
 from kbcore.interrupting import Stopped
 from kbcore.kip import failures
 from kbcore.kip import syntax as s
 from kbcore.kip.binding import read as read_command
-from kbcore.kip.errors import IMMUTABLE, envelope, placing, refused
+from kbcore.kip.errors import IMMUTABLE, SYNTAX, envelope, placing, refused
 from kbcore.kip.meta import describe, search
 from kbcore.kip.request import Command, Request
 from kbcore.store import Author, BranchStore
+from kbcore.view.defined import schema_at
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
 
@@ -145,18 +146,21 @@ class _Attempt:
         workspace = self._around.workspace
         schema = view.schema(workspace.schema)
         limits = workspace.config.kip
+        now = workspace.machine.clock.now()
         response: Response
         seq = view.seq
         match tree:
             case s.Query():
                 from kbcore.kip.find import find  # noqa: PLC0415 - META needs no compiler
 
-                found = find(view, schema, tree, limits=limits)
+                at = None if tree.when is None else _seq_of(view, tree.when, now)
+                schema = schema if at is None else schema_at(view.rows, workspace.schema, at)
+                found = find(view, schema, tree, at=at, limits=limits, now=now)
                 response, seq = paged(found.result, found.next_cursor), found.seq
             case s.Export():
                 from kbcore.kip.kml.export import export  # noqa: PLC0415 - as above
 
-                exported = export(view, schema, tree, limits)
+                exported = export(view, schema, tree, limits, now=now)
                 response = paged(exported.result, exported.next_cursor)
             case s.Search():
                 place = search.Place(workspace, self._around.store, self._around.branch)
@@ -170,6 +174,17 @@ class _Attempt:
         return Piece(tree, response, seq, again if hasattr(tree, "limit") else None)
 
 
+def _seq_of(view: View, when: s.Value, now: str) -> int:
+    """Return the seq that AT means. Raises: ``KipRefused`` (KIP_1001) for what is none; ``HistoryPruned``."""
+    if isinstance(when.json, bool) or not isinstance(when.json, int | str):
+        raise refused(SYNTAX, "AT takes a seq or a time.", at=when.at, hint=_WHEN)
+    try:
+        return seq_at(view, str(when.json), now=now)
+    except InvalidQuery as error:
+        raise refused(SYNTAX, error.message, at=when.at, hint=error.hint) from error
+
+
+_WHEN: Final = 'Write a seq, AT 12, or a time in quotes, AT "2026-01-31T12:00:00Z".'
 _WHERE_TO_WRITE: Final = "Send it where KIP may write: `execute_kip`, or `kb kip`; ask the user where there is none."
 
 

@@ -19,7 +19,7 @@ from kbcore.writes import schema_after
 from tests.support.project import AUTHOR, Project, document, req
 
 TASTE = {"id": "$ConceptType:Taste", "type": "$ConceptType", "name": "Taste", "title": "Taste"}
-PREFERS = {"id": "$PropositionType:prefers", "type": "$PropositionType", "name": "prefers", "title": "prefers"}
+PREFERS = {"id": "$PropositionType:enjoys", "type": "$PropositionType", "name": "enjoys", "title": "enjoys"}
 DARK = {"id": "T-1", "type": "Taste", "title": "dark"}
 ALICE = {"id": "Person:Alice", "type": "Person", "title": "Alice"}
 
@@ -34,9 +34,9 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 def test_a_changeset_may_use_what_it_defines(project: Project) -> None:
     project.apply(
-        entities=[TASTE, PREFERS, DARK, ALICE], edges=[{"type": "prefers", "from": "Person:Alice", "to": "T-1"}]
+        entities=[TASTE, PREFERS, DARK, ALICE], edges=[{"type": "enjoys", "from": "Person:Alice", "to": "T-1"}]
     )
-    assert project.edges("T-1") == {("Person:Alice", "prefers", "T-1", True)}
+    assert project.edges("T-1") == {("Person:Alice", "enjoys", "T-1", True)}
 
 
 def test_what_is_not_defined_is_refused_with_the_nearest_name(project: Project) -> None:
@@ -87,12 +87,12 @@ def test_a_definition_counts_as_soon_as_it_is_written_and_until_it_is_gone(proje
     [
         ({"entities": [{"id": TASTE["id"], "name": "Other"}]}, "The type 'Taste' is used by T-1."),
         ({"entities": [{"id": TASTE["id"], "type": "Person"}]}, "The type 'Taste' is used by T-1."),
-        ({"entities": [{"id": PREFERS["id"], "name": "likes"}]}, "'prefers' is used by Person:Alice prefers T-1."),
+        ({"entities": [{"id": PREFERS["id"], "name": "likes"}]}, "'enjoys' is used by Person:Alice enjoys T-1."),
     ],
 )
 def test_a_definition_in_use_is_not_taken_away_by_writing(project: Project, asked, words: str) -> None:
     project.apply(
-        entities=[TASTE, PREFERS, DARK, ALICE], edges=[{"type": "prefers", "from": "Person:Alice", "to": "T-1"}]
+        entities=[TASTE, PREFERS, DARK, ALICE], edges=[{"type": "enjoys", "from": "Person:Alice", "to": "T-1"}]
     )
     with pytest.raises(IntegrityViolation) as refused:
         project.apply(**asked)
@@ -103,7 +103,7 @@ def test_a_definition_in_use_is_not_taken_away_by_writing(project: Project, aske
 
 def test_a_definition_is_deleted_with_or_after_all_that_uses_it(project: Project) -> None:
     project.apply(
-        entities=[TASTE, PREFERS, DARK, ALICE], edges=[{"type": "prefers", "from": "Person:Alice", "to": "T-1"}]
+        entities=[TASTE, PREFERS, DARK, ALICE], edges=[{"type": "enjoys", "from": "Person:Alice", "to": "T-1"}]
     )
     for key in (TASTE["id"], PREFERS["id"]):
         with pytest.raises(IntegrityViolation, match="is used by"):
@@ -141,7 +141,7 @@ def test_definitions_are_of_one_branch(project: Project) -> None:
 
 def test_queries_and_rules_know_them(project: Project) -> None:
     project.apply(
-        entities=[TASTE, PREFERS, DARK, ALICE], edges=[{"type": "prefers", "from": "Person:Alice", "to": "T-1"}]
+        entities=[TASTE, PREFERS, DARK, ALICE], edges=[{"type": "enjoys", "from": "Person:Alice", "to": "T-1"}]
     )
     workspace, view = project.workspace(), project.view()
     query = Query(type="Taste")
@@ -155,7 +155,7 @@ def test_queries_and_rules_know_them(project: Project) -> None:
 def test_documents_may_be_of_a_defined_type_and_are_read_again_when_it_comes(project: Project) -> None:
     files = {
         "docs/requirements/a.md": document("T-1", type="Taste", title="dark"),
-        "docs/requirements/b.md": req("REQ-1", links="[{prefers: T-1}]"),
+        "docs/requirements/b.md": req("REQ-1", links="[{enjoys: T-1}]"),
     }
     first = project.sync(files)
     assert any("There is no entity type 'Taste'" in problem.message for _, problem in first.problems)
@@ -165,7 +165,7 @@ def test_documents_may_be_of_a_defined_type_and_are_read_again_when_it_comes(pro
     node = project.node("T-1")
     assert node is not None
     assert node.type == "Taste"
-    assert project.edges("T-1") == {("REQ-1", "prefers", "T-1", True)}
+    assert project.edges("T-1") == {("REQ-1", "enjoys", "T-1", True)}
     assert project.sync().is_idle
 
 
@@ -188,12 +188,12 @@ def test_a_definition_can_be_reverted(project: Project) -> None:
 
 def test_a_definition_in_use_is_not_taken_away_by_a_revert(project: Project) -> None:
     project.apply(entities=[TASTE, PREFERS])
-    project.apply(entities=[DARK, ALICE], edges=[{"type": "prefers", "from": "Person:Alice", "to": "T-1"}])
+    project.apply(entities=[DARK, ALICE], edges=[{"type": "enjoys", "from": "Person:Alice", "to": "T-1"}])
     with pytest.raises(RevertConflict) as refused:
         revert(project.workspace(), "main", AUTHOR, [1], follows_head=True)
     assert [one.message for one in refused.value.details] == [
         "The type 'Taste' is used by T-1.",
-        "The predicate 'prefers' is used by Person:Alice prefers T-1.",
+        "The predicate 'enjoys' is used by Person:Alice enjoys T-1.",
     ]
     assert refused.value.hint == "Remove what uses it first, or use --force to leave it as it is."
     revert(project.workspace(), "main", AUTHOR, [2, 1], follows_head=True)

@@ -283,6 +283,8 @@ def _compared(sign: str, left: Any, right: Any) -> bool:
 
 
 def _tested(function: str, text: Any, pattern: Any) -> bool:
+    if isinstance(text, list) and function == "CONTAINS":
+        return any(kind(one) == kind(pattern) and one == pattern for one in text)
     if not isinstance(text, str) or not isinstance(pattern, str):
         return False
     tests = {"CONTAINS": text.__contains__, "STARTS_WITH": text.startswith, "ENDS_WITH": text.endswith}

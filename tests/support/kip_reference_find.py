@@ -105,9 +105,17 @@ def _sort_key(world: World, members: list[Row], sort: s.Sort) -> Key:
     return min(Key(value_of(world, row, sort.key), descending=sort.descending) for row in members)
 
 
+def is_link_of_vocabulary(world: World, name: Any) -> bool:
+    """Tell whether a binding is a link that no record holds."""
+    found = world.elements.get(name)
+    return found is not None and "predicate" in found and "_version" not in found["metadata"]
+
+
 def aggregate(world: World, rows: list[Row], of: s.Aggregate) -> Any:
     """Return an aggregate over the distinct bindings of its variable."""
     by_binding = {row[of.path.variable]: value_of(world, row, of.path) for row in rows}
+    if of.function != "COUNT" and len(of.path.parts) > 1:
+        by_binding = {name: value for name, value in by_binding.items() if not is_link_of_vocabulary(world, name)}
     values = [value for value in by_binding.values() if value is not None]
     if of.distinct:
         values = list({hashable(value): value for value in values}.values())

@@ -19,6 +19,9 @@ from kbcore.kip.names import type_names
 from kbcore.schema import Schema
 from tests.support.project import AUTHOR, Project
 
+NOW = "2026-07-01T12:00:00Z"
+"""The time that NOW() means in what is asked here."""
+
 
 class Kip:
     """A project that is written to in KIP."""
@@ -33,7 +36,7 @@ class Kip:
         with placing(text):
             command = read(text, parameters)
             if isinstance(command, s.Query):
-                return find.find(self.project.view(), self.schema(), command).result
+                return find.find(self.project.view(), self.schema(), command, now=NOW).result
             if isinstance(command, s.Export):
                 return export(self.project.view(), self.schema(), command, KipLimits()).result
             workspace = self.project.workspace()

@@ -10,7 +10,7 @@ from typing import Final
 from kbcore.kip import syntax as s
 from kbcore.kip.compile.relation import Bound
 from kbcore.kip.compile.statement import Statement
-from kbcore.kip.compile.values import compared, constant, operand
+from kbcore.kip.compile.values import compared, constant, is_member, operand
 
 _SIGNS: Final = {"==": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TESTS: Final = {
@@ -34,13 +34,15 @@ def truth(st: Statement, columns: dict[str, Bound], condition: s.Condition) -> s
             return _not(compared(st, "=", one, other)) if sign == "!=" else compared(st, _SIGNS[sign], one, other)
         case s.IsIn(of, values):
             one = operand(st, columns, of)
-            return f"({' or '.join(compared(st, '=', one, constant(st, value)) for value in values.json)})"
+            return f"({' or '.join(compared(st, '=', one, constant(st, value)) for value in values.json) or 'false'})"
         case s.IsNull(of, negated):
             is_null = operand(st, columns, of).is_null
             return f"(not {is_null})" if negated else is_null
         case s.TextTest(function, text, pattern):
             one, other = operand(st, columns, text), operand(st, columns, pattern)
-            return f"{_TESTS[function]}({one.text}, {other.text})" if one.text and other.text else "false"
+            parts = [f"{_TESTS[function]}({one.text}, {other.text})"] if one.text and other.text else []
+            parts += is_member(one, other) if function == "CONTAINS" else []
+            return f"({' or '.join(parts)})" if parts else "false"
 
 
 def _not(condition: str) -> str:

@@ -14,7 +14,7 @@ from kbcore.kip import syntax as s
 from kbcore.kip.compile.matching import link_of, node_of
 from kbcore.kip.compile.relation import Bound, Relation, read
 from kbcore.kip.compile.statement import Statement
-from kbcore.kip.compile.values import HUGE, Operand, value
+from kbcore.kip.compile.values import HUGE, Operand, only_where, value
 from kbcore.view import tables
 
 _SHORT_LIST: Final = 64
@@ -210,11 +210,18 @@ class _Projection:
         self.cells.append(Cell(len(self.columns), shape))
         self.columns += columns
 
+    def stored(self, bound: Bound) -> str:
+        """Return the condition that a link is in a record; nobody found out what those of the vocabulary say."""
+        return f"coalesce({link_of(self.st, bound)}.version, 1) > 0"
+
     def aggregated(self, expression: s.Aggregate, bound: Bound) -> tuple[Shape, list[str]]:
         parts = expression.path.parts
         if parts in {("attributes",), ("metadata",)}:
             return "count", [f"count(distinct {bound.sql})"]
         of = value(self.st, bound, parts)
+        is_of_links = bound.kind in {"link", "end"} and bound.is_virtual and len(parts) > 1
+        if is_of_links and expression.function != "COUNT":
+            of = only_where(of, self.stored(bound))
         if expression.function == "COUNT":
             if expression.distinct:
                 return "count", [f"count(distinct {of.key})"]

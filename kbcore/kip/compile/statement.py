@@ -42,8 +42,10 @@ class Known(msgspec.Struct, frozen=True):
 class Statement:
     """The parameters of one statement, numbered as they are bound, and the tables that it reads."""
 
-    def __init__(self, known: Known, at: int | None = None) -> None:
+    def __init__(self, known: Known, at: int | None = None, *, now: str = "") -> None:
+        """``at`` is the seq that is asked for, None for the head; ``now`` is the time that NOW() means."""
         self.known = known
+        self.now = now
         self._params: list[Any] = []
         self._bound: dict[tuple[type, Any], str] = {}
         self._ctes: list[str] = []

@@ -6,6 +6,8 @@ among them. Texts are compared by code points, two texts that are RFC 3339 times
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
 import math
 import re
 from typing import Any, Final
@@ -16,8 +18,10 @@ from kbcore.kip import syntax as s
 from kbcore.kip.compile.matching import link_of, name_of, node_of
 from kbcore.kip.compile.relation import Bound
 from kbcore.kip.compile.statement import Statement
+from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, PROGRAMS, SAID, SERVER
 from kbcore.values import normal_time
+from kbcore.visible import in_quotes
 
 _TIME: Final = (
     r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
@@ -42,6 +46,13 @@ _KEY: Final = (
     "'t': case when v.k in ('VARCHAR', 'BOOLEAN', 'ARRAY', 'OBJECT') then v.t end} end"
 )
 """What is a number, and what orders values, made of the kind and the text of a value."""
+
+
+_DURATION: Final = re.compile(r"(?P<sign>[+-]?)(?P<parts>(?:[0-9]{1,9}[smhdw])+)")
+_PART: Final = re.compile(r"([0-9]+)([smhdw])")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_LONGEST_S: Final = 10_000 * 366 * 86_400
+"""Longer than all years that a time may be in."""
 
 
 class Operand(msgspec.Struct, frozen=True):
@@ -83,8 +94,58 @@ def constant(st: Statement, value: Any) -> Operand:
     return Operand("false", number=number, real=real, is_small=bool(real))
 
 
-def operand(st: Statement, columns: dict[str, Bound], of: s.Path | s.Value) -> Operand:
-    """Return what a path or a constant is."""
+def only_where(of: Operand, condition: str) -> Operand:
+    """Return a value that is null where a condition does not hold."""
+    made = {
+        name: f"case when {condition} then {sql} end"
+        for name in ("number", "text", "flag", "other", "json", "key", "real")
+        if (sql := getattr(of, name))
+    }
+    return msgspec.structs.replace(of, is_null=f"({of.is_null} or not {condition})", **made)
+
+
+def is_member(of: Operand, member: Operand) -> list[str]:
+    """Return conditions, one for each kind, that a value is a list which holds a scalar; none where it cannot be."""
+    if not of.json:
+        return []
+
+    def holds(kinds: str, made: str, wanted: str) -> str:
+        found = f"[case when json_type(v) in ({kinds}) then {made} end for v in json_extract({of.json}, '$[*]')]"
+        return f"list_contains({found}, {wanted})"
+
+    parts = []
+    if member.text:
+        parts.append(holds("'VARCHAR'", "v ->> '$'", member.text))
+    if member.flag:
+        parts.append(holds("'BOOLEAN'", "(v ->> '$') = 'true'", member.flag))
+    if member.real:
+        parts.append(holds("'BIGINT', 'UBIGINT', 'DOUBLE'", "try_cast(v ->> '$' as double)", member.real))
+    elif member.number:
+        parts.append(holds("'BIGINT', 'UBIGINT'", "try_cast(v ->> '$' as hugeint)", f"({member.number})['w']"))
+    return parts
+
+
+def moved(now: str, offset: s.Text | None) -> str:
+    """Return a time moved by a duration. Raises: ``KipRefused`` (KIP_1001) for a text that is none."""
+    if offset is None:
+        return now
+    said = _DURATION.fullmatch(offset.value)
+    found: str | None = None
+    if said:
+        seconds = sum(int(number) * _SECONDS[unit] for number, unit in _PART.findall(said["parts"]))
+        by = dt.timedelta(seconds=min(seconds, _LONGEST_S))
+        with contextlib.suppress(OverflowError):  # before the first year or behind the last one
+            found = normal_time((dt.datetime.fromisoformat(now) + (-by if said["sign"] == "-" else by)).isoformat())
+    if found is None:
+        hint = 'Write a sign, numbers and units: "-7d", "+12h", "-1d12h"; s, m, h, d and w are units.'
+        raise refused(SYNTAX, f"{in_quotes(offset.value[:40])} is no duration.", at=offset.at, hint=hint)
+    return found
+
+
+def operand(st: Statement, columns: dict[str, Bound], of: s.Operand) -> Operand:
+    """Return what a path, a constant or NOW() is."""
+    if isinstance(of, s.Now):
+        return constant(st, moved(st.now, of.offset))
     return constant(st, of.json) if isinstance(of, s.Value) else value(st, columns[of.variable], of.parts)
 
 

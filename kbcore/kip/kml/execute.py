@@ -109,7 +109,7 @@ class _Plan:
     def __call__(self, view: View, stamp: Stamp) -> Draft:
         """Return what the command comes to on a view. Raises: as ``execute``."""
         self.origin = Origin()
-        work = Work(view, view.schema(self.workspace.schema), self.workspace.config.kip)
+        work = Work(view, view.schema(self.workspace.schema), self.workspace.config.kip, now=stamp.at)
         intent = _APPLY[type(self.command)](work, self.command)
         self.changeset = changeset_of(work, intent, self.origin, most_deleted=limits.MAX_KIP_DELETED)
         draft = planner(self.changeset, self.workspace, work.names.shown)(view, stamp)

@@ -14,14 +14,14 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import cursor as cursors
-from kbcore.concepts import PREDICATE, TYPE, VOCABULARY
+from kbcore.concepts import PREDICATE, TYPE
 from kbcore.config import KipLimits
 from kbcore.ids import is_link_id
 from kbcore.kip import syntax as s
 from kbcore.kip.compile.projection import Page
 from kbcore.kip.elements import element_json, in_order, is_restated, link_json, node_json
 from kbcore.kip.errors import RESOURCE, VERSION, refused
-from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
+from kbcore.kip.kml.drafts import LinkDraft
 from kbcore.kip.kml.selection import selected
 from kbcore.kip.kml.work import Work
 from kbcore.kip.paging import cursor_in, mark_of
@@ -42,19 +42,21 @@ class Exported(msgspec.Struct, frozen=True):
     next_cursor: str
 
 
-def export(view: View, schema: Schema, command: s.Export, limits: KipLimits) -> Exported:
-    """Return a part of the graph as a capsule. All pages speak of the same seq.
+def export(view: View, schema: Schema, command: s.Export, limits: KipLimits, *, now: str = "") -> Exported:
+    """Return a part of the graph as a capsule. All pages speak of the same seq and of the same time, ``now``.
 
     Raises: ``KipRefused`` with the offset of the place: KIP_4002 where the capsule would be too large for one command,
     KIP_3005 for the cursor of a page since which something was written; what ``find.solutions`` raises.
     """
     mark = mark_of(view.basis.store_id, command)
-    last_key = _ended(view, command.cursor, mark) if command.cursor else ""
-    work = Work(view, schema, limits)
+    ended = _ended(view, command.cursor, mark) if command.cursor else cursors.Cursor(mark, view.seq, 0, "", now)
+    last_key, now = ended.last, ended.basis
+    work = Work(view, schema, limits, now=now)
     # So many rows more as the vocabulary, which is left out, may take of them.
     spare = 1 + len(work.vocabulary.nodes) + len(work.vocabulary.links)
     page = Page(after=last_key, most=work.most(command.limit, spare))
-    found = [one.id for one in selected(work, command.variable, command.where, page) if not _is_everywhere(work, one)]
+    drafts = selected(work, command.variable, command.where, page)
+    found = [one.id for one in drafts if one.is_stored and not (one.old and _is_everywhere(work, one.old))]
     ids = found[: command.limit.value] if command.limit else found
     capsule = _Capsule(work, command, last_key)
     capsule.fill(ids)
@@ -63,25 +65,23 @@ def export(view: View, schema: Schema, command: s.Export, limits: KipLimits) -> 
         message = f"The capsule would have {len(text.encode())} bytes; one command takes {MAX_KIP_BYTES}."
         raise refused(RESOURCE, message, at=command.at, hint=_HINT)
     counts = {"concepts": len(capsule.nodes), "propositions": len(capsule.links)}
-    token = cursors.encode(cursors.Cursor(mark, view.seq, 0, ids[-1])) if len(ids) < len(found) else ""
+    token = cursors.encode(cursors.Cursor(mark, view.seq, 0, ids[-1], now)) if len(ids) < len(found) else ""
     return Exported({"capsule": text, **counts}, token)
 
 
-def _ended(view: View, given: s.Text, mark: str) -> str:
-    """Return the id with which the page ended that gave a cursor. Raises: ``KipRefused``."""
+def _ended(view: View, given: s.Text, mark: str) -> cursors.Cursor:
+    """Return where the page ended that gave a cursor. Raises: ``KipRefused``."""
     cursor = cursor_in(given, mark)
     if cursor.seq != view.seq:
         message = f"The page before spoke of seq {cursor.seq}, and the branch is at {view.seq}."
         raise refused(VERSION, message, at=given.at, hint=_AGAIN)
-    return cursor.last
+    return cursor
 
 
-def _is_everywhere(work: Work, draft: NodeDraft | LinkDraft) -> bool:
-    """Tell whether an element is one of the vocabulary that says what it says in every store, stored or not."""
-    core = work.core_nodes.get(draft.id) or work.core_links.get(draft.id)
-    if core is None or draft.old is None or not draft.is_stored:
-        return core is not None
-    return is_restated(element_json(core, work.names), element_json(draft.old, work.names))
+def _is_everywhere(work: Work, stored: Node | Link) -> bool:
+    """Tell whether a stored element is one of the vocabulary and says what it says in every store."""
+    core = work.core_nodes.get(stored.id) or work.core_links.get(stored.id)
+    return core is not None and is_restated(element_json(core, work.names), element_json(stored, work.names))
 
 
 class _Capsule:
@@ -178,7 +178,9 @@ class _Capsule:
         return {
             key: node
             for key, node in self.work.view.definitions().items()
-            if (node.type, node.fields.get("name")) in wanted - VOCABULARY and key not in self.nodes
+            if (node.type, node.fields.get("name")) in wanted
+            and key not in self.nodes
+            and not _is_everywhere(self.work, node)
         }
 
     def text(self) -> str:

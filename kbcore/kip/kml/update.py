@@ -10,13 +10,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kbcore.errors import KipRefused
+from kbcore.kip import scoping
 from kbcore.kip import syntax as s
 from kbcore.kip.compile.projection import Page
 from kbcore.kip.elements import element_json
 from kbcore.kip.errors import VALUE_TYPE, refused
+from kbcore.kip.kml.drafts import NodeDraft
 from kbcore.kip.kml.intent import Intent
 from kbcore.kip.kml.selection import selected
-from kbcore.kip.kml.work import Work, besides_kind, misused
+from kbcore.kip.kml.work import Draft, Work, besides_kind, misused
 from kbcore.reader import kind_of
 from kbcore.state import Changes
 
@@ -29,7 +31,7 @@ _TWO: Final[Mapping[str, Callable[[Any, Any], Any]]] = {"ADD": lambda a, b: a + 
 
 def apply_update(work: Work, command: s.Update) -> Intent:
     """Set what UPDATE says. Raises: ``KipRefused``."""
-    found = selected(work, command.variable, command.where, Page(most=work.most(command.limit)))
+    found = _found(work, command)
     of_metadata = command.metadata.assignments if command.metadata else ()
     for one in of_metadata:
         check_metadata_key(one.key, one.at)
@@ -54,6 +56,15 @@ def apply_update(work: Work, command: s.Update) -> Intent:
         return told | ({"skipped": skipped} if skipped else {})
 
     return Intent(answer, {"updated": 0, "matched": 0})
+
+
+def _found(work: Work, command: s.Update) -> list[Draft]:
+    """Return what UPDATE changes: of the links that every store knows without a record, only what is named by id."""
+    page = Page(most=work.most(command.limit, len(work.vocabulary.links)))
+    found = selected(work, command.variable, command.where, page)
+    named = {one.id.value for one in scoping.parts_of(command.where) if isinstance(one, s.LinkId)}
+    kept = [one for one in found if one.is_stored or isinstance(one, NodeDraft) or one.id in named]
+    return kept[: command.limit.value] if command.limit else kept
 
 
 def check_metadata_key(key: str, at: int) -> None:

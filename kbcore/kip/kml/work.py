@@ -40,8 +40,10 @@ _SEARCH: Final = "Look for it with SEARCH or FIND, or write it first."
 class Work:
     """One command's surroundings, and the drafts of what it names, by id."""
 
-    def __init__(self, view: View, schema: Schema, limits: KipLimits) -> None:
+    def __init__(self, view: View, schema: Schema, limits: KipLimits, *, now: str = "") -> None:
+        """``now`` is the time that NOW() means."""
         self.view = view
+        self.now = now
         self.limits = limits
         self.schema = schema
         self.vocabulary: Vocabulary = prepared(view, schema).vocabulary
@@ -104,7 +106,9 @@ class Work:
         self, group: s.Group, variables: Sequence[s.Variable], page: Page = _ALL
     ) -> list[dict[str, str | None]]:
         """Return the distinct bindings of variables in a WHERE. Raises: ``KipRefused``."""
-        return find.solutions(self.view, self.schema, group, tuple(variables), limits=self.limits, page=page)
+        return find.solutions(
+            self.view, self.schema, group, tuple(variables), limits=self.limits, page=page, now=self.now
+        )
 
     def most(self, limit: s.Count | None, spare: int = 0) -> int | None:
         """Return how many rows a LIMIT asks for; None without one, and for more rows than a command may find."""

@@ -15,6 +15,7 @@ from kbcore.kip.syntax import (
     IsIn,
     IsNull,
     Negation,
+    Now,
     Operand,
     Operator,
     Path,
@@ -26,8 +27,9 @@ from kbcore.kip.syntax import (
 _OPERATORS: Final[frozenset[Any]] = frozenset(get_args(Operator))
 _TEXT_TESTS: Final[frozenset[Any]] = frozenset(get_args(TextTestName))
 _TESTS: Final = ("`CONTAINS`", "`STARTS_WITH`", "`ENDS_WITH`", "`REGEX`", "`IN`", "`IS_NULL`", "`IS_NOT_NULL`")
-OPERANDS: Final = ("a path (?x.attributes.key)", *literals.SCALARS)
+OPERANDS: Final = ("a path (?x.attributes.key)", *literals.SCALARS, "`NOW`")
 _CONDITIONS: Final = (*OPERANDS, *_TESTS, "`!`", "`(`")
+_NOW_HINT: Final = 'Write NOW(), or move it by a duration: NOW("-7d").'
 _IN_HINT: Final = 'IN takes what to look at and a list: IN(?n.type, ["Person", "Event"]).'
 
 
@@ -129,21 +131,33 @@ def _list(t: Tokens) -> Value:
     t.enter("[", hint=_IN_HINT)
     items: list[Any] = []
     holes: list[Hole] = []
-    while True:
-        one = literals.scalar(t)
+    while t.kind != "]":
+        one = literals.scalar(t, *(() if items else ("`]`",)))
         holes += (Hole((len(items),), hole.parameter, hole.at) for hole in one.holes)
         items.append(one.json)
         if not t.accept(","):
             break
+        if t.kind == "]":
+            raise t.unexpected(*literals.SCALARS)
     t.leave("]")
     return Value(items, start, tuple(holes))
 
 
 def operand(t: Tokens, *also: str, hint: str = "") -> Operand:
-    """Return a path or a scalar. Raises: ``KipRefused``."""
+    """Return a path, a scalar or NOW(). Raises: ``KipRefused``."""
     if t.kind == "path":
         return path(t)
+    if t.kind == "NOW":
+        return _now(t)
     return literals.scalar(t, *also, OPERANDS[0], hint=hint)
+
+
+def _now(t: Tokens) -> Now:
+    at = t.take("NOW")
+    t.enter("(", hint=_NOW_HINT)
+    offset = None if t.kind == ")" else literals.text(t, 'a duration in quotes ("-7d")')
+    t.leave(")", hint=_NOW_HINT)
+    return Now(offset, at)
 
 
 def path(t: Tokens) -> Path:

@@ -42,13 +42,23 @@ def find(t: Tokens) -> Query:
         found.append(_expression(t))
     t.leave(")")
     group = where(t, _FIND_HINT)
+    when = _when(t) if t.accept("AT") else None
     order: list[Sort] = []
     if t.accept("ORDER"):
         t.take("BY")
         order.append(_sort(t))
         while t.accept(","):
             order.append(_sort(t))
-    return Query(tuple(found), group, tuple(order), limit(t), cursor(t), at)
+    return Query(tuple(found), group, tuple(order), limit(t), cursor(t), at, when)
+
+
+def _when(t: Tokens) -> Value:
+    if t.kind == "number":
+        seq = literals.count(t, "a seq")
+        return Value(seq.value, seq.at)
+    if t.kind not in {"plain", "string", "parameter"}:
+        raise t.unexpected("a seq", "a time in quotes", "a placeholder (:name)")
+    return literals.value(t)
 
 
 def _expression(t: Tokens) -> Any:

@@ -30,6 +30,8 @@ class Query(msgspec.Struct, frozen=True, tag_field="node"):
     limit: Count | None = None
     cursor: Text | None = None
     at: int = 0
+    when: Value | None = None
+    """The seq or the time as of which it is answered; None for now."""
 
 
 class Upserts(msgspec.Struct, frozen=True, tag_field="node"):

@@ -103,8 +103,15 @@ class Comparison(msgspec.Struct, frozen=True, tag_field="node"):
     at: int = 0
 
 
+class Now(msgspec.Struct, frozen=True, tag_field="node"):
+    """NOW(): the time at which the command is carried out, moved by a duration such as "-7d" if one is given."""
+
+    offset: Text | None = None
+    at: int = 0
+
+
 class TextTest(msgspec.Struct, frozen=True, tag_field="node"):
-    """CONTAINS, STARTS_WITH, ENDS_WITH or REGEX of a text and what is looked for in it."""
+    """CONTAINS, STARTS_WITH, ENDS_WITH or REGEX of a text and what is looked for in it; CONTAINS takes lists too."""
 
     function: TextTestName
     text: Operand
@@ -113,7 +120,7 @@ class TextTest(msgspec.Struct, frozen=True, tag_field="node"):
 
 
 class IsIn(msgspec.Struct, frozen=True, tag_field="node"):
-    """IN: an operand is one of a list of scalars, which is never empty."""
+    """IN: an operand is one of a list of scalars."""
 
     operand: Operand
     values: Value
@@ -185,7 +192,7 @@ class Union(msgspec.Struct, frozen=True, tag_field="node"):
 
 
 Expression = Path | Aggregate
-Operand = Path | Value
+Operand = Path | Value | Now
 Term = Variable | Matcher | Triple | LinkId
 Predicate = Variable | Names | Hops
 Condition = Comparison | TextTest | IsIn | IsNull | Negation | AllOf | AnyOf

@@ -121,7 +121,7 @@ QUERY = "FIND(?n) WHERE {{ ?n {{type: :v}} (?n, :v, ?m) FILTER(?n.x == :v) }}"
         ("FIND(?n) WHERE { ?n {type: :v} }", 5, "The parameter `v` is the number 5; a type is a text"),
         ("FIND(?n) WHERE { (?n, :v, ?m) }", {"a": 1}, "The parameter `v` is a map; a predicate is a text"),
         ("FIND(?n) WHERE { FILTER(?n.x == :v) }", [1], "The parameter `v` is a list; a condition compares texts"),
-        ("FIND(?n) WHERE { FILTER(IN(?n.x, :v)) }", [], "The parameter `v` is a list; IN takes a list of"),
+        ("FIND(?n) WHERE { FILTER(IN(?n.x, :v)) }", [[]], "The parameter `v` is a list; IN takes a list of"),
         ("FIND(?n) WHERE { FILTER(IN(?n.x, :v)) }", "a", "The parameter `v` is a text; IN takes a list of"),
         ("FIND(?n) WHERE { FILTER(IN(?n.x, [1, :v])) }", [1], "The parameter `v` is a list; a condition compares"),
         (f"FIND(?n) WHERE {{ {NODE} }} LIMIT :v", 0, "is the number 0; LIMIT takes a whole number of at least 1"),

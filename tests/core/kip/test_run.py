@@ -171,3 +171,93 @@ def test_an_export_is_a_command_that_makes_the_same_again(project, tmp_path):
     asked(other, capsule)
     assert asked(other, NAMES).response["result"] == ["a"]
     other.close()
+
+
+def test_find_answers_as_of_a_seq_or_a_time(project):
+    for number in range(3):
+        asked(project, {"commands": [TYPE, THING], "parameters": {"name": f"t{number}", "n": number}})
+    assert asked(project, f"{NAMES} AT 2").response["result"] == ["t0"]
+    assert asked(project, f"{NAMES} AT 3 LIMIT 1").response["result"] == ["t0"]
+    parameters = {"command": f"{NAMES} AT :when", "parameters": {"when": 3}}
+    answer = asked(project, parameters)
+    assert (answer.response["result"], answer.seq) == (["t0", "t1"], 3)
+    assert asked(project, NAMES).response["result"] == ["t0", "t1", "t2"]
+    at = project.view().rows("select written_at from record where seq = 2")[0][0]
+    assert asked(project, f'{NAMES} AT "{at}"').response["result"] == ["t0"]
+    first = asked(project, f"{NAMES} AT 3 LIMIT 1").response
+    again = {"command": f"{NAMES} AT 3 LIMIT 1 CURSOR :c", "parameters": {"c": first["next_cursor"]}}
+    assert asked(project, again).response["result"] == ["t1"]
+
+
+def test_find_as_of_what_was_not_yet_defined_says_so(project):
+    asked(project, 'UPSERT { CONCEPT {{type: "Person", name: "A"}} }')
+    asked(project, TYPE)
+    assert error_of(asked(project, f"{NAMES} AT 1"))["code"] == "KIP_2001"
+
+
+@pytest.mark.parametrize(
+    ("when", "told"),
+    [("9", "There is no record 9 yet"), ('"soon"', "neither a seq nor a time"), ('"2999-01-01"', "yet")],
+)
+def test_find_as_of_what_is_no_time_is_refused_at_its_place(project, when, told):
+    asked(project, TYPE)
+    error = error_of(asked(project, f"{NAMES} AT {when}"))
+    assert error["code"] == "KIP_1001"
+    assert told in error["message"]
+    assert error["data"]["line"] == 1
+
+
+def test_now_is_the_time_of_the_clock_moved_by_a_duration(project):
+    asked(project, {"commands": [TYPE, THING], "parameters": {"name": "new", "n": 1}})
+    asked(project, {"command": THING, "parameters": {"name": "old", "n": 1}})
+    old = 'UPDATE ?t SET ATTRIBUTES {seen: "2001-01-01T00:00:00Z"} WHERE { ?t {type: "Thing", name: "old"} }'
+    assert not asked(project, old).is_error
+    fresh = 'FIND(?t.name) WHERE { ?t {type: "Thing"} FILTER(?t.metadata.updated_at > NOW(:d)) }'
+    assert asked(project, {"command": fresh, "parameters": {"d": "-1h"}}).response["result"] == ["new", "old"]
+    assert asked(project, {"command": fresh, "parameters": {"d": "+1d12h"}}).response["result"] == []
+    seen = 'UPDATE ?t SET ATTRIBUTES {stale: true} WHERE { ?t {type: "Thing"} FILTER(?t.attributes.seen < NOW("-1w")) }'
+    assert asked(project, seen).response["result"] == {"updated": 1, "matched": 1}
+    for wrong in ("7", "-7y", "-999999999w", ""):
+        error = error_of(asked(project, {"command": fresh, "parameters": {"d": wrong}}))
+        assert (error["code"], "is no duration" in error["message"]) == ("KIP_1001", True)
+
+
+def test_pages_of_one_find_mean_one_now(project):
+    for name in "ab":
+        asked(project, {"commands": [TYPE, THING], "parameters": {"name": name, "n": 1}})
+    text = 'FIND(?t.name) WHERE { ?t {type: "Thing"} FILTER(?t.metadata.created_at < NOW("+1m")) } LIMIT 1'
+    first = asked(project, text).response
+    again = asked(project, {"command": f"{text} CURSOR :c", "parameters": {"c": first["next_cursor"]}}).response
+    assert (first["result"], again["result"]) == (["a"], ["b"])
+
+
+def test_links_of_the_vocabulary_are_in_no_average_and_no_bulk_update(project):
+    asked(
+        project,
+        'UPSERT { CONCEPT {{type: "Person", name: "A"} SET PROPOSITIONS '
+        '{ ("knows", {type: "Person", name: "$self"}) WITH METADATA {confidence: 0.5} } } }',
+    )
+    average = "FIND(AVG(?l.metadata.confidence), MAX(?l.metadata.confidence)) WHERE { ?l (?s, ?p, ?o) }"
+    assert asked(project, average).response["result"] == [0.5, 0.5]
+    update = "UPDATE ?l SET METADATA {seen: true} WHERE { ?l (?s, ?p, ?o) }"
+    assert asked(project, f"{update} LIMIT 5").response["result"] == {"updated": 1, "matched": 1}
+    assert asked(project, update).response["result"] == {"updated": 0, "matched": 1}
+
+
+def test_membership_in_lists(project):
+    asked(project, TYPE)
+    for name, tags in {"a": '["x", 1, true]', "b": "[]", "c": '"xyz"', "d": '[["x"], "y"]'}.items():
+        asked(project, f'UPSERT {{ CONCEPT {{{{type: "Thing", name: "{name}"}} SET ATTRIBUTES {{list: {tags}}}}} }}')
+
+    def found(condition, **parameters):
+        command = f'FIND(?t.name) WHERE {{ ?t {{type: "Thing"}} FILTER({condition}) }}'
+        return asked(project, {"command": command, "parameters": parameters}).response["result"]
+
+    assert found('CONTAINS(?t.attributes.list, "x")') == ["a", "c"]
+    assert found("CONTAINS(?t.attributes.list, 1)") == ["a"]
+    assert found("CONTAINS(?t.attributes.list, 1.0)") == ["a"]
+    assert found("CONTAINS(?t.attributes.list, true)") == ["a"]
+    assert found("CONTAINS(?t.attributes.list, null)") == []
+    assert found('!CONTAINS(?t.attributes.list, "x")') == ["b", "d"]
+    assert found("IN(?t.name, [])") == []
+    assert found("!IN(?t.name, :none)", none=[]) == ["a", "b", "c", "d"]
