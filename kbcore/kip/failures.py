@@ -116,7 +116,7 @@ def bug(kind: str) -> KipRefused:
 
 def in_batch(error: KipRefused, at: int, count: int, *, dry_run: bool) -> KipRefused:
     """Return the error of one of several commands, with what became of the others; ``at`` counts from 0."""
-    became = "only checked, and it sees nothing of what they would write" if dry_run else "carried out"
+    became = "only checked" if dry_run else "carried out"
     before = f" Those before it were {became}." if at else ""
     behind = " Those behind it were not tried." if at + 1 < count else ""
     message = f"{error.message.rstrip('.')}. This is command {at + 1} of {count}.{before}{behind}"

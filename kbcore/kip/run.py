@@ -15,7 +15,7 @@ from kbcore import interrupting
 from kbcore.errors import Interrupted, InvalidQuery, KBError
 from kbcore.history.moment import read_head, seq_at
 from kbcore.interrupting import Stopped
-from kbcore.kip import failures
+from kbcore.kip import failures, rehearsal
 from kbcore.kip import syntax as s
 from kbcore.kip.binding import read as read_command
 from kbcore.kip.errors import IMMUTABLE, SYNTAX, envelope, placing, refused
@@ -74,13 +74,40 @@ def run(
 
     With ``answers_interruption`` that is so as well of a work that was stopped: the answer says which commands were
     carried out before. Otherwise ``Stopped`` is raised.
+
+    In a dry run of a batch each command sees what those before it would have written.
     """
+    if not (request.dry_run and request.is_batch) or around.is_read_only:
+        return _run(around, request, fit, answers_interruption=answers_interruption)
+    view = rehearsal.apart(around.workspace, around.branch)
+    try:
+        head = around.store.head()
+        return view.ask(
+            head, lambda own: _run(around, request, fit, answers_interruption=answers_interruption, trial=own)
+        )
+    except KBError as failure:
+        refusal = failures.in_batch(failures.in_kip(failure, writes=True), 0, len(request.commands), dry_run=True)
+        return _answer(request, [envelope(refusal)], [], None, is_error=True)
+    finally:
+        view.close()
+
+
+def _run(
+    around: Surroundings,
+    request: Request,
+    fit: Fit | None,
+    *,
+    answers_interruption: bool,
+    trial: View | None = None,
+) -> Answer:
+    """Carry out a request, as a dry run of a batch on the view ``trial``."""
     responses: list[Response] = []
     warnings: list[str] = []
+    head = trial.seq if trial else None
     seq: int | None = None
     count = len(request.commands)
     for at, command in enumerate(request.commands):
-        attempt = _Attempt(around, dry_run=request.dry_run)
+        attempt = _Attempt(around, dry_run=request.dry_run, trial=trial)
         try:
             interrupting.begin_answer()
             piece = attempt.carried_out(command)
@@ -94,7 +121,7 @@ def run(
             if request.is_batch:
                 refusal = failures.in_batch(refusal, at, count, dry_run=request.dry_run)
             return _answer(request, [*responses, envelope(refusal)], warnings, seq, is_error=True)
-        seq = piece.seq
+        seq = piece.seq if head is None else head
         warnings += [warning for warning in piece.warnings if warning not in warnings]
         responses.append(response)
     return _answer(request, responses, warnings, seq)
@@ -110,8 +137,10 @@ def _answer(
 class _Attempt:
     """One command on its way."""
 
-    def __init__(self, around: Surroundings, *, dry_run: bool) -> None:
+    def __init__(self, around: Surroundings, *, dry_run: bool, trial: View | None = None) -> None:
+        """``trial`` is the view of a dry run of a batch, None where the branch itself is asked."""
         self._around = around
+        self._trial = trial
         self._dry_run = dry_run
         self.writes = False
         """Whether the command would write, as far as it could be read."""
@@ -133,6 +162,10 @@ class _Attempt:
         from kbcore.kip import kml  # noqa: PLC0415 - who only reads plans nothing
 
         around = self._around
+        if self._trial is not None:
+            trial = self._trial
+            result, warnings = kml.rehearse(around.workspace, around.branch, around.author, tree, trial)
+            return Piece(tree, {"result": result}, trial.seq, warnings=warnings)
         options = kml.Options(dry_run=self._dry_run)
         done = kml.execute(
             around.workspace, around.branch, around.author, tree, options, follows_head=around.follows_head
@@ -140,6 +173,8 @@ class _Attempt:
         return Piece(tree, {"result": done.result}, done.outcome.seq, warnings=done.outcome.warnings)
 
     def _read(self, tree: Reading) -> Piece:
+        if self._trial is not None:
+            return self._answered(self._trial, tree)
         return read_head(self._around.store, lambda view: self._answered(view, tree))
 
     def _answered(self, view: View, tree: Reading) -> Piece:

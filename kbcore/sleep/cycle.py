@@ -14,10 +14,10 @@ import msgspec
 from kbcore import limits
 from kbcore.changeset import digest_of
 from kbcore.errors import InvalidQuery, KBError
+from kbcore.kip import rehearsal
 from kbcore.kip.kml.intent import Intent, changeset_of
 from kbcore.kip.kml.refusals import Origin
 from kbcore.phrases import some_of
-from kbcore.sleep import rehearsal
 from kbcore.sleep.assess import Assessment, assess
 from kbcore.sleep.finish import SOURCE, last_cycle
 from kbcore.sleep.gate import alone, hours_left

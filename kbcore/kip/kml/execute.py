@@ -5,7 +5,8 @@ Everything that holds for ``kb apply`` holds here: validation, whose fact is who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +23,7 @@ from kbcore.kip.kml.refusals import Origin, in_kip
 from kbcore.kip.kml.update import apply_update
 from kbcore.kip.kml.upsert import apply_upserts
 from kbcore.kip.kml.work import Work
+from kbcore.kip.rehearsal import take
 from kbcore.locate import DERIVED, with_lines
 from kbcore.state import Draft, Stamp
 from kbcore.store import Author, Request
@@ -73,26 +75,38 @@ def execute(
     Raises: ``KipRefused`` with the offset of the place (``errors.placing`` turns it into line and column); what
     ``BranchStore.commit`` raises where the command is not to blame.
     """
-    request = Request(
+    request = _request(workspace, command, options)
+    guard = workspace.guard(branch) if follows_head else None
+    plan = _Plan(workspace, command, options)
+    author = msgspec.structs.replace(author, source=SOURCE)
+    with plan.explained(branch):
+        outcome = workspace.store(branch).commit(author, request, plan, guard=guard, branch=branch)
+    return Written(plan.result, outcome)
+
+
+def rehearse(
+    workspace: Workspace, branch: str, author: Author, command: Command, view: View
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return answer and warnings of a dry run of a command, and let ``view``, of ``rehearsal.apart``, take it in.
+
+    Raises: as ``execute``.
+    """
+    options = Options(dry_run=True)
+    plan = _Plan(workspace, command, options)
+    author = msgspec.structs.replace(author, source=SOURCE)
+    with plan.explained(branch):
+        take(view, author, _request(workspace, command, options), plan, workspace.machine.clock.now())
+    return plan.result, plan.warnings
+
+
+def _request(workspace: Workspace, command: Command, options: Options) -> Request:
+    return Request(
         digest=digest_of("kip", {"command": msgspec.to_builtins(command)}),
         message=options.message or summary(command),
         dry_run=options.dry_run,
         lock_wait_s=workspace.config.lock_wait_s,
         plans_ahead=True,
     )
-    guard = workspace.guard(branch) if follows_head else None
-    plan = _Plan(workspace, command, options)
-    author = msgspec.structs.replace(author, source=SOURCE)
-    try:
-        outcome = workspace.store(branch).commit(author, request, plan, guard=guard, branch=branch)
-    except Rejected as refused:
-        if isinstance(refused, KipRefused):
-            raise
-        error = refused
-        if any(problem.code == DERIVED for problem in refused.details):
-            error = with_lines(workspace, plan.changeset, refused, branch=branch)
-        raise in_kip(error, plan.origin) from refused
-    return Written(plan.result, outcome)
 
 
 class _Plan:
@@ -105,6 +119,20 @@ class _Plan:
         self.changeset = Changeset()
         self.origin = Origin()
         self.result: dict[str, Any] = {}
+        self.warnings: tuple[str, ...] = ()
+
+    @contextlib.contextmanager
+    def explained(self, branch: str) -> Iterator[None]:
+        """Turn a refusal of the changeset into one of the command. Raises: ``KBError``."""
+        try:
+            yield
+        except Rejected as refused:
+            if isinstance(refused, KipRefused):
+                raise
+            error = refused
+            if any(problem.code == DERIVED for problem in refused.details):
+                error = with_lines(self.workspace, self.changeset, refused, branch=branch)
+            raise in_kip(error, self.origin) from refused
 
     def __call__(self, view: View, stamp: Stamp) -> Draft:
         """Return what the command comes to on a view. Raises: as ``execute``."""
@@ -114,6 +142,7 @@ class _Plan:
         self.changeset = changeset_of(work, intent, self.origin, most_deleted=limits.MAX_KIP_DELETED)
         draft = planner(self.changeset, self.workspace, work.names.shown)(view, stamp)
         answer = intent.answer(draft.changes)
+        self.warnings = draft.warnings
         self.result = intent.nothing if self.options.dry_run else answer
         # What WHERE asks for cannot be named: the plan is of use at the same head only.
         return msgspec.structs.replace(draft, reads=None)

@@ -59,10 +59,8 @@ def test_a_dry_run_checks_a_write_and_writes_nothing(project):
     answer = asked(project, {"command": TYPE, "dry_run": True})
     assert answer.response["result"] == {"blocks": 1, "upsert_concept_nodes": [], "upsert_proposition_links": []}
     assert error_of(asked(project, {"command": THING, "parameters": {"name": "a", "n": 1}, "dry_run": True}))
-    both = asked(project, {"commands": [TYPE, THING], "parameters": {"name": "a", "n": 1}, "dry_run": True})
-    assert (
-        "Those before it were only checked, and it sees nothing of what they would write." in error_of(both)["message"]
-    )
+    both = asked(project, {"commands": [TYPE, "FIND(?x"], "dry_run": True})
+    assert "Those before it were only checked." in error_of(both)["message"]
     assert project.seq() == 0
 
 
@@ -261,3 +259,32 @@ def test_membership_in_lists(project):
     assert found('!CONTAINS(?t.attributes.list, "x")') == ["b", "d"]
     assert found("IN(?t.name, [])") == []
     assert found("!IN(?t.name, :none)", none=[]) == ["a", "b", "c", "d"]
+
+
+def test_a_dry_run_of_a_batch_sees_what_its_earlier_commands_would_write(project):
+    asked(project, 'UPSERT { CONCEPT {{type: "Person", name: "A"}} }')
+    things = [{"command": THING, "parameters": {"name": name}} for name in "ab"]
+    delete = 'DELETE CONCEPT ?t DETACH WHERE { ?t {type: "Thing", name: "a"} }'
+    request = {"commands": [TYPE, *things, NAMES, delete, NAMES], "parameters": {"n": 1}, "dry_run": True}
+    answer = asked(project, request)
+    assert not answer.is_error
+    written = {"blocks": 1, "upsert_concept_nodes": [], "upsert_proposition_links": []}
+    assert [one["result"] for one in answer.response["result"]] == [
+        *[written] * 3,
+        ["a", "b"],
+        {"deleted_concepts": 0, "deleted_propositions": 0},
+        ["b"],
+    ]
+    assert (answer.seq, project.seq()) == (1, 1)
+    assert error_of(asked(project, NAMES))["code"] == "KIP_2001"
+
+
+def test_a_dry_run_of_a_batch_ends_with_the_first_command_that_would_fail(project):
+    thing = {"command": THING, "parameters": {"name": "a", "n": 1}}
+    answer = asked(project, {"commands": [TYPE, thing, f"{THING} x", NAMES], "dry_run": True})
+    assert len(answer.response["result"]) == 3
+    assert error_of(answer)["code"] == "KIP_1001"
+    protected = 'DELETE CONCEPT ?t DETACH WHERE { ?t {type: "Person", name: "$self"} }'
+    answer = asked(project, {"commands": [TYPE, protected], "dry_run": True})
+    assert error_of(answer)["code"] == "KIP_3004"
+    assert project.seq() == 0

@@ -1,6 +1,6 @@
-"""A cycle that is only tried: its phases are planned and taken in by a view of their own, and nothing else hears of it.
+"""A dry run of several writes: each is planned on, and applied to, a view of their own that nobody else reads.
 
-So each phase meets what those before it would have left, and a dry run says what the real one says.
+So each write sees what those before it would have left, and a dry run answers what the real run answers.
 """
 
 from __future__ import annotations
