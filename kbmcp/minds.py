@@ -60,8 +60,8 @@ Rules
 5. Write `WITH METADATA { source: "SleepCycle", author: "$system", confidence: … }`.
 
 One cycle
-W `kb sleep` does all that needs no judgement: ask the user to run it first. `kb_sleep` lists what needs yours, each \
-item with the commands that answer it: go through that list.
+W `kb_sleep` with `action: "run"` does all that needs no judgement: run it first. `kb_sleep` alone lists what needs \
+yours, each item with the commands that answer it: go through that list.
 R This server only reads: do the steps that look, and report what each would change.
 1. Tasks: set to `in_progress`, do it, then `completed` or `failed` with a `result`.
 2. Duplicates: two names of one thing are merged into the older, better linked one: `MERGE CONCEPT`. Its answer lists \

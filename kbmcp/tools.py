@@ -137,11 +137,13 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.sleep",
-        "List what the memory needs judgement for: tasks, duplicates, old events, the unsorted, domains. Each comes "
-        "with the KIP commands that answer it.",
+        "list: what the memory needs judgement for (tasks, duplicates, old events, the unsorted, domains), with the "
+        "KIP commands that answer it; try: what a sleep cycle would do; run: a cycle, which does what needs none.",
         wire.SleepArguments,
         _reader(wire.SleepArguments),
         sleeping.work,
+        writes="sometimes",
+        writing=("run", "force", "expect_branch"),
         toolset="kip",
     ),
 )
@@ -207,7 +209,7 @@ async def answer(service: Service, tool: Tool, arguments: Mapping[str, Any], cli
 def _check_offered(service: Service, *, writes: bool) -> None:
     if writes and service.options.is_read_only:
         message = "This server runs with --read-only."
-        problem = Problem("$.action", "not_offered", message, "Use log, show or diff.")
+        problem = Problem("$.action", "not_offered", message, "Leave `action` at one that reads.")
         raise refused_arguments([problem])
 
 

@@ -160,9 +160,12 @@ class HistoryArguments(_Model):
 class SleepArguments(_Model):
     """What ``kb_sleep`` takes; ``kind`` is one of those of ``kbcore.sleep.worklist``, None for all."""
 
+    action: Literal["list", "try", "run"] = "list"
     kind: Literal["task", "duplicate", "event", "unsorted", "domain"] | None = None
     limit: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": limits.MAX_SLEEP_PAGE})] = 20
     cursor: Annotated[str, Field(description="next_cursor")] = ""
+    force: Annotated[bool, Field(description="run: also within the interval since the last cycle")] = False
+    expect_branch: str = ""
 
 
 _SHAPES: Final = {shape.__name__: shape for shape in (_EntityShape, _EdgeShape, _EntityKey, _EdgeKey)}

@@ -112,7 +112,7 @@ def test_arguments_that_are_none_are_refused(asleep, arguments, said):
 def test_the_tool_says_truly_what_it_takes(asleep):
     _, speaker = asleep
     [tool] = [tool for tool in speaker.tools() if tool.name == "kb_sleep"]
-    assert tool.annotations.read_only_hint is True
+    assert tool.annotations.read_only_hint is False
     assert [*unportable(tool.input_schema)] == []
     assert tool.input_schema["properties"]["kind"]["enum"] == [*KINDS]
     assert speaker.call("kb_sleep", kind=None, limit=None)["counts"] == speaker.call("kb_sleep")["counts"] != {}
@@ -137,6 +137,37 @@ def hint_for(found, uri):
 
 def uris(found):
     return [one.uri for one in found._portal.call(found._client.list_resources).resources]
+
+
+def test_an_agent_tries_and_runs_a_cycle(tmp_path):
+    made = Sleeper(tmp_path / "repo")
+    made(MEMORY, {"at": LONG_AGO})
+    with agent(made.project.root, "--toolsets", "kip", mode=MODES[-1]) as speaker:
+        before = speaker.call("kb_sleep")["seq"]
+        tried = speaker.call("kb_sleep", action="try")
+        assert (tried["dry_run"], speaker.call("kb_sleep")["seq"]) == (True, before)
+        ran = speaker.call("kb_sleep", action="run")
+        assert ran["seq"] > before
+        assert [one["name"] for one in ran["phases"]] == [one["name"] for one in tried["phases"]]
+        assert ran["left"] == tried["left"] != {"total": 0, "counts": {}}
+        assert "without `action`" in ran["note"]
+        again = speaker.call("kb_sleep", action="run")
+        assert again["waits_hours"] > 0
+        assert "`force`" in again["note"]
+        assert speaker.call("kb_sleep", action="run", force=True)["waits_hours"] == 0
+    made.project.close()
+
+
+def test_a_server_that_only_reads_runs_no_cycle(asleep):
+    made, _ = asleep
+    with agent(made.project.root, "--toolsets", "kip", "--read-only") as found:
+        result = found.result("kb_sleep", {"action": "run"})
+        assert result.is_error
+        assert "--read-only" in text_of(result)
+        [tool] = [tool for tool in found.tools() if tool.name == "kb_sleep"]
+        assert tool.input_schema["properties"]["action"]["enum"] == ["list", "try"]
+        assert "run:" not in tool.description
+        assert found.call("kb_sleep", action="try")["dry_run"]
 
 
 def test_a_server_that_only_reads_lists_the_work_for_the_user(asleep):
