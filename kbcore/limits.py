@@ -127,6 +127,8 @@ MAX_KIP_VALUES: Final = 1000
 """Values in the lists of IN in a WHERE."""
 MAX_KIP_EXPRESSIONS: Final = 50
 """Expressions of FIND and keys of ORDER BY."""
+MAX_KIP_NEIGHBOURHOOD_CHARS: Final = 16_000
+"""Characters that the answer of one DESCRIBE NEIGHBOURHOOD may take."""
 MAX_KIP_APPLIED: Final = 100_000
 """Blocks and links that the UPSERTs of one KIP command write, counted anew for each row of WHERE."""
 MAX_SLEEP_ITEMS: Final = 20_000

@@ -53,7 +53,8 @@ def _cycle(call: Call, asked: SleepArguments) -> Payload:
     shown: Payload = {**report, "left": {"total": left["total"], "counts": left["counts"]}}
     if report["waits_hours"]:
         return shown | {"note": "It is too early for a cycle, and nothing was done; `force` runs one all the same."}
-    return cut_deep(shown, PAGE_CHARS - _NOTE_CHARS) | ({"note": LEFT} if left["total"] else {})
+    fitting: Payload = cut_deep(shown, PAGE_CHARS - _NOTE_CHARS)
+    return fitting | ({"note": LEFT} if left["total"] else {})
 
 
 def _page(call: Call, asked: SleepArguments, view: View) -> Payload:

@@ -149,6 +149,24 @@ def _definition(output: Output, _: s.DescribeType, result: Json) -> Iterable[str
         yield from output.table(head, [_member_row(name, one) for name, one in members.items()])
 
 
+def _neighbourhood(output: Output, _: s.DescribeNeighbourhood, result: Json) -> Iterable[str]:
+    concept = result["concept"]
+    yield output.styled(visible(f"{concept['type']} {concept['name']}"), "bold")
+    yield from pairs(((key, cell(one)) for key, one in concept["attributes"].items()), output.width)
+    if result["neighbours"]:
+        yield ""
+        head = ["DIRECTION", "PREDICATE", "NEIGHBOUR", "CONFIDENCE", "SUMMARY"]
+        yield from output.table(head, [_neighbour_row(one) for one in result["neighbours"]])
+    if result["left_out"]:
+        output.note(f"{counted(result['left_out'], 'link')} more; LIMIT and BUDGET say how much is shown.")
+
+
+def _neighbour_row(one: Json) -> list[str]:
+    end = one["neighbour"]
+    said = cell(end) if len(end) > 1 else end["id"]
+    return [one["direction"], one["predicate"], said, cell(one.get("confidence")), end.get("summary", "")]
+
+
 def _member_row(name: str, one: Any) -> list[str]:
     told: Json = one if isinstance(one, dict) else {"description": cell(one)}
     values = told.get("enum")
@@ -193,6 +211,7 @@ _WRITERS: Final[Sequence[tuple[type, Callable[[Output, Any, Any], Iterable[str]]
     (s.DescribePrimer, _primer),
     (s.DescribeSyntax, _syntax),
     (s.DescribeType, _definition),
+    (s.DescribeNeighbourhood, _neighbourhood),
     (s.Export, _exported),
     (s.Merge, _merged),
     (object, _written),

@@ -37,7 +37,7 @@ _TEXTS: Final = {
     "offset": "a duration",
 }
 """What a text is, by the field of the tree that holds it."""
-_COUNTS: Final = {"limit": ("LIMIT", 1), "expected_version": ("EXPECT VERSION", 0)}
+_COUNTS: Final = {"limit": ("LIMIT", 1), "budget": ("BUDGET", 1), "expected_version": ("EXPECT VERSION", 0)}
 _SCALARS: Final = frozenset({"when", "left", "right", "text", "pattern", "operand"})
 _NUMBERS: Final = frozenset({"threshold", "arguments"})
 

@@ -66,6 +66,7 @@ merge       ::= "MERGE" "CONCEPT" VARIABLE "INTO" VARIABLE where
 describe    ::= "DESCRIBE" ("PRIMER" | "DOMAINS" | "SYNTAX")
               | "DESCRIBE" ("CONCEPT" | "PROPOSITION") "TYPES" limit? cursor?
               | "DESCRIBE" ("CONCEPT" | "PROPOSITION") "TYPE" text
+              | "DESCRIBE" "NEIGHBOURHOOD" identity limit? ("BUDGET" count)?
 search      ::= "SEARCH" ("CONCEPT" | "PROPOSITION") text ("WITH" "TYPE" text)?
                 ("MODE" text)? ("THRESHOLD" number)? limit?
 export      ::= "EXPORT" VARIABLE where limit? cursor?

@@ -52,6 +52,9 @@ def _describe(describe: s.Describe) -> str:
             return " ".join([f"DESCRIBE {of} TYPES", *_page(limit, cursor)])
         case s.DescribeType(of, name):
             return f"DESCRIBE {of} TYPE {_text(name)}"
+        case s.DescribeNeighbourhood(matcher, limit, budget):
+            most = [f"BUDGET {_count(budget)}"] if budget else []
+            return " ".join(["DESCRIBE NEIGHBOURHOOD", _matcher(matcher), *_page(limit, None), *most])
 
 
 def _delete(delete: s.Delete) -> str:

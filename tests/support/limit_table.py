@@ -56,6 +56,7 @@ _WORDS: Final = {
     "MAX_KIP_CLAUSES": "patterns, filters and groups in the WHERE of a KIP command, those inside of each other too",
     "MAX_KIP_CONDITIONS": "comparisons and tests in the filters of a KIP command",
     "MAX_KIP_VALUES": "values in the lists of IN of a KIP command, together",
+    "MAX_KIP_NEIGHBOURHOOD_CHARS": "characters of the answer of one DESCRIBE NEIGHBOURHOOD",
     "MAX_KIP_EXPRESSIONS": "expressions of FIND and keys of ORDER BY in a KIP command",
     "MAX_KIP_APPLIED": "blocks and links in the UPSERTs of one KIP command, counted anew for each row of WHERE",
     "MAX_SLEEP_ITEMS": "elements that one phase of `kb sleep` names; what is left waits for the next cycle",

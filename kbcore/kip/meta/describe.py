@@ -11,6 +11,7 @@ from kbcore.kip import syntax as s
 from kbcore.kip.elements import node_json
 from kbcore.kip.errors import NOT_FOUND
 from kbcore.kip.meta import domains
+from kbcore.kip.meta.neighbourhood import neighbourhood
 from kbcore.kip.names import concept_id
 from kbcore.kip.paging import cursor_in, mark_of
 from kbcore.kip.reference import SYNTAX
@@ -42,6 +43,8 @@ def describe(view: View, schema: Schema, tree: s.Describe) -> tuple[Any, str]:
             return _types(view, known, schema, tree)
         case s.DescribeType(of, name):
             return definition(view, known, of, name), ""
+        case s.DescribeNeighbourhood():
+            return neighbourhood(view, schema, known, tree), ""
 
 
 def primer(view: View, known: Vocabulary) -> dict[str, Any]:

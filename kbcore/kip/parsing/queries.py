@@ -7,13 +7,14 @@ from typing import Any, Final, get_args
 from kbcore.kip.parsing import literals
 from kbcore.kip.parsing.filters import path
 from kbcore.kip.parsing.lexer import Tokens
-from kbcore.kip.parsing.patterns import where
+from kbcore.kip.parsing.patterns import matcher, where
 from kbcore.kip.syntax import (
     Aggregate,
     AggregateName,
     Count,
     Describe,
     DescribeDomains,
+    DescribeNeighbourhood,
     DescribePrimer,
     DescribeSyntax,
     DescribeType,
@@ -105,9 +106,13 @@ def describe(t: Tokens) -> Describe:
         return DescribeDomains(at)
     if t.accept("SYNTAX"):
         return DescribeSyntax(at)
-    of = _kind(
-        t, "`PRIMER`", "`DOMAINS`", "`SYNTAX`", hint="Write DESCRIBE CONCEPT TYPES or DESCRIBE PROPOSITION TYPES."
-    )
+    if t.accept("NEIGHBOURHOOD"):
+        around = matcher(t, identifies=True)
+        most = limit(t)
+        budget = literals.count(t, "a number of characters", 1) if t.accept("BUDGET") else None
+        return DescribeNeighbourhood(around, most, budget, at)
+    also = ("`PRIMER`", "`DOMAINS`", "`SYNTAX`", "`NEIGHBOURHOOD`")
+    of = _kind(t, *also, hint="Write DESCRIBE CONCEPT TYPES or DESCRIBE PROPOSITION TYPES.")
     if t.accept("TYPES"):
         return DescribeTypes(of, limit(t), cursor(t), at)
     t.take("TYPE")

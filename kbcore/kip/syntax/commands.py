@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from kbcore.kip.syntax.patterns import Aggregate, Group, Path, Variable
+from kbcore.kip.syntax.patterns import Aggregate, Group, Matcher, Path, Variable
 from kbcore.kip.syntax.values import Count, Text, Value
 from kbcore.kip.syntax.writes import Assignments, Upsert
 
@@ -145,5 +145,16 @@ class Export(msgspec.Struct, frozen=True, tag_field="node"):
 
 
 Delete = DeleteConcepts | DeletePropositions | DeleteKeys
-Describe = DescribePrimer | DescribeDomains | DescribeSyntax | DescribeTypes | DescribeType
+
+
+class DescribeNeighbourhood(msgspec.Struct, frozen=True, tag_field="node"):
+    """DESCRIBE NEIGHBOURHOOD: a concept and its links in both directions, within a number of characters."""
+
+    of: Matcher
+    limit: Count | None = None
+    budget: Count | None = None
+    at: int = 0
+
+
+Describe = DescribePrimer | DescribeDomains | DescribeSyntax | DescribeTypes | DescribeType | DescribeNeighbourhood
 Command = Query | Upserts | Delete | Update | Merge | Describe | Search | Export

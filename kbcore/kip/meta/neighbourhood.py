@@ -1,0 +1,112 @@
+"""DESCRIBE NEIGHBOURHOOD: a concept with its links in both directions, those that matter most first, within a budget.
+
+The order is fixed: what is put away or replaced comes last, then memberships in domains, then the lower confidence (0.5
+where nobody said one), then the older link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.concepts import IN_DOMAIN
+from kbcore.ids import is_link_id
+from kbcore.kip import find
+from kbcore.kip import syntax as s
+from kbcore.kip.elements import link_json, node_json
+from kbcore.kip.errors import NOT_FOUND, RESOURCE, refused
+from kbcore.kip.vocabulary import Vocabulary
+from kbcore.limits import MAX_KIP_NEIGHBOURHOOD_CHARS
+from kbcore.model import Link, Node
+from kbcore.schema import Schema
+from kbcore.view.view import View
+
+LINKS: Final = 50
+"""So many links are shown unless LIMIT says otherwise."""
+CHARS: Final = 4000
+"""So many characters an answer takes unless BUDGET says otherwise."""
+_UNSURE: Final = 0.5
+_GONE: Final = frozenset({"archived", "superseded", "deprecated"})
+_SUMMARY: Final = ("description", "content_summary", "title", "reason")
+_SUMMARY_CHARS: Final = 160
+
+
+def neighbourhood(view: View, schema: Schema, known: Vocabulary, tree: s.DescribeNeighbourhood) -> dict[str, Any]:
+    """Return a concept, how many links it has, and the first of these.
+
+    Raises: ``KipRefused``: KIP_3002 where there is no such concept, KIP_4002 for too large a budget.
+    """
+    budget = tree.budget.value if tree.budget else CHARS
+    if budget > MAX_KIP_NEIGHBOURHOOD_CHARS:
+        message = f"BUDGET is {budget} characters; the limit is {MAX_KIP_NEIGHBOURHOOD_CHARS}."
+        raise refused(RESOURCE, message, at=tree.at, hint="Ask for less, and look at what is around a neighbour next.")
+    node = _found(view, schema, known, tree.of)
+    core = {one.id: one for one in known.nodes}
+    links = {one.id: one for one in known.links if node.id in {one.from_id, one.to_id}}
+    links |= {one.id: one for one in view.touching([node.id]) if one.stands}
+    ends = {_other(link, node.id) for link in links.values()}
+    nodes = {key: core[key] for key in ends if key in core}
+    nodes |= {one.id: one for one in view.nodes(sorted(key for key in ends if not is_link_id(key)))}
+    about = {one.id: one for one in view.links(sorted(key for key in ends if is_link_id(key)))}
+    ranked = sorted(links.values(), key=lambda one: one.id)
+    ranked.sort(key=lambda one: one.created_at, reverse=True)
+    ranked.sort(key=lambda one: _rank(one, nodes.get(_other(one, node.id))))
+    shown: dict[str, Any] = {"concept": node_json(node, known.names), "links": len(links), "neighbours": []}
+    room = budget - _chars(shown)
+    for link in ranked[: tree.limit.value if tree.limit else LINKS]:
+        row = _row(link, node.id, {**nodes, **about}, known)
+        room -= _chars(row) + 1
+        if room < 0:
+            break
+        shown["neighbours"].append(row)
+    return shown | {"left_out": len(links) - len(shown["neighbours"])}
+
+
+def _found(view: View, schema: Schema, known: Vocabulary, of: s.Matcher) -> Node:
+    """Return the concept that is meant. Raises: ``KipRefused`` (KIP_3002, or KIP_2001 for its type)."""
+    variable = s.Variable("concept", of.at)
+    [*rows] = find.solutions(view, schema, s.Group((s.Node(variable, of),), of.at), (variable,))
+    if not rows:
+        said = of.id.value if of.id else f"{of.type.value if of.type else ''} {of.name.value if of.name else ''}"
+        hint = "Look for it with SEARCH CONCEPT."
+        raise refused(NOT_FOUND, f"There is no concept {said.strip()}.", at=of.at, hint=hint)
+    key = rows[0]["concept"] or ""
+    stored = view.nodes([key])
+    return stored[0] if stored else next(one for one in known.nodes if one.id == key)
+
+
+def _other(link: Link, key: str) -> str:
+    return link.to_id if link.from_id == key else link.from_id
+
+
+def _rank(link: Link, neighbour: Node | None) -> tuple[bool, bool, float]:
+    status = {neighbour.fields.get("status"), neighbour.fields.get("attributes.status")} if neighbour else set()
+    is_gone = bool((status | {link.fields.get("attributes.status"), link.fields.get("metadata.status")}) & _GONE)
+    confidence = link.fields.get("confidence")
+    return is_gone, link.type == IN_DOMAIN, -(_UNSURE if confidence is None else confidence)
+
+
+def _row(link: Link, key: str, ends: Mapping[str, Node | Link], known: Vocabulary) -> dict[str, Any]:
+    said = link_json(link)
+    row: dict[str, Any] = {"direction": "out" if link.from_id == key else "in", "predicate": link.type, "link": link.id}
+    row |= {"attributes": said["attributes"]} if said["attributes"] else {}
+    row |= {name: said["metadata"][name] for name in ("confidence", "source") if name in said["metadata"]}
+    return row | {"neighbour": _brief(_other(link, key), ends, known)}
+
+
+def _brief(key: str, ends: Mapping[str, Node | Link], known: Vocabulary) -> dict[str, Any]:
+    one = ends.get(key)
+    if isinstance(one, Link):
+        return {"id": key, "subject": one.from_id, "predicate": one.type, "object": one.to_id}
+    if one is None:
+        return {"id": key}
+    whole = node_json(one, known.names)
+    said = next((text for name in _SUMMARY if isinstance(text := whole["attributes"].get(name), str)), "")
+    brief = {"id": key, "type": whole["type"], "name": whole["name"]}
+    return brief | ({"summary": said[:_SUMMARY_CHARS]} if said else {})
+
+
+def _chars(value: Any) -> int:
+    return len(msgspec.json.encode(value).decode())
