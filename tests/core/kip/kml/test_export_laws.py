@@ -19,7 +19,8 @@ from tests.support.kip_model import Key
 from tests.support.kip_writes import DEFINED, PREDICATES, TYPES, Dice, text_of
 from tests.support.kip_writing import Kip
 
-COMMANDS = 15
+COMMANDS = 24
+OTHERS = {8: Dice.update, 14: Dice.merge, 18: Dice.delete_keys, 20: Dice.update}
 EVERY_TYPE = " UNION ".join(f'{{ ?x {{type: "{name}"}} }}' for name in ("$PropositionType", *TYPES))
 EVERYTHING = f'EXPORT ?x WHERE {{ ?x {{type: "$ConceptType"}} UNION {EVERY_TYPE} UNION {{ ?x (?s, ?p, ?o) }} }}'
 
@@ -48,16 +49,16 @@ def keys_of(kip: Kip) -> list[Key]:
     return [key_of(one) for one in shown.values() if one.get("type") in TYPES or one.get("predicate") in own]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3])
+@pytest.mark.parametrize("seed", [2, 3, 6])
 def test_a_random_graph_comes_back_from_its_capsules(tmp_path: Path, seed: int) -> None:
     kip, dice = Kip(tmp_path / "from"), Dice(seed)
     kip(DEFINED)
     for number in range(COMMANDS):
-        draw = (dice.upsert, dice.upsert, dice.update, dice.merge, dice.delete_keys)[number % 5]
+        draw = OTHERS.get(number, Dice.upsert)
         with contextlib.suppress(KipRefused):  # what is refused leaves the graph as it was
-            kip(text_of(draw(keys_of(kip))))
+            kip(text_of(draw(dice, keys_of(kip))))
     wanted = graph(kip)
-    assert len(wanted) > 4
+    assert len(wanted) > 8
     for limit in (0, 3):
         other = Kip(tmp_path / f"to{limit}")
         cursor, ended = "", False

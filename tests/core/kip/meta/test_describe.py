@@ -12,14 +12,14 @@ from tests.support.project import Project
 
 MEMORY = """
 UPSERT {
-  CONCEPT ?t { {type: "$ConceptType", name: "Preference"} SET ATTRIBUTES {description: "What somebody likes."}
+  CONCEPT ?t { {type: "$ConceptType", name: "Leaning"} SET ATTRIBUTES {description: "What somebody likes."}
     SET PROPOSITIONS { ("belongs_to_domain", {type: "Domain", name: "CoreSchema"}) } }
-  CONCEPT ?p { {type: "$PropositionType", name: "prefers"}
+  CONCEPT ?p { {type: "$PropositionType", name: "leans_to"}
     SET ATTRIBUTES {description: "Likes it.", subject_types: ["Person"], object_types: ["*"]} }
   CONCEPT ?d { {type: "Domain", name: "Food"} SET ATTRIBUTES {description: "What one eats."} }
-  CONCEPT ?c { {type: "Preference", name: "dark chocolate"} SET PROPOSITIONS { ("belongs_to_domain", ?d) } }
+  CONCEPT ?c { {type: "Leaning", name: "dark chocolate"} SET PROPOSITIONS { ("belongs_to_domain", ?d) } }
   CONCEPT { {type: "Person", name: "Alice"} SET ATTRIBUTES {person_class: "Human"}
-    SET PROPOSITIONS { ("prefers", ?c) ("belongs_to_domain", ?d) } }
+    SET PROPOSITIONS { ("leans_to", ?c) ("belongs_to_domain", ?d) } }
 }
 """
 
@@ -51,8 +51,8 @@ def test_the_primer_says_who_the_agent_is_and_maps_what_it_knows(project):
         "name": "Food",
         "description": "What one eats.",
         "members": 2,
-        "key_concept_types": ["Person", "Preference"],
-        "key_proposition_types": ["prefers"],
+        "key_concept_types": ["Leaning", "Person"],
+        "key_proposition_types": ["leans_to"],
     }
     assert primer["outside_domains"] == {"$PropositionType": 1, "Requirement": 1}
 
@@ -61,7 +61,7 @@ def test_a_definition_that_no_record_holds_belongs_to_its_domain_too(project):
     domains, _ = told(project, "DESCRIBE DOMAINS")
     members = {one["name"]: one["members"] for one in domains}
     types = told(project, "DESCRIBE CONCEPT TYPES")[0], told(project, "DESCRIBE PROPOSITION TYPES")[0]
-    assert members["CoreSchema"] == len(types[0]) + len(types[1]) - 1  # nobody has linked `prefers` to it
+    assert members["CoreSchema"] == len(types[0]) + len(types[1]) - 1  # nobody has linked `leans_to` to it
     assert members["Unsorted"] == members["Archived"] == 0
 
 
@@ -69,9 +69,9 @@ def test_types_of_kb_the_project_kip_and_the_branch_are_listed_by_their_kip_name
     types, cursor = told(project, "DESCRIBE CONCEPT TYPES")
     assert types == sorted(types)
     assert not cursor
-    assert {"Requirement", "DomainEvent", "UserStory", "Event", "Preference", "$ConceptType"} <= set(types)
+    assert {"Requirement", "DomainEvent", "UserStory", "Event", "Leaning", "$ConceptType"} <= set(types)
     assert not {"req", "user_story"} & set(types)
-    assert {"verified_by", "prefers", "belongs_to_domain"} <= set(told(project, "DESCRIBE PROPOSITION TYPES")[0])
+    assert {"verified_by", "leans_to", "belongs_to_domain"} <= set(told(project, "DESCRIBE PROPOSITION TYPES")[0])
 
 
 def test_pages_of_types_hold_each_name_once(project):
@@ -99,14 +99,12 @@ def test_a_type_comes_with_its_validation_and_its_relationships(project):
     assert "verified_by" in requirement["relationships"]["outgoing"]
     assert "implements" in requirement["relationships"]["incoming"]
     person, _ = told(project, 'DESCRIBE CONCEPT TYPE "Person"')
-    assert "prefers" in person["relationships"]["outgoing"]
+    assert "leans_to" in person["relationships"]["outgoing"]
 
 
 def test_what_the_branch_defines_is_described_as_it_was_written(project):
-    assert told(project, 'DESCRIBE CONCEPT TYPE "Preference"')[0]["attributes"] == {
-        "description": "What somebody likes."
-    }
-    predicate, _ = told(project, 'DESCRIBE PROPOSITION TYPE "prefers"')
+    assert told(project, 'DESCRIBE CONCEPT TYPE "Leaning"')[0]["attributes"] == {"description": "What somebody likes."}
+    predicate, _ = told(project, 'DESCRIBE PROPOSITION TYPE "leans_to"')
     assert predicate["attributes"]["subject_types"] == ["Person"]
     assert predicate["metadata"]["_version"] == 2
 
@@ -116,8 +114,8 @@ def test_what_the_branch_defines_is_described_as_it_was_written(project):
     [
         ('DESCRIBE CONCEPT TYPE "Persn"', "Person"),
         ('DESCRIBE CONCEPT TYPE "req"', "KIP calls it Requirement."),
-        ('DESCRIBE CONCEPT TYPE "prefers"', ""),
-        ('DESCRIBE PROPOSITION TYPE "prefer"', "prefers"),
+        ('DESCRIBE CONCEPT TYPE "leans_to"', ""),
+        ('DESCRIBE PROPOSITION TYPE "leans_t"', "leans_to"),
     ],
 )
 def test_an_unknown_definition_names_the_nearest(project, text, hint):
