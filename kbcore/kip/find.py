@@ -13,6 +13,7 @@ from kbcore import cursor as cursors
 from kbcore.config import KipLimits
 from kbcore.errors import InvalidQuery
 from kbcore.gaps import out_of_reach
+from kbcore.kip import algebra, narrowing
 from kbcore.kip import syntax as s
 from kbcore.kip.asking import Viewed, ask, prepared, too_many
 from kbcore.kip.checking import check_query, check_size, check_variables
@@ -20,7 +21,6 @@ from kbcore.kip.compile.groups import solve
 from kbcore.kip.compile.projection import Page, Selected, select, select_variables
 from kbcore.kip.compile.statement import Statement
 from kbcore.kip.errors import SYNTAX, refused
-from kbcore.kip.narrowing import narrowed
 from kbcore.kip.paging import cursor_in, mark_of
 from kbcore.kip.shaping import shaped
 from kbcore.kip.steps import Translation
@@ -31,6 +31,8 @@ _NARROW: Final = "Narrow WHERE down, as by a name or a FILTER: all that it finds
 _START_OVER: Final = "Ask for the first page again, without CURSOR."
 _DEFAULT: Final = KipLimits()
 _ALL: Final = Page()
+_RECOUNTED: Final = 1000
+"""After so many records the links are counted again."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -93,7 +95,7 @@ def compiled(
     steps, bound = translation.steps(query.where)
     check_query(translation, query, bound)
     if at is None:
-        steps = narrowed(known, steps, lambda asked: ask(view, schema, asked, limits, tree=query))
+        steps = _narrowed(view, schema, steps, limits, query)
     st = Statement(known, at, now=now)
     return select(st, solve(st, steps), query, page)
 
@@ -120,7 +122,7 @@ def solutions(
     known = prepared(view, schema).known
     steps, bound = Translation(schema, known.names).steps(group)
     check_variables(variables, group, bound)
-    steps = narrowed(known, steps, lambda asked: ask(view, schema, asked, limits, tree=group))
+    steps = _narrowed(view, schema, steps, limits, group)
     st = Statement(known, now=now)
     names = tuple(dict.fromkeys(one.name for one in variables))
     most = limits.rows + 1 if page.most is None else page.most
@@ -129,6 +131,18 @@ def solutions(
     if page.most is None and len(rows) > limits.rows:
         raise too_many(limits, group.at, _NARROW)
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _narrowed(
+    view: Viewed, schema: Schema, steps: tuple[algebra.Step, ...], limits: KipLimits, tree: s.Query | s.Group
+) -> tuple[algebra.Step, ...]:
+    """Return the steps with the ids that look-ups find, where the store is so large that this saves time."""
+    counted = "select count(*) from link"
+    links: int = view.session.once("kip links", view.seq // _RECOUNTED, lambda _: view.session.rows(counted)[0][0])
+    if links < narrowing.LEAST_LINKS:
+        return steps
+    known = prepared(view, schema).known
+    return narrowing.narrowed(known, steps, lambda asked: ask(view, schema, asked, limits, tree=tree))
 
 
 def _begins(view: Viewed, query: s.Query, at: int | None, now: str) -> tuple[int, int, str]:

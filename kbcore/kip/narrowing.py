@@ -23,6 +23,8 @@ Ids = tuple[str, ...]
 Ask = Callable[[tuple[str, list[Any]]], list[tuple[Any, ...]]]
 """Answers a statement with its parameters over the tables of a view and the vocabulary."""
 
+LEAST_LINKS: Final = 10_000
+"""With fewer links in a store, reading all of them takes no longer than the look-ups."""
 _MOST_ROWS: Final = 2000
 """More links than this are not followed one by one: reading the whole table takes no longer then."""
 _COLUMNS: Final = ("id", "from_id", "to_id")
