@@ -198,7 +198,7 @@ class BranchStore:
         return self._read(at)
 
     def _read(self, ask: Callable[[Head], T]) -> T:
-        """Return ``ask(head)`` for the last acknowledged head; a view is published before or after it if that is due."""
+        """Return ``ask(head)`` for the last acknowledged head, and publish a view if that is due."""
         if self._is_due and self._publishing == "late":
             self.publish_when_due()
 
