@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from kbcore.sync.answer import SyncAnswer
 
 POST_CHECKOUT = "post-checkout"
-_EVENTS = frozenset({POST_CHECKOUT, "post-merge", "post-rewrite"})
+POST_COMMIT = "post-commit"
+_EVENTS = frozenset({POST_CHECKOUT, POST_COMMIT, "post-merge", "post-rewrite"})
 _FILES_ONLY = "0"
 """The last argument of post-checkout when files were restored and HEAD stayed."""
 
@@ -61,7 +62,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     session = Session({name: value for name, value in env.items() if name != "KB_BRANCH"}, Output(env))
     try:
         clock.check()
-        if _is_wanted(session):
+        if _is_wanted(session) and not (words[0] == POST_COMMIT and _is_in_sequence(session)):
             _tell(_answer_at_rest(session) or _take_in(session))
             session.publish_views()
     except NotInitialised:
@@ -98,6 +99,13 @@ def _is_wanted(session: Session) -> bool:
     repo = workspace.repo
     has_kb = any((root / ".kb").is_dir() for root in (repo.worktree, repo.kb_root))
     return has_kb and repo.has_worktree and workspace.head().kind in {"branch", "unborn"}
+
+
+def _is_in_sequence(session: Session) -> bool:
+    """Tell whether git makes further commits, after the last of which a hook is run again."""
+    from kbcore.git.operations import is_in_sequence
+
+    return is_in_sequence(session.workspace.repo)
 
 
 def _answer_at_rest(session: Session) -> SyncAnswer | None:

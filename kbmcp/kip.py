@@ -22,6 +22,7 @@ from kbmcp.replies import DATA_NOTE, Payload, text_of
 if TYPE_CHECKING:
     from kbcore.kip.request import Request
 
+_PLACE: Final = ("branch", "seq", "freshness", "pending_files", "freshness_reason")
 _PARAMETERS: Final = {"type": "object", "description": "values of placeholders: {name: value} for `:name`"}
 SCHEMA: Final = {
     "type": "object",
@@ -88,12 +89,15 @@ def _carried_out(call: Call, asked: Asked, *, is_read_only: bool) -> Payload:
     from kbcore.kip.run import Surroundings, run
     from kbmcp.kipfitting import Fitting
 
-    around = Surroundings(call.workspace, call.store, call.branch, call.author, call.follows_head, is_read_only)
+    around = Surroundings(
+        call.workspace, call.store, call.branch, call.author, call.follows_head, is_read_only, call.files
+    )
     answer = run(around, asked.request, Fitting(), answers_interruption=True)
     response = answer.response
     if answer.is_error:
         response = _in_tool_words(response, is_dotted=call.is_dotted, is_read_only=call.is_read_only)
     told = {"response": response, "is_error": answer.is_error, "branch": call.branch, "seq": answer.seq}
+    told |= {name: value for name, value in (answer.files.as_json() if answer.files else {}).items() if name != "seq"}
     note = " ".join(answer.warnings)
     return told | ({"note": in_tool_words(note, is_dotted=call.is_dotted)} if note else {})
 
@@ -129,7 +133,7 @@ def finished(outcome: Outcome, writes: bool) -> types.CallToolResult:
     blocks: list[types.ContentBlock] = [types.TextContent(type="text", text=text_of(response))]
     beside = DATA_NOTE | ({"note": str(told["note"])} if told.get("note") else {})
     blocks.append(types.TextContent(type="text", text=text_of(beside)))
-    place = {f"kb/{name}": told[name] for name in ("branch", "seq") if told.get(name) is not None}
+    place = {f"kb/{name}": told[name] for name in _PLACE if told.get(name) is not None}
     return types.CallToolResult(content=blocks, structured_content=response, is_error=is_error, _meta=place or None)
 
 

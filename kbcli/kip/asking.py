@@ -26,7 +26,7 @@ def carried_out(session: Session, request: Request) -> tuple[Answer, str]:
     store, choice, ensured = open_(workspace, session.named_branch)
     session.tell_ensured(ensured)
     session.watch(store)
-    around = Surroundings(workspace, store, choice.branch, session.author, choice.follows_head)
+    around = Surroundings(workspace, store, choice.branch, session.author, choice.follows_head, files=session.files)
     return run(around, request), choice.branch
 
 

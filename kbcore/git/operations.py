@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kbcore.git.files import is_fresh
+from kbcore.git.files import is_fresh, read_small
 from kbcore.git.repository import Repository
 
 _FOLDERS: Final = ("rebase-merge", "rebase-apply")
@@ -29,6 +29,14 @@ def is_stepping(repo: Repository, now_ns: int) -> bool:
     """
     folders = [repo.git_dir / name for name in _FOLDERS if (repo.git_dir / name).is_dir()]
     return any(is_fresh(path, now_ns, _FRESH_NS) for folder in folders for path in (folder, repo.git_dir / "index"))
+
+
+def is_in_sequence(repo: Repository) -> bool:
+    """Tell whether git makes further commits after the present one: it rebases, or picks or reverts several."""
+    if any((repo.git_dir / name).is_dir() for name in _FOLDERS):
+        return True
+    # The step that makes the present commit is still listed.
+    return len((read_small(repo.git_dir / "sequencer" / "todo") or b"").splitlines()) > 1
 
 
 def operation_of(repo: Repository) -> str:

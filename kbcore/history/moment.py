@@ -36,8 +36,8 @@ def seq_at(view: View, text: str, *, now: str = "") -> int:
     """
     word = text.strip()
     if is_seq(word):
-        if int(word) > view.seq:
-            raise InvalidQuery(f"There is no record {word} yet.", hint=f"The head is at seq {view.seq}.")
+        if int(word) > view.recorded_seq:
+            raise InvalidQuery(f"There is no record {word} yet.", hint=f"The head is at seq {view.recorded_seq}.")
         check_reach(view, int(word))
         return int(word)
     time = normal_time(word)

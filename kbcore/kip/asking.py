@@ -25,6 +25,10 @@ class Viewed(Protocol):
     """What is asked: a view, at one seq."""
 
     @property
+    def overlay_mark(self) -> str:
+        """Return what stands for its changes that are in no record, "" for none."""
+
+    @property
     def seq(self) -> int:
         """Return the seq that is answered for."""
 

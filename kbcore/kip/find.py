@@ -151,6 +151,10 @@ def _begins(view: Viewed, query: s.Query, at: int | None, now: str) -> tuple[int
     if query.cursor is not None:
         place = query.cursor.at
         cursor = cursor_in(query.cursor, mark_of(view.basis.store_id, query))
+        try:
+            cursors.check_overlay(cursor, view.overlay_mark)
+        except InvalidQuery as error:
+            raise refused(SYNTAX, error.message, at=place, hint=_START_OVER) from error
         seq, offset, now = cursor.seq, int(cursor.last), cursor.basis or now
         if seq > view.seq or (at is not None and at != seq):
             told = f"The cursor speaks of seq {seq}, and the branch is at {view.seq if at is None else at}."
@@ -163,4 +167,5 @@ def _begins(view: Viewed, query: s.Query, at: int | None, now: str) -> tuple[int
 
 
 def _cursor(view: Viewed, query: s.Query, seq: int, offset: int, now: str) -> str:
-    return cursors.encode(cursors.Cursor(mark_of(view.basis.store_id, query), seq, 0, str(offset), now))
+    overlay = view.overlay_mark if seq == view.seq else ""
+    return cursors.encode(cursors.Cursor(mark_of(view.basis.store_id, query), seq, 0, str(offset), now, overlay))

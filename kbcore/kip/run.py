@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import interrupting
+from kbcore import interrupting, limits
 from kbcore.errors import Interrupted, InvalidQuery, KBError
 from kbcore.history.moment import read_head, seq_at
 from kbcore.interrupting import Stopped
@@ -22,6 +22,7 @@ from kbcore.kip.errors import IMMUTABLE, SYNTAX, envelope, placing, refused
 from kbcore.kip.meta import describe, search
 from kbcore.kip.request import Command, Request
 from kbcore.store import Author, BranchStore
+from kbcore.sync.overlay import FileState, WorktreeFiles
 from kbcore.view.defined import schema_at
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
@@ -39,6 +40,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     author: Author
     follows_head: bool
     is_read_only: bool = False
+    files: WorktreeFiles | None = None
+    """What reads sees what these files say; None for the records alone."""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -52,6 +55,8 @@ class Piece(msgspec.Struct, frozen=True):
     seq: int
     again: Callable[[int], Piece] | None = None
     warnings: tuple[str, ...] = ()
+    files: FileState | None = None
+    """How the answer relates to the files, where it was read with them."""
 
 
 Fit = Callable[[Piece, int], Response]
@@ -59,12 +64,16 @@ Fit = Callable[[Piece, int], Response]
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answer to a request in KIP's shape; ``seq`` is the last one that it speaks of, None where it reads none."""
+    """The answer to a request in KIP's shape; ``seq`` is the last one that it speaks of, None where it reads none.
+
+    ``files`` says how the last answer that was read relates to the files, where they were looked at.
+    """
 
     response: Response
     is_error: bool = False
     seq: int | None = None
     warnings: tuple[str, ...] = ()
+    files: FileState | None = None
 
 
 def run(
@@ -105,6 +114,7 @@ def _run(
     warnings: list[str] = []
     head = trial.seq if trial else None
     seq: int | None = None
+    files: FileState | None = None
     count = len(request.commands)
     for at, command in enumerate(request.commands):
         attempt = _Attempt(around, dry_run=request.dry_run, trial=trial)
@@ -122,9 +132,10 @@ def _run(
                 refusal = failures.in_batch(refusal, at, count, dry_run=request.dry_run)
             return _answer(request, [*responses, envelope(refusal)], warnings, seq, is_error=True)
         seq = piece.seq if head is None else head
+        files = piece.files or files
         warnings += [warning for warning in piece.warnings if warning not in warnings]
         responses.append(response)
-    return _answer(request, responses, warnings, seq)
+    return msgspec.structs.replace(_answer(request, responses, warnings, seq), files=files)
 
 
 def _answer(
@@ -175,12 +186,22 @@ class _Attempt:
     def _read(self, tree: Reading) -> Piece:
         if self._trial is not None:
             return self._answered(self._trial, tree)
-        return read_head(self._around.store, lambda view: self._answered(view, tree))
+        around = self._around
+        if around.files is None or isinstance(tree, s.Export):  # a capsule states records
+            return read_head(around.store, lambda view: self._answered(view, tree))
+        piece, files = around.files.read_page(
+            around.workspace,
+            around.branch,
+            lambda view: self._answered(view, tree),
+            lambda piece: piece.seq,
+            time_s=limits.FILES_S,
+        )
+        return msgspec.structs.replace(piece, seq=files.seq, files=files)
 
     def _answered(self, view: View, tree: Reading) -> Piece:
         workspace = self._around.workspace
         schema = view.schema(workspace.schema)
-        limits = workspace.config.kip
+        most = workspace.config.kip
         now = workspace.machine.clock.now()
         response: Response
         seq = view.seq
@@ -190,12 +211,12 @@ class _Attempt:
 
                 at = None if tree.when is None else _seq_of(view, tree.when, now)
                 schema = schema if at is None else schema_at(view.rows, workspace.schema, at)
-                found = find(view, schema, tree, at=at, limits=limits, now=now)
+                found = find(view, schema, tree, at=at, limits=most, now=now)
                 response, seq = paged(found.result, found.next_cursor), found.seq
             case s.Export():
                 from kbcore.kip.kml.export import export  # noqa: PLC0415 - as above
 
-                exported = export(view, schema, tree, limits, now=now)
+                exported = export(view, schema, tree, most, now=now)
                 response = paged(exported.result, exported.next_cursor)
             case s.Search():
                 place = search.Place(workspace, self._around.store, self._around.branch)
