@@ -1,61 +1,68 @@
-r"""What counts as a word, as SQL expressions: the one place where text is taken apart, an entity's or a query's.
+r"""What counts as a word: the one place where text is taken apart, an entity's or a query's. Pure.
 
-A *piece* is what stands together in a text: letters, digits and marks, joined by single ``- _ . : @`` of any width,
-with ``+`` or ``#`` at its end (``REQ-7``, ``createPlan``, ``C++``). A *run* is a piece between two joints, and its
-*parts* are what a reader sees in it (``create`` and ``plan``). Scripts that are written without spaces have no parts:
-there each character, and each two that stand side by side, is a term, as is each symbol such as an emoji. Terms are in
-small letters without accents. Ligatures, letters of full width and other forms that Unicode has for the sake of older
-standards are read as what they stand for.
+A *piece* is a sequence of letters, digits and marks, joined by single ``- _ . : @`` of any width, with ``+`` or ``#`` at
+its end (``REQ-7``, ``createPlan``, ``C++``). A *run* is a piece between two joints, and its *parts* are the words that a
+name is made of (``create`` and ``plan``). Scripts that are written without spaces have no parts: there each character,
+and each pair of neighbours, is a term, as is each symbol such as an emoji. Terms are in small letters without accents.
+Ligatures, letters of full width and other compatibility forms of Unicode are read as what they stand for.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
-MAX_TERM_CHARS: Final = 64
-"""A longer word is known by its beginning."""
-
-PLAIN: Final = re.compile(r"[A-Za-z][a-z0-9]{0,63}|[0-9][a-z0-9]{0,63}")
-"""Pieces whose one term is themselves in small letters, which most are: nobody need ask the database for it."""
-
 NUMBERED: Final = re.compile(r"([^0-9]+[-_.:@])([0-9]+)")
-"""A term that is a numbered name: what stands before the number, and the number."""
+"""A term that is a numbered name: what comes before the number, and the number."""
 
 _WIDE: Final = (
-    r"\x{E00}-\x{E4E}\x{E50}-\x{E59}\x{E80}-\x{EFF}\x{1000}-\x{1049}\x{1050}-\x{109F}\x{1780}-\x{17D3}\x{17D7}\x{17DC}-\x{17FF}"
-    r"\x{2190}-\x{245F}\x{24EB}-\x{2BFF}\x{3005}-\x{3007}\x{3021}-\x{302F}\x{3031}-\x{303C}\x{3040}-\x{309F}\x{30A1}-\x{30FA}"
-    r"\x{30FC}-\x{31BF}\x{31F0}-\x{9FFF}\x{F900}-\x{FAFF}\x{FF66}-\x{FF9F}\x{1AFF0}-\x{1B16F}\x{1F000}-\x{1F0FF}"
-    r"\x{1F150}-\x{1FBFF}\x{20000}-\x{3FFFF}"
+    "\u0e00-\u0e4e\u0e50-\u0e59\u0e80-\u0eff\u1000-\u1049\u1050-\u109f\u1780-\u17d3\u17d7\u17dc-\u17ff"
+    "\u2190-\u245f\u24eb-\u2bff\u3005-\u3007\u3021-\u302f\u3031-\u303c\u3040-\u309f\u30a1-\u30fa"
+    "\u30fc-\u31bf\u31f0-\u9fff\uf900-\ufaff\uff66-\uff9f\U0001aff0-\U0001b16f\U0001f000-\U0001f0ff"
+    "\U0001f150-\U0001fbff\U00020000-\U0003ffff"
 )
 """Thai, Lao, Burmese, Khmer, Japanese, Chinese; arrows, dingbats and emoji."""
 _LETTER: Final = (
-    r"0-9A-Za-z\x{AA}\x{B2}\x{B3}\x{B5}\x{B9}\x{BA}\x{BC}-\x{BE}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{37D}"
-    r"\x{37F}-\x{386}\x{388}-\x{559}\x{560}-\x{588}\x{591}-\x{5BD}\x{5BF}\x{5C1}-\x{5F2}\x{610}-\x{61A}\x{620}-\x{669}"
-    r"\x{66E}-\x{6D3}\x{6D5}-\x{6FF}\x{70F}-\x{963}\x{966}-\x{96F}\x{971}-\x{DF3}\x{F00}-\x{FFF}\x{10A0}-\x{10FA}"
-    r"\x{10FC}-\x{135F}\x{1369}-\x{166D}\x{166F}-\x{169A}\x{16A0}-\x{16EA}\x{16EE}-\x{1734}\x{1740}-\x{177F}"
-    r"\x{180B}-\x{1FFF}\x{2070}-\x{209F}\x{20D0}-\x{218F}\x{2460}-\x{24EA}\x{2C00}-\x{2DFF}\x{A000}-\x{D7FF}\x{FB00}-\x{FDCF}"
-    r"\x{FDF0}-\x{FDFF}\x{FE20}-\x{FE2F}\x{FE70}-\x{FEFE}\x{FF10}-\x{FF19}\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}"
-    rf"\x{{FFA0}}-\x{{FFDF}}\x{{10000}}-\x{{1AFEF}}\x{{1B170}}-\x{{1EFFF}}\x{{1F100}}-\x{{1F14F}}{_WIDE}"
+    "0-9A-Za-z\u00aa\u00b2\u00b3\u00b5\u00b9\u00ba\u00bc-\u00be\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u037d"
+    "\u037f-\u0386\u0388-\u0559\u0560-\u0588\u0591-\u05bd\u05bf\u05c1-\u05f2\u0610-\u061a\u0620-\u0669"
+    "\u066e-\u06d3\u06d5-\u06ff\u070f-\u0963\u0966-\u096f\u0971-\u0df3\u0f00-\u0fff\u10a0-\u10fa"
+    "\u10fc-\u135f\u1369-\u166d\u166f-\u169a\u16a0-\u16ea\u16ee-\u1734\u1740-\u177f"
+    "\u180b-\u1fff\u2070-\u209f\u20d0-\u218f\u2460-\u24ea\u2c00-\u2dff\ua000-\ud7ff\ufb00-\ufdcf"
+    "\ufdf0-\ufdff\ufe20-\ufe2f\ufe70-\ufefe\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"
+    f"\uffa0-\uffdf\U00010000-\U0001afef\U0001b170-\U0001efff\U0001f100-\U0001f14f{_WIDE}"
 )
-"""Letters, digits, marks and symbols, by blocks: the classes that Unicode has for them take milliseconds to prepare, in
-every statement. What is left out is punctuation, space and what cannot be seen."""
-_RUN: Final = rf"[{_LETTER}]+"
-_WIDE_JOINT: Final = r"\x{FF0D}\x{FF0E}\x{FF1A}\x{FF20}\x{FF3F}"
-_PIECE: Final = rf"{_RUN}(?:[-_.:@{_WIDE_JOINT}]{_RUN})*[+#]*"
+"""Letters, digits, marks and symbols, by blocks. What is left out is punctuation, space and what cannot be seen."""
+_RUN: Final = f"[{_LETTER}]+"
+_JOINTS: Final = "-_.:@"
+_WIDE_JOINTS: Final = "\uff0d\uff0e\uff1a\uff20\uff3f"
 _ODD: Final = (
-    r"\x{AA}\x{B2}\x{B3}\x{B5}\x{B9}\x{BA}\x{BC}-\x{BE}\x{132}\x{133}\x{13F}\x{140}\x{149}\x{17F}\x{1C4}-\x{1CC}"
-    r"\x{1F1}-\x{1F3}\x{2B0}-\x{2B8}\x{2E0}-\x{2E4}\x{3D0}-\x{3D6}\x{3F0}-\x{3F9}\x{587}\x{675}-\x{678}\x{10FC}"
-    r"\x{1D2C}-\x{1DBF}\x{1E9A}\x{1E9B}\x{2070}-\x{209C}\x{2100}-\x{2189}\x{2460}-\x{24EA}\x{2C7C}\x{2C7D}\x{2D6F}"
-    r"\x{3131}-\x{318E}\x{3192}-\x{319F}\x{3200}-\x{33FF}\x{A69C}\x{A69D}\x{A770}\x{A7F2}-\x{A7F9}\x{AB5C}-\x{AB69}"
-    r"\x{FB00}-\x{FDFC}\x{FE70}-\x{FFDC}\x{10781}-\x{107BA}\x{1D400}-\x{1D7FF}\x{1EE00}-\x{1EEBB}\x{1F100}-\x{1F190}"
-    r"\x{1F200}-\x{1F251}\x{1FBF0}-\x{1FBF9}"
+    "\u00aa\u00b2\u00b3\u00b5\u00b9\u00ba\u00bc-\u00be\u0132\u0133\u013f\u0140\u0149\u017f\u01c4-\u01cc"
+    "\u01f1-\u01f3\u02b0-\u02b8\u02e0-\u02e4\u03d0-\u03d6\u03f0-\u03f9\u0587\u0675-\u0678\u10fc"
+    "\u1d2c-\u1dbf\u1e9a\u1e9b\u2070-\u209c\u2100-\u2189\u2460-\u24ea\u2c7c\u2c7d\u2d6f"
+    "\u3131-\u318e\u3192-\u319f\u3200-\u33ff\ua69c\ua69d\ua770\ua7f2-\ua7f9\uab5c-\uab69"
+    "\ufb00-\ufdfc\ufe70-\uffdc\U00010781-\U000107ba\U0001d400-\U0001d7ff\U0001ee00-\U0001eebb\U0001f100-\U0001f190"
+    "\U0001f200-\U0001f251\U0001fbf0-\U0001fbf9"
 )
 """By blocks, the letters and digits that have a compatibility mapping. Thai, Lao and Tibetan vowels have one too, which
 takes them apart: they stay as they are written."""
-_ODD_ONES: Final = re.compile(f"[{re.sub(r'x{([0-9A-F]+)}', lambda found: f'U{found[1]:0>8}', _ODD)}]+")
-_SHOWN: Final = rf"[{_WIDE}]|{_RUN}|[^{_LETTER}]+"
+
+_PIECES: Final = re.compile(f"{_RUN}(?:[{_JOINTS}{_WIDE_JOINTS}]{_RUN})*[+#]*")
+_ASCII_PIECES: Final = re.compile(rf"[A-Za-z0-9]+(?:[{_JOINTS}][A-Za-z0-9]+)*[+#]*")
+_RUNS: Final = re.compile(_RUN)
+_ODD_ONES: Final = re.compile(f"[{_ODD}]+")
+_WIDE_ONE: Final = re.compile(f"[{_WIDE}]")
+_WIDE_ONES: Final = re.compile(f"([{_WIDE}]+)")
+_SHOWN: Final = re.compile(f"[{_WIDE}]|{_RUN}|[^{_LETTER}]+")
+_HUMPS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_NAME_IN_FRONT: Final = re.compile(rf"({NUMBERED.pattern})[-_.:@]")
+
+_PLAIN: Final = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz0123456789 \n\t\r,;!?()[]{}<>\"'`*/\\|=&%$^~"))
+"""A text of these characters alone holds no piece but words in small letters, which are their own terms."""
+_MOST_PIECES: Final = 100_000
+"""The terms of so many pieces are remembered while an index is filled."""
 
 
 def read(text: str) -> str:
@@ -63,75 +70,103 @@ def read(text: str) -> str:
     return text if text.isascii() else _ODD_ONES.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
 
 
-def is_odd(text: str) -> str:
-    """Return whether a text holds what is read as something else."""
-    return f"regexp_matches({text}, '[{_ODD}]')"
+def pieces(text: str) -> list[str]:
+    """Return the pieces of a text that was ``read``, in order."""
+    return (_ASCII_PIECES if text.isascii() else _PIECES).findall(text)
 
 
-def pieces(text: str) -> str:
-    """Return the list of the pieces of a text, in order."""
-    return f"regexp_extract_all({text}, '{_PIECE}')"
+def runs(piece: str) -> list[str]:
+    """Return the runs of a piece, in order."""
+    return _RUNS.findall(piece)
 
 
-def runs(piece: str) -> str:
-    """Return the list of the runs of a piece, in order."""
-    return f"regexp_extract_all({piece}, '{_RUN}')"
-
-
-def shown(text: str) -> str:
-    """Return the list of all that a text is made of: words, single characters of wide scripts, and what is between."""
-    return f"regexp_extract_all({text}, '{_SHOWN}')"
+def shown(text: str) -> list[str]:
+    """Return all that a text is made of: words, single characters of wide scripts, and what is between."""
+    return _SHOWN.findall(text)
 
 
 def normal(text: str) -> str:
     """Return text as terms have it: small letters without accents, two of them for a sharp s, one form of sigma."""
-    return f"replace(replace(lower(strip_accents({text})), '\u00df', 'ss'), '\u03c2', '\u03c3')"
+    return text.lower() if text.isascii() else "".join(map(fold, text))
 
 
-def parts(text: str) -> str:
-    """Return the list of the terms that all must be found where a run, or a piece, is asked for."""
-    split = f"regexp_replace({text}, '([a-z])([A-Z])', '\\1 \\2', 'g')"
-    split = f"regexp_replace({split}, '([A-Z])([A-Z][a-z])', '\\1 \\2', 'g')"
-    split = f"regexp_replace({split}, '([{_WIDE}]+)', ' \\1 ', 'g')"
-    return _terms(
-        f"flatten(list_transform(regexp_extract_all({split}, '{_RUN}'), lambda run: "
-        f"case when {_is_wide('run')} and length({normal('run')}) > 1 then {_pairs(normal('run'))} else [run] end))"
-    )
+@lru_cache(maxsize=4096)
+def fold(character: str) -> str:
+    """Return one character as terms have it, which may be none or several."""
+    plain = "".join(one for one in unicodedata.normalize("NFD", read(character)) if unicodedata.category(one)[0] != "M")
+    return unicodedata.normalize("NFC", plain).lower().replace("\u00df", "ss").replace("\u03c2", "\u03c3")
 
 
-def whole(text: str) -> str:
-    """Return the list of the one term that stands for all parts of a piece or a run; none in a wide script."""
-    return f"case when {_is_wide(text)} then []::varchar[] else {_terms(f'[{text}]')} end"
+def parts(text: str) -> list[str]:
+    """Return the terms that all must be found where a run, or a piece, is asked for."""
+    spaced = _HUMPS.sub(" ", text)
+    if text.isascii():
+        return [run.lower() for run in _RUNS.findall(spaced)]
+    found: list[str] = []
+    for run in _RUNS.findall(_WIDE_ONES.sub(r" \1 ", spaced)):
+        plain = normal(run)
+        is_pairs = len(plain) > 1 and _WIDE_ONE.match(run)
+        found += [plain[at : at + 2] for at in range(len(plain) - 1)] if is_pairs else [plain]
+    return [term for term in found if term]
 
 
-def all_terms(piece: str) -> str:
-    """Return the list of the terms by which a piece is found, each once."""
-    wholes = f"flatten(list_transform({runs(piece)}, lambda run: {whole('run')}))"
-    characters = _terms(f"regexp_extract_all({piece}, '[{_WIDE}]')")
-    return f"list_distinct(flatten([{whole(piece)}, {wholes}, {parts(piece)}, {characters}, {_name_in_front(piece)}]))"
+def whole(text: str) -> list[str]:
+    """Return the one term that stands for all parts of a piece or a run; none in a wide script."""
+    if text.isascii():
+        return [text.lower()]
+    plain = "" if _WIDE_ONE.search(text) else normal(text)
+    return [plain] if plain else []
 
 
-def is_numbered(text: str, name: str) -> str:
-    """Return whether a text is a numbered name with ``name``, in the form of terms, before its number."""
-    rest = f"substr({normal(text)}, length({name}) + 1)"
-    return f"starts_with({normal(text)}, {name}) and regexp_full_match({rest}, '[0-9]+')"
+def all_terms(piece: str) -> list[str]:
+    """Return the terms by which a piece is found, each once."""
+    name = _NAME_IN_FRONT.match(piece)
+    wholes = [term for run in runs(piece) for term in whole(run)]
+    characters = [normal(one) for one in _WIDE_ONE.findall(piece)] if not piece.isascii() else []
+    in_front = whole(name[1]) if name else []
+    found = dict.fromkeys((*whole(piece), *wholes, *parts(piece), *characters, *in_front))
+    return [term for term in found if term]
 
 
-def _name_in_front(piece: str) -> str:
-    name = f"regexp_extract({piece}, '^({NUMBERED.pattern})[-_.:@]', 1)"
-    return f"case when {_is_wide(name)} then []::varchar[] else {_terms(f'[{name}]')} end"
+class _Terms(dict[str, str]):
+    """The terms of pieces as an index takes them, worked out once for each."""
+
+    def __missing__(self, piece: str) -> str:
+        if len(self) >= _MOST_PIECES:
+            self.clear()
+        found = self[piece] = " ".join(map(token, all_terms(piece)))
+        return found
 
 
-def _is_wide(text: str) -> str:
-    return f"regexp_matches({text}, '[{_WIDE}]')"
+def indexer() -> _Terms:
+    """Return what ``indexed`` remembers from text to text."""
+    return _Terms()
 
 
-def _pairs(run: str) -> str:
-    characters = f"regexp_extract_all({run}, '.')"  # not by their places, each of which would be counted to
-    return f"list_transform(list_zip({characters}[:-2], {characters}[2:]), lambda two: two[1] || two[2])"
+def indexed(text: str, terms: _Terms) -> str:
+    """Return a text as an index takes it in: its terms, between spaces or other signs of ASCII."""
+    if not text.translate(_PLAIN):
+        return text
+    return " ".join(map(terms.__getitem__, pieces(read(text))))
 
 
-def _terms(listed: str) -> str:
-    """Return a list of texts as terms; what is nothing but marks is none."""
-    term = f"substr({normal('one')}, 1, {MAX_TERM_CHARS})"
-    return f"list_filter(list_transform({listed}, lambda one: {term}), lambda one: one <> '')"
+_TOKEN: Final = str.maketrans({sign: chr(0xE000 + ord(sign)) for sign in f"{_JOINTS}+#"} | dict.fromkeys(_WIDE_JOINTS))
+_TERM: Final = str.maketrans({chr(0xE000 + ord(sign)): sign for sign in f"{_JOINTS}+#"})
+
+
+def token(term: str) -> str:
+    """Return a term as an index keeps it, which takes all ASCII but letters and digits for separators."""
+    return term if term.isalnum() else term.translate(_TOKEN)
+
+
+def term_of(token: str) -> str:
+    """Return the term that an index keeps as this."""
+    return token if token.isascii() else token.translate(_TERM)
+
+
+def is_numbered(text: str, kind: str) -> bool:
+    """Tell whether a folded text is a numbered name with ``kind`` before its number."""
+    rest = text[len(kind) :]
+    return text.startswith(kind) and rest.isascii() and rest.isdigit()
+
+
