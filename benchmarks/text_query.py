@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kbcore.view.view import View
 
 WORDS = ("draft", "label")
-MOST_S = 0.05
+MOST_S = 0.01
 """What is aimed for in a process that has the view open."""
 _NONE = 1
 """With few documents no title may have both words."""
@@ -102,7 +102,7 @@ def main(root: str, rounds: int) -> None:
 
     def built() -> Sample:
         store.close()
-        (workspace.cache_of("main") / "text.duckdb").unlink(missing_ok=True)
+        (workspace.cache_of("main") / "text.db").unlink(missing_ok=True)
         store.read(lambda view: view.seq)
         return ask(WORDS[0])
 

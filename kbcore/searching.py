@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from kbcore.errors import ViewDamaged
 from kbcore.model import Node
 from kbcore.query import Page, Query, page_of
-from kbcore.query.text.tables import Index
+from kbcore.query.text.reading import Index
 from kbcore.store import BranchStore
 from kbcore.sync.bodies import committed_bodies, read_bodies
 from kbcore.texts import BranchTexts

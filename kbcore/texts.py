@@ -14,21 +14,21 @@ from typing import Final
 from kbcore import interrupting, limits
 from kbcore.errors import ResourceLimit, StorageError, ViewDamaged
 from kbcore.model import Node
-from kbcore.query.text.tables import Index
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
-from kbcore.view import textdocuments, texttables
+from kbcore.view import textdocuments, textindex
 from kbcore.view.textdocuments import Reader
+from kbcore.view.textindex import TextIndex
 from kbcore.view.view import View
-from kbcore.viewcache import TEXT, ViewCache
+from kbcore.viewcache import FORMER_TEXT, TEXT, ViewCache
 
 BODIES: Final = ".bodies.duckdb"
 """Beside the folders of the branches, whose names never begin with a dot."""
 
 _TAIL_ROWS: Final = 32
 _SHARE: Final = 100
-"""The tail is worth publishing from so many entities on, and from a hundredth of a large index on: every process that
-begins takes the words of all of them apart again, but publishing only copies what is known."""
+"""What was taken in since the published index is worth publishing from so many entities on, and from a hundredth of a
+large index on: every process that begins takes the words of all of them apart again."""
 _FEW_BODIES: Final = 1000
 """With so many kept documents a new one is kept at once, of more when they are a hundredth of the rest."""
 _SHOWN_CHARS: Final = 200_000
@@ -36,11 +36,13 @@ _SHOWN_CHARS: Final = 200_000
 
 
 class _Indexes:
-    """The seqs that the two indexes in a view's database are of, None where there is none."""
+    """The indexes of one view: of its head, with how many entities it took in since it was published, and of a seq."""
 
     def __init__(self) -> None:
-        self.seq: int | None = None
-        self.past: int | None = None
+        self.head: TextIndex | None = None
+        self.seq = 0
+        self.taken_in = 0
+        self.past: tuple[int, TextIndex] | None = None
 
 
 class BranchTexts:
@@ -54,7 +56,7 @@ class BranchTexts:
         self._is_refusing = False
         self._known = weakref.WeakKeyDictionary[View, _Indexes]()
 
-    def index(self, view: View, at: int | None, read: Reader) -> Index:
+    def index(self, view: View, at: int | None, read: Reader) -> TextIndex:
         """Return an index of the entities of a view, as of a seq.
 
         ``read`` reads documents. Those that were not at hand before are tried again, once for each state of the branch.
@@ -65,13 +67,11 @@ class BranchTexts:
             known = self._known[view] = _Indexes()
         with interrupting.maintenance():
             if at is None:
-                self._bring_to_head(view, known, read)
-                return texttables.WHOLE
-            if known.past != at:
+                return self._at_head(view, known, read)
+            if known.past is None or known.past[0] != at:
                 known.past = None
-                texttables.fill_past(view, at, read)
-                known.past = at
-            return texttables.PAST
+                known.past = at, textindex.build(view, ":memory:", read, at)
+            return known.past[1]
 
     def bodies(self, view: View, entities: Sequence[Node], at: int | None, read: Reader) -> Mapping[str, str]:
         """Return the documents that state these entities as of a seq, by id, as far as they are at hand."""
@@ -106,34 +106,48 @@ class BranchTexts:
         self._known.clear()
         self._discard(self.path, self.bodies_path)
 
-    def _bring_to_head(self, view: View, known: _Indexes, read: Reader) -> None:
-        seq, known.seq = known.seq, None
-        is_first = seq is None
-        if is_first:
-            seq = self._open(view)
-        if seq is None:
-            self._build(view, read)
-        elif is_first or seq != view.seq:
-            texttables.catch_up(view, seq, read)
-            self._publish(view, read)
-        known.seq = view.seq
+    def _at_head(self, view: View, known: _Indexes, read: Reader) -> TextIndex:
+        index, known.head = known.head, None  # what fails half way is not used again
+        is_first = index is None
+        if index is None:
+            index, known.taken_in = self._open(view) or self._build(view, read), 0
+            known.seq = index.stamp().seq
+        if is_first or known.seq != view.seq:
+            index = self._caught_up(view, known, index, read)
+        known.head, known.seq = index, view.seq
+        return index
 
-    def _publish(self, view: View, read: Reader) -> None:
-        """Write anew what enough came after: the index, and the documents that are kept.
-
-        What is in no record is in no file either.
-        """
+    def _caught_up(self, view: View, known: _Indexes, index: TextIndex, read: Reader) -> TextIndex:
+        """Return an index that has what changed since the one that is given, which may be written anew for it."""
+        changed = textindex.changed_since(view, index, known.seq, read)
+        if not changed:
+            return index
+        if index.is_published:
+            index = self._copied(index) or self._build(view, read)
+        if not index.is_published:
+            textindex.take_in(view, index, changed, read)
+            known.taken_in += len(changed)
         if view.is_overlaid:
-            return
-        touched, rows = texttables.tail_share(view)
-        if touched >= max(_TAIL_ROWS, rows // _SHARE) and (target := self._new_file()):
-            if self._is_written(target, lambda: texttables.merge(view, str(target))):
-                self._move_in(target, self.path)
-            else:
-                self._build(view, read)
+            return index  # what is in no record is in no file either
+        if known.taken_in >= max(_TAIL_ROWS, index.counts()[0] // _SHARE):
+            index, known.taken_in = self._published(index), 0
         fresh, kept = textdocuments.bodies_share(view)
         if fresh and fresh >= (kept - _FEW_BODIES) // _SHARE:
             self._keep_bodies(view)
+        return index
+
+    def _copied(self, index: TextIndex) -> TextIndex | None:
+        """Return a copy that can be changed; None for a large index, which is built anew in a file instead."""
+        return None if index.is_large else index.copied()
+
+    def _published(self, index: TextIndex) -> TextIndex:
+        """Write an index to the cache and return the published one, or the index itself where that cannot be done."""
+        target = self._new_file()
+        if target is None or not self._is_written(target, lambda: index.copied(str(target)).close()):
+            return index
+        published = TextIndex(str(target), is_published=True)
+        self._move_in(target, self.path)
+        return published
 
     def _open_bodies(self, view: View) -> None:
         length_bytes = self._size_of(self.bodies_path)
@@ -144,24 +158,26 @@ class BranchTexts:
             self._cache.distrust(self.bodies_path, error)
             textdocuments.attach_bodies(view, "")
 
-    def _open(self, view: View) -> int | None:
-        """Stand on the published index and return its seq; None where there is none of this history."""
+    def _open(self, view: View) -> TextIndex | None:
+        """Return the published index; None where there is none of this history."""
         length_bytes = self._size_of(self.path)
         if length_bytes is None:
             return None
         try:
-            return texttables.attach(view, str(self.path), length_bytes)
+            return textindex.opened(view, str(self.path))
         except ViewDamaged as error:
             self._cache.distrust(self.path, error)
             return None
 
-    def _build(self, view: View, read: Reader) -> None:
+    def _build(self, view: View, read: Reader) -> TextIndex:
         target = self._new_file() if view.seq and not view.is_overlaid else None
-        if target is None or not self._is_written(target, lambda: texttables.build(view, str(target), read)):
-            texttables.build(view, ":memory:", read)
-            return
+        if target is None or not self._is_written(target, lambda: textindex.build(view, str(target), read).close()):
+            return textindex.build(view, ":memory:", read)
+        index = TextIndex(str(target), is_published=True)
         self._move_in(target, self.path)
+        self._discard(self.path.with_name(FORMER_TEXT))
         self._keep_bodies(view)
+        return index
 
     def _keep_bodies(self, view: View) -> None:
         """Keep the documents that this process has read, for all branches and processes."""

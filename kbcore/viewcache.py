@@ -29,8 +29,10 @@ from kbcore.view.fold import Entry, Start
 from kbcore.view.view import View
 
 VIEW: Final = "view.duckdb"
-TEXT: Final = "text.duckdb"
+TEXT: Final = "text.db"
 """The index of text; ``kbcore.texts`` says what is in it."""
+FORMER_TEXT: Final = "text.duckdb"
+"""The index of earlier versions, which is deleted when a new one is built."""
 AHEAD: Final = "ahead-"
 """Begins the name of a view that was kept because it has seen records that its store does not have any more."""
 

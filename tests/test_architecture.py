@@ -48,6 +48,7 @@ TIERS = [names.split() for names in _TIERS.split("\n\n")]
 CONFINED: dict[str, tuple[str, ...]] = {
     "msgspec": ("",),
     "duckdb": ("kbcore/view/",),
+    "sqlite3": ("kbcore/view/textindex.py",),
     "yaml": ("kbcore/extract/", "kbcore/shape.py", "kbcli/yamlchanges.py"),
     "gherkin": ("kbcore/extract/gherkin.py",),
     "watchfiles": ("kbcore/watch/notices.py",),

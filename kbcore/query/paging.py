@@ -15,7 +15,7 @@ from kbcore.query import sql, walk
 from kbcore.query.known import Rows, nearest_id
 from kbcore.query.request import Query
 from kbcore.query.text.found import Found
-from kbcore.query.text.page import Fields, Nodes, Texts, page_found
+from kbcore.query.text.page import Nodes, Texts, page_found
 from kbcore.view.tables import files_of, link_of, node_of
 from kbcore.visible import in_quotes
 
@@ -119,9 +119,8 @@ def page(
     """Return the page that a checked query asks for.
 
     ``seq`` is that of the head which ``rows`` speaks of; ``scope`` names the store, so that a cursor fits no
-    other; before ``history_from`` the history was pruned or is missing. ``texts`` is where a text is searched; without
-    it the words of the entities themselves are gathered for this one answer. ``overlay`` is the mark of what ``rows``
-    speaks of beside the records.
+    other; before ``history_from`` the history was pruned or is missing. ``texts`` is where a text is searched; a
+    query without a text needs none. ``overlay`` is the mark of what ``rows`` speaks of beside the records.
 
     Raises: ``InvalidQuery`` for a cursor that does not fit, or a text without words; ``NotFound`` when the
     start of a walk does not exist; ``HistoryPruned``.
@@ -142,7 +141,9 @@ def page(
     found: Found | None = None
     shown: list[tuple[Any, ...]] = []
     if asked.text:
-        found, entities, total, is_last = page_found(asked, last, rows, texts or Fields(rows), nodes)
+        if texts is None:
+            raise ValueError("a text is asked for, and there is nothing to search it in")
+        found, entities, total, is_last = page_found(asked, last, rows, texts, nodes)
         _check_basis(found, cursor)
     else:
         shown, total, is_last = _rows(asked, last, rows, is_first=cursor is None)

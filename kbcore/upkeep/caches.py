@@ -14,8 +14,8 @@ from kbcore.limits import MIB
 from kbcore.phrases import counted
 from kbcore.storage import files, journal
 from kbcore.upkeep.findings import Finding
-from kbcore.view import texttables
-from kbcore.viewcache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, open_view, room_beside
+from kbcore.view import textindex
+from kbcore.viewcache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, open_view
 from kbcore.workspace import Workspace
 
 _MAX_SHOWN: Final = 5
@@ -57,8 +57,7 @@ def _text(workspace: Workspace, branch: str) -> Iterator[Finding]:
     path = workspace.cache_of(branch) / TEXT
     try:
         length_bytes = files.read_size(workspace.machine.fs, path) or 0
-        room = room_beside(workspace.machine.fs, path)
-        seq, entities = texttables.inspect(str(path), room, length_bytes)
+        seq, entities = textindex.inspect(str(path))
     except ViewDamaged as error:
         reason = str(error).splitlines()[0]
         remedy = "Nothing to do: it is built anew by the next search."

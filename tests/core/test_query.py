@@ -13,7 +13,7 @@ from kbcore.query.meaning import number_of, span_of
 from kbcore.query.walk import path_text
 from kbcore.schema import CORE, CORE_EDGES, CORE_ENTITIES, EntityType, schema_of
 from kbcore.view.tables import node_row
-from tests.support.graph import graph_of, link, node
+from tests.support.graph import Texts, graph_of, link, node
 from tests.support.project import document
 
 HOSTILE = [
@@ -44,7 +44,7 @@ HOSTILE = [
 
 def ask(graph, seq=9, **asked):
     checked = query.check(Query(**asked), CORE)
-    return query.page(checked, graph.rows, seq)
+    return query.page(checked, graph.rows, seq, texts=Texts(graph))
 
 
 def ids(graph, **asked):
@@ -272,7 +272,7 @@ class TestFilters:
             ({"text": "needle"}, ["SYM-1"]),
             ({"text": "deep"}, []),
             ({"text": '["needle"]'}, ["SYM-1"]),
-            ({"text": "passkey unit"}, []),
+            ({"text": "passkey unit"}, ["REQ-3", "TEST-1"]),
         ],
     )
     def test_each_filter_answers_what_it_says(self, graph, asked, expected):

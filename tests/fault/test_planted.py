@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 import time
 from pathlib import Path
 
@@ -84,6 +86,10 @@ def cache_of(project: Project) -> Path:
 def plant(path: Path, statements: str, project: Project) -> None:
     """Change a cached file as a program does that knows the store."""
     text = statements.replace("{secret}", str(project.root.parent / "secret"))
+    if path.name == TEXT:
+        with contextlib.closing(sqlite3.connect(path)) as index:
+            index.executescript(text)
+        return
     with duckdb.connect(str(path)) as connection:
         for statement in text.replace("{folder}", str(project.root.parent)).split("; "):
             connection.execute(statement)
@@ -159,9 +165,8 @@ def test_no_command_and_no_tool_answers_from_a_planted_file(base, tally) -> None
 def test_a_planted_index_of_text_and_planted_documents_answer_nothing(base, tally) -> None:
     folder = cache_of(base)
     attacks = {
-        folder
-        / TEXT: "alter table entity rename to hidden; create view entity as select h.* replace (t.content as id) "
-        "from hidden h, read_text('{secret}') t",
+        folder / TEXT: "alter table entity rename to hidden; create view entity as select doc, '{secret}' as id, "
+        "folded, lacks_body from hidden",
         folder.parent
         / BODIES: "alter table body rename to hidden; create view body as select h.hash, t.content as text "
         "from hidden h, read_text('{secret}') t",

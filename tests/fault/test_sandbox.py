@@ -28,7 +28,7 @@ from kbcore.schema import CORE
 from kbcore.storage.fs import RealFs
 from kbcore.view.relations import RELATIONS
 from kbcore.view.sandbox import Sandbox, Times
-from tests.support.graph import graph_of, node
+from tests.support.graph import Texts, graph_of, node
 from tests.support.hostile_sql import ENDLESS, FILES, GREEDY, INJECTED, SMUGGLED, STATEMENTS, WITH_PARAMETER
 from tests.support.project import Project, document, req
 from tests.support.scale import SCALE, tries
@@ -248,7 +248,7 @@ def test_what_a_user_types_into_a_query_is_data(tally, tmp_path) -> None:
 def _answer(view, asked: Query) -> set[str] | None:
     """Return the ids of a page, None when the query is refused in so many words."""
     try:
-        return {one.id for one in page_of(view, query.check(asked, CORE), "main").entities}
+        return {one.id for one in page_of(view, query.check(asked, CORE), "main", Texts(view)).entities}
     except KBError:
         return None
 

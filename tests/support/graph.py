@@ -14,9 +14,11 @@ import duckdb
 
 from kbcore.ids import link_id
 from kbcore.model import Link, Node, SourceFile, Statement
+from kbcore.query import asof
 from kbcore.view import database, tables
 from kbcore.view.basis import Basis
 from kbcore.view.session import Session
+from kbcore.view.textindex import TextIndex
 
 AT = "2026-11-20T09:30:00.000000Z"
 
@@ -72,6 +74,25 @@ class Graph:
     def add(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Insert rows whose cells are named."""
         database.load(self.connection, table, self._columns[table], rows)
+
+
+class Texts:
+    """Where the text of a graph's entities is searched, filled once for each seq; no documents."""
+
+    def __init__(self, graph: Any) -> None:
+        self._graph = graph
+        self._indexes: dict[int | None, TextIndex] = {}
+
+    def index(self, at: int | None) -> TextIndex:
+        """Return an index of the entities as of a seq."""
+        if at not in self._indexes:
+            made = self._indexes[at] = TextIndex()
+            made.add(self._graph, asof.nodes(at), "(select '' as id, '' as text where false)")
+        return self._indexes[at]
+
+    def bodies(self, entities: Sequence[Node], at: int | None) -> dict[str, str]:
+        """Return nothing."""
+        return {}
 
 
 def graph_of(

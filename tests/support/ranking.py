@@ -1,4 +1,4 @@
-"""What a text search should find and in what order, read slowly off plain values: BM25F as the books have it."""
+"""What a text search should find and in what order, read slowly off plain values: BM25 as FTS5 has it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kbcore.model import Node
+from kbcore.query.text.forms import STOP_WORDS, stem
 
 WEIGHTS = {"id": 8, "title": 5, "tags": 4, "attributes": 2, "body": 1}
 JOINTS = "-_.:@"
 DIGITS = "0123456789"
 SATURATION, LENGTHS = 1.2, 0.75
+FILLERS = 50
 
 
 def is_letter(one: str) -> bool:
@@ -149,48 +151,67 @@ class Corpus:
             length = 0
             for field, listed in texts(node, (bodies or {}).get(node.id, "")).items():
                 for piece in (piece for text in listed for piece in pieces(text)):
-                    length += WEIGHTS[field]
-                    for term in terms(piece):
-                        counted[term] += WEIGHTS[field]
+                    found = terms(piece)
+                    length += len(found)
+                    counted.update(dict.fromkeys(found, WEIGHTS[field]))
             self.weights[node.id], self.lengths[node.id] = counted, length
 
     def ranked(self, text: str, passing: Iterable[str] | None = None) -> list[str]:
         """Return the ids that a text finds among those that pass, best first."""
         words = self._words(text)
-        known = [word for word in words if self._holders(word)]
-        if not known or 2 * len(known) < len(words):
-            return []
-        rarest = self._worth_of(1)
-        if 2 * sum(map(self._worth, known)) < (len(words) - len(known)) * rarest:
+        known = [word for word in words if self._holders(word.loose)]
+        if self._is_hopeless(words, known):
             return []
         among = set(self.weights if passing is None else passing)
-        found = self._all_of(known, among)
+        found = self._whole(known, among)
         if not found and len(known) > 1:
             wider = [self._wider(word) for word in known] if len(words) <= 8 else known
             if wider != known:
-                found = self._all_of(wider, among)
-                known = wider if found else known
+                found = self._whole(wider, among)
         if not found and len(known) > 1:
-            most = 2 * sum(map(self._worth, known))
-            found = [
-                id_ for id_ in among if 3 * sum(self._worth(word) for word in known if self._weight(id_, word)) >= most
-            ]
+            rare = [word for word in known if 5 * self._holders(word.loose) <= len(self.weights)] or known
+            scores = {id_: self._score(id_, [one for word in rare for one in word.loose]) for id_ in among}
+            best = max(scores.values(), default=0)
+            held = [id_ for id_ in among if any(self._weight(id_, one) for word in rare for one in word.loose)]
+            found = {id_: scores[id_] for id_ in held if scores[id_] >= 0.5 * best}
         exact = normal(text.strip())
-        names = words[0].terms if len(words) == 1 and name_of(words[0].text) else ()
-        return sorted(
-            found,
-            key=lambda id_: (
-                not ((len(id_) == len(text.strip()) and normal(id_) == exact) or normal(id_) in names),
-                -sum(self._points(id_, word) for word in known),
-                id_,
-            ),
-        )
+        names = words[0].exact if len(words) == 1 and name_of(words[0].text) else []
 
-    def _all_of(self, words: Sequence[Word], among: set[str]) -> list[str]:
-        return [id_ for id_ in among if all(self._weight(id_, word) for word in words)]
+        def is_it(id_: str) -> bool:
+            return (len(id_) == len(text.strip()) and normal(id_) == exact) or normal(id_) in names
+
+        return sorted(found, key=lambda id_: (not is_it(id_), -found[id_], id_))
+
+    def _is_hopeless(self, words: Sequence[Word], known: Sequence[Word]) -> bool:
+        told = [self._rarity(self._holders(word.loose)) for word in known]
+        rarest = self._rarity(1)
+        is_little = 2 * len(known) < len(words) or 2 * sum(told) < (len(words) - len(known)) * rarest
+        return not known or (is_little and max(told) < rarest / 2)
+
+    def _whole(self, words: Sequence[Word], among: set[str]) -> dict[str, float]:
+        """Return the scores of what holds all of these words, a form of them, or what begins with the last one."""
+        exact = [self._holders(word.exact) for word in words]
+        loose = [self._holders(word.loose) for word in words]
+        phrases = [one for word in words for one in word.loose]
+        found = {
+            id_: self._score(id_, phrases)
+            for id_ in among
+            if all(any(self._weight(id_, one) for one in word.loose) for word in words)
+        }
+        if not all(exact) or exact == loose:
+            return found
+        rarest = [
+            min([count, *(self._holders([form]) for form in word.forms)])
+            for word, count in zip(words, exact, strict=True)
+        ]
+        share = 0.8 * min(1.0, sum(map(self._worth, exact)) / sum(map(self._worth, rarest)))
+        phrases = [one for word in words for one in word.exact]
+        held = [id_ for id_ in found if all(any(self._weight(id_, one) for one in word.exact) for word in words)]
+        own = {id_: self._score(id_, phrases) for id_ in held}
+        return {id_: max(share * score, own.get(id_, 0.0)) for id_, score in found.items()}
 
     def _words(self, text: str) -> list[Word]:
-        found: dict[str, dict[str, int]] = {}
+        found: dict[str, list[str]] = {}
         last = ""
         for piece in pieces(text):
             if spelled := self._as_name(piece):
@@ -199,74 +220,117 @@ class Corpus:
                 continue
             for run in runs(piece):
                 for part in parts(run):
-                    own = {term: 4 for term in (*wholes(piece), *wholes(run)) if term != part}
-                    found[part] = {**found.get(part, {part: 2}), **own}
+                    found[part] = list(dict.fromkeys([*found.get(part, [part]), *wholes(piece), *wholes(run)]))
                     last = part
-        listed = []
-        for at, (part, own) in enumerate(found.items()):
-            has_digit = any(one in DIGITS for one in part)
-            word = Word(part, own, part if part == last and len(part) > 1 and not has_digit else "")
-            if not self._holders(word):
-                if at == len(found) - 1 and has_digit:
-                    word = Word(part, {}, part)
-                elif near := self._near(part):
-                    word = Word(part, near, "", is_corrected=True)
-            elif word.beginning and self._holders(word) <= 10 and not self._holders(Word(part, word.terms, "")):
-                near = {term: 1 for term in self._near(part) if not term.startswith(part)}
-                word = Word(part, {**near, **word.terms}, word.beginning, is_corrected=bool(near))
-            listed.append(word)
-        return listed
+        if any(part not in STOP_WORDS for part in found):
+            found = {part: own for part, own in found.items() if part not in STOP_WORDS}
+        return [
+            self._settled(part, own, is_last=part == last, is_end=part == [*found][-1]) for part, own in found.items()
+        ]
 
-    def _as_name(self, piece: str) -> dict[str, int]:
+    def _settled(self, part: str, own: list[str], *, is_last: bool, is_end: bool) -> Word:
+        has_digit = any(one in DIGITS for one in part)
+        word = Word(part, own, part if is_last and len(part) > 1 and not has_digit else "")
+        if not has_digit:
+            word.forms = [
+                term
+                for term in sorted(self._everything())
+                if term != part and stem(term) == stem(part) and not (word.beginning and term.startswith(part))
+            ]
+        if not self._holders(word.loose):
+            if is_end and has_digit:
+                return Word(part, [], part)
+            near = self._near(part)
+            return Word(part, near, "", is_corrected=True) if near else word
+        if word.beginning and not word.forms and self._holders(word.loose) <= 10 and not self._holders(word.exact):
+            near = [term for term in self._near(part) if not term.startswith(part)]
+            return Word(part, own, part, is_corrected=bool(near), also=near)
+        return word
+
+    def _as_name(self, piece: str) -> list[str]:
         name = name_of("".join(wholes(piece)))
         ids = [name_of(normal(id_)) for id_ in self.weights]
         if not name or name[0] not in [one[0] for one in ids if one]:
-            return {}
+            return []
         kind, number = name
         zeros = [f"{kind}{'0' * count}{number.lstrip('0') or '0'}" for count in range(8)]
-        return {**{one: 2 for one in zeros if len(one) <= len(kind) + 8}, kind + number: 4}
+        return list(dict.fromkeys([kind + number, *(one for one in zeros if len(one) <= len(kind) + 8)]))
 
     def _wider(self, word: Word) -> Word:
-        if word.is_corrected or not (near := self._near(word.text)):
+        near = [] if word.is_corrected else [term for term in self._near(word.text) if term not in word.forms]
+        if not near:
             return word
-        return Word(word.text, {**near, **word.terms}, word.beginning)
+        wider = Word(word.text, word.own, word.beginning, also=[*word.also, *near])
+        wider.forms = word.forms
+        return wider
 
-    def _near(self, word: str) -> dict[str, int]:
+    def _near(self, word: str) -> list[str]:
         if len(typed(word)) < 4 or any(one in DIGITS for one in word):
-            return {}
-        everything = {term for counted in self.weights.values() for term in counted}
-        near = [term for term in everything if not any(one in DIGITS for one in term) and is_a_typo_away(word, term)]
-        near.sort(key=lambda term: (-sum(term in counted for counted in self.weights.values()), term))
-        return dict.fromkeys(near[:12], 1)
+            return []
+        near = [
+            term for term in self._everything() if not any(one in DIGITS for one in term) and is_a_typo_away(word, term)
+        ]
+        near.sort(key=lambda term: (-self._holders([term]), term))
+        return sorted(near[:12])
 
-    def _weight(self, id_: str, word: Word) -> int:
+    def _everything(self) -> set[str]:
+        return {term for counted in self.weights.values() for term in counted}
+
+    def _weight(self, id_: str, phrase: str) -> int:
         counted = self.weights[id_]
-        found = [factor * counted[term] for term, factor in word.terms.items() if term in counted]
-        if word.beginning:
-            found += [count for term, count in counted.items() if term.startswith(word.beginning)]
-        return max(found, default=0)
+        if phrase.endswith("*"):
+            return sum(count for term, count in counted.items() if term.startswith(phrase[:-1]))
+        return counted[phrase]
 
-    def _holders(self, word: Word) -> int:
-        return sum(self._weight(id_, word) > 0 for id_ in self.weights)
+    def _holders(self, phrases: Iterable[str]) -> int:
+        listed = list(phrases)
+        return sum(any(self._weight(id_, one) for one in listed) for id_ in self.weights)
 
-    def _worth(self, word: Word) -> int:
-        return self._worth_of(self._holders(word))
+    def _worth(self, holders: int) -> float:
+        return max(1e-6, math.log((len(self.weights) + FILLERS - holders + 0.5) / (holders + 0.5)))
 
-    def _worth_of(self, holders: int) -> int:
-        return math.floor(1e6 * math.log(1 + (len(self.weights) - holders + 0.5) / (holders + 0.5)))
+    def _rarity(self, holders: int) -> float:
+        return math.log(1 + (len(self.weights) - holders + 0.5) / (holders + 0.5))
 
-    def _points(self, id_: str, word: Word) -> int:
-        weight = self._weight(id_, word)
-        mean = sum(self.lengths.values()) / len(self.lengths)
-        bounded = weight + SATURATION * (1.0 - LENGTHS + LENGTHS * self.lengths[id_] / mean)
-        return math.floor(self._worth(word) * (weight * (SATURATION + 1.0) / bounded)) if weight else 0
+    def _score(self, id_: str, phrases: Iterable[str]) -> float:
+        mean = (sum(self.lengths.values()) + FILLERS * 30) / (len(self.lengths) + FILLERS)
+        score = 0.0
+        for one in phrases:
+            weight = float(self._weight(id_, one))
+            bounded = weight + SATURATION * (1 - LENGTHS + LENGTHS * self.lengths[id_] / mean)
+            score += self._worth(self._holders([one])) * ((weight * (SATURATION + 1.0)) / bounded)
+        return score
 
 
 class Word:
-    """A word that was asked for: the terms that stand for it with their factors, and what others begin with."""
+    """A word that was asked for: the terms that stand for it, what others begin with, and its other forms."""
 
-    def __init__(self, text: str, terms_: dict[str, int], beginning: str, *, is_corrected: bool = False) -> None:
-        self.text, self.terms, self.beginning, self.is_corrected = text, terms_, beginning, is_corrected
+    def __init__(
+        self,
+        text: str,
+        own: list[str],
+        beginning: str,
+        *,
+        is_corrected: bool = False,
+        also: Sequence[str] = (),
+    ) -> None:
+        self.text, self.own, self.beginning, self.is_corrected = text, own, beginning, is_corrected
+        self.also = list(also)
+        self.forms: list[str] = []
+
+    @property
+    def exact(self) -> list[str]:
+        return [*self.own, *self.also]
+
+    @property
+    def loose(self) -> list[str]:
+        begins = self.beginning
+        listed = [
+            *((one, False) for one in self.own),
+            *([(f"{begins}*", True)] if begins else []),
+            *((one, False) for one in (*self.also, *self.forms)),
+        ]
+        return [one for one, is_beginning in listed if is_beginning or not (begins and one.startswith(begins))]
 
 
 def is_a_typo_away(one: str, other: str) -> bool:

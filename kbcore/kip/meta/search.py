@@ -19,7 +19,6 @@ from kbcore.kip.undefined import no_predicate, no_type
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.model import Link, Node
 from kbcore.query import Query
-from kbcore.query.text.scoring import SATURATION, SCALE
 from kbcore.schema import Schema
 from kbcore.searching import search as search_text
 from kbcore.store import BranchStore
@@ -109,10 +108,9 @@ def _concepts(place: Place, view: View, known: Vocabulary, tree: s.Search) -> li
         raise refused(SYNTAX, error.message, at=tree.term.at, hint=error.hint) from error
     hits = []
     if page.found:
-        most = (1 + SATURATION) * sum(word.worth for word in page.found.search.words) / SCALE
         for node in page.entities:
             is_it = term.strip().casefold() in {node.id.casefold(), name_of(node, known.names).casefold()}
-            hits.append(Hit(SAME if is_it else min(SAME, page.found.scores[node.id] / most), 0, node))
+            hits.append(Hit(SAME if is_it else min(SAME, page.found.scores[node.id]), 0, node))
     unwritten = [node for node in known.nodes if kb_type in {"", node.type}]
     stored = {node.id for node in view.nodes([node.id for node in unwritten])}
     for node in unwritten:

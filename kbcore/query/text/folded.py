@@ -9,11 +9,10 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
-from kbcore.query.text.words import read
+from kbcore.query.text.words import fold
 
 _JOINER: Final = "\u200d"
 _OF_FLAGS: Final = "".join(map(chr, range(0x1F1E6, 0x1F200)))
@@ -37,7 +36,7 @@ class Folded:
         if whole.isascii():
             self.text = whole.lower()
             return
-        folded = [_fold(one) for one in whole]
+        folded = [fold(one) for one in whole]
         self.text = "".join(folded)
         if len(self.text) != len(whole) or any(len(one) != 1 for one in folded):
             self._ends = list(accumulate(map(len, folded)))
@@ -88,9 +87,3 @@ def _is_within(text: str, at: int) -> bool:
 
 def _flags_before(text: str, at: int) -> int:
     return at - len(text[:at].rstrip(_OF_FLAGS))
-
-
-@lru_cache(maxsize=4096)
-def _fold(character: str) -> str:
-    plain = "".join(one for one in unicodedata.normalize("NFD", read(character)) if unicodedata.category(one)[0] != "M")
-    return unicodedata.normalize("NFC", plain).lower().replace("\u00df", "ss").replace("\u03c2", "\u03c3")

@@ -1,13 +1,13 @@
-"""Which entities a text finds, best first, of those that pass the other filters: one statement, and words about it.
+"""Which entities a text finds, best first, of those that pass the other filters, and what is said of that.
 
-An entity is found when it holds every word that is known at all. Only where none of those that pass does, the ones are
-found that hold most of what was asked for, and that is said.
+An entity is found when it holds every word that is known at all, or a form of it. Only where none of those that pass
+does, the best of those are found that hold some of them, and that is said.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,8 +17,20 @@ from kbcore.query import sql
 from kbcore.query.known import Rows
 from kbcore.query.request import Query
 from kbcore.query.text import words
-from kbcore.query.text.scoring import EXACT_ID, SCALE, Search, scored
-from kbcore.query.text.tables import Index
+from kbcore.query.text.reading import Index
+from kbcore.query.text.scoring import (
+    LOOSE_SHARE,
+    PARTIAL_SHARE,
+    Alternative,
+    Match,
+    Ranking,
+    Search,
+    Word,
+    all_of,
+    any_of,
+    best_of,
+    worth,
+)
 from kbcore.suggest import is_it
 from kbcore.visible import in_quotes
 
@@ -57,6 +69,7 @@ class Hits(msgspec.Struct, frozen=True):
     """A part of what was found: ids, best first, each with its score; one more than the limit where there are more.
 
     ``is_whole`` tells whether they hold all words that are known; ``total`` counts all that were found.
+    A score is a share of the best that the words can have; rounding can make it a little more than 1.
     """
 
     scores: dict[str, float]
@@ -80,11 +93,11 @@ class Found(msgspec.Struct, frozen=True):
         """Return what is added to an entity in JSON."""
         snippet = self.snippets.get(id_)
         found = {"field": snippet.field, "text": snippet.marked()} if snippet else None
-        return {"score": self.scores[id_]} | ({"snippet": found} if found else {})
+        return {"score": round(min(1.0, self.scores[id_]), 4)} | ({"snippet": found} if found else {})
 
     def document(self, total: int) -> dict[str, Any]:
         """Return what is said of the search in JSON."""
-        told: dict[str, Any] = {"words": [word.text for word in self.search.words]}
+        told: dict[str, Any] = {"words": [word.text for word in self.search.asked]}
         corrected = {word.text: list(word.corrected) for word in self.search.words if word.corrected}
         told |= {"corrected": corrected} if corrected else {}
         also = {word.text: list(word.also) for word in self.search.words if word.also}
@@ -111,7 +124,7 @@ class Found(msgspec.Struct, frozen=True):
         if total and also:
             yield f"No entity holds all of the words as they are; looked for {_listed(also)} as well."
         if total and not self.is_whole:
-            yield "No entity holds all of the words; this is what holds most of them."
+            yield "No entity holds all of the words; these are the best partial matches."
         if self.search.lacking:
             count = self.search.lacking
             whose, are = ("its", "document {} is") if count == 1 else ("their", "documents {} are")
@@ -123,50 +136,83 @@ class Found(msgspec.Struct, frozen=True):
             return "Nothing relevant: there is no entity yet."
         if not self.search.known:
             return f"Nothing relevant: no entity holds {_listed(self.search.unknown)}."
-        held = [f"{in_quotes(word.text)} is in {word.held_by or 'none'}" for word in self.search.words[:_FEW]]
-        held += ["…"] if len(self.search.words) > _FEW else []
+        held = [f"{in_quotes(word.text)} is in {word.held_by or 'none'}" for word in self.search.asked[:_FEW]]
+        held += ["…"] if len(self.search.asked) > _FEW else []
         what = "nothing that passes the other filters" if self.is_narrowed else "no entity"
         return f"Nothing relevant: {what} holds enough of the words. Of all entities, {', '.join(held)}."
 
 
 def find(rows: Rows, query: Query, index: Index, asked: Search, after: str = "") -> Hits:
-    """Return the first entities that a checked query's text and its other filters find, from behind one on."""
-    for is_whole in (True, False) if len(asked.known) > 1 else (True,):
-        statement, params = compile_text(query, index, asked, after, is_whole=is_whole)
-        found = rows(statement, params)
-        if found:
-            scores = {id_: score % EXACT_ID / SCALE for id_, score, _ in found}
-            return Hits(scores, found[0][2], is_whole=is_whole)
+    """Return the first entities that a checked query's text and its other filters find, from after one on."""
+    exact = index.numbers_of([words.normal(words.read(asked.text))], len(asked.text))
+    exact += index.numbers_of(asked.names) if asked.names else []
+    best = best_of(asked.known, asked.entities)
+    for matches, least_share in _tries(index, asked):
+        scaled = tuple(Match(one.expression, one.factor / best) for one in matches)
+        found, total = _found(rows, query, index, Ranking(scaled, tuple(exact), least_share), after)
+        if total:
+            return Hits(dict(found), total, is_whole=not least_share)
     return Hits({}, 0)
 
 
-def compile_text(
-    query: Query, index: Index, asked: Search, after: str = "", *, is_whole: bool
-) -> tuple[str, list[Any]]:
-    """Return the statement that finds entities: rows of id, score and how many are found.
+def _tries(index: Index, asked: Search) -> Iterator[tuple[list[Match], float]]:
+    """Yield what to look for, one after the other until something is found, each with the least share of the best."""
+    known = asked.known
+    exact = [_held_exactly(index, word) if word.is_loose else word.held_by for word in known]
+    loose = Match(all_of(known, is_loose=True))
+    if not all(exact) or exact == [word.held_by for word in known]:
+        yield [loose], 0
+    else:
+        # FTS5 takes each form for a word of its own: a rare one must not count more than the word itself.
+        rarest = [
+            min([count, *(index.held_by(Match(Alternative(form).expression)) for form in word.forms)])
+            for word, count in zip(known, exact, strict=True)
+        ]
+        own, most = (sum(worth(count, asked.entities) for count in counts) for counts in (exact, rarest))
+        share = LOOSE_SHARE * min(1.0, own / most)
+        yield [Match(all_of(known, is_loose=False)), msgspec.structs.replace(loose, factor=share)], 0
+    if len(known) > 1:
+        yield [Match(any_of(one for word in asked.telling for one in word.loose))], PARTIAL_SHARE
 
-    With ``is_whole`` they hold all words that are known, else two thirds of what these count.
-    """
+
+def _held_exactly(index: Index, word: Word) -> int:
+    return index.held_by(Match(any_of(word.exact))) if word.exact else 0
+
+
+def _found(rows: Rows, query: Query, index: Index, wanted: Ranking, after: str) -> tuple[list[tuple[str, float]], int]:
+    """Return the page of what a text and the other filters find, with scores, and how many there are."""
     narrow = sql.narrow(query)
-    is_narrowed = bool(narrow.conditions or narrow.order)
-    params = narrow.params if is_narrowed else []  # every parameter must stand in the statement
+    if not (narrow.conditions or narrow.order):
+        return index.ranked(wanted, query.limit + 1, after)
+    scores, _ = index.ranked(msgspec.structs.replace(wanted, least_share=0), None)
+    if not scores:
+        return [], 0
+    statement, params = _narrowed(query, narrow, scores, wanted.least_share, after)
+    found = rows(statement, params)
+    return [(id_, score) for id_, score, _ in found], found[0][2] if found else 0
+
+
+def _narrowed(
+    query: Query, narrow: sql.Narrowed, scores: Sequence[tuple[str, float]], least_share: float, after: str
+) -> tuple[str, list[Any]]:
+    """Return the statement that leaves, of what a text finds, what passes the other filters: id, score and how many."""
+    params = narrow.params
 
     def bind(value: Any) -> str:
         params.append(value)
         return f"${len(params)}"
 
     keys = "".join(f", {term.expression} as k{at}" for at, term in enumerate(narrow.order))
-    source = f"{scored(index, asked, params)} s"
-    if is_narrowed:
-        source += f" join {narrow.node} n on n.id = s.id"
-    least = bind(len(asked.known) if is_whole else 2 * sum(word.worth for word in asked.known))
-    conditions = [f"s.words = {least}" if is_whole else f"3 * s.held >= {least}", *narrow.conditions]
-    is_id = f"length(s.id) = {len(asked.text)} and {words.normal('s.id')} = {words.normal(bind(asked.text))}"
-    if asked.names:
-        is_id = f"({is_id} or {words.normal('s.id')} in ({', '.join(map(bind, asked.names))}))"
+    ids, numbers = zip(*scores, strict=True)
+    # By its place what comes first whatever its score does so here too.
+    source = (
+        f"(select unnest({bind(list(ids))}::varchar[]) as id, unnest({bind(list(numbers))}::double[]) as score, "
+        f"generate_subscripts({bind(list(ids))}::varchar[], 1) as place)"
+    )
     order = [sql.Term(f"n.k{at}", term.is_descending) for at, term in enumerate(narrow.order)]
-    order = order or [sql.Term("n.score", is_descending=True), sql.Term("n.id")]
+    order = order or [sql.Term("n.place")]
     listed = ", ".join(f"{term.expression} {'desc' if term.is_descending else 'asc'} nulls last" for term in order)
+    passing = " and ".join(narrow.conditions) or "true"
     behind, last = "", ""
     if after:
         taken = ", ".join(f"{term.expression} as k{at}" for at, term in enumerate(order))
@@ -174,8 +220,10 @@ def compile_text(
         behind = f" where {sql.is_behind(order)}"
     return (
         f"{narrow.ctes[:-1] + ', ' if narrow.ctes else 'with '}"  # noqa: S608 - fixed names
-        f"kept as materialized (select s.id, s.score + case when {is_id} then {EXACT_ID} else 0 end as score{keys} "
-        f"from {source} where {' and '.join(conditions)}) "
+        f"passing as materialized (select s.id, s.score, s.place{keys} from {source} s join {narrow.node} n "
+        f"on n.id = s.id where {passing}), "
+        f"kept as materialized (from passing where score >= {bind(least_share)}::double "
+        "* (select max(score) from passing)) "
         f"select n.id, n.score, (select count(*) from kept) from kept n{last}{behind} "
         f"order by {listed} limit {bind(query.limit + 1)}"
     ), params

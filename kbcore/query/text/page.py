@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
+from kbcore.errors import ViewDamaged
 from kbcore.model import Node
 from kbcore.query import asof
 from kbcore.query.known import Rows
 from kbcore.query.request import Query
 from kbcore.query.sql import narrow
-from kbcore.query.text import snippets, tables
+from kbcore.query.text import snippets
 from kbcore.query.text.found import Found, Hits, find
-from kbcore.query.text.reading import understand, widened
-from kbcore.query.text.tables import Index
+from kbcore.query.text.reading import Index, understand, widened
 from kbcore.view.tables import NODE, node_of
+from kbcore.visible import in_quotes
 
 Nodes = Callable[[Sequence[str]], list[Node]]
 """Returns the entities with these ids at the head; a look-up by ids alone then needs no statement."""
-
-_PASSING: Final = Index("text_passing_")
 
 
 class Texts(Protocol):
@@ -30,23 +29,6 @@ class Texts(Protocol):
 
     def bodies(self, entities: Sequence[Node], at: int | None) -> Mapping[str, str]:
         """Return the text of the documents that state these entities as of a seq, by id, as far as it is at hand."""
-
-
-class Fields:
-    """The words of the entities themselves, gathered for one answer; no documents."""
-
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
-
-    def index(self, at: int | None) -> Index:
-        """Return an index that was filled just now."""
-        tables.create(self._rows, _PASSING)
-        tables.fill(self._rows, _PASSING, asof.nodes(at))
-        return _PASSING
-
-    def bodies(self, entities: Sequence[Node], at: int | None) -> Mapping[str, str]:  # noqa: ARG002 - as ``Texts`` has it
-        """Return nothing."""
-        return {}
 
 
 def page_found(
@@ -61,12 +43,12 @@ def page_found(
     # Only once: with words a typo away each counts less, and the same text would be hopeless.
     hits = Hits({}, 0) if asked.is_hopeless else find(rows, query, index, asked, last)
     if not (hits.total and hits.is_whole) and len(asked.known) > 1 and not asked.is_hopeless:
-        wider = widened(rows, index, asked)
+        wider = widened(index, asked)
         if wider is not asked and (again := find(rows, query, index, wider, last)).is_whole and again.total:
             asked, hits = wider, again
     ids = list(hits.scores)[: query.limit]
     entities = _entities(ids, query.at, rows, nodes)
-    around = snippets.snippets(rows, asked, entities, texts.bodies(entities, query.at))
+    around = snippets.snippets(asked, entities, texts.bodies(entities, query.at))
     scores = {id_: hits.scores[id_] for id_ in ids}
     is_narrowed = bool(narrow(query).conditions)
     found = Found(asked, hits.is_whole, is_narrowed, scores, around)
@@ -84,4 +66,6 @@ def _entities(ids: Sequence[str], at: int | None, rows: Rows, nodes: Nodes | Non
         statement = f"select {columns} from {asof.nodes(at)} n where n.id in (select unnest($1::varchar[]))"  # noqa: S608
         found = [node_of(row) for row in rows(statement, [list(ids)])]
     by_id = {node.id: node for node in found}
+    if missing := [id_ for id_ in ids if id_ not in by_id]:
+        raise ViewDamaged(f"the text index holds {in_quotes(missing[0])}, which the view does not")
     return [by_id[id_] for id_ in ids]

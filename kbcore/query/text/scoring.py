@@ -1,65 +1,105 @@
-"""How well an entity fits the words that were asked for. SQL alone, all of it exact.
+"""What a text asks for, and how it becomes matches of FTS5. Pure.
 
-A score is a whole number and a sum, so that no order of adding changes it: the same words find the same entities in the
-same order, in every process. The formula is BM25F (Robertson, Zaragoza and Taylor, 2004): fields count by their weight,
-and a word counts the more the fewer entities hold it.
+The score is FTS5's bm25 with a weight for each column: a word counts the more the fewer entities hold it. It is given
+as a share of the best that the words of a text can have.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
-from kbcore.query.known import Rows
-from kbcore.query.text.tables import Index
-from kbcore.query.text.words import NUMBERED
+from kbcore.query.text.words import NUMBERED, token
 
-SCALE: Final = 1_000_000
-"""A score is kept in millionths."""
 SATURATION: Final = 1.2
-LENGTHS_COUNT: Final = 0.75
-"""The two constants of BM25, k1 and b, with the values that are usual."""
-WHOLE: Final = 4
-EXACT: Final = 2
-NEAR: Final = 1
-"""How much an alternative of a word counts: the piece that it was asked in, the word itself, one that begins with it or
-is a typo away."""
-EXACT_ID: Final = 10**12
-"""What the entity whose very id was asked for has on top."""
-_FEW: Final = 8
-"""So many terms are looked up one by one."""
+"""The constant k1 of FTS5's bm25: a word counts at most one and this many times what it is worth."""
+_LEAST_WORTH: Final = 1e-6
+"""What FTS5 takes for a word that more than half of the entities hold."""
+LOOSE_SHARE: Final = 0.8
+"""What an entity counts that holds other forms of the words, or words that begin with the last one, is at most such a
+share of what it would count with the words themselves."""
+FILLERS: Final = 50
+FILLER_TERMS: Final = 30
+"""An index has so many more rows than entities, of so many terms that nobody can ask for. They keep the statistics of a
+small store from taking whatever half of its few entities hold for worthless."""
+PARTIAL_SHARE: Final = 0.5
+"""What holds only some of the words is found when it scores at least such a share of the best."""
+_TELLING_SHARE: Final = 0.5
+_COMMON_SHARE: Final = 5
 
 
 class Alternative(msgspec.Struct, frozen=True):
-    """A term that stands for a word: that very term, or all that begin with it; ``factor`` is how much it counts."""
+    """A term that stands for a word: that very term, or all that begin with it."""
 
     term: str
-    factor: int
     is_beginning: bool = False
+
+    @property
+    def expression(self) -> str:
+        """Return it as an expression of FTS5; no term holds a quote."""
+        return f'"{token(self.term)}"{" *" if self.is_beginning else ""}'
+
+
+class Match(msgspec.Struct, frozen=True):
+    """An expression of FTS5, and what the scores of what it finds are multiplied by."""
+
+    expression: str
+    factor: float = 1.0
+
+
+class Ranking(msgspec.Struct, frozen=True):
+    """What is looked for: whatever any of the matches finds, by the best of its scores.
+
+    ``exact`` are the numbers, within the index, of the entities that come first whatever their score. What scores less
+    than ``least_share`` of the best is left out.
+    """
+
+    matches: tuple[Match, ...]
+    exact: tuple[int, ...] = ()
+    least_share: float = 0
 
 
 class Word(msgspec.Struct, frozen=True):
-    """A word that was asked for. ``held_by`` counts the entities that hold it, ``worth`` is what it counts.
+    """A word that was asked for. ``held_by`` counts the entities that hold it or a form of it.
 
-    ``corrected`` names what was looked for in its place, a typo away, because nothing holds it as it is; ``also`` what
-    was looked for besides it. ``near`` are ids like a numbered name that nothing holds.
+    ``forms`` are other forms of it. ``corrected`` names what was looked for in its place, a typo away, because nothing
+    holds it as it is; ``also`` what was looked for besides it. ``near`` are ids like a numbered name that nothing has.
+    A stop word (``is_stop``) is not looked for.
     """
 
     text: str
     alternatives: tuple[Alternative, ...]
     held_by: int = 0
-    worth: int = 0
+    forms: tuple[str, ...] = ()
     corrected: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     near: tuple[str, ...] = ()
+    is_stop: bool = False
 
     @property
     def is_numbered(self) -> bool:
         """Tell whether it is a numbered name that was taken as one word."""
         return NUMBERED.fullmatch(self.text) is not None
+
+    @property
+    def is_loose(self) -> bool:
+        """Tell whether more than the very terms stand for it."""
+        return bool(self.forms) or any(one.is_beginning for one in self.alternatives)
+
+    @property
+    def exact(self) -> tuple[Alternative, ...]:
+        """The terms that stand for it, without those that only begin with it and without its other forms."""
+        return tuple(one for one in self.alternatives if not one.is_beginning)
+
+    @property
+    def loose(self) -> tuple[Alternative, ...]:
+        """The terms that stand for it, other forms among them; none that the beginning finds anyway."""
+        begins = tuple(one.term for one in self.alternatives if one.is_beginning)
+        listed = (*self.alternatives, *map(Alternative, self.forms))
+        return tuple(one for one in listed if one.is_beginning or not (begins and one.term.startswith(begins)))
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -72,111 +112,70 @@ class Search(msgspec.Struct, frozen=True):
     text: str
     words: tuple[Word, ...]
     entities: int
-    mean_length: float
     lacking: int = 0
     basis: str = ""
 
     @property
+    def asked(self) -> tuple[Word, ...]:
+        """The words that are looked for."""
+        return tuple(word for word in self.words if not word.is_stop)
+
+    @property
     def known(self) -> tuple[Word, ...]:
         """The words that some entity holds."""
-        return tuple(word for word in self.words if word.held_by)
+        return tuple(word for word in self.asked if word.held_by)
 
     @property
     def unknown(self) -> tuple[str, ...]:
         """The words that nothing holds."""
-        return tuple(word.text for word in self.words if not word.held_by)
+        return tuple(word.text for word in self.asked if not word.held_by)
 
     @property
     def is_hopeless(self) -> bool:
         """Tell whether too little of the text is known for anything to be relevant.
 
-        That is less than half of its words, or less than a third of what they count; one that nothing holds counts as
-        one that a single entity holds.
+        That is less than half of its words, or less than a third of what they count, one that nothing holds counting as
+        one that a single entity holds; unless one that is known tells much by itself.
         """
-        counted = sum(word.worth for word in self.known)
-        lost = len(self.unknown) * worth(1, self.entities)
-        return 2 * len(self.known) < len(self.words) or not self.known or 2 * counted < lost
+        rarest = rarity(1, self.entities)
+        counts = [rarity(word.held_by, self.entities) for word in self.known]
+        is_little = 2 * len(counts) < len(self.asked) or 2 * sum(counts) < len(self.unknown) * rarest
+        return not counts or (is_little and max(counts) < _TELLING_SHARE * rarest)
+
+    @property
+    def telling(self) -> tuple[Word, ...]:
+        """The known words without those that more than a fifth of all entities hold, where others are left."""
+        rare = tuple(word for word in self.known if _COMMON_SHARE * word.held_by <= self.entities)
+        return rare or self.known
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The ids that the whole text is, apart from its own spelling: a numbered name whatever its zeros in front."""
+        """The ids that the whole text is, besides its own spelling: a numbered name whatever its zeros in front."""
         if len(self.words) != 1 or not self.words[0].is_numbered:
             return ()
         return tuple(one.term for one in self.words[0].alternatives if not one.is_beginning)
 
 
-def worth(held_by: int, entities: int) -> int:
-    """Return what a word counts that so many of the entities hold."""
-    return math.floor(SCALE * math.log(1 + (entities - held_by + 0.5) / (held_by + 0.5)))
+def rarity(held_by: int, entities: int) -> float:
+    """Return how much a word tells that so many of the entities hold."""
+    return math.log(1 + (entities - held_by + 0.5) / (held_by + 0.5))
 
 
-def held_by(rows: Rows, index: Index, asked: Sequence[Word]) -> list[int]:
-    """Return for each word how many entities hold one of its alternatives."""
-    params: list[Any] = []
-    parts: dict[str, list[tuple[int, Word]]] = {"count(*)": [], "count(distinct doc)": []}
-    for at, word in enumerate(asked):
-        # An entity has a term once, so that only several of them need a look at which entities have them.
-        is_one = len(word.alternatives) == 1 and not word.alternatives[0].is_beginning
-        parts["count(*)" if is_one else "count(distinct doc)"].append((at, word))
-    counts = [
-        f"select word, {count} from {_postings(index, listed, params)} group by word"  # noqa: S608 - fixed names
-        for count, listed in parts.items()
-        if listed
-    ]
-    found: dict[int, int] = dict(rows(" union all ".join(counts), params)) if counts else {}
-    return [found.get(at, 0) for at in range(len(asked))]
+def worth(held_by: int, entities: int) -> float:
+    """Return what FTS5 lets a term count that so many of the entities hold."""
+    return max(_LEAST_WORTH, math.log((entities + FILLERS - held_by + 0.5) / (held_by + 0.5)))
 
 
-def _postings(index: Index, asked: Sequence[tuple[int, Word]], params: list[Any]) -> str:
-    """Return a relation of ``word`` (its place), ``doc`` and ``weight``, a row for each alternative that is held.
-
-    What it is given is added to ``params``. A few terms are looked up one by one, many in one go: a statement with many
-    parts takes long to plan.
-    """
-    is_short = sum(len(word.alternatives) for _, word in asked) <= _FEW
-    exact, parts = [], []
-    for at, word in asked:
-        for one in word.alternatives:
-            params.append(one.term)
-            bound = f"${len(params)}"
-            condition = f"term = {bound}"
-            if one.is_beginning:
-                params.append(one.term + chr(0x10FFFF))
-                condition = f"term >= {bound} and term < ${len(params)}"
-            elif not is_short:
-                exact.append((bound, f"({bound}, {at}, {one.factor})"))
-                continue
-            weighed = f"select {at} as word, doc, {one.factor} * weight as weight"
-            parts.append(f"{weighed} from {index['posting']} where {condition}")
-    if exact:
-        terms, values = zip(*exact, strict=True)
-        parts.append(
-            f"select v.word, p.doc, v.factor * p.weight from {index['posting']} p "  # noqa: S608 - fixed names
-            f"join (values {', '.join(values)}) v(term, word, factor) on v.term = p.term "
-            f"where p.term in ({', '.join(terms)})"
-        )
-    return f"({' union all '.join(parts)}) held(word, doc, weight)"
+def best_of(words: Iterable[Word], entities: int) -> float:
+    """Return the best that words can count."""
+    return (1 + SATURATION) * sum(worth(word.held_by, entities) for word in words)
 
 
-def scored(index: Index, asked: Search, params: list[Any]) -> str:
-    """Return a relation of ``doc``, ``words`` (how many it holds), ``held`` (what they count) and ``score``.
+def any_of(alternatives: Iterable[Alternative]) -> str:
+    """Return the expression for what holds one of these terms."""
+    return f"({' OR '.join(one.expression for one in alternatives)})"
 
-    What it is given is added to ``params``.
-    """
-    known = list(enumerate(asked.known))
-    held = _postings(index, known, params)
-    params += [SATURATION, LENGTHS_COUNT, asked.mean_length, 1.0]
-    k1, b, mean, one = (f"${len(params) - 3 + i}::double" for i in range(4))
-    most = ", ".join(f"max(case when word = {at} then weight end) as w{at}" for at, _ in known)
-    scores = " + ".join(
-        f"case when w{at} is null then 0 else floor({word.worth} * (w{at} * ({k1} + {one}) "
-        f"/ (w{at} + {k1} * ({one} - {b} + {b} * d.length / {mean}))))::bigint end"
-        for at, word in known
-    )
-    words = " + ".join(f"(w{at} is not null)::integer" for at, _ in known)
-    worths = " + ".join(f"case when w{at} is null then 0 else {word.worth} end" for at, word in known)
-    return (
-        f"(select h.doc, d.id, {words} as words, {worths} as held, {scores} as score "  # noqa: S608 - fixed names
-        f"from (select doc, {most} from {held} group by doc) h "
-        f"join {index['entity']} d on d.doc = h.doc)"
-    )
+
+def all_of(words: Iterable[Word], *, is_loose: bool) -> str:
+    """Return the expression for what holds all words."""
+    return " AND ".join(any_of(word.loose if is_loose else word.exact) for word in words)

@@ -1,6 +1,6 @@
 """The piece of an entity's text that shows why it was found, with the hits in it.
 
-Where a hit may be is found by a quick look; what counts as one is decided where words are, by the same expressions.
+Where a hit may be is found by a quick look; what counts as one is decided where words are taken apart.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from itertools import chain, islice, pairwise, zip_longest
 from typing import Any, Final
 
 from kbcore.model import OBJECT_FIELDS, Node
-from kbcore.query.known import Rows
 from kbcore.query.text import words
 from kbcore.query.text.folded import Folded, composed, is_added, is_edge, letter_begin, letter_end
 from kbcore.query.text.found import Snippet
@@ -33,7 +32,7 @@ _MOST_TRIED: Final = 200
 """So often a word is looked for within others, such as names."""
 
 
-def snippets(rows: Rows, asked: Search, entities: Sequence[Node], bodies: Mapping[str, str]) -> dict[str, Snippet]:
+def snippets(asked: Search, entities: Sequence[Node], bodies: Mapping[str, str]) -> dict[str, Snippet]:
     """Return a snippet for each entity that has one, by id: from the text that holds most of the words.
 
     Of two that hold as many, the document comes first, because the rest is at hand anyway.
@@ -46,13 +45,8 @@ def snippets(rows: Rows, asked: Search, entities: Sequence[Node], bodies: Mappin
     ]
     if not windows:
         return {}
-    taken = rows(
-        f"select {words.shown('text')} from (select text, place from (select unnest($1::varchar[]) as text, "  # noqa: S608
-        "generate_subscripts($1::varchar[], 1) as place)) order by place",
-        [[text for _, _, text, _ in windows]],
-    )
-    shown = [_letters(pieces) for (pieces,) in taken]
-    of_word = _hits(rows, asked, {*chain(*shown)}, {*chain(*map(_pairs, shown))} - {""})
+    shown = [_letters(words.shown(text)) for _, _, text, _ in windows]
+    of_word = _hits(asked, {*chain(*shown)}, {*chain(*map(_pairs, shown))} - {""})
     names = {at: _pattern(word) for at, word in enumerate(asked.known) if word.is_numbered}
     best: dict[str, tuple[int, Snippet]] = {}
     for (id_, field, text, cut), pieces in zip(windows, shown, strict=True):
@@ -110,7 +104,7 @@ def _place(whole: str, folded: Folded, word: Word) -> int | None:
     if word.is_numbered:
         match = _pattern(word).search(folded.text)
         return match and folded.place(match.start())
-    terms = [(re.escape(one.term), one.is_beginning) for one in word.alternatives]
+    terms = [(re.escape(one.term), one.is_beginning) for one in (*word.exact, *word.loose)]
     anywhere = "|".join(term for term, _ in terms)
     as_word = "|".join(term + ("" if begins else _WORD_END) for term, begins in terms)
     if not (match := re.search(f"{_WORD_BEGIN}(?:{as_word})", folded.text)):
@@ -128,28 +122,25 @@ def _densest(places: Sequence[int]) -> int:
     return max(places, key=lambda start: (sum(start <= place < start + room for place in places), -start))
 
 
-def _hits(rows: Rows, asked: Search, pieces: set[str], pairs: set[str]) -> dict[str, set[int]]:
+def _hits(asked: Search, pieces: set[str], pairs: set[str]) -> dict[str, set[int]]:
     """Return which of the words each of these pieces is a hit of, and each of these pairs of them."""
-    plain = {piece for piece in pieces if words.PLAIN.fullmatch(piece)}
-    others = sorted(pieces - plain | pairs)
-    terms = [(piece, [piece.lower()]) for piece in plain]
-    if any(any(map(str.isalnum, piece)) or not piece.isascii() for piece in others):
-        asked_for = rows(
-            "select piece, flatten(list(its)) from (select piece, "  # noqa: S608
-            f"{words.all_terms('read')} as its from (select piece, unnest({words.pieces('read')}) as read "
-            "from (select unnest($1::varchar[]) as piece, unnest($2::varchar[]) as read))) group by piece",
-            [others, [words.read(piece) for piece in others]],
-        )
-        # A character of a pair is a piece itself.
-        terms += [(piece, [one for one in its if len(one) > 1] if piece in pairs else its) for piece, its in asked_for]
+    # A character of a pair is a piece itself.
+    terms = [
+        (piece, [one for one in _terms(piece) if len(one) > 1] if piece in pairs else _terms(piece))
+        for piece in pieces | pairs
+    ]
     found: dict[str, set[int]] = {}
     for at, word in enumerate(asked.known):
-        exact = {one.term for one in word.alternatives if not one.is_beginning}
-        begins = tuple(one.term for one in word.alternatives if one.is_beginning)
+        exact = {one.term for one in (*word.exact, *word.loose) if not one.is_beginning}
+        begins = tuple(one.term for one in (*word.exact, *word.loose) if one.is_beginning)
         for piece, its_terms in terms:
             if any(term in exact or (begins and term.startswith(begins)) for term in its_terms):
                 found.setdefault(piece, set()).add(at)
     return found
+
+
+def _terms(piece: str) -> list[str]:
+    return [term for one in words.pieces(words.read(piece)) for term in words.all_terms(one)]
 
 
 def _letters(pieces: Sequence[str]) -> list[str]:

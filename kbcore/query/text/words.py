@@ -1,17 +1,16 @@
 r"""What counts as a word: the one place where text is taken apart, an entity's or a query's. Pure.
 
-A *piece* is a sequence of letters, digits and marks, joined by single ``- _ . : @`` of any width, with ``+`` or ``#`` at
-its end (``REQ-7``, ``createPlan``, ``C++``). A *run* is a piece between two joints, and its *parts* are the words that a
-name is made of (``create`` and ``plan``). Scripts that are written without spaces have no parts: there each character,
-and each pair of neighbours, is a term, as is each symbol such as an emoji. Terms are in small letters without accents.
-Ligatures, letters of full width and other compatibility forms of Unicode are read as what they stand for.
+A *piece* is a sequence of letters, digits and marks, joined by single ``- _ . : @`` of any width, with ``+`` or ``#``
+at its end (``REQ-7``, ``createPlan``, ``C++``). A *run* is a piece between two joints, and its *parts* are the words
+that a name is made of (``create`` and ``plan``). Scripts that are written without spaces have no parts: there each
+character, and each pair of neighbours, is a term, as is each symbol such as an emoji. Terms are in small letters
+without accents. Ligatures, letters of full width and other compatibility forms are read as what they stand for.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -66,8 +65,10 @@ _MOST_PIECES: Final = 100_000
 
 
 def read(text: str) -> str:
-    """Return text with ligatures, full-width letters and the like as what they stand for (NFKC)."""
-    return text if text.isascii() else _ODD_ONES.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
+    """Return composed text with ligatures, full-width letters and the like as what they stand for (NFKC)."""
+    if text.isascii():
+        return text
+    return _ODD_ONES.sub(lambda found: unicodedata.normalize("NFKC", found[0]), unicodedata.normalize("NFC", text))
 
 
 def pieces(text: str) -> list[str]:
@@ -168,5 +169,3 @@ def is_numbered(text: str, kind: str) -> bool:
     """Tell whether a folded text is a numbered name with ``kind`` before its number."""
     rest = text[len(kind) :]
     return text.startswith(kind) and rest.isascii() and rest.isdigit()
-
-
