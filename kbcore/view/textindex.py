@@ -38,6 +38,7 @@ _SCHEMA: Final = (
     "create table entity (doc integer primary key, id text, folded text, lacks_body integer)",
     "create index entity_by_id on entity (id)",
     "create index entity_by_folded on entity (folded)",
+    "create index entity_lacking on entity (id) where lacks_body",
     "create table stamp (format integer, lineage text, seq integer, sum text)",
 )
 _VOCABULARY: Final = "create virtual table temp.vocabulary using fts5vocab(main, text, row)"
@@ -92,6 +93,7 @@ class TextIndex:
         self._opened = opened
         self.close = weakref.finalize(self, opened.close)
         self._spelled: tuple[list[str], list[str]] | None = None
+        self._counts: tuple[int, int, str] | None = None
         try:
             opened.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             for statement in _SETTINGS.split("; "):
@@ -186,9 +188,12 @@ class TextIndex:
 
     def counts(self) -> tuple[int, int, str]:
         """Return how many entities there are, how many lack their document, and a mark of which those are."""
-        [(entities,)] = self.rows("select count(*) from entity")
-        lacking = self.lacking()
-        return entities, len(lacking), f"{entities}.{len(lacking)}.{zlib.crc32(chr(10).join(lacking).encode()):x}"
+        if self._counts is None:
+            [(entities,)] = self.rows("select count(*) from entity")
+            lacking = self.lacking()
+            mark = zlib.crc32("\n".join(lacking).encode())
+            self._counts = entities, len(lacking), f"{entities}.{len(lacking)}.{mark:x}"
+        return self._counts
 
     def lacking(self) -> list[str]:
         """Return the ids of the entities whose documents were not at hand."""
@@ -277,6 +282,7 @@ class TextIndex:
 
     def forget(self, ids: Sequence[str]) -> None:
         """Take entities out."""
+        self._counts = None
         for id_ in ids:
             for (doc,) in self.rows("select doc from entity where id = ?", [id_]):
                 self.rows("delete from text where rowid = ?", [doc])
@@ -293,6 +299,7 @@ class TextIndex:
             f"{_FIELDS_BYTES} + coalesce(strlen(b.text), 0)) over (order by n.id rows unbounded preceding) "
             f"// {_CHUNK_BYTES})::integer as part from {nodes} n left join {bodies} b on b.id = n.id"
         )
+        self._counts = None
         [(doc,)] = self.rows("select coalesce(max(doc), 0) from entity")
         known = words.indexer()
         for (part,) in view.rows("select distinct part from text_new order by part"):

@@ -32,20 +32,50 @@ _MOST_TRIED: Final = 200
 """So often a word is looked for within others, such as names."""
 
 
+class _Sought:
+    """How a word looks in folded text."""
+
+    def __init__(self, word: Word) -> None:
+        terms = {one.term: one.is_beginning for one in (*word.exact, *word.loose)}
+        anywhere = "|".join(map(re.escape, terms))
+        as_word = "|".join(re.escape(term) + ("" if begins else _WORD_END) for term, begins in terms.items())
+        self._name = _pattern(word) if word.is_numbered else None
+        self._anywhere = re.compile(anywhere)
+        self._as_word = re.compile(f"{_WORD_BEGIN}(?:{as_word})")
+        self._at_begin = re.compile(f"{_WORD_BEGIN}(?:{anywhere})")
+
+    def place(self, whole: str, folded: Folded) -> int | None:
+        """Return where in a text a hit seems to be: a word first, part of a name, then within other words."""
+        if self._name:
+            match = self._name.search(folded.text)
+            return match and folded.place(match.start())
+        first = self._anywhere.search(folded.text)
+        if first is None:
+            return None
+        if not (match := self._as_word.search(folded.text)):
+            for one in islice(self._anywhere.finditer(folded.text), _MOST_TRIED):
+                begin, end = folded.place(one.start()), folded.place(one.end() - 1) + 1
+                if is_edge(whole, begin) and is_edge(whole, end):
+                    return begin
+            match = self._at_begin.search(folded.text) or first
+        return folded.place(match.start())
+
+
 def snippets(asked: Search, entities: Sequence[Node], bodies: Mapping[str, str]) -> dict[str, Snippet]:
     """Return a snippet for each entity that has one, by id: from the text that holds most of the words.
 
     Of two that hold as many, the document comes first, because the rest is at hand anyway.
     """
+    sought = [*map(_Sought, asked.known)]
     windows = [
         (node.id, field, text, cut)
         for node in entities
         for field, whole in _texts(node, bodies.get(node.id, ""))
-        for text, cut in _window(asked, whole)
+        for text, cut in _window(sought, whole)
     ]
     if not windows:
         return {}
-    shown = [_letters(words.shown(text)) for _, _, text, _ in windows]
+    shown = [_letters(text) for _, _, text, _ in windows]
     of_word = _hits(asked, {*chain(*shown)}, {*chain(*map(_pairs, shown))} - {""})
     names = {at: _pattern(word) for at, word in enumerate(asked.known) if word.is_numbered}
     best: dict[str, tuple[int, Snippet]] = {}
@@ -81,11 +111,11 @@ def _leaves(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _window(asked: Search, whole: str) -> Iterator[tuple[str, tuple[bool, bool]]]:
+def _window(sought: Sequence[_Sought], whole: str) -> Iterator[tuple[str, tuple[bool, bool]]]:
     """Yield the piece of a text around its hits, if it seems to hold one, on one line; and where it was cut."""
     whole = composed(whole)
     folded = Folded(whole)
-    places = [at for word in asked.known if (at := _place(whole, folded, word)) is not None]
+    places = [at for word in sought if (at := word.place(whole, folded)) is not None]
     if not places:
         return
     start = _densest(sorted(places))
@@ -97,23 +127,6 @@ def _window(asked: Search, whole: str) -> Iterator[tuple[str, tuple[bool, bool]]
         end = space
     text = _SPACE.sub(" ", whole[begin:end]).strip()
     yield text, (begin > 0, end < len(whole))
-
-
-def _place(whole: str, folded: Folded, word: Word) -> int | None:
-    """Return where in a text a hit of a word seems to stand: a word first, part of a name, then within other words."""
-    if word.is_numbered:
-        match = _pattern(word).search(folded.text)
-        return match and folded.place(match.start())
-    terms = [(re.escape(one.term), one.is_beginning) for one in (*word.exact, *word.loose)]
-    anywhere = "|".join(term for term, _ in terms)
-    as_word = "|".join(term + ("" if begins else _WORD_END) for term, begins in terms)
-    if not (match := re.search(f"{_WORD_BEGIN}(?:{as_word})", folded.text)):
-        for one in islice(re.finditer(anywhere, folded.text), _MOST_TRIED):
-            begin, end = folded.place(one.start()), folded.place(one.end() - 1) + 1
-            if is_edge(whole, begin) and is_edge(whole, end):
-                return begin
-        match = re.search(f"{_WORD_BEGIN}(?:{anywhere})", folded.text) or re.search(anywhere, folded.text)
-    return match and folded.place(match.start())
 
 
 def _densest(places: Sequence[int]) -> int:
@@ -143,8 +156,11 @@ def _terms(piece: str) -> list[str]:
     return [term for one in words.pieces(words.read(piece)) for term in words.all_terms(one)]
 
 
-def _letters(pieces: Sequence[str]) -> list[str]:
+def _letters(text: str) -> list[str]:
     """Return what a text is made of, each mark in one with the letter that it stands on."""
+    pieces = words.shown(text)
+    if text.isascii():
+        return pieces
     found: list[str] = []
     for piece in pieces:
         if found and is_added(piece[0]):
@@ -156,6 +172,8 @@ def _letters(pieces: Sequence[str]) -> list[str]:
 
 def _pairs(pieces: Sequence[str]) -> Iterator[str]:
     """Yield each two characters of a wide script that stand side by side, empty text for all other neighbours."""
+    if all(map(str.isascii, pieces)):
+        return iter(())
     return (one + other if _is_wide(one) and _is_wide(other) else "" for one, other in pairwise(pieces))
 
 

@@ -58,8 +58,13 @@ _SHOWN: Final = re.compile(f"[{_WIDE}]|{_RUN}|[^{_LETTER}]+")
 _HUMPS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NAME_IN_FRONT: Final = re.compile(rf"({NUMBERED.pattern})[-_.:@]")
 
-_PLAIN: Final = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz0123456789 \n\t\r,;!?()[]{}<>\"'`*/\\|=&%$^~"))
-"""A text of these characters alone holds no piece but words in small letters, which are their own terms."""
+_PLAIN: Final = dict.fromkeys(
+    map(ord, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 \n\t\r,;!?()[]{}<>\"'`*/\\|=&%$^~")
+)
+"""A text of these characters alone holds no piece but plain words, which are their own terms unless they have humps."""
+_HUMPED: Final = re.compile("[a-z][A-Z]|[A-Z]{2}[a-z]")
+_SIMPLE_NAME: Final = re.compile("([A-Z]+|[A-Z]?[a-z]+)[-_.:@]([0-9]+)")
+"""The form of most ids, whose terms are the whole and its two runs."""
 _MOST_PIECES: Final = 100_000
 """The terms of so many pieces are remembered while an index is filled."""
 
@@ -121,6 +126,10 @@ def whole(text: str) -> list[str]:
 
 def all_terms(piece: str) -> list[str]:
     """Return the terms by which a piece is found, each once."""
+    if piece.isascii() and piece.isalnum() and not _HUMPED.search(piece):
+        return [piece.lower()]
+    if simple := _SIMPLE_NAME.fullmatch(piece):
+        return [piece.lower(), simple[1].lower(), simple[2]]
     name = _NAME_IN_FRONT.match(piece)
     wholes = [term for run in runs(piece) for term in whole(run)]
     characters = [normal(one) for one in _WIDE_ONE.findall(piece)] if not piece.isascii() else []
@@ -146,7 +155,7 @@ def indexer() -> _Terms:
 
 def indexed(text: str, terms: _Terms) -> str:
     """Return a text as an index takes it in: its terms, between spaces or other signs of ASCII."""
-    if not text.translate(_PLAIN):
+    if not text.translate(_PLAIN) and (text.islower() or not _HUMPED.search(text)):
         return text
     return " ".join(map(terms.__getitem__, pieces(read(text))))
 
