@@ -53,16 +53,14 @@ def _fitted(piece: Piece, room: int) -> Response:
     while count:
         smaller = piece.again(count).response
         if length_of(smaller) + _NOTE_CHARS <= room:
-            return smaller | {"note": _fewer(piece.tree, count, len(rows))}
+            return smaller | {"note": _fewer(count, len(rows))}
         count //= 2
     note = "One row is too long for an answer and is cut: FIND the single attributes that you need, such as ?x.name."
     return _cut(piece.again(1).response, room, note)
 
 
-def _fewer(tree: s.Command, count: int, rows: int) -> str:
+def _fewer(count: int, rows: int) -> str:
     shown = f"Only {count} of {rows} rows fit into one answer."
-    if isinstance(tree, s.Search):
-        return f"{shown} Search for more exact words, or FIND single attributes of what you are looking for."
     return f"{shown} Repeat the command with CURSOR and this next_cursor for what comes next."
 
 

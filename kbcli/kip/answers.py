@@ -94,11 +94,22 @@ def _with_score(
     return ["SCORE", *head], [[score, *row] for score, row in zip(scores, rows, strict=True)]
 
 
-def _searched(output: Output, _: s.Search, result: Sequence[Json]) -> Iterable[str]:
+def _searched(output: Output, tree: s.Search, result: Sequence[Json]) -> Iterable[str]:
     if not result:
         output.note("Nothing was found.")
         return []
-    return _elements(output, result)
+    if any(one.get("partial") for one in result):
+        output.note("No concept holds all of the words; these are the best partial matches.")
+    if tree.is_whole:
+        return _elements(output, result)
+    keys = ("type", "name") if tree.of == "CONCEPT" else ("subject", "predicate", "object")
+    has_snippets = any(one.get("snippet") for one in result)
+    head = ["SCORE", *map(str.upper, keys), *(["SNIPPET"] if has_snippets else [])]
+    rows = [
+        [f"{one['score']:.2f}", *(one[key] for key in keys), *([one.get("snippet", "")] if has_snippets else [])]
+        for one in result
+    ]
+    return output.table(head, rows)
 
 
 def _listed(_: Output, __: s.DescribeTypes, result: Sequence[str]) -> Iterable[str]:

@@ -68,7 +68,7 @@ describe    ::= "DESCRIBE" ("PRIMER" | "DOMAINS" | "SYNTAX")
               | "DESCRIBE" ("CONCEPT" | "PROPOSITION") "TYPE" text
               | "DESCRIBE" "NEIGHBOURHOOD" identity limit? ("BUDGET" count)?
 search      ::= "SEARCH" ("CONCEPT" | "PROPOSITION") text ("WITH" "TYPE" text)?
-                ("MODE" text)? ("THRESHOLD" number)? limit?
+                ("WITH" "ATTRIBUTES")? ("MODE" text)? ("THRESHOLD" number)? limit? cursor?
 export      ::= "EXPORT" VARIABLE where limit? cursor?
 
 map         ::= PARAMETER | object

@@ -8,10 +8,10 @@ from kbcore import cursor as cursors
 from kbcore.errors import InvalidQuery
 from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.printer import write
-from kbcore.kip.syntax import DescribeTypes, Export, Query, Text
+from kbcore.kip.syntax import DescribeTypes, Export, Query, Search, Text
 
 
-def mark_of(store_id: str, command: Query | Export | DescribeTypes) -> str:
+def mark_of(store_id: str, command: Query | Export | DescribeTypes | Search) -> str:
     """Return what the cursors of a command are bound to: the store of the branch, and the command without its page."""
     bare = msgspec.structs.replace(command, limit=None, cursor=None)
     return cursors.request_mark((store_id, write(bare)))

@@ -279,6 +279,7 @@ def _part(part: s.Value | s.Path | s.Calculation) -> str:
 def _search(search: s.Search) -> str:
     parts = [f"SEARCH {search.of} {_text(search.term)}"]
     parts += [f"WITH TYPE {_text(search.type)}"] if search.type else []
+    parts += ["WITH ATTRIBUTES"] if search.is_whole else []
     parts += [f"MODE {_text(search.mode)}"] if search.mode else []
     parts += [f"THRESHOLD {_value(search.threshold)}"] if search.threshold else []
-    return " ".join([*parts, *_page(search.limit, None)])
+    return " ".join([*parts, *_page(search.limit, search.cursor)])

@@ -220,7 +220,7 @@ class _Attempt:
                 response = paged(exported.result, exported.next_cursor)
             case s.Search():
                 place = search.Place(workspace, self._around.store, self._around.branch)
-                response = {"result": search.search(place, view, schema, tree)}
+                response = paged(*search.search(place, view, schema, tree))
             case _:
                 response = paged(*describe.describe(view, schema, tree))
 

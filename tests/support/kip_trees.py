@@ -180,7 +180,7 @@ class Trees:
             | st.builds(s.DescribeTypes, kinds, limit, text)
             | st.builds(s.DescribeType, kinds, self.texts)
             | st.builds(s.DescribeNeighbourhood, self.identities, limit, limit)
-            | st.builds(s.Search, kinds, self.texts, text, text, st.none() | self.numbers, limit)
+            | st.builds(s.Search, kinds, self.texts, text, st.booleans(), text, st.none() | self.numbers, limit, text)
             | st.builds(s.Export, variables, self.groups, limit, text)
         )
 

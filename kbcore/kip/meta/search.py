@@ -5,20 +5,24 @@ What no record holds, such as the definitions of types, is searched beside the i
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any, Final
 
 import msgspec
 
+from kbcore import cursor as cursors
 from kbcore import limits
 from kbcore.errors import InvalidQuery
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json, name_of
 from kbcore.kip.errors import RESOURCE, SYNTAX, refused
 from kbcore.kip.meta.likeness import SAME, asked_words, likeness
+from kbcore.kip.paging import cursor_in, mark_of
 from kbcore.kip.undefined import no_predicate, no_type
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.model import Link, Node
 from kbcore.query import Query
+from kbcore.query.text.forms import common_beginning
 from kbcore.schema import Schema
 from kbcore.searching import search as search_text
 from kbcore.store import BranchStore
@@ -32,6 +36,17 @@ _MODES: Final = ("keyword", "hybrid")
 """KB has no vectors: words, their beginnings and a typo are what finds, in either mode."""
 _IN_VALUES: Final = 0.3
 """The score of a proposition whose own attributes or metadata hold the words."""
+
+_LEAST_SURE: Final = 0.5
+"""What nobody is sure of (confidence 0) counts so much of what is certain."""
+_OVER: Final = frozenset({"archived", "superseded", "expired", "retired", "deprecated", "rejected", "withdrawn"})
+_PAST: Final = 0.5
+"""What is no longer in force counts so much."""
+_OLD_LOSES: Final = 0.2
+_HALF_OLD_DAYS: Final = 180
+"""With age a hit loses up to a fifth, half of that in so many days."""
+_NAMES: Final = frozenset({"id", "name"})
+"""A snippet of these says no more than the hit itself."""
 
 _MOST: Final = limits.MAX_KIP_HITS
 _OF_PREDICATES: Final = """
@@ -47,6 +62,8 @@ class Hit(msgspec.Struct, frozen=True):
     score: float
     place: int
     element: Node | Link
+    snippet: str = ""
+    is_partial: bool = False
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -57,11 +74,12 @@ class Place(msgspec.Struct, frozen=True):
     branch: str
 
 
-def search(place: Place, view: View, schema: Schema, tree: s.Search) -> list[dict[str, Any]]:
-    """Return the elements that a SEARCH finds, best first, each with ``_score`` in its metadata.
+def search(place: Place, view: View, schema: Schema, tree: s.Search) -> tuple[list[dict[str, Any]], str]:
+    """Return a page of the elements that a SEARCH finds, best first, and the cursor of the next page, "" for none.
 
     Raises: ``KipRefused`` with the offset of the place: KIP_2001 for an undefined type or predicate, KIP_1001 for a
-    term without words, a threshold or a mode that there is not, KIP_4002 for more hits than the limit; ``ViewDamaged``.
+    term without words, a threshold, a mode or a cursor that there is not, KIP_4002 for more hits than the limit;
+    ``ViewDamaged``.
     """
     limit = _limit(tree)
     if tree.mode and tree.mode.value.lower() not in _MODES:
@@ -71,14 +89,50 @@ def search(place: Place, view: View, schema: Schema, tree: s.Search) -> list[dic
     if not asked_words(tree.term.value):
         raise refused(SYNTAX, "The search term holds no word.", at=tree.term.at, hint="Search for a word of a name.")
     known = vocabulary(schema)
-    least = _threshold(tree)
+    least, begin = _threshold(tree), _begin(view, tree)
     hits = _concepts(place, view, known, tree) if tree.of == "CONCEPT" else _propositions(view, schema, known, tree)
-    best = sorted(hits, key=lambda hit: (-hit.score, hit.place, hit.element.type, hit.element.id))
-    shown = []
-    for hit in [hit for hit in best if hit.score >= least][:limit]:
-        whole = element_json(hit.element, known.names)
-        shown.append(whole | {"metadata": {**whole["metadata"], "_score": round(hit.score, 4)}})
-    return shown
+    today = date.fromisoformat(place.workspace.machine.clock.now()[:10])
+    weighed = [msgspec.structs.replace(hit, score=hit.score * _weight(hit.element, today)) for hit in hits]
+    best = sorted(weighed, key=lambda hit: (-hit.score, hit.place, hit.element.type, hit.element.id))
+    passing = [hit for hit in best if hit.score >= least][:_MOST]
+    end = begin + limit
+    shown = [_shown(hit, known, is_whole=tree.is_whole) for hit in passing[begin:end]]
+    mark = mark_of(view.basis.store_id, tree)
+    return shown, cursors.encode(cursors.Cursor(mark, view.seq, 0, str(end))) if end < len(passing) else ""
+
+
+def _begin(view: View, tree: s.Search) -> int:
+    """Return how many hits went before. Raises: ``KipRefused``."""
+    if tree.cursor is None:
+        return 0
+    cursor = cursor_in(tree.cursor, mark_of(view.basis.store_id, tree))
+    if cursor.seq != view.seq:
+        message = f"The cursor speaks of seq {cursor.seq}; the branch is at {view.seq}, where the order may be another."
+        raise refused(SYNTAX, message, at=tree.cursor.at, hint="Search again without a cursor.")
+    return int(cursor.last)
+
+
+def _shown(hit: Hit, known: Vocabulary, *, is_whole: bool) -> dict[str, Any]:
+    """Return what an answer says of a hit: who it is and why it was found, or the whole element."""
+    whole, score = element_json(hit.element, known.names), round(hit.score, 4)
+    if is_whole:
+        return whole | {"metadata": {**whole["metadata"], "_score": score}}
+    shown = {key: value for key, value in whole.items() if key not in {"attributes", "metadata"}} | {"score": score}
+    shown |= {"snippet": hit.snippet} if hit.snippet else {}
+    return shown | ({"partial": True} if hit.is_partial else {})
+
+
+def _weight(element: Node | Link, today: date) -> float:
+    """Return by how much a hit counts less: for what is not sure, no longer in force, or not touched for long."""
+    fields = element.fields
+    given = fields.get("confidence", fields.get("metadata.confidence", 1.0))
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    confidence = min(1.0, max(0.0, float(given))) if is_number else 1.0
+    statuses = {str(fields.get(name, "")).casefold() for name in ("status", "metadata.status", "attributes.status")}
+    touched = element.updated_at if isinstance(element, Node) else element.created_at
+    age_days = max(0, (today - date.fromisoformat(touched[:10])).days) if touched else 0
+    recency = 1 - _OLD_LOSES * age_days / (age_days + _HALF_OLD_DAYS)
+    return (_LEAST_SURE + (1 - _LEAST_SURE) * confidence) * (_PAST if statuses & _OVER else 1.0) * recency
 
 
 def _threshold(tree: s.Search) -> float:
@@ -110,7 +164,11 @@ def _concepts(place: Place, view: View, known: Vocabulary, tree: s.Search) -> li
     if page.found:
         for node in page.entities:
             is_it = term.strip().casefold() in {node.id.casefold(), name_of(node, known.names).casefold()}
-            hits.append(Hit(SAME if is_it else min(SAME, page.found.scores[node.id]), 0, node))
+            score = SAME if is_it else min(SAME, page.found.scores[node.id])
+            snippet = page.found.snippets.get(node.id)
+            is_name = snippet is None or snippet.field in _NAMES
+            said = "" if is_name or snippet is None else snippet.marked()
+            hits.append(Hit(score, 0, node, said, is_partial=page.found.is_partial))
     unwritten = [node for node in known.nodes if kb_type in {"", node.type}]
     stored = {node.id for node in view.nodes([node.id for node in unwritten])}
     for node in unwritten:
@@ -135,10 +193,10 @@ def _propositions(view: View, schema: Schema, known: Vocabulary, tree: s.Search)
     if tree.type and tree.type.value not in schema.edges:
         raise no_predicate(schema.edges, tree.type)
     names = [tree.type.value] if tree.type else [*schema.edges]
-    fits = {name: likeness(tree.term.value, name, schema.edges[name].description) for name in names}
+    fits = {name: likeness(tree.term.value, name, schema.edges[name].description, is_partial=True) for name in names}
     scores = {name: score for name, score in fits.items() if score}
     ranks = {key: (-scores[name], place) for key, name, place in view.rows(_OF_PREDICATES, [[*scores], _MOST])}
-    held = asked_words(tree.term.value)
+    held = [common_beginning(word) for word in asked_words(tree.term.value)]
     among = " and ".join(["contains(lower(concat(kind, ' ', attributes, ' ', metadata)), ?)"] * len(held))
     by_values = (
         "select id from link where stands and list_contains(?::varchar[], type) "  # noqa: S608 - all of it is bound

@@ -133,9 +133,16 @@ def search(t: Tokens) -> Search:
     of = _kind(t, hint='Say what is looked for: SEARCH CONCEPT "…", or SEARCH PROPOSITION "…".')
     term = literals.text(t, "a search term in quotes")
     type_ = mode = None
+    is_whole = False
     threshold: Value | None = None
-    if t.accept("WITH"):
-        t.take("TYPE", hint='A search is narrowed by WITH TYPE "…".')
+    while not is_whole and t.accept("WITH"):
+        if t.accept("ATTRIBUTES"):
+            is_whole = True
+            continue
+        hint = 'A search is narrowed by WITH TYPE "…"; WITH ATTRIBUTES after it shows what is found whole.'
+        if type_ is not None:
+            raise t.unexpected("`ATTRIBUTES`", hint=hint)
+        t.take("TYPE", hint=hint)
         type_ = literals.text(t, "a type in quotes")
     if t.accept("MODE"):
         mode = literals.text(t, "a mode in quotes")
@@ -143,7 +150,7 @@ def search(t: Tokens) -> Search:
         if t.kind not in {"number", "parameter"}:
             raise t.unexpected("a number", "a placeholder (:name)")
         threshold = literals.value(t)
-    return Search(of, term, type_, mode, threshold, limit(t), at)
+    return Search(of, term, type_, is_whole, mode, threshold, limit(t), cursor(t), at)
 
 
 def export(t: Tokens) -> Export:

@@ -123,14 +123,16 @@ class DescribeType(msgspec.Struct, frozen=True, tag_field="node"):
 
 
 class Search(msgspec.Struct, frozen=True, tag_field="node"):
-    """SEARCH. ``threshold`` holds a number."""
+    """SEARCH. ``threshold`` holds a number; ``is_whole`` asks for the elements with all their attributes."""
 
     of: Kind
     term: Text
     type: Text | None = None
+    is_whole: bool = False
     mode: Text | None = None
     threshold: Value | None = None
     limit: Count | None = None
+    cursor: Text | None = None
     at: int = 0
 
 

@@ -89,6 +89,11 @@ class Found(msgspec.Struct, frozen=True):
     scores: Mapping[str, float]
     snippets: Mapping[str, Snippet]
 
+    @property
+    def is_partial(self) -> bool:
+        """Tell whether what was found lacks some of the words that were asked for."""
+        return not self.is_whole or bool(self.search.unknown)
+
     def shown(self, id_: str) -> dict[str, Any]:
         """Return what is added to an entity in JSON."""
         snippet = self.snippets.get(id_)
@@ -103,7 +108,7 @@ class Found(msgspec.Struct, frozen=True):
         also = {word.text: list(word.also) for word in self.search.words if word.also}
         told |= {"also": also} if also else {}
         told |= {"unknown": list(self.search.unknown)} if self.search.unknown else {}
-        told |= {} if self.is_whole else {"is_partial": True}
+        told |= {"is_partial": True} if self.is_partial and total else {}
         told |= {"bodies_missing": self.search.lacking} if self.search.lacking else {}
         notes = " ".join(self.sentences(total))
         return told | ({"note": notes} if notes else {})

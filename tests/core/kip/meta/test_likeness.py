@@ -37,7 +37,7 @@ def test_the_name_itself_fits_best_then_its_words_then_what_is_said():
         likeness("slee", "SleepTask", "Work."),
         likeness("slepe", "SleepTask", "Work."),
         likeness("work", "SleepTask", "Work."),
-        likeness("sleep other", "SleepTask", "Work."),
+        likeness("sleep zebra", "SleepTask", "Work."),
     ]
     assert scores[1] == 1.0
     assert scores[1] > scores[0] > scores[2] > scores[3] > scores[4] > scores[5] == 0.0

@@ -56,7 +56,7 @@ def test_names_aliases_beginnings_and_typos_are_found(project, term, name):
 
 
 def test_a_score_is_from_0_to_1_and_the_name_itself_has_the_best(project):
-    scores = [one["metadata"]["_score"] for one in found(project, 'SEARCH CONCEPT "dark night"')]
+    scores = [one["score"] for one in found(project, 'SEARCH CONCEPT "dark night"')]
     assert scores[0] == 1.0
     assert scores == sorted(scores, reverse=True)
     assert all(0 < score <= 1 for score in scores)
@@ -88,14 +88,14 @@ def test_the_vocabulary_is_searched_though_no_record_holds_it(project):
 def test_propositions_are_found_by_their_predicate_each_predicate_first(project):
     links = found(project, 'SEARCH PROPOSITION "prefers"')
     assert [one["predicate"] for one in links] == ["prefers", "prefers", "prefers_not"]
-    assert links[0]["metadata"]["_score"] == 1.0
+    assert links[0]["score"] == 1.0
     assert {one["subject"] for one in links} == {"Person:Alice"}
     assert names(project, 'SEARCH PROPOSITION "prefer" LIMIT 2') == ["prefers", "prefers_not"]
     assert names(project, 'SEARCH PROPOSITION "prefers" WITH TYPE "prefers_not"') == ["prefers_not"]
 
 
 def test_propositions_are_found_by_what_they_hold(project):
-    [one] = found(project, 'SEARCH PROPOSITION "lunch"')
+    [one] = found(project, 'SEARCH PROPOSITION "lunch" WITH ATTRIBUTES')
     assert (one["predicate"], one["object"]) == ("prefers", "Event:dark chocolate")
     assert one["metadata"]["note"] == "told over lunch"
 
@@ -132,3 +132,54 @@ def test_keyword_and_hybrid_are_the_same_search(project):
 def test_what_nothing_holds_finds_nothing(project):
     assert names(project, 'SEARCH CONCEPT "zzzqqq"') == []
     assert names(project, 'SEARCH PROPOSITION "zzzqqq"') == []
+
+
+def test_a_hit_is_compact_and_with_attributes_whole(project):
+    [hit] = found(project, 'SEARCH CONCEPT "bliss"')
+    assert {**hit, "score": 0} == {
+        "id": "Event:dark chocolate",
+        "type": "Event",
+        "name": "dark chocolate",
+        "snippet": "cocoa «bliss»",
+        "score": 0,
+    }
+    [whole] = found(project, 'SEARCH CONCEPT "bliss" WITH TYPE "Event" WITH ATTRIBUTES')
+    assert whole["attributes"]["content_summary"] == "Ate it."
+    assert whole["metadata"]["_score"] == hit["score"]
+    [link] = found(project, 'SEARCH PROPOSITION "lunch"')
+    assert sorted(link) == ["id", "object", "predicate", "score", "subject"]
+
+
+def test_pages_of_a_search_hold_each_hit_once_until_something_is_written(project):
+    command, seen, cursor = 'SEARCH CONCEPT "sign in" LIMIT 5', [], ""
+    while True:
+        response = asked(project, command + (f' CURSOR "{cursor}"' if cursor else "")).response
+        seen += [one["name"] for one in response["result"]]
+        if not (cursor := response.get("next_cursor", "")):
+            break
+        last = cursor
+    assert (len(seen), set(seen)) == (12, {f"REQ-{n}" for n in range(12)})
+    error = error_of(asked(project, f'SEARCH CONCEPT "sign out" CURSOR "{last}"'))
+    assert (error["code"], "first page" in error["hint"]) == ("KIP_1001", True)
+
+
+def test_a_question_in_plain_words_is_answered_by_the_best_partial_match_and_marked(project):
+    question = "who has eaten any chocolates of the Yorkshire kind"
+    [hit] = found(project, f'SEARCH CONCEPT "{question}"')
+    assert (hit["name"], hit["partial"]) == ("dark chocolate", True)
+    assert "partial" not in found(project, 'SEARCH CONCEPT "what is the dark chocolate"')[0]
+    assert names(project, 'SEARCH PROPOSITION "what does Alice prefer"')[0] == "prefers"
+
+
+def test_what_is_unsure_or_over_comes_after_what_holds(tmp_path):
+    made = Project(tmp_path / "repo")
+    said = [
+        ("a", "WITH METADATA {confidence: 0.2}"),
+        ("b", 'WITH METADATA {status: "superseded", confidence: 1.0}'),
+        ("c", "WITH METADATA {confidence: 0.9}"),
+    ]
+    for name, metadata in said:
+        command = f'UPSERT {{ CONCEPT {{ {{type: "Event", name: "{name}"}} SET ATTRIBUTES {{note: "harbour"}} }} }}'
+        assert not asked(made, f"{command} {metadata}").is_error
+    assert names(made, 'SEARCH CONCEPT "harbour"') == ["c", "a", "b"]
+    made.close()
