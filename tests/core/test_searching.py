@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 import unicodedata
 
 import pytest
@@ -528,7 +530,7 @@ BEHIND = {
     "creator": ("what createPlan runs", "create runs", "what «createPlan» «runs»"),
     "httpd": ("for an HTTPServer here", "http for", "for an «HTTPServer» here"),
     "planet": ("by make_plan alone", "plan by", "by make_«plan» alone"),
-    "ﬁles": ("the ﬁle there", "file there", "the «ﬁle» «there»"),
+    "ﬁlet": ("the ﬁle there", "file there", "the «ﬁle» there"),
 }
 
 
@@ -583,3 +585,84 @@ def test_a_snippet_is_cut_between_letters(titled, letter):
         snippet = page.found.snippets[key]
         assert snippet.is_cut == (True, True)
         assert snippet.text.replace(letter, "") == ",passkeeper,"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A project whose titles are searched by people who do not know how they are worded; it is only read."""
+    made = Project(tmp_path_factory.mktemp("shop") / "repo")
+    titles = {
+        "REQ-1": "Refund a payment in full",
+        "REQ-2": "Refunds need two approvals",
+        "REQ-3": "Policies of shipping",
+        "SYM-1": "parseQuery",
+        "SYM-2": "Planned stops",
+        "REQ-4": 'It\'s a "quoted" word-list',
+        "REQ-5": "How to be what you are",
+        "REQ-6": "Import an important file",
+        **{f"X-{n}": f"Something else {n}" for n in range(20)},
+    }
+    made.apply(entities=[{"id": key, "type": "req", "title": title, "status": "open"} for key, title in titles.items()])
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("refunds", ["REQ-2", "REQ-1"]),
+        ("refunded payments", ["REQ-1"]),
+        ("policy", ["REQ-3"]),
+        ("stopping a plan", ["SYM-2"]),
+        ("parse", ["SYM-1"]),
+        ("query parse", ["SYM-1"]),
+        ("the refund of the payment", ["REQ-1"]),
+        ("how to be", ["REQ-5"]),
+        ('"refund a payment"', ["REQ-1"]),
+        ('"quoted" word-list', ["REQ-4"]),
+        ('word" OR "refund', []),
+        ("refund -payment* AND (full)", ["REQ-1"]),
+        ("title:refund NEAR payment", []),
+    ],
+)
+def test_forms_stop_words_names_quotes_and_signs(shop, text, found):
+    page = ask(shop, text)
+    whole = [one.id for one in page.entities] if page.found.is_whole and not page.found.search.unknown else []
+    assert whole == found
+
+
+def test_other_forms_are_marked_in_the_snippet_and_score_less(shop):
+    page = ask(shop, "refunds")
+    assert page.found.snippets["REQ-1"].marked() == "«Refund» a payment in full"
+    assert page.found.scores["REQ-1"] < page.found.scores["REQ-2"]
+    assert [one.id for one in ask(shop, "importing").entities] == ["REQ-6"]
+    assert page.found.shown("REQ-2")["score"] <= 1
+
+
+def test_a_question_in_plain_words_is_answered_by_the_best_partial_matches_and_marked(shop):
+    page = ask(shop, "how can customers get refunds for a broken parcel?")
+    assert {one.id for one in page.entities} == {"REQ-1", "REQ-2"}
+    assert page.found.document(page.total)["is_partial"] is True
+    assert ask(shop, "shipping refund").found.document(3)["is_partial"] is True
+    assert "is_partial" not in ask(shop, "what is a refund?").found.document(2)
+    assert ids(shop, "zebra else") == []
+
+
+def test_what_another_branch_holds_changes_no_score(project):
+    scores = ask(project, "passkey").found.scores
+    git(project.root, "add", "--all")
+    git(project.root, "commit", "--quiet", "-m", "documents")
+    project.switch("side", create=True)
+    project.apply(entities=[{"id": f"S-{n}", "type": "req", "title": "passkey", "status": "open"} for n in range(40)])
+    assert len(ask(project, "passkey").entities) == 42
+    assert ask(project, "passkey", branch="main").found.scores == scores
+
+
+def test_an_index_of_other_entities_under_the_stamp_of_this_history_costs_no_answer(project):
+    assert ids(project, "leak") == ["ADR-1"]
+    path = cache(project) / "main/text.db"
+    with contextlib.closing(sqlite3.connect(path)) as index, index:
+        index.execute("update entity set id = 'NOBODY' where id = 'ADR-1'")
+    other = Project(project.root, is_new=False)
+    assert ids(other, "leak") == ["ADR-1"]
+    other.close()
