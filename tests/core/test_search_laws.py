@@ -28,6 +28,8 @@ VOCABULARY = [
         "logging",
         "the",
         "how",
+        "in",
+        "out",
         "token",
         "tokens",
         "page",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kbcore.model import Node
-from kbcore.query.text.forms import STOP_WORDS, stem
+from kbcore.query.text.forms import LIGHT_WORDS, STOP_WORDS, stem
 
 WEIGHTS = {"id": 8, "title": 5, "tags": 4, "attributes": 2, "body": 1}
 JOINTS = "-_.:@"
@@ -163,13 +163,14 @@ class Corpus:
         if self._is_hopeless(words, known):
             return []
         among = set(self.weights if passing is None else passing)
-        found = self._whole(known, among)
+        found = self._all_or_heavy(known, among)
         if not found and len(known) > 1:
             wider = [self._wider(word) for word in known] if len(words) <= 8 else known
             if wider != known:
-                found = self._whole(wider, among)
+                found = self._all_or_heavy(wider, among)
         if not found and len(known) > 1:
-            rare = [word for word in known if 5 * self._holders(word.loose) <= len(self.weights)] or known
+            heavy = [word for word in known if not word.is_light] or known
+            rare = [word for word in heavy if 5 * self._holders(word.loose) <= len(self.weights)] or heavy
             scores = {id_: self._score(id_, [one for word in rare for one in word.loose]) for id_ in among}
             best = max(scores.values(), default=0)
             held = [id_ for id_ in among if any(self._weight(id_, one) for word in rare for one in word.loose)]
@@ -187,6 +188,10 @@ class Corpus:
         rarest = self._rarity(1)
         is_little = 2 * len(known) < len(words) or 2 * sum(told) < (len(words) - len(known)) * rarest
         return not known or (is_little and max(told) < rarest / 2)
+
+    def _all_or_heavy(self, words: Sequence[Word], among: set[str]) -> dict[str, float]:
+        heavy = [word for word in words if not word.is_light]
+        return self._whole(words, among) or (self._whole(heavy, among) if heavy else {})
 
     def _whole(self, words: Sequence[Word], among: set[str]) -> dict[str, float]:
         """Return the scores of what holds all of these words, a form of them, or what begins with the last one."""
@@ -222,11 +227,16 @@ class Corpus:
                 for part in parts(run):
                     found[part] = list(dict.fromkeys([*found.get(part, [part]), *wholes(piece), *wholes(run)]))
                     last = part
-        if any(part not in STOP_WORDS for part in found):
+        has_others = any(part not in STOP_WORDS | LIGHT_WORDS for part in found)
+        last_part = [*found][-1]
+        if has_others:
             found = {part: own for part, own in found.items() if part not in STOP_WORDS}
-        return [
-            self._settled(part, own, is_last=part == last, is_end=part == [*found][-1]) for part, own in found.items()
+        words = [
+            self._settled(part, own, is_last=part == last, is_end=part == last_part) for part, own in found.items()
         ]
+        for word in words:
+            word.is_light = has_others and word.text in LIGHT_WORDS
+        return [word for word in words if not word.is_light or self._holders(word.loose)]
 
     def _settled(self, part: str, own: list[str], *, is_last: bool, is_end: bool) -> Word:
         has_digit = any(one in DIGITS for one in part)
@@ -261,7 +271,7 @@ class Corpus:
         if not near:
             return word
         wider = Word(word.text, word.own, word.beginning, also=[*word.also, *near])
-        wider.forms = word.forms
+        wider.forms, wider.is_light = word.forms, word.is_light
         return wider
 
     def _near(self, word: str) -> list[str]:
@@ -317,6 +327,7 @@ class Word:
         self.text, self.own, self.beginning, self.is_corrected = text, own, beginning, is_corrected
         self.also = list(also)
         self.forms: list[str] = []
+        self.is_light = False
 
     @property
     def exact(self) -> list[str]:

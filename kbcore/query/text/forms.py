@@ -10,14 +10,20 @@ import re
 from typing import Final
 
 _STOPPED: Final = (
-    "a about after again all also am an and any are as at be because been before being but by can cannot could did "
-    "do does doing for from get had has have having he her here his how i if in into is it its just may me might "
-    "must my no nor not now of on one or other our out over own shall she should so some such than that the their "
-    "them then there these they this those to too under until up us was we were what when where which while who "
+    "a also am an and any are as at be because been being but by can cannot could did do does doing for from get "
+    "had has have having he her here his how i if into is it its me might my nor of one or our shall she should "
+    "some that the their them then there these they this those to us was we were what when where which while who "
     "whom whose why will with would you your "
 )
 STOP_WORDS: Final = frozenset(_STOPPED.split())
-"""Never required, unless a text holds no other words."""
+"""Not looked for, unless a text holds no other words."""
+
+_LIGHT: Final = (
+    "about after again all before down in just may must no not now off on other out over own so such than too "
+    "under until up "
+)
+LIGHT_WORDS: Final = frozenset(_LIGHT.split())
+"""Looked for, as in `log in` and `log out`, and left out where nothing holds them with the other words."""
 
 _LEAST_CHARS: Final = 4
 """A shorter word has no form but itself."""

@@ -163,21 +163,28 @@ def find(rows: Rows, query: Query, index: Index, asked: Search, after: str = "")
 def _tries(index: Index, asked: Search) -> Iterator[tuple[list[Match], float]]:
     """Yield what to look for, one after the other until something is found, each with the least share of the best."""
     known = asked.known
-    exact = [_held_exactly(index, word) if word.is_loose else word.held_by for word in known]
-    loose = Match(all_of(known, is_loose=True))
-    if not all(exact) or exact == [word.held_by for word in known]:
-        yield [loose], 0
-    else:
-        # FTS5 takes each form for a word of its own: a rare one must not count more than the word itself.
-        rarest = [
-            min([count, *(index.held_by(Match(Alternative(form).expression)) for form in word.forms)])
-            for word, count in zip(known, exact, strict=True)
-        ]
-        own, most = (sum(worth(count, asked.entities) for count in counts) for counts in (exact, rarest))
-        share = LOOSE_SHARE * min(1.0, own / most)
-        yield [Match(all_of(known, is_loose=False)), msgspec.structs.replace(loose, factor=share)], 0
+    yield _whole(index, asked, known), 0
+    heavy = tuple(word for word in known if not word.is_light)
+    if heavy and heavy != known:
+        yield _whole(index, asked, heavy), 0
     if len(known) > 1:
         yield [Match(any_of(one for word in asked.telling for one in word.loose))], PARTIAL_SHARE
+
+
+def _whole(index: Index, asked: Search, words_: Sequence[Word]) -> list[Match]:
+    """Return the matches for what holds all of these words, their other forms among them."""
+    exact = [_held_exactly(index, word) if word.is_loose else word.held_by for word in words_]
+    loose = Match(all_of(words_, is_loose=True))
+    if not all(exact) or exact == [word.held_by for word in words_]:
+        return [loose]
+    # FTS5 takes each form for a word of its own: a rare one must not count more than the word itself.
+    rarest = [
+        min([count, *(index.held_by(Match(Alternative(form).expression)) for form in word.forms)])
+        for word, count in zip(words_, exact, strict=True)
+    ]
+    own, most = (sum(worth(count, asked.entities) for count in counts) for counts in (exact, rarest))
+    share = LOOSE_SHARE * min(1.0, own / most)
+    return [Match(all_of(words_, is_loose=False)), msgspec.structs.replace(loose, factor=share)]
 
 
 def _held_exactly(index: Index, word: Word) -> int:

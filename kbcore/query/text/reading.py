@@ -11,7 +11,7 @@ from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.query.known import Rows, near_ids
 from kbcore.query.text import words
-from kbcore.query.text.forms import STOP_WORDS, are_forms, common_beginning
+from kbcore.query.text.forms import LIGHT_WORDS, STOP_WORDS, are_forms, common_beginning
 from kbcore.query.text.scoring import Alternative, Match, Ranking, Search, Word, any_of
 from kbcore.query.text.typos import is_a_typo, is_long_enough
 
@@ -160,13 +160,14 @@ def _listed(asked: Mapping[str, Mapping[str, None]], last: str) -> list[Word]:
     if len(asked) > limits.MAX_QUERY_WORDS:
         hint = "Ask for the few words that tell most."
         raise problem(f"`text` holds {len(asked)} different words; the limit is {limits.MAX_QUERY_WORDS}.", hint)
-    has_others = any(part not in STOP_WORDS for part in asked)
+    has_others = any(part not in STOP_WORDS | LIGHT_WORDS for part in asked)
     listed = []
     for part, terms in asked.items():
         alternatives = [*map(Alternative, terms)]
         if part == last and len(part) > 1 and not _has_digit(part):
             alternatives.append(Alternative(part, is_beginning=True))
-        listed.append(Word(part, tuple(alternatives), is_stop=has_others and part in STOP_WORDS))
+        is_stop, is_light = (has_others and part in common for common in (STOP_WORDS, LIGHT_WORDS))
+        listed.append(Word(part, tuple(alternatives), is_stop=is_stop, is_light=is_light))
     return listed
 
 

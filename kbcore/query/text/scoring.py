@@ -67,7 +67,7 @@ class Word(msgspec.Struct, frozen=True):
 
     ``forms`` are other forms of it. ``corrected`` names what was looked for in its place, a typo away, because nothing
     holds it as it is; ``also`` what was looked for besides it. ``near`` are ids like a numbered name that nothing has.
-    A stop word (``is_stop``) is not looked for.
+    A stop word (``is_stop``) is not looked for, and a light one is left out where nothing holds all of the words.
     """
 
     text: str
@@ -78,6 +78,7 @@ class Word(msgspec.Struct, frozen=True):
     also: tuple[str, ...] = ()
     near: tuple[str, ...] = ()
     is_stop: bool = False
+    is_light: bool = False
 
     @property
     def is_numbered(self) -> bool:
@@ -118,7 +119,7 @@ class Search(msgspec.Struct, frozen=True):
     @property
     def asked(self) -> tuple[Word, ...]:
         """The words that are looked for."""
-        return tuple(word for word in self.words if not word.is_stop)
+        return tuple(word for word in self.words if not word.is_stop and (word.held_by or not word.is_light))
 
     @property
     def known(self) -> tuple[Word, ...]:
@@ -144,9 +145,10 @@ class Search(msgspec.Struct, frozen=True):
 
     @property
     def telling(self) -> tuple[Word, ...]:
-        """The known words without those that more than a fifth of all entities hold, where others are left."""
-        rare = tuple(word for word in self.known if _COMMON_SHARE * word.held_by <= self.entities)
-        return rare or self.known
+        """The known words, where others are left without light ones and those that over a fifth of all entities hold."""
+        heavy = tuple(word for word in self.known if not word.is_light)
+        rare = tuple(word for word in heavy if _COMMON_SHARE * word.held_by <= self.entities)
+        return rare or heavy or self.known
 
     @property
     def names(self) -> tuple[str, ...]:
