@@ -145,7 +145,7 @@ class Search(msgspec.Struct, frozen=True):
 
     @property
     def telling(self) -> tuple[Word, ...]:
-        """The known words, where others are left without light ones and those that over a fifth of all entities hold."""
+        """The known words, where others are left without light ones and those that a fifth of all entities hold."""
         heavy = tuple(word for word in self.known if not word.is_light)
         rare = tuple(word for word in heavy if _COMMON_SHARE * word.held_by <= self.entities)
         return rare or heavy or self.known
