@@ -172,9 +172,3 @@ def token(term: str) -> str:
 def term_of(token: str) -> str:
     """Return the term that an index keeps as this."""
     return token if token.isascii() else token.translate(_TERM)
-
-
-def is_numbered(text: str, kind: str) -> bool:
-    """Tell whether a folded text is a numbered name with ``kind`` before its number."""
-    rest = text[len(kind) :]
-    return text.startswith(kind) and rest.isascii() and rest.isdigit()
