@@ -65,6 +65,8 @@ _WORDS: Final = {
     "STATEMENT_S": "one statement of KB's own to the database",
     "MAINTENANCE_STATEMENT_S": "one such statement of verify, doctor, compact or restore, or that makes a view",
     "MAX_SLEEP_PAIRS": "pairs that one `kb sleep` takes for duplicates, the surest first",
+    "FILES_S": "comparing the files with the records, for one answer; then it is of the records alone",
+    "FILES_CHECK_S": "the same for a check, which is refused then",
     "VIEW_MEMORY_BYTES": "memory of one database of KB, each view of a branch is one; your own settings may differ",
     "MIN_ADDRESS_BYTES": "address space that a process needs, at least, where that is limited (`ulimit -v`)",
     "DATABASE_ROOM_BYTES": "of that limit, what must be left where a database is opened",
