@@ -14,7 +14,7 @@ SETTINGS: dict[str, Any] = {"ignore_unknown_options": True}
 def run(
     ctx: typer.Context,
     event: Annotated[
-        str, typer.Argument(metavar="EVENT", help="post-checkout, post-commit, post-merge or post-rewrite.")
+        str, typer.Argument(metavar="EVENT", help="post-checkout, post-merge, post-rewrite or post-commit.")
     ],
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="ARGUMENT", help="What git hands to the hook.")

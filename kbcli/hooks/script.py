@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-EVENTS: Final = ("post-checkout", "post-commit", "post-merge", "post-rewrite")
+EVENTS: Final = ("post-checkout", "post-merge", "post-rewrite", "post-commit")
 
 SHEBANG: Final = b"#!/bin/sh\n"
 

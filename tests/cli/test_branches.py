@@ -240,11 +240,11 @@ def test_a_broken_schema_names_file_and_line(kb, ready):
 
 def test_hooks_are_installed_looked_at_and_removed(kb, ready):
     states = [hook["state"] for hook in kb("hooks", "status", "--json").json["hooks"]]
-    assert states == ["absent"] * 3
+    assert states == ["absent"] * 4
     assert kb("hooks", "status").err == "Run `kb hooks install`.\n", "once, not for each hook"
-    assert [hook["action"] for hook in kb("hooks", "install", "--json").json["hooks"]] == ["created"] * 3
+    assert [hook["action"] for hook in kb("hooks", "install", "--json").json["hooks"]] == ["created"] * 4
     assert kb("hooks", "status").out.startswith("Hook post-checkout: active (")
-    assert [hook["action"] for hook in kb("hooks", "uninstall", "--json").json["hooks"]] == ["deleted"] * 3
+    assert [hook["action"] for hook in kb("hooks", "uninstall", "--json").json["hooks"]] == ["deleted"] * 4
     answer = kb("hooks", "install", "--hooks-path", "hooks", "--json", cwd=ready).json
     assert answer["hooks"][0]["path"] == str(ready / "hooks/post-checkout")
 

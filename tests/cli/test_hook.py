@@ -116,7 +116,7 @@ def test_a_bug_is_one_line_with_a_report_and_status_0(kb, synced, user):
     assert (ran.status, ran.err.count("\n")) == (0, 1)
 
 
-@pytest.mark.parametrize("words", [["post-commit"], ["post-checkout", "--help"], ["post-merge", "--weird"]])
+@pytest.mark.parametrize("words", [["pre-push"], ["post-checkout", "--help"], ["post-merge", "--weird"]])
 def test_other_events_and_help_do_no_harm(kb, synced, words):
     assert kb("hook", *words).status == 0
 
@@ -140,7 +140,7 @@ def test_git_itself_keeps_the_store_in_step(kb, synced, hooked, tmp_path):
     commit_files(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
     assert run_git(synced, "checkout", "HEAD~1", "--", "docs", env=hooked).returncode == 0
     run_git(synced, "checkout", "HEAD", "--", "docs", env=hooked)
-    assert listed()["feature"] == 1
+    assert listed()["feature"] == 2
     assert run_git(synced, "switch", "main", env=hooked).returncode == 0
     assert listed()["main"] == 1
     merged = run_git(synced, "merge", "--ff-only", "feature", env=hooked)
@@ -163,9 +163,26 @@ def test_a_rebase_is_taken_in_once_it_is_through_and_an_amended_commit_too(kb, s
     assert done.returncode == 0, done.stderr
     assert "kb: feature at seq 2: 1 created" in done.stderr
     assert seq() == 2
-    commit_files(synced, {"docs/requirements/more.md": LOGIN.replace("REQ-1", "REQ-10")})
+    write(synced, {"docs/requirements/more.md": LOGIN.replace("REQ-1", "REQ-10")})
+    git(synced, "add", "docs")
     done = run_git(synced, "commit", "--amend", "-m", "other", env=hooked)
-    assert "kb: feature at seq 3: 1 created" in done.stderr
+    assert done.stderr.count("kb: feature at seq 3: 1 created") == 1
+
+
+def test_of_several_commits_that_git_makes_the_last_one_is_taken_in(kb, synced, hooked):
+    git(synced, "switch", "-q", "-c", "feature")
+    names = [f"docs/requirements/{number}.md" for number in (7, 8, 9)]
+    for number, name in zip((7, 8, 9), names, strict=True):
+        commit_files(synced, {name: LOGIN.replace("REQ-1", f"REQ-{number}")})
+    git(synced, "switch", "-q", "main")
+    done = run_git(synced, "cherry-pick", "feature~2", "feature~1", "feature", env=hooked)
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout + done.stderr).count("kb: main at seq") == 1
+    assert "kb: main at seq 2: 3 created" in done.stdout + done.stderr
+    done = run_git(synced, "revert", "--no-edit", "HEAD", "HEAD~1", env=hooked)
+    assert (done.stdout + done.stderr).count("kb: main at seq 3: 2 deleted") == 1
+    done = run_git(synced, "cherry-pick", "feature", env=hooked)
+    assert (done.stdout + done.stderr).count("kb: main at seq 4: 1 created") == 1
 
 
 def test_in_the_middle_of_a_rebase_nothing_is_taken_in(kb, synced, hooked):

@@ -9,6 +9,7 @@ from kbcore.query import Query
 from kbcore.query.emptied import Filter, filters_of
 from kbcore.query.known import near_ids
 from kbcore.schema import CORE
+from tests.support.graph import Texts
 from tests.support.project import Project
 
 
@@ -28,7 +29,7 @@ def told(project: Project) -> Project:
 def filters(project: Project, **asked) -> list[Filter]:
     view = project.view()
     checked = query.check(Query(**asked), CORE)
-    assert query.page(checked, view.rows, view.seq).total == 0
+    assert query.page(checked, view.rows, view.seq, texts=Texts(view)).total == 0
     return filters_of(view, checked)
 
 

@@ -11,7 +11,7 @@ from kbcore import query
 from kbcore.errors import InvalidQuery
 from kbcore.query import Pattern, Query
 from kbcore.schema import CORE
-from tests.support.graph import graph_of, link, node
+from tests.support.graph import Texts, graph_of, link, node
 from tests.support.histories import laws
 from tests.support.ranking import Corpus, pieces
 from tests.support.scale import tries
@@ -277,9 +277,9 @@ def _edge_fits(asked, edge):
 
 def answered(asked, graph, limit):
     """Return the keys of all pages one after another, and the total that every page must name."""
-    found, cursor, totals = [], "", set()
+    found, cursor, totals, texts = [], "", set(), Texts(graph)
     while True:
-        page = query.page(msgspec.structs.replace(asked, limit=limit, cursor=cursor), graph.rows, LAST_SEQ)
+        page = query.page(msgspec.structs.replace(asked, limit=limit, cursor=cursor), graph.rows, LAST_SEQ, texts=texts)
         shown = page.edges if asked.is_edge else page.entities
         assert len(shown) <= limit
         found += [one.id for one in shown]

@@ -75,9 +75,9 @@ def test_kb_s_lines_that_were_overwritten_are_missing_and_put_back(root):
     install(root)
     hook(root, content=b"#!/bin/sh\necho somebody else's\n")
     hook(root, "post-merge").unlink()
-    assert [one.state for one in status(root)] == ["absent", "absent", "active"]
+    assert [one.state for one in status(root)] == ["absent", "absent", "active", "active"]
     assert {one.remedy for one in status(root)[:2]} == {"Run `kb hooks install`."}
-    assert [one.action for one in install(root)] == ["added", "created", "kept"]
+    assert [one.action for one in install(root)] == ["added", "created", "kept", "kept"]
 
 
 def test_lefthook_keeps_its_hooks_and_the_lines_to_add_are_valid_and_seen_once_added(root):
@@ -86,7 +86,7 @@ def test_lefthook_keeps_its_hooks_and_the_lines_to_add_are_valid_and_seen_once_a
     take_over(root, "post-checkout", LEFTHOOK, "")
     first, *others = install(root)
     assert (first.state, first.action) == ("managed", "none")
-    assert [one.state for one in others] == ["active", "active"]
+    assert [one.state for one in others] == ["active", "active", "active"]
     assert hook(root).read_text() == LEFTHOOK
     text, _, snippet = first.remedy.partition("\n")
     assert "below `post-checkout:`" in text, "which is there, and must not come twice"
@@ -134,7 +134,7 @@ def test_a_program_that_deletes_what_it_does_not_name_is_told_what_to_name(root)
     (root / "package.json").write_text(json.dumps({"simple-git-hooks": named}))
     assert "`npx simple-git-hooks`" in status(root)[0].remedy
     take_over(root, "post-checkout", SIMPLE + named["post-checkout"], "")
-    assert [one.state for one in status(root)] == ["active", "managed", "managed"]
+    assert [one.state for one in status(root)] == ["active", "managed", "managed", "managed"]
 
 
 @pytest.mark.parametrize("is_installed", [True, False])
@@ -166,6 +166,7 @@ def test_a_line_that_somebody_added_by_hand_counts_and_is_not_added_to(root):
         ("post-checkout", "active", "none"),
         ("post-merge", "active", "none"),
         ("post-rewrite", "active", "added"),
+        ("post-commit", "active", "created"),
     ]
     assert hook(root).read_bytes() == content
 
@@ -176,7 +177,7 @@ def test_a_program_that_writes_over_what_husky_generates_is_named(root):
     stub = root / ".husky/_/post-checkout"
     stub.write_text(CHAINING["prek"] + RUN_LEGACY)
     found = status(root)
-    assert [one.state for one in found] == ["ignored", "active", "active"]
+    assert [one.state for one in found] == ["ignored", "active", "active", "active"]
     assert "prek" in found[0].remedy
     assert "`npx husky`" in found[0].remedy
 

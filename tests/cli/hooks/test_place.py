@@ -35,12 +35,12 @@ def test_hooks_that_a_later_hooks_path_shadows_are_reported_and_uninstalled(root
     install(root)
     git(root, "config", "core.hooksPath", ".githooks")
     found = status(root)
-    assert [result.state for result in found] == ["ignored"] * 3
+    assert [result.state for result in found] == ["ignored"] * 4
     assert found[0].path == str(hook(root))
     assert str(root / ".githooks") in found[0].remedy
     install(root)
     results = uninstall(root)
-    assert [result.action for result in results] == ["deleted"] * 6
+    assert [result.action for result in results] == ["deleted"] * 8
     assert not hook(root).exists()
 
 
@@ -48,7 +48,7 @@ def test_hooks_shadowed_by_a_folder_shared_with_other_repositories_are_uninstall
     install(root)
     git(root, "config", "core.hooksPath", tmp_path)
     assert status(root)[0].state == "ignored"
-    assert [result.action for result in uninstall(root)] == ["deleted"] * 3
+    assert [result.action for result in uninstall(root)] == ["deleted"] * 4
     assert not hook(root).exists()
 
 
@@ -116,6 +116,7 @@ def test_husky_s_own_scripts_are_edited_and_not_what_husky_generates(root, progr
         ("post-checkout", "active", "created"),
         ("post-merge", "active", "added"),
         ("post-rewrite", "active", "created"),
+        ("post-commit", "active", "created"),
     ]
     assert b"kb hook" not in (root / ".husky" / "_" / "post-checkout").read_bytes()
     assert os.fsencode(program.parent) not in (root / ".husky" / "post-checkout").read_bytes()
