@@ -40,7 +40,12 @@ class Opened(msgspec.Struct, frozen=True):
     workspace: Workspace
     store: BranchStore
     choice: Choice
-    files: WorktreeFiles
+    session: Session
+
+    @property
+    def files(self) -> WorktreeFiles:
+        """Return the files of the worktree."""
+        return self.session.files
 
     @property
     def branch(self) -> str:
@@ -190,7 +195,7 @@ class Session:
     def _opened(self, store: BranchStore, choice: Choice, ensured: Ensured) -> Opened:
         self.tell_ensured(ensured)
         self.watch(store)
-        return Opened(self.workspace, store, choice, self.files)
+        return Opened(self.workspace, store, choice, self)
 
     @cached_property
     def files(self) -> WorktreeFiles:

@@ -246,7 +246,7 @@ PARTS: Final = (
             Edit("And agrees to the requirement.", "docs/requirements/REQ-008-delivery-window.md", _REQUIREMENT),
             Command("", "git add docs"),
             Command(
-                "The edge to SCN-007 waited for its end. The hook records what the commit states, and the edge resolves.",
+                "The edge to SCN-007 waited for its end. The hook records what is committed, and the edge resolves.",
                 'git commit --quiet -m "Agree on the delivery window"',
                 ("feature/delivery-window at seq 3", "edges: 1 updated"),
             ),

@@ -40,6 +40,8 @@ TOLD: Final[Mapping[str, Told]] = {
         CONSTRAINT, "Write what is missing in the same UPSERT, or leave the link out."
     ),
     errors.StaleBase.code: Told(VERSION, "FIND the element again, then send the command with its `_version`."),
+    errors.NotSynced.code: Told(VERSION),
+    errors.FilesUnknown.code: Told(TIMEOUT),
     errors.ChangesetIdReused.code: Told(DUPLICATE),
     errors.LimitExceeded.code: Told(RESOURCE, "Split the command into smaller ones and send them as a batch."),
     errors.DerivedFact.code: Told(IMMUTABLE, "Edit the named file and have it synced, or leave that key out."),

@@ -162,7 +162,8 @@ block, then link. `EXPECT VERSION n` right behind {{type: …, name: …}} refus
 Clauses narrow what is found, in their order. A missing key is null.
 {_shown(ASK)}\
 Also: IS_NULL, STARTS_WITH, ENDS_WITH, REGEX (on texts); == != < > <= >=, && || !(…); DISTINCT in aggregates; \
-CURSOR "…" from `next_cursor`.
+CURSOR "…" from `next_cursor`; NOW("-7d"); AT 12 after WHERE: as of a seq or time. DESCRIBE NEIGHBOURHOOD {{…}} BUDGET \
+2000.
 
 ## Change
 Calculations: ADD, MUL, COALESCE (two), CLAMP (value, least, most), with paths on the target; ADD of a missing value \

@@ -109,8 +109,9 @@ def test_gc_drops_the_text_of_documents_that_no_branch_has_any_more(kb, synced):
     assert b"Almond" in kept.read_bytes()
     assert kb("gc").out == f"Nothing to remove; {stores}"
     (synced / other).unlink()
-    assert "REQ-9" in kb("query", "--text", "almond").out
-    assert "REQ-8" not in kb("query", "--text", "sesame").out
+    at = ["--at", str(kb("status", "--json").json["seq"])]
+    assert "REQ-9" in kb("query", "--text", "almond", *at).out
+    assert "REQ-8" not in kb("query", "--text", "sesame", *at).out
 
 
 def test_gc_names_what_is_lost_sight_of_and_the_command_that_brings_it_back(kb, synced):

@@ -86,6 +86,7 @@ def test_what_files_state_is_warned_about_and_comes_back_with_the_next_sync(kb, 
     assert ran.status == 0
     assert "warning: " in ran.err
     assert "docs/requirements/login.md" in ran.err
-    assert kb("query", "--json").json["total"] == 0
+    assert kb("query", "--at", "4", "--json").json["total"] == 0
+    assert kb("query", "--json").json["freshness"] == "overlay"
     kb("sync")
     assert kb("query", "--json").json["total"] == 3

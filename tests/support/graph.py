@@ -51,6 +51,7 @@ class Graph:
         weakref.finalize(self, _forget, self.connection, name)
         self.session = Session(self.connection, threading.RLock(), lambda: None)
         self.seq = 1
+        self.overlay_mark = ""
         self.basis = Basis("store", "", 1, "", "", "", 0)
         self.asked: list[str] = []
         self._columns: dict[str, Mapping[str, str]] = {"record": tables.RECORD}
