@@ -41,8 +41,6 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
     found = [*problems, *limit_problems(asked.limit)]
     if found:
         raise refused_arguments(found)
-    if asked.sync:
-        _sync(call)
 
     def judged(view: View, state: FileState) -> Payload:
         if state.freshness == "unknown" and not state.is_asked:
@@ -50,14 +48,6 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
         return _page(call, asked, view) | state.as_json()
 
     return call.files.read(call.workspace, call.branch, judged, time_s=limits.FILES_CHECK_S)
-
-
-def _sync(call: Call) -> None:
-    """Record what the files say. Raises: as ``kbcore.sync.run.sync``."""
-    from kbcore.sync.run import SyncOptions, check_worktree, sync
-
-    check_worktree(call.workspace, call.branch)
-    sync(call.workspace, call.branch, call.author, SyncOptions())
 
 
 def _page(call: Call, asked: CheckArguments, view: View) -> Payload:

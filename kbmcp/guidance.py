@@ -26,7 +26,7 @@ that open; do not fill the gap by guessing.
 W 4. Record the plan before the code, with one {{kb_upsert}}: scenarios, tests and the edges `specified_by`, \
 `verified_by` and `depends_on`. Send it with `dry_run` first, then with `expected_seq` set to the seq of the data. \
 Where the related entities have a file as their source, write files like them instead, and record them with \
-{{kb_check}} and `sync`.
+{{kb_upsert}} and `sync`.
 R 4. This server only reads: show the user the scenarios, tests and edges that should be recorded.
 5. Build it. When the code is there, tie it in: a symbol with `implements` to the requirement.
 6. End with {{kb_check}} and the id of the requirement in `ids`: what it still lists is not done. Report what is \
@@ -43,7 +43,7 @@ nothing until they say whether the new decision replaces the old one.
 2. Agree with the user on context, decision, alternatives that were turned down and why, and consequences. Write what \
 they said; ask for what is missing.
 3. Where the decisions in the data have a file as their source, this project keeps them as files: write one like \
-them, and record it with {{kb_check}} and `sync`. Otherwise use {{kb_upsert}}: type `adr`, the context and the rest as \
+them, and record it with {{kb_upsert}} and `sync`. Otherwise use {{kb_upsert}}: type `adr`, the context and the rest as \
 `attributes`, a status that the other decisions use.
 4. Tie it in, in the same step: `affects` to the symbols and components that it concerns, `supersedes` to the decision \
 that it replaces (and that one's status changed), `constrained_by` from symbols that must keep to it.

@@ -26,7 +26,7 @@ _TOOL_OF: Final = {
     "check": "{kb_check}",
     "apply": "{kb_upsert}",
     "delete": "{kb_delete}",
-    "sync": "{kb_check} with `sync` true",
+    "sync": "{kb_upsert} with `sync` true",
 }
 """What stands for a command. A command that is not here has no tool: the user is asked to run it."""
 _WRITING: Final = frozenset({"apply", "delete", "revert", "sync"})

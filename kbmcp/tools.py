@@ -99,8 +99,6 @@ TOOLS: Final = (
         wire.CheckArguments,
         _reader(wire.CheckArguments),
         checking.check,
-        writes="sometimes",
-        writing=("sync",),
     ),
     Tool(
         "kb.history",

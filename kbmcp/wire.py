@@ -104,6 +104,7 @@ class UpsertArguments(_Model):
     expected_seq: Annotated[int | None, Field(description="refuse if what is named changed after it")] = None
     expect_branch: Annotated[str, Field(description="refuse on another branch")] = ""
     dry_run: bool = False
+    sync: Annotated[bool, Field(description="first record what files say")] = False
 
 
 class _EntityKey(_Model):
@@ -130,18 +131,12 @@ class DeleteArguments(_Model):
 
 
 class CheckArguments(_Model):
-    """What ``kb_check`` takes: the rules to run and the entities to report on, none for all; whether to sync first."""
+    """What ``kb_check`` takes: the rules to run and the entities to report on; none means all."""
 
     rules: Texts = []
     ids: Texts = []
     limit: int = 100
     cursor: str = ""
-    sync: Annotated[bool, Field(description="first record what the files say")] = False
-
-    @property
-    def writes(self) -> bool:
-        """Tell whether this call would write."""
-        return self.sync
 
 
 class HistoryArguments(_Model):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kbcore.changeset import Changeset, parse, parse_deletion
-from kbcore.errors import Problem
+from kbcore.errors import KBError, Problem
 from kbmcp import wire
 from kbmcp.calls import Call
 from kbmcp.hints import in_tool_words
@@ -20,16 +20,18 @@ from kbmcp.replies import Payload, fit
 if TYPE_CHECKING:
     from kbcore.answers import Outcome
 
-_AROUND: Final = "expect_branch"
-"""The one argument of a write that is no part of its changeset."""
+_AROUND: Final = frozenset({"expect_branch", "sync"})
+"""The arguments of a write that are no part of its changeset."""
+_NO_DRY_SYNC: Final = "A dry run records nothing, so `sync` contradicts `dry_run`."
 _LISTS: Final = ("unchanged", "created", "updated", "deleted", "warnings")
 
 
 class Write(msgspec.Struct, frozen=True):
-    """A write as it was asked for."""
+    """A write as it was asked for. With ``sync`` what the files say is recorded first."""
 
     changeset: Changeset
     expect_branch: str = ""
+    sync: bool = False
 
 
 def read_upsert(arguments: Mapping[str, Any]) -> tuple[Write, list[Problem]]:
@@ -53,27 +55,51 @@ def _read(
     model: type[wire.UpsertArguments | wire.DeleteArguments],
     parse_items: Callable[[Any], Changeset],
 ) -> tuple[Write, list[Problem]]:
-    inside = {*wire.names_of(model)} - {_AROUND}
+    inside = {*wire.names_of(model)} - _AROUND
     around, problems = wire.read(model, {name: arguments[name] for name in arguments if name not in inside})
     request = {name: arguments[name] for name in arguments if name in inside and arguments[name] is not None}
     changeset = parse_items(request)
+    syncs = bool(around and getattr(around, "sync", False))
+    if syncs and changeset.dry_run:
+        problems.append(Problem("$.sync", "contradiction", _NO_DRY_SYNC, "Leave out `sync` or `dry_run`."))
+    if syncs and not problems:
+        changeset = msgspec.structs.replace(
+            changeset, problems=tuple(one for one in changeset.problems if one.code != "empty")
+        )
     if problems:  # a list that was mistyped names something all the same
         problems += [problem for problem in changeset.problems if problem.code != "empty"]
         changeset = msgspec.structs.replace(changeset, problems=tuple(problems))
-    return Write(changeset, around.expect_branch if around else ""), []
+    return Write(changeset, around.expect_branch if around else "", syncs), []
 
 
 def carry_out(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:
     """Commit a write while HEAD stays where it was, and return its answer; lists too long are cut and counted.
 
-    Raises: everything that ``kbcore.writes.carry_out`` raises.
+    Raises: everything that ``kbcore.writes.carry_out`` and, where files are to be recorded first, a sync raise.
     """
+    if not asked.sync:
+        return answer_of(call, _applied(call, asked))
+    if asked.changeset.problems:
+        return answer_of(call, _applied(call, asked))  # it is refused before anything is recorded
+    from kbcore.sync.run import SyncOptions, check_worktree, sync
+
+    check_worktree(call.workspace, call.branch)
+    synced = sync(call.workspace, call.branch, call.author, SyncOptions()).outcome
+    recorded = f"What the files say was recorded first, up to seq {synced.seq}."
+    if not (asked.changeset.size):
+        return answer_of(call, synced)
+    try:
+        shown = answer_of(call, _applied(call, asked))
+    except KBError as error:
+        error.message = f"{error.message} {recorded}"
+        raise
+    return shown | {"note": f"{recorded} {shown.get('note', '')}".strip()}
+
+
+def _applied(call: Call, asked: Write) -> Outcome:
     from kbcore import writes
 
-    outcome = writes.carry_out(
-        call.workspace, call.branch, call.author, asked.changeset, follows_head=call.follows_head
-    )
-    return answer_of(call, outcome)
+    return writes.carry_out(call.workspace, call.branch, call.author, asked.changeset, follows_head=call.follows_head)
 
 
 def answer_of(call: Call, outcome: Outcome) -> Payload:
