@@ -77,8 +77,9 @@ class BranchView:
         self._cache = cache
         self._gate = threading.Condition()
         self._idle: list[View] = []
-        self._overlaid: list[tuple[str, View]] = []
-        """The same of views with an overlay, each with the mark of it: none of them becomes a view of another head."""
+        self._overlaid: list[View] = []
+        """The same of views with the overlay that has ``_mark``: none of them becomes a view of another head."""
+        self._mark = ""
         self._lent: dict[int, _Lent] = {}
         """By the number of the thread."""
         self._generation = 0
@@ -104,8 +105,8 @@ class BranchView:
         with self._gate:
             self._generation += 1
             generation = self._generation
-            idle, self._idle = [*self._idle, *(view for _, view in self._overlaid)], []
-            self._overlaid = []
+            idle = [*self._idle, *self._overlaid]
+            self._idle, self._overlaid = [], []
         for view in idle:
             view.close()
         return generation
@@ -154,6 +155,7 @@ class BranchView:
                     lent.drop()  # it may hold a part of the changes
                     raise
                 lent.mark = found.mark
+                self.keep_overlay(found.mark)
             return view
 
         with self._lending(mark=mark) as lent:
@@ -167,6 +169,16 @@ class BranchView:
                 if isinstance(error, StatementTimeout) or not isinstance(error, KBError):
                     lent.drop()  # as in ``ask``
                 raise
+
+    def keep_overlay(self, mark: str) -> None:
+        """Close the idle views with an overlay, but those with this mark: no other one is asked for again."""
+        if mark == self._mark:
+            return
+        with self._gate:
+            self._mark = mark
+            old, self._overlaid = self._overlaid, []
+        for view in old:
+            view.close()
 
     def is_ready(self, head: Head) -> bool:
         """Tell whether a view is there that becomes one of this head in the time of a commit."""
@@ -197,9 +209,8 @@ class BranchView:
                 self._give_back(thread, lent)
 
     def _lend(self, mark: str) -> _Lent:
-        at = next((at for at, (known, _) in enumerate(self._overlaid) if mark and known == mark), None)
-        if at is not None:
-            return _Lent(self._overlaid.pop(at)[1], self._generation, mark)
+        if mark and mark == self._mark and self._overlaid:
+            return _Lent(self._overlaid.pop(), self._generation, mark)
         return _Lent(self._idle.pop() if self._idle else None, self._generation)
 
     def _is_full(self) -> bool:
@@ -211,22 +222,13 @@ class BranchView:
     def _give_back(self, thread: int, lent: _Lent) -> None:
         with self._gate:
             del self._lent[thread]
-            old: list[tuple[str, View]] = []
-            if lent.view is not None and lent.generation == self._generation:
-                if lent.mark:
-                    # Only those of the last state of the files are asked for again.
-                    old = [one for one in self._overlaid if one[0] != lent.mark]
-                    self._overlaid = [one for one in self._overlaid if one[0] == lent.mark]
-                    kept = len(self._overlaid) < _MAX_IDLE
-                    self._overlaid += [(lent.mark, lent.view)] if kept else []
-                else:
-                    kept = len(self._idle) < _MAX_IDLE
-                    self._idle += [lent.view] if kept else []
-                lent.view = None if kept else lent.view
+            kept = self._overlaid if lent.mark else self._idle
+            is_asked_for = lent.generation == self._generation and lent.mark in {"", self._mark}
+            if lent.view is not None and is_asked_for and len(kept) < _MAX_IDLE:
+                kept.append(lent.view)
+                lent.view = None
             self._gate.notify()
         lent.drop()
-        for _, view in old:
-            view.close()
 
     def adopt(self, entry: Entry, changes: Changes, before: Head, head: Head) -> None:
         """Take in a record that this process has just committed, into a view of the head ``before`` it.

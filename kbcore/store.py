@@ -191,6 +191,8 @@ class BranchStore:
 
         def at(head: Head) -> T:
             mark = known(head)
+            if mark is not None:
+                self._seen.keep_overlay(mark)
             if mark == "":
                 return self._seen.ask(head, use)
             return self._seen.ask_overlaid(head, mark or "", find, use)

@@ -78,22 +78,23 @@ class Checkout(msgspec.Struct, frozen=True):
             )
 
 
-def settled(workspace: Workspace) -> Checkout:
+def settled(workspace: Workspace, *, wait_s: float = WAIT_S) -> Checkout:
     """Return what is checked out, once git is not in the middle of changing it, with the settings that belong to it.
 
-    Raises: ``BranchMoved`` when git does not get done; ``NotARepository`` when the worktree is gone.
+    Raises: ``BranchMoved`` when git does not get done within ``wait_s`` seconds; ``NotARepository`` when the worktree
+    is gone.
     """
     _check_there(workspace)
     clock = workspace.machine.clock
-    end_s = clock.monotonic_s() + WAIT_S
+    end_s = clock.monotonic_s() + wait_s
     while True:
         lock = _lock(workspace)
-        wait_s = _STEP_S if lock else _follow_s(workspace)
-        if not wait_s or (clock.monotonic_s() >= end_s and not lock):
+        pause_s = _STEP_S if lock else _follow_s(workspace)
+        if not pause_s or (clock.monotonic_s() >= end_s and not lock):
             break
         if clock.monotonic_s() >= end_s:
             raise _busy(lock)
-        clock.sleep(wait_s)
+        clock.sleep(pause_s)
     # The index comes before HEAD: what changes in between is then seen by the guard.
     index_mark = _mark(workspace.repo.git_dir / "index")
     head_marks = _head_marks(workspace)

@@ -19,7 +19,8 @@ import msgspec
 from kbcore import collector, interrupting
 from kbcore.branchview import Overlay
 from kbcore.clock import moment_after
-from kbcore.errors import BranchMoved, GitUnusable, NotARepository, StatementTimeout
+from kbcore.errors import BranchMoved, GitUnusable, InvalidConfig, NotARepository, StatementTimeout
+from kbcore.git.head import MustAskGit
 from kbcore.git.operations import operation_of
 from kbcore.history.moment import read_head
 from kbcore.record import SYNC
@@ -39,6 +40,11 @@ _ACTOR: Final = "kb"
 _LOOK_S: Final = 0.05
 _AGAIN: Final = 30
 """Files that take too long are not looked at again, unless the head moves, for so many times the time they have."""
+_LONGEST_PAUSE_S: Final = 60.0
+_FULL_S: Final = 60.0
+"""After so long every file is looked at, whatever the system has noticed."""
+_GIT_S: Final = 0.05
+"""So long git is waited for: it may be at work for as long as somebody writes the message of a commit."""
 
 
 class FileState(msgspec.Struct, frozen=True):
@@ -112,8 +118,25 @@ class _Seen(msgspec.Struct, frozen=True):
         return (self.store_id, self.sum) == (store_id, digest) and self.settings == settings
 
 
+class _TooLong(msgspec.Struct, frozen=True):
+    """With which head, settings and time the files could not be compared, and until when nobody tries that again."""
+
+    sum: str
+    settings: tuple[Any, ...]
+    time_s: float
+    until_s: float
+
+    def is_so(self, digest: str, settings: tuple[Any, ...], time_s: float, now_s: float) -> bool:
+        is_of = (self.sum, self.settings) == (digest, settings)
+        return is_of and time_s <= self.time_s and now_s < self.until_s
+
+
 class _NotJudged(Exception):
     """The files cannot be compared with the records, for the reason in the message."""
+
+
+class _Interrupted(Exception):
+    """A statement was interrupted, so that the view it was asked of is not to be used again."""
 
 
 class WorktreeFiles:
@@ -130,9 +153,9 @@ class WorktreeFiles:
         self._changed: ChangedPaths | None = None
         self._touched: set[str] = set()
         """Where something has changed since ``_seen``."""
-        self._too_long: tuple[str, tuple[Any, ...]] | None = None
-        """The head and the settings with which comparing took too long."""
-        self._again_s = 0.0
+        self._too_long: _TooLong | None = None
+        self._full_look_s = 0.0
+        """When every file was last looked at, by the clock."""
 
     def close(self) -> None:
         """Stop listening."""
@@ -151,33 +174,53 @@ class WorktreeFiles:
         alone = _without_files(workspace, branch)
         if alone:
             return store.read(partial(_used, use, alone))
-        settings = _settings_of(workspace, branch)
+        settings, now_s = _settings_of(workspace, branch), workspace.machine.clock.monotonic_s
         state = CURRENT
 
         def known(head: Head) -> str | None:
             nonlocal state
-            with self._alone():
-                self._collect()
+            if not self._gate.acquire(blocking=False):
+                return None
+            try:
+                self._collect(now_s())
                 seen = self._valid(head.store_id, head.hash, settings)
-                state = seen.state if seen else CURRENT
-                return seen.state.mark if seen else None
+            finally:
+                self._gate.release()
+            state = seen.state if seen else CURRENT
+            return seen.state.mark if seen else None
 
         def find(view: View) -> Overlay | None:
             nonlocal state
-            with self._alone():
-                self._collect()
-                basis = view.basis
-                seen = self._valid(basis.store_id, basis.sum, settings)
-                if seen is None:
-                    seen = self._seen = self._look(workspace, view, settings, time_s)
-                state = seen.state
-                return seen.overlay
+            try:
+                with interrupting.limited(time_s), self._alone():
+                    seen = self._found(workspace, view, settings, time_s)
+            except interrupting.TimeOver:
+                state = records_alone(_late(time_s), is_asked=False)
+                return None
+            except _NotJudged as error:
+                state = records_alone(str(error), is_asked=False)
+                return None
+            state = seen.state
+            return seen.overlay
 
         try:
             return store.read_overlaid(known, find, lambda view: _used(use, state, view))
-        except _NotJudged as error:
-            alone = records_alone(str(error), is_asked=False)
+        except _Interrupted:  # the view may hold a part of what the statement was to make: it is not used again
+            alone = records_alone(_late(time_s), is_asked=False)
         return store.read(partial(_used, use, alone))
+
+    def _found(self, workspace: Workspace, view: View, settings: tuple[Any, ...], time_s: float) -> _Seen:
+        """Return how the files differ from the state of a view. Raises: ``_NotJudged``, ``_Interrupted``."""
+        self._collect(workspace.machine.clock.monotonic_s())
+        basis = view.basis
+        seen = self._valid(basis.store_id, basis.sum, settings)
+        if seen is None:
+            seen = self._look(workspace, view, settings, time_s)
+            old = self._seen.overlay if self._seen else None
+            if old and seen.overlay and old.mark == seen.overlay.mark:
+                seen = msgspec.structs.replace(seen, overlay=old)  # the same changes have the same times
+            self._seen = seen
+        return seen
 
     def read_page(
         self,
@@ -215,9 +258,12 @@ class WorktreeFiles:
         if alone:
             return alone
         head = workspace.store(branch).head()
-        with self._alone():
-            self._collect()
-            seen = self._valid(head.store_id, head.hash, _settings_of(workspace, branch))
+        try:
+            with interrupting.limited(time_s), self._alone():
+                self._collect(workspace.machine.clock.monotonic_s())
+                seen = self._valid(head.store_id, head.hash, _settings_of(workspace, branch))
+        except interrupting.TimeOver:
+            return records_alone(_late(time_s), is_asked=False)
         return seen.state if seen else self.read(workspace, branch, lambda _, state: state, time_s=time_s)
 
     def _valid(self, store_id: str, digest: str, settings: tuple[Any, ...]) -> _Seen | None:
@@ -226,12 +272,12 @@ class WorktreeFiles:
         is_so = seen and self._changed and not self._touched and seen.is_of(store_id, digest, settings)
         return seen if is_so else None
 
-    def _collect(self) -> None:
-        """Note what has changed up to now."""
+    def _collect(self, now_s: float) -> None:
+        """Note what has changed up to now. From time to time every file is looked at: not every change is noticed."""
         if self._changed is None:
             return
         changed = self._changed.take()
-        if changed is None:
+        if changed is None or now_s > self._full_look_s + _FULL_S:
             self._forget()
         else:
             self._touched |= changed
@@ -252,23 +298,23 @@ class WorktreeFiles:
 
     def _look(self, workspace: Workspace, view: View, settings: tuple[Any, ...], time_s: float) -> _Seen:
         """Compare the files with the state of a view. Raises: ``_NotJudged``."""
-        now_s = workspace.machine.clock.monotonic_s
-        late = _NotJudged(f"Comparing the files with the records takes longer than {time_s:g} s.")
-        if self._too_long == (view.basis.sum, settings) and now_s() < self._again_s:
-            raise late
+        now_s, known = workspace.machine.clock.monotonic_s, self._too_long
+        if known and known.is_so(view.basis.sum, settings, time_s, now_s()):
+            raise _NotJudged(_late(time_s))
         try:
-            with collector.paused(), interrupting.limited(time_s):
+            with collector.paused():
                 return self._compared(workspace, view, settings)
-        except (interrupting.TimeOver, StatementTimeout):
+        except (interrupting.TimeOver, StatementTimeout) as error:
             self._forget()
-            self._too_long, self._again_s = (view.basis.sum, settings), now_s() + _AGAIN * time_s
-            raise late from None
-        except (BranchMoved, GitUnusable, NotARepository) as error:
+            pause_s = min(_AGAIN * time_s, _LONGEST_PAUSE_S)
+            self._too_long = _TooLong(view.basis.sum, settings, time_s, now_s() + pause_s)
+            raise _Interrupted if isinstance(error, StatementTimeout) else _NotJudged(_late(time_s)) from None
+        except (BranchMoved, GitUnusable, NotARepository, InvalidConfig) as error:
             self._forget()
             raise _NotJudged(error.message) from error
 
     def _compared(self, workspace: Workspace, view: View, settings: tuple[Any, ...]) -> _Seen:
-        checkout = settled(workspace)
+        checkout = settled(workspace, wait_s=_GIT_S)
         if checkout.head.branch != settings[0]:
             raise _NotJudged(f"{checkout.head.branch} was checked out meanwhile.")
         machine, place = workspace.machine, place_of(workspace)
@@ -277,6 +323,7 @@ class WorktreeFiles:
         now_ns = machine.clock.epoch_ns()
         if touched is None:
             self._forget()
+            self._full_look_s = machine.clock.monotonic_s()
             if self._listen:
                 # First: what changes while the files are looked at is looked at again.
                 self._changed = self._listen(workspace, place.wants)
@@ -294,12 +341,12 @@ class WorktreeFiles:
                 files |= {change.key for change in changes.sources}
                 mark = _mark_of(view, pending)
                 state, overlay = FileState("overlay", len(files), mark=mark), Overlay(mark, stamp, changes)
-        checkout.guard()
-        if (
-            touched is None
-            and self._changed
-            and any(map(os.path.islink, (place.root / one for one in pending.scan.files)))
-        ):
+        try:
+            checkout.guard()
+        except MustAskGit as unknown:
+            unknown.ask()
+            raise _NotJudged("git changed its refs while the files were read.") from unknown
+        if self._changed and any(map(os.path.islink, (place.root / one for one in pending.scan.files))):
             # What a link leads to may change where nobody listens.
             self._changed.close()
             self._changed = None
@@ -321,9 +368,16 @@ class WorktreeFiles:
 
 def _mark_of(view: View, pending: Pending) -> str:
     """Return what is the same for the same files over the same head."""
-    looks = [(one.path, one.hash, one.wanted.mark) for one in (*pending.changed, *pending.again)]
-    told = (view.basis.store_id, view.basis.sum, sorted(looks), pending.gone)
-    return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:16]
+    looks = [
+        (one.path, one.hash, one.wanted.mark, one.facts.problems if one.facts and not one.hash else ())
+        for one in sorted((*pending.changed, *pending.again), key=lambda one: one.path)
+    ]
+    parts = (view.basis.store_id, view.basis.sum, looks, pending.gone)
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:16]
+
+
+def _late(time_s: float) -> str:
+    return f"Comparing the files with the records takes longer than {time_s:g} s."
 
 
 def _settings_of(workspace: Workspace, branch: str) -> tuple[Any, ...]:

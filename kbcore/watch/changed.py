@@ -38,7 +38,10 @@ class ChangedFiles:
         """Return the files and folders that changed, by their paths from the root; None: any may have."""
         found: set[str] = set()
         for listener in (self._flat, self._deep):
-            changed = listener.take()
+            try:
+                changed = listener.take()
+            except OSError:  # a new folder cannot be listened to
+                return None
             if changed is None:
                 return None
             for path in map(Path, changed):

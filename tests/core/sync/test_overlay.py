@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import shutil
@@ -12,14 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbcore.errors import InvalidQuery
+from kbcore.errors import InvalidConfig, InvalidQuery
 from kbcore.model import Link, Node
 from kbcore.query import Query
 from kbcore.searching import search
 from kbcore.sync.overlay import FileState, WorktreeFiles
+from kbcore.sync.pending import place_of
 from kbcore.view.view import View
 from kbcore.watch import inotify
 from kbcore.watch.changed import listen
+from kbcore.workspace import Machine
+from tests.support.clocks import PatientClock
+from tests.support.faultfs import NoSyncFs
 from tests.support.project import Project, req
 from tests.support.repos import git, run_git
 
@@ -170,6 +175,77 @@ def test_files_that_take_too_long_leave_the_records(project, files):
     )
     assert (found, state.freshness) == ("One", "unknown")
     assert "takes longer than 0 s" in state.reason
+
+
+def test_a_longer_time_is_tried_although_a_shorter_one_was_too_short(project, files):
+    project.sync({FIRST: req("REQ-1", title="One")})
+    project.write({FIRST: req("REQ-1", title="Eins")})
+    for _ in range(2):
+        assert files.read(project.workspace(), "main", lambda _, state: state, time_s=0.0).freshness == "unknown"
+    assert titles(project, files) == ({"REQ-1": "Eins"}, "overlay", 1)
+
+
+def test_a_lock_of_git_leaves_the_records_at_once(project, files):
+    project.sync({FIRST: req("REQ-1", title="One")})
+    project.write({FIRST: req("REQ-1", title="Eins")})
+    lock = project.root / ".git" / "index.lock"
+    lock.touch()
+    found, state = ask(project, files, lambda view: view.nodes(["REQ-1"])[0].fields["title"])
+    assert (found, state.freshness) == ("One", "unknown")
+    assert "index.lock" in state.reason
+    lock.unlink()
+    assert titles(project, files)[0] == {"REQ-1": "Eins"}
+
+
+def test_settings_that_files_cannot_be_read_by_leave_the_records(project, files):
+    project.sync({FIRST: req("REQ-1", title="One")})
+    project.write({".kb/config.json": json.dumps({"extractors": {"nowhere": {"paths": ["x/*"]}}})})
+    with pytest.raises(InvalidConfig):
+        place_of(project.workspace())
+    found, state = ask(project, files, lambda view: view.nodes(["REQ-1"])[0].fields["title"])
+    assert (found, state.freshness) == ("One", "unknown")
+
+
+def test_a_link_that_comes_later_is_looked_through_each_time_as_well(project, files):
+    project.sync({FIRST: req("REQ-1", title="One")})
+    assert titles(project, files)[1] == "current"
+    project.write({"elsewhere/2.md": req("REQ-2", title="Two")})
+    (project.root / SECOND).symlink_to("../../elsewhere/2.md")
+    assert titles(project, files)[0] == {"REQ-1": "One", "REQ-2": "Two"}
+    project.write({"elsewhere/2.md": req("REQ-2", title="Zwei")})
+    assert titles(project, files)[0] == {"REQ-1": "One", "REQ-2": "Zwei"}
+
+
+def test_a_folder_that_cannot_be_listened_to_is_looked_into(project, monkeypatch):
+    project.sync({FIRST: req("REQ-1", title="One")})
+    files = WorktreeFiles(listen)
+    try:
+        ask(project, files)
+
+        def refuse(*_: object) -> bool:
+            raise OSError(errno.ENOSPC, "no more watches")
+
+        monkeypatch.setattr(inotify.Listener, "_listen_to", refuse)
+        project.write({"docs/requirements/new/3.md": req("REQ-3", title="Three")})
+        for _ in range(2):
+            assert titles(project, files) == ({"REQ-1": "One", "REQ-3": "Three"}, "overlay", 1)
+    finally:
+        files.close()
+
+
+def test_what_the_system_does_not_tell_of_is_found_after_a_while(project):
+    clock = PatientClock()
+    project.machine = Machine(NoSyncFs(), clock, project.machine.env)
+    project.sync({FIRST: req("REQ-1", title="One")})
+    (project.root / "other").hardlink_to(project.root / FIRST)
+    files = WorktreeFiles(listen)
+    try:
+        ask(project, files)
+        (project.root / "other").write_text(req("REQ-1", title="Eins"))
+        clock.sleep(90)
+        assert titles(project, files)[0] == {"REQ-1": "Eins"}
+    finally:
+        files.close()
 
 
 def test_a_page_goes_on_in_the_same_state_or_says_why_not(project, files):
