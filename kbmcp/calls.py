@@ -291,7 +291,7 @@ class Service:
         if origin is None and loss:
             raise branches.error_of(workspace, loss)
         if origin is None:
-            hint = "Run `kb sync` on that branch, or start the server without --read-only."
+            hint = "Start the server without --read-only."
             raise UnknownBranch(f"{branch} has no store yet, and this server only reads.", hint=hint)
         notice = (
             f"{branch} has no store yet, and this server only reads: this is {origin.branch}, which it comes from. "

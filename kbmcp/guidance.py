@@ -43,7 +43,7 @@ nothing until they say whether the new decision replaces the old one.
 2. Agree with the user on context, decision, alternatives that were turned down and why, and consequences. Write what \
 they said; ask for what is missing.
 3. Where the decisions in the data have a file as their source, this project keeps them as files: write one like \
-them, and record it with {{kb_upsert}} and `sync`. Otherwise use {{kb_upsert}}: type `adr`, the context and the rest as \
+them, and record it with {{kb_upsert}} and `sync`. Otherwise use {{kb_upsert}}: type `adr`, context and the rest as \
 `attributes`, a status that the other decisions use.
 4. Tie it in, in the same step: `affects` to the symbols and components that it concerns, `supersedes` to the decision \
 that it replaces (and that one's status changed), `constrained_by` from symbols that must keep to it.

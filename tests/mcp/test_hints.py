@@ -73,13 +73,13 @@ def test_what_the_core_says_of_its_commands_is_told_in_the_words_of_the_tools():
     ("said", "told"),
     [
         ("Run `kb doctor`: it writes nothing.", "Ask the user to run `kb doctor`: it writes nothing."),
-        ("Edit a.md and run `kb sync`.", "Edit a.md and ask the user to run `kb sync`."),
-        ("Edit a.md and sync.", "Edit a.md and ask the user to run `kb sync`."),
+        ("Edit a.md and run `kb sync`.", "Edit a.md and call kb_upsert with `sync` true."),
+        ("Edit a.md and sync.", "Edit a.md and call kb_upsert with `sync` true."),
         ("Edit docs/x and sync.md.", "Edit docs/x and sync.md."),
-        ("Mend x and sync and sync first.", "Mend x and sync and ask the user to run `kb sync` first."),
+        ("Mend x and sync and sync first.", "Mend x and sync and call kb_upsert with `sync` true first."),
         (
             "Edit docs/x and sync.md and sync; fields that it does not state are free.",
-            "Edit docs/x and sync.md and ask the user to run `kb sync`; fields that it does not state are free.",
+            "Edit docs/x and sync.md and call kb_upsert with `sync` true; fields that it does not state are free.",
         ),
         ("Edit docs/a --force b.md or c --at d.md.", "Edit docs/a --force b.md or c --at d.md."),
         ("`kb query edge` lists the edges.", 'kb_query with type "edge" lists the edges.'),
@@ -220,7 +220,7 @@ def test_a_refusal_outside_of_a_repository_and_before_the_first_use_can_be_follo
     project.switch("feature", create=True)
     with direct(project.root, is_read_only=True) as reader:
         answer = reader.answer("kb_query")
-        assert answer["error"]["hint"].startswith("Ask the user to run `kb sync` on that branch")
+        assert answer["error"]["hint"].startswith("Start the server without --read-only")
         assert misleading(answer["error"]["hint"]) == []
 
 

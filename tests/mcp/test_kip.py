@@ -102,7 +102,7 @@ def test_a_remedy_is_something_that_a_client_can_do(project):
         [answer] = told(found, commands=[change])["result"]
     error = answer["error"]
     for one in (error, *error["data"]["problems"]):
-        assert one["hint"].startswith("Edit 'docs/requirements/r.md' and ask the user to run `kb sync`")
+        assert one["hint"].startswith("Edit 'docs/requirements/r.md' and call kb_upsert with `sync` true")
 
 
 @pytest.mark.parametrize(

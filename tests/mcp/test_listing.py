@@ -98,7 +98,7 @@ def test_the_arguments_are_those_of_the_contract(each_era):
     asked = "type ids tags status where has lacks text from follow depth reverse edges at sort fields limit cursor"
     assert found["kb_query"] == set(asked.split())
     changeset = {"changeset_id", "message", "expected_seq", "dry_run", "entities", "edges"}
-    assert found["kb_upsert"] == changeset | {"expect_branch"}
+    assert found["kb_upsert"] == changeset | {"expect_branch", "sync"}
     assert found["kb_delete"] == {"entities", "edges", "cascade", "message", "dry_run", "expect_branch"}
     assert found["kb_check"] == {"rules", "ids", "limit", "cursor"}
     assert found["kb_history"] == {"action", "id", "seq", "to", "limit", "cursor", "message", "expect_branch"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kbcore.store import BranchStore
+from kbcore.sync.overlay import WorktreeFiles
 from kbmcp.calls import Call, Client, Options, Service, author
 from tests.support.project import Project
 
@@ -13,7 +14,7 @@ def test_a_notice_is_not_said_again_when_a_loss_was_settled_meanwhile(project: P
     service = Service(Options(start=project.root, env=project.machine.env))
     workspace = service.workspace()
     store: BranchStore = workspace.store("main")
-    call = Call(workspace, store, "main", True, author(Client()), "", False)
+    call = Call(workspace, store, WorktreeFiles(), "main", True, author(Client()), "", False)
     cache = store._seen._cache
     cache.notices.append("noticed")
     assert service.news(call) == "noticed"

@@ -9,6 +9,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from kbcore import branches
+from kbcore.sync.overlay import WorktreeFiles
 from kbmcp import prompts
 from kbmcp.calls import Call, Options, Service
 from kbmcp.facts import BLOCK_CHARS
@@ -206,7 +207,7 @@ def test_the_seq_of_the_facts_is_from_before_anything_was_read(project):
     project.apply(entities=[entity("REQ-1")])
     workspace = project.workspace()
     store, choice, _ = branches.open_branch(workspace, None)
-    call = Call(workspace, store, choice.branch, choice.follows_head, AUTHOR, "", is_dotted=False)
+    call = Call(workspace, store, WorktreeFiles(), choice.branch, choice.follows_head, AUTHOR, "", is_dotted=False)
 
     def facts_of(*given):
         """Return the facts that are there once somebody else has written between two reads."""

@@ -9,7 +9,7 @@ from mcp.shared.exceptions import MCPError
 
 from kbcore.concepts import extended
 from kbcore.schema_text import schema_json
-from kbmcp.minds import MINDS
+from kbmcp.minds import MINDS, REFERENCE
 from kbmcp.resources import RESOURCES
 from kbmcp.subscriptions import MAX_FOLLOWED
 from tests.mcp.agents import MODES, ROOT, agent, pages_of, without_note
@@ -75,6 +75,8 @@ def test_the_head_says_where_the_branch_stands(shared, kb):
     assert found == {
         "branch": "main",
         "seq": written["seq"],
+        "freshness": "current",
+        "pending_files": 0,
         "hash": head.hash,
         "at": head.head.at,
         "entities": kb.call("kb_query", limit=1)["total"],
@@ -162,5 +164,5 @@ def test_every_resource_is_on_the_page():
     page = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
     section = page.partition("\n## Resources\n")[2].partition("\n### ")[0]
     listed = [line.split("|")[1].strip(" `") for line in section.splitlines() if line.startswith("| `")]
-    assert listed == [one.uri for one in (*RESOURCES.values(), *MINDS.values())]
+    assert listed == [one.uri for one in (*RESOURCES.values(), REFERENCE, *MINDS.values())]
     assert f"at most {MAX_FOLLOWED:,} resources" in page

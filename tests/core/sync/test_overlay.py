@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbcore.errors import InvalidConfig, InvalidQuery
+from kbcore.errors import InvalidQuery
 from kbcore.model import Link, Node
 from kbcore.query import Query
 from kbcore.searching import search
 from kbcore.sync.overlay import FileState, WorktreeFiles
-from kbcore.sync.pending import place_of
 from kbcore.view.view import View
 from kbcore.watch import inotify
 from kbcore.watch.changed import listen
@@ -195,15 +194,6 @@ def test_a_lock_of_git_leaves_the_records_at_once(project, files):
     assert "index.lock" in state.reason
     lock.unlink()
     assert titles(project, files)[0] == {"REQ-1": "Eins"}
-
-
-def test_settings_that_files_cannot_be_read_by_leave_the_records(project, files):
-    project.sync({FIRST: req("REQ-1", title="One")})
-    project.write({".kb/config.json": json.dumps({"extractors": {"nowhere": {"paths": ["x/*"]}}})})
-    with pytest.raises(InvalidConfig):
-        place_of(project.workspace())
-    found, state = ask(project, files, lambda view: view.nodes(["REQ-1"])[0].fields["title"])
-    assert (found, state.freshness) == ("One", "unknown")
 
 
 def test_a_link_that_comes_later_is_looked_through_each_time_as_well(project, files):
