@@ -95,14 +95,14 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.check",
-        "Run the rules: violations, worst first, and which rules ran.",
+        "Run the rules: violations, worst first.",
         wire.CheckArguments,
         _reader(wire.CheckArguments),
         checking.check,
     ),
     Tool(
         "kb.history",
-        "log: records, newest first; show: one with before and after; diff: two seqs compared; revert: undo a record.",
+        "log: records, newest first; show: one, before and after; diff: two seqs compared; revert: undo a record.",
         wire.HistoryArguments,
         _reader(wire.HistoryArguments),
         auditing.history,

@@ -51,7 +51,7 @@ class _Model(BaseModel):
 class QueryArguments(_Model):
     """What ``kb_query`` takes; the members are those of ``kbcore.query.Query``."""
 
-    type: Annotated[str, Field(description="`edge`: the edges themselves", json_schema_extra=_ANY_TYPE)] = ""
+    type: Annotated[str, Field(description="`edge` for edges", json_schema_extra=_ANY_TYPE)] = ""
     ids: Texts = []
     tags: Texts = []
     status: str = ""
@@ -100,8 +100,8 @@ class UpsertArguments(_Model):
     entities: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EntityShape"})] = []
     edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeShape"})] = []
     message: str = ""
-    changeset_id: Annotated[str, Field(description="same id and content: applied once")] = ""
-    expected_seq: Annotated[int | None, Field(description="refuse if what is named changed after it")] = None
+    changeset_id: Annotated[str, Field(description="applied once")] = ""
+    expected_seq: Annotated[int | None, Field(description="refuse if it changed since")] = None
     expect_branch: Annotated[str, Field(description="refuse on another branch")] = ""
     dry_run: bool = False
     sync: Annotated[bool, Field(description="first record what files say")] = False

@@ -166,7 +166,8 @@ def insist_sound(workspace: Workspace, branch: str, entry: Entry) -> None:
 
 def _refused(workspace: Workspace, branch: str, entry: Entry, damage: str) -> JournalCorrupt:
     present = "; the present store goes to the trash" if workspace.has_store(branch) else ""
-    hint = f"`kb branch restore {shlex.quote(branch)} --even-damaged` brings it back as it is{present}. Then `kb doctor` says what can be repaired."
+    command = f"`kb branch restore {shlex.quote(branch)} --even-damaged`"
+    hint = f"{command} brings it back as it is{present}. Then `kb doctor` says what can be repaired."
     if any(one.name == entry.name and one != entry for one in moves.in_trash(workspace)):
         hint += f" To bring back the one before it, move {entry.path} out of the trash, and run this again."
     message = f"The store of {branch} in the trash does not prove: {damage}. Nothing was brought back."

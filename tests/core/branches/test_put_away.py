@@ -190,7 +190,7 @@ def test_a_damaged_store_in_the_trash_does_not_take_the_place_of_a_sound_one(pro
     before = head.read(project.machine.fs, store_of(project, "topic"))
     with pytest.raises(JournalCorrupt, match="the checksum does not match the record") as refused:
         branches.restore(project.workspace(), "topic")
-    assert "With --even-damaged it comes back as it is; the present store goes to the trash." in refused.value.hint
+    assert "--even-damaged` brings it back as it is; the present store goes to the trash." in refused.value.hint
     assert place.exists()
     assert head.read(project.machine.fs, store_of(project, "topic")) == before
 
