@@ -2,8 +2,8 @@
 
 A sight costs a few small reads and no database, unless files or records have changed, or the system notices no changes
 of files; only then are the followed entities looked at. Two marks of one resource differ when its content does, whoever
-changed it; they may differ a little more often. What time alone changes, or a file that no extractor wants, is not seen: that an event has grown old, or
-that a source file is gone.
+changed it; they may differ a little more often. What time alone changes, or a file that no extractor wants, is not
+seen: that an event has grown old, or that a source file is gone.
 """
 
 from __future__ import annotations

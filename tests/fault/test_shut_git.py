@@ -197,7 +197,7 @@ def test_in_a_fresh_clone_writing_names_the_ways_and_a_server_does_not_advise_it
     assert "tools of" not in error["hint"], error
     assert f"This server cannot write to '{clone}/.git/kb'" in error["hint"]
     answer = json.loads(str(read[1]))["result"]["structuredContent"]
-    assert (answer["total"], answer["seq"]) == (0, 0)
+    assert (answer["total"], answer["seq"], answer["freshness"]) == (3, 0, "overlay")
     assert "Nothing is stored yet for main" in answer["note"]
     tally.done(at_least=5)
 

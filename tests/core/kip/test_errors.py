@@ -101,7 +101,7 @@ CASES = [
     ("UPDATE ?n WHERE { }", 11, "Expected `SET`", "Say what to change"),
     ("UPDATE ?n SET ATTRIBUTES {a: ADD(?n.a)} ", 38, "Expected `,`", "ADD takes two."),
     ("DESCRIBE CONCEPT TYP", 18, "Expected `TYPES` or `TYPE`", "Did you mean TYPE?"),
-    ("DESCRIBE TYPES", 10, "`DOMAINS`, `SYNTAX`, `CONCEPT` or `PROPOSITION`", "DESCRIBE CONCEPT TYPES"),
+    ("DESCRIBE TYPES", 10, "`SYNTAX`, `NEIGHBOURHOOD`, `CONCEPT` or `PROPOSITION`", "DESCRIBE CONCEPT TYPES"),
     ('SEARCH "x"', 8, 'found the text "x"', 'SEARCH CONCEPT "…"'),
     ('SEARCH CONCEPT "x" THRESHOLD "y"', 30, 'found the text "y"', 'The nearest form: SEARCH CONCEPT "pay"'),
 ]  # fmt: skip
