@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.mcp.agents import agent, answer_of, raw, text_of
+from tests.mcp.wiring import direct
 from tests.support.project import req
 
 
@@ -160,3 +161,22 @@ def test_a_client_with_a_hostile_name_is_escaped(project):
     assert node is not None
     assert node.source.startswith("mcp:evil\\u001b[31m\\u202exxx")
     assert len(node.source) < 100
+
+
+def test_a_write_records_what_files_say_first_when_asked(project):
+    project.write({"docs/requirements/1.md": req("REQ-1")})
+    edge = {"type": "verified_by", "from": "REQ-1", "to": "T-1"}
+    test = {"id": "T-1", "type": "test", "title": "T", "status": "active"}
+    with direct(project.root) as found:
+        assert "REQ-1" in found.answer("kb_upsert", entities=[test], edges=[edge])["error"]["details"][0]["message"]
+        answer = found.answer("kb_upsert", entities=[test], edges=[edge], sync=True)
+        assert (answer["seq"], answer["edges"]["created"]) == (2, 1)
+        assert "What the files say was recorded first, up to seq 1." in answer["note"]
+        project.write({"docs/requirements/2.md": req("REQ-2")})
+        assert (found.answer("kb_upsert", sync=True)["created"]) == ["REQ-2"]
+        assert found.answer("kb_query", ids=["REQ-2"])["freshness"] == "current"
+        refused = found.answer("kb_upsert", sync=True, dry_run=True)["error"]
+        assert refused["details"][0]["path"] == "$.sync"
+        project.write({"docs/requirements/3.md": req("REQ-3")})
+        wrong = found.answer("kb_upsert", entities=[{"id": "T-2", "type": "test"}], sync=True)["error"]
+        assert found.answer("kb_query", ids=["REQ-3"])["seq"] == 4, wrong
