@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mcp.agents import agent, answer_of, raw, text_of
-from tests.mcp.wiring import direct
+from tests.mcp.agents import agent, answer_of, direct, raw, text_of
 from tests.support.project import req
 
 
@@ -168,7 +167,7 @@ def test_a_write_records_what_files_say_first_when_asked(project):
     edge = {"type": "verified_by", "from": "REQ-1", "to": "T-1"}
     test = {"id": "T-1", "type": "test", "title": "T", "status": "active"}
     with direct(project.root) as found:
-        assert "REQ-1" in found.answer("kb_upsert", entities=[test], edges=[edge])["error"]["details"][0]["message"]
+        assert "REQ-1" in found.answer("kb_upsert", entities=[test], edges=[edge])["error"]["message"]
         answer = found.answer("kb_upsert", entities=[test], edges=[edge], sync=True)
         assert (answer["seq"], answer["edges"]["created"]) == (2, 1)
         assert "What the files say was recorded first, up to seq 1." in answer["note"]
