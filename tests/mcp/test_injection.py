@@ -13,8 +13,9 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from kbcore.ids import check_id
+from kbcore.kip.reference import SYNTAX
 from kbcore.visible import fenced, fenced_line, in_quotes, visible, visible_lines
-from kbmcp.minds import MINDS
+from kbmcp.minds import MINDS, REFERENCE
 from kbmcp.prompts import PROMPTS
 from kbmcp.replies import DATA_NOTE
 from kbmcp.resources import uri_of
@@ -208,6 +209,9 @@ def test_prompts_hold_attacks_in_a_fence_or_a_document_and_their_words_never_cha
     assert words.text == other.messages[0].content.text
     assert result.description == other.description
     for part in middle:
+        if str(part.resource.uri) == REFERENCE.uri:
+            assert part.resource.text == SYNTAX
+            continue
         assert_holds(without_note(assert_one_line_of_json(part.resource.text)), ATTACKS[number])
     facts = assert_one_line_of_json(unfenced(last.text))
     if "title" in asked:
