@@ -57,8 +57,6 @@ _MERGED: Final = "insert into text(text, rank) values ('automerge', 4)"
 _FILLER: Final = " ".join(["\ue000"] * FILLER_TERMS)
 _LAST: Final = chr(0x10FFFF)
 _SCORE: Final = f"-bm25(text, {', '.join(f'{weight:.1f}' for weight in WEIGHTS.values())})"
-_BOOST: Final = 1000.0
-"""What the entity whose very id was asked for has on top."""
 _MOST_TERMS: Final = 2000
 """So many terms with a common beginning are looked at for forms of a word."""
 
@@ -237,46 +235,47 @@ class TextIndex:
         return [doc for (doc,) in self.rows(sql, [*names, length])]
 
     def ranked(self, wanted: Ranking, limit: int | None, after: str = "") -> tuple[list[tuple[str, float]], int]:
-        """Return the entities that are wanted, best first, with their scores, and how many they are.
+        """Return the entities that are wanted, best first, with their scores from 0 to 1, and how many they are.
 
         Up to ``limit`` come after the one with the id ``after``; without a limit all of them.
         """
-        matches, exact, least_share = wanted.matches, wanted.exact, wanted.least_share
+        matches, least_share = wanted.matches, wanted.least_share
         parts = " union all ".join(
             [f"select rowid as doc, ? * {_SCORE} as score from text where text match ?"] * len(matches)
         )
         params: list[Any] = [value for match in matches for value in (match.factor, match.expression)]
         source = parts if len(matches) == 1 else f"select doc, max(score) as score from ({parts}) group by doc"
-        if exact:
-            among = ", ".join("?" * len(exact))
-            source = f"select doc, score + case when doc in ({among}) then {_BOOST} else 0 end as score from ({source})"
-            params = [*exact, *params]
-        scored = f"with found as ({source})"
+        is_exact = f"doc in ({', '.join('?' * len(wanted.exact))})"
+        scored = f"with found as ({source}), scored as (select doc, score, {is_exact} as is_exact from found"
+        params += wanted.exact
         if least_share:
-            scored += ", scored as (select * from found where score >= ? * (select max(score) from found))"
+            scored += " where score >= ? * (select max(score) from found)"
             params.append(least_share)
-        else:
-            scored += ", scored as (select * from found)"
         head = (
-            f"{scored} select e.id, s.score, (select count(*) from scored) from scored s join entity e on e.doc = s.doc"
+            f"{scored}) select e.id, s.score, (select count(*) from scored), (select max(score) from scored) "
+            "from scored s join entity e on e.doc = s.doc"
         )
+        order = "order by s.is_exact desc, s.score desc, e.id"
         if limit is None:
-            found = self.rows(f"{head} order by s.score desc, e.id", params)
+            found = self.rows(f"{head} {order}", params)
         elif after:
-            last = "(select l.score, x.id from scored l join entity x on x.doc = l.doc where x.id = ?)"
+            last = "(select l.is_exact, l.score, x.id from scored l join entity x on x.doc = l.doc where x.id = ?)"
             found = self.rows(
-                f"{head}, {last} last where s.score < last.score or s.score = last.score and e.id > last.id "
-                "order by s.score desc, e.id limit ?",
+                f"{head}, {last} last where s.is_exact < last.is_exact or s.is_exact = last.is_exact "
+                f"and (s.score < last.score or s.score = last.score and e.id > last.id) {order} limit ?",
                 [*params, after, limit],
             )
         else:
             least = "(select score from scored order by score desc limit 1 offset ?)"
             found = self.rows(
-                f"{head} where s.score >= coalesce({least}, 0) order by s.score desc, e.id limit ?",
+                f"{head} where s.is_exact or s.score >= coalesce({least}, 0) {order} limit ?",
                 [*params, limit - 1, limit],
             )
-        total = found[0][2] if found else 0
-        return [(id_, score % _BOOST if score >= _BOOST else score) for id_, score, _ in found], total
+        if not found:
+            return [], 0
+        _, _, total, highest = found[0]
+        best = max(wanted.best, highest)
+        return [(id_, score / best) for id_, score, *_ in found], total
 
     # How entities get in and out.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -103,11 +104,12 @@ def graphs(draw):
 
 
 def pages(graph, ready, asked, limit):
-    found, cursor = [], ""
+    """Return all that is found, page by page: each id with its score."""
+    found, cursor = {}, ""
     while True:
         checked = query.check(Query(**asked, limit=limit, cursor=cursor), CORE)
         page = query.page(checked, graph.rows, 1, texts=ready)
-        found += [one.id for one in page.entities]
+        found |= {one.id: page.found.scores[one.id] for one in page.entities}
         cursor = page.next_cursor
         assert len(found) <= page.total
         if not cursor:
@@ -123,7 +125,46 @@ def test_a_search_finds_what_a_slow_reading_finds_in_the_same_order(nodes, texts
     passing = [one.id for one in nodes if type_ in {"", one.fields["type"]}]
     for text in texts:
         if any(ranking.pieces(text)):
-            assert pages(graph, ready, {"text": text, "type": type_}, limit) == corpus.ranked(text, passing), text
+            found, expected = pages(graph, ready, {"text": text, "type": type_}, limit), corpus.ranked(text, passing)
+            assert [*found] == [*expected], text
+            assert all(0 < score <= 1 for score in found.values()), text
+            assert shares(found) == pytest.approx(shares(expected)), text
+
+
+def shares(scores):
+    """Return scores as shares of the highest."""
+    return {id_: score / max(scores.values()) for id_, score in scores.items()}
+
+
+@pytest.mark.parametrize("limit", [5, 100])
+@pytest.mark.parametrize("type_", ["", "req"])
+def test_a_rare_name_of_common_words_ranks_by_how_well_it_fits(limit, type_):
+    nodes = [node(f"A-{n}", title=f"create a plan number {n}") for n in range(59)]
+    nodes += [node(f"B-{n:02}", title="createPlan " * (12 - n)) for n in range(12)]
+    graph, text = graph_of(nodes), "createPlan"
+    found, expected = (
+        pages(graph, Texts(graph), {"text": text, "type": type_}, limit),
+        ranking.Corpus(nodes).ranked(text),
+    )
+    assert [*found] == [*expected]
+    assert [*found][:12] == [f"B-{n:02}" for n in range(12)]
+    assert found["B-00"] == 1
+    assert shares(found) == pytest.approx(shares(expected))
+
+
+@pytest.mark.parametrize("type_", ["", "req"])
+def test_the_very_id_comes_first_and_keeps_the_score_of_its_words(type_):
+    nodes = [
+        node("create-plan", title="Something quite different"),
+        *(node(f"B-{n}", title="create-plan " * 9) for n in "123"),
+    ]
+    nodes += [node(f"A-{n}", title=f"create a plan {n}") for n in range(70)]
+    graph, text = graph_of(nodes), "create-plan"
+    found, expected = pages(graph, Texts(graph), {"text": text, "type": type_}, 2), ranking.Corpus(nodes).ranked(text)
+    assert [*found] == [*expected]
+    assert next(iter(found)) == "create-plan"
+    assert max(found.values()) == 1
+    assert shares(found) == pytest.approx(shares(expected))
 
 
 @LAW

@@ -156,12 +156,12 @@ class Corpus:
                     counted.update(dict.fromkeys(found, WEIGHTS[field]))
             self.weights[node.id], self.lengths[node.id] = counted, length
 
-    def ranked(self, text: str, passing: Iterable[str] | None = None) -> list[str]:
-        """Return the ids that a text finds among those that pass, best first."""
+    def ranked(self, text: str, passing: Iterable[str] | None = None) -> dict[str, float]:
+        """Return the ids that a text finds among those that pass, best first, with what each of them counts."""
         words = self._words(text)
         known = [word for word in words if self._holders(word.loose)]
         if self._is_hopeless(words, known):
-            return []
+            return {}
         among = set(self.weights if passing is None else passing)
         found = self._all_or_heavy(known, among)
         if not found and len(known) > 1:
@@ -181,7 +181,7 @@ class Corpus:
         def is_it(id_: str) -> bool:
             return (len(id_) == len(text.strip()) and normal(id_) == exact) or normal(id_) in names
 
-        return sorted(found, key=lambda id_: (not is_it(id_), -found[id_], id_))
+        return {id_: found[id_] for id_ in sorted(found, key=lambda id_: (not is_it(id_), -found[id_], id_))}
 
     def _is_hopeless(self, words: Sequence[Word], known: Sequence[Word]) -> bool:
         told = [self._rarity(self._holders(word.loose)) for word in known]

@@ -69,7 +69,7 @@ class Hits(msgspec.Struct, frozen=True):
     """A part of what was found: ids, best first, each with its score; one more than the limit where there are more.
 
     ``is_whole`` tells whether they hold all words that are known; ``total`` counts all that were found.
-    A score is a share of the best that the words can have; rounding can make it a little more than 1.
+    A score is a share of the best that the words can have, from 0 to 1 (``kbcore.query.text.scoring``).
     """
 
     scores: dict[str, float]
@@ -98,7 +98,7 @@ class Found(msgspec.Struct, frozen=True):
         """Return what is added to an entity in JSON."""
         snippet = self.snippets.get(id_)
         found = {"field": snippet.field, "text": snippet.marked()} if snippet else None
-        return {"score": round(min(1.0, self.scores[id_]), 4)} | ({"snippet": found} if found else {})
+        return {"score": round(self.scores[id_], 4)} | ({"snippet": found} if found else {})
 
     def document(self, total: int) -> dict[str, Any]:
         """Return what is said of the search in JSON."""
@@ -153,8 +153,7 @@ def find(rows: Rows, query: Query, index: Index, asked: Search, after: str = "")
     exact += index.numbers_of(asked.names) if asked.names else []
     best = best_of(asked.known, asked.entities)
     for matches, least_share in _tries(index, asked):
-        scaled = tuple(Match(one.expression, one.factor / best) for one in matches)
-        found, total = _found(rows, query, index, Ranking(scaled, tuple(exact), least_share), after)
+        found, total = _found(rows, query, index, Ranking(tuple(matches), tuple(exact), least_share, best), after)
         if total:
             return Hits(dict(found), total, is_whole=not least_share)
     return Hits({}, 0)

@@ -47,7 +47,7 @@ class Index(Protocol):
         """Return the numbers, within the index, of the entities with these ids as terms have them, of this length."""
 
     def ranked(self, wanted: Ranking, limit: int | None, after: str = "") -> tuple[list[tuple[str, float]], int]:
-        """Return the entities that are wanted, best first, with their scores, and how many they are.
+        """Return the entities that are wanted, best first, with their scores from 0 to 1, and how many they are.
 
         Up to ``limit`` come after the one with the id ``after``; without a limit all of them.
         """

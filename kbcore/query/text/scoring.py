@@ -1,7 +1,8 @@
 """What a text asks for, and how it becomes matches of FTS5. Pure.
 
 The score is FTS5's bm25 with a weight for each column: a word counts the more the fewer entities hold it. It is given
-as a share of the best that the words of a text can have.
+as a share of the best that the words of a text can have, each by one term; where an entity scores more than that,
+because it holds several terms for a word or a rare one, as a share of the highest score of all that are found.
 """
 
 from __future__ import annotations
@@ -54,12 +55,14 @@ class Ranking(msgspec.Struct, frozen=True):
     """What is looked for: whatever any of the matches finds, by the best of its scores.
 
     ``exact`` are the numbers, within the index, of the entities that come first whatever their score. What scores less
-    than ``least_share`` of the best is left out.
+    than ``least_share`` of the best is left out. A score is given as a share of ``best``, or of the highest score where
+    that is more.
     """
 
     matches: tuple[Match, ...]
     exact: tuple[int, ...] = ()
     least_share: float = 0
+    best: float = 0
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -169,7 +172,7 @@ def worth(held_by: int, entities: int) -> float:
 
 
 def best_of(words: Iterable[Word], entities: int) -> float:
-    """Return the best that words can count."""
+    """Return the best that words can count, each by one term that is as common as the word itself."""
     return (1 + SATURATION) * sum(worth(word.held_by, entities) for word in words)
 
 
