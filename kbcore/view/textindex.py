@@ -45,6 +45,9 @@ _VOCABULARY: Final = "create virtual table temp.vocabulary using fts5vocab(main,
 _LISTED: Final = "select type, name, tbl_name, sql from sqlite_master order by type, name"
 _PLAIN: Final = re.compile(r"(?is)create (?:table|index) '?\w+'?(?: on \w+)? ?\([\w\s,]*\)(?: without rowid)?")
 """A table or an index as a version of KB may make one: names and types, and no expression."""
+_MADE_WRONGLY: Final = re.compile('(?:fts5: syntax error |near ".*": syntax error$)', re.DOTALL)
+"""Begins the message for a statement, or an expression of FTS5, that is itself wrong. A damaged schema is quoted before
+such a message."""
 _MAX_SHOWN: Final = 60
 _TOKENS: Final = re.compile(r"[a-z0-9\x80-\U0010ffff]+")
 """What FTS5 takes for a term of text in small letters."""
@@ -195,7 +198,10 @@ class TextIndex:
 
     def lacking(self) -> list[str]:
         """Return the ids of the entities whose documents were not at hand."""
-        return [id_ for (id_,) in self.rows("select id from entity where lacks_body order by id")]
+        found = [id_ for (id_,) in self.rows("select id from entity where lacks_body order by id")]
+        if not all(isinstance(id_, str) for id_ in found):
+            raise ViewDamaged("the text index holds an entity without a usable id")
+        return found
 
     def held_by(self, match: Match) -> int:
         """Return how many entities a match finds."""
@@ -273,6 +279,8 @@ class TextIndex:
             )
         if not found:
             return [], 0
+        if not all(isinstance(id_, str) and isinstance(score, float) and score > 0 for id_, score, *_ in found):
+            raise ViewDamaged("the text index holds an entity without a usable id or score")
         _, _, total, highest = found[0]
         best = max(wanted.best, highest)
         return [(id_, score / best) for id_, score, *_ in found], total
@@ -458,6 +466,7 @@ def _meaning(error: Exception) -> Exception:
     """Return what to raise for an error of SQLite: of a statement that KB made wrongly, the error itself."""
     if isinstance(error, MemoryError):
         return ResourceLimit("The text index needs more memory than the system gives.")
-    if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError) or "syntax error" in str(error):
+    is_wrong = isinstance(error, sqlite3.OperationalError) and _MADE_WRONGLY.match(str(error))
+    if is_wrong or isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError):
         return error
     return ViewDamaged(str(error))

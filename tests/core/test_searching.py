@@ -658,11 +658,34 @@ def test_what_another_branch_holds_changes_no_score(project):
     assert ask(project, "passkey", branch="main").found.scores == scores
 
 
-def test_an_index_of_other_entities_under_the_stamp_of_this_history_costs_no_answer(project):
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update entity set id = 'NOBODY' where id = 'ADR-1'",
+        "update entity set id = 7 where id = 'ADR-1'",
+        "update entity set id = null where id = 'ADR-1'",
+        "update entity set id = x'ff00' where id = 'ADR-1'",
+        "update entity set id = cast(x'ff' as text) where id = 'ADR-1'",
+        "update entity set lacks_body = 1, id = null where id = 'REQ-1'",
+        "update text_docsize set sz = x'ffffffff'",
+        "update text_data set block = x'00' where id = 1",
+        "update text_data set block = x'ffffffffffffffffff00000000' where id = 1",
+        "delete from text_data",
+        "update text_config set v = 99",
+        "delete from text_content",
+        "insert into text (rowid, id) values (1000, 'leak')",
+        "pragma writable_schema = on; update sqlite_master set sql = 'create tabel entity (x)' where name = 'entity'",
+        "pragma writable_schema = on; update sqlite_master set sql = 'create table (' where name = 'text_data'",
+        "pragma writable_schema = on; update sqlite_master set rootpage = 99 where name = 'text_data'",
+    ],
+)
+def test_an_index_whose_file_was_changed_is_made_again_and_costs_no_answer(project, statement):
     assert ids(project, "leak") == ["ADR-1"]
     path = cache(project) / "main/text.db"
-    with contextlib.closing(sqlite3.connect(path)) as index, index:
-        index.execute("update entity set id = 'NOBODY' where id = 'ADR-1'")
+    with contextlib.closing(sqlite3.connect(path)) as index:
+        index.executescript(statement)
     other = Project(project.root, is_new=False)
-    assert ids(other, "leak") == ["ADR-1"]
+    for text in ("leak", "leek", "no leak", "passwrd leaks"):
+        assert "ADR-1" in ids(other, text)
+        assert all(0 < score <= 1 for score in ask(other, text).found.scores.values())
     other.close()

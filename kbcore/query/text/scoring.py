@@ -40,8 +40,9 @@ class Alternative(msgspec.Struct, frozen=True):
 
     @property
     def expression(self) -> str:
-        """Return it as an expression of FTS5; no term holds a quote."""
-        return f'"{token(self.term)}"{" *" if self.is_beginning else ""}'
+        """Return it as an expression of FTS5. Only a term from a damaged index can hold a quote."""
+        quoted = token(self.term).replace('"', '""')
+        return f'"{quoted}"{" *" if self.is_beginning else ""}'
 
 
 class Match(msgspec.Struct, frozen=True):

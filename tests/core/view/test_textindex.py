@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.errors import ViewDamaged, ViewForeign
-from kbcore.query.text.scoring import Match, Ranking
+from kbcore.query.text.scoring import Alternative, Match, Ranking
 from kbcore.view import database, textdocuments, textindex
 from kbcore.view.textindex import TextIndex
 from tests.support.graph import graph_of, node
@@ -62,6 +62,9 @@ def test_an_index_caught_up_in_any_steps_is_one_filled_at_once(history, steps):
         with built(entries, position // 2) as then:
             textdocuments.attach_bodies(then, "")
             assert held(past) == held(textindex.build(then, ":memory:", read))
+
+
+MATCHING = "select count(*) from text where text match ?"
 
 
 def filled(path: str = ":memory:", title: str = "Refund a payment") -> TextIndex:
@@ -120,6 +123,29 @@ def test_a_file_with_other_plain_tables_is_one_of_another_version(tmp_path: Path
     with pytest.raises(ViewDamaged, match="not those of this version") as caught:
         TextIndex(str(path), is_published=True)
     assert not isinstance(caught.value, ViewForeign)
+
+
+def test_a_damaged_schema_is_damage_even_where_it_is_a_syntax_error(tmp_path: Path) -> None:
+    path = tmp_path / "text.db"
+    filled(str(path)).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("pragma writable_schema = on")
+        connection.execute("update sqlite_master set sql = 'create tabel entity (x)' where name = 'entity'")
+    connection.close()
+    with pytest.raises(ViewDamaged, match="malformed database schema"):
+        TextIndex(str(path), is_published=True)
+
+
+@pytest.mark.parametrize(("sql", "params"), [("selekt 1", []), (MATCHING, ['"a" OR OR']), (MATCHING, ["(('"])])
+def test_a_wrong_statement_is_an_error_of_its_own_and_no_damage(sql: str, params: list[str]) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="syntax error"):
+        filled().rows(sql, params)
+
+
+def test_a_term_with_a_quote_is_still_one_term() -> None:
+    index = filled(title="Refund")
+    assert index.held_by(Match(Alternative('refund" OR "payment').expression)) == 0
+    assert index.held_by(Match(Alternative("refund").expression)) == 1
 
 
 def test_no_other_file_can_be_reached_from_an_index(tmp_path: Path) -> None:
