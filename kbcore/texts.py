@@ -14,13 +14,12 @@ from typing import Final
 from kbcore import interrupting, limits
 from kbcore.errors import ResourceLimit, StorageError, ViewDamaged
 from kbcore.model import Node
-from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.view import textdocuments, textindex
 from kbcore.view.textdocuments import Reader
 from kbcore.view.textindex import TextIndex
 from kbcore.view.view import View
-from kbcore.viewcache import FORMER_TEXT, TEXT, ViewCache
+from kbcore.viewcache import FORMER_TEXT, TEXT, ViewCache, log_beside
 
 BODIES: Final = ".bodies.duckdb"
 """Beside the folders of the branches, whose names never begin with a dot."""
@@ -221,7 +220,7 @@ class BranchTexts:
         """Return the size of a file of ours, None for none; one with a log beside it was written by another program."""
         try:
             length_bytes = self._cache.size_of(path)
-            if length_bytes is None or files.read_size(self._fs, path.with_name(f"{path.name}.wal")) is None:
+            if length_bytes is None or log_beside(self._fs, path) is None:
                 return length_bytes
         except StorageError:
             return None

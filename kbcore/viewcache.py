@@ -291,11 +291,11 @@ class ViewCache:
         self.drop(self.path)
 
     def drop(self, path: Path) -> None:
-        """Delete a cached file, and the log beside it; nothing in a place that is not the cache's own."""
+        """Delete a cached file, and the logs beside it; nothing in a place that is not the cache's own."""
         if not _are_real(self._fs, (path.parent.parent, path.parent)):
             return  # it is in a place that is not ours
-        for name in (path.name, f"{path.name}.wal"):
-            files.remove_quietly(self._fs, path.with_name(name))
+        for one in (path, *logs_of(path)):
+            files.remove_quietly(self._fs, one)
 
     @property
     def room(self) -> Room:
@@ -320,6 +320,26 @@ class ViewCache:
         return target
 
 
+def logs_of(path: Path) -> list[Path]:
+    """Return the names of the files that DuckDB, or SQLite for the index of text, puts beside a file to change it."""
+    suffixes = ("-wal", "-journal", "-shm") if path.name == TEXT else (".wal",)
+    return [path.with_name(f"{path.name}{suffix}") for suffix in suffixes]
+
+
+def log_beside(fs: Fs, path: Path) -> Path | None:
+    """Return a log that lies beside a cached file; KB leaves none, so another program wrote to the file.
+
+    Raises: ``StorageError`` when something else than a file lies there, or when it cannot be looked at.
+    """
+    return next((log for log in logs_of(path) if files.read_size(fs, log) is not None), None)
+
+
+def refuse_log(fs: Fs, path: Path) -> None:
+    """Raise ``ViewDamaged`` for a cached file with a log beside it; otherwise as ``log_beside``."""
+    if log := log_beside(fs, path):
+        raise ViewDamaged(f"{log} lies beside it: another program wrote to it")
+
+
 def open_view(fs: Fs, path: Path, room: Room | None = None) -> View:
     """Return a view on a published base. ``room`` is that of a database of its folder where it is not given.
 
@@ -329,9 +349,7 @@ def open_view(fs: Fs, path: Path, room: Room | None = None) -> View:
     Raises: ``ViewDamaged`` when it is not a base that this program can use; ``StorageError`` when something else lies
     there.
     """
-    log = path.with_name(f"{path.name}.wal")
-    if files.read_size(fs, log) is not None:
-        raise ViewDamaged(f"{log} lies beside it: another program wrote to it")
+    refuse_log(fs, path)
     length_bytes = files.read_size(fs, path)
     if length_bytes is None:
         raise ViewDamaged(f"{path} is not there")

@@ -15,7 +15,7 @@ from kbcore.phrases import counted
 from kbcore.storage import files, journal
 from kbcore.upkeep.findings import Finding
 from kbcore.view import textindex
-from kbcore.viewcache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, open_view
+from kbcore.viewcache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, open_view, refuse_log
 from kbcore.workspace import Workspace
 
 _MAX_SHOWN: Final = 5
@@ -56,6 +56,7 @@ def _text(workspace: Workspace, branch: str) -> Iterator[Finding]:
     """Look at the index of text."""
     path = workspace.cache_of(branch) / TEXT
     try:
+        refuse_log(workspace.machine.fs, path)
         length_bytes = files.read_size(workspace.machine.fs, path) or 0
         seq, entities = textindex.inspect(str(path))
     except ViewDamaged as error:

@@ -658,6 +658,25 @@ def test_what_another_branch_holds_changes_no_score(project):
     assert ask(project, "passkey", branch="main").found.scores == scores
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-journal", "-shm"])
+def test_an_index_with_a_log_of_sqlite_beside_it_is_made_again_and_the_log_is_gone(project, suffix):
+    assert ids(project, "leak") == ["ADR-1"]
+    path = cache(project) / "main/text.db"
+    with contextlib.closing(sqlite3.connect(path)) as index, index:
+        index.execute("update entity set id = 'REQ-1', folded = 'req-1' where id = 'ADR-1'")
+    log = path.with_name(f"{path.name}{suffix}")
+    log.write_bytes(b"left by a program that was ended")
+    other = Project(project.root, is_new=False)
+    assert ids(other, "leak") == ["ADR-1"]
+    assert (path.exists(), log.exists()) == (True, False)
+    before = path.stat().st_ino
+    again = Project(project.root, is_new=False)
+    assert ids(again, "leak") == ["ADR-1"]
+    assert path.stat().st_ino == before
+    other.close()
+    again.close()
+
+
 @pytest.mark.parametrize(
     "statement",
     [

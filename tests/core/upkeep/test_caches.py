@@ -36,6 +36,11 @@ def test_the_text_index_is_shown_and_a_damaged_one_is_a_warning_and_nothing_wors
     store.read(lambda view: search(workspace, store, "main", view, Query(text="t")))
     assert "at seq 1 holds 1 entity in" in found(project)["text"].message
     path = caches_at(project.root) / "main" / TEXT
+    log = path.with_name(f"{TEXT}-wal")
+    log.write_bytes(b"")
+    assert "another program wrote to it" in found(project)["text_damaged"].message
+    log.unlink()
+    assert "text_damaged" not in found(project)
     for content in (another_database(project.root / "x.duckdb"), b"no database" * 100, b""):
         path.write_bytes(content)
         assert found(project)["text_damaged"].severity == "warning"
