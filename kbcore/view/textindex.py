@@ -66,6 +66,8 @@ _MOST_TERMS: Final = 2000
 _CHUNK_BYTES: Final = 16 * limits.MIB
 _FIELDS_BYTES: Final = 640
 """So much text is taken in at once, counting so much for the fields of an entity."""
+_PAGES_AT_ONCE: Final = 1024
+"""After so many pages of a copy it can be interrupted."""
 _MEMORY_BYTES: Final = 512 * limits.MIB
 """A larger index is not copied into memory."""
 
@@ -148,13 +150,18 @@ class TextIndex:
         self.rows("commit")
 
     def copied(self, path: str = ":memory:") -> TextIndex:
-        """Return a copy in memory, or in a new file, that can be changed. Raises: ``ViewDamaged``."""
+        """Return a copy in memory, or in a new file, that can be changed. Raises: as ``rows``."""
         return TextIndex(path, origin=self)
 
     def copy_to(self, target: sqlite3.Connection) -> None:
-        """Copy everything to an empty database. Raises: ``ViewDamaged``."""
-        with _explained():
-            self._opened.backup(target)
+        """Copy everything to an empty database. Raises: as ``rows``."""
+
+        def go_on(*_: object) -> None:
+            if step.is_interrupted:
+                raise step.reason()
+
+        with _explained(), interrupting.step(lambda: None) as step:
+            self._opened.backup(target, pages=_PAGES_AT_ONCE, progress=go_on)
 
     @property
     def is_large(self) -> bool:
@@ -315,7 +322,10 @@ class TextIndex:
                 f"from text_new w join {nodes} n on n.id = w.id left join {bodies} b on b.id = n.id "
                 f"where w.part = {part:d} order by n.id"
             )
-            taken = [(doc + at, *(words.indexed(text, known) for text in row[1:-1])) for at, row in enumerate(rows, 1)]
+            taken = []
+            for at, row in enumerate(rows, 1):
+                interrupting.check()
+                taken.append((doc + at, *(words.indexed(text, known) for text in row[1:-1])))
             marks = ", ".join("?" * (len(WEIGHTS) + 1))
             self.insert(f"insert into text (rowid, {', '.join(WEIGHTS)}) values ({marks})", taken)
             entities = ((doc + at, row[0], words.normal(words.read(row[0])), row[-1]) for at, row in enumerate(rows, 1))

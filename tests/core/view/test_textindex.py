@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.errors import ViewDamaged, ViewForeign
+from kbcore import interrupting
+from kbcore.errors import StatementTimeout, ViewDamaged, ViewForeign
 from kbcore.query.text.scoring import Alternative, Match, Ranking
 from kbcore.view import database, textdocuments, textindex
 from kbcore.view.textindex import TextIndex
@@ -140,6 +143,50 @@ def test_a_damaged_schema_is_damage_even_where_it_is_a_syntax_error(tmp_path: Pa
 def test_a_wrong_statement_is_an_error_of_its_own_and_no_damage(sql: str, params: list[str]) -> None:
     with pytest.raises(sqlite3.OperationalError, match="syntax error"):
         filled().rows(sql, params)
+
+
+class Rows(list):
+    """Rows of a view that note how many of them were looked at, and stop a work before the first."""
+
+    def __init__(self, rows: list[Any], work: interrupting.Work) -> None:
+        super().__init__(rows)
+        self.work, self.seen = work, 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.work.stop()
+        for row in super().__iter__():
+            self.seen += 1
+            yield row
+
+
+def test_words_are_split_no_further_when_the_work_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    index, graph, work = TextIndex(), graph_of(node(f"REQ-{n}") for n in range(9)), interrupting.Work()
+    found, rows = [], graph.rows
+
+    def noted(sql: str, params: Sequence[Any] = ()) -> list[Any]:
+        if not sql.startswith("select n.id"):
+            return rows(sql, params)
+        found.append(Rows(rows(sql, params), work))
+        return found[0]
+
+    monkeypatch.setattr(graph, "rows", noted)
+    with interrupting.done_for(work), pytest.raises(interrupting.Stopped):
+        index.add(graph, "node", NO_BODIES)
+    assert (len(found[0]), found[0].seen) == (9, 1)
+
+
+def test_a_copy_has_the_time_of_a_statement() -> None:
+    index, target = filled(), sqlite3.connect(":memory:")
+    index.rows("insert into text_content (id, c0) values (99, zeroblob(64000000))")
+    token = interrupting._statement_s.set(0.0)
+    try:
+        with pytest.raises(StatementTimeout):
+            index.copy_to(target)
+    finally:
+        interrupting._statement_s.reset(token)
+    index.copy_to(target)
+    assert target.execute("select count(*) from entity").fetchall() == [(1,)]
+    target.close()
 
 
 def test_a_term_with_a_quote_is_still_one_term() -> None:
