@@ -42,10 +42,12 @@ def seq_at(view: View, text: str, *, now: str = "") -> int:
         return int(word)
     time = normal_time(word)
     if time is None:
-        hint = f"Give a seq from {first_record(view) - 1} to {view.seq}, or a time such as {_EXAMPLES}, {YEARS}."
+        hint = (
+            f"Give a seq from {first_record(view) - 1} to {view.recorded_seq}, or a time such as {_EXAMPLES}, {YEARS}."
+        )
         raise InvalidQuery(f"{text!r} is neither a seq nor a time.", hint=hint)
     if now and time > now and time > _latest(view):
-        hint = f"The head is at seq {view.seq}; give that for how everything stands now."
+        hint = f"The head is at seq {view.recorded_seq}; give that for how everything stands now."
         raise InvalidQuery(f"{text!r} is yet to come.", hint=hint)
     return _last_by(view, time, text)
 
@@ -60,7 +62,8 @@ def _last_by(view: View, time: str, text: str) -> int:
 
 def _latest(view: View) -> str:
     """Return the latest time of a record: that of the last one, unless a clock was wrong."""
-    return str(view.rows("select max(written_at) from record", [])[0][0] or "")
+    sql = "select max(written_at) from record where seq <= ?"
+    return str(view.rows(sql, [view.recorded_seq])[0][0] or "")
 
 
 def note_clocks(store: BranchStore, view: View, *texts: str) -> None:

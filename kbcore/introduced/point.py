@@ -104,4 +104,4 @@ def _by_then(workspace: Workspace, view: View, commit: str) -> tuple[int, bool]:
     if last is not None or view.basis.history_from:
         return last or 0, False
     [(first,)] = view.rows("select min(seq) from record where source <> ?", [SYNC])
-    return (view.seq if first is None else int(first) - 1), True
+    return (view.recorded_seq if first is None else int(first) - 1), True

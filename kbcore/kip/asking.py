@@ -33,6 +33,10 @@ class Viewed(Protocol):
         """Return the seq that is answered for."""
 
     @property
+    def recorded_seq(self) -> int:
+        """Return the seq of the last record."""
+
+    @property
     def basis(self) -> Basis:
         """Return what it stands on."""
 

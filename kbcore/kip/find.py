@@ -21,14 +21,13 @@ from kbcore.kip.compile.groups import solve
 from kbcore.kip.compile.projection import Page, Selected, select, select_variables
 from kbcore.kip.compile.statement import Statement
 from kbcore.kip.errors import SYNTAX, refused
-from kbcore.kip.paging import cursor_in, mark_of
+from kbcore.kip.paging import START_OVER, cursor_in, mark_of
 from kbcore.kip.shaping import shaped
 from kbcore.kip.steps import Translation
 from kbcore.schema import Schema
 
 _ASK_LESS: Final = "Ask for less with LIMIT and go on with CURSOR, or count with COUNT."
 _NARROW: Final = "Narrow WHERE down, as by a name or a FILTER: all that it finds counts, whatever LIMIT takes of it."
-_START_OVER: Final = "Ask for the first page again, without CURSOR."
 _DEFAULT: Final = KipLimits()
 _ALL: Final = Page()
 _RECOUNTED: Final = 1000
@@ -150,22 +149,19 @@ def _begins(view: Viewed, query: s.Query, at: int | None, now: str) -> tuple[int
     seq, offset = view.seq if at is None else at, 0
     if query.cursor is not None:
         place = query.cursor.at
-        cursor = cursor_in(query.cursor, mark_of(view.basis.store_id, query))
-        try:
-            cursors.check_overlay(cursor, view.overlay_mark)
-        except InvalidQuery as error:
-            raise refused(SYNTAX, error.message, at=place, hint=_START_OVER) from error
+        cursor = cursor_in(query.cursor, mark_of(view.basis.store_id, query), view.overlay_mark)
         seq, offset, now = cursor.seq, int(cursor.last), cursor.basis or now
         if seq > view.seq or (at is not None and at != seq):
-            told = f"The cursor speaks of seq {seq}, and the branch is at {view.seq if at is None else at}."
-            raise refused(SYNTAX, told, at=place, hint=_START_OVER)
-    elif seq > view.seq:
-        raise InvalidQuery(f"There is no seq {seq} yet; the head is {view.seq}.", hint=f"Ask for one up to {view.seq}.")
+            message = f"The cursor speaks of seq {seq}, and the branch is at {view.recorded_seq if at is None else at}."
+            raise refused(SYNTAX, message, at=place, hint=START_OVER)
+    elif at is not None and at > view.recorded_seq:
+        head = view.recorded_seq
+        raise InvalidQuery(f"There is no seq {at} yet; the head is {head}.", hint=f"Ask for one up to {head}.")
     if seq < view.basis.history_from:
         raise out_of_reach(view.session.rows, view.basis.history_from, seq)
     return seq, offset, now
 
 
 def _cursor(view: Viewed, query: s.Query, seq: int, offset: int, now: str) -> str:
-    overlay = view.overlay_mark if seq == view.seq else ""
+    overlay = view.overlay_mark if seq > view.recorded_seq else ""
     return cursors.encode(cursors.Cursor(mark_of(view.basis.store_id, query), seq, 0, str(offset), now, overlay))

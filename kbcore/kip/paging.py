@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from kbcore import cursor as cursors
@@ -10,6 +12,8 @@ from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.printer import write
 from kbcore.kip.syntax import DescribeTypes, Export, Query, Search, Text
 
+START_OVER: Final = "Ask for the first page again, without CURSOR."
+
 
 def mark_of(store_id: str, command: Query | Export | DescribeTypes | Search) -> str:
     """Return what the cursors of a command are bound to: the store of the branch, and the command without its page."""
@@ -17,10 +21,18 @@ def mark_of(store_id: str, command: Query | Export | DescribeTypes | Search) -> 
     return cursors.request_mark((store_id, write(bare)))
 
 
-def cursor_in(given: Text, mark: str) -> cursors.Cursor:
-    """Return the cursor that a command brings. Raises: ``KipRefused`` (KIP_1001) for one that is not its own."""
+def cursor_in(given: Text, mark: str, overlay: str = "") -> cursors.Cursor:
+    """Return the cursor that a command brings; ``overlay`` is the mark of what is answered from beside the records.
+
+    Raises: ``KipRefused`` (KIP_1001) for one that is not its own, or comes from a page with other changes beside them.
+    """
     try:
-        return cursors.decode(given.value, mark)
+        cursor = cursors.decode(given.value, mark)
     except InvalidQuery as error:
         hint = "Repeat the command of the first page with its next_cursor, on the same branch; only LIMIT may differ."
         raise refused(SYNTAX, error.message, at=given.at, hint=hint) from error
+    try:
+        cursors.check_overlay(cursor, overlay)
+    except InvalidQuery as error:
+        raise refused(SYNTAX, error.message, at=given.at, hint=START_OVER) from error
+    return cursor

@@ -38,6 +38,10 @@ class Viewed(Protocol):
         """Return the seq that is answered for."""
 
     @property
+    def recorded_seq(self) -> int:
+        """Return the seq of the last record."""
+
+    @property
     def basis(self) -> Stamped:
         """Return what it stands on."""
 
@@ -56,6 +60,13 @@ class Viewed(Protocol):
 
     def unread(self, paths: Iterable[str]) -> set[str]:
         """Return those of these files that could not be read whole."""
+
+
+class Unrecorded(msgspec.Struct, frozen=True):
+    """Changes that are in no record: their mark, and the seq of the last record before them."""
+
+    mark: str
+    last_record: int
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -86,7 +97,14 @@ def page_of(view: Viewed, query: Query, scope: str, texts: Texts | None = None) 
     history_from = view.basis.history_from
     rows, seq, nodes = view.rows, view.seq, view.nodes
     found = page(
-        query, rows, seq, scope=scope, history_from=history_from, nodes=nodes, texts=texts, overlay=view.overlay_mark
+        query,
+        rows,
+        seq,
+        scope=scope,
+        history_from=history_from,
+        nodes=nodes,
+        texts=texts,
+        unrecorded=Unrecorded(view.overlay_mark, view.recorded_seq) if view.overlay_mark else None,
     )
     stale = stale_ids(view, found.entities, found.seq)
     if not view.overlay_mark:
@@ -114,23 +132,21 @@ def page(
     history_from: int = 0,
     nodes: Nodes | None = None,
     texts: Texts | None = None,
-    overlay: str = "",
+    unrecorded: Unrecorded | None = None,
 ) -> Page:
     """Return the page that a checked query asks for.
 
     ``seq`` is that of the head which ``rows`` speaks of; ``scope`` names the store, so that a cursor fits no
     other; before ``history_from`` the history was pruned or is missing. ``texts`` is where a text is searched; a
-    query without a text needs none. ``overlay`` is the mark of what ``rows`` speaks of beside the records.
+    query without a text needs none. ``unrecorded`` says what ``rows`` speaks of beside the records.
 
     Raises: ``InvalidQuery`` for a cursor that does not fit, or a text without words; ``NotFound`` when the
     start of a walk does not exist; ``HistoryPruned``.
     """
     digest = _digest(query, scope)
     cursor = cursors.decode(query.cursor, digest) if query.cursor else None
-    if cursor:
-        cursors.check_overlay(cursor, overlay)
-    at = cursor.seq if cursor else query.at if query.at is not None else seq
-    _check_seq(at, seq, is_cursor=cursor is not None)
+    overlay, last_record = (unrecorded.mark, unrecorded.last_record) if unrecorded else ("", seq)
+    at = _seq_of(query, cursor, seq, overlay, last_record)
     if at < history_from:
         raise out_of_reach(rows, history_from, at)
     asked = msgspec.structs.replace(query, at=None if at == seq else at)
@@ -149,7 +165,7 @@ def page(
         shown, total, is_last = _rows(asked, last, rows, is_first=cursor is None)
         entities = [] if query.is_edge else [node_of(row) for row in shown]
     if not (shown or entities) and query.from_id and cursor is None:
-        _check_start(asked, rows, at)
+        _check_start(asked, rows, min(at, last_record))
     total = cursor.total if cursor else total
     edges = [link_of(row) for row in shown] if query.is_edge else []
     if query.edges and entities:
@@ -200,12 +216,20 @@ def _digest(query: Query, scope: str) -> str:
     return cursors.request_mark((scope, bare))
 
 
-def _check_seq(at: int, seq: int, *, is_cursor: bool) -> None:
-    if at > seq:
-        if is_cursor:
-            message = f"The cursor speaks of seq {at}, which this branch no longer has; its head is {seq}."
-            raise InvalidQuery(message, hint="Ask for the first page again, without a cursor.")
-        raise InvalidQuery(f"There is no seq {at} yet; the head is {seq}.", hint=f"Ask for a seq up to {seq}.")
+def _seq_of(query: Query, cursor: cursors.Cursor | None, seq: int, overlay: str, last_record: int) -> int:
+    """Return the seq that is answered for. Raises: ``InvalidQuery`` for one that there is not."""
+    if cursor:
+        cursors.check_overlay(cursor, overlay)
+        if cursor.seq > seq:
+            message = (
+                f"The cursor speaks of seq {cursor.seq}, which this branch no longer has; its head is {last_record}."
+            )
+            raise InvalidQuery(message, hint=cursors.START_OVER)
+        return cursor.seq
+    if query.at is not None and query.at > last_record:
+        message = f"There is no seq {query.at} yet; the head is {last_record}."
+        raise InvalidQuery(message, hint=f"Ask for a seq up to {last_record}.")
+    return seq if query.at is None else query.at
 
 
 def _check_basis(found: Found, cursor: cursors.Cursor | None) -> None:

@@ -302,9 +302,10 @@ def last_by(view: View, time: str, *, before: bool = False) -> int | None:
 
     Times of a clock that was ahead are passed over. Nothing need be asked for it: the record that flags them comes
     after them, and has an earlier time. A record of a clock that was behind counts with the time of the one before.
+    Changes that are in no record do not count (``View.overlay``).
     """
-    sql = f"select max(seq) from record where written_at {'<' if before else '<='} ?"
-    last: int | None = view.rows(sql, [time])[0][0]
+    sql = f"select max(seq) from record where seq <= ? and written_at {'<' if before else '<='} ?"
+    last: int | None = view.rows(sql, [view.recorded_seq, time])[0][0]
     return last
 
 

@@ -61,6 +61,11 @@ class Graph:
             listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
             self.connection.execute(f"create table {name} ({listed})")
 
+    @property
+    def recorded_seq(self) -> int:
+        """Return the seq: all of a graph counts as recorded."""
+        return self.seq
+
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Answer one statement, as ``View.rows`` does, and remember that it was asked."""
         self.asked.append(sql)

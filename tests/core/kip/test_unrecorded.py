@@ -1,0 +1,78 @@
+"""KIP answered with changes that are in no record: those of files, and those of a dry run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kbcore import branches
+from kbcore.errors import KBError
+from kbcore.kip.request import read
+from kbcore.kip.run import Answer, Surroundings, run
+from kbcore.query import Query
+from kbcore.searching import search
+from kbcore.sync.overlay import WorktreeFiles
+from kbcore.view.view import View
+from kbcore.watch.changed import listen
+from tests.support.project import AUTHOR, Project, req
+
+ONE = "docs/requirements/1.md"
+TITLES = 'FIND(?r.attributes.title) WHERE { ?r {type: "Requirement"} }'
+
+
+@pytest.fixture
+def files() -> Iterator[WorktreeFiles]:
+    found = WorktreeFiles(listen)
+    yield found
+    found.close()
+
+
+def ask(project: Project, files: WorktreeFiles | None, request: str | dict[str, Any]) -> Answer:
+    workspace = project.workspace()
+    store, choice, _ = branches.open_branch(workspace, None)
+    around = Surroundings(workspace, store, choice.branch, AUTHOR, choice.follows_head, files=files)
+    return run(around, read(request if isinstance(request, dict) else {"command": request}))
+
+
+def error_of(answer: Answer) -> dict[str, Any]:
+    assert answer.is_error
+    error: dict[str, Any] = answer.response["error"]
+    return error
+
+
+def test_a_time_means_records_also_where_files_say_something_else(project, files):
+    project.sync({ONE: req("REQ-1", title="One")})
+    project.write({ONE: req("REQ-1", title="Eins")})
+    assert ask(project, files, TITLES).response["result"] == ["Eins"]
+    now = project.machine.clock.now()
+    answer = ask(project, files, f'{TITLES} AT "{now}"')
+    assert (answer.response["result"], answer.seq) == (["One"], 1)
+
+
+@pytest.mark.parametrize(
+    ("when", "hint"),
+    [("2", "The head is at seq 1."), ('"soon"', "Give a seq from 0 to 1,"), ('"2999-01-01"', "The head is at seq 1;")],
+)
+def test_hints_name_the_last_record_where_files_say_something_else(project, files, when, hint):
+    project.sync({ONE: req("REQ-1", title="One")})
+    project.write({ONE: req("REQ-1", title="Eins")})
+    assert error_of(ask(project, files, f"{TITLES} AT {when}"))["hint"].startswith(hint)
+
+
+def test_errors_of_queries_name_the_last_record_where_files_say_something_else(project, files):
+    project.sync({ONE: req("REQ-1", title="One")})
+    project.write({ONE: req("REQ-1", title="Eins")})
+
+    def message_of(view: View, query: Query) -> str:
+        with pytest.raises(KBError) as refused:
+            search(project.workspace(), project.workspace().store("main"), "main", view, query)
+        return refused.value.message
+
+    def messages(view: View, _: object) -> list[str]:
+        return [message_of(view, Query(at=2)), message_of(view, Query(from_id="REQ-9"))]
+
+    beyond, unknown = files.read(project.workspace(), "main", messages, time_s=60.0)
+    assert beyond == "There is no seq 2 yet; the head is 1."
+    assert "at seq 1," in unknown
