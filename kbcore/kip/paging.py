@@ -11,6 +11,7 @@ from kbcore.errors import InvalidQuery
 from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.printer import write
 from kbcore.kip.syntax import DescribeTypes, Export, Query, Search, Text
+from kbcore.view.view import View
 
 START_OVER: Final = "Ask for the first page again, without CURSOR."
 
@@ -19,6 +20,12 @@ def mark_of(store_id: str, command: Query | Export | DescribeTypes | Search) -> 
     """Return what the cursors of a command are bound to: the store of the branch, and the command without its page."""
     bare = msgspec.structs.replace(command, limit=None, cursor=None)
     return cursors.request_mark((store_id, write(bare)))
+
+
+def head_words(view: View) -> str:
+    """Return where a branch is, for a sentence: its last record, and whether a view has changes beside the records."""
+    is_more = view.seq > view.recorded_seq
+    return f"{view.recorded_seq}, with changes that are in no record" if is_more else f"{view.recorded_seq}"
 
 
 def cursor_in(given: Text, mark: str, overlay: str = "") -> cursors.Cursor:

@@ -24,7 +24,7 @@ from kbcore.kip.errors import RESOURCE, VERSION, refused
 from kbcore.kip.kml.drafts import LinkDraft
 from kbcore.kip.kml.selection import selected
 from kbcore.kip.kml.work import Work
-from kbcore.kip.paging import cursor_in, mark_of
+from kbcore.kip.paging import cursor_in, head_words, mark_of
 from kbcore.kip.printer import write
 from kbcore.limits import MAX_KIP_BYTES
 from kbcore.model import Link, Node
@@ -65,15 +65,17 @@ def export(view: View, schema: Schema, command: s.Export, limits: KipLimits, *, 
         message = f"The capsule would have {len(text.encode())} bytes; one command takes {MAX_KIP_BYTES}."
         raise refused(RESOURCE, message, at=command.at, hint=_HINT)
     counts = {"concepts": len(capsule.nodes), "propositions": len(capsule.links)}
-    token = cursors.encode(cursors.Cursor(mark, view.seq, 0, ids[-1], now)) if len(ids) < len(found) else ""
+    token = ""
+    if len(ids) < len(found):
+        token = cursors.encode(cursors.Cursor(mark, view.seq, 0, ids[-1], now, view.overlay_mark))
     return Exported({"capsule": text, **counts}, token)
 
 
 def _ended(view: View, given: s.Text, mark: str) -> cursors.Cursor:
     """Return where the page ended that gave a cursor. Raises: ``KipRefused``."""
-    cursor = cursor_in(given, mark)
+    cursor = cursor_in(given, mark, view.overlay_mark)
     if cursor.seq != view.seq:
-        message = f"The page before spoke of seq {cursor.seq}, and the branch is at {view.seq}."
+        message = f"The page before spoke of seq {cursor.seq}, and the branch is at {head_words(view)}."
         raise refused(VERSION, message, at=given.at, hint=_AGAIN)
     return cursor
 

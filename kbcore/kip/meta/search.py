@@ -17,7 +17,7 @@ from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json, name_of
 from kbcore.kip.errors import RESOURCE, SYNTAX, refused
 from kbcore.kip.meta.likeness import SAME, asked_words, likeness
-from kbcore.kip.paging import cursor_in, mark_of
+from kbcore.kip.paging import START_OVER, cursor_in, head_words, mark_of
 from kbcore.kip.undefined import no_predicate, no_type
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.model import Link, Node
@@ -89,27 +89,38 @@ def search(place: Place, view: View, schema: Schema, tree: s.Search) -> tuple[li
     if not asked_words(tree.term.value):
         raise refused(SYNTAX, "The search term holds no word.", at=tree.term.at, hint="Search for a word of a name.")
     known = vocabulary(schema)
-    least, begin = _threshold(tree), _begin(view, tree)
-    hits = _concepts(place, view, known, tree) if tree.of == "CONCEPT" else _propositions(view, schema, known, tree)
+    least, cursor = _threshold(tree), _cursor_of(view, tree)
+    basis = ""
+    if tree.of == "CONCEPT":
+        hits, basis = _concepts(place, view, known, tree)
+    else:
+        hits = _propositions(view, schema, known, tree)
+    if tree.cursor and cursor and cursor.basis != basis:
+        message = "The cursor rests on other documents than those that can be read now, by which the order changes."
+        raise refused(SYNTAX, message, at=tree.cursor.at, hint=START_OVER)
     today = date.fromisoformat(place.workspace.machine.clock.now()[:10])
     weighed = [msgspec.structs.replace(hit, score=hit.score * _weight(hit.element, today)) for hit in hits]
     best = sorted(weighed, key=lambda hit: (-hit.score, hit.place, hit.element.type, hit.element.id))
     passing = [hit for hit in best if hit.score >= least][:_MOST]
+    begin = int(cursor.last) if cursor else 0
     end = begin + limit
     shown = [_shown(hit, known, is_whole=tree.is_whole) for hit in passing[begin:end]]
+    if end >= len(passing):
+        return shown, ""
     mark = mark_of(view.basis.store_id, tree)
-    return shown, cursors.encode(cursors.Cursor(mark, view.seq, 0, str(end))) if end < len(passing) else ""
+    return shown, cursors.encode(cursors.Cursor(mark, view.seq, 0, str(end), basis, view.overlay_mark))
 
 
-def _begin(view: View, tree: s.Search) -> int:
-    """Return how many hits went before. Raises: ``KipRefused``."""
+def _cursor_of(view: View, tree: s.Search) -> cursors.Cursor | None:
+    """Return where the page before ended, None for the first page. Raises: ``KipRefused``."""
     if tree.cursor is None:
-        return 0
-    cursor = cursor_in(tree.cursor, mark_of(view.basis.store_id, tree))
+        return None
+    cursor = cursor_in(tree.cursor, mark_of(view.basis.store_id, tree), view.overlay_mark)
     if cursor.seq != view.seq:
-        message = f"The cursor speaks of seq {cursor.seq}; the branch is at {view.seq}, where the order may be another."
-        raise refused(SYNTAX, message, at=tree.cursor.at, hint="Search again without a cursor.")
-    return int(cursor.last)
+        now = head_words(view)
+        message = f"The cursor speaks of seq {cursor.seq}; the branch is at {now}, where the order may be another."
+        raise refused(SYNTAX, message, at=tree.cursor.at, hint=START_OVER)
+    return cursor
 
 
 def _shown(hit: Hit, known: Vocabulary, *, is_whole: bool) -> dict[str, Any]:
@@ -152,7 +163,8 @@ def _limit(tree: s.Search) -> int:
     return tree.limit.value
 
 
-def _concepts(place: Place, view: View, known: Vocabulary, tree: s.Search) -> list[Hit]:
+def _concepts(place: Place, view: View, known: Vocabulary, tree: s.Search) -> tuple[list[Hit], str]:
+    """Return the concepts that are found, and what stands for the documents that they were found in."""
     kb_type = _kb_type(known, tree.type) if tree.type else ""
     term = tree.term.value
     query = Query(type=kb_type, text=term, limit=limits.MAX_KIP_HITS)
@@ -175,7 +187,7 @@ def _concepts(place: Place, view: View, known: Vocabulary, tree: s.Search) -> li
         score = likeness(term, name_of(node, known.names), str(node.fields.get("attributes.description", "")))
         if score and node.id not in stored:
             hits.append(Hit(score, 1, node))
-    return hits
+    return hits, page.found.search.basis if page.found else ""
 
 
 def _kb_type(known: Vocabulary, named: s.Text) -> str:

@@ -76,3 +76,40 @@ def test_errors_of_queries_name_the_last_record_where_files_say_something_else(p
     beyond, unknown = files.read(project.workspace(), "main", messages, time_s=60.0)
     assert beyond == "There is no seq 2 yet; the head is 1."
     assert "at seq 1," in unknown
+
+
+def walruses(project: Project, files: WorktreeFiles | None, cursor: str = "") -> Answer:
+    parameters = {"c": cursor} if cursor else {}
+    text = 'SEARCH CONCEPT "walrus" LIMIT 2' + (" CURSOR :c" if cursor else "")
+    return ask(project, files, {"command": text, "parameters": parameters})
+
+
+def test_a_search_does_not_go_on_where_files_say_something_else_than_for_its_first_page(project, files):
+    project.sync({f"docs/requirements/{n}.md": req(f"REQ-{n}", title=f"Walrus {n}") for n in range(1, 6)})
+    recorded = walruses(project, files).response["next_cursor"]
+    project.write({ONE: req("REQ-1", title="Walrus walrus")})
+    first = walruses(project, files)
+    assert not walruses(project, files, first.response["next_cursor"]).is_error
+    error = error_of(walruses(project, files, recorded))
+    assert "the branch is at 1, with changes that are in no record" in error["message"]
+    project.write({"docs/requirements/4.md": req("REQ-4", title="Sea walrus")})
+    error = error_of(walruses(project, files, first.response["next_cursor"]))
+    assert error["code"] == "KIP_1001"
+    assert "have changed since the first page" in error["message"]
+    project.sync()
+    assert "have changed" in error_of(walruses(project, files, first.response["next_cursor"]))["message"]
+
+
+def test_a_search_does_not_go_on_with_other_documents_than_for_its_first_page(project):
+    documents = {f"docs/requirements/{n}.md": req(f"REQ-{n}", title=f"Walrus {n}") for n in range(1, 6)}
+    project.sync(documents)
+    project.write(dict.fromkeys(documents))
+    first = walruses(project, None).response["next_cursor"]
+    project.write(documents)
+    assert not walruses(project, None, first).is_error
+    other = Project(project.root, is_new=False)  # whose index has the documents
+    try:
+        error = error_of(walruses(other, None, first))
+    finally:
+        other.close()
+    assert "other documents than those" in error["message"]
