@@ -11,6 +11,8 @@ import msgspec
 
 from kbcore.branchview import BranchView
 from kbcore.clock import moment_after
+from kbcore.cursor import request_mark
+from kbcore.record import Record
 from kbcore.store import Author, Planner, Request, drafted, recorded
 from kbcore.view.fold import Entry
 from kbcore.view.view import View
@@ -37,6 +39,12 @@ def take(view: View, author: Author, request: Request, plan: Planner, now: str) 
     if not draft.changes:
         return False
     _, record = recorded(author, request, draft, stamp, clock=wall)
+    view.mark_unrecorded(_mark_of(view, record))
     entry = Entry(stamp.seq, "", record, _NOWHERE, 0, 0)
     view.adopt(entry, draft.changes, msgspec.structs.replace(view.basis, seq=stamp.seq, at=stamp.at))
     return True
+
+
+def _mark_of(view: View, record: Record) -> str:
+    """Return what stands for the changes of a dry run up to a record: the same for the same changes at one head."""
+    return request_mark(("dry run", view.recorded.sum, view.overlay_mark, record.ops))

@@ -66,7 +66,7 @@ class View:
         self._read = Remembered[Node]()
         self.basis = basis
         self._recorded: Basis | None = None
-        """What this view was of before ``overlay``."""
+        """What this view was of before ``mark_unrecorded``."""
         self.overlay_mark = ""
         self.base_seq = basis.seq
         """What the base holds all of; ``basis`` is where the records end that this view has taken in."""
@@ -91,7 +91,7 @@ class View:
 
     @property
     def recorded(self) -> Basis:
-        """Return where the records end that this view has taken in: before ``basis`` where ``overlay`` was called."""
+        """Return where the records end that this view has taken in: before ``basis`` where it holds more."""
         return self._recorded or self.basis
 
     @property
@@ -397,8 +397,15 @@ class View:
             ops=(),
         )
         self._take(Entry(stamp.seq, "", record, "", 0, 0), changes)
-        self._recorded, self.overlay_mark = self._recorded or self.basis, mark
+        self.mark_unrecorded(mark)
         self.basis = msgspec.structs.replace(self.basis, seq=stamp.seq, sum="", at=stamp.at)
+
+    def mark_unrecorded(self, mark: str) -> None:
+        """Note, before this view takes in changes that are in no record, where the records end.
+
+        ``mark`` is another one for other changes. A view with such changes is never published.
+        """
+        self._recorded, self.overlay_mark = self._recorded or self.basis, mark
 
     def _take(self, entry: Entry, changes: Changes) -> None:
         with self._lock:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +19,11 @@ from kbcore.searching import search
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.view import View
 from kbcore.watch.changed import listen
+from tests.support.places import caches_at
 from tests.support.project import AUTHOR, Project, req
 
 ONE = "docs/requirements/1.md"
+PERSON = 'UPSERT {{ CONCEPT {{ {{type: "Person", name: "Pelican {0}"}} }} }}'
 TITLES = 'FIND(?r.attributes.title) WHERE { ?r {type: "Requirement"} }'
 
 
@@ -113,3 +118,47 @@ def test_a_search_does_not_go_on_with_other_documents_than_for_its_first_page(pr
     finally:
         other.close()
     assert "other documents than those" in error["message"]
+
+
+def kept_index(project: Project) -> list[tuple[Path, int, list[str]]]:
+    """Return the seq and the entities of each text index that is kept."""
+    found = []
+    for path in sorted(caches_at(project.root).rglob("text.db")):
+        with closing(sqlite3.connect(path)) as index:
+            [(seq,)] = index.execute("select seq from stamp").fetchall()
+            found.append((path, seq, [id_ for (id_,) in index.execute("select id from entity order by id")]))
+    return found
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_dry_run_finds_what_it_would_write_and_keeps_none_of_it(project, is_kept):
+    project.sync({f"docs/requirements/{n}.md": req(f"REQ-{n}", title=f"Walrus {n}") for n in range(1, 6)})
+    if is_kept:
+        walruses(project, None)
+    before = kept_index(project)
+    assert len(before) == is_kept
+    writes = [PERSON.format(number) for number in range(40)]
+    request = {"commands": [*writes, 'SEARCH CONCEPT "pelican"'], "dry_run": True}
+    answer = ask(project, None, request)
+    assert len(answer.response["result"][-1]["result"]) == 10
+    assert kept_index(project) == before
+    assert ask(project, None, 'SEARCH CONCEPT "pelican"').response["result"] == []
+    assert len(walruses(project, None).response["result"]) == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'FIND(?p.name) WHERE { ?p {type: "Person"} } LIMIT 2',
+        'SEARCH CONCEPT "pelican" LIMIT 2',
+        'EXPORT ?p WHERE { ?p {type: "Person"} } LIMIT 2',
+    ],
+)
+def test_a_cursor_of_a_dry_run_is_none_of_the_branch(project, command):
+    for number in range(3):
+        ask(project, None, PERSON.format(number))
+    answer = ask(project, None, {"commands": [PERSON.format("dry"), command], "dry_run": True})
+    following = {"command": f"{command} CURSOR :c", "parameters": {"c": answer.response["result"][1]["next_cursor"]}}
+    assert error_of(ask(project, None, following))["code"] in {"KIP_1001", "KIP_3005"}
+    ask(project, None, PERSON.format("real"))
+    assert "have changed" in error_of(ask(project, None, following))["message"]
