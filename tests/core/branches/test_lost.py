@@ -279,6 +279,33 @@ def test_gc_keeps_a_store_that_lacks_records_and_one_that_is_gone_can_be_given_u
     assert lost.losses(project.workspace()) == []
 
 
+@pytest.mark.parametrize("is_main_noted", [False, True])
+def test_a_deleted_branch_is_given_up_while_the_folder_of_the_stores_is_missing(
+    project: Project, is_main_noted: bool
+) -> None:
+    if is_main_noted:
+        put(project, "A")
+    project.switch("topic", create=True)
+    put(project, "B")
+    project.switch("main")
+    git(project.root, "branch", "-D", "topic")
+    project.close()
+    folder = store_of(project).parent
+    shutil.rmtree(folder)
+    (project.root / ".kb").mkdir(exist_ok=True)
+    (project.root / ".kb/config.json").write_text("{}")
+    project = fresh(project)
+    # The command is the one that the refusal names.
+    [of_topic] = [one for one in lost.losses(project.workspace()) if one.branch == "topic"]
+    assert "`kb doctor --new-epoch --branch topic`" in lost.remedy(project.workspace(), of_topic)
+    assert accepted(project, "topic").seq == 0
+    assert not folder.exists()
+    assert [one.branch for one in lost.losses(project.workspace())] == (["main"] if is_main_noted else [])
+    if is_main_noted:
+        accepted(project)
+    put(project, "C")
+
+
 def test_a_new_head_that_gives_records_up_begins_a_new_epoch(project: Project) -> None:
     put(project, "A", "B", "C")
     old = heads.read(project.machine.fs, store_of(project))
