@@ -333,6 +333,7 @@ OF_KB = [
     ["branch", "ensure", "main"],
     ["branch", "restore", "main"],
     ["compact"],
+    ["init", "--no-hooks"],
 ]
 
 
