@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -566,6 +567,56 @@ def test_only_a_pointer_of_kbs_own_makes_room_for_stores_in_the_worktree(
     assert (place / "main/head.json").is_file() is is_own
     assert (stores_at(older.root) / "main/head.json").is_file() is not is_own
     project.close()
+
+
+class Interrupted(NoSyncFs):
+    """Lets another process act just before the first change below a folder, or of the folder itself."""
+
+    def __init__(self, folder: Path, other: Callable[[], object]) -> None:
+        super().__init__()
+        self.folder, self.others = folder, [other]
+
+    def _before(self, path: Path) -> None:
+        if self.others and path.is_relative_to(self.folder):
+            self.others.pop()()
+
+    def listdir(self, path: Path) -> list[str]:
+        self._before(path)
+        return super().listdir(path)
+
+    def unlink(self, path: Path) -> None:
+        self._before(path)
+        super().unlink(path)
+
+    def rmdir(self, path: Path) -> None:
+        self._before(path)
+        super().rmdir(path)
+
+
+@pytest.mark.parametrize("kind", ["link", "guard"])
+def test_of_two_processes_that_make_room_the_second_keeps_what_the_first_has_written(
+    older: Project, tmp_path: Path, kind: str
+) -> None:
+    opened(older)
+    shutil.rmtree(stores_at(older.root))
+    shutil.rmtree(tmp_path / "state", ignore_errors=True)
+    place = shown(older)
+    if kind == "link":
+        shutil.rmtree(place)
+        place.symlink_to("../.git/kb/branches")
+    first, second = in_worktree(older.root, tmp_path), in_worktree(older.root, tmp_path)
+    for name in ("main", "topic"):
+        first.workspace().place.forget(name)
+    seqs = []
+    fs = Interrupted(place, lambda: seqs.append(first.apply(entities=[req("FIRST")]).seq))
+    second.machine = Machine(fs, second.machine.clock, second.machine.env)
+    relocation.make_room(second.workspace())
+    assert seqs == [1]
+    assert second.apply(entities=[req("SECOND")]).seq == 2
+    assert second.node("FIRST") is not None
+    assert status_of(older) == ""
+    first.close()
+    second.close()
 
 
 def test_the_error_of_a_refused_write_names_the_setting_that_does_not_count(older: Project, tmp_path: Path) -> None:
