@@ -299,6 +299,9 @@ def _point(workspace: Workspace) -> None:
     aside = workspace.kb_dir / _GUARD_ASIDE
     if kind == "guard":
         fs.replace(shown, aside)
+        if kind_of(fs, aside) != "guard":  # another process replaced the guard at this moment
+            fs.replace(aside, shown)
+            return
     elif kind == "link" and fs.readlink(shown) != target:
         fs.unlink(shown)
     if lists_link:
@@ -587,8 +590,9 @@ def _put_away(workspace: Workspace) -> None:
             fs.replace(old, aside)
             fs.fsync_dir(workspace.kb_dir)
     with contextlib.suppress(OSError):
-        # Its own ignore file goes last: until then git shows nothing of it.
-        for name in sorted(fs.listdir(aside), key=lambda name: name == untracked.IGNORE):
+        # Its own ignore file goes last: until then git shows nothing of it. A link that came with the repository stays.
+        names = fs.listdir(aside) if _is_folder(fs, aside) else []
+        for name in sorted(names, key=lambda name: name == untracked.IGNORE):
             if _is_folder(fs, aside / name):
                 files.remove_tree(fs, aside / name)
             else:

@@ -123,6 +123,48 @@ def test_a_link_gives_way_to_a_guard_on_a_branch_that_does_not_ignore_it(older: 
     assert status_of(older) == ""
 
 
+class Interrupted(NoSyncFs):
+    """Lets another process act just before the first change below a folder, or of the folder itself."""
+
+    def __init__(self, folder: Path, other: Callable[[], object]) -> None:
+        super().__init__()
+        self.folder, self.others = folder, [other]
+
+    def _before(self, path: Path) -> None:
+        if self.others and path.is_relative_to(self.folder):
+            self.others.pop()()
+
+    def listdir(self, path: Path) -> list[str]:
+        self._before(path)
+        return super().listdir(path)
+
+    def unlink(self, path: Path) -> None:
+        self._before(path)
+        super().unlink(path)
+
+    def rmdir(self, path: Path) -> None:
+        self._before(path)
+        super().rmdir(path)
+
+    def replace(self, source: Path, target: Path, *, is_private: bool = False) -> None:
+        self._before(source)
+        super().replace(source, target, is_private=is_private)
+
+
+def test_of_two_processes_that_replace_a_guard_by_a_link_neither_removes_the_stores(older: Project) -> None:
+    opened(older)
+    assert relocation.kind_of(NO_SYNC, shown(older)) == "guard"
+    (older.root / ".kb/.gitignore").write_text("/branches\n/cache/\n")
+    before = facts(stores_at(older.root))
+    seen = []
+    fs = Interrupted(shown(older), lambda: seen.append(relocation.kind_of(NO_SYNC, opened(older).shown_branches)))
+    opened(older, fs)
+    assert seen == ["link"]
+    assert facts(stores_at(older.root)) == before
+    assert shown(older).is_symlink()
+    assert [one.name for one in shown(older).parent.iterdir() if one.name.startswith(".branches")] == []
+
+
 class Linkless(NoSyncFs):
     def symlink(self, target: str, path: Path) -> None:
         raise OSError(errno.EPERM, "no links here")
@@ -367,6 +409,18 @@ def test_a_copy_on_another_file_system_keeps_what_is_shared_shared(older: Projec
     project.close()
 
 
+def test_what_a_link_leads_to_that_has_the_name_of_a_copied_folder_is_not_removed(
+    older: Project, tmp_path: Path
+) -> None:
+    opened(older)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/file").write_text("mine")
+    (older.root / ".kb/.moved-branches").symlink_to(tmp_path / "mine")
+    (stores_at(older.root).parent / "moving").touch()
+    relocation.finish_locked(opened(older))
+    assert (tmp_path / "mine/file").read_text() == "mine"
+
+
 def test_two_processes_that_meet_move_once(older: Project) -> None:
     done: list[str] = []
 
@@ -567,30 +621,6 @@ def test_only_a_pointer_of_kbs_own_makes_room_for_stores_in_the_worktree(
     assert (place / "main/head.json").is_file() is is_own
     assert (stores_at(older.root) / "main/head.json").is_file() is not is_own
     project.close()
-
-
-class Interrupted(NoSyncFs):
-    """Lets another process act just before the first change below a folder, or of the folder itself."""
-
-    def __init__(self, folder: Path, other: Callable[[], object]) -> None:
-        super().__init__()
-        self.folder, self.others = folder, [other]
-
-    def _before(self, path: Path) -> None:
-        if self.others and path.is_relative_to(self.folder):
-            self.others.pop()()
-
-    def listdir(self, path: Path) -> list[str]:
-        self._before(path)
-        return super().listdir(path)
-
-    def unlink(self, path: Path) -> None:
-        self._before(path)
-        super().unlink(path)
-
-    def rmdir(self, path: Path) -> None:
-        self._before(path)
-        super().rmdir(path)
 
 
 @pytest.mark.parametrize("kind", ["link", "guard"])
