@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from kbcore.errors import StoreWentBack
 from kbcore.storage import head as heads
 from kbcore.storage import journal, witness
 from kbcore.upkeep import epochs, repair
+from kbcore.upkeep.adopting import adopt
 from kbcore.upkeep.compacting import compact
 from kbcore.upkeep.doctor import diagnose
 from kbcore.viewcache import AHEAD
@@ -225,6 +228,51 @@ def test_a_store_that_another_was_put_in_the_place_of_by_hand_is_missed(project:
     put(project, "C")
     assert sentence(fresh(project)) == ""
     other.close()
+
+
+def adopted_by(project: Project) -> list[str]:
+    """Return what the advice about the store of main says to take over."""
+    [loss] = [one for one in lost.losses(project.workspace()) if one.branch == "main"]
+    found = re.findall(r"`kb doctor --adopt (.*?)`", lost.remedy(project.workspace(), loss))
+    return [word for one in found for word in shlex.split(one)]
+
+
+def moved_aside(project: Project, name: str = "kb-moved") -> Path:
+    """Return a copy of all stores, in a folder as the remedy of another setting names it."""
+    data = store_of(project).parent.parent
+    return Path(shutil.copytree(data, data.with_name(name))) / "branches"
+
+
+def test_a_store_that_was_moved_aside_is_advised_only_where_it_has_the_missing_records(project: Project) -> None:
+    git(project.root, "branch", "topic")
+    put(project, "A")
+    project.apply(branch="topic", entities=[{"id": "T", "type": "req", "title": "T", "status": "open"}])
+    put(project, "B")
+    copy = copied(project)
+    put(project, "C")
+    whole = moved_aside(project, "kb-moved-2")
+    put_back(project, copy)
+    moved_aside(project)
+    assert adopted_by(project) == []  # the branch has a store
+    project.close()
+    shutil.rmtree(store_of(project))
+    assert adopted_by(project) == [str(whole / "main")]  # topic has a store
+    project.close()
+    shutil.rmtree(store_of(project, "topic"))
+    assert adopted_by(fresh(project)) == [str(whole)]
+    adopt(project.workspace(), whole)
+    assert lost.losses(fresh(project).workspace()) == []
+
+
+def test_a_store_that_was_moved_aside_and_ends_before_the_loss_is_not_advised(project: Project) -> None:
+    put(project, "A")
+    moved_aside(project)
+    put(project, "B")
+    damaged = moved_aside(project, "kb-moved-2")
+    (damaged / "main/head.json").write_bytes(b"{}")
+    project.close()
+    shutil.rmtree(store_of(project))
+    assert adopted_by(fresh(project)) == []
 
 
 def test_an_older_head_file_is_no_loss_as_long_as_the_records_are_there(project: Project) -> None:
