@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -57,9 +58,27 @@ def refuse_any(workspace: Workspace) -> None:
 
     Raises: ``StoreWentBack`` about the branch that is checked out if its store is missing, else about the first one.
     """
-    found = sorted(losses(workspace), key=lambda loss: loss.branch != workspace.head().branch)
-    if found:
-        raise error_of(workspace, found[0])
+    if found := _first(workspace, losses(workspace)):
+        raise error_of(workspace, found)
+
+
+def _first(workspace: Workspace, found: Sequence[Loss]) -> Loss | None:
+    """Return the loss about the branch that is checked out, else the first one."""
+    return min(found, key=lambda loss: loss.branch != workspace.head().branch, default=None)
+
+
+def blocking(workspace: Workspace, branch: str, found: Sequence[Loss], *, is_copied: bool) -> Loss | None:
+    """Return that one of the losses for which a write to a branch is refused, None where there is none.
+
+    It is about another branch where no store is made while that one is missing. ``is_copied`` says that the branch has
+    no store, and that its first use copies or takes over another one.
+    """
+    by_branch = {loss.branch: loss for loss in found}
+    if branch in by_branch or workspace.has_store(branch):
+        return by_branch.get(branch)
+    if not workspace.has_branches_dir():
+        return _first(workspace, found)
+    return None if is_copied else by_branch.get(workspace.default_branch)
 
 
 def error_of(workspace: Workspace, loss: Loss) -> StoreWentBack:
