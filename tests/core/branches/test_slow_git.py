@@ -126,13 +126,16 @@ def test_a_branch_that_comes_alive_meanwhile_keeps_its_store(slow: Slow, moment:
     setattr(slow.fs, moment, slow.once("branch", "gone"))
     done = branches.collect(slow.project.workspace())
     assert (done.removed, set(done.kept)) == ((), {"gone", "kept", "main"})
+    assert done.reasons["gone"] == "its branch came back just now"
     assert (stores_at(slow.root) / "gone/head.json").exists()
     assert slow.held() == ""
 
 
 def test_refs_that_change_all_the_time_keep_a_store_where_it_is(slow: Slow) -> None:
     slow.fs.before_lock = slow.change
-    assert branches.collect(slow.project.workspace()).removed == ()
+    done = branches.collect(slow.project.workspace())
+    assert done.removed == ()
+    assert "git keeps changing its refs" in done.reasons["gone"]
     assert slow.held() == ""
 
 
