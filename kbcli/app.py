@@ -140,7 +140,7 @@ def _ended(session: Session, words: list[str]) -> int:
         output.forget()
         if session.signals.work.has_written:
             output.warn("Interrupted. What it had written before is stored: `kb log` shows it.")
-        elif session.signals.work.has_begun:
+        elif session.writes and session.signals.work.has_begun:
             output.warn("Interrupted. Nothing was written.")
         return session.signals.status
     except (OutputClosed, OutputFailed):

@@ -154,6 +154,11 @@ class Session:
             store, _ = self._due.popitem()
             store.publish_when_due()
 
+    def begin_request(self, *, writes: bool) -> None:
+        """Note whether what is asked for now writes: the failures of one that only reads do not speak of writing."""
+        self.writes = writes
+        self.signals.work.only_reads = not writes
+
     def open(self) -> Opened:
         """Return the branch that is meant, its store made on first use.
 
@@ -161,8 +166,7 @@ class Session:
         """
         from kbcore import branches
 
-        self.signals.work.only_reads = False
-        self.writes = True
+        self.begin_request(writes=True)
         return self._opened(*branches.open_branch(self.workspace, self.named_branch))
 
     def open_to_read(self) -> Opened:
@@ -172,7 +176,7 @@ class Session:
         """
         from kbcore import branches
 
-        self.signals.work.only_reads = True
+        self.begin_request(writes=False)
         return self._opened(*branches.open_to_read(self.workspace, self.named_branch))
 
     def _opened(self, store: BranchStore, choice: Choice, ensured: Ensured) -> Opened:
