@@ -27,7 +27,7 @@ def read_as_of(opened: Opened, at: str | None, use: Callable[[View, int], T]) ->
 
     wrong = moment_problem(at)
     refuse([wrong] if wrong else [])
-    return read_at(opened.store, at, use, now=opened.workspace.machine.clock.now())
+    return read_at(opened.store, at, use, now=opened.workspace.machine.clock.now(), notes=opened.session.notes)
 
 
 def entity_at(view: View, seq: int, id_: str) -> Subject:

@@ -36,6 +36,7 @@ class Opened(msgspec.Struct, frozen=True):
     workspace: Workspace
     store: BranchStore
     choice: Choice
+    session: Session
 
     @property
     def branch(self) -> str:
@@ -58,6 +59,8 @@ class Session:
         """The command was asked to write: where it fails before, the error says so."""
         self.has_told_losses = False
         """Set by commands that say themselves what is missing from the stores."""
+        self.notes: list[str] = []
+        """What the user has to know to read the answer, as warnings at the end."""
         self._watched: list[BranchStore] = []
         self._told: set[str] = set()
         self._due: dict[BranchStore, None] = {}
@@ -182,7 +185,7 @@ class Session:
     def _opened(self, store: BranchStore, choice: Choice, ensured: Ensured) -> Opened:
         self.tell_ensured(ensured)
         self.watch(store)
-        return Opened(self.workspace, store, choice)
+        return Opened(self.workspace, store, choice, self)
 
     def tell_ensured(self, ensured: Ensured) -> None:
         """Say that a branch has just got its store, and warn when it had one before that is missed."""
@@ -204,7 +207,7 @@ class Session:
 
         A command that reads no store warns of what is missing from the one that is meant.
         """
-        said = [notice for store in self._watched for notice in (*store.warnings, *store.notices)]
+        said = [notice for store in self._watched for notice in (*store.warnings, *store.notices)] + self.notes
         if not self._watched and not self.has_told_losses:
             said += self._losses()
         for notice in dict.fromkeys(said):

@@ -59,7 +59,7 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
 
     try:
         if at is not None:
-            return read_at(call.store, at, answer)
+            return read_at(call.store, at, answer, notes=call.notes)
         return read_head(call.store, lambda view: answer(view, None))
     except InvalidQuery as error:
         raise _by_key(error, asked.where) from error

@@ -165,4 +165,4 @@ def _page(opened: Opened, wanted: Query, at: str | None, problems: list[Problem]
 
     if not at or wrong:
         return read_head(opened.store, lambda view: answer(view, None))
-    return read_at(opened.store, at, answer, now=opened.workspace.machine.clock.now())
+    return read_at(opened.store, at, answer, now=opened.workspace.machine.clock.now(), notes=opened.session.notes)
