@@ -131,7 +131,7 @@ def _ended(session: Session, words: list[str]) -> int:
     except KBError as error:
         output.forget()
         output.is_json = output.is_json or _wants_json(words)  # it may have failed before the options were read
-        return exits.tell(output, error, writes=session.writes)
+        return session.tell_error(error)
     except typer.TyperException as error:
         output.forget()
         output.is_json = output.is_json or _wants_json(words)
@@ -149,7 +149,7 @@ def _ended(session: Session, words: list[str]) -> int:
         output.forget()
         known = exhausted(error, may_be_written=not session.signals.work.is_known_unwritten)
         if known:
-            return exits.tell(output, known, writes=session.writes)
+            return session.tell_error(known)
         return exits.tell_bug(output, error, words, session.cache())
 
 

@@ -15,7 +15,7 @@ import msgspec
 from kbcli.ending import Signals
 from kbcli.render import Output
 from kbcore import __version__
-from kbcore.errors import GitUnusable, InvalidQuery, KBError
+from kbcore.errors import GitUnusable, InvalidQuery, KBError, StoreWentBack
 from kbcore.visible import visible
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Session:
         self.writes = False
         """The command was asked to write: where it fails before, the error says so."""
         self.has_told_losses = False
-        """Set by commands that say themselves what is missing from the stores."""
+        """What is missing from the stores is said already, by the command or in an error."""
         self.notes: list[str] = []
         """What the user has to know to read the answer, as warnings at the end."""
         self._watched: list[BranchStore] = []
@@ -201,6 +201,16 @@ class Session:
         """Have the user hear of what reading this store comes upon; ``open`` does it for the stores it opens."""
         if store not in self._watched:
             self._watched.append(store)
+
+    def tell_error(self, error: KBError) -> int:
+        """Report an error, and return the status to end with. A loss that it names is not warned of again."""
+        from kbcli import exits
+
+        if isinstance(error, StoreWentBack):
+            self.has_told_losses = True
+            losses = [store.loss for store in self._watched]
+            self._told |= {loss.warning() for loss in losses if loss and loss.branch == error.data.get("branch")}
+        return exits.tell(self.output, error, writes=self.writes)
 
     def tell_notices(self) -> None:
         """Warn of what reading the stores came upon, at the end of the command: of each thing once.

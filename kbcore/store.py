@@ -38,7 +38,7 @@ from kbcore.storage import journal, known_damage
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.journal import Position
-from kbcore.storage.witness import BranchWitness
+from kbcore.storage.witness import BranchWitness, Loss
 from kbcore.texts import BranchTexts
 from kbcore.view.fold import Entry
 from kbcore.view.since import is_moved
@@ -142,6 +142,11 @@ class BranchStore:
     def notices(self) -> list[str]:
         """What a view knew of records that the journal does not have; nothing while the second witness says more."""
         return [] if self.warnings else self._seen.notices
+
+    @property
+    def loss(self) -> Loss | None:
+        """What the store lacks, as of the last reading."""
+        return self._witness.loss if self._witness is not None else None
 
     @property
     def warnings(self) -> tuple[str, ...]:

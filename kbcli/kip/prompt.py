@@ -117,9 +117,7 @@ class _Prompt:
         try:
             answer, branch = carried_out(self._session, request)
         except KBError as error:
-            from kbcli import exits
-
-            exits.tell(self._session.output, error, writes=self._session.writes)
+            self._session.tell_error(error)
             return
         tell_answer(self._session, request, answer, branch)
 
