@@ -143,6 +143,16 @@ def apply(slow: Slow) -> int | None:
     return slow.project.apply(entities=[{"id": "NEW", "type": "req", "title": "T", "status": "open"}]).seq
 
 
+def test_without_a_list_of_tables_git_is_asked_under_the_lock_what_head_names_and_nothing_else(slow: Slow) -> None:
+    (slow.root / ".git/reftable/tables.list").unlink()
+    assert apply(slow) == 2
+    held = slow.held()
+    asked = [{"symbolic-ref", "rev-parse"} & {*line.split()} for line in held.splitlines()]
+    assert asked == [{"symbolic-ref"}, {"rev-parse"}]
+    assert branches.collect(slow.project.workspace()).removed == ()
+    assert slow.held() == held, "gc keeps the stores and asks nothing under the lock"
+
+
 def test_a_write_starts_no_git_while_its_branch_is_locked(slow: Slow) -> None:
     slow.fs.before_lock = slow.once("branch", "unrelated")
     assert apply(slow) == 2
