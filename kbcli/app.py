@@ -131,7 +131,7 @@ def _ended(session: Session, words: list[str]) -> int:
     except KBError as error:
         output.forget()
         output.is_json = output.is_json or _wants_json(words)  # it may have failed before the options were read
-        return exits.tell(output, error, writes=session.writes)
+        return session.tell_error(error)
     except typer.TyperException as error:
         output.forget()
         output.is_json = output.is_json or _wants_json(words)
@@ -140,7 +140,7 @@ def _ended(session: Session, words: list[str]) -> int:
         output.forget()
         if session.signals.work.has_written:
             output.warn("Interrupted. What it had written before is stored: `kb log` shows it.")
-        elif session.signals.work.has_begun:
+        elif session.writes and session.signals.work.has_begun:
             output.warn("Interrupted. Nothing was written.")
         return session.signals.status
     except (OutputClosed, OutputFailed):
@@ -149,7 +149,7 @@ def _ended(session: Session, words: list[str]) -> int:
         output.forget()
         known = exhausted(error, may_be_written=not session.signals.work.is_known_unwritten)
         if known:
-            return exits.tell(output, known, writes=session.writes)
+            return session.tell_error(known)
         return exits.tell_bug(output, error, words, session.cache())
 
 

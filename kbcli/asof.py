@@ -34,7 +34,7 @@ def read_as_of(opened: Opened, at: str | None, use: Callable[[View, int], T]) ->
     def answer(view: View, seq: int) -> tuple[T, FileState]:
         return use(view, seq), as_of(seq)
 
-    return read_at(opened.store, at, answer, now=now)
+    return read_at(opened.store, at, answer, now=now, notes=opened.session.notes)
 
 
 def entity_at(view: View, seq: int, id_: str) -> Subject:

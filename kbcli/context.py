@@ -15,7 +15,7 @@ import msgspec
 from kbcli.ending import Signals
 from kbcli.render import Output
 from kbcore import __version__
-from kbcore.errors import GitUnusable, InvalidQuery, KBError
+from kbcore.errors import GitUnusable, InvalidQuery, KBError, StoreWentBack
 from kbcore.limits import FILES_S
 from kbcore.visible import visible
 
@@ -74,7 +74,9 @@ class Session:
         self.writes = False
         """The command was asked to write: where it fails before, the error says so."""
         self.has_told_losses = False
-        """Set by commands that say themselves what is missing from the stores."""
+        """What is missing from the stores is said already, by the command or in an error."""
+        self.notes: list[str] = []
+        """What the user has to know to read the answer, as warnings at the end."""
         self._watched: list[BranchStore] = []
         self._told: set[str] = set()
         self._due: dict[BranchStore, None] = {}
@@ -171,6 +173,11 @@ class Session:
             store, _ = self._due.popitem()
             store.publish_when_due()
 
+    def begin_request(self, *, writes: bool) -> None:
+        """Note whether what is asked for now writes: the failures of one that only reads do not speak of writing."""
+        self.writes = writes
+        self.signals.work.only_reads = not writes
+
     def open(self) -> Opened:
         """Return the branch that is meant, its store made on first use.
 
@@ -178,8 +185,7 @@ class Session:
         """
         from kbcore import branches
 
-        self.signals.work.only_reads = False
-        self.writes = True
+        self.begin_request(writes=True)
         return self._opened(*branches.open_branch(self.workspace, self.named_branch))
 
     def open_to_read(self) -> Opened:
@@ -189,7 +195,7 @@ class Session:
         """
         from kbcore import branches
 
-        self.signals.work.only_reads = True
+        self.begin_request(writes=False)
         return self._opened(*branches.open_to_read(self.workspace, self.named_branch))
 
     def _opened(self, store: BranchStore, choice: Choice, ensured: Ensured) -> Opened:
@@ -227,12 +233,22 @@ class Session:
         if store not in self._watched:
             self._watched.append(store)
 
+    def tell_error(self, error: KBError) -> int:
+        """Report an error, and return the status to end with. A loss that it names is not warned of again."""
+        from kbcli import exits
+
+        if isinstance(error, StoreWentBack):
+            self.has_told_losses = True
+            losses = [store.loss for store in self._watched]
+            self._told |= {loss.warning() for loss in losses if loss and loss.branch == error.data.get("branch")}
+        return exits.tell(self.output, error, writes=self.writes)
+
     def tell_notices(self) -> None:
         """Warn of what reading the stores came upon, at the end of the command: of each thing once.
 
         A command that reads no store warns of what is missing from the one that is meant.
         """
-        said = [notice for store in self._watched for notice in (*store.warnings, *store.notices)]
+        said = [notice for store in self._watched for notice in (*store.warnings, *store.notices)] + self.notes
         if not self._watched and not self.has_told_losses:
             said += self._losses()
         for notice in dict.fromkeys(said):

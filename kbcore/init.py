@@ -7,6 +7,8 @@ KB's own and is written anew whenever it differs.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +16,7 @@ import msgspec
 
 from kbcore import branches, git, interrupting, limits, relocation
 from kbcore.branches import Ensured
+from kbcore.branches.stores import make_data_dir
 from kbcore.config import default_branch_fault, parse_config
 from kbcore.config_text import default_config_text
 from kbcore.errors import InvalidConfig, InvalidQuery, ReadOnlyStore, StorageError
@@ -47,10 +50,10 @@ class _Layout:
         self.root = root
         self.made: dict[str, list[str]] = {"created": [], "updated": [], "kept": []}
 
-    def folder(self, path: Path) -> None:
-        """Make a folder, unless it is there."""
+    def folder(self, path: Path, make: Callable[[], object] | None = None) -> None:
+        """Make a folder, unless it is there; ``make`` does it where the folder needs more than to be made."""
         is_there = files.is_directory(self.fs, path)
-        files.make_directory(self.fs, path)
+        (make or partial(files.make_directory, self.fs, path))()
         self._note("kept" if is_there else "created", path, "/")
 
     def text(self, path: Path) -> str | None:
@@ -87,7 +90,8 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
     ``master``, or the branch that is checked out.
 
     Raises: ``InvalidQuery`` for a name that cannot be a branch, or that an existing configuration contradicts;
-    ``InvalidConfig``; ``GitUnusable``; ``StorageError`` and its kin when something cannot be written.
+    ``InvalidConfig``; ``GitUnusable``; ``StoreWentBack`` where the stores were and are missing, with the settings laid
+    out; ``StorageError`` and its kin when something cannot be written.
     """
     if default_branch is not None and (reason := default_branch_fault(default_branch)):
         raise InvalidQuery(f"{in_quotes(default_branch)} cannot be the default branch: {reason}.")
@@ -105,10 +109,8 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
     for place in dict.fromkeys([settings, workspace.kb_dir]):
         layout.file(place / IGNORE, _ignoring(layout.text(place / IGNORE)))
     workspace.moved = relocation.settle(workspace)
-    layout.folder(workspace.data_dir)
-    relocation.make_room(workspace)
-    for folder in (workspace.branches_dir, workspace.cache_dir):
-        files.make_directory(machine.fs, folder)
+    layout.folder(workspace.data_dir, partial(make_data_dir, workspace))
+    files.make_directory(machine.fs, workspace.cache_dir)
     fresh = Workspace(repo, machine, pool)
     ensured = branches.ensure(fresh, fresh.default_branch)
     made = layout.made

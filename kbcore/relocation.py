@@ -155,6 +155,8 @@ def is_own_pointer(workspace: Workspace) -> bool:
 def make_room(workspace: Workspace) -> None:
     """Remove KB's pointer where the stores are to be in its place; the caller is about to make their folder.
 
+    Another process may do the same at this moment, and have made stores there already: nothing of those is removed.
+
     Raises: ``StorageError`` and its kin when it cannot be removed; as ``require_untracked``.
     """
     if not workspace.is_in_worktree:
@@ -165,9 +167,26 @@ def make_room(workspace: Workspace) -> None:
         return
     with files.explained(shown, "remove"), contextlib.suppress(FileNotFoundError):
         if kind_of(fs, shown) == "guard":
-            files.remove_tree(fs, shown)
-        else:
+            _open_guard(fs, shown)
+            return
+        try:
             fs.unlink(shown)
+        except OSError:
+            if kind_of(fs, shown) != "folder":
+                raise
+
+
+def _open_guard(fs: Fs, folder: Path) -> None:
+    """Make a guard a folder that stores can be in; its ignore file stays. One that is a folder already is left alone.
+
+    Raises: ``OSError`` as the calls do.
+    """
+    # Only a guard has a folder of this name, and only one process succeeds to remove it.
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        fs.rmdir(folder / OLDER_LOCK)
+        with contextlib.suppress(FileNotFoundError):
+            fs.unlink(folder / README)
+        fs.fsync_dir(folder)
 
 
 def require_untracked(workspace: Workspace) -> None:
@@ -280,6 +299,9 @@ def _point(workspace: Workspace) -> None:
     aside = workspace.kb_dir / _GUARD_ASIDE
     if kind == "guard":
         fs.replace(shown, aside)
+        if kind_of(fs, aside) != "guard":  # another process replaced the guard at this moment
+            fs.replace(aside, shown)
+            return
     elif kind == "link" and fs.readlink(shown) != target:
         fs.unlink(shown)
     if lists_link:
@@ -568,8 +590,9 @@ def _put_away(workspace: Workspace) -> None:
             fs.replace(old, aside)
             fs.fsync_dir(workspace.kb_dir)
     with contextlib.suppress(OSError):
-        # Its own ignore file goes last: until then git shows nothing of it.
-        for name in sorted(fs.listdir(aside), key=lambda name: name == untracked.IGNORE):
+        # Its own ignore file goes last: until then git shows nothing of it. A link that came with the repository stays.
+        names = fs.listdir(aside) if _is_folder(fs, aside) else []
+        for name in sorted(names, key=lambda name: name == untracked.IGNORE):
             if _is_folder(fs, aside / name):
                 files.remove_tree(fs, aside / name)
             else:

@@ -38,7 +38,7 @@ from kbcore.storage import journal, known_damage
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.journal import Position
-from kbcore.storage.witness import BranchWitness
+from kbcore.storage.witness import BranchWitness, Loss
 from kbcore.texts import BranchTexts
 from kbcore.view.fold import Entry
 from kbcore.view.since import is_moved
@@ -81,8 +81,6 @@ PLANS_AHEAD: Final = 3
 no more than that: the next one is made under the lock."""
 GIT_ASKED: Final = 10
 """How often git is asked again which branch is checked out, because its refs changed before the branch was locked."""
-_MAX_NOTICES: Final = 200
-"""So many notices are kept of one store: a server that runs for long may be asked for many times."""
 _QUICK_S: Final = 0.05
 """A plan that took no longer, and cannot be used, is made again under the lock at once."""
 
@@ -142,17 +140,13 @@ class BranchStore:
 
     @property
     def notices(self) -> list[str]:
-        """What a view knew of records that the journal does not have, and what ``note`` was told.
-
-        Nothing while the second witness says more.
-        """
+        """What a view knew of records that the journal does not have; nothing while the second witness says more."""
         return [] if self.warnings else self._seen.notices
 
-    def note(self, sentence: str) -> None:
-        """Add to the notices what an answer of this store is to be read with; each sentence once, and not too many."""
-        notices = self._seen.notices
-        if sentence not in notices and len(notices) < _MAX_NOTICES:
-            notices.append(sentence)
+    @property
+    def loss(self) -> Loss | None:
+        """What the store lacks, as of the last reading."""
+        return self._witness.loss if self._witness is not None else None
 
     @property
     def warnings(self) -> tuple[str, ...]:

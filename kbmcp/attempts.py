@@ -42,6 +42,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     payload: Payload
     error: Exception | None = None
+    writes: bool = False
+    """Whether the call that failed would write, as far as that is known."""
 
 
 async def attempt(
@@ -127,7 +129,7 @@ class _Attempt:
             return do()
         except Stopped:
             stopped = _interrupted(may_be_written=interrupting.may_have_written())
-            return Outcome({"error": stopped.as_json()} | self._around, stopped)
+            return Outcome({"error": stopped.as_json(writes=self._writes)} | self._around, stopped, self._writes)
         except KBError as error:
             return self.refused(error)
         except Exception as error:  # noqa: BLE001 - a bug: told to the client as such, and in full on standard error
@@ -135,7 +137,7 @@ class _Attempt:
             if known:
                 return self.refused(known)
             traceback.print_exc(file=sys.stderr)
-            return Outcome(_bug(error) | self._around, error)
+            return Outcome(_bug(error) | self._around, error, self._writes)
 
     def refused(self, error: KBError, *, is_in_loop: bool = False) -> Outcome:
         """Return the answer to a job that failed with an error that KB explains.
@@ -144,14 +146,15 @@ class _Attempt:
         """
         around, hint = self._around or ({} if is_in_loop else self._service.place()), hints.hint_for(error, self._key)
         is_dotted = self._service.options.is_dotted
-        return Outcome(explain(error, hint, around, writes=self._writes, is_dotted=is_dotted), error)
+        told = explain(error, hint, around, writes=self._writes, is_dotted=is_dotted)
+        return Outcome(told, error, self._writes)
 
 
 def _interrupted(*, may_be_written: bool) -> Interrupted:
-    became = "It is not known whether all of it was written" if may_be_written else "Nothing was written"
-    stopped = Interrupted(f"The call was interrupted. {became}.")
-    if may_be_written:
-        stopped.applied = "unknown"
+    if not may_be_written:
+        return Interrupted("The call was interrupted.")
+    stopped = Interrupted("The call was interrupted. It is not known whether all of it was written.")
+    stopped.applied = "unknown"
     return stopped
 
 

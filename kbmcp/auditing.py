@@ -191,10 +191,9 @@ def _show(call: Call, asked: HistoryArguments, view: View) -> Payload:
 
 def _diff(call: Call, asked: HistoryArguments, view: View) -> Payload:
     from kbcore.history.compare import count_differences, differences_from
-    from kbcore.history.moment import note_clocks, seq_at
+    from kbcore.history.moment import seq_at
 
     page = _Page(call, asked, view.seq)
-    note_clocks(call.store, view, str(asked.seq), str(asked.to or ""))
     low = seq_at(view, str(asked.seq))
     high = page.head if asked.to is None else seq_at(view, str(asked.to))
     rows = differences_from(view, low, high, page.place, at_once=_READ_AT_ONCE)

@@ -87,6 +87,8 @@ class Call(msgspec.Struct, frozen=True):
     is_dotted: bool
     """How this server lists its tools: what is told to the client names them so."""
     is_read_only: bool = False
+    notes: list[str] = []
+    """What is to be said with the answer of this call alone."""
 
     def read(self, use: Callable[[View], T], *, time_s: float = limits.FILES_S) -> T:
         """Return ``use(view)`` on a view with what the files of the worktree say."""
@@ -227,8 +229,8 @@ class Service:
     def news(self, call: Call) -> str:
         """Return what is to be said beside the answer of a call.
 
-        That is how the branch got its store, and what reading it came upon and was not said before. What is missing
-        from the store is said with every answer.
+        That is how the branch got its store, what this answer is to be read with, and what reading the store came upon
+        and was not said before. What is missing from the store is said with every answer.
         """
         with self._gate:
             notices = call.store.notices
@@ -236,7 +238,9 @@ class Service:
             # While records are missing there are no notices: those of before are not said again.
             self._told[call.store] = max(first, len(notices))
             moved, self._moved = self._moved, []
-            return " ".join([*moved, call.notice, *call.store.warnings, *notices[first:]]).strip()
+            return " ".join(
+                [*moved, call.notice, *call.store.warnings, *notices[first:], *dict.fromkeys(call.notes)]
+            ).strip()
 
     def workspace(self) -> Workspace:
         """Return the workspace as it is now. Raises: as opening a workspace."""

@@ -121,7 +121,7 @@ def _in_tool_words(response: Payload, *, is_dotted: bool = False, is_read_only: 
     return {"error": error}
 
 
-def finished(outcome: Outcome, writes: bool) -> types.CallToolResult:
+def finished(outcome: Outcome) -> types.CallToolResult:
     """Return the result of a call: KIP's answer as text and as structured content.
 
     What KIP's own shape has no place for (that stored text is data, a warning of a write) is a text after the answer.
@@ -129,7 +129,7 @@ def finished(outcome: Outcome, writes: bool) -> types.CallToolResult:
     told = outcome.payload
     response, is_error = told.get("response"), bool(told.get("is_error"))
     if response is None:
-        response, is_error = _failure(outcome, writes=writes), True
+        response, is_error = _failure(outcome), True
     blocks: list[types.ContentBlock] = [types.TextContent(type="text", text=text_of(response))]
     beside = DATA_NOTE | ({"note": str(told["note"])} if told.get("note") else {})
     blocks.append(types.TextContent(type="text", text=text_of(beside)))
@@ -137,11 +137,11 @@ def finished(outcome: Outcome, writes: bool) -> types.CallToolResult:
     return types.CallToolResult(content=blocks, structured_content=response, is_error=is_error, _meta=place or None)
 
 
-def _failure(outcome: Outcome, *, writes: bool) -> Payload:
+def _failure(outcome: Outcome) -> Payload:
     from kbcore.kip.errors import envelope
     from kbcore.kip.failures import bug, in_kip
 
     error = outcome.error
     if isinstance(error, KBError):
-        return _in_tool_words(envelope(in_kip(error, writes=writes)))
+        return _in_tool_words(envelope(in_kip(error, writes=outcome.writes)))
     return envelope(bug(type(error).__name__))

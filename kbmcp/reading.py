@@ -66,7 +66,7 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
 
     try:
         if at is not None:
-            return read_at(call.store, at, answer_at)
+            return read_at(call.store, at, answer_at, notes=call.notes)
         return call.page(lambda view: answer(view, None))
     except InvalidQuery as error:
         raise _by_key(error, asked.where) from error

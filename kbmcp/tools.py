@@ -26,6 +26,11 @@ from kbmcp.spelling import in_words, spelled
 MAX_ARGUMENT_BYTES: Final = 4 * MIB
 
 
+def _finished(outcome: Outcome) -> types.CallToolResult:
+    """Return the result of a call whose answer is a document of KB's own."""
+    return replies.failure(outcome.payload) if outcome.error else replies.success(outcome.payload)
+
+
 class Tool(msgspec.Struct, frozen=True):
     """One tool.
 
@@ -45,13 +50,8 @@ class Tool(msgspec.Struct, frozen=True):
     is_idempotent: bool = False
     toolset: str = "core"
     schema: Mapping[str, Any] = {}
-    finish: Callable[[Outcome, bool], types.CallToolResult] = lambda outcome, _: _finished(outcome)
-    """Makes the result of what came of a call; told whether the call would write."""
-
-
-def _finished(outcome: Outcome) -> types.CallToolResult:
-    """Return the result of a call whose answer is a document of KB's own."""
-    return replies.failure(outcome.payload) if outcome.error else replies.success(outcome.payload)
+    finish: Callable[[Outcome], types.CallToolResult] = _finished
+    """Makes the result of a call of its outcome."""
 
 
 def _reader(model: type[wire.M]) -> Callable[[Mapping[str, Any]], tuple[wire.M, list[Problem]]]:
@@ -201,7 +201,7 @@ async def answer(service: Service, tool: Tool, arguments: Mapping[str, Any], cli
         return Job(lambda call: tool.run(call, asked, problems), getattr(asked, "expect_branch", ""), writes)
 
     outcome = await attempt(service, client, tool.key, prepare, writes=tool.writes == "always")
-    return tool.finish(outcome, tool.writes == "always")
+    return tool.finish(outcome)
 
 
 def _check_offered(service: Service, *, writes: bool) -> None:
@@ -217,4 +217,4 @@ def _check_size(arguments: Mapping[str, Any]) -> None:
     except (UnicodeEncodeError, RecursionError) as error:
         raise InvalidQuery("The arguments hold half characters, or are nested too deep.") from error
     if size > MAX_ARGUMENT_BYTES:
-        raise LimitExceeded(f"The arguments are {size} bytes; one call takes {MAX_ARGUMENT_BYTES}. Nothing was done.")
+        raise LimitExceeded(f"The arguments are {size} bytes; one call takes {MAX_ARGUMENT_BYTES}.")

@@ -233,6 +233,7 @@ class _Look:
         opened = self._opened
         since = check_since(opened.workspace, view, opened.branch, text, only=self._only)
         report, mended, point = since.found.report, since.found.mended, since.point
+        opened.session.notes += point.notes
         lines = self._lines_now(view, report.violations)
         told = Told(opened.branch, view.seq, report, lines=lines, against=point.said, mended=len(mended))
         return told, {"since": {"seq": point.seq, "commit": point.commit}, "mended": msgspec.to_builtins(mended)}

@@ -9,7 +9,7 @@ import typer
 from kbcli.options import session_of
 
 if TYPE_CHECKING:
-    from kbcore.store import BranchStore
+    from kbcli.context import Opened
     from kbcore.view.view import View
 
 
@@ -28,7 +28,7 @@ def run(
     session = session_of(ctx)
     opened = session.open_to_read()
     try:
-        found = _found(opened.store, a, b, session.machine.clock.now())
+        found = _found(opened, a, b, session.machine.clock.now())
     except InvalidQuery as wrong:
         if any(point and opened.workspace.has_store(point) for point in (a, b)):
             raise InvalidQuery(wrong.message, hint="`kb branch diff A B` compares branches.") from wrong
@@ -41,16 +41,16 @@ def run(
         session.output.note(f"Nothing differs between seq {found['from']} and seq {found['to']}.")
 
 
-def _found(store: BranchStore, a: str, b: str | None, now: str) -> dict[str, Any]:
+def _found(opened: Opened, a: str, b: str | None, now: str) -> dict[str, Any]:
     """Return the difference; between two seqs also when the journal is damaged behind both."""
     from kbcore.history.compare import diff
-    from kbcore.history.moment import is_seq, note_clocks, read_at, seq_at
+    from kbcore.history.moment import clock_notes, is_seq, read_at, seq_at
 
     def read(view: View) -> dict[str, Any]:
-        note_clocks(store, view, a, b or "")
+        opened.session.notes += clock_notes(view, a, b or "")
         return diff(view, seq_at(view, a, now=now), view.seq if b is None else seq_at(view, b, now=now))
 
     if b is None or not (is_seq(a) and is_seq(b)):
         # The head is wanted, or a time, which may mean any record up to the head.
-        return store.read(read)
-    return read_at(store, max(a, b, key=int), lambda view, _: read(view))
+        return opened.store.read(read)
+    return read_at(opened.store, max(a, b, key=int), lambda view, _: read(view))

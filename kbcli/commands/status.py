@@ -55,6 +55,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
     origin = None if store else branches.find_origin(workspace, branch)
     compared = _watched(session, origin.branch) if origin else store
     head = store.head() if store else None
+    losses = lost.losses(workspace)
     seen = {
         "branch": branch,
         "seq": head.seq if head else None,
@@ -63,8 +64,9 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         "default_branch": workspace.default_branch,
         "copy_of": origin.branch if origin else None,
         "is_renamed": origin is not None and origin.is_former,
-        "missing": _missing(workspace, lost.losses(workspace)),
+        "missing": _missing(workspace, losses),
     }
+    blocking = lost.blocking(workspace, branch, losses, is_copied=origin is not None)
     place = workspace.place_of_stores()
     refusal = None if store else workspace.refusal_to_write()
     has_files = branch == checked_out.branch and workspace.repo.has_worktree
@@ -74,6 +76,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         **(compared.read(compare) if compared else compare(None)),
         "store": _size(workspace, branch, store),
         "stores": {"place": place.place, "folder": str(place.folder), "why": place.why, "remedy": place.remedy},
+        "refused_for": blocking.branch if blocking else None,
         "unwritable": str(refusal[0]) if refusal else None,
         "warnings": [
             *([f"{one.message} {one.remedy}" for one in witnesses(workspace, branch)] if store else []),
@@ -192,8 +195,8 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     output.data("".join(f"{output.flowed(visible(line))}\n" for line in lines))
     if found["unwritable"]:
         output.say("Next: `kb doctor` says how to write here")
-    elif any(one["branch"] == found["branch"] for one in found["missing"]):
-        return  # a sync would be refused; the warning says what to do
+    elif found["refused_for"] is not None:
+        return  # a sync would be refused; the warning about that branch says what to do
     elif is_pending:
         output.say("Next: `kb sync`")
     elif files["scanned"] == 0:
@@ -211,6 +214,8 @@ def _store_line(found: dict[str, Any]) -> str:
         return f"Head: seq {found['seq']} of {found['head']['at']} ({journal})"
     if any(one["branch"] == found["branch"] for one in found["missing"]):
         return "No store, although it had one."
+    if found["refused_for"] is not None:
+        return f"No store yet, and none is made while that of {found['refused_for']} is missing."
     if found["unwritable"]:
         return f"No store yet, and none can be made: {found['unwritable']} cannot be written to."
     if found["is_renamed"]:

@@ -21,6 +21,7 @@ def carried_out(session: Session, request: Request) -> tuple[Answer, str]:
     from kbcore import branches
     from kbcore.kip.run import Surroundings, run
 
+    session.begin_request(writes=request.writes)
     workspace = session.workspace.renewed()
     open_ = branches.open_branch if request.writes else branches.open_to_read
     store, choice, ensured = open_(workspace, session.named_branch)

@@ -76,12 +76,14 @@ class _Prompt:
             if not self.typed and line.strip() in LEAVING:
                 return
             self._session.signals.renew()
+            self._session.begin_request(writes=False)
             try:
                 self._take(line)
             except (KeyboardInterrupt, Stopped):
                 self.typed.clear()
                 self._session.output.forget()
-                self._session.output.note("Interrupted. A write that was under way is whole or absent.")
+                became = " A write that was under way is whole or absent." if self._session.writes else ""
+                self._session.output.note(f"Interrupted.{became}")
             self._session.output.flush()
             with contextlib.suppress(KeyboardInterrupt, Stopped):  # the next command publishes it
                 self._session.publish_views()
@@ -115,9 +117,7 @@ class _Prompt:
         try:
             answer, branch = carried_out(self._session, request)
         except KBError as error:
-            from kbcli import exits
-
-            exits.tell(self._session.output, error, writes=self._session.writes)
+            self._session.tell_error(error)
             return
         tell_answer(self._session, request, answer, branch)
 

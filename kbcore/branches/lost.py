@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from kbcore import relocation
 from kbcore.branches import moves
 from kbcore.errors import KBError, StoreWentBack
-from kbcore.storage import head, witness
+from kbcore.storage import files, head, witness
 from kbcore.storage.witness import NOT_WRITTEN, Loss
 from kbcore.workspace import Workspace
 
@@ -57,9 +58,27 @@ def refuse_any(workspace: Workspace) -> None:
 
     Raises: ``StoreWentBack`` about the branch that is checked out if its store is missing, else about the first one.
     """
-    found = sorted(losses(workspace), key=lambda loss: loss.branch != workspace.head().branch)
-    if found:
-        raise error_of(workspace, found[0])
+    if found := _first(workspace, losses(workspace)):
+        raise error_of(workspace, found)
+
+
+def _first(workspace: Workspace, found: Sequence[Loss]) -> Loss | None:
+    """Return the loss about the branch that is checked out, else the first one."""
+    return min(found, key=lambda loss: loss.branch != workspace.head().branch, default=None)
+
+
+def blocking(workspace: Workspace, branch: str, found: Sequence[Loss], *, is_copied: bool) -> Loss | None:
+    """Return that one of the losses for which a write to a branch is refused, None where there is none.
+
+    It is about another branch where no store is made while that one is missing. ``is_copied`` says that the branch has
+    no store, and that its first use copies or takes over another one.
+    """
+    by_branch = {loss.branch: loss for loss in found}
+    if branch in by_branch or workspace.has_store(branch):
+        return by_branch.get(branch)
+    if not workspace.has_branches_dir():
+        return _first(workspace, found)
+    return None if is_copied else by_branch.get(workspace.default_branch)
 
 
 def error_of(workspace: Workspace, loss: Loss) -> StoreWentBack:
@@ -71,20 +90,37 @@ def error_of(workspace: Workspace, loss: Loss) -> StoreWentBack:
 def remedy(workspace: Workspace, loss: Loss) -> str:
     """Return what a person can do about a loss: first what brings the records back from a place that KB knows."""
     name, fs = workspace.shown_branches.name, workspace.machine.fs
-    with contextlib.suppress(KBError):  # the hint is only longer then; whatever failed is no reason to say less
+    with contextlib.suppress(
+        KBError, OSError
+    ):  # the hint is only longer then; whatever failed is no reason to say less
         held = [one for one in moves.in_trash(workspace) if one.name == loss.directory.name]
-        of = head.read(fs, held[-1].path) if held else None
-        if of and of.store_id == loss.store_id and of.seq >= loss.seen:
+        if held and _has_records(workspace, held[-1].path, loss):
             back = f"`kb branch restore {shlex.quote(loss.branch)}`"
             return f"The trash has a store of {loss.branch} with these records: {back} brings it back. {loss.remedy()}"
+        if loss.kind != "gone":  # what lies elsewhere is not taken over while the branch has a store
+            return loss.remedy()
         for one in relocation.beside(workspace):
             if Path(one.path).name == name and Path(one.path, loss.directory.name).is_dir():
                 return f"{one} {loss.remedy()}"
         for folder in workspace.folders_moved_aside():
-            if relocation.is_store(fs, folder / loss.directory.name):
-                adopted = f"`kb doctor --adopt {shlex.quote(str(folder))}`"
+            if _has_records(workspace, folder / loss.directory.name, loss):
+                is_free = not any(
+                    files.is_directory(fs, workspace.branches_dir / one.name)
+                    for one in relocation.stores_in(fs, folder)
+                )
+                path = folder if is_free else folder / loss.directory.name
+                adopted = f"`kb doctor --adopt {shlex.quote(str(path))}`"
                 return f"There is one in {folder}, which is not read: {adopted} takes it over. {loss.remedy()}"
     return loss.remedy()
+
+
+def _has_records(workspace: Workspace, store: Path, loss: Loss) -> bool:
+    """Tell whether a store has the missing records, as its head says; False where that cannot be read."""
+    try:
+        of = head.read(workspace.machine.fs, store)
+    except KBError:
+        return False
+    return of.store_id == loss.store_id and of.seq >= loss.seen
 
 
 def warning(workspace: Workspace, loss: Loss) -> str:

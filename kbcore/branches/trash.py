@@ -31,6 +31,7 @@ from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
 
 _ALIVE: Final = "its branch came back just now"
+_CHANGING: Final = "git keeps changing its refs, and it is not known whether its branch exists; run it again"
 _ASKED: Final = 3
 """How often git is asked whether a branch is in use: each change of a ref meanwhile may be that of this branch."""
 _LACKING: Final = "acknowledged records are missing from it"
@@ -105,18 +106,17 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
         unneeded = [one for one in there if one[0] not in needed and workspace.directory_of(one[0]) == one[1]]
         gone = [one for one in unneeded if one[0] not in lacking]
         kept = {name: directory for name, directory in there if (name, directory) not in gone}
-        trashed = []
+        trashed, why = list[Trashed](), dict.fromkeys(lacking, _LACKING) | needed
         # git is asked for renames only when that has to be said of something.
         takers = {old: new for new in sorted(in_git(workspace)) for old in renamed_over(workspace, new)} if gone else {}
         for name, directory in gone:
             found = (_weigh if dry_run else _remove)(workspace, name, directory, [*kept.values()])
-            if found is None:
-                kept[name] = directory
+            if isinstance(found, str):
+                kept[name], why[name] = directory, found
             else:
                 trashed.append(msgspec.structs.replace(found, renamed_to=takers.get(name, "")))
     removed = tuple(one.name for one in trashed)
     names = sorted(kept)
-    why = {name: _ALIVE for name, _ in gone} | dict.fromkeys(lacking, _LACKING) | needed
     reasons = {name: why.get(name, _NAMELESS) for name in names}
     return Collected(removed, tuple(names), dry_run, tuple(trashed), reasons)
 
@@ -269,8 +269,8 @@ def remembered(workspace: Workspace, branch: str) -> str:
     )
 
 
-def _remove(workspace: Workspace, name: str, directory: Path, others: Sequence[Path]) -> Trashed | None:
-    """Move one store to the trash, unless its branch came alive since the living were listed; None then.
+def _remove(workspace: Workspace, name: str, directory: Path, others: Sequence[Path]) -> Trashed | str:
+    """Move one store to the trash, unless its branch came alive since the living were listed; return why it stays.
 
     Looked at once more when it is moved: whoever uses the branch from then on waits for the repository lock. While the
     store is locked, no process is started: where only git can say that nothing changed, it is asked again without the
@@ -280,7 +280,7 @@ def _remove(workspace: Workspace, name: str, directory: Path, others: Sequence[P
     for _ in range(_ASKED):
         usage = git.Usage(repo, env, name)
         if usage.is_in_use:
-            return None
+            return _ALIVE
         with store_lock(workspace, directory):
             if usage.has_begun():
                 continue
@@ -293,7 +293,7 @@ def _remove(workspace: Workspace, name: str, directory: Path, others: Sequence[P
         discard_cache(workspace, name)
         workspace.place.forget(directory.name)
         return msgspec.structs.replace(found, place=str(place))
-    return None
+    return _CHANGING
 
 
 def _weigh(workspace: Workspace, name: str, directory: Path, others: Iterable[Path]) -> Trashed:

@@ -50,7 +50,7 @@ class HeadCache(msgspec.Struct):
 
 
 class MustAskGit(Exception):
-    """Only git can say what HEAD stands for, and it is not to be started now: call ``ask`` when it may be."""
+    """Only git can say what HEAD names, and it is not to be started now: call ``ask`` when it may be."""
 
     def __init__(self, ask: Callable[[], object]) -> None:
         super().__init__()
@@ -60,11 +60,11 @@ class MustAskGit(Exception):
 def read_head(
     repo: Repository, env: Mapping[str, str], *, cache: HeadCache | None = None, starts_git: bool = True
 ) -> HeadState:
-    """Return what HEAD of this worktree stands for at this moment.
+    """Return what HEAD of this worktree names at this moment.
 
     ``env`` is the environment for git and ``cache`` saves asking it twice; both matter for reftable alone. Without
     ``starts_git`` the answer comes from files, or is one that git gave when its tables were as they are now; git is
-    started all the same where nothing tells whether they changed.
+    started all the same where nothing tells whether they changed: asking before would not help.
 
     Raises:
         MustAskGit: git would have to be started.

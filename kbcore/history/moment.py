@@ -66,12 +66,13 @@ def _latest(view: View) -> str:
     return str(view.rows(sql, [view.recorded_seq])[0][0] or "")
 
 
-def note_clocks(store: BranchStore, view: View, *texts: str) -> None:
-    """Have the store's next answer say which of these times may mean another record, because a clock was wrong."""
-    for text in texts:
-        time = None if is_seq(text.strip()) else normal_time(text.strip())
-        if time and (said := _doubt(view, time)):
-            store.note(said)
+def clock_notes(view: View, *texts: str) -> list[str]:
+    """Return what is to be said with an answer as of these times: which may mean another record, as a clock was wrong.
+
+    A text that is a seq means one record only.
+    """
+    times = [normal_time(text.strip()) for text in texts if not is_seq(text.strip())]
+    return [said for time in times if time and (said := _doubt(view, time))]
 
 
 def _doubt(view: View, time: str) -> str:
@@ -92,8 +93,12 @@ def _doubt(view: View, time: str) -> str:
     return f"{taken}, and the clock of that record was {was} of an earlier one. {_NAMED}"
 
 
-def read_at(store: BranchStore, text: str, use: Callable[[View, int], T], *, now: str = "") -> T:
+def read_at(
+    store: BranchStore, text: str, use: Callable[[View, int], T], *, now: str = "", notes: list[str] | None = None
+) -> T:
     """Return ``use(view, seq)`` for the seq that a text means, also when a later part of the journal is damaged.
+
+    What is to be said with the answer (``clock_notes``) is added to ``notes``.
 
     Raises: as ``seq_at``; the journal's own error when the damage lies before that seq.
     """
@@ -104,7 +109,8 @@ def read_at(store: BranchStore, text: str, use: Callable[[View, int], T], *, now
         nonlocal meant
         if meant < 0:
             meant = seq_at(view, text, now=now)
-        note_clocks(store, view, text)
+        if notes is not None:
+            notes.extend(clock_notes(view, text))
         return use(view, seq_at(view, text, now=now))
 
     try:

@@ -12,7 +12,7 @@ from kbcore import ids
 from kbcore.errors import InvalidQuery
 from kbcore.git import blobs, local_branches
 from kbcore.history.compare import merge_base
-from kbcore.history.moment import is_seq, note_clocks, seq_at
+from kbcore.history.moment import clock_notes, is_seq, seq_at
 from kbcore.record import SYNC
 from kbcore.suggest import nearest
 from kbcore.values import normal_time
@@ -27,13 +27,15 @@ _SHOWN = 12
 class Point(msgspec.Struct, frozen=True):
     """A seq, the commit whose documents are to be taken instead of those of that time, if any, and both in words.
 
-    ``is_older``: the commit was made before the first record was written, as in a fresh clone.
+    ``is_older``: the commit was made before the first record was written, as in a fresh clone. ``notes`` is to be said
+    with the answer.
     """
 
     seq: int
     commit: str | None
     said: str
     is_older: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def point_of(workspace: Workspace, view: View, branch: str, text: str) -> Point:
@@ -45,8 +47,7 @@ def point_of(workspace: Workspace, view: View, branch: str, text: str) -> Point:
     word = text.strip()
     if is_seq(word) or normal_time(word):
         seq = seq_at(view, word, now=workspace.machine.clock.now())
-        note_clocks(workspace.store(branch), view, word)
-        return Point(seq, None, f"since seq {seq}")
+        return Point(seq, None, f"since seq {seq}", notes=tuple(clock_notes(view, word)))
     commit = blobs.commit_of(workspace.repo, workspace.machine.env, word) if word else None
     parted = _parted_from(workspace, view, branch, word)
     if commit is None:

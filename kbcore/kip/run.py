@@ -127,7 +127,7 @@ def _run(
             if isinstance(failure, Stopped) and (not answers_interruption or interrupting.is_writing()):
                 raise
             error = failure if isinstance(failure, KBError) else Interrupted("The command was interrupted.")
-            refusal = failures.in_kip(error, writes=attempt.writes or isinstance(failure, Stopped))
+            refusal = failures.in_kip(error, writes=attempt.writes or (isinstance(failure, Stopped) and request.writes))
             if request.is_batch:
                 refusal = failures.in_batch(refusal, at, count, dry_run=request.dry_run)
             return _answer(request, [*responses, envelope(refusal)], warnings, seq, is_error=True)

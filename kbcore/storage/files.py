@@ -334,7 +334,12 @@ def remove_quietly(fs: Fs, path: Path) -> None:
 
 
 def remove_tree(fs: Fs, path: Path) -> None:
-    """Remove a directory and all in it, links as links; raises ``OSError`` as the calls do."""
+    """Remove a directory and all in it, links as links; raises ``OSError`` as the calls do.
+
+    ``NotADirectoryError`` where the path itself is a link: what it leads to is not touched.
+    """
+    if not stat.S_ISDIR(fs.lstat(path).st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
     for name in sorted(fs.listdir(path)):
         entry = path / name
         if stat.S_ISDIR(fs.lstat(entry).st_mode):

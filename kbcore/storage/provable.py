@@ -66,6 +66,15 @@ class Proven(msgspec.Struct, frozen=True):
         return not missing(self.of, self.runs) and all(line.is_plain for run in self.runs for line in run)
 
 
+class Known(msgspec.Struct, frozen=True):
+    """Hashes of records, by seq, that are known besides those of the head to prove."""
+
+    ends: dict[int, str] = {}
+    """No other record is in the place of one of these."""
+    hints: dict[int, str] = {}
+    """Each proves the record that has it. Where none is found that has it, it refuses no other."""
+
+
 class Planned(msgspec.Struct, frozen=True):
     """The head after a salvage, without the record that documents it, and the files that have to be written first."""
 
@@ -73,7 +82,17 @@ class Planned(msgspec.Struct, frozen=True):
     written: dict[str, Run]
 
 
-def prove(fs: Fs, directory: Path, of: Head, others: Iterable[Path] = ()) -> Proven:
+def known_from(of: Head, *, is_sound: bool = True) -> Known:
+    """Return the hashes that a head still proves when one that ends later takes its place.
+
+    ``is_sound`` is False for a head that was made from the journal: only its end is sure then.
+    """
+    hints = {one.seq: one.hash for one in of.epochs} | {one.seq: one.hash for one in of.snapshots}
+    hints |= {of.origin.seq: of.origin.hash} if of.origin else {}
+    return Known({of.seq: of.hash}, hints if is_sound else {})
+
+
+def prove(fs: Fs, directory: Path, of: Head, others: Iterable[Path] = (), known: Known = Known()) -> Proven:  # noqa: B008 - frozen
     """Find every record that the journal of a head still proves. Takes no lock and writes nothing.
 
     Args:
@@ -81,27 +100,32 @@ def prove(fs: Fs, directory: Path, of: Head, others: Iterable[Path] = ()) -> Pro
         directory: the branch's directory.
         of: its head.
         others: directories of stores with a common history; their files are read only where records are missing, and
-            a record counts only if the chain leads to it.
+            a record counts only if the chain leads back to it from a known hash.
+        known: hashes that are known besides those that the head names.
 
     Raises:
-        JournalCorrupt: sound records end elsewhere than the head says: files of different times were mixed.
+        JournalCorrupt: sound records end elsewhere than the head or a known end says: files of different times were
+            mixed.
         StorageError: a file cannot be read.
     """
     own = _own_lines(fs, directory, of)
-    pins = _pins(of)
-    last = own.get(of.seq, [])
-    if last and not any(line.sum == of.hash for line in last):
-        foreign = last[0]
-        place = Position(of.seq, foreign.sum, foreign.path.name, foreign.offset + foreign.length)
-        raise damage.mixed(directory, of, place)
-    runs = _runs(of, own, pins)
-    if missing(of, runs):
-        gone = {seq for first, last in missing(of, runs) for seq in range(first, last + 1)}
+    pins = _pins(of) | known.ends
+    for seq in sorted({*known.ends, of.seq}):
+        last = own.get(seq, [])
+        if last and not any(line.sum == pins[seq] for line in last):
+            foreign = last[0]
+            place = Position(seq, foreign.sum, foreign.path.name, foreign.offset + foreign.length)
+            raise damage.mixed(directory, of, place)
+    runs = _runs(of, own, directory, pins, known.hints)
+    # What an earlier salvage has put on record as missing is not looked for: no segment has a place for it.
+    lacking = missing(of, runs) - {(hole.first, hole.last) for hole in of.holes}
+    if lacking:
+        gone = {seq for first, last in lacking for seq in range(first, last + 1)}
         for other in others:
             for line in _lines_of_store(fs, other):
                 if line.seq in gone:
                     own.setdefault(line.seq, []).append(line)
-        runs = _runs(of, own, pins, directory)
+        runs = _runs(of, own, directory, pins, known.hints)
     damaged = frozenset(part.file for part in of.segments if not _is_intact(fs, directory, of, part, runs))
     return Proven(of, directory, tuple(runs), damaged)
 
@@ -299,30 +323,74 @@ def _unharmed(piece: bytes) -> frame.Frame | None:
 
 
 def _pins(of: Head) -> dict[int, str]:
-    """Return the hashes that the head names: those at the ends of segments, and its own."""
-    named = {part.sealed.last_seq: part.sealed.hash for part in of.segments if part.sealed}
-    return {seq: value for seq, value in (named | {of.seq: of.hash}).items() if seq >= of.first_seq}
+    """Return the hashes that the head names: those at the ends of segments and before their first records, its own."""
+    ends = {part.sealed.last_seq: part.sealed.hash for part in of.segments if part.sealed}
+    return {part.first_seq - 1: part.base_hash for part in of.segments} | ends | {of.seq: of.hash}
 
 
-def _runs(of: Head, lines: Mapping[int, list[Line]], pins: Mapping[int, str], own: Path | None = None) -> list[Run]:
-    """Return the longest runs; a run that does not follow one before it begins only with a line of the own store."""
-    runs: list[Run] = []
-    bases = {part.first_seq: part.base_hash for part in of.segments}
+def _runs(
+    of: Head, lines: Mapping[int, list[Line]], own: Path, pins: Mapping[int, str], hints: Mapping[int, str]
+) -> list[Run]:
+    """Return the longest runs of records that are proven.
+
+    A hash proves the record that has it and, by the chain, all records before that one. So a record of another store
+    counts only where a hash of this store leads back to it: one of ``pins`` or ``hints``, or the one that a record of
+    the own store names. A record that merely follows one of this store may be what another branch wrote after it.
+
+    ``lines`` are those of the own store, at each seq, and then those of others. Own records to which no known hash
+    leads count, if they follow the record before them. A pin also refuses each other record in its place.
+    """
+    found, is_open = _led_to(of, lines, pins, hints)
     previous = ""
     for seq in range(of.first_seq, of.seq + 1):
-        fitting = [line for line in lines.get(seq, ()) if pins.get(seq, line.sum) == line.sum]
-        expected = bases.get(seq, previous)
-        found = next((line for line in fitting if line.prev == expected), None)
-        if found is None and seq not in bases and not previous:
-            found = next((line for line in fitting if own is None or line.path.parent == own), None)
-        if found is None:
+        if seq in is_open:
+            before = pins.get(seq - 1, previous)
+            fitting = (one for one in lines.get(seq, ()) if one.path.parent == own and before in {"", one.prev})
+            found |= {one.seq: one for one in itertools.islice(fitting, 1)}
+        previous = found[seq].sum if seq in found else ""
+    for seq in range(of.seq - 1, of.first_seq - 1, -1):
+        if seq not in found and seq not in pins and seq + 1 in found:
+            led_to = (one for one in lines.get(seq, ()) if one.sum == found[seq + 1].prev)
+            found |= {one.seq: one for one in itertools.islice(led_to, 1)}
+    return _linked(of, found, own, pins)
+
+
+def _led_to(
+    of: Head, lines: Mapping[int, list[Line]], pins: Mapping[int, str], hints: Mapping[int, str]
+) -> tuple[dict[int, Line], set[int]]:
+    """Return the records to which the chain leads back from a known hash, and the seqs of which no hash is known."""
+    found, is_open = dict[int, Line](), set[int]()
+    named = ""
+    for seq in range(of.seq, of.first_seq - 1, -1):
+        named = pins.get(seq, named)
+        line = next((one for one in lines.get(seq, ()) if one.sum == (named or hints.get(seq))), None)
+        if line is not None:
+            found[seq] = line
+        elif not named:
+            is_open.add(seq)
+        named = line.prev if line else ""
+    return found, is_open
+
+
+def _linked(of: Head, found: Mapping[int, Line], own: Path, pins: Mapping[int, str]) -> list[Run]:
+    """Return runs of records, without those that contradict the one before them.
+
+    That record is one that the head names, or of the own store. With the first record of another store that
+    contradicts it, all that follow from other stores are left out: they belong to another history.
+    """
+    runs: list[Run] = []
+    previous, is_left_out = "", False
+    for seq in range(of.first_seq, of.seq + 1):
+        line, before = found.get(seq), pins.get(seq - 1, previous)
+        is_left_out = line is not None and (before not in {"", line.prev} or (is_left_out and line.path.parent != own))
+        if line is None or is_left_out:
             previous = ""
             continue
-        if runs and runs[-1][-1].seq == seq - 1 and runs[-1][-1].sum == found.prev:
-            runs[-1].append(found)
+        if previous:
+            runs[-1].append(line)
         else:
-            runs.append([found])
-        previous = found.sum
+            runs.append([line])
+        previous = line.sum
     return runs
 
 

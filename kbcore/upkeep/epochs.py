@@ -6,6 +6,7 @@ goes on under another id.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Sequence
 from typing import Any, Final
@@ -224,8 +225,11 @@ def _still(now: Loss | None, before: Loss | None) -> Loss | None:
 
 
 def _given_up(workspace: Workspace, branch: str) -> Begun:
-    """Forget what was noted of a branch that has no store any more, and that git does not have either."""
-    with repository_lock(workspace):
+    """Forget what was noted of a branch that has no store any more, and that git does not have either.
+
+    Where the folder of the stores is missing, the lock in it is not taken: the folder is not made either.
+    """
+    with repository_lock(workspace) if workspace.has_branches_dir() else contextlib.nullcontext():
         loss = lost.loss_of(workspace, branch)
         if loss is None or workspace.has_store(branch):
             raise _nothing(branch)

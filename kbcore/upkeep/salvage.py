@@ -46,6 +46,7 @@ from kbcore.storage import files, frame, head, journal, layout, lock, provable, 
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Epoch, Head, SnapshotRef
 from kbcore.storage.journal import Writer
+from kbcore.storage.provable import Known
 from kbcore.storage.recovery import Report
 from kbcore.storage.witness import Loss
 from kbcore.store import Author
@@ -53,6 +54,7 @@ from kbcore.upkeep.epochs import NoteContent, append_note, ending_with
 from kbcore.upkeep.findings import salvage_command
 from kbcore.upkeep.snapshot_sources import with_snapshot
 from kbcore.view.past import state_at
+from kbcore.view.view import View
 from kbcore.viewcache import VIEW, open_view
 from kbcore.workspace import Workspace
 
@@ -161,8 +163,8 @@ def _salvage_one(workspace: Workspace, branch: str, author: Author, *, accepts_l
     workspace.witness(branch).prepare()
     with lock.held(fs, clock, directory / layout.LOCK, wait_s=workspace.config.lock_wait_s, command=author.tool):
         others = [other for _, other in branches.stores(workspace) if other != directory]
-        of, doubts = _head(workspace, directory, branch)
-        proven, loss = _proven(workspace, branch, of, others)
+        of, known, doubts = _head(workspace, directory, branch)
+        proven, loss = _proven(workspace, branch, of, others, known)
         of = proven.of
         sound, damaged = _snapshots(fs, directory, of, proven)
         is_sound = proven.is_whole and not proven.damaged and not doubts and not damaged
@@ -198,13 +200,15 @@ def _salvage_one(workspace: Workspace, branch: str, author: Author, *, accepts_l
     return Salvaged(branch, new.seq, copy, holes, count, tuple(done), tuple(doubts))
 
 
-def _proven(workspace: Workspace, branch: str, of: Head, others: Iterable[Path]) -> tuple[provable.Proven, Loss | None]:
+def _proven(
+    workspace: Workspace, branch: str, of: Head, others: Iterable[Path], known: Known
+) -> tuple[provable.Proven, Loss | None]:
     """Return what is proven up to the last record that was seen, and the loss that a person has to accept."""
     fs, directory = workspace.machine.fs, workspace.directory_of(branch)
     loss = workspace.witness(branch).would_lack(fs, directory, of)
     if loss is None or loss.kind != "went_back":
-        return provable.prove(fs, directory, of, others), loss
-    proven = provable.prove(fs, directory, _as_far_as_seen(of, workspace, directory, of), others)
+        return provable.prove(fs, directory, of, others, known), loss
+    proven = provable.prove(fs, directory, _as_far_as_seen(of, workspace, directory, of), others, known)
     is_whole = proven.of.seq == loss.seen and all(
         last <= of.seq for _, last in provable.missing(proven.of, proven.runs)
     )
@@ -230,8 +234,10 @@ def _applied(state: State, ops: Iterable[Operation]) -> State:
     return state
 
 
-def _head(workspace: Workspace, directory: Path, branch: str) -> tuple[Head, list[str]]:
+def _head(workspace: Workspace, directory: Path, branch: str) -> tuple[Head, Known, list[str]]:
     """Return the head to salvage for, made from the journal where the head file is lost, and what that leaves open.
+
+    With it, the hashes that it does not name any more where it was made, or has to end later.
 
     Raises: ``HeadDamaged`` for the head file of an earlier time beside a journal that is whole: a new head file is
     enough there.
@@ -243,28 +249,32 @@ def _head(workspace: Workspace, directory: Path, branch: str) -> tuple[Head, lis
         data = files.read_file(fs, directory / layout.HEAD, MAX_HEAD_BYTES)
         old = head.decode_unproven(data or b"")
         origin = "come from the damaged head and are not proven" if old else "are not known any more"
-        made = _made_head(workspace, directory, branch, old)
+        made, known = _made_head(workspace, directory, branch, old)
         doubt = f"The head file was lost: store id and origin {origin}, and whether anything was acknowledged after "
-        return made, [f"{doubt}record {made.seq} cannot be known."]
+        return made, known, [f"{doubt}record {made.seq} cannot be known."]
     if not _is_interrupted(fs, directory, of):
         try:
             recovery.refuse_unlisted(fs, directory, of)
         except HeadDamaged:
-            made = _made_head(workspace, directory, branch, of)
-            if provable.prove(fs, directory, made).is_as_written:
+            made, known = _made_head(workspace, directory, branch, of)
+            if provable.prove(fs, directory, made, known=known).is_as_written:
                 raise
             doubt = "The head file was older than the journal: whether anything was acknowledged after "
-            return made, [f"{doubt}record {made.seq} cannot be known."]
+            return made, known, [f"{doubt}record {made.seq} cannot be known."]
     if recovery.plan(directory, recovery.survey(fs, directory, of)).refusal is None:
         # The end of the journal is sound: what was never acknowledged there is dealt with as before any write.
         of, _ = recovery.recover(fs, directory, of, now)
-    return of, []
+    return of, provable.known_from(of), []
 
 
-def _made_head(workspace: Workspace, directory: Path, branch: str, old: Head | None) -> Head:
-    """Return a head of all sound records, and as far as the second witness saw; ``old`` is what is left of the head."""
+def _made_head(workspace: Workspace, directory: Path, branch: str, old: Head | None) -> tuple[Head, Known]:
+    """Return a head of all sound records, and as far as the second witness saw; ``old`` is what is left of the head.
+
+    With it, the hash of the last sound record, after which the witness may have seen others.
+    """
     fs, now = workspace.machine.fs, workspace.machine.clock.now()
-    of = _as_far_as_seen(provable.provisional_head(fs, directory, branch, now, old), workspace, directory, old)
+    present = provable.provisional_head(fs, directory, branch, now, old)
+    of = _as_far_as_seen(present, workspace, directory, old)
     refs = []
     for name in sorted(name for name in fs.listdir(directory) if layout.snapshot_seq(name) is not None):
         try:
@@ -274,13 +284,20 @@ def _made_head(workspace: Workspace, directory: Path, branch: str, old: Head | N
         if lineage == of.lineage and ref.seq <= of.seq:
             refs.append(ref)
     features = tuple(sorted({*of.features_required, *workspace.store_features}))
-    return msgspec.structs.replace(of, snapshots=tuple(refs), features_required=features)
+    made = msgspec.structs.replace(of, snapshots=tuple(refs), features_required=features)
+    return made, provable.known_from(present, is_sound=False)
 
 
 def _as_far_as_seen(of: Head, workspace: Workspace, directory: Path, old: Head | None) -> Head:
-    """Return a head that ends with the last record that the second witness knows of, present or not."""
+    """Return a head that ends with the last record that the second witness knows of, present or not.
+
+    What was noted of a store with another id counts only if that store had the id of this one before: branches have
+    one lineage, and the end of another branch is not the end of this one.
+    """
     noted = workspace.place.read(directory.name)
     if noted is None or noted.lineage != of.lineage:
+        return of
+    if old and of.store_id not in {noted.store_id, *(one.store_id for one in noted.epochs)}:
         return of
     tip = of.head
     if noted.seq > of.seq:
@@ -373,11 +390,13 @@ def _can_apply(carried: _Carried, op: Operation, gone: set[int]) -> bool:
 def _seen_by_view(workspace: Workspace, branch: str, directory: Path, new: Head) -> tuple[Unproven, State] | None:
     """Return the state at the head by way of a cached view, if one was folded past the missing records.
 
-    Its stamp has to name a record that is proven, or the last missing one by the hash that the chain names for it.
+    Its stamp has to name a record that is proven, or the last missing one by the hash that the chain names for it. It
+    must not have another record than the store before the missing ones: it is of another history then.
     """
     fs, last = workspace.machine.fs, new.holes[-1].last if new.holes else new.first_seq - 1
     hashes = {part.first_seq - 1: part.base_hash for part in new.segments} | {new.seq: new.hash}
     hashes |= {entry.frame.seq: entry.frame.sum for entry in journal.scan(fs, directory, new) if entry.frame.seq > last}
+    changesets = _changesets_before_holes(fs, directory, new)
     names = [branch, *(name for name, _ in branches.stores(workspace) if name != branch)]
     for path in (workspace.cache_of(name) / VIEW for name in names):
         try:
@@ -386,6 +405,8 @@ def _seen_by_view(workspace: Workspace, branch: str, directory: Path, new: Head)
             with open_view(fs, path) as cached:
                 basis = cached.basis
                 if basis.lineage != new.lineage or basis.seq < last or hashes.get(basis.seq) != basis.sum:
+                    continue
+                if not changesets.items() >= _changesets(cached, changesets).items():
                     continue
                 state = state_at(cached, basis.seq)
         except (StatementTimeout, ResourceLimit):  # it may hold what is missing, and was not looked at
@@ -396,6 +417,18 @@ def _seen_by_view(workspace: Workspace, branch: str, directory: Path, new: Head)
             apply(state, Stamp(entry.seq, entry.record.at, entry.record.actor, entry.record.source), entry.record.ops)
         return Unproven(basis.seq, basis.sum), state
     return None
+
+
+def _changesets_before_holes(fs: Fs, directory: Path, new: Head) -> dict[int, str]:
+    """Return the changeset id of the last record before each gap, by its seq."""
+    wanted = {hole.first - 1 for hole in new.holes}
+    found = (entry.frame for entry in journal.scan(fs, directory, new) if entry.frame.seq in wanted)
+    return {one.seq: record.decode(one.rec, seq=one.seq).changeset_id for one in found}
+
+
+def _changesets(cached: View, seqs: Iterable[int]) -> dict[int, str]:
+    """Return the changeset ids that a view has for some records, by seq; a record that it does not know is left out."""
+    return dict(cached.rows("select seq, changeset_id from record where seq in (select unnest($1))", [[*seqs]]))
 
 
 def _differences(now: State, seen: State) -> Iterator[Operation]:

@@ -299,6 +299,22 @@ def test_a_store_that_went_back_is_read_with_a_warning_and_not_written_to(kb, sy
     assert kb("apply", "-", "-q", stdin=changeset % "A").err == ""
 
 
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_refusal_names_a_loss_and_its_remedy_once(kb, synced, tmp_path, is_gone):
+    went_back(kb, synced, tmp_path / "kb.backup")
+    if is_gone:
+        shutil.rmtree(stores_at(synced) / "main")
+    changeset = '{"entities":[{"id":"B","type":"req","title":"T","status":"open"}]}'
+    upsert = 'UPSERT { CONCEPT {{type: "Person", name: "Ann"} SET ATTRIBUTES {person_class: "Human"}} }'
+    refused = [kb("apply", "-", stdin=changeset), kb("compact"), kb("delete", "REQ-1"), kb("rollback", "--to", "1")]
+    if is_gone:
+        refused += [kb("query"), kb("check"), kb("log"), kb("export"), kb("kip", upsert)]
+    for ran in refused:
+        assert ran.status == 45, ran
+        said = (ran.err.count("The store of main"), ran.err.count("kb doctor --new-epoch"))
+        assert said == (1, 1), ran
+
+
 def went_back(kb, root: Path, backup: Path) -> None:
     """Back up a store, write one record more, and put the store back to the state of the backup."""
     changeset = '{"entities":[{"id":"%s","type":"req","title":"T","status":"open"}]}'

@@ -333,6 +333,7 @@ OF_KB = [
     ["branch", "ensure", "main"],
     ["branch", "restore", "main"],
     ["compact"],
+    ["init", "--no-hooks"],
 ]
 
 
@@ -366,6 +367,7 @@ def test_nothing_is_made_while_the_stores_of_the_worktree_are_stashed(kb, in_wor
         ran = kb(*words, stdin=MORE)
         assert "The store of main is gone" in ran.err, (words, ran)
         assert not (in_worktree / ".kb/branches").exists(), words
+    assert kb("status", "--json").json["refused_for"] == "main"
     assert "`kb doctor --new-epoch --branch main`" in kb("apply", "-", stdin=MORE).err
     git(in_worktree, "switch", "--quiet", "main")
     git(in_worktree, "stash", "pop", "--quiet")
@@ -377,6 +379,15 @@ def test_nothing_is_made_while_the_stores_of_the_worktree_are_stashed(kb, in_wor
 def test_a_branch_gets_no_empty_store_while_that_of_the_default_branch_is_missing(kb, kept, tmp_path):
     shutil.move(stores_at(kept) / "main", tmp_path / "main")
     git(kept, "switch", "--quiet", "-c", "topic")
+    (kept / "docs/requirements").mkdir(parents=True, exist_ok=True)
+    (kept / "docs/requirements/new.md").write_text("---\nid: NEW\ntitle: T\nstatus: open\n---\n")
+    seen = kb("status")
+    assert "No store yet, and none is made while that of main is missing." in seen.out
+    assert "kb doctor --new-epoch --branch main" in " ".join(seen.err.split())
+    assert "Next" not in seen.out + seen.err
+    assert kb("status", "--json").json["refused_for"] == "main"
+    assert kb("sync").status == 45
+    (kept / "docs/requirements/new.md").unlink()
     for words in (["query"], ["apply", "-"]):
         ran = kb(*words, stdin=MORE)
         assert ran.status == 45, ran

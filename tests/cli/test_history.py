@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import LOGIN, read_anew, write
+from tests.support.clocks import SetClock
 from tests.support.places import caches_at, stores_at
+from tests.support.project import Project
 from tests.support.repos import git
 
 
@@ -393,3 +395,17 @@ def test_the_log_shows_what_was_found_and_mended(kb, told):
     assert f"    repair: {repair}\n" in kb("log").out
     assert f"why [{repair}]" in kb("show", "REQ-9").out
     assert f"  repair: {repair}" in kb("show", "4").out
+
+
+def test_an_answer_by_time_warns_of_a_clock_that_was_wrong_there(kb, synced):
+    project = Project(synced, is_new=False)
+    clock = project.machine.clock = SetClock()
+    for number, day in enumerate(("2099-01-02", "1915-01-01")):
+        clock.time = f"{day}T13:00:00.000000Z"
+        project.apply(entities=[{"id": f"N-{number}", "type": "req", "title": "t", "status": "open"}])
+    project.pool.close()
+    for words in (["query"], ["coverage"], ["diff"], ["check", "--since"]):
+        ran = kb(*words, *(["--at"] if words[0] in {"query", "coverage"} else []), "2099-01-01")
+        assert ran.status == 0, ran
+        assert ran.err.count("warning: A clock was wrong") == 1, ran
+    assert "A clock was wrong" not in kb("query").err

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import sys
 import time
 
@@ -15,6 +16,7 @@ import pytest
 from kbcli.commands import export as export_command
 from kbcore import exporting
 from tests.support.cli import environment
+from tests.support.places import stores_at
 
 TYPE = 'UPSERT { CONCEPT {{type: "$ConceptType", name: "Thing"} SET ATTRIBUTES {description: "A thing."}} }'
 REQUIREMENTS = 'FIND(?r.name, ?r.attributes.title) WHERE { ?r {type: "Requirement"} }'
@@ -252,4 +254,16 @@ def test_ctrl_c_drops_what_is_typed_after_a_write_too(synced, tmp_path):
     at.type('UPSERT { CONCEPT {{type: "Person", name: "Ann"} SET ATTRIBUTES {person_class: "Human"}} }\n')
     at.type("FIND(?r.na", until="FIND(?r.na")
     at.interrupt()
+    assert at.leave() == 0
+
+
+def test_an_error_at_the_prompt_speaks_of_writing_only_after_a_command_that_writes(synced, tmp_path):
+    upsert = 'UPSERT { CONCEPT {{type: "Person", name: "Ann"} SET ATTRIBUTES {person_class: "Human"}} }\n'
+    at = Terminal(synced, tmp_path / "state")
+    at.type(upsert)  # notes how far the store has got
+    shutil.rmtree(stores_at(synced) / "main")
+    write = at.type(upsert)
+    read = at.type('FIND(?r.name) WHERE { ?r {type: "Requirement"} }\n')
+    assert ("error: " in write, "Nothing was written." in write) == (True, True), write
+    assert ("error: " in read, "Nothing was written." in read) == (True, False), read
     assert at.leave() == 0

@@ -122,6 +122,24 @@ def test_a_signal_ends_a_command_within_two_seconds(synced: Path, case: str, num
     assert done.returncode == 0, done
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["kip", 'FIND(?r) WHERE { ?r {type: "Requirement"} }'], ""),
+        (["sync", "--dry-run"], ""),
+        (["sync"], "warning: Interrupted. Nothing was written.\n"),
+    ],
+)
+def test_only_an_interrupted_command_that_writes_says_that_nothing_was_written(
+    synced: Path, words: list[str], said: str
+) -> None:
+    write(synced, {"docs/requirements/late.md": "---\nid: REQ-9\ntitle: Late\nstatus: open\n---\n"})
+    patch = SLOWLY.format(when="interrupting._work.get().has_begun and not interrupting._work.get().stop()", slow=SLOW)
+    process = started(synced, patch, words)
+    _, complaints = process.communicate(timeout=10)
+    assert (process.returncode, complaints.replace(f"{_BEGUN}\n", "")) == (128 + signal.SIGINT, said)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_command_that_waits_for_a_lock(synced: Path, number: int) -> None:
     directory = Path(git(synced, "rev-parse", "--git-common-dir").strip())

@@ -324,9 +324,12 @@ def test_only_a_command_that_writes_says_that_nothing_was_written_and_it_says_so
     ]
     shutil.rmtree(stores_at(synced) / "main")
     refused.append(kb(*apply, stdin='{"entities": [{"id": "A", "type": "req", "title": "t", "status": "open"}]}'))
+    upsert = 'UPSERT { CONCEPT {{type: "Person", name: "Ann"} SET ATTRIBUTES {person_class: "Human"}} }'
+    refused.append(kb("kip", upsert, *mode))
     for ran in refused:
         assert (ran.out + ran.err).lower().count("nothing was written") == 1, ran
-    for words in (["query"], ["query", "--id", "A"], ["check"], ["log"], ["show", "A"], ["coverage"], ["export"]):
+    find = ["kip", 'FIND(?r) WHERE { ?r {type: "Requirement"} }']
+    for words in (["query"], ["query", "--id", "A"], ["check"], ["log"], ["show", "A"], ["coverage"], ["export"], find):
         ran = kb(*words, *(mode if words != ["export"] else []))
         assert ran.status == 45, ran
         assert "nothing was written" not in (ran.out + ran.err).lower(), ran

@@ -15,8 +15,7 @@ from kbcore.history.log import log
 from kbcore.history.moment import read_at, seq_at
 from kbcore.upkeep.doctor import diagnose
 from kbcore.values import normal_time
-from kbcore.workspace import StorePool
-from tests.support.clocks import StillClock
+from tests.support.clocks import SetClock
 from tests.support.project import Project
 
 NOON = "2026-11-20T12:00:00.000000Z"
@@ -90,14 +89,6 @@ def test_a_time_that_no_64_bits_hold_is_an_error(monkeypatch: pytest.MonkeyPatch
         assert "`date`" in refused.value.hint
 
 
-class SetClock(StillClock):
-    def __init__(self) -> None:
-        self.time = NOON
-
-    def now(self) -> str:
-        return self.time
-
-
 def test_the_log_shows_a_clock_that_was_behind_and_doctor_names_the_records(tmp_path: Path) -> None:
     project, clock = Project(tmp_path / "repo"), SetClock()
     project.machine.clock = clock
@@ -126,11 +117,10 @@ def test_an_answer_by_time_says_that_a_clock_was_wrong_there(tmp_path: Path) -> 
         clock.time = f"{day}T13:00:00.000000Z"
         project.apply(entities=[{"id": f"R{number}", "type": "req", "title": "t", "status": "open"}])
         answers = dict[str, tuple[int, list[str]]]()
+        store = project.workspace().store("main")
         for time in asked:
-            project.pool.close()
-            project.pool = StorePool()
-            store = project.workspace().store("main")
-            answers[time] = read_at(store, time, lambda _, seq: seq), [*store.notices]
+            notes = list[str]()
+            answers[time] = read_at(store, time, lambda _, seq: seq, notes=notes), notes
         found.append(answers)
     before, after, last = found[2], found[3], found[5]
     assert before == {

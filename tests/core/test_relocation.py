@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,48 @@ def test_a_link_gives_way_to_a_guard_on_a_branch_that_does_not_ignore_it(older: 
     opened(older)
     assert shown(older).is_symlink()
     assert status_of(older) == ""
+
+
+class Interrupted(NoSyncFs):
+    """Lets another process act just before the first change below a folder, or of the folder itself."""
+
+    def __init__(self, folder: Path, other: Callable[[], object]) -> None:
+        super().__init__()
+        self.folder, self.others = folder, [other]
+
+    def _before(self, path: Path) -> None:
+        if self.others and path.is_relative_to(self.folder):
+            self.others.pop()()
+
+    def listdir(self, path: Path) -> list[str]:
+        self._before(path)
+        return super().listdir(path)
+
+    def unlink(self, path: Path) -> None:
+        self._before(path)
+        super().unlink(path)
+
+    def rmdir(self, path: Path) -> None:
+        self._before(path)
+        super().rmdir(path)
+
+    def replace(self, source: Path, target: Path, *, is_private: bool = False) -> None:
+        self._before(source)
+        super().replace(source, target, is_private=is_private)
+
+
+def test_of_two_processes_that_replace_a_guard_by_a_link_neither_removes_the_stores(older: Project) -> None:
+    opened(older)
+    assert relocation.kind_of(NO_SYNC, shown(older)) == "guard"
+    (older.root / ".kb/.gitignore").write_text("/branches\n/cache/\n")
+    before = facts(stores_at(older.root))
+    seen = []
+    fs = Interrupted(shown(older), lambda: seen.append(relocation.kind_of(NO_SYNC, opened(older).shown_branches)))
+    opened(older, fs)
+    assert seen == ["link"]
+    assert facts(stores_at(older.root)) == before
+    assert shown(older).is_symlink()
+    assert [one.name for one in shown(older).parent.iterdir() if one.name.startswith(".branches")] == []
 
 
 class Linkless(NoSyncFs):
@@ -366,6 +409,18 @@ def test_a_copy_on_another_file_system_keeps_what_is_shared_shared(older: Projec
     project.close()
 
 
+def test_what_a_link_leads_to_that_has_the_name_of_a_copied_folder_is_not_removed(
+    older: Project, tmp_path: Path
+) -> None:
+    opened(older)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/file").write_text("mine")
+    (older.root / ".kb/.moved-branches").symlink_to(tmp_path / "mine")
+    (stores_at(older.root).parent / "moving").touch()
+    relocation.finish_locked(opened(older))
+    assert (tmp_path / "mine/file").read_text() == "mine"
+
+
 def test_two_processes_that_meet_move_once(older: Project) -> None:
     done: list[str] = []
 
@@ -566,6 +621,32 @@ def test_only_a_pointer_of_kbs_own_makes_room_for_stores_in_the_worktree(
     assert (place / "main/head.json").is_file() is is_own
     assert (stores_at(older.root) / "main/head.json").is_file() is not is_own
     project.close()
+
+
+@pytest.mark.parametrize("kind", ["link", "guard"])
+def test_of_two_processes_that_make_room_the_second_keeps_what_the_first_has_written(
+    older: Project, tmp_path: Path, kind: str
+) -> None:
+    opened(older)
+    shutil.rmtree(stores_at(older.root))
+    shutil.rmtree(tmp_path / "state", ignore_errors=True)
+    place = shown(older)
+    if kind == "link":
+        shutil.rmtree(place)
+        place.symlink_to("../.git/kb/branches")
+    first, second = in_worktree(older.root, tmp_path), in_worktree(older.root, tmp_path)
+    for name in ("main", "topic"):
+        first.workspace().place.forget(name)
+    seqs = []
+    fs = Interrupted(place, lambda: seqs.append(first.apply(entities=[req("FIRST")]).seq))
+    second.machine = Machine(fs, second.machine.clock, second.machine.env)
+    relocation.make_room(second.workspace())
+    assert seqs == [1]
+    assert second.apply(entities=[req("SECOND")]).seq == 2
+    assert second.node("FIRST") is not None
+    assert status_of(older) == ""
+    first.close()
+    second.close()
 
 
 def test_the_error_of_a_refused_write_names_the_setting_that_does_not_count(older: Project, tmp_path: Path) -> None:

@@ -467,6 +467,6 @@ def test_a_repository_of_another_owner_that_git_does_not_trust_is_left_alone(fil
         ran = asked(root, *words, prefix=no_powers(), stdin=changeset("NEW"))
         tally.tried()
         is_right = ran.status == GitUnusable.exit_status and ran.error["applied"] == "no"
-        if not is_right or "safe.directory" not in ran.error["message"] or contents(root) != before:
+        if not is_right or "safe.directory" not in ran.error["hint"] or contents(root) != before:
             tally.violated(words, ran)
     tally.done()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from kbcore.kip.reference import SIMPLE_FIND, SIMPLE_UPSERT
 from kbmcp.minds import MINDS, REFERENCE
 from tests.mcp.agents import MODES, Agent, agent, locked, text_of, unfenced
 from tests.mcp.test_listing import unportable
+from tests.support.places import stores_at
 from tests.support.project import Project
 
 CORE = ["kb_query", "kb_upsert", "kb_delete", "kb_check", "kb_history"]
@@ -124,6 +126,18 @@ def test_a_branch_that_another_process_writes_to_is_told_as_a_timeout(project):
         error = told(found, command=PERSON, parameters={"name": "x"})["error"]
     assert (error["code"], error["data"]["kb_code"], error["data"]["retryable"]) == ("KIP_4001", "lock_timeout", True)
     assert "Nothing was written" in error["message"]
+
+
+def test_only_a_request_that_writes_says_that_nothing_was_written(project):
+    project.apply(entities=[{"id": "R", "type": "req", "title": "t", "status": "open"}])
+    project.pool.close()
+    shutil.rmtree(stores_at(project.root) / "main")
+    find = 'FIND(?r) WHERE { ?r {type: "Requirement"} }'
+    with agent(project.root, "--toolsets", "kip") as found:
+        written = told(found, command=PERSON, parameters={"name": "x"})["error"]
+        read = told(found, command=find)["error"]
+    assert written["data"]["kb_code"] == read["data"]["kb_code"] == "store_went_back"
+    assert ("Nothing was written" in written["message"], "Nothing was written" in read["message"]) == (True, False)
 
 
 def test_outside_of_a_repository_a_call_is_told_why(tmp_path):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from kbcore.store import BranchStore
 from kbcore.sync.overlay import WorktreeFiles
 from kbmcp.calls import Call, Client, Options, Service, author
+from tests.mcp.agents import agent
+from tests.support.clocks import SetClock
 from tests.support.project import Project
 
 
@@ -23,3 +25,16 @@ def test_a_notice_is_not_said_again_when_a_loss_was_settled_meanwhile(project: P
     cache.notices = [*kept, "anew"]
     assert service.news(call) == "anew"
     service.close()
+
+
+def test_each_answer_by_time_and_no_other_says_that_a_clock_was_wrong_there(project):
+    clock = project.machine.clock = SetClock()
+    for number, day in enumerate(["2026-11-20", "2026-11-22", "1915-01-01"]):
+        clock.time = f"{day}T13:00:00.000000Z"
+        project.apply(entities=[{"id": f"R{number}", "type": "req", "title": "t", "status": "open"}])
+    project.pool.close()
+    with agent(project.root) as found:
+        for _ in range(2):
+            assert "A clock was wrong" in found.call("kb_query", at="2026-11-21")["note"]
+            assert "A clock was wrong" not in found.call("kb_query").get("note", "")
+            assert "A clock was wrong" not in found.call("kb_query", at="1900-01-01").get("note", "")

@@ -6,6 +6,7 @@ import json
 import unicodedata
 
 import msgspec
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -128,6 +129,31 @@ def test_a_write_that_failed_says_that_nothing_was_written():
     assert "Nothing was written" not in uncertain["error"]["message"]
     read = explained(errors.NotFound("There is no A."), writes=False)
     assert read["error"]["message"] == "There is no A."
+
+
+@pytest.mark.parametrize(("key", "writes"), [("kb.query", False), ("kb.upsert", True)])
+def test_an_interrupted_call_says_that_nothing_was_written_only_where_it_writes(project, key, writes):
+    import anyio
+
+    from kbcore.interrupting import Stopped
+    from kbmcp.calls import Client, Options, Service
+    from kbmcp.tools import answer
+
+    def stops(call, asked, problems):
+        raise Stopped
+
+    async def run():
+        service = Service(Options(project.root, env=project.machine.env))
+        try:
+            [tool] = [msgspec.structs.replace(one, run=stops) for one in TOOLS if one.key == key]
+            entity = {"id": "A", "type": "req", "title": "t", "status": "open"}
+            return await answer(service, tool, {"entities": [entity]} if writes else {}, Client())
+        finally:
+            service.close()
+
+    error = anyio.run(run).structured_content["error"]
+    said = " Nothing was written." if writes else ""
+    assert (error["code"], error["message"]) == ("interrupted", f"The call was interrupted.{said}")
 
 
 def test_a_bug_is_told_as_one_and_the_next_call_works(project):

@@ -1,4 +1,4 @@
-"""Clocks for tests: one whose waiting takes no time and lets something happen meanwhile, and two that stand still."""
+"""Clocks for tests: one whose waiting takes no time and lets something happen meanwhile, and others that are set."""
 
 from __future__ import annotations
 
@@ -32,6 +32,16 @@ class StillClock(SystemClock):
 
     def now(self) -> str:
         return "2026-11-20T09:30:00.000000Z"
+
+
+class SetClock(SystemClock):
+    """The machine's clock, but for the time of day, which is set by hand."""
+
+    def __init__(self) -> None:
+        self.time = "2026-11-20T09:30:00.000000Z"
+
+    def now(self) -> str:
+        return self.time
 
 
 class StoppedClock(SystemClock):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from kbcore.errors import StoreWentBack
 from kbcore.storage import head as heads
 from kbcore.storage import journal, witness
 from kbcore.upkeep import epochs, repair
+from kbcore.upkeep.adopting import adopt
 from kbcore.upkeep.compacting import compact
 from kbcore.upkeep.doctor import diagnose
 from kbcore.viewcache import AHEAD
@@ -227,6 +230,51 @@ def test_a_store_that_another_was_put_in_the_place_of_by_hand_is_missed(project:
     other.close()
 
 
+def adopted_by(project: Project) -> list[str]:
+    """Return what the advice about the store of main says to take over."""
+    [loss] = [one for one in lost.losses(project.workspace()) if one.branch == "main"]
+    found = re.findall(r"`kb doctor --adopt (.*?)`", lost.remedy(project.workspace(), loss))
+    return [word for one in found for word in shlex.split(one)]
+
+
+def moved_aside(project: Project, name: str = "kb-moved") -> Path:
+    """Return a copy of all stores, in a folder as the remedy of another setting names it."""
+    data = store_of(project).parent.parent
+    return Path(shutil.copytree(data, data.with_name(name))) / "branches"
+
+
+def test_a_store_that_was_moved_aside_is_advised_only_where_it_has_the_missing_records(project: Project) -> None:
+    git(project.root, "branch", "topic")
+    put(project, "A")
+    project.apply(branch="topic", entities=[{"id": "T", "type": "req", "title": "T", "status": "open"}])
+    put(project, "B")
+    copy = copied(project)
+    put(project, "C")
+    whole = moved_aside(project, "kb-moved-2")
+    put_back(project, copy)
+    moved_aside(project)
+    assert adopted_by(project) == []  # the branch has a store
+    project.close()
+    shutil.rmtree(store_of(project))
+    assert adopted_by(project) == [str(whole / "main")]  # topic has a store
+    project.close()
+    shutil.rmtree(store_of(project, "topic"))
+    assert adopted_by(fresh(project)) == [str(whole)]
+    adopt(project.workspace(), whole)
+    assert lost.losses(fresh(project).workspace()) == []
+
+
+def test_a_store_that_was_moved_aside_and_ends_before_the_loss_is_not_advised(project: Project) -> None:
+    put(project, "A")
+    moved_aside(project)
+    put(project, "B")
+    damaged = moved_aside(project, "kb-moved-2")
+    (damaged / "main/head.json").write_bytes(b"{}")
+    project.close()
+    shutil.rmtree(store_of(project))
+    assert adopted_by(fresh(project)) == []
+
+
 def test_an_older_head_file_is_no_loss_as_long_as_the_records_are_there(project: Project) -> None:
     put(project, "A", "B")
     old = (store_of(project) / "head.json").read_bytes()
@@ -277,6 +325,33 @@ def test_gc_keeps_a_store_that_lacks_records_and_one_that_is_gone_can_be_given_u
     assert choose_noted(project.workspace(), "topic") == "topic"
     assert accepted(project, "topic").seq == 0
     assert lost.losses(project.workspace()) == []
+
+
+@pytest.mark.parametrize("is_main_noted", [False, True])
+def test_a_deleted_branch_is_given_up_while_the_folder_of_the_stores_is_missing(
+    project: Project, is_main_noted: bool
+) -> None:
+    if is_main_noted:
+        put(project, "A")
+    project.switch("topic", create=True)
+    put(project, "B")
+    project.switch("main")
+    git(project.root, "branch", "-D", "topic")
+    project.close()
+    folder = store_of(project).parent
+    shutil.rmtree(folder)
+    (project.root / ".kb").mkdir(exist_ok=True)
+    (project.root / ".kb/config.json").write_text("{}")
+    project = fresh(project)
+    # The command is the one that the refusal names.
+    [of_topic] = [one for one in lost.losses(project.workspace()) if one.branch == "topic"]
+    assert "`kb doctor --new-epoch --branch topic`" in lost.remedy(project.workspace(), of_topic)
+    assert accepted(project, "topic").seq == 0
+    assert not folder.exists()
+    assert [one.branch for one in lost.losses(project.workspace())] == (["main"] if is_main_noted else [])
+    if is_main_noted:
+        accepted(project)
+    put(project, "C")
 
 
 def test_a_new_head_that_gives_records_up_begins_a_new_epoch(project: Project) -> None:

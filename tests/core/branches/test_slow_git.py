@@ -126,18 +126,31 @@ def test_a_branch_that_comes_alive_meanwhile_keeps_its_store(slow: Slow, moment:
     setattr(slow.fs, moment, slow.once("branch", "gone"))
     done = branches.collect(slow.project.workspace())
     assert (done.removed, set(done.kept)) == ((), {"gone", "kept", "main"})
+    assert done.reasons["gone"] == "its branch came back just now"
     assert (stores_at(slow.root) / "gone/head.json").exists()
     assert slow.held() == ""
 
 
 def test_refs_that_change_all_the_time_keep_a_store_where_it_is(slow: Slow) -> None:
     slow.fs.before_lock = slow.change
-    assert branches.collect(slow.project.workspace()).removed == ()
+    done = branches.collect(slow.project.workspace())
+    assert done.removed == ()
+    assert "git keeps changing its refs" in done.reasons["gone"]
     assert slow.held() == ""
 
 
 def apply(slow: Slow) -> int | None:
     return slow.project.apply(entities=[{"id": "NEW", "type": "req", "title": "T", "status": "open"}]).seq
+
+
+def test_without_a_list_of_tables_git_is_asked_under_the_lock_what_head_names_and_nothing_else(slow: Slow) -> None:
+    (slow.root / ".git/reftable/tables.list").unlink()
+    assert apply(slow) == 2
+    held = slow.held()
+    asked = [{"symbolic-ref", "rev-parse"} & {*line.split()} for line in held.splitlines()]
+    assert asked == [{"symbolic-ref"}, {"rev-parse"}]
+    assert branches.collect(slow.project.workspace()).removed == ()
+    assert slow.held() == held, "gc keeps the stores and asks nothing under the lock"
 
 
 def test_a_write_starts_no_git_while_its_branch_is_locked(slow: Slow) -> None:

@@ -167,6 +167,10 @@ def test_removing_a_tree_does_not_follow_links(tmp_path: Path) -> None:
     files.remove_tree(FS, tree)
     assert not tree.exists()
     assert (kept / "file").exists()
+    tree.symlink_to(kept)
+    with pytest.raises(NotADirectoryError):
+        files.remove_tree(FS, tree)
+    assert (kept / "file").exists()
 
 
 def test_a_directory_sync_leaves_no_descriptor_open(tmp_path: Path) -> None:
