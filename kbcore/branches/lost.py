@@ -90,9 +90,7 @@ def error_of(workspace: Workspace, loss: Loss) -> StoreWentBack:
 def remedy(workspace: Workspace, loss: Loss) -> str:
     """Return what a person can do about a loss: first what brings the records back from a place that KB knows."""
     name, fs = workspace.shown_branches.name, workspace.machine.fs
-    with contextlib.suppress(
-        KBError, OSError
-    ):  # the hint is only longer then; whatever failed is no reason to say less
+    with contextlib.suppress(KBError, OSError):  # the hint is only longer; whatever failed is no reason to say less
         held = [one for one in moves.in_trash(workspace) if one.name == loss.directory.name]
         if held and _has_records(workspace, held[-1].path, loss):
             back = f"`kb branch restore {shlex.quote(loss.branch)}`"
@@ -104,10 +102,8 @@ def remedy(workspace: Workspace, loss: Loss) -> str:
                 return f"{one} {loss.remedy()}"
         for folder in workspace.folders_moved_aside():
             if _has_records(workspace, folder / loss.directory.name, loss):
-                is_free = not any(
-                    files.is_directory(fs, workspace.branches_dir / one.name)
-                    for one in relocation.stores_in(fs, folder)
-                )
+                stores = relocation.stores_in(fs, folder)
+                is_free = not any(files.is_directory(fs, workspace.branches_dir / one.name) for one in stores)
                 path = folder if is_free else folder / loss.directory.name
                 adopted = f"`kb doctor --adopt {shlex.quote(str(path))}`"
                 return f"There is one in {folder}, which is not read: {adopted} takes it over. {loss.remedy()}"

@@ -60,7 +60,9 @@ class Checkout(msgspec.Struct, frozen=True):
     def guard(self) -> None:
         """Refuse to commit what was read, unless the worktree stayed and git has left HEAD alone all the while.
 
-        No process is started for it, but as ``git.read_head`` says. Raises: ``BranchMoved``, ``NotARepository``; ``git.MustAskGit``.
+        No process is started for it, but as ``git.read_head`` says.
+
+        Raises: ``BranchMoved``, ``NotARepository``; ``git.MustAskGit``.
         """
         _check_there(self.workspace)
         lock = _lock(self.workspace)
