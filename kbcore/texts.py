@@ -122,7 +122,7 @@ class BranchTexts:
         if not changed:
             return index
         if index.is_published:
-            index = self._copied(index) or self._build(view, read)
+            index = self._changeable(view, index) or self._build(view, read)
         if not index.is_published:
             textindex.take_in(view, index, changed, read)
             known.taken_in += len(changed)
@@ -135,9 +135,21 @@ class BranchTexts:
             self._keep_bodies(view)
         return index
 
-    def _copied(self, index: TextIndex) -> TextIndex | None:
-        """Return a copy that can be changed; None for a large index, which is built anew in a file instead."""
-        return None if index.is_large else index.copied()
+    def _changeable(self, view: View, index: TextIndex) -> TextIndex | None:
+        """Return a copy that can be changed; None for a large index of records alone, which is built in a file instead.
+
+        For a view with an overlay a large index is copied to a file that has no name any more.
+        """
+        if not index.is_large:
+            return index.copied()
+        if not view.is_overlaid:
+            return None
+        copied: list[TextIndex] = []
+        target = self._new_file()
+        if target is None or not self._is_written(target, lambda: copied.append(index.copied(str(target)))):
+            return index.copied()
+        self._discard(target)
+        return copied[0]
 
     def _published(self, index: TextIndex) -> TextIndex:
         """Write an index to the cache and return the published one, or the index itself where that cannot be done."""
@@ -169,8 +181,10 @@ class BranchTexts:
             return None
 
     def _build(self, view: View, read: Reader) -> TextIndex:
-        target = self._new_file() if view.seq and not view.is_overlaid else None
-        if target is None or not self._is_written(target, lambda: textindex.build(view, str(target), read).close()):
+        """Return a new index: a published one of the records, or one in memory where the cache cannot be written."""
+        at = view.recorded_seq if view.is_overlaid else None
+        target = self._new_file() if view.recorded_seq else None
+        if target is None or not self._is_written(target, lambda: textindex.build(view, str(target), read, at).close()):
             return textindex.build(view, ":memory:", read)
         index = TextIndex(str(target), is_published=True)
         self._move_in(target, self.path)

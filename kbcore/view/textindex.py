@@ -25,6 +25,7 @@ from kbcore.errors import ResourceLimit, ViewDamaged, ViewForeign
 from kbcore.query import asof
 from kbcore.query.text import words
 from kbcore.query.text.scoring import FILLER_TERMS, FILLERS, Match, Ranking
+from kbcore.view.basis import Basis
 from kbcore.view.textdocuments import Reader, documents_at_hand, gather
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
@@ -175,10 +176,10 @@ class TextIndex:
             raise ViewDamaged("the text index has no usable stamp")
         return TextStamp(*found[0])
 
-    def set_stamp(self, view: View) -> None:
-        """Note that it holds what a view shows."""
+    def set_stamp(self, basis: Basis) -> None:
+        """Note that it holds what a view of this basis shows."""
         self.rows("delete from stamp")
-        stamp = TextStamp(TEXT_FORMAT, view.basis.lineage, view.seq, view.basis.sum)
+        stamp = TextStamp(TEXT_FORMAT, basis.lineage, basis.seq, basis.sum)
         self.rows("insert into stamp values (?, ?, ?, ?)", msgspec.structs.astuple(stamp))
 
     def _check(self) -> None:
@@ -358,7 +359,7 @@ def build(view: View, path: str, read: Reader, at: int | None = None) -> TextInd
             index.rows(_UNMERGED)
             index.add(view, asof.nodes(at), documents_at_hand(at))
             index.rows(_MERGED)
-            index.set_stamp(view)
+            index.set_stamp(view.basis if at is None else view.recorded)
     except BaseException:
         index.close()
         raise
@@ -422,7 +423,7 @@ def take_in(view: View, index: TextIndex, changed: Sequence[str], read: Reader) 
     with index.transaction():
         index.forget(changed)
         index.add(view, f"(select * from node where id in ({changing}))", documents_at_hand(None, changing))
-        index.set_stamp(view)
+        index.set_stamp(view.basis)
 
 
 def _between(listed: list[str], beginning: str) -> list[str]:

@@ -18,12 +18,15 @@ from kbcore.model import Link, Node
 from kbcore.query import Query
 from kbcore.searching import search
 from kbcore.sync.overlay import FileState, WorktreeFiles
+from kbcore.view import textindex
 from kbcore.view.view import View
+from kbcore.viewcache import TEXT, VIEW
 from kbcore.watch import inotify
 from kbcore.watch.changed import listen
 from kbcore.workspace import Machine
 from tests.support.clocks import PatientClock
 from tests.support.faultfs import NoSyncFs
+from tests.support.places import caches_at
 from tests.support.project import Project, req
 from tests.support.repos import git, run_git
 
@@ -279,6 +282,34 @@ def test_a_text_is_found_in_what_files_say_and_the_kept_index_holds_records_alon
         assert again.read(lambda view: search(other.workspace(), again, "main", view, Query(text="walrus")).total) == 0
     finally:
         other.close()
+
+
+@pytest.mark.parametrize("memory_bytes", [1 << 40, 0], ids=["small", "large"])
+def test_every_overlay_is_searched_beside_the_one_index_of_the_records(project, files, monkeypatch, memory_bytes):
+    monkeypatch.setattr(textindex, "_MEMORY_BYTES", memory_bytes)
+    project.sync({FIRST: req("REQ-1", title="One")})
+    workspace, store = project.workspace(), project.workspace().store("main")
+    folder = caches_at(project.root) / "main"
+
+    def found(text: str) -> list[str]:
+        def use(view: View, state: FileState) -> list[str]:
+            assert state.freshness == "overlay"
+            names = [node.id for node in search(workspace, store, "main", view, Query(text=text)).entities]
+            places = {name: file for _, name, file in store.texts.index(view, None, list).rows("pragma database_list")}
+            assert bool(places["main"]) == (not memory_bytes)
+            return names
+
+        return files.read(workspace, "main", use, time_s=TIME_S)
+
+    kept = set()
+    for word in ("ashore", "afloat", "asleep"):
+        project.write({SECOND: req("REQ-2", title=f"Walrus {word}")})
+        assert found("walrus") == ["REQ-2"]
+        assert found(word) == ["REQ-2"]
+        assert {one.name for one in folder.iterdir() if one.is_file()} - {VIEW} == {TEXT}
+        kept.add((folder / TEXT).stat().st_ino)
+    assert textindex.inspect(str(folder / TEXT)) == (1, 1)
+    assert len(kept) == 1
 
 
 @pytest.mark.skipif(not inotify.IS_AVAILABLE, reason="this system does not tell of changes")
