@@ -78,6 +78,7 @@ class Session:
         self.notes: list[str] = []
         """What the user has to know to read the answer, as warnings at the end."""
         self._watched: list[BranchStore] = []
+        self._last_of_files = ""
         self._told: set[str] = set()
         self._due: dict[BranchStore, None] = {}
         """The stores whose views are to be published when the answer is written."""
@@ -211,12 +212,13 @@ class Session:
         return WorktreeFiles()
 
     def tell_files(self, branch: str, state: FileState) -> None:
-        """Say that an answer has what files say beside the records, or why it has not."""
+        """Say that an answer has what files say beside the records, or why it has not; the same only once in a row."""
         from kbcli.words.lines import files_line
 
         said = files_line(branch, state)
-        if said:
+        if said and said != self._last_of_files:
             self.output.note(f"note: {visible(said)}")
+        self._last_of_files = said
 
     def tell_ensured(self, ensured: Ensured) -> None:
         """Say that a branch has just got its store, and warn when it had one before that is missed."""

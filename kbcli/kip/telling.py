@@ -34,7 +34,7 @@ def tell_answer(session: Session, request: Request, answer: Answer, branch: str)
             "Nothing was written: this was a dry run" if request.dry_run else f"Branch {branch} is at seq {answer.seq}"
         )
         output.note(f"{visible(told)}.")
-    if answer.files is not None and answer.files.freshness == "unknown":
+    if answer.files is not None:
         session.tell_files(branch, answer.files)
     for warning in answer.warnings:
         output.warn(visible(warning))

@@ -15,7 +15,7 @@ import pytest
 
 from kbcli.commands import export as export_command
 from kbcore import exporting
-from tests.support.cli import environment
+from tests.support.cli import LOGIN, environment, write
 from tests.support.places import stores_at
 
 TYPE = 'UPSERT { CONCEPT {{type: "$ConceptType", name: "Thing"} SET ATTRIBUTES {description: "A thing."}} }'
@@ -239,6 +239,26 @@ def test_the_prompt_reads_until_a_command_is_whole(synced, tmp_path):
     again.interrupt()
     assert "REQ-1" in again.type('FIND(?r.name) WHERE { ?r {name: "REQ-1"} }\n')
     assert again.leave("exit\n") == 0
+
+
+def test_an_answer_with_what_files_say_has_a_note_and_its_json_the_shape_of_kip(synced, kb):
+    assert "note:" not in kb("kip", REQUIREMENTS).err
+    write(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
+    ran = kb("kip", REQUIREMENTS)
+    assert "REQ-9" in ran.out
+    assert "note: 1 file differs from the records of main; the answer has what the files say." in ran.err
+    ran = kb("kip", 'FIND(COUNT(?r)) WHERE { ?r {type: "Requirement"} }', "--json")
+    assert (ran.json, ran.err) == ({"result": 3}, "")
+
+
+def test_the_prompt_says_once_that_files_differ_from_the_records(synced, tmp_path):
+    write(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
+    at = Terminal(synced, tmp_path / "state")
+    assert "1 file differs" in at.type(f"{REQUIREMENTS};\n")
+    assert "differ" not in at.type(f"{REQUIREMENTS};\n")
+    write(synced, {"docs/requirements/more.md": LOGIN.replace("REQ-1", "REQ-8")})
+    assert "2 files differ" in at.type(f"{REQUIREMENTS};\n")
+    assert at.leave() == 0
 
 
 def test_the_prompt_completes_keywords_types_and_variables(synced, tmp_path):
