@@ -31,10 +31,15 @@ _UNSURE: Final = 0.5
 _GONE: Final = frozenset({"archived", "superseded", "deprecated"})
 _SUMMARY: Final = ("description", "content_summary", "title", "reason")
 _SUMMARY_CHARS: Final = 160
+_MANY: Final = 99_999
+"""As long as any count of values."""
+_PARTS: Final = ("attributes", "metadata")
 
 
 def neighbourhood(view: View, schema: Schema, known: Vocabulary, tree: s.DescribeNeighbourhood) -> dict[str, Any]:
     """Return a concept, how many links it has, and the first of these.
+
+    Where the concept is too long for the budget beside its links, its values are cut and ``cut_values`` counts them.
 
     Raises: ``KipRefused``: KIP_3002 where there is no such concept, KIP_4002 for too large a budget.
     """
@@ -53,15 +58,47 @@ def neighbourhood(view: View, schema: Schema, known: Vocabulary, tree: s.Describ
     ranked = sorted(links.values(), key=lambda one: one.id)
     ranked.sort(key=lambda one: one.created_at, reverse=True)
     ranked.sort(key=lambda one: _rank(one, nodes.get(_other(one, node.id))))
-    shown: dict[str, Any] = {"concept": node_json(node, known.names), "links": len(links), "neighbours": []}
+    asked = ranked[: tree.limit.value if tree.limit else LINKS]
+    around: dict[str, Node | Link] = {**nodes, **about}
+    rows = [_row(link, node.id, around, known) for link in asked]
+    sizes = [_chars(row) + 1 for row in rows]
+    shown: dict[str, Any] = {"concept": {}, "links": len(links), "neighbours": [], "left_out": len(links)}
+    room = budget - _chars(shown | {"cut_values": _MANY})
+    shown["concept"], cut_values = _fitted(node_json(node, known.names), max(room // 2, room - sum(sizes)))
+    if cut_values:
+        shown["cut_values"] = cut_values
     room = budget - _chars(shown)
-    for link in ranked[: tree.limit.value if tree.limit else LINKS]:
-        row = _row(link, node.id, {**nodes, **about}, known)
-        room -= _chars(row) + 1
+    for row, size in zip(rows, sizes, strict=True):
+        room -= size
         if room < 0:
             break
         shown["neighbours"].append(row)
     return shown | {"left_out": len(links) - len(shown["neighbours"])}
+
+
+def _fitted(concept: dict[str, Any], room: int) -> tuple[dict[str, Any], int]:
+    """Return a concept in so many characters, and how many of its values are shortened or left out for that.
+
+    Long texts are shortened first, then values are left out, the longest first. ``id``, type and name stay in any case.
+    """
+    excess = _chars(concept) - room
+    if excess <= 0:
+        return concept, 0
+    values = [(part, key) for part in _PARTS for key in concept[part]]
+    parts = {part: dict(concept[part]) for part in _PARTS}
+    cut = set[tuple[str, str]]()
+    for part, key in values:
+        value = parts[part][key]
+        if isinstance(value, str) and len(value) > _SUMMARY_CHARS:
+            parts[part][key] = f"{value[:_SUMMARY_CHARS]}…"
+            cut.add((part, key))
+    excess = _chars({**concept, **parts}) - room
+    for part, key in sorted(values, key=lambda one: -_chars(parts[one[0]][one[1]])):
+        if excess <= 0:
+            break
+        excess -= _chars({key: parts[part].pop(key)}) - 2
+        cut.add((part, key))
+    return {**concept, **parts}, len(cut)
 
 
 def _found(view: View, schema: Schema, known: Vocabulary, of: s.Matcher) -> Node:

@@ -69,9 +69,25 @@ def test_limit_and_budget_bound_the_answer_and_what_is_left_out_is_counted(kip: 
     for budget in range(100, whole, 100):
         found = around(kip, f"BUDGET {budget}")
         assert found["left_out"] == 4 - len(found["neighbours"])
-        assert not found["neighbours"] or len(msgspec.json.encode(found)) <= budget + len(', "left_out": 4')
+        assert not found["neighbours"] or len(msgspec.json.encode(found)) <= budget
     with pytest.raises(KipRefused, match="the limit is 16000"):
         around(kip, "BUDGET 16001")
+
+
+def test_a_long_concept_is_cut_to_the_budget_and_leaves_room_for_links(kip: Kip) -> None:
+    attributes = f'persona: "{"x" * 9000}", short: "kept", list: [{", ".join(["1234567"] * 900)}]'
+    kip(f"UPSERT {{ CONCEPT {{ {INES} SET ATTRIBUTES {{ {attributes} }} }} }}")
+    found = around(kip, "BUDGET 1500")
+    assert len(msgspec.json.encode(found).decode()) <= 1500
+    assert found["concept"]["attributes"] == {"persona": f"{'x' * 160}…", "short": "kept"}
+    assert found["cut_values"] == 2
+    assert found["neighbours"]
+    for budget in range(700, 16000, 1700):
+        assert len(msgspec.json.encode(around(kip, f"BUDGET {budget}")).decode()) <= budget
+    kip(f"UPDATE ?p SET ATTRIBUTES {{ list: [1] }} WHERE {{ ?p {INES} }}")
+    whole = around(kip, "BUDGET 16000")
+    assert (len(whole["concept"]["attributes"]["persona"]), "cut_values" in whole) == (9000, False)
+    assert whole["left_out"] == 0
 
 
 def test_links_as_neighbours_and_concepts_that_no_record_holds(kip: Kip) -> None:
