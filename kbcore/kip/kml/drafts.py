@@ -21,7 +21,20 @@ NODE_STAMPS: Final = tuple(key for key in NODE_METADATA if not key.startswith("_
 LINK_FIELDS: Final = {key: field for key, field in LINK_METADATA.items() if not key.startswith("_") and key not in SAID}
 """Metadata that are written to fields of an edge, and which. KB's own fields keep who wrote, by what and when."""
 
+MERGED_VALUES: Final = "_merged_values"
+"""The values that did not win in merges: entries with the ``id`` of what was merged, its ``attributes`` and
+``metadata`` that did not win, and ``kept_keys``, the attributes that this side alone has. A capsule carries them; none is removed.
+"""
+
 _TITLE: Final = "title"
+
+
+def distinct(values: Iterable[Any]) -> list[Any]:
+    """Return values each once, in the order of their first occurrence."""
+    found: dict[bytes, Any] = {}
+    for one in values:
+        found.setdefault(msgspec.json.encode(one, order="sorted"), one)
+    return [*found.values()]
 
 
 class Edits(msgspec.Struct):
@@ -116,6 +129,8 @@ def entity_item(draft: NodeDraft, names: TypeNames) -> dict[str, Any] | None:
         if key in NODE_STAMPS and _fits(key, value):
             item[key] = value
             metadata.pop(key, None)
+        elif key == MERGED_VALUES:
+            metadata[key] = distinct([*metadata.get(key, ()), *value])
         else:
             metadata[key] = value
     _drop("metadata", metadata, draft.edits.dropped_metadata, draft)
@@ -228,6 +243,8 @@ def edge_item(draft: LinkDraft) -> dict[str, Any] | None:
         if field and _fits(field, value):
             item[field] = value
             metadata.pop(key, None)
+        elif key == MERGED_VALUES:
+            metadata[key] = distinct([*metadata.get(key, ()), *value])
         else:
             metadata[key] = value
             if field == "confidence" and field in fields:

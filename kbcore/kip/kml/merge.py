@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from kbcore.concepts import ARCHIVED, DOMAIN, IN_DOMAIN, UNSORTED, VOCABULARY
 from kbcore.confirmed import DECAYED, confirmed_at
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import in_order, link_json, node_json
 from kbcore.kip.errors import DUPLICATE, IMMUTABLE, NOT_FOUND, refused
 from kbcore.kip.kml.delete import check_deletable
-from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
+from kbcore.kip.kml.drafts import MERGED_VALUES, LinkDraft, NodeDraft, distinct
 from kbcore.kip.kml.intent import Intent, node_words
 from kbcore.kip.kml.selection import check_named
 from kbcore.kip.kml.work import Work, misused
@@ -29,9 +27,6 @@ from kbcore.visible import in_quotes
 
 ALIASES: Final = "aliases"
 MERGED_FROM: Final = "_merged_from"
-MERGED_VALUES: Final = "_merged_values"
-"""What the less sure sides of merges said: entries with the ``id`` of what was merged, the ``attributes`` and
-``metadata`` that did not win, and ``kept_keys``, what is said of the element by that side alone."""
 
 _PROVENANCE: Final = ("source", "author", "confidence", "observed_at")
 """Where a value comes from and how sure it is: of two elements all of these of the one stay, or all of the other."""
@@ -124,10 +119,10 @@ def _fill(work: Work, source: NodeDraft, target: NodeDraft) -> tuple[int, list[C
     is_fixed = bool(target.old.owners) or not target.is_stored or (target.type, target.name) in VOCABULARY
     may_win = not is_fixed and kept["metadata"].get("confidence") is not None
     found = _take_in(target, kept, gone, source.id, may_win=may_win)
-    known = [one for one in _distinct(aliases) if one != target.name]
+    known = [one for one in distinct(aliases) if one != target.name]
     if known != attributes.get(ALIASES):
         target.edits.attributes[ALIASES] = known
-    target.edits.metadata[MERGED_FROM] = _distinct(before)
+    target.edits.metadata[MERGED_FROM] = distinct(before)
     return found
 
 
@@ -234,14 +229,6 @@ def _list(value: Any) -> list[Any]:
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
-
-
-def _distinct(values: list[Any]) -> list[Any]:
-    """Return values each once, where it first stands; which are one, ``is_same`` says."""
-    found: dict[bytes, Any] = {}
-    for one in values:
-        found.setdefault(msgspec.json.encode(one, order="sorted"), one)
-    return [*found.values()]
 
 
 class _Links:

@@ -14,17 +14,26 @@ from kbcore import limits
 from kbcore.concepts import DEFINING, PREDICATE, TYPE
 from kbcore.ids import is_link_id, link_id
 from kbcore.kip import syntax as s
-from kbcore.kip.errors import DUPLICATE, NOT_FOUND, REFERENCE, RESOURCE, VERSION, refused
-from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
+from kbcore.kip.errors import DUPLICATE, NOT_FOUND, REFERENCE, RESOURCE, VALUE_TYPE, VERSION, refused
+from kbcore.kip.kml.drafts import MERGED_VALUES, LinkDraft, NodeDraft
 from kbcore.kip.kml.intent import Intent
 from kbcore.kip.kml.update import check_confidence, check_metadata_key
 from kbcore.kip.kml.work import Draft, Work, besides_kind, misused
-from kbcore.visible import in_quotes
+from kbcore.visible import in_quotes, visible
 
 _ROW: Final = s.Variable("row_of_where")
 _ANY: Final = s.Node(_ROW, s.Matcher(type=s.Text(TYPE), name=s.Text(TYPE)))
 """Something that is there once in every store, for the rows of a WHERE of which no variable is asked for."""
 _BEFORE: Final = "Put the block that defines the handle in front of its use, or bind it in WHERE."
+
+
+class _MergedValue(msgspec.Struct, forbid_unknown_fields=True):
+    """An entry of ``MERGED_VALUES``."""
+
+    id: str
+    attributes: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+    kept_keys: list[str] = []
 
 
 class Receipt(msgspec.Struct):
@@ -137,7 +146,7 @@ class _Blocks:
     def apply(self) -> None:
         for block in self.blocks:
             draft: Draft
-            metadata = self.metadata | _metadata(block.metadata)
+            metadata = self.metadata | _metadata(block.metadata, is_block=True)
             if isinstance(block, s.Concept):
                 draft = self.concept(block, metadata)
                 self.receipt.concepts.append(draft.id)
@@ -273,12 +282,25 @@ def _place(draft: Draft, block: s.Block) -> None:
     draft.edits.place("metadata", block.metadata.members if block.metadata else ())
 
 
-def _metadata(given: s.Object | None) -> dict[str, Any]:
+def _metadata(given: s.Object | None, *, is_block: bool = False) -> dict[str, Any]:
+    """Return metadata as JSON; those of a block may carry what did not win in merges, as a capsule has it."""
     values = given.as_json() if given else {}
     for member in given.members if given else ():
+        if is_block and member.key == MERGED_VALUES:
+            _check_merged(values[member.key], member.at)
+            continue
         check_metadata_key(member.key, member.at)
         check_confidence(member.key, values[member.key], member.at)
     return values
+
+
+def _check_merged(given: Any, at: int) -> None:
+    """Refuse what MERGE does not write as ``MERGED_VALUES``. Raises: ``KipRefused`` (KIP_2003)."""
+    try:
+        msgspec.convert(given, list[_MergedValue])
+    except msgspec.ValidationError as error:
+        message = f"`{MERGED_VALUES}` is not as MERGE writes it: {visible(str(error))}."
+        raise refused(VALUE_TYPE, message, at=at, hint="Leave it out, or state it as a capsule has it.") from error
 
 
 def check_version(draft: Draft, expected: s.Count | None) -> None:

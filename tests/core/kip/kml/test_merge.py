@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kbcore.errors import KipRefused
+from tests.support.kip_writing import Kip
 from tests.support.project import req
 
 MERGE = "MERGE CONCEPT ?x INTO ?y WHERE { ?x {id: :gone} ?y {id: :kept} }"
@@ -157,3 +159,33 @@ def test_two_that_only_wait_in_unsorted_still_wait_there_when_merged(people):
                '{type: "Domain", name: "Unsorted"}) } } }', {"n": name})  # fmt: skip
     people(MERGE, BOTH)
     assert people('FIND(?p.name) WHERE { (?p, "belongs_to_domain", {type: "Domain", name: "Unsorted"}) }') == ["kept"]
+
+
+@pytest.mark.parametrize("wins", [0.2, 0.8])
+def test_what_did_not_win_comes_back_from_a_capsule(people, tmp_path, wins):
+    for name, confidence in (("kept", 0.5), ("gone", wins)):
+        people.write(name, {"n": confidence}, said(name, confidence))
+        people.write(name, {"x": confidence}, said(name, confidence), text=LINK)
+    people(MERGE, BOTH)
+    concept = 'EXPORT ?x WHERE { ?x {type: "Person", name: "kept"} UNION { ?x (?s, "mentions", ?o) } }'
+    capsule = people(concept)["capsule"]
+    other = Kip(tmp_path / "other")
+    for _ in range(2):  # stated again it says the same
+        other(capsule)
+        merged = [one["metadata"].get("_merged_values") for one in other.shown().values() if "n" in one["attributes"]]
+        merged += [one["metadata"].get("_merged_values") for one in other.shown().values() if "x" in one["attributes"]]
+        assert [len(one) for one in merged] == [1, 1]
+        here = [one["metadata"].get("_merged_values") for one in people.shown().values() if "n" in one["attributes"]]
+        assert merged[:1] == here
+    other.project.close()
+
+
+def test_values_of_merges_that_are_stated_are_added_and_none_is_removed(people):
+    write = 'UPSERT { CONCEPT { {type: "Person", name: "A"} } WITH METADATA { _merged_values: :values } }'
+    people(write, {"values": [{"id": "Person:b", "attributes": {"n": 1}}]})
+    people(write, {"values": []})
+    people(write, {"values": [{"id": "Person:c"}]})
+    assert [one["id"] for one in people.element("Person:A")["metadata"]["_merged_values"]] == ["Person:b", "Person:c"]
+    for wrong in (None, "x", [1], [{"n": 1}], [{"id": "a", "other": 1}]):
+        with pytest.raises(KipRefused, match="not as MERGE writes it"):
+            people(write, {"values": wrong})
