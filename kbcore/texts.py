@@ -27,7 +27,7 @@ BODIES: Final = ".bodies.duckdb"
 _TAIL_ROWS: Final = 32
 _SHARE: Final = 100
 """What was taken in since the published index is worth publishing from so many entities on, and from a hundredth of a
-large index on: every process that begins takes the words of all of them apart again."""
+large index on: every process that begins splits the words of all of them again."""
 _FEW_BODIES: Final = 1000
 """With so many kept documents a new one is kept at once, of more when they are a hundredth of the rest."""
 _SHOWN_CHARS: Final = 200_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, TypeNames, is_said
+from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, TypeNames, is_given
 from kbcore.model import CLIENT, Link, Node, nested
 from kbcore.values import is_same
 
@@ -43,7 +43,7 @@ def node_json(node: Node, names: TypeNames) -> dict[str, Any]:
         "type": names.shown(node.type),
         "name": name,
         "attributes": dict(sorted(attributes.items())),
-        "metadata": _metadata(node, NODE_METADATA, {"source": node.source if is_said(node.source) else None}),
+        "metadata": _metadata(node, NODE_METADATA, {"source": node.source if is_given(node.source) else None}),
     }
 
 
@@ -51,7 +51,7 @@ def link_json(link: Link) -> dict[str, Any]:
     """Return a proposition whole."""
     attributes = {key: getattr(link, field) for key, field in LINK_ATTRIBUTES.items() if getattr(link, field)}
     source = link.statements[0].source
-    said = is_said(source)
+    said = is_given(source)
     given = {
         "source": source if said else None,
         # Who synced a file said nothing; somebody who gave a source gave the author too.

@@ -52,10 +52,10 @@ LINK_METADATA: Final[Mapping[str, str]] = {
 }
 """Metadata that are fields of an entity or of an edge, and which. A member of ``metadata`` of the name goes first.
 
-``source`` and ``author`` are shown out of a field only where ``is_said`` holds for the source; KIP writes members.
+``source`` and ``author`` are shown out of a field only where ``is_given`` holds for the source; KIP writes members.
 """
 
-SAID: Final = frozenset({"source", "author"})
+GIVEN: Final = frozenset({"source", "author"})
 """Where a fact comes from, as far as somebody said so."""
 
 PROGRAMS: Final = ("cli", "kip", "sleep", "sync")
@@ -86,7 +86,7 @@ class TypeNames(msgspec.Struct, frozen=True):
         return self.of_kb.get(kb_type, kb_type)
 
 
-def is_said(source: str) -> bool:
+def is_given(source: str) -> bool:
     """Tell whether a source says where a fact comes from (a file, or what a client gave), and not what wrote it."""
     return bool(source) and source not in PROGRAMS and not source.startswith(SERVER)
 

@@ -1,4 +1,4 @@
-"""Which elements the variables of a WHERE can stand for, found by look-ups from those that it names.
+"""The elements that the variables of a WHERE can stand for, found by look-ups from those that it names.
 
 DuckDB joins two tables by reading one of them whole, so that a hop takes longer in a larger store. A condition on one
 column with a few constants is a look-up in an index. So before a statement is compiled, the ends that are named are
@@ -33,7 +33,7 @@ Row = tuple[str, str, str, str]
 
 
 def narrowed(known: Known, steps: Sequence[algebra.Step], ask: Ask) -> tuple[algebra.Step, ...]:
-    """Return the steps of a group with the ids among which each finds what it can, where look-ups tell."""
+    """Return the steps of a group with the ids among which each finds what it can, where look-ups find them."""
     return _Group(known, ask, {}).narrowed(steps)
 
 
@@ -62,9 +62,11 @@ class _Group:
             for at, step in enumerate(before):
                 if at not in found and (made := self._followed(step, firm[at], maybe_null)):
                     found[at], is_new = made, True
-        kept = [(at, found.get(at, step)) for at, step in enumerate(before) if not self._is_told(step, found.values())]
+        kept = [
+            (at, found.get(at, step)) for at, step in enumerate(before) if not self._is_decided(step, found.values())
+        ]
         made_steps = [self._finished(step, firm[at], maybe_null) for at, step in kept]
-        return (*made_steps, *(self._alone(step) for step in steps[ends:]))
+        return (*made_steps, *(self._narrowed_branch(step) for step in steps[ends:]))
 
     def _bound(self, steps: Sequence[algebra.Step]) -> tuple[list[frozenset[str]], frozenset[str]]:
         """Return the variables that are bound before each step, and those that an OPTIONAL may leave open."""
@@ -79,7 +81,7 @@ class _Group:
         return before, frozenset(maybe_null)
 
     def _followed(self, step: algebra.Step, firm: frozenset[str], maybe_null: frozenset[str]) -> algebra.Step | None:
-        """Return a step with its ids, if what is known leads to them, and note what they tell of its variables."""
+        """Return a step with its ids, if what is known leads to them, and note what its variables can be."""
         match step:
             case algebra.MatchNode(variable) if variable not in maybe_null:
                 return self._node(step)
@@ -109,8 +111,8 @@ class _Group:
             case _:
                 return step
 
-    def _is_told(self, step: algebra.Step, found: Iterable[algebra.Step]) -> bool:
-        """Tell whether the links that were looked up say already what an end without a name must be."""
+    def _is_decided(self, step: algebra.Step, found: Iterable[algebra.Step]) -> bool:
+        """Tell whether the links that were looked up decide already what an end without a name must be."""
         return (
             isinstance(step, algebra.MatchNode)
             and step.variable.startswith("#")
@@ -118,7 +120,7 @@ class _Group:
             and any(isinstance(one, algebra.MatchLink) and step.variable in {one.subject, one.object} for one in found)
         )
 
-    def _alone(self, step: algebra.Step) -> algebra.Step:
+    def _narrowed_branch(self, step: algebra.Step) -> algebra.Step:
         if not isinstance(step, algebra.Also):
             return step
         return msgspec.structs.replace(step, steps=_Group(self._known, self._ask, {}).narrowed(step.steps))

@@ -23,7 +23,7 @@ _NOWHERE: Final = ""
 """The file of records that no journal holds."""
 
 
-def apart(workspace: Workspace, branch: str) -> BranchView:
+def unshared_view(workspace: Workspace, branch: str) -> BranchView:
     """Return a view of a branch that this process shares with nobody; whoever asked for it closes it."""
     cache = ViewCache(workspace.machine.fs, workspace.cache_of(branch))
     return BranchView(workspace.machine.fs, workspace.readable_directory_of(branch), cache)

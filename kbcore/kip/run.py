@@ -88,7 +88,7 @@ def run(
     """
     if not (request.dry_run and request.is_batch) or around.is_read_only:
         return _run(around, request, fit, answers_interruption=answers_interruption)
-    view = rehearsal.apart(around.workspace, around.branch)
+    view = rehearsal.unshared_view(around.workspace, around.branch)
     try:
         head = around.store.head()
         return view.ask(

@@ -81,7 +81,7 @@ def run(
         raise InvalidQuery(f"There is no phase {unknown[0]}.", hint=hint)
     author = msgspec.structs.replace(author, source=SOURCE)
     if options.dry_run:
-        view = rehearsal.apart(workspace, branch)
+        view = rehearsal.unshared_view(workspace, branch)
         try:
             head = workspace.store(branch).head()
             return view.ask(head, lambda own: _Cycle(workspace, branch, _Trial(workspace, own, author)).run(options))

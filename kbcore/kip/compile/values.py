@@ -19,7 +19,7 @@ from kbcore.kip.compile.matching import link_of, name_of, node_of
 from kbcore.kip.compile.relation import Bound
 from kbcore.kip.compile.statement import Statement
 from kbcore.kip.errors import SYNTAX, refused
-from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, PROGRAMS, SAID, SERVER
+from kbcore.kip.names import GIVEN, LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, PROGRAMS, SERVER
 from kbcore.values import normal_time
 from kbcore.visible import in_quotes
 
@@ -219,7 +219,7 @@ def _stored(st: Statement, alias: str, parts: tuple[str, ...], bound: Bound) -> 
         column = (LINK_METADATA if is_link else NODE_METADATA).get(key)
         if column is None:
             return None
-        if key in SAID:
+        if key in GIVEN:
             return _said(st, alias, key, column, is_link=is_link)
         empty = {"_version": "0", "confidence": ""}.get(key, "''")
         return f"nullif({alias}.{column}, {empty})" if empty else f"{alias}.{column}"

@@ -13,7 +13,7 @@ from kbcore.kip.kml.intent import Intent, fallen, link_words, node_words
 from kbcore.kip.kml.protection import deletion_refused, is_undeletable
 from kbcore.kip.kml.selection import concepts, propositions, selected
 from kbcore.kip.kml.work import Draft, Work, besides_kind
-from kbcore.kip.names import SAID
+from kbcore.kip.names import GIVEN
 from kbcore.model import CLIENT, Link
 from kbcore.state import Changes
 from kbcore.visible import in_quotes
@@ -87,7 +87,7 @@ def delete_keys(work: Work, command: s.DeleteKeys) -> Intent:
         had = [key for key in keys if key in there]
         for key in had:
             _check_key(draft, part, key, command.at)
-        in_fields = {key for key in had if part == "metadata" and key in SAID and not _is_member(draft, key)}
+        in_fields = {key for key in had if part == "metadata" and key in GIVEN and not _is_member(draft, key)}
         # A field cannot be emptied; a member that says nothing hides it.
         draft.edits.set_members({}, dict.fromkeys(in_fields))
         dropped = draft.edits.dropped_attributes if part == "attributes" else draft.edits.dropped_metadata
@@ -103,7 +103,7 @@ def _check_key(draft: Draft, part: str, key: str, at: int) -> None:
         return
     is_member = _is_member(draft, key)
     files = _files(draft)
-    if key in SAID and not is_member and files:
+    if key in GIVEN and not is_member and files:
         message = f"`{key}` is {in_quotes(files[0])}, the file that states it."
         raise refused(IMMUTABLE, message, at=at, hint="Write another value with SET METADATA or WITH METADATA.")
     stamps = NODE_STAMPS if isinstance(draft, NodeDraft) else _LINK_STAMPS

@@ -11,19 +11,22 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.kip.elements import link_json, node_json, without_stamps
-from kbcore.kip.names import LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, SAID, TypeNames
+from kbcore.kip.names import GIVEN, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, TypeNames
 from kbcore.kip.syntax import Assignment, Member
 from kbcore.model import Link, Node, nested
 from kbcore.values import field_problem, is_same, meaning_problem
 
-NODE_STAMPS: Final = tuple(key for key in NODE_METADATA if not key.startswith("_") and key not in SAID)
+NODE_STAMPS: Final = tuple(key for key in NODE_METADATA if not key.startswith("_") and key not in GIVEN)
 """Metadata that are written to fields of an entity."""
-LINK_FIELDS: Final = {key: field for key, field in LINK_METADATA.items() if not key.startswith("_") and key not in SAID}
+LINK_FIELDS: Final = {
+    key: field for key, field in LINK_METADATA.items() if not key.startswith("_") and key not in GIVEN
+}
 """Metadata that are written to fields of an edge, and which. KB's own fields keep who wrote, by what and when."""
 
 MERGED_VALUES: Final = "_merged_values"
 """The values that did not win in merges: entries with the ``id`` of what was merged, its ``attributes`` and
-``metadata`` that did not win, and ``kept_keys``, the attributes that this side alone has. A capsule carries them; none is removed.
+``metadata`` that did not win, and ``kept_keys``, the attributes that this side alone has. A capsule
+carries them; none is removed.
 """
 
 _TITLE: Final = "title"

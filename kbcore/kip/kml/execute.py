@@ -87,7 +87,7 @@ def execute(
 def rehearse(
     workspace: Workspace, branch: str, author: Author, command: Command, view: View
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return answer and warnings of a dry run of a command, and let ``view``, of ``rehearsal.apart``, take it in.
+    """Return answer and warnings of a dry run of a command, and apply it to ``view``, of ``unshared_view``.
 
     Raises: as ``execute``.
     """

@@ -1,7 +1,7 @@
 """MERGE: a concept becomes a part of another one; its links are led to that, and nothing it knew is lost.
 
 Where two elements that become one contradict each other, the one with the higher confidence wins, with its source and
-author; what the other one said stays readable as ``_merged_values`` in the metadata. What only one says is kept.
+author; the values of the other one stay readable as ``_merged_values`` in the metadata. What only one has is kept.
 Several may be merged at once, so that links between them lead from one target to the other.
 """
 
@@ -38,7 +38,7 @@ _NO_PLACES: Final = frozenset({UNSORTED_ID, concept_id(DOMAIN, ARCHIVED)})
 """Domains of what has no place of its own."""
 
 Shown = dict[str, dict[str, Any]]
-"""What an element says: its ``attributes`` and its ``metadata``."""
+"""The values of an element: its ``attributes`` and its ``metadata``."""
 Conflict = dict[str, Any]
 """Two values of one key: ``id`` of the element, ``key``, and value and provenance of both (``kept``, ``other``)."""
 
@@ -109,7 +109,7 @@ def _both(work: Work, command: s.Merge) -> tuple[NodeDraft, NodeDraft]:
 
 
 def _fill(work: Work, source: NodeDraft, target: NodeDraft) -> tuple[int, list[Conflict]]:
-    """Have the target say what the source said; return how many attributes were filled in, and the conflicts."""
+    """Merge the values of the source into the target; return how many attributes were filled in, and the conflicts."""
     assert source.old and target.old, "both were found"  # noqa: S101, PT018 - narrows the types
     gone, kept = node_json(source.old, work.names), node_json(target.old, work.names)
     attributes = kept["attributes"] | target.edits.attributes
@@ -129,11 +129,11 @@ def _fill(work: Work, source: NodeDraft, target: NodeDraft) -> tuple[int, list[C
 def _take_in(
     draft: NodeDraft | LinkDraft, there: Shown, gone: Shown, gone_id: str, *, may_win: bool
 ) -> tuple[int, list[Conflict]]:
-    """Have an element say what another one said; return how many attributes were filled in, and the conflicts.
+    """Merge the values of another element into one; return how many attributes were filled in, and the conflicts.
 
     ``may_win`` tells whether values of the other one may take the place of what is there.
     """
-    mine = _said_now(draft, there)
+    mine = _with_edits(draft, there)
     provenance = _provenance(mine["metadata"]), _provenance(gone["metadata"])
     is_known = isinstance(draft, LinkDraft) and bool(provenance[1]) and not provenance[0]
     wins = may_win and (is_known or _confidence(provenance[1]) > _confidence(provenance[0]))
@@ -168,15 +168,15 @@ def _take_in(
     return len(filled), conflicts
 
 
-def _said_now(draft: NodeDraft | LinkDraft, there: Shown) -> Shown:
-    """Return what an element says with what was edited of it."""
-    said = {part: {**there[part], **edits} for part, edits in _edits(draft).items()}
+def _with_edits(draft: NodeDraft | LinkDraft, there: Shown) -> Shown:
+    """Return the values of an element with its edits."""
+    edited = {part: {**there[part], **edits} for part, edits in _edits(draft).items()}
     dropped = draft.edits.dropped_metadata
-    return said | {"metadata": {key: one for key, one in said["metadata"].items() if key not in dropped}}
+    return edited | {"metadata": {key: one for key, one in edited["metadata"].items() if key not in dropped}}
 
 
 def _compared(mine: Shown, gone: Shown) -> Iterator[tuple[str, str, Any, Any]]:
-    """Yield part, key and the two values of what the one that goes says, provenance aside."""
+    """Yield part, key and both values of each value of the one that goes, provenance aside."""
     for part in ("attributes", "metadata"):
         for key, value in gone[part].items():
             is_kept_by_kb = part == "metadata" and (key in _OF_KB or key.startswith("_"))
@@ -185,7 +185,7 @@ def _compared(mine: Shown, gone: Shown) -> Iterator[tuple[str, str, Any, Any]]:
 
 
 def _alone(mine: Shown, gone: Shown) -> list[str]:
-    """Return the attributes of which only the first one says something."""
+    """Return the attributes of which only the first one has a value."""
     others = {*gone["attributes"], ALIASES}
     return sorted(key for key, one in mine["attributes"].items() if one is not None and key not in others)
 
@@ -203,7 +203,7 @@ def _only(metadata: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _set_provenance(draft: NodeDraft | LinkDraft, there: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Have an element say where it comes from in the words of another one, and nothing of its own."""
+    """Replace the provenance of an element by that of another one."""
     fields = draft.old.fields if draft.old else {}
     for key in (*_PROVENANCE, DECAYED):
         draft.edits.metadata.pop(key, None)
@@ -221,7 +221,7 @@ def _conflict(
 ) -> Conflict:
     """Return what a receipt tells of two values: which one stays, which one does not, and where each comes from."""
     kept, other = (gone, mine) if wins else (mine, gone)
-    sides = {name: {"value": value, **said} for name, (value, said) in (("kept", kept), ("other", other))}
+    sides = {name: {"value": value, **origin} for name, (value, origin) in (("kept", kept), ("other", other))}
     return {"id": key, "key": place, **sides}
 
 
@@ -257,7 +257,7 @@ class _Links:
         led = [(link, draft) for link in in_order(reached) if (draft := self._led(link))]
         self.work.settle()
         self.since = confirmed_at(self.work.view.rows, {key for link, draft in led for key in (link.id, draft.id)})
-        are_new = [self._say(link, draft) for link, draft in led]
+        are_new = [self._merge_link(link, draft) for link, draft in led]
         return sum(are_new), len(are_new) - sum(are_new)
 
     def _reached(self) -> list[Link]:
@@ -305,8 +305,8 @@ class _Links:
         self.moved[link.id] = draft.id
         return draft
 
-    def _say(self, link: Link, draft: LinkDraft) -> bool:
-        """Have a draft say what a link says and it does not; tell whether there was none before."""
+    def _merge_link(self, link: Link, draft: LinkDraft) -> bool:
+        """Merge the values of a link into a draft; tell whether there was none before."""
         shown = link_json(link)
         attributes = {key: value for key, value in shown["attributes"].items() if not (key == "kind" and link.kind)}
         is_new = not draft.is_stated and not (draft.old and draft.old.stands)
@@ -343,5 +343,5 @@ class _Links:
 
 
 def _confidence(metadata: Mapping[str, Any]) -> float:
-    said = metadata.get("confidence")
-    return said if isinstance(said, int | float) else -1
+    confidence = metadata.get("confidence")
+    return confidence if isinstance(confidence, int | float) else -1

@@ -52,8 +52,8 @@ def apply_update(work: Work, command: s.Update) -> Intent:
 
     def answer(changes: Changes) -> dict[str, Any]:
         changed = {change.key for change in changes.nodes} | {change.key for change in changes.links}
-        told = {"updated": len(keys & changed), "matched": len(keys)}
-        return told | ({"skipped": skipped} if skipped else {})
+        counts: dict[str, Any] = {"updated": len(keys & changed), "matched": len(keys)}
+        return counts | ({"skipped": skipped} if skipped else {})
 
     return Intent(answer, {"updated": 0, "matched": 0})
 
