@@ -29,7 +29,7 @@ from kbcore.errors import (
 from kbcore.folding import apply
 from kbcore.limits import MAX_HEAD_BYTES, MAX_RECORD_BYTES
 from kbcore.model import CLIENT, Link, Node
-from kbcore.phrases import counted, some_of
+from kbcore.phrases import counted, row_of, some_of
 from kbcore.record import (
     DropNode,
     ForgetSource,
@@ -50,7 +50,7 @@ from kbcore.storage.provable import Known
 from kbcore.storage.recovery import Report
 from kbcore.storage.witness import Loss
 from kbcore.store import Author
-from kbcore.upkeep.epochs import NoteContent, append_note, ending_with
+from kbcore.upkeep.epochs import ACCEPTED, NoteContent, append_note, ending_with
 from kbcore.upkeep.findings import salvage_command
 from kbcore.upkeep.snapshot_sources import with_snapshot
 from kbcore.view.past import state_at
@@ -187,7 +187,7 @@ def _salvage_one(workspace: Workspace, branch: str, author: Author, *, accepts_l
             tuple[Epoch, ...](),
         )
         if loss:
-            said, ended = ending_with(new, said, loss, clock.now())
+            said, ended = ending_with(new, [*said, _went_back(loss, holes), ACCEPTED], loss, clock.now())
             done.append("The store has a new id: a person accepted the loss.")
         # Counted before the new head counts: whatever fails after that would say that nothing was done.
         count = len(_applied(replay.folded(fs, directory, new).state, ops).nodes)
@@ -227,6 +227,17 @@ def _insist_accepted(loss: Loss, branch: str, *, is_accepted: bool, is_sound: bo
             f"{restored} Without one, {command} salvages the store and goes on without them, once a person accepts it."
         )
         raise StoreWentBack(error.message, hint=hint, data={**error.data, "is_acceptable": True})
+
+
+def _went_back(loss: Loss, holes: Iterable[Hole]) -> str:
+    """Say what was lost of the end of a store, as far as it is lost still: a part may have been found."""
+    if loss.kind != "went_back" or any((one.first, one.last) == (loss.first, loss.seen) for one in holes):
+        return loss.sentence()
+    gone = [row_of("record", max(one.first, loss.first), one.last) for one in holes if one.last >= loss.first]
+    return (
+        f"The store of {loss.branch} went back to an earlier state. seen: {loss.seen}, now: {loss.now}; of records "
+        f"{loss.first} to {loss.seen}, {' and '.join(gone)} could not be found."
+    )
 
 
 def _applied(state: State, ops: Iterable[Operation]) -> State:

@@ -486,6 +486,24 @@ def test_only_what_leads_to_the_noted_record_fills_a_lost_end(
 
 
 @pytest.mark.fault("D2")
+def test_a_record_of_a_partly_found_end_names_only_what_is_missing_of_it(project: Project, tally) -> None:
+    directory = with_branch(project, 8, own=1)
+    put_back(project, project.root.with_name("earlier"), directory)
+    lose(directory, [2])
+    lose(project.workspace().directory_of("other"), [6])
+    forget(project)
+    shutil.rmtree(project.workspace().cache_of("other"))
+    tally.tried()
+    [one, *_] = salvage(project.workspace(), "main", AUTHOR, accepts_loss=True)
+    assert [(hole.first, hole.last) for hole in one.holes] == [(6, 6)]
+    assert entities(project) == set("ABCDEGH")
+    said = log(project.view())[0]["repair"]
+    assert "seen: 8, now: 5; of records 6 to 8, record 6 could not be found. A person accepted the loss." in said
+    assert "6 to 8 are missing" not in said
+    tally.done()
+
+
+@pytest.mark.fault("D2")
 def test_records_up_to_the_noted_one_do_not_follow_another_record_of_the_store(project: Project, tally) -> None:
     directory = with_branch(project, 8, own=1)
     workspace = project.workspace()

@@ -16,6 +16,7 @@ from kbcore.branches import lost
 from kbcore.branches.choosing import choose_noted
 from kbcore.clock import SystemClock
 from kbcore.errors import StoreWentBack
+from kbcore.history.log import log
 from kbcore.storage import head as heads
 from kbcore.storage import journal, witness
 from kbcore.upkeep import epochs, repair
@@ -365,7 +366,10 @@ def test_a_new_head_that_gives_records_up_begins_a_new_epoch(project: Project) -
     assert any("seen: 3, now: 2; record 3 is missing" in doubt for doubt in done.doubts)
     now = heads.read(project.machine.fs, store_of(project))
     assert [(one.store_id, one.seq, one.seen) for one in now.epochs] == [(old.store_id, 2, 3)]
-    put(fresh(project), "D")
+    [newest, *_] = log(fresh(project).view())
+    assert "The store goes on without them: a new head was asked for." in newest["repair"]
+    assert "A person accepted" not in newest["repair"], "nobody was asked"
+    put(project, "D")
 
 
 def of_two_epochs(project: Project) -> tuple[Path, list[str]]:
