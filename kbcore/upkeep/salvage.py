@@ -113,7 +113,8 @@ def salvage(workspace: Workspace, branch: str, author: Author, *, accepts_loss: 
         JournalCorrupt: files of different times were mixed; nothing was changed.
         FormatTooNew: a newer KB wrote a part of this.
         StoreWentBack: acknowledged records are missing, and that is not accepted, or no record is damaged; nothing was
-            changed. Of a branch that shares a file, it is a doubt in the answer.
+            changed. Of a branch that shares a file, it is a doubt in the answer, with the command for that branch: what
+            was accepted is the loss of ``branch`` alone.
         LockTimeout, LockUnsupported, StorageFull, ReadOnlyStore, StorageError: the old head counts.
         StatementTimeout, ResourceLimit: a cached view could not be read whole; the old head counts.
         CommitUncertain: the new head may or may not count; salvaging again is safe.
@@ -123,7 +124,7 @@ def salvage(workspace: Workspace, branch: str, author: Author, *, accepts_loss: 
     made = [_salvage_one(workspace, branch, author, accepts_loss=accepts_loss)]
     for name in shared:
         try:
-            made.append(_salvage_one(workspace, name, author, accepts_loss=accepts_loss))
+            made.append(_salvage_one(workspace, name, author, accepts_loss=False))
         except StoreWentBack as error:
             made.append(Salvaged(name, int(error.data["now"] or 0), doubts=(f"{error.message} {error.hint}",)))
     return made

@@ -967,6 +967,7 @@ def went_back(project: Project, *, branch: bool = False) -> Path:
     if branch:
         git(project.root, "branch", "other")
         branches.ensure(project.workspace(), "other")
+        put_keys(project, "OP", "other")
     put_back(project, project.root.with_name("earlier"), directory)
     flip(directory / FIRST, b"Title of C")
     return directory
@@ -1006,6 +1007,40 @@ def test_an_accepted_salvage_of_a_store_that_went_back_begins_an_epoch_and_uses_
     assert project.workspace().loss_of("main") is None
     assert "A person accepted the loss." in log(project.view())[0]["repair"]
     assert not project.apply(entities=[requirement("F")]).warnings
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_the_loss_of_a_branch_that_shares_a_file_is_accepted_by_a_command_of_its_own(project: Project, tally) -> None:
+    directory = filled(project, "ABCDE", seal_after="E")
+    git(project.root, "branch", "other")
+    branches.ensure(project.workspace(), "other")
+    put_keys(project, "O", "other")
+    other = project.workspace().directory_of("other")
+    saved = {
+        name: shutil.copytree(store, project.root.with_name(name))
+        for name, store in (("main", directory), ("other", other))
+    }
+    put_keys(project, "FG")
+    put_keys(project, "PQ", "other")
+    forget(project)
+    shutil.rmtree(project.workspace().cache_of("other"), ignore_errors=True)
+    put_back(project, saved["main"], directory)
+    put_back(project, saved["other"], other)
+    (other / FIRST).unlink()
+    (other / FIRST).hardlink_to(directory / FIRST)
+    lose(directory, [3])
+    before = contents(other)
+    tally.tried()
+    made = salvage(project.workspace(), "main", AUTHOR, accepts_loss=True)
+    assert [(one.branch, bool(one.copy)) for one in made] == [("main", True), ("other", False)]
+    [doubt] = made[1].doubts
+    assert "records 7 to 8 are missing" in doubt
+    assert "`kb doctor --salvage --branch other --yes`" in doubt
+    assert contents(other) == before
+    [one, *_] = salvage(project.workspace(), "other", AUTHOR, accepts_loss=True)
+    assert [(hole.first, hole.last) for hole in one.holes] == [(3, 3), (7, 8)]
+    assert is_proven(project, "other")
     tally.done()
 
 
