@@ -309,10 +309,10 @@ def _kept(fs: Fs, directory: Path, of: Head, seen: Seen) -> int | None:
     theirs[seen.store_id] = Tip(seen.seq, seen.hash, seen.file, seen.length, seen.at)
     common = {one: min(ours[one], theirs[one].seq) for one in ours.keys() & theirs.keys()}
     kept = max(common.values(), default=0)
-    for one, tip in theirs.items():
-        if kept and common.get(one) == kept == tip.seq and not holds(fs, directory, of, tip):
-            return None  # both went on after one was copied from the other
-    return kept or None
+    ends = [tip for tip in theirs.values() if tip.seq == kept]
+    # Where one was copied from the other and both went on, they differ before the last record of a common id.
+    is_known = all(holds(fs, directory, of, tip) for tip in ends) if ends else of.seq == kept
+    return kept or None if is_known else None
 
 
 def contradiction(fs: Fs, directory: Path, of: Head, other: Seen) -> str:

@@ -409,6 +409,27 @@ def test_a_copy_that_went_on_by_itself_does_not_say_which_record_was_the_first_t
     assert "Record 6 and some before it are lost." in accepted(project).done[1]
 
 
+def test_a_copy_that_went_on_and_began_an_epoch_does_not_say_which_record_was_the_first_to_be_lost(
+    project: Project,
+) -> None:
+    put(project, "A", "B")
+    copy = copied(project)
+    put(project, "C", "D")
+    first = heads.read(project.machine.fs, store_of(project)).store_id
+    twin = Project(project.root.parent / "twin")
+    shutil.copytree(copy, store_of(twin))
+    put(twin, "X")
+    accepted(twin)
+    put(twin, "Y")
+    twin.close()
+    put_back(project, store_of(twin))
+    assert sentence(project) == (
+        "Another store has the place of the one of main. seen: 4, now: 5; "
+        f"record 4 of the store {first[:12]} and some before it may be missing."
+    )
+    assert "Record 4 and some before it are lost." in accepted(project).done[1]
+
+
 @pytest.mark.parametrize(("left", "missing"), [(5, "record 6 is"), (3, "records 4 to 6 are")])
 def test_a_new_head_without_the_old_one_names_exactly_the_records_that_are_gone(
     left: int, missing: str, project: Project
