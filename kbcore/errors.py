@@ -262,8 +262,8 @@ class StoreWentBack(Damaged, code="store_went_back", exit_status=45):
     """The store lacks records that were acknowledged: it was put back to an earlier state, or is gone."""
 
     default_hint = (
-        "If there is a backup, `kb restore FILE --replace` brings the store back as it was then. To go on without the "
-        "missing records, a person runs `kb doctor --new-epoch`."
+        "If there is a backup, `kb restore FILE --only BRANCH --replace` brings the store back as it was then. To go "
+        "on without the missing records, a person runs `kb doctor --new-epoch --branch BRANCH`."
     )
 
 

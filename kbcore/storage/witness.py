@@ -213,8 +213,8 @@ class Loss(msgspec.Struct, frozen=True):
         """Return what a person can do, in commands that mean this branch whatever is checked out."""
         name = shlex.quote(self.branch)
         return (
-            f"If there is a backup, `kb restore FILE --only {name} --replace` brings the store back as it was then. To "
-            f"go on without the missing records, a person runs `kb doctor --new-epoch --branch {name}`."
+            f"If there is a backup, {layout.restore_command(self.directory, self.branch)} brings the store back as it "
+            f"was then. To go on without the missing records, a person runs `kb doctor --new-epoch --branch {name}`."
         )
 
     def warning(self) -> str:

@@ -223,7 +223,8 @@ def _insist_accepted(loss: Loss, branch: str, *, is_accepted: bool, is_sound: bo
         raise error
     if not is_accepted:
         command = salvage_command(branch, "--yes")
-        restored = "If there is a backup, `kb restore FILE --replace` brings the store back as it was then."
+        command_to_restore = layout.restore_command(loss.directory, branch)
+        restored = f"If there is a backup, {command_to_restore} brings the store back as it was then."
         hint = (
             f"{restored} Without one, {command} salvages the store and goes on without them, once a person accepts it."
         )
