@@ -26,7 +26,6 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types.methods import CLIENT_REQUESTS
-from pydantic import ValidationError
 
 from kbcore import __version__, collector
 from kbcore.clock import SystemClock
@@ -168,14 +167,15 @@ async def _name_wrong_params(
     handler = server.get_request_handler(ctx.method)
     checking = (CLIENT_REQUESTS.get((ctx.method, ctx.protocol_version)), handler.params_type if handler else None)
     models = {model.__name__ for model in checking if model}
-    try:
-        with naming_wrong_params(ctx.method, ctx.params or {}, models):
-            return await call_next(ctx)
-    except ValidationError as error:
-        # The SDK would take it for a fault of the request.
-        traceback.print_exc(file=sys.stderr)
-        data = bug(error)
-        raise MCPError(code=types.INTERNAL_ERROR, message=data["error"]["message"], data=data) from error
+    with naming_wrong_params(ctx.method, ctx.params or {}, models, _reported):
+        return await call_next(ctx)
+
+
+def _reported(error: Exception) -> MCPError:
+    """Return the answer to a request that failed by a bug, which is written to standard error."""
+    traceback.print_exception(error, file=sys.stderr)
+    data = bug(error)
+    return MCPError(code=types.INTERNAL_ERROR, message=data["error"]["message"], data=data)
 
 
 async def _list_tools(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
