@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from kbcore import interrupting, progress, replay
-from kbcore.clock import SystemClock
+from kbcore.clock import Clock, SystemClock
 from kbcore.errors import Damaged, HistoryPruned, KBError, StatementTimeout, ViewDamaged
 from kbcore.interrupting import Stopped
 from kbcore.limits import MAX_READERS, MAX_VIEWS, SLOW_READ_S
@@ -225,7 +225,7 @@ class BranchView:
                 raise
         return False
 
-    def publish_beside(self, wait_s: float) -> None:
+    def publish_beside(self, clock: Clock, wait_s: float) -> None:
         """Publish a view that is opened for this, while other threads use the views that they have.
 
         Waits up to ``wait_s`` for another process that publishes: its base will do. What cannot be published is left
@@ -240,7 +240,7 @@ class BranchView:
                 contextlib.suppress(Stopped),
                 self._answered("a view is published"),
                 interrupting.optional(),
-                self._cache.claimed(wait_s),
+                self._cache.claimed(clock, wait_s),
             ):
                 view = journal.reading(self._fs, self._directory, self._published)
                 if view is not None:

@@ -16,6 +16,7 @@ KBError
      NotARepository · NotInitialised · UnknownBranch · InvalidConfig · NotFound · InvalidQuery
      HistoryPruned · AlreadyWatched · AlreadyAsleep · GitUnusable
 
+``ViewDamaged``, ``interrupting.Stopped`` and ``git.MustAskGit`` are no errors: KB catches them, and no user sees them.
 Anything else that is raised is a bug: it propagates and is reported, never swallowed.
 """
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -60,12 +59,6 @@ def kind_of(name: str) -> Kind:
     if base != name and kind_of(base) in {"head", "snapshot", "segment"}:
         return "unfinished"
     return "strange"
-
-
-@lru_cache(maxsize=256)
-def below(folder: Path, name: str) -> Path:
-    """Return ``folder / name``, the same object every time: a server joins the same few paths for each request."""
-    return folder / name
 
 
 def restore_command(directory: Path, branch: str = "") -> str:

@@ -217,9 +217,12 @@ class Loss(msgspec.Struct, frozen=True):
             f"was then. To go on without the missing records, a person runs `kb doctor --new-epoch --branch {name}`."
         )
 
-    def warning(self) -> str:
-        """Return what to say to who does not write: what is wrong, what that means, and what can be done."""
-        return f"{self.sentence()} {NOT_WRITTEN} {self.remedy()}"
+    def warning(self, remedy: str = "") -> str:
+        """Return what to say to who does not write: what is wrong, what that means, and what can be done.
+
+        ``remedy`` is used instead of its own.
+        """
+        return f"{self.sentence()} {NOT_WRITTEN} {remedy or self.remedy()}"
 
     def error(self) -> StoreWentBack:
         """Return the error that refuses a write."""
