@@ -327,8 +327,10 @@ class BranchView:
         is_newer = False
         try:
             if newer.base_seq > view.base_seq and is_usable(newer.basis, head):
-                self._catch_up(newer, head)
-                is_newer = newer.seq >= view.seq
+                # Records that this reader has taken in may have been damaged since: the old view has them.
+                with contextlib.suppress(Damaged, HistoryPruned):
+                    self._catch_up(newer, head)
+                    is_newer = newer.seq >= view.seq
         finally:
             if not is_newer:
                 newer.close()
