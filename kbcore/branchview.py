@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from kbcore import interrupting, progress, replay
-from kbcore.clock import SystemClock
+from kbcore.clock import Clock, SystemClock
 from kbcore.errors import Damaged, HistoryPruned, KBError, StatementTimeout, ViewDamaged
 from kbcore.interrupting import Stopped
 from kbcore.limits import MAX_READERS, MAX_VIEWS, SLOW_READ_S
@@ -295,7 +295,7 @@ class BranchView:
                 raise
         return False
 
-    def publish_beside(self, wait_s: float) -> None:
+    def publish_beside(self, clock: Clock, wait_s: float) -> None:
         """Publish a view that is opened for this, while other threads use the views that they have.
 
         Waits up to ``wait_s`` for another process that publishes: its base will do. What cannot be published is left
@@ -310,7 +310,7 @@ class BranchView:
                 contextlib.suppress(Stopped),
                 self._answered("a view is published"),
                 interrupting.optional(),
-                self._cache.claimed(wait_s),
+                self._cache.claimed(clock, wait_s),
             ):
                 view = journal.reading(self._fs, self._directory, self._published)
                 if view is not None:
@@ -397,8 +397,10 @@ class BranchView:
         is_newer = False
         try:
             if newer.base_seq > view.base_seq and is_usable(newer.basis, head):
-                self._catch_up(newer, head)
-                is_newer = newer.seq >= view.seq
+                # Records that this reader has taken in may have been damaged since: the old view has them.
+                with contextlib.suppress(Damaged, HistoryPruned):
+                    self._catch_up(newer, head)
+                    is_newer = newer.seq >= view.seq
         finally:
             if not is_newer:
                 newer.close()

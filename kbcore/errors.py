@@ -16,6 +16,7 @@ KBError
      NotARepository · NotInitialised · UnknownBranch · InvalidConfig · NotFound · InvalidQuery
      HistoryPruned · AlreadyWatched · AlreadyAsleep · GitUnusable
 
+``ViewDamaged``, ``interrupting.Stopped`` and ``git.MustAskGit`` are no errors: KB catches them, and no user sees them.
 Anything else that is raised is a bug: it propagates and is reported, never swallowed.
 """
 
@@ -275,8 +276,8 @@ class StoreWentBack(Damaged, code="store_went_back", exit_status=45):
     """The store lacks records that were acknowledged: it was put back to an earlier state, or is gone."""
 
     default_hint = (
-        "If there is a backup, `kb restore FILE --replace` brings the store back as it was then. To go on without the "
-        "missing records, a person runs `kb doctor --new-epoch`."
+        "If there is a backup, `kb restore FILE --only BRANCH --replace` brings the store back as it was then. To go "
+        "on without the missing records, a person runs `kb doctor --new-epoch --branch BRANCH`."
     )
 
 

@@ -255,7 +255,7 @@ def _seen(workspace: Workspace) -> tuple[object, ...] | None:
     """Return how the link and the ignore file look from outside, by two looks; None where there is no link."""
     fs = workspace.machine.fs
     try:
-        ignore = fs.lstat(layout.below(workspace.kb_dir, untracked.IGNORE))
+        ignore = fs.lstat(files.below(workspace.kb_dir, untracked.IGNORE))
         target = fs.readlink(workspace.shown_branches)
     except OSError:
         return None
@@ -489,9 +489,8 @@ def is_store(fs: Fs, path: Path) -> bool:
 def require_proof(workspace: Workspace, store: Path) -> None:
     """Raise ``StorageError`` when a store does not prove; the caller holds its lock."""
     proof = verify.prove(workspace.machine.fs, store)
-    problem = next((one for one in proof.findings if one.severity != "note"), None)
-    if problem is not None:
-        raise _immovable(workspace, f"{problem.file}: {problem.message}")
+    if not proof.is_sound:
+        raise _immovable(workspace, proof.damage)
 
 
 def mark(fs: Fs, store: Path, features: tuple[str, ...]) -> None:

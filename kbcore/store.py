@@ -295,7 +295,7 @@ class BranchStore:
 
         Another process that publishes is waited for, up to ``wait_s``: its view will do.
         """
-        self._seen.publish_beside(wait_s)
+        self._seen.publish_beside(self._clock, wait_s)
 
     def _note_due(self) -> None:
         """Have the view published if it is due. What was answered does not depend on it."""

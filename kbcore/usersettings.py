@@ -17,7 +17,7 @@ from kbcore import limits
 from kbcore.config import Config, KipLimits
 from kbcore.errors import Problem
 from kbcore.shape import Spot, number_hint, read_json, refuse
-from kbcore.storage.layout import below
+from kbcore.storage.files import below
 from kbcore.storage.scratch import user_folder
 from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from kbcore import bugs, interrupting, limits, replay
-from kbcore.clock import SystemClock
+from kbcore.clock import Clock
 from kbcore.errors import KBError, ResourceLimit, StorageError, ViewDamaged, ViewForeign
 from kbcore.storage import files, journal, lock
 from kbcore.storage.fs import Fs
@@ -50,8 +50,6 @@ _LONGEST_TAIL: Final = 3
 """A tail so many times as long is published although another process has begun to."""
 _LOOK_S: Final = 0.05
 """Between two looks whether another process still publishes."""
-
-_CLOCK: Final = SystemClock()
 
 
 def is_kept(name: str) -> bool:
@@ -229,13 +227,13 @@ class ViewCache:
         return None
 
     @contextlib.contextmanager
-    def claimed(self, wait_s: float) -> Iterator[None]:
+    def claimed(self, clock: Clock, wait_s: float) -> Iterator[None]:
         """Keep other processes from publishing during the block. One that publishes is waited for, up to this time."""
-        end_s = _CLOCK.monotonic_s() + wait_s
+        end_s = clock.monotonic_s() + wait_s
         with lock.Claim(self._fs, self.directory) as claim:
-            while not claim.take() and claim.is_possible and _CLOCK.monotonic_s() < end_s:
+            while not claim.take() and claim.is_possible and clock.monotonic_s() < end_s:
                 interrupting.check()
-                _CLOCK.sleep(_LOOK_S)
+                clock.sleep(_LOOK_S)
             yield
 
     def identity(self) -> tuple[int, int] | None:

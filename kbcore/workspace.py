@@ -28,9 +28,9 @@ from kbcore.git import HeadCache, HeadState, IdCache, Repository, RepositoryCach
 from kbcore.schema import Schema
 from kbcore.schema_files import load_schema
 from kbcore.storage import files, head, witness
+from kbcore.storage.files import below
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import GIT_DIRECTORY
-from kbcore.storage.layout import below
 from kbcore.storage.scratch import cache_place
 from kbcore.storage.witness import BranchWitness, Loss, Place
 from kbcore.sync import content

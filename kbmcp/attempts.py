@@ -137,7 +137,7 @@ class _Attempt:
             if known:
                 return self.refused(known)
             traceback.print_exc(file=sys.stderr)
-            return Outcome(_bug(error) | self._around, error, self._writes)
+            return Outcome(bug(error) | self._around, error, self._writes)
 
     def refused(self, error: KBError, *, is_in_loop: bool = False) -> Outcome:
         """Return the answer to a job that failed with an error that KB explains.
@@ -164,7 +164,8 @@ def _noted(payload: Payload, news: str, *, is_dotted: bool) -> Payload:
     return payload | {"note": hints.in_tool_words(note, is_dotted=is_dotted)} if note else payload
 
 
-def _bug(error: Exception) -> Payload:
+def bug(error: Exception) -> Payload:
+    """Return what a client gets of an error that KB does not explain."""
     return {
         "error": {
             "code": "internal_error",

@@ -12,8 +12,10 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final, Never
 
 import anyio
@@ -23,6 +25,7 @@ import msgspec
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from mcp_types.methods import CLIENT_REQUESTS
 
 from kbcore import __version__, collector
 from kbcore.clock import SystemClock
@@ -30,6 +33,7 @@ from kbcore.errors import KBError
 from kbcore.process_limits import exhausted
 from kbcore.schema import CORE
 from kbmcp import completing, prompts, resources, tools
+from kbmcp.attempts import bug
 from kbmcp.calls import Client, Options, Service
 from kbmcp.instructions import instructions
 from kbmcp.stdio import END_OF_INPUT, STOP, Pipes
@@ -151,15 +155,27 @@ def server_for(options: Options) -> Server[Live]:
         on_get_prompt=_get_prompt,
         on_completion=_complete,
     )
-    server.middleware.append(_name_wrong_params)
+    server.middleware.append(partial(_name_wrong_params, server))
     server.add_notification_handler(END_OF_INPUT, types.NotificationParams, _end_streams)
     server.add_notification_handler(STOP, types.NotificationParams, _stop)
     return server
 
 
-async def _name_wrong_params(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    with naming_wrong_params(ctx.method, ctx.params or {}):
+async def _name_wrong_params(
+    server: Server[Live], ctx: ServerRequestContext[Any, Any], call_next: CallNext
+) -> HandlerResult:
+    handler = server.get_request_handler(ctx.method)
+    checking = (CLIENT_REQUESTS.get((ctx.method, ctx.protocol_version)), handler.params_type if handler else None)
+    models = {model.__name__ for model in checking if model}
+    with naming_wrong_params(ctx.method, ctx.params or {}, models, _reported):
         return await call_next(ctx)
+
+
+def _reported(error: Exception) -> MCPError:
+    """Return the answer to a request that failed by a bug, which is written to standard error."""
+    traceback.print_exception(error, file=sys.stderr)
+    data = bug(error)
+    return MCPError(code=types.INTERNAL_ERROR, message=data["error"]["message"], data=data)
 
 
 async def _list_tools(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:

@@ -6,7 +6,7 @@ it at once; here its shape is only described.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, Final, Literal, TypeVar
 
@@ -192,11 +192,21 @@ _EXPECTED: Final = {
 
 
 @contextmanager
-def naming_wrong_params(method: str, params: Mapping[str, Any]) -> Iterator[None]:
-    """Name the wrong parameters of a request in its answer; the SDK's own answer names none. Raises: ``MCPError``."""
+def naming_wrong_params(
+    method: str, params: Mapping[str, Any], models: Container[str], as_bug: Callable[[Exception], Exception]
+) -> Iterator[None]:
+    """Name the wrong parameters of a request in its answer; the SDK's own answer names none.
+
+    ``models`` are the names of those that check the parameters. What another model finds is no fault of the request,
+    for which the SDK would take it: ``as_bug`` returns what to raise instead.
+
+    Raises: ``MCPError``; what ``as_bug`` returns.
+    """
     try:
         yield
     except ValidationError as error:
+        if error.title not in models:
+            raise as_bug(error) from error
         raise MCPError(code=types.INVALID_PARAMS, message=_wrong_params(method, params, error)) from error
 
 

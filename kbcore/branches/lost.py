@@ -16,7 +16,7 @@ from kbcore import relocation
 from kbcore.branches import moves
 from kbcore.errors import KBError, StoreWentBack
 from kbcore.storage import files, head, witness
-from kbcore.storage.witness import NOT_WRITTEN, Loss
+from kbcore.storage.witness import Loss
 from kbcore.workspace import Workspace
 
 
@@ -121,7 +121,7 @@ def _has_records(workspace: Workspace, store: Path, loss: Loss) -> bool:
 
 def warning(workspace: Workspace, loss: Loss) -> str:
     """Return what to say to who does not write, with ``remedy``."""
-    return f"{loss.sentence()} {NOT_WRITTEN} {remedy(workspace, loss)}"
+    return loss.warning(remedy(workspace, loss))
 
 
 def settle(workspace: Workspace, branch: str) -> None:

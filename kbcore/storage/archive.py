@@ -293,8 +293,7 @@ class Backup:
                 raise self.damaged(f"it does not hold the files that the head of {saved.branch!r} names")
             proof = verify.prove(view, directory)
             if not proof.is_sound:
-                found = next(one for one in proof.findings if one.severity != "note")
-                raise self.damaged(f"{saved.branch!r} in it is not sound: {found.message}")
+                raise self.damaged(f"{saved.branch!r} in it is not sound: {proof.damage}")
 
     def store(self, number: int) -> tuple[Fs, Path]:
         """Return the files of one branch, as a file system to read from and the directory in it."""

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from kbcore.errors import FormatTooNew, JournalCorrupt, JournalTruncated, KBError
+from kbcore.storage import layout
 from kbcore.storage.frame import Flaw
 from kbcore.storage.head import Head, Segment
 from kbcore.storage.places import Broken, Position
 
-_RESTORE: Final = "If there is a backup, `kb restore FILE --replace` brings the branch back as it was then."
-_UNDO: Final = "If you know what changed the file, undo exactly that; `kb verify` proves it. " + _RESTORE
+_UNDO: Final = "If you know what changed the file, undo exactly that; `kb verify` proves it."
 _LEFT: Final = "What lies before it, if anything, is readable with --at N."
 
 
@@ -26,7 +26,7 @@ def corrupt(directory: Path, segment: Segment, broken: Broken) -> KBError:
     rest = f"Records up to seq {good} are good and readable with --at {good}." if good else "No record is readable."
     return JournalCorrupt(
         f"{path}, line {line}, byte {broken.at.offset}: {broken.flaw.sentence()}",
-        hint=f"{broken.flaw.cause} {rest} {_UNDO} {JournalCorrupt.default_hint}".strip(),
+        hint=f"{broken.flaw.cause} {rest} {_UNDO} {_restoring(directory)} {JournalCorrupt.default_hint}".strip(),
         data={
             "file": str(path),
             "line": line,
@@ -50,7 +50,7 @@ def truncated(directory: Path, segment: Segment, expected: int, actual: int) -> 
     cause = "The last newline is missing: an editor removed it. " if actual == expected - 1 else ""
     return JournalTruncated(
         f"{path} has {actual} bytes, and {expected} were acknowledged",
-        hint=f"{cause}{_LEFT} {_UNDO} {JournalTruncated.default_hint}",
+        hint=f"{cause}{_LEFT} {_UNDO} {_restoring(directory)} {JournalTruncated.default_hint}",
         data={"file": str(path), "offset": actual, "expected": expected, "actual": actual},
     )
 
@@ -61,7 +61,7 @@ def grown(directory: Path, segment: Segment, expected: int, actual: int) -> Jour
     return JournalCorrupt(
         f"{path} was sealed with {expected} bytes and has {actual}",
         hint=f"Something wrote to a sealed journal file. Keep a copy of it and cut it back to {expected} bytes; "
-        f"`kb verify` proves it. {_RESTORE} {JournalCorrupt.default_hint}",
+        f"`kb verify` proves it. {_restoring(directory)} {JournalCorrupt.default_hint}",
         data={"file": str(path), "offset": expected, "expected": expected, "actual": actual},
     )
 
@@ -88,6 +88,10 @@ def missing(directory: Path, file: str) -> JournalTruncated:
     """Return the error for a file that the head names and that is lost."""
     return JournalTruncated(
         f"{directory / file} is missing, and the head names it",
-        hint=f"{_RESTORE} {_LEFT} {JournalTruncated.default_hint}",
+        hint=f"{_restoring(directory)} {_LEFT} {JournalTruncated.default_hint}",
         data={"file": str(directory / file)},
     )
+
+
+def _restoring(directory: Path) -> str:
+    return f"If there is a backup, {layout.restore_command(directory)} brings the branch back as it was then."

@@ -12,6 +12,7 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,12 @@ _SHARE: Final = (
 WRITABLE_ROOT: Final = "writable_root"
 """The key of an error's data for the folder that has to be writable; it is there when the hint says how."""
 _READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+@lru_cache(maxsize=256)
+def below(folder: Path, name: str) -> Path:
+    """Return ``folder / name``, the same object every time: a server joins the same few paths for each request."""
+    return folder / name
 
 
 def explain(error: OSError, path: Path, doing: str, *, reading: bool = False) -> KBError:

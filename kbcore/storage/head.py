@@ -331,7 +331,7 @@ def _sought(fs: Fs, directory: Path) -> bytes:
         f"{directory} holds {what}, and no store",
         hint=f"Restore the folder from a backup, or {undo}. The next use of the branch makes a new store then; where "
         "KB has noted records of the old one, `kb doctor --new-epoch` makes it. If `kb backup` wrote the backup: "
-        "`kb restore FILE --replace`.",
+        f"{layout.restore_command(directory)}.",
         data={"file": str(directory)},
     )
 

@@ -6,10 +6,12 @@ Invariant: a name that ``head.json`` may use is what these functions make, so no
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
+
+from kbcore import ids
 
 HEAD: Final = "head.json"
 LOCK: Final = "lock"
@@ -59,10 +61,13 @@ def kind_of(name: str) -> Kind:
     return "strange"
 
 
-@lru_cache(maxsize=256)
-def below(folder: Path, name: str) -> Path:
-    """Return ``folder / name``, the same object every time: a server joins the same few paths for each request."""
-    return folder / name
+def restore_command(directory: Path, branch: str = "") -> str:
+    """Return the command that brings only this store back from a backup; without ``--only`` all in it are put back.
+
+    ``branch`` is needed only where the name of the directory does not say it.
+    """
+    name = branch or ids.decode_branch(directory.name)
+    return f"`kb restore FILE --only {shlex.quote(name) if name else 'BRANCH'} --replace`"
 
 
 def tmp_path(path: Path) -> Path:

@@ -212,14 +212,15 @@ def provisional_head(fs: Fs, directory: Path, branch: str, at: str, old: Head | 
     lines = {line.seq: line for line in _lines_of_store(fs, directory)}
     if not lines:
         raise HeadDamaged(
-            f"{directory} has no sound record", hint="Restore the store from a backup: `kb restore FILE`."
+            f"{directory} has no sound record",
+            hint=f"Restore the store from a backup: {layout.restore_command(directory)}.",
         )
     first, tip = lines[min(lines)], lines[max(lines)]
     lineage = old.lineage if old else lines[1].prev if 1 in lines else ""
     if not lineage:
         raise HeadDamaged(
             f"{directory} has no sound head file and no first record",
-            hint="Restore the store from a backup: `kb restore FILE`.",
+            hint=f"Restore the store from a backup: {layout.restore_command(directory)}.",
         )
     begins = 1 if old is None or old.pruned is None else old.first_seq
     base = lineage if begins == 1 else old.segments[0].base_hash if old else first.prev

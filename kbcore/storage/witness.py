@@ -213,13 +213,16 @@ class Loss(msgspec.Struct, frozen=True):
         """Return what a person can do, in commands that mean this branch whatever is checked out."""
         name = shlex.quote(self.branch)
         return (
-            f"If there is a backup, `kb restore FILE --only {name} --replace` brings the store back as it was then. To "
-            f"go on without the missing records, a person runs `kb doctor --new-epoch --branch {name}`."
+            f"If there is a backup, {layout.restore_command(self.directory, self.branch)} brings the store back as it "
+            f"was then. To go on without the missing records, a person runs `kb doctor --new-epoch --branch {name}`."
         )
 
-    def warning(self) -> str:
-        """Return what to say to who does not write: what is wrong, what that means, and what can be done."""
-        return f"{self.sentence()} {NOT_WRITTEN} {self.remedy()}"
+    def warning(self, remedy: str = "") -> str:
+        """Return what to say to who does not write: what is wrong, what that means, and what can be done.
+
+        ``remedy`` is used instead of its own.
+        """
+        return f"{self.sentence()} {NOT_WRITTEN} {remedy or self.remedy()}"
 
     def error(self) -> StoreWentBack:
         """Return the error that refuses a write."""
@@ -309,10 +312,10 @@ def _kept(fs: Fs, directory: Path, of: Head, seen: Seen) -> int | None:
     theirs[seen.store_id] = Tip(seen.seq, seen.hash, seen.file, seen.length, seen.at)
     common = {one: min(ours[one], theirs[one].seq) for one in ours.keys() & theirs.keys()}
     kept = max(common.values(), default=0)
-    for one, tip in theirs.items():
-        if kept and common.get(one) == kept == tip.seq and not holds(fs, directory, of, tip):
-            return None  # both went on after one was copied from the other
-    return kept or None
+    ends = [tip for tip in theirs.values() if tip.seq == kept]
+    # Where one was copied from the other and both went on, they differ before the last record of a common id.
+    is_known = all(holds(fs, directory, of, tip) for tip in ends) if ends else of.seq == kept
+    return kept or None if is_known else None
 
 
 def contradiction(fs: Fs, directory: Path, of: Head, other: Seen) -> str:

@@ -421,8 +421,7 @@ def _extract(workspace: Workspace, backup: Backup, number: int, place: Path) -> 
         fs.fsync_dir(place)
     proof = verify.prove(fs, place)
     if not proof.is_sound:
-        found = next(one for one in proof.findings if one.severity != "note")
-        raise backup.damaged(f"{saved.branch!r} could not be restored: {found.message}")
+        raise backup.damaged(f"{saved.branch!r} could not be restored: {proof.damage}")
 
 
 def _copy_member(source: Fs, path: Path, fs: Fs, target: Path) -> None:

@@ -12,14 +12,13 @@ from typing import Final
 from kbcore.errors import Damaged, Incompatible, ViewDamaged
 from kbcore.limits import MIB
 from kbcore.phrases import counted
-from kbcore.storage import files, journal
+from kbcore.storage import files, journal, layout
 from kbcore.upkeep.findings import Finding
 from kbcore.view import textindex
 from kbcore.viewcache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, open_view, refuse_log
 from kbcore.workspace import Workspace
 
 _MAX_SHOWN: Final = 5
-_REMEDY: Final = "If that was meant, delete the file; if not, bring them back with `kb restore FILE --replace`."
 
 
 def cache_findings(workspace: Workspace, branch: str) -> Iterator[Finding]:
@@ -49,7 +48,12 @@ def witnesses(workspace: Workspace, branch: str) -> Iterator[Finding]:
     for kept in ViewCache(workspace.machine.fs, workspace.cache_of(branch)).kept():
         path = str(kept.path)
         message = f"{path} had seen records up to seq {kept.seq} that the store does not have."
-        yield Finding("cache", "warning", "view_ahead", message, _REMEDY, branch, path)
+        yield Finding("cache", "warning", "view_ahead", message, _remedy(workspace, branch), branch, path)
+
+
+def _remedy(workspace: Workspace, branch: str) -> str:
+    restored = layout.restore_command(workspace.directory_of(branch), branch)
+    return f"If that was meant, delete the file; if not, bring them back with {restored}."
 
 
 def _text(workspace: Workspace, branch: str) -> Iterator[Finding]:
@@ -86,6 +90,6 @@ def _view(workspace: Workspace, branch: str) -> Iterator[Finding]:
         return
     if is_ahead(basis, head):
         message = f"The cached view has seen record {basis.seq}; the journal ends at {head.seq} without it."
-        yield Finding("cache", "warning", "view_ahead", message, _REMEDY, branch, str(path))
+        yield Finding("cache", "warning", "view_ahead", message, _remedy(workspace, branch), branch, str(path))
         return
     yield Finding("cache", "ok", "view", f"The view at seq {basis.seq} holds {counted(rows, 'row')}.", "", branch)

@@ -31,6 +31,8 @@ from kbcore.workspace import Workspace
 
 REPAIR: Final = "Repair of the store"
 NEW_EPOCH: Final = "New epoch of the store"
+ACCEPTED: Final = "A person accepted the loss."
+"""What a record says of a loss only where a person was asked about it, or consented with ``--yes``."""
 
 
 class NoteContent(msgspec.Struct, frozen=True):
@@ -133,8 +135,11 @@ def ending(
 
 
 def ending_with(of: Head, why: Sequence[str], loss: Loss, now: str) -> tuple[list[str], tuple[Epoch, ...]]:
-    """Return the ends of all epochs of which a person accepted that records are lost, and what is said of them."""
-    sentences = [*why, loss.sentence(), "A person accepted the loss."]
+    """Return the ends of all epochs of which records are lost, and what is said of them.
+
+    ``why`` says what is lost, and who decided to go on without it: ``ACCEPTED`` where a person was asked.
+    """
+    sentences = [*why]
     if loss.kind != "replaced":
         said, ended = ending(of, sentences, now, seen=loss.seen, lost_id=loss.store_id)
         return said, (ended,)
@@ -206,7 +211,7 @@ def accept(workspace: Workspace, branch: str, author: Author) -> Begun:
         known_damage.refuse(machine.fs, directory, writer.head, workspace.cache_of(branch))
         of, now, recovered = writer.head, machine.clock.now(), writer.recovery.sentences()
         if loss:
-            said, ended = ending_with(of, recovered, loss, now)
+            said, ended = ending_with(of, [*recovered, loss.sentence(), ACCEPTED], loss, now)
         else:
             said, own = ending(of, [*recovered, *witness.copies], now)
             ended = (own,)

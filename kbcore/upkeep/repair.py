@@ -6,7 +6,7 @@ Each makes a full copy of the store first, changes no record, and is itself on r
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -23,6 +23,8 @@ from kbcore.upkeep.findings import salvage_advice, without_referral
 from kbcore.upkeep.snapshot_sources import Facts, Source
 from kbcore.viewcache import VIEW, open_view, store_ids
 from kbcore.workspace import Workspace
+
+GOES_ON: Final = "The store goes on without them: a new head was asked for."
 
 
 class Repaired(msgspec.Struct, frozen=True):
@@ -86,8 +88,9 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
             doubts += writer.recovery.sentences()
             loss = witness.check(writer.head)
             if loss:
-                # Who asks for a new head accepts what is lost with the old one.
-                said, ended = ending_with(writer.head, [done, *doubts, _kept(made.copy)], loss, clock.now())
+                # Nobody was asked about the loss: it cannot be known before there is a head.
+                why = [done, *doubts, _kept(made.copy), loss.sentence(), GOES_ON]
+                said, ended = ending_with(writer.head, why, loss, clock.now())
                 seq = begin_epoch(workspace, writer, author, said, ended)
                 doubts.append(f"{loss.sentence()} {forgotten(is_one=loss.is_of_one)}")
             else:

@@ -29,7 +29,7 @@ from kbcore.errors import (
 from kbcore.folding import apply
 from kbcore.limits import MAX_HEAD_BYTES, MAX_RECORD_BYTES
 from kbcore.model import CLIENT, Link, Node
-from kbcore.phrases import counted, some_of
+from kbcore.phrases import counted, row_of, some_of
 from kbcore.record import (
     DropNode,
     ForgetSource,
@@ -50,7 +50,7 @@ from kbcore.storage.provable import Known
 from kbcore.storage.recovery import Report
 from kbcore.storage.witness import Loss
 from kbcore.store import Author
-from kbcore.upkeep.epochs import NoteContent, append_note, ending_with
+from kbcore.upkeep.epochs import ACCEPTED, NoteContent, append_note, ending_with
 from kbcore.upkeep.findings import salvage_command
 from kbcore.upkeep.snapshot_sources import with_snapshot
 from kbcore.view.past import state_at
@@ -113,7 +113,8 @@ def salvage(workspace: Workspace, branch: str, author: Author, *, accepts_loss: 
         JournalCorrupt: files of different times were mixed; nothing was changed.
         FormatTooNew: a newer KB wrote a part of this.
         StoreWentBack: acknowledged records are missing, and that is not accepted, or no record is damaged; nothing was
-            changed. Of a branch that shares a file, it is a doubt in the answer.
+            changed. Of a branch that shares a file, it is a doubt in the answer, with the command for that branch: what
+            was accepted is the loss of ``branch`` alone.
         LockTimeout, LockUnsupported, StorageFull, ReadOnlyStore, StorageError: the old head counts.
         StatementTimeout, ResourceLimit: a cached view could not be read whole; the old head counts.
         CommitUncertain: the new head may or may not count; salvaging again is safe.
@@ -123,7 +124,7 @@ def salvage(workspace: Workspace, branch: str, author: Author, *, accepts_loss: 
     made = [_salvage_one(workspace, branch, author, accepts_loss=accepts_loss)]
     for name in shared:
         try:
-            made.append(_salvage_one(workspace, name, author, accepts_loss=accepts_loss))
+            made.append(_salvage_one(workspace, name, author, accepts_loss=False))
         except StoreWentBack as error:
             made.append(Salvaged(name, int(error.data["now"] or 0), doubts=(f"{error.message} {error.hint}",)))
     return made
@@ -187,7 +188,7 @@ def _salvage_one(workspace: Workspace, branch: str, author: Author, *, accepts_l
             tuple[Epoch, ...](),
         )
         if loss:
-            said, ended = ending_with(new, said, loss, clock.now())
+            said, ended = ending_with(new, [*said, _went_back(loss, holes), ACCEPTED], loss, clock.now())
             done.append("The store has a new id: a person accepted the loss.")
         # Counted before the new head counts: whatever fails after that would say that nothing was done.
         count = len(_applied(replay.folded(fs, directory, new).state, ops).nodes)
@@ -222,11 +223,23 @@ def _insist_accepted(loss: Loss, branch: str, *, is_accepted: bool, is_sound: bo
         raise error
     if not is_accepted:
         command = salvage_command(branch, "--yes")
-        restored = "If there is a backup, `kb restore FILE --replace` brings the store back as it was then."
+        command_to_restore = layout.restore_command(loss.directory, branch)
+        restored = f"If there is a backup, {command_to_restore} brings the store back as it was then."
         hint = (
             f"{restored} Without one, {command} salvages the store and goes on without them, once a person accepts it."
         )
         raise StoreWentBack(error.message, hint=hint, data={**error.data, "is_acceptable": True})
+
+
+def _went_back(loss: Loss, holes: Iterable[Hole]) -> str:
+    """Say what was lost of the end of a store, as far as it is lost still: a part may have been found."""
+    if loss.kind != "went_back" or any((one.first, one.last) == (loss.first, loss.seen) for one in holes):
+        return loss.sentence()
+    gone = [row_of("record", max(one.first, loss.first), one.last) for one in holes if one.last >= loss.first]
+    return (
+        f"The store of {loss.branch} went back to an earlier state. seen: {loss.seen}, now: {loss.now}; of records "
+        f"{loss.first} to {loss.seen}, {' and '.join(gone)} could not be found."
+    )
 
 
 def _applied(state: State, ops: Iterable[Operation]) -> State:

@@ -14,7 +14,7 @@ import msgspec
 from kbcore import branches, canonical, replay
 from kbcore.canonical import Known
 from kbcore.errors import KBError, ResourceLimit, SnapshotCorrupt, StatementTimeout, ViewDamaged
-from kbcore.storage import files, journal, snapshot
+from kbcore.storage import files, journal, layout, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef, Tip
 from kbcore.upkeep.findings import salvage_command
@@ -77,8 +77,9 @@ def sources(workspace: Workspace, branch: str, whole: Head, wanted: Iterable[Sna
         raise SnapshotCorrupt(
             f"{directory / found[0].ref.file} stood for the records before {whole.first_seq}, which were pruned, and "
             "neither another branch nor a cached view has the same facts. Nothing was changed.",
-            hint="If there is a backup, `kb restore FILE --replace` brings the branch back as it was then. Without "
-            f"one, run {salvage_command(branch)}: it keeps what the records from {whole.first_seq} on state.",
+            hint=f"If there is a backup, {layout.restore_command(directory, branch)} brings the branch back as it was "
+            f"then. Without one, run {salvage_command(branch)}: it keeps what the records from {whole.first_seq} on "
+            "state.",
             data={"file": str(directory / found[0].ref.file)},
         )
     return found

@@ -618,6 +618,26 @@ def test_beside_others_a_view_is_published_while_they_use_theirs(made: Stored) -
     assert [path.name for path in made.cache_dir.iterdir()] == [VIEW]
 
 
+def test_a_newer_base_that_does_not_lead_to_the_head_is_not_used_instead_of_a_view_that_does(made: Stored) -> None:
+    published(made)
+    store, writer = made.opened(publishing="beside"), made.opened(publishing="late")
+    view_of(store)
+    committed(made, writer, [f"L-{number}" for number in range(2100)])
+    elsewhere = ViewCache(made.fs, made.cache_dir.with_name("elsewhere"))
+    other = BranchStore(made.fs, made.clock, made.directory, elsewhere)
+    view_of(other)
+    other.close()
+    committed(made, writer, ["LAST"])
+    writer.close()
+    before = store.read(lambda view: (view.seq, view.base_seq))
+    elsewhere.path.rename(made.cache_dir / VIEW)
+    [journal_file] = made.directory.glob("journal-*.jsonl")
+    journal_file.write_bytes(journal_file.read_bytes().replace(b'"LAST"', b'"LOST"'))
+    assert store.read(lambda view: (view.seq, view.base_seq)) == before
+    assert store.read(lambda view: [node.id for node in view.nodes(["LAST"])]) == ["LAST"]
+    store.close()
+
+
 def test_beside_others_nothing_is_published_where_another_process_did_meanwhile(made: Stored) -> None:
     published(made)
     store = made.opened(publishing="beside")

@@ -210,7 +210,7 @@ def salvage(root: Path) -> None:
 OK = ("", 0)
 CORRUPT, TRUNCATED, HEAD = ("journal_corrupt", 40), ("journal_truncated", 41), ("head_damaged", 42)
 SNAPSHOT_BAD, TOO_NEW = ("snapshot_corrupt", 43), ("format_too_new", 50)
-RESTORE = r"If there is a backup, `kb restore FILE --replace` brings the branch back as it was then\. "
+RESTORE = r"If there is a backup, `kb restore FILE --only main --replace` brings the branch back as it was then\. "
 UNDO = r"undo exactly that; `kb verify` proves it\. " + RESTORE
 REBUILD = r"`kb doctor --rebuild-head --branch main` makes a new head "
 NO_BACKUP = r"Without a backup, "

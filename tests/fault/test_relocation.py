@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,39 @@ def test_a_move_that_ends_anywhere_leaves_every_store_whole_and_the_next_command
 def fs_fails(fs: LoggingFs) -> bool:
     """Tell whether a process went on after the failure: what it could not remove, `kb gc` does."""
     return not isinstance(fs, CrashingFs)
+
+
+class Between(LoggingFs):
+    """Lets another process act before the ``at``-th call (from 0)."""
+
+    def __init__(self, at: int, other: Callable[[], object]) -> None:
+        super().__init__(NoSyncFs())
+        self.at, self.other = at, other
+
+    def _run(self, kind: str, method: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        if len(self.calls) - 1 == self.at:
+            self.other()
+        return super()._run(kind, method, args)
+
+
+@pytest.mark.fault("F2")
+def test_a_process_that_replaces_the_pointer_between_two_calls_of_another_leaves_the_stores_whole(
+    older: Project, tally
+) -> None:
+    opened(older.root, NO_SYNC)
+    (older.root / ".kb/.gitignore").write_text("/branches\n/cache/\n")
+    kept, before = shutil.copytree(older.root, older.root.parent / "kept", symlinks=True), facts(stores_at(older.root))
+    probe = LoggingFs(NoSyncFs())
+    opened(older.root, probe)
+    assert shown(older).is_symlink()
+    calls = [call for call, _ in probe.calls]
+    first = calls.index("replace")
+    for at in range(max(0, first - tries(3, first)), len(calls)):
+        tally.tried()
+        shutil.rmtree(older.root)
+        shutil.copytree(kept, older.root, symlinks=True)
+        opened(older.root, Between(at, lambda: opened(older.root, NO_SYNC)))
+        assert facts(stores_at(older.root)) == before, (at, calls[at])
+        opened(older.root, NO_SYNC)
+        assert shown(older).is_symlink(), (at, calls[at])
+    tally.done()

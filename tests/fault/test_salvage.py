@@ -486,6 +486,24 @@ def test_only_what_leads_to_the_noted_record_fills_a_lost_end(
 
 
 @pytest.mark.fault("D2")
+def test_a_record_of_a_partly_found_end_names_only_what_is_missing_of_it(project: Project, tally) -> None:
+    directory = with_branch(project, 8, own=1)
+    put_back(project, project.root.with_name("earlier"), directory)
+    lose(directory, [2])
+    lose(project.workspace().directory_of("other"), [6])
+    forget(project)
+    shutil.rmtree(project.workspace().cache_of("other"))
+    tally.tried()
+    [one, *_] = salvage(project.workspace(), "main", AUTHOR, accepts_loss=True)
+    assert [(hole.first, hole.last) for hole in one.holes] == [(6, 6)]
+    assert entities(project) == set("ABCDEGH")
+    said = log(project.view())[0]["repair"]
+    assert "seen: 8, now: 5; of records 6 to 8, record 6 could not be found. A person accepted the loss." in said
+    assert "6 to 8 are missing" not in said
+    tally.done()
+
+
+@pytest.mark.fault("D2")
 def test_records_up_to_the_noted_one_do_not_follow_another_record_of_the_store(project: Project, tally) -> None:
     directory = with_branch(project, 8, own=1)
     workspace = project.workspace()
@@ -592,8 +610,11 @@ def test_a_lost_head_and_a_lost_end_leave_the_seqs_that_the_second_witness_saw_u
 
 
 @pytest.mark.fault("D2")
+@pytest.mark.parametrize(("lost", "answered"), [("CFI", set()), ("FI", {5}), ("HI", {5, 7})])
 @pytest.mark.parametrize("word", ["query", "kip"])
-def test_a_cursor_from_before_a_salvage_is_answered_or_refused_as_the_same_seq_is(word: str, harmed, tally) -> None:
+def test_a_cursor_from_before_a_salvage_is_answered_or_refused_as_the_same_seq_is(
+    word: str, lost: str, answered: set[int], harmed, tally
+) -> None:
     root = harmed(KINDS["corrupt before the head"]._replace(harm=ids))
 
     def first() -> list[str]:
@@ -610,17 +631,26 @@ def test_a_cursor_from_before_a_salvage_is_answered_or_refused_as_the_same_seq_i
         found = done(kb(root, *first())).json
         return str(found.get("next_cursor") or found["result"]["next_cursor"])
 
+    def page(ran: Ran) -> object:
+        return [one["id"] for one in ran.json["entities"]] if word == "query" else ran.json["result"]
+
     cursors = {5: cursor_now()}
     put(root, "FG")
     cursors[7] = cursor_now()
     put(root, "HI")
-    for title in (b"Title of C", b"Title of F", b"Title of I"):
-        flip(root / ".git/kb/branches/main" / FIRST, title)
+    pages = {seq: page(done(after(cursor))) for seq, cursor in cursors.items()}
+    assert all(pages.values())
+    for key in lost:
+        flip(root / ".git/kb/branches/main" / FIRST, f"Title of {key}".encode())
     forget_views(root)
     done(kb(root, "doctor", "--salvage"))
     tally.tried()
     for seq, cursor in cursors.items():
         direct, ran = kb(root, "query", "--at", str(seq), "--json"), after(cursor)
+        if seq in answered:
+            assert direct.status == 0
+            assert page(done(ran)) == pages[seq]
+            continue
         assert direct.status == 66
         said = json.dumps(ran.json)
         assert direct.error["message"] in said, (seq, said, direct.error)
@@ -949,6 +979,7 @@ def went_back(project: Project, *, branch: bool = False) -> Path:
     if branch:
         git(project.root, "branch", "other")
         branches.ensure(project.workspace(), "other")
+        put_keys(project, "OP", "other")
     put_back(project, project.root.with_name("earlier"), directory)
     flip(directory / FIRST, b"Title of C")
     return directory
@@ -988,6 +1019,40 @@ def test_an_accepted_salvage_of_a_store_that_went_back_begins_an_epoch_and_uses_
     assert project.workspace().loss_of("main") is None
     assert "A person accepted the loss." in log(project.view())[0]["repair"]
     assert not project.apply(entities=[requirement("F")]).warnings
+    tally.done()
+
+
+@pytest.mark.fault("D2")
+def test_the_loss_of_a_branch_that_shares_a_file_is_accepted_by_a_command_of_its_own(project: Project, tally) -> None:
+    directory = filled(project, "ABCDE", seal_after="E")
+    git(project.root, "branch", "other")
+    branches.ensure(project.workspace(), "other")
+    put_keys(project, "O", "other")
+    other = project.workspace().directory_of("other")
+    saved = {
+        name: shutil.copytree(store, project.root.with_name(name))
+        for name, store in (("main", directory), ("other", other))
+    }
+    put_keys(project, "FG")
+    put_keys(project, "PQ", "other")
+    forget(project)
+    shutil.rmtree(project.workspace().cache_of("other"), ignore_errors=True)
+    put_back(project, saved["main"], directory)
+    put_back(project, saved["other"], other)
+    (other / FIRST).unlink()
+    (other / FIRST).hardlink_to(directory / FIRST)
+    lose(directory, [3])
+    before = contents(other)
+    tally.tried()
+    made = salvage(project.workspace(), "main", AUTHOR, accepts_loss=True)
+    assert [(one.branch, bool(one.copy)) for one in made] == [("main", True), ("other", False)]
+    [doubt] = made[1].doubts
+    assert "records 7 to 8 are missing" in doubt
+    assert "`kb doctor --salvage --branch other --yes`" in doubt
+    assert contents(other) == before
+    [one, *_] = salvage(project.workspace(), "other", AUTHOR, accepts_loss=True)
+    assert [(hole.first, hole.last) for hole in one.holes] == [(3, 3), (7, 8)]
+    assert is_proven(project, "other")
     tally.done()
 
 

@@ -12,9 +12,14 @@ import subprocess
 import termios
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
+import anyio
 import pytest
+from mcp.shared.exceptions import MCPError
 
+from kbmcp.serving import Options, server_for
+from kbmcp.wire import QueryArguments
 from tests.mcp.agents import ROOT, SERVER, WAIT_S, Raw, locked, program, raw, server_env
 from tests.support.project import Project
 
@@ -199,6 +204,21 @@ def test_a_call_of_a_tool_whose_parameters_are_wrong_is_told_which(params, wrong
     lasting.send("tools/call", params, 22)
     error = lasting.reply(22)["error"]
     assert error == {"code": -32602, "message": f"The parameters of tools/call are invalid: {wrong}."}
+
+
+def test_a_model_that_is_not_of_the_parameters_fails_as_a_bug_and_not_as_a_fault_of_the_request(project, capfd):
+    """An error of pydantic's out of KB's own code; whoever validates the parameters raises one of another title."""
+
+    async def fails(_):
+        QueryArguments.model_validate({"limit": "many"})
+
+    middleware = server_for(Options(project.root)).middleware[-1]
+    asked = SimpleNamespace(method="tools/call", params={"name": "kb_query"}, protocol_version="2025-06-18")
+    with pytest.raises(MCPError) as caught:
+        anyio.run(middleware, asked, fails)
+    error = caught.value.error
+    assert (error.code, error.data["error"]["code"]) == (-32603, "internal_error")
+    assert "QueryArguments" in capfd.readouterr().err
 
 
 PROMPT = {"type": "ref/prompt", "name": "kb-start"}

@@ -16,6 +16,7 @@ from kbcore.branches import lost
 from kbcore.branches.choosing import choose_noted
 from kbcore.clock import SystemClock
 from kbcore.errors import StoreWentBack
+from kbcore.history.log import log
 from kbcore.storage import head as heads
 from kbcore.storage import journal, witness
 from kbcore.upkeep import epochs, repair
@@ -365,7 +366,10 @@ def test_a_new_head_that_gives_records_up_begins_a_new_epoch(project: Project) -
     assert any("seen: 3, now: 2; record 3 is missing" in doubt for doubt in done.doubts)
     now = heads.read(project.machine.fs, store_of(project))
     assert [(one.store_id, one.seq, one.seen) for one in now.epochs] == [(old.store_id, 2, 3)]
-    put(fresh(project), "D")
+    [newest, *_] = log(fresh(project).view())
+    assert "The store goes on without them: a new head was asked for." in newest["repair"]
+    assert "A person accepted" not in newest["repair"], "nobody was asked"
+    put(project, "D")
 
 
 def of_two_epochs(project: Project) -> tuple[Path, list[str]]:
@@ -403,6 +407,27 @@ def test_a_copy_that_went_on_by_itself_does_not_say_which_record_was_the_first_t
     put_back(project, store_of(twin))
     assert f"record 6 of the store {second[:12]} and some before it may be missing" in sentence(project)
     assert "Record 6 and some before it are lost." in accepted(project).done[1]
+
+
+def test_a_copy_that_went_on_and_began_an_epoch_does_not_say_which_record_was_the_first_to_be_lost(
+    project: Project,
+) -> None:
+    put(project, "A", "B")
+    copy = copied(project)
+    put(project, "C", "D")
+    first = heads.read(project.machine.fs, store_of(project)).store_id
+    twin = Project(project.root.parent / "twin")
+    shutil.copytree(copy, store_of(twin))
+    put(twin, "X")
+    accepted(twin)
+    put(twin, "Y")
+    twin.close()
+    put_back(project, store_of(twin))
+    assert sentence(project) == (
+        "Another store has the place of the one of main. seen: 4, now: 5; "
+        f"record 4 of the store {first[:12]} and some before it may be missing."
+    )
+    assert "Record 4 and some before it are lost." in accepted(project).done[1]
 
 
 @pytest.mark.parametrize(("left", "missing"), [(5, "record 6 is"), (3, "records 4 to 6 are")])

@@ -200,10 +200,10 @@ def test_a_store_of_a_later_epoch_that_lacks_noted_records_of_the_old_id_is_a_lo
     put_back(project, later, directory)
     loss = project.workspace().witness("main").check(head.read(RealFs(), directory))
     assert loss is not None
-    assert (loss.kind, loss.store_id, loss.first, loss.seen) == ("replaced", old.store_id, 6, 8)
-    assert "records 6 to 8 of the store" in loss.sentence()
+    assert (loss.kind, loss.store_id, loss.is_first_known, loss.seen) == ("replaced", old.store_id, False, 8)
+    assert f"record 8 of the store {old.store_id[:12]} and some before it may be missing" in loss.sentence()
     epochs.accept(project.workspace(), "main", AUTHOR)
     ended = head.read(RealFs(), directory).epoch_of(old.store_id)
     assert ended is not None
     assert (ended.seq, ended.hash, ended.seen) == (5, old.hash, 8)
-    assert "3 records are lost: 6 to 8." in log(project.view(), limit=1)[0]["repair"]
+    assert "Records up to 8 are lost; the first of them is not known." in log(project.view(), limit=1)[0]["repair"]

@@ -167,7 +167,7 @@ def test_the_only_copy_of_pruned_history_is_not_made_up(project: Project) -> Non
     with pytest.raises(SnapshotCorrupt) as caught:
         rebuilt(project)
     assert caught.value.message.endswith("Nothing was changed.")
-    assert "`kb restore FILE --replace`" in caught.value.hint
+    assert "`kb restore FILE --only main --replace`" in caught.value.hint
     assert "`kb doctor --salvage --branch main`" in caught.value.hint
     assert contents(directory) == before
     assert not (directory / "quarantine").exists()
