@@ -367,7 +367,8 @@ def plain(element: Node | Link) -> tuple[object, ...]:
 def all_of(view: View) -> list[tuple[object, ...]]:
     ids = [row[0] for row in view.rows("select id from node order by id")]
     links = [row[0] for row in view.rows("select id from link order by id")]
-    return [plain(one) for one in (*view.nodes(ids), *sorted(view.links(links), key=lambda one: one.id))]
+    nodes = sorted(view.nodes(ids), key=lambda one: one.id)
+    return [plain(one) for one in (*nodes, *sorted(view.links(links), key=lambda one: one.id))]
 
 
 STEPS = st.lists(
