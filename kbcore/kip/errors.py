@@ -29,7 +29,7 @@ SYNTAX: Final = Code(
     "KIP_1001",
     "InvalidSyntax",
     "The text is no KIP command, or a placeholder or an identity is used in a way that KIP does not know.",
-    "Mend the command at the place that is named; parentheses, braces, quotes and commas are what fails most.",
+    "Correct the command at the place that is named; parentheses, braces, quotes and commas are what fails most.",
 )
 IDENTIFIER: Final = Code(
     "KIP_1002",
