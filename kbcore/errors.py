@@ -100,7 +100,7 @@ class Rejected(KBError):
 class InvalidChangeset(Rejected, code="invalid_changeset", exit_status=10):
     """The request has the wrong shape or unknown names."""
 
-    default_hint = "Mend every listed problem and send the changeset again."
+    default_hint = "Correct every listed problem and send the changeset again."
 
 
 class IntegrityViolation(Rejected, code="integrity_violation", exit_status=11):
@@ -322,7 +322,7 @@ class UnknownBranch(Misuse, code="unknown_branch", exit_status=62):
 class InvalidConfig(Misuse, code="invalid_config", exit_status=63):
     """The configuration, the schema or a rules file cannot be used."""
 
-    default_hint = "Mend the named file; nothing was read or written."
+    default_hint = "Correct the named file; nothing was read or written."
 
 
 class NotFound(Misuse, code="not_found", exit_status=64):

@@ -33,8 +33,8 @@ _WRITING: Final = frozenset({"apply", "delete", "revert", "sync"})
 """Commands whose tools, or whose arguments, a server that only reads does not offer."""
 
 _NEXT: Final = {
-    "invalid_changeset": "Mend every problem, then call {kb_TOOL} again with the whole request.",
-    "invalid_query": "Mend the arguments, then call {kb_TOOL} again.",
+    "invalid_changeset": "Correct every problem, then call {kb_TOOL} again with the whole request.",
+    "invalid_query": "Correct the arguments, then call {kb_TOOL} again.",
     "integrity_violation": "Write the missing ends in the same {kb_upsert}, or leave it out; {kb_query} finds ids.",
     "stale_base": "Read what is listed again with {kb_query} and `ids`, then send the request anew.",
     "derived_fact": "Edit the named file and run `kb sync`, or leave those fields out and call {kb_TOOL} again.",

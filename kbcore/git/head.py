@@ -24,7 +24,7 @@ _TablesKey = tuple[tuple[int, int, int], ...]
 
 
 class HeadState(msgspec.Struct, frozen=True):
-    """What HEAD of one worktree stands for."""
+    """The branch or the commit that HEAD of one worktree names."""
 
     branch: str
     """Name of the store: the branch, the branch being rebased, or ``detached:<commit>``."""
@@ -145,7 +145,7 @@ def _ask_git(repo: Repository, env: Mapping[str, str], cache: HeadCache | None) 
     named = ["rev-parse", "--verify", "-q", "--end-of-options", os.fsdecode(target)]
     commit = run_git(repo, env, named, allowed=(0, 1)).output.strip().lower()
     if target == _REFTABLE_STUB or (target == b"HEAD" and not COMMIT.fullmatch(commit)):
-        raise GitUnusable(f"git does not know what {repo.git_dir / 'HEAD'} stands for")
+        raise GitUnusable(f"git does not know what {repo.git_dir / 'HEAD'} names")
     answer = HeadAnswer(target=commit if target == b"HEAD" else target, commit=commit.decode("ascii") or None)
     if cache is not None and key is not None:
         cache.entries[repo.git_dir] = (key, answer)

@@ -35,7 +35,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 TOLD: Final[Mapping[str, Told]] = {
-    errors.InvalidChangeset.code: Told(CONSTRAINT, "Mend every listed problem and send the command again."),
+    errors.InvalidChangeset.code: Told(CONSTRAINT, "Correct every listed problem and send the command again."),
     errors.IntegrityViolation.code: Told(
         CONSTRAINT, "Write what is missing in the same UPSERT, or leave the link out."
     ),
