@@ -640,6 +640,7 @@ def test_a_newer_base_that_does_not_lead_to_the_head_is_not_used_instead_of_a_vi
 
 def test_beside_others_nothing_is_published_where_another_process_did_meanwhile(made: Stored) -> None:
     published(made)
+    made.clock = SystemClock()  # another process is waited for
     store = made.opened(publishing="beside")
     view_of(store)
     made.commit([put(f"L-{number}") for number in range(2100)])
@@ -659,6 +660,7 @@ def test_beside_others_nothing_is_published_where_another_process_did_meanwhile(
 
 def test_a_publication_beside_others_ends_when_it_is_stopped(made: Stored) -> None:
     published(made)
+    made.clock = SystemClock()  # another process is waited for
     store, work = made.opened(publishing="beside"), interrupting.Work()
     committed(made, store, [f"L-{number}" for number in range(2100)])
 
