@@ -632,7 +632,7 @@ def test_a_damaged_note_of_any_length_is_replaced_by_the_next_write(project: Pro
     put(again, "B")
     assert not list(again.workspace().place.damaged())
     assert again.workspace().place.read("main").seq == 2
-    assert path.stat().st_size == 512
+    assert path.stat().st_size in {512, 1024}  # by the length of the path
     # A process that knows what was noted replaces it as well.
     path.write_bytes(b"x" * length)
     put(again, "C")
