@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kbcore.errors import ViewDamaged
 from kbcore.model import Node
@@ -10,9 +11,11 @@ from kbcore.query import Page, Query, page_of
 from kbcore.query.text.reading import Index
 from kbcore.store import BranchStore
 from kbcore.sync.bodies import committed_bodies, read_bodies
-from kbcore.texts import BranchTexts
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
+
+if TYPE_CHECKING:
+    from kbcore.texts import BranchTexts  # it imports the database of text
 
 
 class _Texts:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import msgspec
 
@@ -39,11 +40,13 @@ from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.journal import Position
 from kbcore.storage.witness import BranchWitness, Loss
-from kbcore.texts import BranchTexts
 from kbcore.view.fold import Entry
 from kbcore.view.since import is_moved
 from kbcore.view.view import View
 from kbcore.viewcache import ViewCache
+
+if TYPE_CHECKING:
+    from kbcore.texts import BranchTexts
 
 T = TypeVar("T")
 
@@ -128,8 +131,13 @@ class BranchStore:
         self._seen = BranchView(fs, directory, cache)
         self._witness = witness
         self.directory = directory
-        self.texts = BranchTexts(fs, cache)
-        """The index of text, for whoever searches in a view that ``read`` gives."""
+
+    @cached_property
+    def texts(self) -> BranchTexts:
+        """Return the index of text, for whoever searches in a view that ``read`` gives."""
+        from kbcore.texts import BranchTexts  # noqa: PLC0415 - who asks for no text does not need its database
+
+        return BranchTexts(self._fs, self._cache)
 
     def head(self) -> Head:
         """Return the last acknowledged head.
