@@ -26,6 +26,7 @@ from kbcore.history.moment import read_head
 from kbcore.record import SYNC
 from kbcore.state import Stamp
 from kbcore.storage.head import Head
+from kbcore.sync import rest
 from kbcore.sync.checkout import settled
 from kbcore.sync.pending import Pending, as_defined, look, place_of
 from kbcore.sync.planned import FilePlan
@@ -179,6 +180,9 @@ class WorktreeFiles:
 
         def known(head: Head) -> str | None:
             nonlocal state
+            if self._listen is None:
+                state = CURRENT
+                return "" if _is_at_rest(workspace, branch, head) else None
             if not self._gate.acquire(blocking=False):
                 return None
             try:
@@ -374,6 +378,12 @@ def _mark_of(view: View, pending: Pending) -> str:
     ]
     parts = (view.basis.store_id, view.basis.sum, looks, pending.gone)
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:16]
+
+
+def _is_at_rest(workspace: Workspace, branch: str, head: Head) -> bool:
+    with contextlib.suppress(InvalidConfig):  # what cannot be read by these settings is said by who compares
+        return rest.is_at_rest(workspace, branch, head)
+    return False
 
 
 def _late(time_s: float) -> str:

@@ -90,6 +90,18 @@ def answer_at_rest(
     return noted.answer
 
 
+def is_at_rest(workspace: Workspace, branch: str, head: Head) -> bool:
+    """Tell whether the records up to a head hold what the files of the worktree say now. No file is read for it.
+
+    False also where only a sync can tell. Raises: ``InvalidConfig``.
+    """
+    noted = _read(workspace, _path_of(workspace, branch))
+    if noted is None or (noted.store_id, noted.seq, noted.sum) != (head.store_id, head.seq, head.hash):
+        return False
+    wants = wanted(workspace)
+    return _digest(wants) == noted.wants and _looks_now(workspace.repo.worktree, wants) == noted.looks
+
+
 def note(checkout: Checkout, head: Head, scan: Scan, wants: Sequence[Wanted], answer: SyncAnswer) -> None:
     """Note that this head and these files are at rest, as far as their looks tell all that the answer stands on.
 

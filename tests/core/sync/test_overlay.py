@@ -17,6 +17,7 @@ from kbcore.errors import InvalidQuery
 from kbcore.model import Link, Node
 from kbcore.query import Query
 from kbcore.searching import search
+from kbcore.sync import rest
 from kbcore.sync.overlay import FileState, WorktreeFiles
 from kbcore.view import textindex
 from kbcore.view.view import View
@@ -81,6 +82,19 @@ def test_each_change_is_in_the_next_answer(project, files):
     project.write({FIRST: req("REQ-1", title="One"), "docs/requirements/moved/3.md": None})
     project.sync()
     assert titles(project, files) == ({"REQ-1": "One"}, "current", 0)
+
+
+def test_where_a_sync_found_nothing_to_do_a_change_is_seen_all_the_same(project, files):
+    project.machine = Machine(NoSyncFs(), PatientClock(ahead_s=10), project.machine.env)
+    project.sync({FIRST: req("REQ-1", title="One")})
+    assert project.sync().is_idle
+    workspace = project.workspace()
+    assert rest.is_at_rest(workspace, "main", workspace.store("main").head())
+    assert titles(project, files) == ({"REQ-1": "One"}, "current", 0)
+    project.write({FIRST: req("REQ-1", title="Six")})
+    assert titles(project, files) == ({"REQ-1": "Six"}, "overlay", 1)
+    project.write({FIRST: None})
+    assert titles(project, files) == ({}, "overlay", 1)
 
 
 def test_a_file_that_is_put_back_is_pending_no_more(project, files):
