@@ -7,7 +7,7 @@ import gc
 from collections.abc import Iterator
 from typing import Final
 
-_SELDOM: Final = 50_000
+_SELDOM: Final = 100_000
 """Objects that must have come to be, more than went, before a collection: all that imports make are fewer."""
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from kbcore.errors import ViewDamaged
 from kbcore.model import Node
 from kbcore.query import Page, Query, page_of
-from kbcore.query.text.reading import Index
 from kbcore.store import BranchStore
 from kbcore.sync.bodies import committed_bodies, read_bodies
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
 
-if TYPE_CHECKING:
-    from kbcore.texts import BranchTexts  # it imports the database of text
+if TYPE_CHECKING:  # what reads text, and its database, is imported where a text is asked for
+    from kbcore.query.text.reading import Index
+    from kbcore.texts import BranchTexts
 
 
 class _Texts:

@@ -9,7 +9,6 @@ from kbcore.query.paging import Page, page, page_of, stale_ids
 from kbcore.query.request import Pattern, Query, check, empty_problems, refuse
 from kbcore.query.sql import Compiled, compile  # noqa: A004 - the verb, as in ``re.compile``
 from kbcore.query.text.found import Found, Snippet
-from kbcore.query.text.page import Texts
 
 __all__ = [
     "NO_PAIR",
@@ -22,7 +21,6 @@ __all__ = [
     "Query",
     "Rows",
     "Snippet",
-    "Texts",
     "check",
     "compile",
     "empty_problems",

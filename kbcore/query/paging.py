@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -15,9 +15,11 @@ from kbcore.query import sql, walk
 from kbcore.query.known import Rows, nearest_id
 from kbcore.query.request import Query
 from kbcore.query.text.found import Found
-from kbcore.query.text.page import Nodes, Texts, page_found
 from kbcore.view.tables import files_of, link_of, node_of
 from kbcore.visible import in_quotes
+
+if TYPE_CHECKING:
+    from kbcore.query.text.page import Nodes, Texts
 
 E = TypeVar("E", Node, Link)
 
@@ -159,6 +161,8 @@ def page(
     if asked.text:
         if texts is None:
             raise ValueError("a text is asked for, and there is nothing to search it in")
+        from kbcore.query.text.page import page_found  # noqa: PLC0415 - most queries ask no text
+
         found, entities, total, is_last = page_found(asked, last, rows, texts, nodes)
         _check_basis(found, cursor)
     else:

@@ -22,6 +22,7 @@ WATCHED = (
         "kbcore.sync.run",
         "kbcore.view.base",
         "kbcore.extract.salvage",
+        "kbcore.query.text.words",
         "kbcore.rules",
         "kbcore.history",
     ),
@@ -68,6 +69,15 @@ def imported_by(words: list[str], cwd: Path) -> set[str]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_imports_only_what_it_needs(synced: Path, command: str) -> None:
     assert imported_by(shlex.split(command), synced) == COMMANDS[command]
+
+
+def test_no_collection_of_cycles_walks_what_the_imports_of_a_query_made(synced: Path) -> None:
+    script = (
+        "import gc\nfrom kbcli.app import main\nseen = []\n"
+        "gc.callbacks.append(lambda phase, about: seen.append(phase))\n"
+        "assert main(['query', '--id', 'REQ-1']) == 0\nassert not seen, seen\ngc.collect()\nassert seen\n"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=synced, env=environment(), stdout=subprocess.DEVNULL, check=True)
 
 
 @pytest.fixture
