@@ -246,16 +246,21 @@ def _choose_snapshots(directory: Path, candidates: list[tuple[str, SnapshotRef]]
 def _store_id(found: _Found, witness: Witness | None) -> tuple[str, tuple[Epoch, ...]]:
     """Return the id of a store whose head does not say it, and the epochs that it had ended.
 
-    A witness says it that saw this journal, or one with the same beginning that went further; else the id is a new one.
+    The witness says it, if it saw this store; else the id is a new one.
     """
     origin = "which branch this one was copied from is not known any more."
-    is_seen = witness is not None and found.hashes.get(witness.seq) == witness.hash
-    is_cut = witness is not None and witness.seq > found.tip.seq and witness.lineage == found.lineage
-    if witness is None or not (is_seen or is_cut):
-        found.doubts.append(f"The store id is new; {origin}")
-        return head.new_store_id(), ()
-    found.doubts.append(f"The store id comes from {witness.who}, which saw record {witness.seq}; {origin}")
-    return witness.store_id, witness.epochs
+    if witness is not None and _is_of(witness, found):
+        found.doubts.append(f"The store id comes from {witness.who}, which saw record {witness.seq}; {origin}")
+        return witness.store_id, witness.epochs
+    found.doubts.append(f"The store id is new; {origin}")
+    return head.new_store_id(), ()
+
+
+def _is_of(witness: Witness, found: _Found) -> bool:
+    """Tell whether a witness saw this journal, or one with the same beginning that went further."""
+    if witness.seq > found.tip.seq:
+        return witness.lineage == found.lineage
+    return found.hashes.get(witness.seq) == witness.hash
 
 
 def _new_head(found: _Found, old: Head | None, branch: str, now: str, features: tuple[str, ...]) -> Head:

@@ -56,3 +56,17 @@ def test_every_name_has_a_kind(name: str, kind: str) -> None:
 
 def test_a_file_is_written_beside_its_place() -> None:
     assert layout.tmp_path(Path("/store/head.json")) == Path("/store/head.json.tmp")
+
+
+@pytest.mark.parametrize(
+    ("folder", "branch", "name"),
+    [
+        ("main", "", "main"),
+        ("feature%2fx", "", "feature/x"),
+        ("main", "a b", "'a b'"),
+        ("backup of a store", "", "BRANCH"),
+        ("backup of a store", "main", "main"),
+    ],
+)
+def test_the_command_that_restores_a_store_names_its_branch(folder: str, branch: str, name: str) -> None:
+    assert layout.restore_command(Path(folder), branch) == f"`kb restore FILE --only {name} --replace`"

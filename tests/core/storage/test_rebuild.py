@@ -52,6 +52,25 @@ def test_a_witness_of_another_history_is_not_believed(tmp_path: Path, seq: int, 
     assert done.unproven[0].startswith("The store id is new; ")
 
 
+@pytest.mark.parametrize(("seq", "is_believed"), [(5, False), (6, True)])
+def test_a_witness_of_the_same_beginning_is_believed_only_about_lost_records(
+    tmp_path: Path, seq: int, is_believed: bool
+) -> None:
+    directory = compacted(tmp_path)
+    old = head.read(FS, directory)
+    (directory / "head.json").unlink()
+    witness = rebuild.Witness(old.store_id, seq, "0" * 64, lineage=old.lineage)
+    assert (rebuilt(directory, witness=witness).head.store_id == old.store_id) is is_believed
+
+
+def test_a_witness_of_lost_records_is_not_believed_about_another_beginning(tmp_path: Path) -> None:
+    directory = compacted(tmp_path)
+    old = head.read(FS, directory)
+    (directory / "head.json").unlink()
+    witness = rebuild.Witness(old.store_id, 6, "0" * 64, lineage=head.new_lineage())
+    assert rebuilt(directory, witness=witness).head.store_id != old.store_id
+
+
 def compacted(tmp_path: Path, name: str = "main") -> Path:
     directory = new_store(tmp_path, 3, name=name)
     compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b"1"])
