@@ -275,9 +275,9 @@ class Session:
     @cached_property
     def author(self) -> Author:
         """Return who writes, through what, and with which program."""
-        from kbcore.store import Author
+        from kbcore.store import Author, session_name
 
-        return Author(self._actor(), SOURCE, TOOL)
+        return Author(self._actor(), SOURCE, TOOL, session_name(self.env.get("KB_SESSION", "")))
 
     def _actor(self) -> str:
         """Return the user's name: KB_ACTOR, else git's name for authors, else the login name."""

@@ -15,8 +15,11 @@ import msgspec
 from kbcore.errors import FormatTooNew, JournalCorrupt
 from kbcore.model import CLIENT, NoteOnFile
 
-VOCABULARY: Final = 1
-"""Raised when an operation changes its meaning; older numbers are upcast on read."""
+VOCABULARY: Final = 2
+"""Raised when a record can say something new, or an operation changes its meaning. Older records are read as they are.
+
+2: ``commit``, ``session`` and ``epoch``, which are empty in a record of vocabulary 1.
+"""
 
 SYNC: Final = "sync"
 """The source of the records that a sync writes: what is theirs was not anybody's own decision."""
@@ -148,6 +151,16 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """The records before this one that a salvage could not keep."""
     unproven: Unproven | None = None
     """Set if what this record writes is not proven."""
+    commit: str = ""
+    """The commit that was checked out in the worktree that wrote, 40 or 64 hex digits.
+
+    Absent where there was none (an unborn branch), where HEAD was on another branch than that of the record, and in a
+    note about the store itself.
+    """
+    session: str = ""
+    """What the writes of one client belong to: KB_SESSION, or the connection to the MCP server."""
+    epoch: str = ""
+    """The id that the store had when the record was acknowledged. With ``seq`` it names the record, in copies too."""
 
 
 _encoder = msgspec.json.Encoder()

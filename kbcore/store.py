@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -44,19 +44,38 @@ from kbcore.view.fold import Entry
 from kbcore.view.since import is_moved
 from kbcore.view.view import View
 from kbcore.viewcache import ViewCache
+from kbcore.visible import visible
 
 if TYPE_CHECKING:
     from kbcore.texts import BranchTexts
 
 T = TypeVar("T")
 
+_MAX_SESSION_CHARS: Final = 100
+
 
 class Author(msgspec.Struct, frozen=True):
-    """Who writes (``actor``), through what (``source``), with which program and version (``tool``)."""
+    """Who writes (``actor``), through what (``source``), with which program and version (``tool``).
+
+    ``session`` is the same for all writes that belong together, "" where nothing says so.
+    """
 
     actor: str
     source: str
     tool: str
+    session: str = ""
+
+
+def session_name(text: str) -> str:
+    """Return the name of a session as records have it: on one line, with escapes, cut to 100 characters."""
+    return visible(text.strip())[:_MAX_SESSION_CHARS]
+
+
+class MadeAt(NamedTuple):
+    """Where a record is made: the commit that is checked out, "" for none, and the id of the store."""
+
+    commit: str = ""
+    epoch: str = ""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -72,6 +91,11 @@ class Request(msgspec.Struct, frozen=True):
 
     plans_ahead: bool = False
     """Planning may take long: it is done before the branch is locked, and again when somebody changes what it read."""
+
+
+def _no_commit() -> str:
+    """Return what a record has that is made at no commit."""
+    return ""
 
 
 Publishing = Literal["at_once", "late", "beside"]
@@ -246,6 +270,7 @@ class BranchStore:
         plan: Planner,
         *,
         guard: Callable[[], None] | None = None,
+        head_commit: Callable[[], str] = _no_commit,
         loads: Callable[[View], object] | None = None,
         branch: str,
     ) -> Outcome:
@@ -254,6 +279,7 @@ class BranchStore:
         ``guard`` runs last before anything is written, under the lock, and refuses by raising. Where it raises
         ``MustAskGit``, git is asked without the lock, and all begins again: a slow git keeps nobody else from writing.
         ``plan`` is called again then, and, on another state, when that is not the head's any more (``plans_ahead``).
+        ``head_commit`` returns the commit that the record is made at, "" for none; it is called under the lock too.
         ``loads`` has a view read what ``plan`` will ask it for; it is called where there is a wait for the lock, and
         ``plan`` then finds that in memory. It must not take long: others wait meanwhile. Where plans are made ahead it
         is not called.
@@ -276,7 +302,9 @@ class BranchStore:
                 self._prepare()
                 repairs: list[str] = []
                 outcome = _asking(
-                    lambda: self._committed(author, request, plan, guard, loads, branch=branch, repairs=repairs)
+                    lambda: self._committed(
+                        author, request, plan, guard, loads, head_commit=head_commit, branch=branch, repairs=repairs
+                    )
                 )
         except ReadOnlyStore as error:
             raise self._refused(error) from error
@@ -352,6 +380,7 @@ class BranchStore:
         guard: Callable[[], None] | None,
         loads: Callable[[View], object] | None,
         *,
+        head_commit: Callable[[], str],
         branch: str,
         repairs: list[str],
     ) -> Outcome:
@@ -397,7 +426,8 @@ class BranchStore:
                 if not draft.changes:
                     return _with_warnings(outcome, repairs)
                 named = msgspec.structs.replace(request, changeset_id=outcome.changeset_id)
-                raw, written = recorded(author, named, draft, stamp, clock=now.wall, repair=" ".join(repairs))
+                made = MadeAt(head_commit(), writer.head.store_id)
+                raw, written = recorded(author, named, draft, stamp, made, clock=now.wall, repair=" ".join(repairs))
                 if guard:
                     guard()
                 before = writer.head
@@ -418,7 +448,7 @@ class BranchStore:
         # It holds no lock, and may get a view of a later head than the one that was read.
         now, stamp, draft = self._planned(author, plan, head)
         if draft.changes:
-            recorded(author, request, draft, stamp, clock=now.wall)
+            recorded(author, request, draft, stamp, MadeAt(epoch=head.store_id), clock=now.wall)
         return _outcome(request, stamp, draft, branch)
 
     def _planned(self, author: Author, plan: Planner, head: Head) -> tuple[Moment, Stamp, Draft]:
@@ -550,11 +580,12 @@ def drafted(view: View, author: Author, plan: Planner, at: str) -> tuple[Stamp, 
 
 
 def recorded(
-    author: Author, request: Request, draft: Draft, stamp: Stamp, *, clock: str, repair: str = ""
+    author: Author, request: Request, draft: Draft, stamp: Stamp, made: MadeAt, *, clock: str, repair: str = ""
 ) -> tuple[bytes, Record]:
     """Return the record that a draft becomes, as bytes and as itself.
 
-    ``clock`` is the wall clock where it was behind (``Moment.wall``), ``repair`` what recovery did before it.
+    ``made`` says where it is made, ``clock`` is the wall clock where it was behind (``Moment.wall``), ``repair`` what
+    recovery did before it.
 
     Raises: ``LimitExceeded`` when it is larger than the request allows.
     """
@@ -573,6 +604,9 @@ def recorded(
         warnings=draft.warnings,
         clock=clock,
         repair=repair,
+        commit=made.commit,
+        session=author.session,
+        epoch=made.epoch,
     )
     raw = record.encode(written)
     if len(raw) > request.limit_bytes:

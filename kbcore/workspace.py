@@ -23,7 +23,7 @@ import msgspec
 from kbcore import git, ids, limits, relocation
 from kbcore.clock import Clock
 from kbcore.config import DEFAULT, Config, Reading, known_to, read_config, settle
-from kbcore.errors import BranchMoved, InvalidConfig, NotInitialised, ReadOnlyStore
+from kbcore.errors import BranchMoved, GitUnusable, InvalidConfig, NotARepository, NotInitialised, ReadOnlyStore
 from kbcore.git import HeadCache, HeadState, IdCache, Repository, RepositoryCache
 from kbcore.schema import Schema
 from kbcore.schema_files import load_schema
@@ -367,6 +367,22 @@ class Workspace:
                 raise moved(branch, now)
 
         return guard
+
+    def head_commit(self, branch: str) -> Callable[[], str]:
+        """Return a function that reads the commit which a record of this branch is made at, "" for none.
+
+        That is the commit of HEAD while HEAD is on the branch. No write fails for want of it, or waits for git: where
+        the branch follows HEAD, the guard has git asked, and the commit is read again.
+        """
+
+        def commit() -> str:
+            try:
+                now = self.head(starts_git=False)
+            except (git.MustAskGit, GitUnusable, NotARepository):
+                return ""
+            return (now.commit or "") if now.branch == branch else ""
+
+        return commit
 
     def directory_of(self, branch: str) -> Path:
         """Return where the store of a branch is, whether it exists or not."""

@@ -69,6 +69,7 @@ def carry_out(
             request,
             planner(changeset, workspace),
             guard=guard,
+            head_commit=workspace.head_commit(branch),
             loads=preloading(changeset),
             branch=branch,
         )

@@ -6,6 +6,7 @@ the first call, not before: the first reply of the server waits for none of it.
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -114,6 +115,8 @@ class Service:
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        self.session = options.env.get("KB_SESSION", "").strip() or secrets.token_hex(8)
+        """What the records of this connection belong to."""
         self._gate = threading.Lock()
         """Held for a moment at a time, never while a file is copied, a journal read or a program run."""
         self.turns = Turns()
@@ -169,7 +172,7 @@ class Service:
                 files=self.files,
                 branch=answering.branch,
                 follows_head=answering.follows_head,
-                author=author(client),
+                author=author(client, self.session),
                 notice=notice or self._left_over(workspace, answering.branch),
                 is_dotted=self.options.is_dotted,
                 is_read_only=self.options.is_read_only,
@@ -311,10 +314,15 @@ def _first_use(ensured: Ensured) -> str:
     return ensured.notice
 
 
-def author(client: Client) -> Author:
+def author(client: Client, session: str) -> Author:
     """Return who writes on behalf of a client: its name is foreign text, and is escaped and cut."""
-    from kbcore.store import Author
+    from kbcore.store import Author, session_name
 
     name = visible(client.name, _MAX_CLIENT_CHARS) or "unknown"
     version = visible(client.version, _MAX_CLIENT_CHARS)
-    return Author(actor=f"{name}/{version}" if version else name, source=f"mcp:{name}", tool=f"kb/{__version__}")
+    return Author(
+        actor=f"{name}/{version}" if version else name,
+        source=f"mcp:{name}",
+        tool=f"kb/{__version__}",
+        session=session_name(session),
+    )

@@ -23,7 +23,10 @@ from kbcore.values import YEARS, normal_time
 from kbcore.view.past import LINKS, NODES, SOURCES, Table, changes_at, changes_from, count_changed, last_by, seqs_of
 from kbcore.view.view import View
 
-_COLUMNS = "seq, changeset_id, written_at, clock, actor, source, message, repair, created, updated, deleted, edges"
+_COLUMNS = (
+    "seq, changeset_id, written_at, clock, actor, source, message, repair, commit, session, "
+    "created, updated, deleted, edges"
+)
 _TABLES: Final[tuple[Table[Any], ...]] = (NODES, LINKS, SOURCES)
 _SHOWN: Final[Mapping[str, tuple[str, Callable[[Change[Any]], dict[str, Any]]]]] = {
     NODES.name: ("entity", shown.entity_change),
@@ -121,7 +124,8 @@ def _time(text: str) -> str:
 
 
 def _record(row: tuple[Any, ...]) -> dict[str, Any]:
-    seq, changeset_id, at, clock, actor, source, message, repair, created, updated, deleted, edges = row
+    seq, changeset_id, at, clock, actor, source, message, repair, commit, session, *counts = row
+    created, updated, deleted, edges = counts
     found = {
         "seq": seq,
         "changeset_id": changeset_id,
@@ -131,6 +135,7 @@ def _record(row: tuple[Any, ...]) -> dict[str, Any]:
         "message": message,
         "summary": {"created": created, "updated": updated, "deleted": deleted, "edges": edges},
     }
+    found |= {name: value for name, value in (("commit", commit), ("session", session)) if value}
     # A clock of which an earlier one was ahead is right: the two are then the same.
     found |= {"clock": clock} if clock and clock != at else {}
     return {**found, "repair": repair} if repair else found
@@ -172,8 +177,9 @@ def record_facts(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
 
     Raises: what reading the journal raises.
     """
-    row = view.rows(f"select {_COLUMNS}, tool, sum from record where seq = ?", [seq])[0]  # noqa: S608 - constants
-    found = {**_record(row[:-2]), "tool": row[-2], "hash": row[-1]}
+    row = view.rows(f"select {_COLUMNS}, tool, sum, epoch from record where seq = ?", [seq])[0]  # noqa: S608 - constants
+    tool, digest, epoch = row[-3:]
+    found = {**_record(row[:-3]), "tool": tool, "hash": digest, **({"epoch": epoch} if epoch else {})}
     record = store.record_at(view, seq)
     if record and record.warnings:
         found["warnings"] = list(record.warnings)

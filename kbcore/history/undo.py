@@ -112,7 +112,9 @@ def _commit(
 ) -> Outcome:
     guard = workspace.guard(branch) if follows_head else None
     request = msgspec.structs.replace(request, lock_wait_s=workspace.config.lock_wait_s)
-    return workspace.store(branch).commit(author, request, plan, guard=guard, branch=branch)
+    return workspace.store(branch).commit(
+        author, request, plan, guard=guard, head_commit=workspace.head_commit(branch), branch=branch
+    )
 
 
 def revert_planner(seqs: Sequence[int], schema: Schema, *, force: bool = False) -> Planner:

@@ -13,7 +13,7 @@ from kbcore.branchview import BranchView
 from kbcore.clock import moment_after
 from kbcore.cursor import request_mark
 from kbcore.record import Record
-from kbcore.store import Author, Planner, Request, drafted, recorded
+from kbcore.store import Author, MadeAt, Planner, Request, drafted, recorded
 from kbcore.view.fold import Entry
 from kbcore.view.view import View
 from kbcore.viewcache import ViewCache
@@ -38,7 +38,7 @@ def take(view: View, author: Author, request: Request, plan: Planner, now: str) 
     stamp, draft = drafted(view, author, plan, at)
     if not draft.changes:
         return False
-    _, record = recorded(author, request, draft, stamp, clock=wall)
+    _, record = recorded(author, request, draft, stamp, MadeAt(), clock=wall)
     view.mark_unrecorded(_mark_of(view, record))
     entry = Entry(stamp.seq, "", record, _NOWHERE, 0, 0)
     view.adopt(entry, draft.changes, msgspec.structs.replace(view.basis, seq=stamp.seq, at=stamp.at))

@@ -118,13 +118,17 @@ class _Real:
         self.store = workspace.store(branch)
         self.author = author
         self.guard = workspace.guard(branch) if follows_head else None
+        self.head_commit = workspace.head_commit(branch)
         self.now = workspace.machine.clock.now()
 
     def read(self, use: Callable[[View], T]) -> T:
         return self.store.read(use)
 
     def commit(self, request: Request, plan: Callable[[View, Stamp], Draft]) -> bool:
-        return self.store.commit(self.author, request, plan, guard=self.guard, branch=self.branch).applied
+        outcome = self.store.commit(
+            self.author, request, plan, guard=self.guard, head_commit=self.head_commit, branch=self.branch
+        )
+        return outcome.applied
 
 
 class _Cycle:

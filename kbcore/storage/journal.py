@@ -7,9 +7,8 @@ truthfully whether the record was applied.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -28,7 +27,7 @@ from kbcore.errors import (
 from kbcore.limits import LOCK_WAIT_S
 from kbcore.storage import files, frame, head, layout, lock, recovery
 from kbcore.storage.fs import Fs
-from kbcore.storage.head import Epoch, Head, SnapshotRef, Tip
+from kbcore.storage.head import Head, SnapshotRef, Tip
 from kbcore.storage.places import Position
 from kbcore.storage.recovery import Report
 from kbcore.storage.scan import check_length, read_one, reading, scan
@@ -58,7 +57,7 @@ class Writer:
         at: str,
         *,
         snapshots: tuple[SnapshotRef, ...] | None = None,
-        ended: Sequence[Epoch] = (),
+        epochs_of: Head | None = None,
     ) -> Head:
         """Commit one record and return the new head; when this returns, the record is durable.
 
@@ -66,7 +65,7 @@ class Writer:
             rec: the payload, one JSON object on one line.
             at: the record's time, as ``Clock.now`` gives it; not before the head's.
             snapshots: what the new head names instead of the last head's; they are durable already.
-            ended: epochs that end before this record, as ``head.with_epoch`` takes them.
+            epochs_of: the head with the epochs that end before this record, as ``head.with_epoch`` returns it.
 
         Raises:
             LimitExceeded: the record is too long; nothing was written.
@@ -87,7 +86,7 @@ class Writer:
         self._sync()
         new = Tip(framed.seq, framed.sum, tip.file, tip.length + len(line), at)
         listed = self.head.snapshots if snapshots is None else snapshots
-        of = functools.reduce(head.with_epoch, ended, self.head)
+        of = epochs_of or self.head
         self._publish(msgspec.structs.replace(of, head=new, snapshots=listed))
         self._is_spent = False
         return self.head

@@ -150,7 +150,14 @@ class _Attempt:
             plans_ahead=True,
         )
         author = msgspec.structs.replace(author, source=SYNC)
-        return self.store.commit(author, request, self._plan, guard=self.checkout.guard, branch=self.branch)
+        return self.store.commit(
+            author,
+            request,
+            self._plan,
+            guard=self.checkout.guard,
+            head_commit=self.workspace.head_commit(self.branch),
+            branch=self.branch,
+        )
 
     def _plan(self, view: View, stamp: Stamp) -> Draft:
         """Work out the difference on the state that the commit will stand on."""

@@ -7,6 +7,7 @@ goes on under another id.
 from __future__ import annotations
 
 import contextlib
+import functools
 import secrets
 from collections.abc import Sequence
 from typing import Any, Final
@@ -21,7 +22,7 @@ from kbcore.errors import InvalidQuery, JournalCorrupt, JournalTruncated
 from kbcore.phrases import counted
 from kbcore.record import Hole, Operation, Record, Unproven
 from kbcore.storage import journal, known_damage, places, verify
-from kbcore.storage.head import Epoch, Head, SnapshotRef
+from kbcore.storage.head import Epoch, Head, SnapshotRef, with_epoch
 from kbcore.storage.journal import Writer
 from kbcore.storage.witness import BranchWitness, Loss
 from kbcore.store import Author
@@ -58,11 +59,13 @@ def append_note(
 ) -> int:
     """Append a record that says in sentences what was done to the store; return its seq.
 
-    ``snapshots`` and ``ended`` are those of ``Writer.append``: the same step publishes them.
+    ``snapshots`` is that of ``Writer.append``, and ``ended`` are the epochs that end before the record: the same step
+    publishes them.
 
     Raises: as ``Writer.append``.
     """
     at, wall = moment_after(writer.head.head.at, workspace.machine.clock.now())
+    of = functools.reduce(with_epoch, ended, writer.head)
     noted = Record(
         schema=record.VOCABULARY,
         changeset_id=secrets.token_hex(16),
@@ -77,9 +80,11 @@ def append_note(
         repair=" ".join(sentences),
         holes=content.holes,
         unproven=content.unproven,
+        session=author.session,
+        epoch=of.store_id,
     )
     interrupting.note_change()
-    return writer.append(record.encode(noted), at, snapshots=snapshots, ended=ended).seq
+    return writer.append(record.encode(noted), at, snapshots=snapshots, epochs_of=of).seq
 
 
 def forgotten(*, is_one: bool = False) -> str:

@@ -124,6 +124,8 @@ _LISTED: Final = (
             Column("source", "VARCHAR", "through what: `cli`, `mcp`, `sync`, …"),
             Column("tool", "VARCHAR", "with which program"),
             Column("message", "VARCHAR", "why"),
+            Column("commit", "VARCHAR", "the commit that was checked out, empty for none"),
+            Column("session", "VARCHAR", "what the writes of one client belong to, empty for none"),
             Column("created", "BIGINT", "how many entities it made"),
             Column("updated", "BIGINT", "how many entities it changed"),
             Column("deleted", "BIGINT", "how many entities it removed"),

@@ -16,7 +16,7 @@ import msgspec
 
 from kbcore.model import CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement
 
-VIEW_FORMAT: Final = 5
+VIEW_FORMAT: Final = 6
 
 Columns = Mapping[str, str]
 
@@ -87,6 +87,9 @@ RECORD: Final[Columns] = {
     "tool": "VARCHAR",
     "message": "VARCHAR",
     "repair": "VARCHAR",
+    "commit": "VARCHAR",
+    "session": "VARCHAR",
+    "epoch": "VARCHAR",
     "holes": "VARCHAR",
     "stated": "VARCHAR",
     "sum": "VARCHAR",

@@ -42,7 +42,7 @@ def test_the_log_is_newest_first_in_the_fixed_shape(kb, told):
     ran = kb("log", "--json")
     assert seqs(ran) == [3, 2, 1]
     record = ran.json["records"][1]
-    assert set(record) == {"seq", "changeset_id", "at", "actor", "source", "message", "summary"}
+    assert set(record) == {"seq", "changeset_id", "at", "actor", "source", "message", "summary", "commit"}
     assert (record["actor"], record["source"], record["message"]) == ("tester", "cli", "a \x1b[31mscenario")
     assert record["summary"] == {"created": 1, "updated": 0, "deleted": 0, "edges": 1}
 

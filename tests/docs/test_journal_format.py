@@ -17,7 +17,11 @@ import pytest
 from kbcore import canonical, record
 from kbcore.errors import KBError
 from kbcore.storage import branchdir, compaction, head, journal, snapshot, verify
+from kbcore.store import Author
 from tests.core.storage.making import CLOCK, FS, NO_SYNC, append, fill, new_store
+from tests.support.golden import GOLDEN
+from tests.support.project import Project
+from tests.support.repos import git
 
 PAGE = Path(__file__).parents[2] / "docs" / "journal-format.md"
 
@@ -26,6 +30,13 @@ _LINE = re.compile(
     re.DOTALL,
 )
 _FACT = re.compile(rb'\{"crc":"([0-9a-f]{8})","fact":(.+)\}\n', re.DOTALL)
+
+
+ALWAYS = frozenset({"schema", "changeset_id", "digest", "at", "actor", "source", "tool", "ops"})
+OTHERS = {"message", "unchanged", "edges_unchanged", "warnings", "clock", "holes", "unproven", "repair"}
+MEMBERS = ALWAYS | OTHERS
+NEW_MEMBERS = frozenset({"commit", "session", "epoch"})
+OPERATIONS = {"put", "drop", "link", "unlink", "confirm", "source", "forget"}
 
 
 class Refused(Exception):
@@ -47,7 +58,9 @@ def read_head(directory: Path) -> dict:
     body, check = data[:-75], data[-75:]
     require(check == b',"sum":"%b"}\n' % hashlib.sha256(body).hexdigest().encode(), "head.json")
     fields = json.loads(data)
-    require(fields["format"] == 1 and not fields["features_required"], "head.json is newer")
+    # A reader of one folder need not know more of a store in the git directory than that it is there.
+    is_known = set(fields["features_required"]) <= {"git_directory"}
+    require(fields["format"] == 1 and is_known, "head.json is newer")
     segments, tip = fields["segments"], fields["head"]
     pruned = fields["pruned"] or {"before": 1, "hash": fields["lineage"]}
     require((segments[0]["first_seq"], segments[0]["base_hash"]) == (pruned["before"], pruned["hash"]), "beginning")
@@ -76,6 +89,19 @@ def read_segment(data: bytes, seq: int, prev: str) -> tuple[list[dict], int, str
         payloads.append(json.loads(found[5]))
         seq, prev = seq + 1, found[4].decode()
     return payloads, seq, prev
+
+
+def check_payload(payload: dict) -> None:
+    """Refuse a payload with a member that its vocabulary does not have, or with a value that the page rules out."""
+    require(payload["schema"] in {1, 2}, "the vocabulary is newer")
+    known = MEMBERS | (NEW_MEMBERS if payload["schema"] == 2 else frozenset())
+    require(payload.keys() <= known and payload.keys() >= ALWAYS, "members")
+    require({op["op"] for op in payload["ops"]} <= OPERATIONS, "operations")
+    if payload["schema"] == 2:
+        require(re.fullmatch(r"[0-9a-f]{32}", payload["epoch"]) is not None, "epoch")
+        require(re.fullmatch(r"|[0-9a-f]{40}|[0-9a-f]{64}", payload.get("commit", "")) is not None, "commit")
+        session = payload.get("session", "-")
+        require(1 <= len(session) <= 100 and session.isprintable(), "session")
 
 
 def read_snapshot(data: bytes, lineage: str, ref: dict) -> list:
@@ -131,7 +157,10 @@ def sample(tmp_path: Path) -> Path:
 
 def test_the_sample_on_the_page_is_sound(sample: Path) -> None:
     payloads, facts = read_store(sample)
-    assert [payload["changeset_id"] for payload in payloads] == ["login-1", "login-2", "login-3"]
+    assert [payload["changeset_id"] for payload in payloads] == ["login-1", "login-2", "login-3", "login-4"]
+    assert [payload["schema"] for payload in payloads] == [1, 1, 1, 2]
+    for payload in payloads:
+        check_payload(payload)
     assert len(facts[2]) == 5
 
 
@@ -141,7 +170,10 @@ def test_kb_reads_the_sample_and_understands_it(sample: Path) -> None:
     of = proof.head
     assert of is not None
     entries = list(journal.scan(FS, sample, of))
-    assert [record.decode(entry.frame.rec, seq=entry.frame.seq).actor for entry in entries] == ["Ada"] * 3
+    assert [record.decode(entry.frame.rec, seq=entry.frame.seq).actor for entry in entries] == ["Ada"] * 3 + ["claude/2.1"]
+    last = record.decode(entries[-1].frame.rec, seq=4)
+    assert (last.commit[:12], last.session, last.epoch) == ("8f4d2c6b1f0e", "b7c19d40aa52e6f3", of.store_id)
+    assert not any((of_old := record.decode(entries[0].frame.rec, seq=1)).commit + of_old.session + of_old.epoch)
     folded = canonical.read(snapshot.read(FS, sample, of, of.snapshots[0]))
     assert sorted(folded.state.nodes) == ["REQ-1", "TEST-1"]
 
@@ -173,6 +205,35 @@ def test_a_torn_end_is_not_read(tmp_path: Path) -> None:
     with (directory / head.read(FS, directory).head.file).open("ab") as file:
         file.write(b'{"v":1,"seq":3')
     assert len(read_store(directory)[0]) == 2
+
+
+def test_what_a_write_records_is_as_the_page_says(tmp_path: Path) -> None:
+    project = Project(tmp_path / "repo")
+    bot = Author("bot", "mcp:bot", "kb/test", "s-1")
+    entity = {"id": "REQ-1", "type": "req", "title": "One", "status": "open"}
+    project.apply(entities=[entity])
+    project.apply(author=bot, entities=[{**entity, "title": "Two"}])
+    git(project.root, "branch", "other")
+    project.apply(author=bot, branch="other", entities=[{**entity, "title": "Three"}])
+    commit = git(project.root, "rev-parse", "HEAD").strip()
+    stores = [project.workspace().directory_of(branch) for branch in ("main", "other")]
+    (main, other), ids = [read_store(one)[0] for one in stores], [read_head(one)["store_id"] for one in stores]
+    project.close()
+    for payload in (*main, *other):
+        check_payload(payload)
+    made = [[payload.get(name) for name in ("commit", "session", "epoch")] for payload in (*main, other[-1])]
+    # A record of a branch that HEAD is not on has no commit.
+    assert made == [[commit, None, ids[0]], [commit, "s-1", ids[0]], [None, "s-1", ids[1]]]
+    assert [payload["epoch"] for payload in other] == [ids[0], ids[0], ids[1]]
+
+
+@pytest.mark.parametrize("release", sorted(path.name for path in GOLDEN.iterdir() if path.is_dir()))
+def test_the_records_of_every_golden_store_are_as_the_page_says(release: str) -> None:
+    directory = GOLDEN / release / "kb" / "branches" / "main"
+    payloads, _ = read_store(directory)
+    for payload in payloads:
+        check_payload(payload)
+    assert {payload["schema"] for payload in payloads} == {2 if "vocabulary-2" in release else 1}
 
 
 @pytest.mark.parametrize("kind", ["head", "journal", "snapshot"])

@@ -17,6 +17,7 @@ import pytest
 from kbcore.clock import SystemClock
 from kbcore.errors import ChangesetIdReused, FormatTooNew
 from kbcore.ids import encode_branch
+from kbcore.record import VOCABULARY
 from kbcore.storage import frame, head, snapshot
 from kbcore.storage.fs import RealFs
 from kbcore.storage.head import SnapshotRef
@@ -205,7 +206,7 @@ FUTURE: dict[str, tuple[str, Callable[[Store], Any]]] = {
     "an unknown member of an operation": (
         "main", lambda store: store.with_op(op="drop", id="REQ-1", base=1, softly=True)
     ),
-    "a newer vocabulary": ("main", lambda store: store.append({**store.last(), "schema": 2})),
+    "a newer vocabulary": ("main", lambda store: store.append({**store.last(), "schema": VOCABULARY + 1})),
     "a newer head": ("main", lambda store: store.publish(format=2)),
     "an unknown feature": ("main", lambda store: store.publish(features_required=("encryption",))),
     "a newer head of another shape": (

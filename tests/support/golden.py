@@ -1,6 +1,8 @@
-"""Freezes a store of this release, with what it answers: ``python -m tests.support.golden``. Run once a release.
+"""Freezes a store of this release, with what it answers: ``python -m tests.support.golden``.
 
-The result is ``tests/golden/VERSION``: ``kb`` is what is ``.kb`` in a repository, ``files`` are its documents,
+Run once a release, and once for each step of the vocabulary.
+
+The result is ``tests/golden/VERSION-vocabulary-NUMBER``: ``kb`` is what is ``.kb`` in a repository, ``files`` are its documents,
 ``answers.json`` is what was asked of it and answered. Nothing in it names a machine. It is never made anew: later
 releases must read it as it is.
 """
@@ -26,7 +28,7 @@ from kbcore import __version__
 from kbcore.clock import SystemClock
 from kbcore.history.undo import revert, rollback
 from kbcore.ids import link_id
-from kbcore.record import StateLink
+from kbcore.record import VOCABULARY, StateLink
 from kbcore.storage import frame, journal
 from kbcore.store import Author, Request
 from kbcore.upkeep.compacting import compact
@@ -39,7 +41,8 @@ from tests.support.stores import planner
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 SUMS = "SHA256SUMS"
 ANSWERS = "answers.json"
-ANN, BOT = Author("ann", "cli", f"kb/{__version__}"), Author("bot", "mcp", f"kb/{__version__}")
+ANN = Author("ann", "cli", f"kb/{__version__}")
+BOT = Author("bot", "mcp", f"kb/{__version__}", "a-session")
 TORN = b'{"v":1,"seq":99,"prev":"a write that was cut o'
 
 CONFIG = {"defaultBranch": "main", "rules": {"orphans": "off"}}
@@ -75,6 +78,7 @@ QUESTIONS: tuple[tuple[str, ...], ...] = (
 )
 """What is asked of every branch; and how everything stood at its seqs, and what its records did."""
 OPERATIONS = ("put", "drop", "link", "unlink", "source", "forget")
+MEMBERS = ('"clock":"2026', '"repair":"', '"message":"', '"warnings":[', '"commit":"', '"session":"', '"epoch":"')
 
 
 class FrozenClock(SystemClock):
@@ -231,7 +235,8 @@ def make(target: Path) -> None:
         _others(project)
         project.close()
         kept = shutil.ignore_patterns("cache", "lock", ".lock", ".tmp*")
-        shutil.copytree(project.root / ".kb", target / "kb", ignore=kept)
+        shown = shutil.ignore_patterns("cache", "branches")  # they only show where the stores are
+        shutil.copytree(project.root / ".kb", target / "kb", ignore=shown)
         shutil.copytree(stores_at(project.root), target / "kb" / "branches", ignore=kept)
         for name in FILES:
             (target / "files" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -266,10 +271,10 @@ def _branch(found: dict[str, Any]) -> str:
 def _check_operations(target: Path) -> None:
     """Every operation, and every member of a record, is somewhere in the main branch."""
     text = "".join(path.read_text(encoding="utf-8") for path in (target / "kb/branches/main").glob("journal-*"))
-    wanted = [f'"op":"{name}"' for name in OPERATIONS] + ['"clock":"2026', '"repair":"', '"message":"', '"warnings":[']
+    wanted = [*(f'"op":"{name}"' for name in OPERATIONS), *MEMBERS]
     missing = [part for part in wanted if part not in text]
     assert not missing, f"nothing in the journal has {missing}"
 
 
 if __name__ == "__main__":
-    make(GOLDEN / ".".join(__version__.split(".")[:2]))
+    make(GOLDEN / f"{'.'.join(__version__.split('.')[:2])}-vocabulary-{VOCABULARY}")

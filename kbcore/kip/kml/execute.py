@@ -80,7 +80,9 @@ def execute(
     plan = _Plan(workspace, command, options)
     author = msgspec.structs.replace(author, source=SOURCE)
     with plan.explained(branch):
-        outcome = workspace.store(branch).commit(author, request, plan, guard=guard, branch=branch)
+        outcome = workspace.store(branch).commit(
+            author, request, plan, guard=guard, head_commit=workspace.head_commit(branch), branch=branch
+        )
     return Written(plan.result, outcome)
 
 

@@ -52,7 +52,7 @@ def test_the_log_says_who_did_what_through_what_newest_first(told: Project) -> N
     assert first["summary"] == {"created": 2, "updated": 0, "deleted": 0, "edges": 0}
     assert found[3]["changeset_id"] == "x"
     assert found[1]["summary"] == {"created": 0, "updated": 0, "deleted": 1, "edges": 1}
-    assert first.keys() == {"seq", "changeset_id", "at", "actor", "source", "message", "summary"}
+    assert first.keys() == {"seq", "changeset_id", "at", "actor", "source", "message", "summary", "commit"}
     assert [one["at"] for one in found] == sorted((one["at"] for one in found), reverse=True)
 
 
