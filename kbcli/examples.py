@@ -33,6 +33,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "apply": (
         ("kb apply changes.yaml --dry-run", "see what a file would change"),
         ("kb apply - < changes.json", "from another program"),
+        ("kb apply export.json --import", "with the times and authors that `kb export` wrote"),
     ),
     "delete": (
         ("kb delete REQ-9 --dry-run", "see what would go"),

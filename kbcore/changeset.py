@@ -17,13 +17,21 @@ import msgspec
 from kbcore import limits
 from kbcore.errors import InvalidChangeset, LimitExceeded, Problem
 from kbcore.ids import check_id, link_id
-from kbcore.model import CORE_FIELDS, OBJECT_FIELDS
+from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, STAMPS
 from kbcore.reader import Reader, kind_of
 from kbcore.values import ValueFault, field_problem, meaning_problem
 
-EDGE_FIELDS: Final = ("confidence", "created_at", "created_by", "source")
-_ENTITY_KEYS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS)
-_EDGE_KEYS: Final = ("type", "kind", "from", "to", *EDGE_FIELDS, *OBJECT_FIELDS)
+EDGE_STAMPS: Final = ("created_at", "created_by", "source")
+_ENTITY_FIELDS: Final = tuple(name for name in CORE_FIELDS if name not in STAMPS)
+_EDGE_FIELDS: Final = ("confidence",)
+_ENTITY_KEYS: Final = ("id", *_ENTITY_FIELDS, *OBJECT_FIELDS)
+_EDGE_KEYS: Final = ("type", "kind", "from", "to", *_EDGE_FIELDS, *OBJECT_FIELDS)
+SET_BY_KB: Final = "set_by_kb"
+"""The code of a field that a client sends and only KB sets."""
+_LEAVE_OUT: Final = (
+    "Leave it out: KB notes by itself who writes, when, and with what. "
+    "To keep what an export says, run `kb apply --import FILE`."
+)
 _KEYS: Final = ("changeset_id", "message", "expected_seq", "dry_run", "entities", "edges")
 _DELETION_KEYS: Final = ("changeset_id", "message", "dry_run", "cascade", "entities", "edges")
 _LISTS: Final = ("entities", "edges")
@@ -120,16 +128,18 @@ AnyItem = EntityWrite | EdgeWrite | EntityDelete | EdgeDelete
 Item = TypeVar("Item", EntityWrite, EdgeWrite, EntityDelete, EdgeDelete)
 
 
-def parse(request: Any, *, most: int = limits.MAX_CHANGESET_ITEMS) -> Changeset:
+def parse(request: Any, *, most: int = limits.MAX_CHANGESET_ITEMS, is_import: bool = False) -> Changeset:
     """Return the changeset that a JSON request asks for, with every fault of shape among its problems.
+
+    Only an import may say when and by whom something was made, and through what: ``STAMPS`` and ``EDGE_STAMPS``.
 
     Raises: ``InvalidChangeset`` when the request is no object; ``LimitExceeded`` for more than ``most`` elements.
     """
     reader = Reader()
     whole = _whole(reader, request, _KEYS)
     _check_count(whole, most, "in one changeset")
-    entities = [_entity(reader, path, item) for path, item in reader.items(whole, "entities")]
-    edges = [_edge(reader, path, item) for path, item in reader.items(whole, "edges")]
+    entities = [_entity(reader, path, item, is_import=is_import) for path, item in reader.items(whole, "entities")]
+    edges = [_edge(reader, path, item, is_import=is_import) for path, item in reader.items(whole, "edges")]
     if not entities and not edges and not reader.problems:
         reader.wrong("$", "empty", "The changeset names nothing.", "Give `entities`, `edges` or both.")
     changeset = Changeset(
@@ -197,23 +207,43 @@ def _whole(reader: Reader, request: Any, allowed: tuple[str, ...]) -> Mapping[st
     return request
 
 
-def _entity(reader: Reader, path: str, item: Mapping[str, Any]) -> EntityWrite:
+def _entity(reader: Reader, path: str, item: Mapping[str, Any], *, is_import: bool) -> EntityWrite:
     before = len(reader.problems)
-    reader.keys(path, item, _ENTITY_KEYS)
+    stamps = _stamps(reader, path, item, STAMPS, _ENTITY_KEYS, is_import=is_import)
     key = _id(reader, path, item, "id")
-    values, objects, removed = reader.fields(path, item, tuple(CORE_FIELDS), _entity_field_problem)
+    values, objects, removed = reader.fields(path, item, (*_ENTITY_FIELDS, *stamps), _entity_field_problem)
     return EntityWrite(path, key, values, objects, removed, is_whole=len(reader.problems) == before)
+
+
+def _stamps(
+    reader: Reader,
+    path: str,
+    item: Mapping[str, Any],
+    stamps: tuple[str, ...],
+    keys: tuple[str, ...],
+    *,
+    is_import: bool,
+) -> tuple[str, ...]:
+    """Return the stamps that this item may set; note those that it must not have, and members that are unknown."""
+    if is_import:
+        reader.keys(path, item, (*keys, *stamps))
+        return stamps
+    reader.keys(path, {name: item[name] for name in item if name not in stamps}, keys)
+    for name in stamps:
+        if name in item:
+            reader.wrong(f"{path}.{name}", SET_BY_KB, f"`{name}` is set by KB, not by a client.", _LEAVE_OUT)
+    return ()
 
 
 def _entity_field_problem(name: str, value: Any) -> ValueFault | None:
     return field_problem(name, value) or meaning_problem(name, value)
 
 
-def _edge(reader: Reader, path: str, item: Mapping[str, Any]) -> EdgeWrite:
+def _edge(reader: Reader, path: str, item: Mapping[str, Any], *, is_import: bool) -> EdgeWrite:
     before = len(reader.problems)
-    reader.keys(path, item, _EDGE_KEYS)
+    stamps = _stamps(reader, path, item, EDGE_STAMPS, _EDGE_KEYS, is_import=is_import)
     ends = _ends(reader, path, item)
-    values, objects, removed = reader.fields(path, item, EDGE_FIELDS, field_problem)
+    values, objects, removed = reader.fields(path, item, (*_EDGE_FIELDS, *stamps), field_problem)
     return EdgeWrite(path, *ends, values, objects, removed, is_whole=len(reader.problems) == before)
 
 

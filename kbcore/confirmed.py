@@ -10,11 +10,19 @@ from typing import Any, Final
 
 DECAYED: Final = "decay_applied_at"
 _DONE: Final = f"l.metadata ->> '$.{DECAYED}'"
+
+
+def created_at(alias: str) -> str:
+    """Return SQL for when an element was made: as its metadata say, else when KB wrote it down."""
+    said = f"{alias}.metadata ->> '$.created_at'"
+    return f"case when try_cast({said} as timestamptz) is not null then {said} else {alias}.created_at end"
+
+
 LAST_WRITTEN: Final = "left join record r on r.seq = l.version"
 SINCE: Final = f"""case
   when r.source = 'sleep' or l.version = l.created_seq
-    then greatest(l.created_at, case when try_cast({_DONE} as timestamptz) is not null then {_DONE} end)
-  else greatest(l.created_at, r.written_at) end"""
+    then greatest({created_at("l")}, case when try_cast({_DONE} as timestamptz) is not null then {_DONE} end)
+  else greatest({created_at("l")}, r.written_at) end"""
 """Of a link ``l`` with ``LAST_WRITTEN``. One that is new may be an older one that a merge or a capsule brought here."""
 
 

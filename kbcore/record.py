@@ -24,6 +24,9 @@ VOCABULARY: Final = 2
 SYNC: Final = "sync"
 """The source of the records that a sync writes: what is theirs was not anybody's own decision."""
 
+IMPORT: Final = "import"
+"""The source of the records of an import: times, authors and sources in them are those that its file gave."""
+
 
 class _Op(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op"):
     """What all operations share: the way they are written."""

@@ -18,6 +18,7 @@ from kbcore.planning.findings import Surroundings, Users
 from kbcore.planning.plan import plan, reads
 from kbcore.planning.secrets import CODE as SECRET
 from kbcore.query.known import nearest_id as nearest_known
+from kbcore.record import IMPORT
 from kbcore.schema import Schema
 from kbcore.state import Change, Draft, Reads, Stamp, State
 from kbcore.store import Author, Request
@@ -77,6 +78,11 @@ def carry_out(
         if all(problem.code != DERIVED for problem in refused.details):
             raise
         raise with_lines(workspace, changeset, refused, branch=branch) from refused
+
+
+def importing(author: Author) -> Author:
+    """Return an author who imports: the record is marked as an import by its source."""
+    return msgspec.structs.replace(author, source=IMPORT)
 
 
 def preloading(changeset: Changeset) -> Callable[[View], object] | None:

@@ -122,7 +122,8 @@ def _edges(words: str) -> str:
 
 def _command(found: re.Match[str], *, is_read_only: bool) -> str:
     run, command, rest = found["run"], found["command"], found["rest"]
-    tool = None if is_read_only and command in _WRITING else _TOOL_OF.get(command)
+    has_no_tool = (is_read_only and command in _WRITING) or rest.startswith(" --import")
+    tool = None if has_no_tool else _TOOL_OF.get(command)
     if tool is None:
         ask = "Ask the user to run " if run and run[0].isupper() else "ask the user to run "
         return f"{'' if run is None else ask}`kb {command}{rest}`"

@@ -13,6 +13,13 @@ def run(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="JSON or YAML; - is standard input.")],
     *,
+    is_import: Annotated[
+        bool,
+        typer.Option(
+            "--import",
+            help="Take times, authors and sources from the file, as an export has them. The record says so.",
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
 ) -> None:
     """Apply a changeset from a file, all of it or nothing.
@@ -30,9 +37,10 @@ def run(
     request = changefile.read(file, session.start)
     if dry_run and isinstance(request, dict):
         request["dry_run"] = True
-    wanted = changeset.parse(request)
+    wanted = changeset.parse(request, is_import=is_import)
     opened = session.open()
     follows_head = opened.choice.follows_head
     with session.output.waiting("Applying"):
-        outcome = writes.carry_out(opened.workspace, opened.branch, session.author, wanted, follows_head=follows_head)
+        author = writes.importing(session.author) if is_import else session.author
+        outcome = writes.carry_out(opened.workspace, opened.branch, author, wanted, follows_head=follows_head)
     session.tell_outcome(outcome)

@@ -26,7 +26,7 @@ def run(
         str | None, typer.Option("--at", metavar="SEQ|TIME", help="As everything stood then; also before damage.")
     ] = None,
 ) -> None:
-    """Write all entities and edges of the branch, as a changeset that `kb apply` takes.
+    """Write all entities and edges of the branch, as a changeset that `kb apply --import` takes.
 
     What one changeset cannot hold goes into several files, numbered in the order in which to apply them. jsonl has one
     entity or edge on each line. History is not exported; `kb backup` keeps that.

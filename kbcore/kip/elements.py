@@ -72,10 +72,13 @@ def _metadata(element: Node | Link, fields: Mapping[str, str], given: Mapping[st
     """Return the metadata of an element; what is in the vocabulary alone was made at no time and has no version."""
     values = {key: given[key] if key in given else getattr(element, field) for key, field in fields.items()}
     shown = {key: value for key, value in values.items() if value not in {None, ""} and (value or key != "_version")}
-    return dict(sorted((shown | nested(element.fields, "metadata")).items()))
+    shown |= nested(element.fields, "metadata")
+    if shown.get("_created_at") == shown.get("created_at"):
+        shown.pop("_created_at", None)
+    return dict(sorted(shown.items()))
 
 
-STAMPS: Final = frozenset({"created_at", "updated_at", "_version"})
+STAMPS: Final = frozenset({"created_at", "updated_at", "_created_at", "_version"})
 """Metadata that KB writes down of an element by itself, whatever is said of it."""
 
 

@@ -41,6 +41,7 @@ NODE_METADATA: Final[Mapping[str, str]] = {
     "source": "source",
     "created_at": "created_at",
     "updated_at": "updated_at",
+    "_created_at": "created_at",
     "_version": "version",
 }
 LINK_METADATA: Final[Mapping[str, str]] = {
@@ -48,17 +49,20 @@ LINK_METADATA: Final[Mapping[str, str]] = {
     "created_at": "created_at",
     "author": "created_by",
     "confidence": "confidence",
+    "_created_at": "created_at",
     "_version": "version",
 }
 """Metadata that are fields of an entity or of an edge, and which. A member of ``metadata`` of the name goes first.
 
-``source`` and ``author`` are shown out of a field only where ``is_given`` holds for the source; KIP writes members.
+``source`` and ``author`` are shown out of a field only where ``is_given`` holds for the source. Of all these KIP
+writes no field but ``confidence``: what a command says of an element is a member. ``_created_at`` is always KB's own
+time, and shown where a member hides it.
 """
 
 GIVEN: Final = frozenset({"source", "author"})
 """Where a fact comes from, as far as somebody said so."""
 
-PROGRAMS: Final = ("cli", "kip", "sleep", "sync")
+PROGRAMS: Final = ("cli", "import", "kip", "sleep", "sync")
 SERVER: Final = "mcp:"
 """What KB notes as the source of what nobody gave one for: the program that wrote it, or the beginning of that."""
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.concepts import ARCHIVED, DOMAIN, EVENT, PERSON, SLEEP_TASK, SYSTEM, UNSORTED
+from kbcore.confirmed import created_at
 from kbcore.kip.names import concept_id
 from kbcore.sleep.memory import Memory
 
@@ -15,9 +16,10 @@ and coalesce(n.status, '') <> 'archived' and n.id not in (select from_id from me
 """  # noqa: S608 - constants
 """Concepts of clients that belong to no domain. Domains are what others belong to, and tasks belong to an actor."""
 
-_TIME: Final = """coalesce(
-  case when regexp_full_match(t, '.+([zZ]|[+-][0-9]{2}:?[0-9]{2})') then try_cast(t as timestamptz) end,
-  try_cast(t || 'Z' as timestamptz), try_cast(t || 'T00:00:00Z' as timestamptz), try_cast(created_at as timestamptz))"""
+_TIME: Final = f"""coalesce(
+  case when regexp_full_match(t, '.+([zZ]|[+-][0-9]{{2}}:?[0-9]{{2}})') then try_cast(t as timestamptz) end,
+  try_cast(t || 'Z' as timestamptz), try_cast(t || 'T00:00:00Z' as timestamptz),
+  try_cast({created_at("n")} as timestamptz))"""
 STALE: Final = f"""from (
   select *, attributes ->> '$.start_time' as t, coalesce(attributes ->> '$.consolidation_status', '') as state from mine
 ) n where n.type = '{EVENT}' and coalesce(n.status, '') <> 'archived' and state not in ('completed', 'archived')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kbcore.confirmed import created_at
 from kbcore.sleep.assess import DOMAINS
 from kbcore.sleep.memory import Memory
 from kbcore.sleep.phase import LATER, Step
@@ -12,7 +13,9 @@ from kbcore.sleep.writing import put_away
 
 KEPT: Final = "coalesce(n.attributes ->> '$.keep', '') = 'true'"
 """Somebody said that the domain stays as it is."""
-_EMPTY: Final = f"select n.id, len(n.files) = 0, n.created_at {DOMAINS} where members = 0 and not {KEPT} order by n.id"
+_EMPTY: Final = f"""select n.id, len(n.files) = 0, {created_at("n")} {DOMAINS}
+where members = 0 and not {KEPT} order by n.id
+"""
 
 
 def plan(memory: Memory) -> Step:

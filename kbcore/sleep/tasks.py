@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kbcore.concepts import DEFINING, VOCABULARY
+from kbcore.confirmed import created_at
 from kbcore.errors import KipRefused
 from kbcore.kip import syntax as s
 from kbcore.kip.kml.drafts import NodeDraft
@@ -24,7 +25,7 @@ PRIORITY: Final = f"coalesce({_SAID}, 1)"
 """How urgent a task is. Who asks for it may write anything there: what is no number, such as ``nan``, counts as 1."""
 _PENDING: Final = f"""select n.id, n.attributes ->> '$.requested_action', n.attributes ->> '$.target_type',
   n.attributes ->> '$.target_name' {TASKS} and coalesce(n.status, 'pending') = 'pending'
-order by {PRIORITY} desc, n.created_at, n.id
+order by {PRIORITY} desc, {created_at("n")}, n.id
 """
 
 

@@ -22,7 +22,7 @@ def text_of(project):
 def copied(project, root):
     other = Project(root)
     for part in parts(export(project.view())):
-        other.apply(**part)
+        other.import_(**part)
     found = text_of(other)
     other.close()
     return found

@@ -24,7 +24,9 @@ from tests.support.project import AUTHOR
 from tests.support.scale import SEED, tries
 
 COMMANDS = 14
-_STAMPS = frozenset({"source", "author", "created_at", "updated_at", "_version", "_merged_from", "_merged_values"})
+_STAMPS = frozenset(
+    {"source", "author", "created_at", "updated_at", "_created_at", "_version", "_merged_from", "_merged_values"}
+)
 State = dict[Key, dict[str, dict[str, Any]]]
 
 

@@ -24,7 +24,7 @@ SAMPLE = "X"
 
 def misleading(text):
     """Return what a client of the tools could not do of what a text tells it."""
-    found = [f"`kb {name}`" for name in re.findall(r"\bkb ([a-z]+)\b", text) if name in TOOL_COMMANDS]
+    found = [f"`kb {name}`" for name in re.findall(r"\bkb ([a-z]+)\b(?! --import)", text) if name in TOOL_COMMANDS]
     found += re.findall(r"(?:[Rr]un|[Ss]ee) (?<!user to run )`kb [a-z]+", text)
     outside = re.sub(r"`(?:kb|git) [^`]*`", "", text)
     if "server" not in outside:
@@ -95,6 +95,7 @@ def test_what_the_core_says_of_its_commands_is_told_in_the_words_of_the_tools():
             "Revert record 3 first, or write the old values with kb_upsert.",
         ),
         ("Remove it first, or use --force.", "Remove it first."),
+        ("Or run `kb apply --import FILE`.", "Or ask the user to run `kb apply --import FILE`."),
         ("`kb show 3` shows what happened.", "kb_history with action show and `seq` 3 shows what happened."),
         (
             "Create B, or remove it: kb delete --edge 'A 1' relates_to B.",

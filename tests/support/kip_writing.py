@@ -88,6 +88,7 @@ class Kip:
     def elements(self) -> list[dict[str, Any]]:
         """Return all that is stored, as KIP shows it, without what a write stamps by itself."""
         shown = [*self.shown().values()]
+        stamps = {"_version", "_created_at", "updated_at"}
         for one in shown:
-            one["metadata"] = {k: v for k, v in one["metadata"].items() if k not in {"_version", "updated_at"}}
+            one["metadata"] = {k: v for k, v in one["metadata"].items() if k not in stamps}
         return shown

@@ -60,6 +60,10 @@ class Project:
         """Apply a changeset given as the members of its JSON."""
         return self._carry_out(changeset.parse(request), branch, author)
 
+    def import_(self, **request: Any) -> Outcome:
+        """Import a changeset given as the members of its JSON, which may say when and by whom things were made."""
+        return self._carry_out(changeset.parse(request, is_import=True), None, writes.importing(AUTHOR))
+
     def delete(self, *, branch: str | None = None, author: Author = AUTHOR, **request: Any) -> Outcome:
         """Delete what a request given as the members of its JSON names."""
         return self._carry_out(changeset.parse_deletion(request), branch, author)

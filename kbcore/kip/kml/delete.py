@@ -8,7 +8,7 @@ from typing import Any, Final
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json
 from kbcore.kip.errors import CONSTRAINT, IMMUTABLE, refused
-from kbcore.kip.kml.drafts import LINK_FIELDS, NODE_STAMPS, LinkDraft, NodeDraft
+from kbcore.kip.kml.drafts import CREATED, UPDATED, LinkDraft, NodeDraft
 from kbcore.kip.kml.intent import Intent, fallen, link_words, node_words
 from kbcore.kip.kml.protection import deletion_refused, is_undeletable
 from kbcore.kip.kml.selection import concepts, propositions, selected
@@ -18,7 +18,7 @@ from kbcore.model import CLIENT, Link
 from kbcore.state import Changes
 from kbcore.visible import in_quotes
 
-_LINK_STAMPS: Final = ("created_at",)
+_STAMPS: Final = frozenset({CREATED, UPDATED})
 
 
 def delete_concepts(work: Work, command: s.DeleteConcepts) -> Intent:
@@ -106,8 +106,7 @@ def _check_key(draft: Draft, part: str, key: str, at: int) -> None:
     if key in GIVEN and not is_member and files:
         message = f"`{key}` is {in_quotes(files[0])}, the file that states it."
         raise refused(IMMUTABLE, message, at=at, hint="Write another value with SET METADATA or WITH METADATA.")
-    stamps = NODE_STAMPS if isinstance(draft, NodeDraft) else _LINK_STAMPS
-    if key.startswith("_") or (key in stamps and not is_member):
+    if key.startswith("_") or (key in _STAMPS and not is_member):
         message = f"`{key}` is kept by KB for every element and cannot be deleted."
-        hint = "Write another value with SET METADATA or WITH METADATA." if key in LINK_FIELDS else "Leave it out."
+        hint = "Write another value with SET METADATA or WITH METADATA." if key == CREATED else "Leave it out."
         raise refused(CONSTRAINT, message, at=at, hint=hint)

@@ -11,17 +11,16 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.kip.elements import link_json, node_json, without_stamps
-from kbcore.kip.names import GIVEN, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, TypeNames
+from kbcore.kip.names import NODE_ATTRIBUTES, TypeNames
 from kbcore.kip.syntax import Assignment, Member
 from kbcore.model import Link, Node, nested
-from kbcore.values import field_problem, is_same, meaning_problem
+from kbcore.values import field_problem, is_same, meaning_problem, normal_time
 
-NODE_STAMPS: Final = tuple(key for key in NODE_METADATA if not key.startswith("_") and key not in GIVEN)
-"""Metadata that are written to fields of an entity."""
-LINK_FIELDS: Final = {
-    key: field for key, field in LINK_METADATA.items() if not key.startswith("_") and key not in GIVEN
-}
-"""Metadata that are written to fields of an edge, and which. KB's own fields keep who wrote, by what and when."""
+CONFIDENCE: Final = "confidence"
+"""The only metadata that is written to a field, that of an edge. KB's own fields keep who wrote, by what and when."""
+CREATED: Final = "created_at"
+UPDATED: Final = "updated_at"
+"""When an entity was last changed: never written, because the next change would make it wrong."""
 
 MERGED_VALUES: Final = "_merged_values"
 """The values that did not win in merges: entries with the ``id`` of what was merged, its ``attributes`` and
@@ -129,15 +128,16 @@ def entity_item(draft: NodeDraft, names: TypeNames) -> dict[str, Any] | None:
     for key in draft.edits.dropped_attributes:
         _drop_attribute(item, attributes, key, draft, is_native=is_native)
     for key, value in draft.edits.metadata.items():
-        if key in NODE_STAMPS and _fits(key, value):
-            item[key] = value
-            metadata.pop(key, None)
-        elif key == MERGED_VALUES:
-            metadata[key] = distinct([*metadata.get(key, ()), *value])
-        else:
-            metadata[key] = value
+        _set_metadata(metadata, key, value)
     _drop("metadata", metadata, draft.edits.dropped_metadata, draft)
     return item | _objects(draft, fields, attributes, metadata)
+
+
+def _set_metadata(metadata: dict[str, Any], key: str, value: Any) -> None:
+    if key == MERGED_VALUES:
+        metadata[key] = distinct([*metadata.get(key, ()), *value])
+    else:
+        metadata[key] = normal_time(value) if key == CREATED and _fits(key, value) else value
 
 
 def _drop(part: str, members: dict[str, Any], keys: Iterable[str], draft: NodeDraft | LinkDraft) -> None:
@@ -242,19 +242,16 @@ def edge_item(draft: LinkDraft) -> dict[str, Any] | None:
     attributes |= draft.edits.attributes
     _drop("attributes", attributes, draft.edits.dropped_attributes, draft)
     for key, value in draft.edits.metadata.items():
-        field = LINK_FIELDS.get(key, "")
-        if field and _fits(field, value):
-            item[field] = value
+        if key == CONFIDENCE and _fits(key, value):
+            item[key] = value
             metadata.pop(key, None)
-        elif key == MERGED_VALUES:
-            metadata[key] = distinct([*metadata.get(key, ()), *value])
         else:
-            metadata[key] = value
-            if field == "confidence" and field in fields:
-                item[field] = None
+            _set_metadata(metadata, key, value)
+            if key == CONFIDENCE and key in fields:
+                item[key] = None
     _drop("metadata", metadata, draft.edits.dropped_metadata, draft)
-    if "confidence" in draft.edits.dropped_metadata and "confidence" in fields:
-        item["confidence"] = None
+    if CONFIDENCE in draft.edits.dropped_metadata and CONFIDENCE in fields:
+        item[CONFIDENCE] = None
     return item | _objects(draft, fields, attributes, metadata)
 
 

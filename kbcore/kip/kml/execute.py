@@ -17,7 +17,7 @@ from kbcore.changeset import Changeset, digest_of
 from kbcore.errors import KipRefused, Rejected
 from kbcore.kip import syntax as s
 from kbcore.kip.kml.delete import delete_concepts, delete_keys, delete_propositions
-from kbcore.kip.kml.intent import Intent, changeset_of
+from kbcore.kip.kml.intent import Intent, changeset_of, leave_out_updated
 from kbcore.kip.kml.merge import apply_merge
 from kbcore.kip.kml.refusals import Origin, in_kip
 from kbcore.kip.kml.update import apply_update
@@ -141,8 +141,10 @@ class _Plan:
         self.origin = Origin()
         work = Work(view, view.schema(self.workspace.schema), self.workspace.config.kip, now=stamp.at)
         intent = _APPLY[type(self.command)](work, self.command)
+        left_out = leave_out_updated(work)
         self.changeset = changeset_of(work, intent, self.origin, most_deleted=limits.MAX_KIP_DELETED)
         draft = planner(self.changeset, self.workspace, work.names.shown)(view, stamp)
+        draft = msgspec.structs.replace(draft, warnings=(*left_out, *draft.warnings))
         answer = intent.answer(draft.changes)
         self.warnings = draft.warnings
         self.result = intent.nothing if self.options.dry_run else answer

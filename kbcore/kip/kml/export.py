@@ -21,7 +21,7 @@ from kbcore.kip import syntax as s
 from kbcore.kip.compile.projection import Page
 from kbcore.kip.elements import element_json, in_order, is_restated, link_json, node_json
 from kbcore.kip.errors import RESOURCE, VERSION, refused
-from kbcore.kip.kml.drafts import MERGED_VALUES, LinkDraft
+from kbcore.kip.kml.drafts import MERGED_VALUES, UPDATED, LinkDraft
 from kbcore.kip.kml.selection import selected
 from kbcore.kip.kml.work import Work
 from kbcore.kip.paging import cursor_in, head_words, mark_of
@@ -229,7 +229,9 @@ def _end(work: Work, key: str, handles: Mapping[str, s.Variable]) -> s.Target:
 
 def _own(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata without those that KB keeps itself, but with what did not win in merges."""
-    return {key: value for key, value in metadata.items() if key == MERGED_VALUES or not key.startswith("_")}
+    kept = {key: value for key, value in metadata.items() if key == MERGED_VALUES or not key.startswith("_")}
+    kept.pop(UPDATED, None)
+    return kept
 
 
 def _map(values: Mapping[str, Any]) -> s.Object | None:

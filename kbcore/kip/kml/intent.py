@@ -11,10 +11,11 @@ from kbcore import limits
 from kbcore.changeset import Changeset, EdgeDelete, EntityDelete, parse
 from kbcore.ids import is_link_id
 from kbcore.kip.errors import RESOURCE, refused
-from kbcore.kip.kml.drafts import LinkDraft, NodeDraft, edge_item, entity_item
+from kbcore.kip.kml.drafts import UPDATED, LinkDraft, NodeDraft, edge_item, entity_item
 from kbcore.kip.kml.protection import check_written, is_kept
 from kbcore.kip.kml.refusals import Origin
 from kbcore.kip.kml.work import Work
+from kbcore.phrases import some_of
 from kbcore.state import Changes
 from kbcore.visible import in_quotes
 
@@ -66,6 +67,16 @@ def changeset_of(
         entity_deletes=tuple(_entity_deletes(intent.concepts, origin, work)),
         edge_deletes=tuple(_edge_deletes(intent.propositions, origin)),
     )
+
+
+def leave_out_updated(work: Work) -> list[str]:
+    """Take out of the drafts what only KB notes of a concept, when it was last changed; return what to say of that."""
+    named = [node_words(work, draft) for draft in work.nodes.values() if UPDATED in draft.edits.metadata]
+    for draft in work.nodes.values():
+        draft.edits.metadata.pop(UPDATED, None)
+    if not named:
+        return []
+    return [f"`{UPDATED}` of {some_of(named, 1)} is left out: KB notes it by itself. Leave it out of the command."]
 
 
 def _edges(work: Work, origin: Origin) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from kbcore.kip import syntax as s
 from kbcore.kip.elements import in_order, link_json, node_json
 from kbcore.kip.errors import DUPLICATE, IMMUTABLE, NOT_FOUND, refused
 from kbcore.kip.kml.delete import check_deletable
-from kbcore.kip.kml.drafts import MERGED_VALUES, LinkDraft, NodeDraft, distinct
+from kbcore.kip.kml.drafts import CREATED, MERGED_VALUES, LinkDraft, NodeDraft, distinct
 from kbcore.kip.kml.intent import Intent, node_words
 from kbcore.kip.kml.selection import check_named
 from kbcore.kip.kml.work import Work, misused
@@ -311,7 +311,7 @@ class _Links:
         attributes = {key: value for key, value in shown["attributes"].items() if not (key == "kind" and link.kind)}
         is_new = not draft.is_stated and not (draft.old and draft.old.stands)
         if is_new:
-            self.began[draft.id] = link.created_at
+            self.began[draft.id] = shown["metadata"][CREATED]
             if _confidence(shown["metadata"]) >= 0:
                 self.since[draft.id] = self.since[link.id]
             draft.edits.attributes |= attributes
@@ -338,7 +338,7 @@ class _Links:
     def _counted(self, draft: LinkDraft) -> dict[str, str]:
         """Return from when a confidence counts, where that is later than the link itself; a merge confirms nothing."""
         since = self.since.get(draft.id, "")
-        began = self.began.get(draft.id) or (draft.old.created_at if draft.old else "")
+        began = self.began.get(draft.id) or (link_json(draft.old)["metadata"][CREATED] if draft.old else "")
         return {DECAYED: since} if since > began else {}
 
 

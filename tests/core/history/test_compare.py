@@ -117,8 +117,8 @@ def test_branches_that_came_to_the_same_do_not_differ(project: Project) -> None:
 
 def test_branches_without_a_common_history_are_compared_whole(tmp_path: Path) -> None:
     one, other = Project(tmp_path / "one"), Project(tmp_path / "other")
-    one.apply(entities=[entity("A", created_at="2020-01-01"), entity("B")])
-    other.apply(entities=[entity("A", created_at="2020-01-01", status="done")])
+    one.import_(entities=[entity("A", created_at="2020-01-01"), entity("B")])
+    other.import_(entities=[entity("A", created_at="2020-01-01", status="done")])
     found = diff_branches(one.view(), other.view())
     assert found["base"] is None
     assert told(found) == [("A", "updated"), ("B", "deleted")]

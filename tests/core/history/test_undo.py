@@ -321,8 +321,8 @@ def test_a_bare_link_finds_its_edge_when_a_revert_brings_the_target_back(project
 
 
 def test_a_change_of_nothing_but_the_time_of_the_update_is_undone_too(project: Project) -> None:
-    project.apply(entities=[entity("A", updated_at="2020-01-01")])
-    project.apply(entities=[{"id": "A", "updated_at": "2021-01-01"}])
+    project.import_(entities=[entity("A", updated_at="2020-01-01")])
+    project.import_(entities=[{"id": "A", "updated_at": "2021-01-01"}])
     revert(project, 2)
     node = project.node("A")
     assert node

@@ -20,7 +20,7 @@ from kbcore.errors import (
 )
 from kbcore.planning.plan import reads
 from kbcore.reader import kind_of
-from tests.support.project import Project, document
+from tests.support.project import AUTHOR, Project, document
 
 
 def req(key: str, **fields: Any) -> dict[str, Any]:
@@ -426,12 +426,35 @@ def test_the_versions_are_required_where_the_caller_says_so() -> None:
     }
 
 
-def test_times_are_kept_in_utc_and_stamps_may_be_given(project: Project) -> None:
-    project.apply(entities=[req("A", created_at="2020-01-02T03:04:05+02:00", source="import")])
-    node = project.node("A")
-    assert (node.created_at, node.source) == ("2020-01-02T01:04:05.000000Z", "import")
+def test_what_only_kb_sets_is_refused_from_a_client(project: Project) -> None:
+    entity = {**req("A"), "created_at": "2020-01-02", "updated_at": None, "source": "mcp"}
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(
+            entities=[entity, req("B")],
+            edges=[edge("depends_on", "A", "B", created_by="ann", created_at="2020-01-02", source="mcp")],
+        )
+    assert faults(refused.value) == {
+        (f"$.{place}", "set_by_kb")
+        for place in (
+            *("entities[0].created_at", "entities[0].updated_at", "entities[0].source"),
+            *("edges[0].created_at", "edges[0].created_by", "edges[0].source"),
+        )
+    }
+    assert "kb apply --import" in refused.value.hint
+    assert project.seq() == 0
+
+
+def test_an_import_keeps_the_provenance_that_it_names_and_is_marked(project: Project) -> None:
+    project.import_(
+        entities=[req("A", created_at="2020-01-02T03:04:05+02:00", source="old"), req("B")],
+        edges=[edge("depends_on", "A", "B", created_by="zoe", created_at="2020-01-02", source="old")],
+    )
+    node, link = project.node("A"), project.link("A", "depends_on", "B")
+    assert (node.created_at, node.source) == ("2020-01-02T01:04:05.000000Z", "old")
+    assert (link.created_at, link.created_by, link.statements[0].via) == ("2020-01-02T00:00:00.000000Z", "zoe", "old")
+    assert project.view().rows("select actor, source from record") == [(AUTHOR.actor, "import")]
     with pytest.raises(InvalidChangeset):
-        project.apply(entities=[req("B", created_at="yesterday")])
+        project.import_(entities=[req("B", created_at="yesterday")])
 
 
 def test_a_project_type_is_validated_like_kbs_own(project: Project) -> None:
@@ -604,7 +627,7 @@ def test_a_client_cannot_name_a_file_as_the_source_of_what_it_states_itself(proj
     project.sync({"docs/requirements/1.md": document("REQ-1", title="T", status="open")})
     file = "docs/requirements/1.md"
     with pytest.raises(InvalidChangeset) as refused:
-        project.apply(
+        project.import_(
             entities=[req("A", source=file), req("B", source="import of 2025")],
             edges=[edge("depends_on", "A", "B", source=file)],
         )
@@ -612,4 +635,4 @@ def test_a_client_cannot_name_a_file_as_the_source_of_what_it_states_itself(proj
         ("$.entities[0].source", "foreign_source"),
         ("$.edges[0].source", "foreign_source"),
     }
-    assert project.apply(entities=[{"id": "REQ-1", "source": file, "owner": "ann"}]).updated == ("REQ-1",)
+    assert project.import_(entities=[{"id": "REQ-1", "source": file, "owner": "ann"}]).updated == ("REQ-1",)

@@ -223,7 +223,8 @@ def test_confidence_sinks_by_whole_weeks_to_the_floor(kip: Sleeper) -> None:
     for at, (weeks, _, left) in enumerate(FACTS):
         link = kip.project.link("Person:Ines", "prefers", f"Preference:{at}")
         assert link.fields["confidence"] == left
-        assert (link.created_at, link.created_by) == (moved(NOW, -7 * weeks), "tester")
+        assert link.fields["metadata.created_at"] == moved(NOW, -7 * weeks)
+        assert (link.created_at, link.created_by) == (NOW, "tester"), "KB keeps when it was written"
 
 
 def test_how_often_one_sleeps_makes_no_difference_to_confidence(kip: Sleeper) -> None:
@@ -320,7 +321,7 @@ def test_what_files_state_and_what_is_suspect_keeps_its_confidence(kip: Sleeper)
   - {id: S, title: s, status: active, relationships: [{type: implements, target: R-1}]}
 """
     kip.project.sync({"symbols.yaml": symbols, "docs/requirements/r.md": document("R-1", title="t", status="open")})
-    kip.project.apply(
+    kip.project.import_(
         entities=[{"id": "T-1", "type": "test", "title": "t", "status": "active"}],
         edges=[{"type": "verified_by", "from": "R-1", "to": "T-1", "confidence": 0.9, "created_at": LONG_AGO}],
     )

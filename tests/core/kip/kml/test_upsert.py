@@ -87,21 +87,29 @@ def test_metadata_is_inherited_key_by_key_and_merged_into_what_is_stored(kip: Ki
     assert of_link == {"a": 1, "b": 2, "c": 3, "d": None, "e": 5}
 
 
-def test_confidence_and_times_become_fields_and_kb_keeps_who_wrote(kip: Kip) -> None:
+def test_confidence_becomes_a_field_and_kb_keeps_who_wrote_and_when(kip: Kip) -> None:
     metadata = '{ source: "talk", author: "bob", confidence: 0.25, created_at: "2026-01-02T03:04:05Z" }'
     kip(f'UPSERT {{ CONCEPT {{ {ALICE} SET PROPOSITIONS {{ ("mentions", {UNSORTED}) }} }} }} WITH METADATA {metadata}')
     [link] = kip.project.view().touching(["Person:Alice"])
-    assert (link.created_by, link.created_at, link.fields) == (
-        "tester",
-        "2026-01-02T03:04:05.000000Z",
-        {"confidence": 0.25, "metadata.author": "bob", "metadata.source": "talk"},
-    )
+    [(written_at,)] = kip.project.view().rows("select written_at from record order by seq desc limit 1")
+    said = {"metadata.author": "bob", "metadata.created_at": "2026-01-02T03:04:05.000000Z", "metadata.source": "talk"}
+    assert (link.created_by, link.created_at, link.fields) == ("tester", written_at, {"confidence": 0.25, **said})
+    shown = kip.element(link.id)["metadata"]
+    assert (shown["created_at"], shown["_created_at"]) == ("2026-01-02T03:04:05.000000Z", written_at)
     assert [one.source for one in link.statements] == ["kip"]
     kip(f'UPSERT {{ PROPOSITION {{ (id: "{link.id}") }} }} WITH METADATA {{ confidence: null, author: null }}')
     shown = kip.element(link.id)["metadata"]
     assert (shown["confidence"], shown["author"]) == (None, None)
     kip(f'UPSERT {{ PROPOSITION {{ (id: "{link.id}") }} }} WITH METADATA {{ confidence: 1 }}')
     assert kip.element(link.id)["metadata"]["confidence"] == 1
+
+
+def test_when_a_concept_was_changed_is_noted_by_kb_alone(kip: Kip) -> None:
+    text = 'UPSERT { CONCEPT { {type: "Person", name: "Eve"} } } WITH METADATA { updated_at: "2020-01-01T00:00:00Z" }'
+    kip(text)
+    assert [warning for warning in kip.written.outcome.warnings if "`updated_at`" in warning]
+    assert kip.element("Person:Eve")["metadata"]["updated_at"] == kip.project.node("Person:Eve").updated_at
+    assert kip.project.node("Person:Eve").updated_at > "2026"
 
 
 def test_a_concept_that_a_client_wrote_under_the_id_that_kip_gives_is_found_by_its_name(kip: Kip) -> None:
