@@ -31,7 +31,10 @@ _MAX_DIGITS: Final = 40
 _WORDS: Final[dict[str, Any]] = {"": None, "~": None, "null": None, "true": True, "false": False}
 _LISTS: Final = frozenset({"entities", "edges"})
 _TYPED: Final = frozenset(
-    {"confidence", "expected_seq", "expected_version", "dry_run", "cascade", "attributes", "metadata"}
+    {
+        *("confidence", "expected_seq", "expected_version", "dry_run", "cascade", "create", "replace"),
+        *("attributes", "metadata"),
+    }
 )
 """The members of a changeset, an entity or an edge that are not text."""
 

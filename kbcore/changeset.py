@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -21,18 +21,21 @@ from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, STAMPS
 from kbcore.reader import Reader, kind_of
 from kbcore.values import ValueFault, field_problem, meaning_problem
 
+Mode = Literal["create", "update", "upsert"]
+"""Whether an entity that a client writes must be new, must exist, or may be either."""
+MODES: Final[tuple[Mode, ...]] = ("create", "update", "upsert")
 EDGE_STAMPS: Final = ("created_at", "created_by", "source")
 _ENTITY_FIELDS: Final = tuple(name for name in CORE_FIELDS if name not in STAMPS)
 _EDGE_FIELDS: Final = ("confidence",)
-_ENTITY_KEYS: Final = ("id", *_ENTITY_FIELDS, *OBJECT_FIELDS)
-_EDGE_KEYS: Final = ("type", "kind", "from", "to", *_EDGE_FIELDS, *OBJECT_FIELDS)
+_ENTITY_KEYS: Final = ("id", "create", "replace", *_ENTITY_FIELDS, *OBJECT_FIELDS)
+_EDGE_KEYS: Final = ("type", "kind", "from", "to", "replace", *_EDGE_FIELDS, *OBJECT_FIELDS)
 SET_BY_KB: Final = "set_by_kb"
 """The code of a field that a client sends and only KB sets."""
 _LEAVE_OUT: Final = (
     "Leave it out: KB notes by itself who writes, when, and with what. "
     "To keep what an export says, run `kb apply --import FILE`."
 )
-_KEYS: Final = ("changeset_id", "message", "expected_seq", "dry_run", "entities", "edges")
+_KEYS: Final = ("changeset_id", "message", "expected_seq", "mode", "dry_run", "entities", "edges")
 _DELETION_KEYS: Final = ("changeset_id", "message", "dry_run", "cascade", "entities", "edges")
 _LISTS: Final = ("entities", "edges")
 _FRAME: Final = ("changeset_id", "dry_run")
@@ -41,7 +44,10 @@ _DIGEST_FORM: Final = 1
 
 
 class EntityWrite(msgspec.Struct, frozen=True):
-    """One entity to write. ``values`` replaces fields, ``objects`` replaces attributes or metadata whole.
+    """One entity to write. ``values`` replaces fields; the members of ``objects`` are those of attributes and metadata.
+
+    Members take the place of those of the same key, and null removes one. With ``replaces`` an object takes the
+    place of the old one whole, and null is a value. By ``mode`` the entity must not exist yet, or must exist.
 
     What could not be read is left out, an id that could not is "", and ``is_whole`` is then false: nobody can tell what
     an item that is not whole leaves out on purpose.
@@ -53,6 +59,8 @@ class EntityWrite(msgspec.Struct, frozen=True):
     objects: dict[str, dict[str, Any]] = {}
     removed: tuple[str, ...] = ()
     is_whole: bool = True
+    replaces: bool = False
+    mode: Mode = "upsert"
 
 
 class EdgeWrite(msgspec.Struct, frozen=True):
@@ -67,6 +75,7 @@ class EdgeWrite(msgspec.Struct, frozen=True):
     objects: dict[str, dict[str, Any]] = {}
     removed: tuple[str, ...] = ()
     is_whole: bool = True
+    replaces: bool = False
 
     @property
     def id(self) -> str:
@@ -138,7 +147,10 @@ def parse(request: Any, *, most: int = limits.MAX_CHANGESET_ITEMS, is_import: bo
     reader = Reader()
     whole = _whole(reader, request, _KEYS)
     _check_count(whole, most, "in one changeset")
-    entities = [_entity(reader, path, item, is_import=is_import) for path, item in reader.items(whole, "entities")]
+    mode: Mode = reader.choice("$", whole, "mode", MODES) or "upsert"
+    entities = [
+        _entity(reader, path, item, mode, is_import=is_import) for path, item in reader.items(whole, "entities")
+    ]
     edges = [_edge(reader, path, item, is_import=is_import) for path, item in reader.items(whole, "edges")]
     if not entities and not edges and not reader.problems:
         reader.wrong("$", "empty", "The changeset names nothing.", "Give `entities`, `edges` or both.")
@@ -207,12 +219,15 @@ def _whole(reader: Reader, request: Any, allowed: tuple[str, ...]) -> Mapping[st
     return request
 
 
-def _entity(reader: Reader, path: str, item: Mapping[str, Any], *, is_import: bool) -> EntityWrite:
+def _entity(reader: Reader, path: str, item: Mapping[str, Any], mode: Mode, *, is_import: bool) -> EntityWrite:
     before = len(reader.problems)
     stamps = _stamps(reader, path, item, STAMPS, _ENTITY_KEYS, is_import=is_import)
     key = _id(reader, path, item, "id")
     values, objects, removed = reader.fields(path, item, (*_ENTITY_FIELDS, *stamps), _entity_field_problem)
-    return EntityWrite(path, key, values, objects, removed, is_whole=len(reader.problems) == before)
+    replaces = reader.flag(path, item, "replace")
+    its_mode = "create" if reader.flag(path, item, "create") else mode
+    is_whole = len(reader.problems) == before
+    return EntityWrite(path, key, values, objects, removed, is_whole, replaces, its_mode)
 
 
 def _stamps(
@@ -244,7 +259,8 @@ def _edge(reader: Reader, path: str, item: Mapping[str, Any], *, is_import: bool
     stamps = _stamps(reader, path, item, EDGE_STAMPS, _EDGE_KEYS, is_import=is_import)
     ends = _ends(reader, path, item)
     values, objects, removed = reader.fields(path, item, (*_EDGE_FIELDS, *stamps), field_problem)
-    return EdgeWrite(path, *ends, values, objects, removed, is_whole=len(reader.problems) == before)
+    replaces = reader.flag(path, item, "replace")
+    return EdgeWrite(path, *ends, values, objects, removed, len(reader.problems) == before, replaces)
 
 
 def _entity_delete(reader: Reader, path: str, item: Mapping[str, Any], *, needs_version: bool) -> EntityDelete:

@@ -12,7 +12,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.ids import is_link_id
-from kbcore.model import Link, Node, edge_json, entity_json
+from kbcore.model import OBJECT_FIELDS, Link, Node, edge_json, entity_json
 from kbcore.view.past import state_at
 from kbcore.view.view import View
 
@@ -95,7 +95,10 @@ def _edge(link: Link) -> dict[str, Any]:
 
 
 def _stated(shown: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in shown.items() if name not in _NOT_STATED}
+    """Return the item of a changeset that states this; null as a member is a value only in an object set whole."""
+    stated = {name: value for name, value in shown.items() if name not in _NOT_STATED}
+    has_null = any(None in stated.get(name, {}).values() for name in OBJECT_FIELDS)
+    return {**stated, "replace": True} if has_null else stated
 
 
 def _rank(links: Mapping[str, Link], key: str) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from kbcore.errors import Problem
 from kbcore.ids import check_id, is_link_id
@@ -12,6 +12,7 @@ from kbcore.model import OBJECT_FIELDS
 from kbcore.suggest import nearest
 from kbcore.values import ValueFault, value_problem
 
+Word = TypeVar("Word", bound=str)
 FieldCheck = Callable[[str, Any], ValueFault | None]
 
 
@@ -77,6 +78,15 @@ class Reader:
             self.wrong(f"{path}.{key}", "wrong_type", f"`{key}` must be true or false, not {kind_of(value)}.")
             return False
         return value
+
+    def choice(self, path: str, item: Mapping[str, Any], key: str, allowed: Sequence[Word]) -> Word | None:
+        """Return a member that is one of the allowed words, None when it is absent."""
+        value = item.get(key)
+        found = next((word for word in allowed if word == value), None)
+        if value is not None and found is None:
+            words = ", ".join(allowed)
+            self.wrong(f"{path}.{key}", "bad_value", f"`{key}` must be one of: {words}.", f"Use one of: {words}.")
+        return found
 
     def items(self, request: Mapping[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
         """Return the objects of a list member, each with its path."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from kbcore.answers import Outcome
-from kbcore.changeset import Changeset
+from kbcore.changeset import Changeset, EntityWrite
 from kbcore.concepts import DEFINING, PREDICATE, TYPE, Concept, extended
 from kbcore.errors import Rejected
+from kbcore.ids import is_link_id
 from kbcore.locate import DERIVED, with_lines
-from kbcore.model import Node
-from kbcore.planning.findings import Surroundings, Users
+from kbcore.model import Link, Node, nested
+from kbcore.planning.findings import Surroundings, Users, Writer, members_wanted
 from kbcore.planning.plan import plan, reads
 from kbcore.planning.secrets import CODE as SECRET
 from kbcore.query.known import nearest_id as nearest_known
@@ -23,13 +25,24 @@ from kbcore.schema import Schema
 from kbcore.state import Change, Draft, Reads, Stamp, State
 from kbcore.store import Author, Request
 from kbcore.suspects import suspects
+from kbcore.values import is_same
+from kbcore.view.database import among
 from kbcore.view.defined import definition_of
+from kbcore.view.past import LINKS, NODES, Table
 from kbcore.view.view import View
 from kbcore.view.working import plan_on
 from kbcore.workspace import Workspace
 
+E = TypeVar("E", Node, Link)
+
 MANY_ITEMS: Final = 500
 """A changeset of more items is planned before the branch is locked."""
+
+_VERSION: Final = "/[0-9][^/]*$"
+"""Of an actor that is a program, such as ``name/1.2``, what follows the name."""
+
+_MOST_VERSIONS: Final = 100
+"""Of an element that is overwritten, so many versions are looked at for who set its fields."""
 
 MOST_PRELOADED: Final = 200
 """The working set of a changeset of more items is loaded under the lock, and not while others wait for it."""
@@ -96,11 +109,12 @@ def preloading(changeset: Changeset) -> Callable[[View], object] | None:
 
 
 def planner(
-    changeset: Changeset, workspace: Workspace, called: Callable[[str], str] = str
+    changeset: Changeset, workspace: Workspace, called: Callable[[str], str] = str, *, warns_of_overwriting: bool = True
 ) -> Callable[[View, Stamp], Draft]:
     """Return the function that plans a changeset on a view, by the schema of its branch and a workspace's settings.
 
-    ``called`` returns what the client calls a type.
+    ``called`` returns what the client calls a type. ``warns_of_overwriting`` is False for a write whose purpose is to
+    overwrite what others have set.
     """
     level = workspace.config.rules.get(SECRET, "warning")
 
@@ -111,13 +125,15 @@ def planner(
             around = Surroundings(
                 schema=schema,
                 stamp=stamp,
-                gone=_removed(view, changeset, state) if changeset.expected_seq is not None else {},
+                gone=_removed(view, changeset, state) if _needs_removals(changeset) else {},
                 suggest=lambda word: nearest_id(view, word),
                 secrets=level,
                 pruned=view.basis.history_from,
                 suspect=lambda ids: {one.id for one in suspects(view.rows, ids)},
                 called=called,
                 users=partial(users, view),
+                writer=partial(writer, view),
+                setters=partial(other_setters, view, stamp.actor) if warns_of_overwriting else lambda _: {},
             )
             return plan(changeset, state, around)
 
@@ -153,11 +169,97 @@ def schema_after(view: View, project: Schema, changeset: Changeset) -> Schema:
         kind = item.values.get("type", old.type if old else "")
         if kind in DEFINING:
             name = item.values.get("name", old.name if old else item.id.removeprefix(f"{kind}:"))
-            attributes = item.objects.get("attributes", old.attributes if old else {})
+            attributes = _attributes_after(item, old.attributes if old else {})
             after[item.id] = Concept(kind, name, attributes)
         else:
             after.pop(item.id, None)
     return extended(project, (after[key] for key in sorted(after)))
+
+
+def _attributes_after(item: EntityWrite, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a definition after an item; what planning refuses to remove may be missing."""
+    members, gone = members_wanted(item, {f"attributes.{name}": value for name, value in before.items()}, {})
+    after = {f"attributes.{name}": value for name, value in before.items() if f"attributes.{name}" not in gone}
+    return nested(after | members, "attributes")
+
+
+def writer(view: View, seq: int) -> Writer:
+    """Return who wrote the record at a seq."""
+    rows = view.rows("select actor from record where seq = ?", [seq])
+    return Writer(seq, rows[0][0] or "") if rows else Writer(seq)
+
+
+def other_setters(view: View, actor: str, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Writer]]:
+    """Return who set these fields of these elements to what they are, by id and field, where it was another actor.
+
+    Another version of the same program is not another actor.
+    The last ``_MOST_VERSIONS`` versions of an element are looked at, as far as history has them. Where a value is
+    older than these, its writer has no name.
+    """
+    nodes = [key for key in wanted if not is_link_id(key)]
+    links = [key for key in wanted if is_link_id(key)]
+    versions: dict[str, Sequence[tuple[Node | Link, str]]] = {
+        **_versions(view, NODES, _with_others(view, NODES, nodes, actor)),
+        **_versions(view, LINKS, _with_others(view, LINKS, links, actor)),
+    }
+    setters = {key: {name: _setter(found, name) for name in wanted[key]} for key, found in versions.items()}
+    own = _program(actor)
+    return {key: {name: one for name, one in its.items() if _program(one.actor) != own} for key, its in setters.items()}
+
+
+def _program(actor: str) -> str:
+    """Return an actor without its version, if it is a program."""
+    return re.sub(_VERSION, "", actor)
+
+
+def _with_others(view: View, table: Table[Any], keys: Sequence[str], actor: str) -> list[str]:
+    """Return those of these elements of which not every version is known to be of this actor."""
+    if not keys:
+        return []
+    name = table.name
+    condition, keyed = among(keys)
+    sql = f"""
+select distinct e.id from (
+  select id, version from {name} where id {condition}
+  union all select id, version from {name}_history where id {condition}
+) e left join record r on r.seq = e.version
+where r.actor is null or regexp_replace(r.actor, '{_VERSION}', '') <> ?"""  # noqa: S608 - parameters
+    return sorted(row[0] for row in view.rows(sql, [*keyed, *keyed, _program(actor)]))
+
+
+def _versions(view: View, table: Table[E], keys: Sequence[str]) -> dict[str, list[tuple[E, str]]]:
+    """Return the last versions of each of these elements, with their actors, the newest first."""
+    if not keys:
+        return {}
+    name = table.name
+    condition, parameters = among(keys)
+    sql = f"""
+select e.*, r.actor from (
+  select {table.columns} from {name} where id {condition}
+  union all select {table.columns} from {name}_history where id {condition}
+) e left join record r on r.seq = e.version
+qualify row_number() over (partition by e.id order by e.version desc) <= {_MOST_VERSIONS} order by e.version desc"""  # noqa: S608 - parameters
+    rows = view.rows(sql, parameters * 2)
+    found: dict[str, list[tuple[E, str]]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append((table.element(row), row[-1] or ""))
+    return found
+
+
+def _setter(versions: Sequence[tuple[Node | Link, str]], name: str) -> Writer:
+    """Return who set a field to its value in the newest of these versions."""
+    newest = versions[0][0]
+    first, actor = versions[0]
+    for element, its_actor in versions:
+        is_older_life = element.created_seq != newest.created_seq
+        if is_older_life or name not in element.fields or not is_same(element.fields[name], newest.fields[name]):
+            return Writer(first.version, actor)
+        first, actor = element, its_actor
+    return Writer(first.version, actor if first.version == first.created_seq else "")
+
+
+def _needs_removals(changeset: Changeset) -> bool:
+    return changeset.expected_seq is not None or any(item.mode == "update" for item in changeset.entities)
 
 
 def _removed(view: View, changeset: Changeset, state: State) -> dict[str, int]:

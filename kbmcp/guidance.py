@@ -44,7 +44,7 @@ nothing until they say whether the new decision replaces the old one.
 they said; ask for what is missing.
 3. Where the decisions in the data have a file as their source, this project keeps them as files: write one like \
 them, and record it with {{kb_upsert}} and `sync`. Otherwise use {{kb_upsert}}: type `adr`, context and the rest as \
-`attributes`, a status that the other decisions use.
+`attributes`, a status that the other decisions use, and `"create": true`.
 4. Tie it in, in the same step: `affects` to the symbols and components that it concerns, `supersedes` to the decision \
 that it replaces (and that one's status changed), `constrained_by` from symbols that must keep to it.
 5. Read it back with {{kb_query}} and `edges`, then {{kb_check}} with its id.

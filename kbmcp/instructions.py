@@ -23,9 +23,9 @@ _STEPS: Final[Mapping[str, str]] = {
     "core": """\
 W {kb_query} before you write, so that you use ids that exist. Lists come in pages: repeat the call with next_cursor.
 R {kb_query} finds entities and edges. Lists come in pages: repeat the call with next_cursor.
-W {kb_upsert} writes entities and edges together, all or nothing; dry_run shows what would change. Facts that a file \
-states are refused with its name: edit the file. Every answer has what the files say now; with `sync` it \
-records that first.
+W {kb_upsert} writes entities and edges together, all or nothing; dry_run shows what would change, mode `create` \
+refuses ids that exist. Facts that a file states are refused with its name: edit the file. Every answer has what the \
+files say now; with `sync` it records that first.
 W {kb_delete} needs the version of each entity, so read it first.
 W {kb_check} after writing: it lists broken rules and unresolved links.
 R {kb_check} lists broken rules and unresolved links.

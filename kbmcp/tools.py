@@ -69,7 +69,7 @@ def _reader(model: type[wire.M]) -> Callable[[Mapping[str, Any]], tuple[wire.M, 
 TOOLS: Final = (
     Tool(
         "kb.query",
-        "Find entities, or with type `edge` edges. All filters must hold; none lists everything.",
+        "Find entities, or with type `edge` edges. All filters must hold; none lists all.",
         wire.QueryArguments,
         _reader(wire.QueryArguments),
         reading.query,
@@ -85,8 +85,7 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.delete",
-        "Remove at most 100 entities and edges; versions come from {kb_query}. Refused while others point there, "
-        "unless cascade.",
+        "Remove at most 100 items; versions come from {kb_query}. Refused while others point there, unless cascade.",
         wire.DeleteArguments,
         writing.read_delete,
         writing.carry_out,
@@ -102,7 +101,7 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.history",
-        "log: records, newest first; show: one, before and after; diff: two seqs compared; revert: undo a record.",
+        "log: records, newest first; show: one, before and after; diff: two seqs; revert: undo a record.",
         wire.HistoryArguments,
         _reader(wire.HistoryArguments),
         auditing.history,

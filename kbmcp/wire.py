@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kbcore import limits
+from kbcore.changeset import Mode
 from kbcore.errors import Problem
 from kbcore.phrases import one_of
 from kbcore.reader import kind_of
@@ -34,6 +35,12 @@ _TEXTS: Final = {"x-texts": True}
 
 _LIMIT_NOTHING: Final = {"message"}
 Texts = list[str]
+
+
+def _without_default(schema: Schema) -> None:
+    del schema["default"]
+
+
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -82,7 +89,7 @@ class _EntityShape(_Model):
     severity: str | None = None
     links: Annotated[Texts | None, Field(description="URLs")] = None
     text_ref: Annotated[str | None, Field(description="path#anchor")] = None
-    attributes: Annotated[dict[str, Any] | None, Field(description="all other facts; replaced whole")] = None
+    attributes: Annotated[dict[str, Any] | None, Field(description="other facts, by key")] = None
     metadata: dict[str, Any] | None = None
 
 
@@ -101,10 +108,11 @@ class UpsertArguments(_Model):
     edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeShape"})] = []
     message: str = ""
     changeset_id: Annotated[str, Field(description="applied once")] = ""
-    expected_seq: Annotated[int | None, Field(description="refuse if it changed since")] = None
-    expect_branch: Annotated[str, Field(description="refuse on another branch")] = ""
+    expected_seq: Annotated[int | None, Field(description="refuse if changed since")] = None
+    mode: Annotated[Mode, Field(json_schema_extra=_without_default)] = "upsert"
+    expect_branch: Annotated[str, Field(description="else refused")] = ""
     dry_run: bool = False
-    sync: Annotated[bool, Field(description="first record what files say")] = False
+    sync: Annotated[bool, Field(description="record files first")] = False
 
 
 class _EntityKey(_Model):

@@ -25,7 +25,8 @@ def run(
     """Apply a changeset from a file, all of it or nothing.
 
     Entities are made, or the fields that they name are replaced; null removes a field. Every problem is reported at
-    once, each with its place in the changeset.
+    once, each with its place in the changeset. Members of attributes and metadata are set one by one; with
+    "replace": true in the item they take the place of the old ones. An entity with "create": true must be new.
     """
     from kbcli import changefile
     from kbcore import changeset, writes

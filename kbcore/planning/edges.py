@@ -7,8 +7,8 @@ from typing import Any
 
 from kbcore.changeset import EdgeWrite
 from kbcore.ids import is_link_id
-from kbcore.model import CLIENT, OBJECT_FIELDS, STAMPS, Link
-from kbcore.planning.findings import Findings, edge_words, replaced
+from kbcore.model import CLIENT, STAMPS, Link
+from kbcore.planning.findings import Findings, edge_words, members_wanted
 from kbcore.record import ConfirmLink, PutNode, StateLink
 from kbcore.schema import LINK
 from kbcore.state import Changes
@@ -28,6 +28,7 @@ def plan_edge(found: Findings, item: EdgeWrite) -> None:
     values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
     found.check_owned(item.path, edge_words(item), owners, [*values, *unset])
     found.check_source(item.path, values)
+    found.note_overwritten(old, edge_words(item), [*values, *unset])
     if old and not values and not unset:
         found.repeated[item.path] = old
         return
@@ -79,12 +80,8 @@ def _is_defined(found: Findings, item: EdgeWrite) -> bool:
 def _wanted(item: EdgeWrite, fields: Mapping[str, Any], owners: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
     wanted = {name: normal_time(value) if name == "created_at" else value for name, value in item.values.items()}
     unset = [name for name in item.removed if name in fields]
-    for prefix in OBJECT_FIELDS:
-        if prefix in item.objects or prefix in item.removed:
-            more, gone = replaced(fields, owners, prefix, item.objects.get(prefix, {}))
-            wanted |= more
-            unset += gone
-    return wanted, unset
+    members, gone = members_wanted(item, fields, owners)
+    return wanted | members, [*unset, *gone]
 
 
 def _shown(old: Link | None) -> dict[str, Any]:

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from kbcore.changeset import EntityWrite
 from kbcore.concepts import DEFINING, ORIGIN, STYLE_WORDS, TYPE, Concept, is_well_named
-from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, STAMPS, Node
-from kbcore.planning.findings import Findings, replaced
+from kbcore.model import CORE_FIELDS, STAMPS, Node
+from kbcore.phrases import shortened
+from kbcore.planning.findings import Findings, members_wanted
 from kbcore.record import PutNode
 from kbcore.schema import EdgeType, EntityType, attribute_problem
 from kbcore.suggest import did_you_mean
 from kbcore.values import is_same, normal_time
 from kbcore.visible import in_quotes
 
+_MAX_TITLE_CHARS: Final = 80
+
 
 def plan_entity(found: Findings, item: EntityWrite) -> None:
     """Add the operation that writes one entity, or the problems that stand against it."""
     old = found.state.nodes.get(item.id)
+    if old and item.mode == "create":
+        _refuse_existing(found, item, old)
+        return
+    if old is None and item.mode == "update" and item.id:
+        _refuse_missing(found, item)
+        return
     definition = _definition(found, item, old)
     fields, owners = (old.fields, old.owners) if old else ({}, {})
     wanted, unset = _wanted(item, fields, owners)
@@ -37,10 +46,31 @@ def plan_entity(found: Findings, item: EntityWrite) -> None:
             _check_definition(found, item, definition.name, {**fields, **wanted})
     found.check_owned(item.path, item.id, owners, [*values, *unset])
     found.check_source(item.path, values)
+    found.note_overwritten(old, in_quotes(item.id), [*values, *unset])
     if definition and item.id and (values or unset):
         if "type" in values:
             found.types[item.id] = definition.name
         found.ops.append(PutNode(id=item.id, base=old.version if old else 0, set=values, unset=tuple(unset)))
+
+
+def _refuse_existing(found: Findings, item: EntityWrite, old: Node) -> None:
+    """Note that an entity which is to be created exists already, and who created it."""
+    made = found.around.writer(old.created_seq).words()
+    file = f", and {in_quotes(old.path)} states it" if old.path else ""
+    title = f" {in_quotes(shortened(str(old.fields['title']), _MAX_TITLE_CHARS))}" if old.fields.get("title") else ""
+    called = found.around.called(old.type)
+    message = f"{in_quotes(item.id)} exists already: the {called}{title}, created {made}{file}."
+    hint = "Choose another id for a new entity. To change this one, read it, then send only what changes as an update."
+    found.wrong(f"{item.path}.id", "exists", message, hint, old.path)
+
+
+def _refuse_missing(found: Findings, item: EntityWrite) -> None:
+    """Note that an entity which is to be changed does not exist, and whether it was removed."""
+    found.doubtful.add(item.id)
+    seq = found.around.gone.get(item.id)
+    removed = f"; it was removed {found.around.writer(seq).words()}" if seq else ""
+    hint = f'{found.hint_for_id(item.id)}To create it, use the mode "create" or "upsert".'
+    found.wrong(f"{item.path}.id", "not_found", f"There is no entity {in_quotes(item.id)}{removed}.", hint)
 
 
 def _name_in_id(key: str, definition: EntityType) -> dict[str, str]:
@@ -71,12 +101,8 @@ def _wanted(
     """Return the flat fields that the item sets, and those that it removes."""
     wanted = {name: normal_time(value) if CORE_FIELDS[name] == "time" else value for name, value in item.values.items()}
     unset = [name for name in item.removed if name in CORE_FIELDS and name in fields]
-    for prefix in OBJECT_FIELDS:
-        if prefix in item.objects or prefix in item.removed:
-            more, gone = replaced(fields, owners, prefix, item.objects.get(prefix, {}))
-            wanted |= more
-            unset += gone
-    return wanted, unset
+    members, gone = members_wanted(item, fields, owners)
+    return wanted | members, [*unset, *gone]
 
 
 def _shown(old: Node | None) -> dict[str, Any]:

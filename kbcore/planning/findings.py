@@ -6,24 +6,33 @@ Each thing that is wrong is said once: what only follows from another problem is
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
 from kbcore import limits
-from kbcore.changeset import Changeset
+from kbcore.changeset import Changeset, EdgeWrite, EntityWrite
 from kbcore.errors import DerivedFact, IntegrityViolation, InvalidChangeset, KBError, NotFound, Problem, StaleBase
 from kbcore.ids import is_link_id
-from kbcore.model import Link
+from kbcore.model import OBJECT_FIELDS, Link, Node
+from kbcore.phrases import counted, shortened, some_of
 from kbcore.record import Operation
 from kbcore.schema import Schema
+from kbcore.secrets import secrets_in
 from kbcore.state import Stamp, State
-from kbcore.visible import in_quotes
+from kbcore.visible import in_quotes, json_text
 
 _MAX_HINTS: Final = 20
 """Each nearest id costs a look at all of them."""
+_MAX_LOOKED_UP: Final = 200
+_MAX_OVERWRITTEN: Final = 20
+_MAX_FIELDS: Final = 5
+_MAX_VALUE_CHARS: Final = 60
+"""Limits on the warnings of what is overwritten: elements looked up and named, fields of each, the text of a value."""
 _REFUSALS: Final[tuple[tuple[frozenset[str], type[KBError], str], ...]] = (
     (frozenset({"not_found"}), NotFound, "names what is not there"),
+    (frozenset({"exists"}), StaleBase, "is to create what exists already"),
     (frozenset({"stale"}), StaleBase, "names what changed after it was read"),
     (frozenset({"derived_fact"}), DerivedFact, "names what a file states"),
     (frozenset({"unknown_entity", "endpoint_type", "in_use"}), IntegrityViolation, "would break a reference"),
@@ -37,6 +46,17 @@ class Users(msgspec.Struct, frozen=True):
 
     first: Sequence[str] = ()
     number: int = 0
+
+
+class Writer(msgspec.Struct, frozen=True):
+    """Who wrote the record at a seq; ``actor`` is "" where it is not known who did, at this seq or earlier."""
+
+    seq: int
+    actor: str = ""
+
+    def words(self) -> str:
+        """Return the writer as part of a sentence."""
+        return f"by {in_quotes(self.actor)} at seq {self.seq}" if self.actor else f"at seq {self.seq} or earlier"
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -59,6 +79,18 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Returns what the client calls a type."""
     users: Callable[[str, str, Collection[str]], Users] = lambda *_: Users()
     """Returns what else than these elements uses what a definition of this type and name defines."""
+    writer: Callable[[int], Writer] = Writer
+    """Returns who wrote the record at a seq."""
+    setters: Callable[[Mapping[str, Sequence[str]]], Mapping[str, Mapping[str, Writer]]] = lambda _: {}
+    """Returns who set these fields of these elements to what they are, by id and field, where it was another actor."""
+
+
+class Overwritten(msgspec.Struct, frozen=True):
+    """An element of which a changeset gives other values to fields that have one."""
+
+    words: str
+    before: Node | Link
+    fields: tuple[str, ...]
 
 
 class Findings:
@@ -66,7 +98,7 @@ class Findings:
 
     ``types`` holds the type after it of entities that come, go or turn; ``doubtful`` are the ids of entities and edges
     that are at fault themselves, so that nobody knows what they would be; ``repeated`` are the edges that are written
-    as they stand, by place.
+    as they stand, by place; ``overwritten`` are the elements whose fields get other values, by id.
     """
 
     def __init__(self, state: State, around: Surroundings, changeset: Changeset) -> None:
@@ -81,6 +113,7 @@ class Findings:
         self.types: dict[str, str | None] = {}
         self.withdrawn: set[str] = set()
         self.repeated: dict[str, Link] = {}
+        self.overwritten: dict[str, Overwritten] = {}
         self._hints_left = _MAX_HINTS
 
     def wrong(self, path: str, code: str, message: str, hint: str = "", source: str = "") -> None:
@@ -102,6 +135,28 @@ class Findings:
         if source in self.state.sources:
             message = f"`source` cannot be {in_quotes(source)}: what a file states, the file states itself."
             self.wrong(f"{path}.source", "foreign_source", message, "Leave `source` out, or name your own program.")
+
+    def note_overwritten(self, before: Node | Link | None, words: str, names: Iterable[str]) -> None:
+        """Note which of these fields of an element have a value already."""
+        fields = before.fields if before else {}
+        there = tuple(name for name in names if name in fields)
+        if before and there:
+            self.overwritten[before.id] = Overwritten(words, before, there)
+
+    def warn_overwritten(self) -> None:
+        """Add a warning for each element of which the changeset overwrites what another actor had set."""
+        if not self.overwritten or self.problems:
+            return
+        elements = dict(islice(self.overwritten.items(), _MAX_LOOKED_UP))
+        setters = self.around.setters({key: one.fields for key, one in elements.items()})
+        warnings = [_overwritten_words(one, setters[key]) for key, one in elements.items() if setters.get(key)]
+        self.warnings += warnings[:_MAX_OVERWRITTEN]
+        if len(warnings) > _MAX_OVERWRITTEN:
+            left = counted(len(warnings) - _MAX_OVERWRITTEN, "more element")
+            self.warnings.append(f"Of {left} it overwrites what another actor had set.")
+        if len(self.overwritten) > _MAX_LOOKED_UP:
+            left = counted(len(self.overwritten) - _MAX_LOOKED_UP, "more element")
+            self.warnings.append(f"It changes fields of {left}; who had set those was not looked up.")
 
     def hint_for_id(self, word: str) -> str:
         """Return a hint with the nearest known id, or the empty text."""
@@ -162,14 +217,38 @@ def edge_words(edge: Ends) -> str:
     return f"{edge.from_id} {edge.type or 'links to'} {edge.to_id}"
 
 
-def replaced(
-    fields: Mapping[str, Any], owners: Mapping[str, str], prefix: str, members: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """Return what to set and what to remove so that a client's object takes the place of the old one.
+def _overwritten_words(one: Overwritten, setters: Mapping[str, Writer]) -> str:
+    changed = [
+        f"`{name}` was {_value_words(name, one.before.fields[name])}, set {setters[name].words()}"
+        for name in one.fields
+        if name in setters
+    ]
+    return f"This overwrites what another actor had set of {one.words}: {some_of(changed, _MAX_FIELDS)}."
 
-    Members that a file states stay where the client does not name them.
+
+def _value_words(name: str, value: Any) -> str:
+    if next(secrets_in(value, name), None) is not None:
+        return "what looks like a secret"
+    text = in_quotes(value) if isinstance(value, str) else json_text(value)
+    return shortened(text, _MAX_VALUE_CHARS)
+
+
+def members_wanted(
+    item: EntityWrite | EdgeWrite, fields: Mapping[str, Any], owners: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return which attributes and metadata an item sets and which it removes, by the names of flat fields.
+
+    An object that takes the place of the old one leaves what a file states and the client does not name.
     """
-    head = prefix + "."
-    wanted = {head + key: value for key, value in members.items()}
-    gone = [name for name in fields if name.startswith(head) and name not in wanted and name not in owners]
+    wanted: dict[str, Any] = {}
+    gone: list[str] = []
+    for prefix in OBJECT_FIELDS:
+        members = item.objects.get(prefix, {})
+        named = {f"{prefix}.{key}": value for key, value in members.items()}
+        if prefix in item.removed or (prefix in item.objects and item.replaces):
+            wanted |= named
+            gone += [one for one in fields if one.startswith(f"{prefix}.") and one not in named and one not in owners]
+        else:
+            wanted |= {name: value for name, value in named.items() if value is not None}
+            gone += [name for name, value in named.items() if value is None and name in fields]
     return wanted, gone

@@ -67,6 +67,7 @@ def plan(changeset: Changeset, state: State, around: Surroundings) -> Draft:
     _check_after(found, changeset, changes)
     check_secrets(found, changeset)
     found.refuse()
+    found.warn_overwritten()
     changed = {change.key for change in changes.nodes}
     changed_links = {change.key for change in changes.links}
     return Draft(

@@ -206,7 +206,8 @@ class _Cycle:
         most = 2 * limits.MAX_SLEEP_ITEMS
         changeset = changeset_of(step.work, intent, Origin(), most=most, most_deleted=most)
         # What a phase asks for cannot be named: its plan is of use at the same head only.
-        return msgspec.structs.replace(planner(changeset, self.workspace)(view, stamp), reads=None)
+        plan = planner(changeset, self.workspace, warns_of_overwriting=False)
+        return msgspec.structs.replace(plan(view, stamp), reads=None)
 
 
 def _add_progress(error: KBError, done: Sequence[Done], left: Sequence[Phase]) -> None:

@@ -59,7 +59,7 @@ def test_a_changeset_in_yaml_means_what_it_would_mean_in_json(kb, synced):
     assert (entity["title"], entity["status"], entity["tags"]) == ("1.10", "on", ["2026-01-01", "true"])
     assert "owner" not in entity
     assert entity["attributes"] == {
-        "at": "2026-01-01", "count": 3, "done": True, "note": "3", "nothing": None, "share": 0.5,
+        "at": "2026-01-01", "count": 3, "done": True, "note": "3", "share": 0.5,
     }  # fmt: skip
     assert kb("query", "edge", "--where", "from=0007", "--json").json["edges"][0]["confidence"] == 0.9
 

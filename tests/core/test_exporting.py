@@ -65,7 +65,7 @@ def test_any_graph_comes_to_stand_again(tmp_path_factory, data):
     entities = [{"id": key, "type": "req", "status": "open", **data.draw(fields)} for key in ids]
     ends = data.draw(st.lists(st.tuples(st.sampled_from(ids), st.sampled_from(ids)), max_size=6, unique=True))
     edges = [{"type": "relates_to", "kind": "k", "from": one, "to": other} for one, other in ends if one != other]
-    project.apply(entities=entities, edges=edges)
+    project.apply(entities=[{**one, "replace": True} for one in entities], edges=edges)
     assert copied(project, root / "two") == text_of(project)
     project.close()
 

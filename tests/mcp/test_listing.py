@@ -97,7 +97,7 @@ def test_the_arguments_are_those_of_the_contract(each_era):
     found = {tool.name: set(tool.input_schema["properties"]) for tool in each_era.tools()}
     asked = "type ids tags status where has lacks text from follow depth reverse edges at sort fields limit cursor"
     assert found["kb_query"] == set(asked.split())
-    changeset = {"changeset_id", "message", "expected_seq", "dry_run", "entities", "edges"}
+    changeset = {"changeset_id", "message", "expected_seq", "mode", "dry_run", "entities", "edges"}
     assert found["kb_upsert"] == changeset | {"expect_branch", "sync"}
     assert found["kb_delete"] == {"entities", "edges", "cascade", "message", "dry_run", "expect_branch"}
     assert found["kb_check"] == {"rules", "ids", "limit", "cursor"}

@@ -30,6 +30,18 @@ def test_a_dry_run_changes_nothing(kb):
     assert kb.call("kb_query", ids=["DRY"]) == kb.call("kb_query", ids=["DRY"]) | {"total": 0, "seq": before}
 
 
+def test_an_agent_that_creates_what_another_one_created_is_refused_and_is_warned_of_what_it_overwrites(shared):
+    with agent(shared.root, name="one") as one, agent(shared.root, name="two") as two:
+        one.call("kb_upsert", entities=[entity("OWNED", owner="one")], mode="create")
+        error = two.refused("kb_upsert", entities=[entity("OWNED", owner="two")], mode="create")
+        assert error["code"] == "stale_base"
+        assert "created by 'one" in error["message"]
+        answer = two.call("kb_upsert", entities=[{"id": "OWNED", "owner": "two"}])
+        assert [("`owner` was 'one', set by 'one" in warning) for warning in answer["warnings"]] == [True]
+        error = two.refused("kb_upsert", entities=[entity("FORGED", created_at="2020-01-01", source="one")])
+        assert {problem["code"] for problem in error["details"]} == {"set_by_kb"}
+
+
 def test_the_same_changeset_takes_effect_once(kb):
     request = {"changeset_id": "once", "entities": [entity("ONCE")]}
     first, again = kb.call("kb_upsert", **request), kb.call("kb_upsert", **request)

@@ -258,10 +258,11 @@ def edge_item(draft: LinkDraft) -> dict[str, Any] | None:
 def _objects(
     draft: NodeDraft | LinkDraft, fields: Mapping[str, Any], attributes: dict[str, Any], metadata: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the maps of an element, as far as they are not what is stored."""
+    """Return the maps of an element, as far as they are not what is stored, to take the place of those."""
     maps = {"attributes": attributes, "metadata": metadata}
     stored = fields if draft.is_stored else {}
-    return {name: members for name, members in maps.items() if not is_same(members, nested(stored, name))}
+    changed = {name: members for name, members in maps.items() if not is_same(members, nested(stored, name))}
+    return {**changed, "replace": True} if changed else {}
 
 
 def _fits(field: str, value: Any) -> bool:

@@ -143,7 +143,10 @@ class _Plan:
         intent = _APPLY[type(self.command)](work, self.command)
         left_out = leave_out_updated(work)
         self.changeset = changeset_of(work, intent, self.origin, most_deleted=limits.MAX_KIP_DELETED)
-        draft = planner(self.changeset, self.workspace, work.names.shown)(view, stamp)
+        # A merge takes over what others have set, and its receipt lists where values differ.
+        warns = not isinstance(self.command, s.Merge)
+        plan = planner(self.changeset, self.workspace, work.names.shown, warns_of_overwriting=warns)
+        draft = plan(view, stamp)
         draft = msgspec.structs.replace(draft, warnings=(*left_out, *draft.warnings))
         answer = intent.answer(draft.changes)
         self.warnings = draft.warnings

@@ -20,7 +20,10 @@ from kbcore.errors import (
 )
 from kbcore.planning.plan import reads
 from kbcore.reader import kind_of
+from kbcore.store import Author
 from tests.support.project import AUTHOR, Project, document
+
+ZOE = Author("zoe", "test", "test/1")
 
 
 def req(key: str, **fields: Any) -> dict[str, Any]:
@@ -206,6 +209,7 @@ def test_an_upsert_replaces_what_it_names_and_keeps_the_rest(project: Project) -
         "status": "done",
         "owner": "ann",
         "tags": ["z"],
+        "attributes.a": 1,
         "attributes.b": 3,
     }
     assert node.created_at == made
@@ -224,11 +228,35 @@ def test_null_removes_an_optional_field_and_never_a_required_one(project: Projec
     }
 
 
-def test_null_inside_attributes_is_a_value(project: Project) -> None:
-    project.apply(entities=[req("A", attributes={"a": None, "b": [None, True, 1, 1.5, {"c": "d"}]})])
+def test_attributes_and_metadata_merge_by_key_and_null_removes_a_member(project: Project) -> None:
+    project.apply(entities=[req("A", attributes={"a": {"x": 1}, "b": [None, True, 1, 1.5, {"c": "d"}]}), req("B")])
+    project.apply(entities=[{"id": "A", "attributes": {"a": {"y": 2}, "c": None}, "metadata": {"m": 1, "n": 2}}])
     fields = project.node("A").fields
-    assert fields["attributes.a"] is None
-    assert fields["attributes.b"] == [None, True, 1, 1.5, {"c": "d"}]
+    assert {name: value for name, value in fields.items() if "." in name} == {
+        "attributes.a": {"y": 2},
+        "attributes.b": [None, True, 1, 1.5, {"c": "d"}],
+        "metadata.m": 1,
+        "metadata.n": 2,
+    }
+    project.apply(entities=[{"id": "A", "attributes": {"b": None}, "metadata": {"m": None}}])
+    assert [name for name in project.node("A").fields if "." in name] == ["attributes.a", "metadata.n"]
+    assert not project.apply(entities=[{"id": "A", "attributes": {"b": None}, "metadata": {}}]).applied
+
+
+def test_attributes_and_metadata_of_an_edge_merge_by_key(project: Project) -> None:
+    both = {"entities": [req("A"), req("B")], "edges": [edge("depends_on", "A", "B", metadata={"a": 1, "b": 2})]}
+    project.apply(**both)
+    project.apply(edges=[edge("depends_on", "A", "B", metadata={"b": None, "c": 3}, attributes={"why": "x"})])
+    assert project.link("A", "depends_on", "B").fields == {"attributes.why": "x", "metadata.a": 1, "metadata.c": 3}
+    project.apply(edges=[edge("depends_on", "A", "B", metadata={"d": 4}, replace=True)])
+    assert project.link("A", "depends_on", "B").fields == {"attributes.why": "x", "metadata.d": 4}
+
+
+def test_replace_sets_an_object_whole_and_keeps_null_as_a_value(project: Project) -> None:
+    project.apply(entities=[req("A", attributes={"a": 1, "b": 2}, metadata={"m": 1})])
+    project.apply(entities=[{"id": "A", "attributes": {"c": None}, "replace": True}])
+    fields = {name: value for name, value in project.node("A").fields.items() if "." in name}
+    assert fields == {"attributes.c": None, "metadata.m": 1}
 
 
 def test_true_is_not_one(project: Project) -> None:
@@ -455,6 +483,86 @@ def test_an_import_keeps_the_provenance_that_it_names_and_is_marked(project: Pro
     assert project.view().rows("select actor, source from record") == [(AUTHOR.actor, "import")]
     with pytest.raises(InvalidChangeset):
         project.import_(entities=[req("B", created_at="yesterday")])
+
+
+def test_to_create_an_id_that_exists_is_refused_with_what_it_is_and_who_created_it(project: Project) -> None:
+    project.apply(author=ZOE, entities=[req("A")])
+    project.sync({"docs/requirements/b.md": document("B", title="From a file", status="open")})
+    requests = ({"entities": [{**req("A"), "create": True}, req("C")]}, {"mode": "create", "entities": [req("A")]})
+    for request in requests:
+        with pytest.raises(StaleBase) as refused:
+            project.apply(**request)
+        [problem] = refused.value.details
+        assert (problem.path, problem.code) == ("$.entities[0].id", "exists")
+        assert problem.message == "'A' exists already: the req 'Title of A', created by 'zoe' at seq 1."
+    with pytest.raises(StaleBase) as refused:
+        project.apply(mode="create", entities=[req("B")])
+    assert "'docs/requirements/b.md' states it" in refused.value.details[0].message
+    assert project.apply(mode="create", changeset_id="c", entities=[req("C")]).created == ("C",)
+    assert project.apply(mode="create", changeset_id="c", entities=[req("C")]).duplicate
+
+
+def test_to_update_an_id_that_does_not_exist_is_refused(project: Project) -> None:
+    project.apply(entities=[req("REQ-10"), req("REQ-20")])
+    project.delete(author=ZOE, entities=[{"id": "REQ-20"}])
+    with pytest.raises(NotFound) as refused:
+        project.apply(mode="update", entities=[{"id": "REQ-1O", "owner": "ann"}, {"id": "REQ-20", "owner": "ann"}])
+    near, removed = refused.value.details
+    assert (near.code, removed.code) == ("not_found", "not_found")
+    assert "Did you mean 'REQ-10'?" in near.hint
+    assert "removed by 'zoe' at seq 2" in removed.message
+    project.apply(mode="update", entities=[{"id": "REQ-10", "owner": "ann"}, {**req("NEW"), "create": True}])
+    assert project.node("REQ-10").fields["owner"] == "ann"
+    with pytest.raises(InvalidChangeset) as invalid:
+        project.apply(mode="insert", entities=[req("X")])
+    assert faults(invalid.value) == {("$.mode", "bad_value")}
+
+
+def test_who_overwrites_what_another_actor_set_is_warned(project: Project) -> None:
+    project.apply(entities=[req("A", owner="ann", attributes={"cost": 3})])
+    project.apply(author=ZOE, entities=[{"id": "A", "owner": "zoe", "priority": "must", "attributes": {"risk": 1}}])
+    project.apply(entities=[{"id": "A", "tags": ["x"]}])
+    change = {"id": "A", "title": "New", "owner": "bob", "priority": None, "attributes": {"cost": 4, "risk": 2}}
+    expected = ((
+        "This overwrites what another actor had set of 'A': `owner` was 'zoe', set by 'zoe' at seq 2, "
+        "`attributes.risk` was 1, set by 'zoe' at seq 2, `priority` was 'must', set by 'zoe' at seq 2."
+    ),)  # fmt: skip
+    assert project.apply(dry_run=True, entities=[change]).warnings == expected
+    assert project.apply(entities=[change]).warnings == expected
+    assert project.apply(entities=[change]).warnings == ()
+    assert project.apply(entities=[{"id": "A", "owner": "eve"}]).warnings == (), "its own value"
+
+
+def test_another_version_of_the_same_program_is_not_another_actor(project: Project) -> None:
+    first, later, other = (Author(name, "mcp", "kb/1") for name in ("bot/1.2", "bot/1.3-beta", "robot/1.2"))
+    project.apply(author=first, entities=[req("A")])
+    assert project.apply(author=later, entities=[{"id": "A", "title": "New"}]).warnings == ()
+    [warning] = project.apply(author=other, entities=[{"id": "A", "title": "Newer"}]).warnings
+    assert "set by 'bot/1.3-beta' at seq 2" in warning
+
+
+def test_who_overwrites_a_member_of_an_edge_that_another_actor_set_is_warned(project: Project) -> None:
+    made = edge("depends_on", "A", "B", confidence=0.9, metadata={"why": "x"})
+    project.apply(author=ZOE, entities=[req("A"), req("B")], edges=[made])
+    [warning] = project.apply(edges=[{**made, "confidence": 0.1, "metadata": {"seen": 1}}]).warnings
+    assert "A depends_on B: `confidence` was 0.9, set by 'zoe' at seq 1." in warning
+
+
+def test_warnings_of_what_is_overwritten_are_bounded_and_show_no_secret(project: Project) -> None:
+    ids = [f"R-{number}" for number in range(220)]
+    secret = "ghp_" + "a1B2" * 9
+    project.apply(author=ZOE, entities=[req(key, owner=secret) for key in ids])
+    warnings = project.apply(entities=[{"id": key, "owner": "me"} for key in ids]).warnings
+    found = [warning for warning in warnings if "overwrite" in warning or "looked up" in warning]
+    assert len(found) == 22
+    assert found[-2:] == (
+        [
+            "Of 180 more elements it overwrites what another actor had set.",
+            "It changes fields of 20 more elements; who had set those was not looked up.",
+        ]
+    )
+    assert "`owner` was what looks like a secret, set by 'zoe' at seq 1" in found[0]
+    assert secret not in "".join(found)
 
 
 def test_a_project_type_is_validated_like_kbs_own(project: Project) -> None:
