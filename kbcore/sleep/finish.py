@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kbcore import limits
-from kbcore.concepts import PERSON, SYSTEM
+from kbcore.concepts import DEFINING, PERSON, SYSTEM
 from kbcore.kip.names import concept_id
 from kbcore.sleep.assess import assess
 from kbcore.sleep.memory import Memory
@@ -27,6 +27,9 @@ where source = 'sleep' and seq > (
   select coalesce(max(seq), 0) from record where source = 'sleep' and message like 'sleep 9 %'
 ) order by seq
 """
+_MEMORY: Final = """select exists(from mine) or exists(from node where type in (select unnest($4::varchar[])))
+or exists(from link where stands and type in (select unnest($3::varchar[])))"""
+"""Whether anybody wrote a concept, a definition or a proposition."""
 
 
 def last_cycle(memory: Memory) -> str:
@@ -36,11 +39,18 @@ def last_cycle(memory: Memory) -> str:
 
 
 def plan(memory: Memory) -> Step:
-    """Return the entry of the maintenance log; none where this cycle has written its own and nothing came since."""
+    """Return the entry of the maintenance log.
+
+    There is none where this cycle has written its own and nothing came since, nor where there is no memory: a project
+    that does not use KIP is left without ``$system``.
+    """
     step = Step(memory.work())
     records = memory.view.rows(_RECORDS)
     system = step.work.node(SYSTEM_ID, 0)
     if system is None or system.old is None or (last_cycle(memory) == memory.now and not records):
+        return step
+    if not records and not system.old.version and not memory.ask(_MEMORY, memory.predicates, sorted(DEFINING))[0][0]:
+        step.issues.append("There is no memory to keep in order yet, so that no log of its maintenance is begun.")
         return step
     entry = {
         "timestamp": memory.now,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kbcore.sleep.memory import moved
@@ -380,6 +382,20 @@ def test_the_cycle_is_written_down_with_what_all_its_records_did(kip: Sleeper) -
     assert kip.attributes("Person:$system")["last_sleep_cycle"] == entry["timestamp"] == report.cycle
     assert entry["actions_taken"] == "4 orphans: put what belongs to no domain into one (2)"
     assert (entry["items_processed"], entry["issues_found"]) == (2, ["average_confidence is 0.5, target > 0.6"])
+
+
+def test_a_cycle_without_a_memory_writes_nothing(tmp_path: Path) -> None:
+    kip = Sleeper(tmp_path / "repo")
+    kip.project.sync({"docs/requirements/r.md": document("R-1", title="t", status="open")})
+    kip.project.apply(entities=[{"id": "R-2", "type": "req", "title": "t", "status": "open"}])
+    before = kip.seq()
+    report = kip.sleep()
+    assert (kip.seq(), kip.project.node("Person:$system")) == (before, None)
+    assert ["no memory" in issue for issue in report.phases[-1].issues] == [True]
+    kip(PERSON, {"name": "Ines"})
+    kip.sleep(9)
+    assert len(kip.attributes("Person:$system")["maintenance_log"]) == 1
+    kip.project.close()
 
 
 def test_the_maintenance_log_keeps_the_newest_entries(kip: Sleeper, monkeypatch) -> None:
