@@ -66,12 +66,19 @@ class Facts(msgspec.Struct, frozen=True):
 
     ``is_complete`` is False when the file could be read only in part, or not at all: what is listed here is
     then taken in, and whatever else was known from the file is kept and marked stale.
+
+    An extractor that knows which entries of a file are affected leaves ``is_complete`` True and names only these.
+    ``held_back`` are the ids of entities of which a part could not be read: what was known of them, and of their
+    links, is kept. ``unidentified`` has the title of each entry whose id could not be read, "" where it has none: it
+    may be any entity of this title that the file no longer states, or any at all without a title; those are kept.
     """
 
     entities: tuple[StatedEntity, ...] = ()
     links: tuple[StatedLink, ...] = ()
     problems: tuple[FileProblem, ...] = ()
     is_complete: bool = True
+    held_back: tuple[str, ...] = ()
+    unidentified: tuple[str, ...] = ()
 
 
 class Source(msgspec.Struct, frozen=True):

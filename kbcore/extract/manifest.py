@@ -1,10 +1,12 @@
 """The extractor for manifests of symbols: a YAML or JSON file that lists symbols and their relationships.
 
-One bad symbol does not lose the others.
+One bad symbol does not lose the others, and only what is known of this symbol is kept as it was.
 """
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,7 +15,7 @@ from kbcore.extract import conflicts, jsontext, settings
 from kbcore.extract.decoding import decode
 from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, StatedEntity, StatedLink, at_most
 from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
-from kbcore.extract.tree import Tree
+from kbcore.extract.tree import DUPLICATE_KEY, Tree
 from kbcore.ids import check_id
 from kbcore.suggest import nearest
 from kbcore.visible import in_quotes
@@ -25,6 +27,8 @@ DEFAULT_PATHS: Final = tuple(
 DEFAULT_TYPE: Final = "symbol"
 
 _LIST: Final = "symbols"
+_BEGINS: Final = re.compile(r"\b(?:id|symbols)\b[\"']?\s*:", re.IGNORECASE)
+"""What a line has in which an item or the list begins."""
 _QUIET_KEYS: Final = frozenset({_LIST, "version", "$schema"})
 _OTHER_NAMES: Final = (("name", "title"), ("sourceFile", "file"), ("source_file", "file"))
 
@@ -33,7 +37,7 @@ class ManifestExtractor:
     """Reads manifests of symbols at the configured paths."""
 
     name = NAME
-    version = 2
+    version = 3
 
     def path_rules(self, settings_: Mapping[str, Any]) -> Sequence[PathRule]:
         """Return the globs of the manifests."""
@@ -49,14 +53,17 @@ class ManifestExtractor:
         if torn and (is_json or not text.strip()):
             return Facts(problems=at_most((*decoded.problems, *torn)), is_complete=False)
         tree = jsontext.read(text) if is_json else _read_yaml(text)
-        reader = _Manifest(source, tree, settings_)
+        reader = _Manifest(source, tree, text, settings_)
         reader.problems.extend((*decoded.problems, *torn, *tree.problems))
         reader.read()
+        is_complete = reader.is_listed and not torn and all(one.severity != "error" for one in decoded.problems)
         return Facts(
             tuple(reader.entities.values()),
             tuple(reader.links),
             at_most(reader.problems),
-            is_complete=tree.is_complete and not any(problem.severity == "error" for problem in reader.problems),
+            is_complete=is_complete,
+            held_back=tuple(reader.held_back) if is_complete else (),
+            unidentified=tuple(reader.unidentified) if is_complete else (),
         )
 
 
@@ -69,25 +76,57 @@ def _read_yaml(text: str) -> Tree:
 class _Manifest:
     """One manifest on its way to facts."""
 
-    def __init__(self, source: Source, tree: Tree, settings_: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, tree: Tree, text: str, settings_: Mapping[str, Any]) -> None:
         self.source = source
         self.tree = tree
+        self.rows = text.split("\n")
         self.edge_names = frozenset(settings_.get(settings.EDGE_NAMES, CORE_EDGES))
         self.entities: dict[str, StatedEntity] = {}
         self.links: list[StatedLink] = []
         self.problems: list[FileProblem] = []
+        self.is_listed = True
+        """False when it is not known what the manifest lists."""
+        self.held_back: dict[str, None] = {}
+        self.unidentified: dict[str, None] = {}
 
     def read(self) -> None:
         """Take in every symbol of the list."""
         listed = self._listed()
         if listed is None:
+            self.is_listed = self.tree.is_complete and all(one.severity != "error" for one in self.problems)
             return
+        torn = self._torn(listed)
         for index, item in enumerate(listed):
             line = self.tree.line(listed, index)
             if isinstance(item, dict):
+                if index in torn and isinstance(item.get("id"), str):
+                    self.held_back[item["id"]] = None
                 self._symbol(item, line)
             elif item is not None:
                 self._fault(line, "wrong_shape", "a symbol must be a mapping", "Write `- id: …`, and its keys below.")
+                self.unidentified[""] = None
+
+    def _torn(self, listed: list[Any]) -> set[int]:
+        """Return which items of the list the faults of the text are in.
+
+        Each fault may hide an item, but a key that is repeated, unless it begins an item or the list.
+        """
+        faults = [one for one in self.tree.problems if one.severity == "error"]
+        lines = [self.tree.line(listed, index) for index in range(len(listed))]
+        torn: set[int] = set()
+        for line in {one.line for one in faults}:
+            # Items may begin in the line in which another one ends.
+            torn.update(range(max(0, bisect_left(lines, line) - 1), bisect_right(lines, line)))
+        if any(one.code != DUPLICATE_KEY or self._begins_something(one.line) for one in faults):
+            self.unidentified[""] = None
+        if not faults and not self.tree.is_complete:
+            self.is_listed = False
+        return torn
+
+    def _begins_something(self, line: int) -> bool:
+        """Tell whether an item or the list may begin in a line; YAML may count more lines than there are."""
+        rows = self.rows[line - 1 : line]
+        return not rows or _BEGINS.search(rows[0]) is not None
 
     def _listed(self) -> list[Any] | None:
         root = self.tree.root
@@ -124,6 +163,7 @@ class _Manifest:
             named = f" ({in_quotes(title[:60])})" if isinstance(title, str) else ""
             code = "missing_id" if symbol_id is None or symbol_id == "" else "wrong_shape"
             self._fault(line, code, f"the symbol in line {line}{named} has no id that is text", "Add `id: …` to it.")
+            self.unidentified[_title(item)] = None
             return
         id_line = self.tree.line(item, "id")
         fault = check_id(symbol_id)
@@ -131,16 +171,22 @@ class _Manifest:
             self._fault(
                 id_line, "bad_id", f"the id {in_quotes(symbol_id[:60])} cannot be used: {fault}", "Choose another id."
             )
+            self.unidentified[_title(item)] = None
             return
         if symbol_id in self.entities:
             first = self.entities[symbol_id].line
             message = f"the id {in_quotes(symbol_id)} stands twice: in line {first} and in line {id_line}"
             self._fault(id_line, "repeated_id", message, "Keep one of the two; the first one counts.")
+            self.held_back[symbol_id] = None
+            if _title(item):
+                # Its own id may have been another one.
+                self.unidentified[_title(item)] = None
             return
         symbol_type = item.get("type") or DEFAULT_TYPE
         if not isinstance(symbol_type, str) or len(symbol_type) > limits.MAX_NAME_CHARS:
             message = f"`type` of the symbol {in_quotes(symbol_id)} must be the name of one type"
             self._fault(self.tree.line(item, "type"), "wrong_shape", message, "For example `type: component`.")
+            self.held_back[symbol_id] = None
             return
         sheet = Sheet(self.source.path, symbol_id, self.tree, self.edge_names)
         sheet.read(self._renamed(item))
@@ -148,7 +194,10 @@ class _Manifest:
             sheet.put("title", symbol_id, id_line)
         self.entities[symbol_id] = sheet.entity(symbol_id, symbol_type, id_line)
         self.links.extend(sheet.links.links.values())
-        self.problems.extend(sheet.all_problems())
+        problems = sheet.all_problems()
+        if any(one.severity == "error" for one in problems):
+            self.held_back[symbol_id] = None
+        self.problems.extend(problems)
 
     def _renamed(self, item: dict[str, Any]) -> dict[str, Any]:
         """Return the keys of a symbol under the names that KB has for them."""
@@ -160,6 +209,12 @@ class _Manifest:
 
     def _fault(self, line: int, code: str, message: str, hint: str) -> None:
         self.problems.append(FileProblem(line, code, message, hint))
+
+
+def _title(item: Mapping[str, Any]) -> str:
+    """Return the title of an entry, "" when it has none that can be read."""
+    title = item.get("title") or item.get("name")
+    return title.strip() if isinstance(title, str) else ""
 
 
 EXTRACTOR: Final = ManifestExtractor()

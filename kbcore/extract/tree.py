@@ -49,7 +49,10 @@ def mapping(values: dict[str, Any], lines: dict[str, int]) -> Tree:
     return Tree(values, {id(values): lines}, [])
 
 
+DUPLICATE_KEY: Final = "duplicate_key"
+
+
 def duplicate_key(key: str, first_line: int, line: int) -> FileProblem:
     """Return the problem of a key that stands twice in one mapping; the first one counts."""
     message = f"`{key}` stands twice: in line {first_line} and in line {line}; the first one counts"
-    return FileProblem(line, "duplicate_key", message, "Keep one of the two lines.")
+    return FileProblem(line, DUPLICATE_KEY, message, "Keep one of the two lines.")

@@ -1,4 +1,7 @@
-"""Which file keeps each id, when several state it or one begins to; and which files state something no more. Pure."""
+"""Which file keeps each id, when several state it or one begins to; and which files state something no more. Pure.
+
+Of an entity that a file could not be read for, nothing is taken away on behalf of this file.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from kbcore.extract.facts import Facts
-from kbcore.model import CLIENT
+from kbcore.model import CLIENT, Node
 from kbcore.state import State
 
 
@@ -20,35 +23,65 @@ class Reading(msgspec.Struct, frozen=True):
     facts: Facts
 
 
-def claims_of(readings: Sequence[Reading], gone: frozenset[str], state: State) -> dict[str, str]:
+class HeldBack:
+    """The entities that files were not read whole for: what is known of them from these files is kept."""
+
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        self._files = {one.path for one in readings if not one.facts.is_complete}
+        self._ids = {one.path: set(one.facts.held_back) for one in readings if one.facts.held_back}
+        self._titles = {one.path: frozenset(one.facts.unidentified) for one in readings if one.facts.unidentified}
+        self._stated = {one.path: {entity.id for entity in one.facts.entities} for one in readings}
+
+    def add(self, path: str, entity_id: str) -> None:
+        """Hold an entity back, because of what was found later."""
+        self._ids.setdefault(path, set()).add(entity_id)
+
+    def is_partial(self, path: str) -> bool:
+        """Tell whether a file could not be read whole."""
+        return path in self._files or path in self._ids or path in self._titles
+
+    def has(self, path: str, entity_id: str, node: Node | None) -> bool:
+        """Tell whether nothing may be taken away from an entity on behalf of a file; ``node`` is what is known."""
+        if path in self._files or entity_id in self._ids.get(path, ()):
+            return True
+        return node is not None and self.may_be_unidentified(path, node)
+
+    def may_be_unidentified(self, path: str, node: Node) -> bool:
+        """Tell whether an entry of a file, whose id could not be read, may be this entity, which it does not state."""
+        titles = self._titles.get(path, ())
+        if not titles or node.id in self._stated[path] or path not in node.owners.values():
+            return False
+        return "" in titles or node.fields.get("title") in titles
+
+
+def claims_of(readings: Sequence[Reading], gone: frozenset[str], state: State, held: HeldBack) -> dict[str, str]:
     """Return the file that keeps each stated id: the one that has it as long as it states it, else the first."""
     stated = {reading.path: {entity.id for entity in reading.facts.entities} for reading in readings}
-    partial = {reading.path for reading in readings if not reading.facts.is_complete}
     claims: dict[str, str] = {}
     for reading in readings:
         for entity in reading.facts.entities:
             node = state.nodes.get(entity.id)
             holder = node.path if node else CLIENT
             is_held = holder and holder not in gone
-            if is_held and holder in stated and holder not in partial:
-                is_held = entity.id in stated[holder]
+            if is_held and holder in stated:
+                is_held = entity.id in stated[holder] or held.has(holder, entity.id, node)
             claims.setdefault(entity.id, holder if is_held else reading.path)
     return claims
 
 
 def lost_owners(
-    readings: Sequence[Reading], gone: frozenset[str], state: State, claims: Mapping[str, str]
+    readings: Sequence[Reading], gone: frozenset[str], state: State, claims: Mapping[str, str], held: HeldBack
 ) -> dict[str, frozenset[str]]:
     """Return, for each node, the files that stated something of it and do so no more."""
-    whole = {
-        reading.path: {one.id for one in reading.facts.entities} for reading in readings if reading.facts.is_complete
-    }
+    stated = {reading.path: {one.id for one in reading.facts.entities} for reading in readings}
+
+    def is_lost(owner: str, node: Node) -> bool:
+        if owner not in stated or held.has(owner, node.id, node):
+            return owner in gone
+        return node.id not in stated[owner] or claims.get(node.id) != owner
+
     return {
-        key: frozenset(
-            owner
-            for owner in set(node.owners.values())
-            if owner in gone or (owner in whole and (key not in whole[owner] or claims.get(key) != owner))
-        )
+        key: frozenset(owner for owner in set(node.owners.values()) if is_lost(owner, node))
         for key, node in state.nodes.items()
         if node.owners
     }

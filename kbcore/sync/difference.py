@@ -1,7 +1,7 @@
 """The difference between what files say now and what the state says they said, as one list of operations. Pure.
 
-Facts belong to the file that states them. A file that could be read only in part adds what was read and takes
-nothing away.
+Facts belong to the file that states them. A file that could be read only in part adds what was read, and takes
+nothing away from the entities that could not be read; from none where it is not known which these are.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _sources(
     for reading in readings:
         old = state.sources.get(reading.path)
         notes = tuple(noted.get(reading.path, ()))
-        is_ok = reading.path not in entities.partial and all(note.severity != "error" for note in notes)
+        is_ok = not entities.held.is_partial(reading.path) and all(note.severity != "error" for note in notes)
         new = SourceFile(reading.path, reading.hash, reading.extractor, is_ok, notes, old.version if old else 0)
         if new != old:
             ops.append(

@@ -11,28 +11,31 @@ import msgspec
 from kbcore.extract.facts import FileProblem, Severity, StatedEntity
 from kbcore.ids import check_id
 from kbcore.model import STAMPS, Node
+from kbcore.phrases import counted
 from kbcore.record import DropNode, Operation, PutNode
 from kbcore.schema import EntityType, Schema
 from kbcore.state import State
 from kbcore.suggest import did_you_mean
-from kbcore.sync.claims import Reading, claims_of, lost_owners
+from kbcore.sync.claims import HeldBack, Reading, claims_of, lost_owners
 from kbcore.sync.fields import stated_by_clients, stated_fields, unfit_fields
 from kbcore.values import is_same
 
 DUPLICATE: Final = "duplicate_id"
+KEPT: Final = "kept_entities"
+_MOST_NAMED: Final = 10
 
 
 class EntityPlan(msgspec.Struct):
     """What the files' entities come to.
 
     ``accepted`` maps a path to the ids that it states and keeps, in order; ``types`` an id to its type after the sync
-    where that changes (None: it goes); ``partial`` are the files from which nothing may be taken away.
+    where that changes (None: it goes); ``held`` are those from which nothing may be taken away.
     """
 
     ops: list[Operation]
     accepted: dict[str, dict[str, None]]
     types: dict[str, str | None]
-    partial: set[str]
+    held: HeldBack
     problems: list[tuple[str, FileProblem]]
     warnings: list[str]
 
@@ -52,9 +55,10 @@ def plan_entities(
     readings: Sequence[Reading], gone: frozenset[str], state: State, schema: Schema, past: Past
 ) -> EntityPlan:
     """Return the operations that bring the entities of these files to what the files say."""
-    plan = EntityPlan([], {}, {}, {one.path for one in readings if not one.facts.is_complete}, [], [])
-    claims = claims_of(readings, gone, state)
-    lost = lost_owners(readings, gone, state, claims)
+    held = HeldBack(readings)
+    plan = EntityPlan([], {}, {}, held, [], [])
+    claims = claims_of(readings, gone, state, held)
+    lost = lost_owners(readings, gone, state, claims, held)
     standing = {key: claims[key] for key in claims if key in state.nodes}
     others = []
     for reading in readings:
@@ -75,7 +79,26 @@ def plan_entities(
     for key, owners in lost.items():
         if owners and key not in claims:
             _drop(plan, state.nodes[key], schema, owners, past)
+    _note_kept(plan, readings, state)
     return plan
+
+
+def _note_kept(plan: EntityPlan, readings: Sequence[Reading], state: State) -> None:
+    """Note the entities that are kept because an entry whose id could not be read may be one of them."""
+    kept: dict[str, list[str]] = {one.path: [] for one in readings if one.facts.unidentified}
+    if not kept:
+        return
+    for key, node in state.nodes.items():
+        if node.path in kept and plan.held.may_be_unidentified(node.path, node):
+            kept[node.path].append(key)
+    for path, ids in kept.items():
+        if ids:
+            named = ", ".join(sorted(ids)[:_MOST_NAMED]) + (", …" if len(ids) > _MOST_NAMED else "")
+            message = f"{counted(len(ids), 'entity')} that the file no longer states is kept: {named}."
+            if len(ids) > 1:
+                message = f"{counted(len(ids), 'entity')} that the file no longer states are kept: {named}."
+            hint = "Correct the entries whose ids cannot be read: they may be these."
+            plan.problems.append((path, FileProblem(0, KEPT, message, hint, "warning")))
 
 
 def _plan_others(
@@ -109,10 +132,15 @@ class _Case:
         self.problems = reading.facts.problems
 
     def wrong(self, name: str, code: str, message: str, hint: str) -> None:
-        """Note an error at the line that states a field; nothing is then taken away on behalf of this file."""
+        """Note an error at the line that states a field; nothing is then taken away from the entity."""
         line = self.entity.lines.get(name, self.entity.line)
         self.plan.problems.append((self.path, FileProblem(line, code, message, hint)))
-        self.plan.partial.add(self.path)
+        self.plan.held.add(self.path, self.entity.id)
+
+    @property
+    def is_held(self) -> bool:
+        """Tell whether nothing may be taken away from the entity."""
+        return self.plan.held.has(self.path, self.entity.id, self.node)
 
     def note(self, code: str, message: str, hint: str, severity: Severity = "note") -> None:
         """Note something that keeps nothing from being taken in."""
@@ -135,16 +163,16 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     mine = {name for name, owner in owners.items() if owner == path or owner in lost}
     present: AbstractSet[str] = wanted.keys()
     if known:
-        present = present | (known.keys() if path in case.plan.partial else known.keys() - mine)
+        present = present | (known.keys() if case.is_held else known.keys() - mine)
         present -= _outdated_default(case, schema)
     regained, unfit = _regained(case, schema, wanted)
     default = _default(case, definition, present | regained.keys() if regained else present)
     if default is None:
         return False
     given = {**regained, **default}
-    if path in case.plan.partial:
+    if case.is_held:
         _take_over(case, lost, wanted)
-    unset = () if path in case.plan.partial else tuple(sorted(mine - wanted.keys() - given.keys()))
+    unset = () if case.is_held else tuple(sorted(mine - wanted.keys() - given.keys()))
     values = wanted
     if known:
         values = {
@@ -267,13 +295,13 @@ def _shown(node: Node | None) -> dict[str, Any]:
 
 def _drop(plan: EntityPlan, node: Node, schema: Schema, owners: frozenset[str], past: Past) -> None:
     """Remove an entity whose file is gone or states it no more; where others state it too, what those had stated."""
-    if node.path in owners and node.path not in plan.partial:
+    if node.path in owners:
         plan.ops.append(DropNode(id=node.id, base=node.version))
         plan.types[node.id] = None
         kept = stated_by_clients(node, schema.entities.get(node.type), past.unsaid)
         if kept:
             message = f"{node.id} went with {node.path}, and what clients stated of it: {', '.join(kept)}."
             plan.warnings.append(f"{message} It comes back with the id; until then the history has it.")
-    elif node.path not in owners:
+    else:
         unset = tuple(sorted(name for name, owner in node.owners.items() if owner in owners))
         plan.ops.append(PutNode(id=node.id, base=node.version, unset=unset))

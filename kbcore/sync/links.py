@@ -57,17 +57,26 @@ class Surroundings(msgspec.Struct, frozen=True):
         node = self.state.nodes.get(end)
         return node.type if node else None
 
+    def is_held(self, path: str, link: Link) -> bool:
+        """Tell whether a file, which does not state a link now, may do so in what could not be read of it."""
+        held, nodes = self.entities.held, self.state.nodes
+        return any(held.has(path, end, nodes.get(end)) for end in (link.from_id, link.to_id))
+
 
 def plan_links(readings: Sequence[Reading], gone: frozenset[str], around: Surroundings) -> LinkPlan:
     """Return the operations for the links that these files state, stated, or left open until now."""
     plan = LinkPlan([], [])
     standing = _standing(around.state)
-    whole = {reading.path for reading in readings} - around.entities.partial
     stated = {reading.path: _wanted(plan, reading, around, standing.get(reading.path, {})) for reading in readings}
     withdrawn = [(path, link) for path in gone for link in standing.get(path, {}).values()]
+    kept: set[tuple[str, str]] = set()
     for path, wanted in stated.items():
-        known = standing.get(path, {}).items() if path in whole else ()
-        withdrawn += [(path, link) for key, link in known if key not in wanted]
+        for key, link in standing.get(path, {}).items():
+            if key not in wanted:
+                if around.is_held(path, link):
+                    kept.add((path, key))
+                else:
+                    withdrawn.append((path, link))
     plan.ops += [_withdrawal(link, path) for path, link in sorted(withdrawn, key=lambda one: (one[0], one[1].id))]
     claims = _Claims(plan, around.state, {**{path: {} for path in gone}, **stated})
     made = [
@@ -78,7 +87,13 @@ def plan_links(readings: Sequence[Reading], gone: frozenset[str], around: Surrou
     # What one file takes back may be what another one says: that comes after.
     statements = [op for op in made if op]
     plan.ops += [op for op in statements if op.unset] + [op for op in statements if not op.unset]
-    plan.ops += resolve(around.state, around.entities.types, around.schema, skip=gone | whole)
+    plan.ops += resolve(
+        around.state,
+        around.entities.types,
+        around.schema,
+        skip=gone,
+        keeps=lambda link, one: one.src in stated and (one.src, link.id) not in kept,
+    )
     return plan
 
 

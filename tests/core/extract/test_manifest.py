@@ -131,7 +131,9 @@ def test_one_bad_symbol_does_not_lose_the_others():
         (11, "wrong_shape"),
         (14, "bad_link"),
     ]
-    assert not facts.is_complete
+    assert facts.is_complete
+    assert facts.held_back == ("c", "a", "e", "z")
+    assert set(facts.unidentified) == {"nameless", ""}
     assert "'nameless'" in facts.problems[0].message
     assert "line 2" in facts.problems[5].message
     assert [link.target for link in facts.links] == ["A"]
@@ -142,7 +144,8 @@ def test_a_symbol_that_is_no_yaml_does_not_lose_the_others():
 
     assert [(one.id, one.fields["title"]) for one in facts.entities] == [("a", "@a"), ("b", "b"), ("c", "c")]
     assert faults(facts) == [(3, "invalid_yaml"), (5, "invalid_yaml")]
-    assert not facts.is_complete
+    assert facts.is_complete
+    assert (facts.held_back, facts.unidentified) == (("a", "b"), ("",))
 
 
 def test_a_fault_of_json_keeps_what_stands_before_it():
@@ -150,7 +153,41 @@ def test_a_fault_of_json_keeps_what_stands_before_it():
 
     assert [one.id for one in facts.entities] == ["a", "b"]
     assert faults(facts) == [(3, "invalid_json")]
-    assert not facts.is_complete
+    assert (facts.is_complete, facts.held_back, facts.unidentified) == (True, ("a", "b"), ("",))
+
+
+@pytest.mark.parametrize("break_", ["\n", "\r", "\u2028", ""])
+def test_a_repeated_key_holds_back_its_own_symbol(break_):
+    text = f"# c{break_}\nsymbols:\n- id: a\n- id: b\n  kind: x\n  kind: y\n- id: c\n- id: d\n"
+    facts = extract(text)
+
+    assert facts.is_complete
+    assert "b" in facts.held_back
+    assert "a" not in facts.held_back
+    assert "d" not in facts.held_back
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "symbols:\n- id: a\n  id: b\n",
+        "symbols:\n- id: a\nsymbols:\n- id: b\n",
+        "symbols:\n- id: a\n - id: b\n",
+        "- [a]\n",
+    ],
+)
+def test_a_symbol_that_a_fault_may_hide_may_be_any_one(text):
+    facts = extract(text)
+
+    assert [problem.severity for problem in facts.problems] == ["error"]
+    assert (facts.is_complete, facts.unidentified) == (True, ("",))
+
+
+def test_in_a_line_with_several_symbols_a_fault_may_be_in_each():
+    facts = extract('[{"id": "a"},\n{"id": "b", "kind": "x", "kind": "y"}, {"id": "c"},\n{"id": "d"}]', "symbols.json")
+
+    assert "b" in facts.held_back
+    assert "d" not in facts.held_back
 
 
 def test_unknown_keys_at_the_top_are_warned_of():
