@@ -99,6 +99,7 @@ class _Manifest:
         for index, item in enumerate(listed):
             line = self.tree.line(listed, index)
             if isinstance(item, dict):
+                fold_keys(self.tree, item)
                 if index in torn and isinstance(item.get("id"), str):
                     self.held_back[item["id"]] = None
                 self._symbol(item, line)
@@ -156,7 +157,6 @@ class _Manifest:
         return None
 
     def _symbol(self, item: dict[str, Any], line: int) -> None:
-        fold_keys(self.tree, item)
         symbol_id = item.get("id")
         if not isinstance(symbol_id, str) or not symbol_id:
             title = item.get("title") or item.get("name")

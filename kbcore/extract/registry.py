@@ -133,7 +133,7 @@ def _check_text(facts: Facts) -> None:
     """
     links = [msgspec.structs.replace(link, fields={}) for link in facts.links]
     entities = [(one.id, one.type, list(one.fields), one.lines) for one in facts.entities]
-    msgspec.json.encode((entities, links, facts.problems))
+    msgspec.json.encode((entities, links, facts.problems, facts.held_back, facts.unidentified))
 
 
 def _foreign() -> tuple[EntryPoint, ...]:

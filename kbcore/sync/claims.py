@@ -5,11 +5,12 @@ Of an entity that a file could not be read for, nothing is taken away on behalf 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from kbcore.extract.facts import Facts
+from kbcore.ids import check_id
 from kbcore.model import CLIENT, Node
 from kbcore.state import State
 
@@ -29,8 +30,24 @@ class HeldBack:
     def __init__(self, readings: Sequence[Reading]) -> None:
         self._files = {one.path for one in readings if not one.facts.is_complete}
         self._ids = {one.path: set(one.facts.held_back) for one in readings if one.facts.held_back}
-        self._titles = {one.path: frozenset(one.facts.unidentified) for one in readings if one.facts.unidentified}
-        self._stated = {one.path: {entity.id for entity in one.facts.entities} for one in readings}
+        self._titles = {one.path: set(one.facts.unidentified) for one in readings if one.facts.unidentified}
+        self._stated: dict[str, set[str]] = {}
+        for reading in readings:
+            stated = self._stated.setdefault(reading.path, set())
+            for entity in reading.facts.entities:
+                is_repeated = entity.id in stated
+                if is_repeated:
+                    self._ids.setdefault(reading.path, set()).add(entity.id)
+                if is_repeated or check_id(entity.id):
+                    # Its own id may be that of an entity which is known by this title.
+                    title = entity.fields.get("title")
+                    self._titles.setdefault(reading.path, set()).add(title if isinstance(title, str) else "")
+                stated.add(entity.id)
+
+    @property
+    def unidentified(self) -> Collection[str]:
+        """The files with entries of which the id could not be read."""
+        return self._titles
 
     def add(self, path: str, entity_id: str) -> None:
         """Hold an entity back, because of what was found later."""

@@ -11,7 +11,7 @@ import msgspec
 from kbcore.extract.facts import FileProblem, Severity, StatedEntity
 from kbcore.ids import check_id
 from kbcore.model import STAMPS, Node
-from kbcore.phrases import counted
+from kbcore.phrases import counted, is_or_are, some_of
 from kbcore.record import DropNode, Operation, PutNode
 from kbcore.schema import EntityType, Schema
 from kbcore.state import State
@@ -21,7 +21,6 @@ from kbcore.sync.fields import stated_by_clients, stated_fields, unfit_fields
 from kbcore.values import is_same
 
 DUPLICATE: Final = "duplicate_id"
-KEPT: Final = "kept_entities"
 _MOST_NAMED: Final = 10
 
 
@@ -79,13 +78,13 @@ def plan_entities(
     for key, owners in lost.items():
         if owners and key not in claims:
             _drop(plan, state.nodes[key], schema, owners, past)
-    _note_kept(plan, readings, state)
+    _note_kept(plan, state)
     return plan
 
 
-def _note_kept(plan: EntityPlan, readings: Sequence[Reading], state: State) -> None:
+def _note_kept(plan: EntityPlan, state: State) -> None:
     """Note the entities that are kept because an entry whose id could not be read may be one of them."""
-    kept: dict[str, list[str]] = {one.path: [] for one in readings if one.facts.unidentified}
+    kept: dict[str, list[str]] = {path: [] for path in plan.held.unidentified}
     if not kept:
         return
     for key, node in state.nodes.items():
@@ -93,12 +92,12 @@ def _note_kept(plan: EntityPlan, readings: Sequence[Reading], state: State) -> N
             kept[node.path].append(key)
     for path, ids in kept.items():
         if ids:
-            named = ", ".join(sorted(ids)[:_MOST_NAMED]) + (", …" if len(ids) > _MOST_NAMED else "")
-            message = f"{counted(len(ids), 'entity')} that the file no longer states is kept: {named}."
-            if len(ids) > 1:
-                message = f"{counted(len(ids), 'entity')} that the file no longer states are kept: {named}."
+            named = some_of(sorted(ids), _MOST_NAMED)
+            message = (
+                f"{counted(len(ids), 'entity')} that the file no longer states {is_or_are(len(ids))} kept: {named}."
+            )
             hint = "Correct the entries whose ids cannot be read: they may be these."
-            plan.problems.append((path, FileProblem(0, KEPT, message, hint, "warning")))
+            plan.problems.append((path, FileProblem(0, "kept_entities", message, hint, "warning")))
 
 
 def _plan_others(

@@ -183,6 +183,10 @@ def test_a_symbol_that_a_fault_may_hide_may_be_any_one(text):
     assert (facts.is_complete, facts.unidentified) == (True, ("",))
 
 
+def test_a_repeated_key_holds_back_a_symbol_whose_id_key_has_capitals():
+    assert extract("symbols:\n- ID: b\n  kind: x\n  kind: y\n").held_back == ("b",)
+
+
 def test_in_a_line_with_several_symbols_a_fault_may_be_in_each():
     facts = extract('[{"id": "a"},\n{"id": "b", "kind": "x", "kind": "y"}, {"id": "c"},\n{"id": "d"}]', "symbols.json")
 

@@ -128,6 +128,31 @@ def test_the_kept_entities_are_counted_and_named(manifest: Project) -> None:
     assert message == "2 entities that the file no longer states are kept: b, c."
 
 
+FEATURE = """\
+Feature: Payments
+
+  @id:PAY-1
+  Scenario: Pay by card
+
+  @id:PAY-2
+  Scenario: Pay by invoice
+"""
+
+
+@pytest.mark.parametrize("wrong", ["PAY-1", "link:0123456789abcdef0123456789abcdef"])
+def test_an_entry_with_the_id_of_another_one_or_none_keeps_the_entity_of_its_title(
+    project: Project, wrong: str
+) -> None:
+    project.sync({".kb/config.json": '{"extractors": {"gherkin": {"paths": ["*.feature"]}}}', "pay.feature": FEATURE})
+    answer = project.sync({"pay.feature": FEATURE.replace("PAY-2", wrong)})
+    assert sorted(one.code for _, one in answer.problems if one.code != "default_status") == (
+        ["kept_entities", "repeated_id"] if wrong == "PAY-1" else ["bad_id", "kept_entities"]
+    )
+    assert project.node("PAY-2").fields["title"] == "Pay by invoice"
+    project.sync({"pay.feature": FEATURE.replace("PAY-2", "PAY-3")})
+    assert project.node("PAY-2") is None
+
+
 def test_an_entity_that_is_held_back_keeps_its_id_from_other_files(manifest: Project) -> None:
     text = SECOND.replace("  - id: b\n    title: Title of b", "  - id: b\n    type: [x]")
     manifest.sync({MANIFEST: text, "docs/requirements/2.md": req("b", title="Another")})
