@@ -66,9 +66,14 @@ def _is_on_path(session: Session) -> bool:
 
 def _extractors(_: Session, workspace: Workspace) -> Iterator[Finding]:
     from kbcore.extract import registry
+    from kbcore.sync.pending import faults_of
 
-    # Names that nobody knows are refused with the configuration, which has a finding of its own.
-    yield Finding("extractors", "ok", "extractors", f"{', '.join(registry.load(workspace.config.switched_off))}.")
+    faults = faults_of(workspace)
+    broken = {one.path for one in faults}
+    names = [one for one in registry.load(workspace.config.switched_off).usable if f"extractors.{one}" not in broken]
+    yield Finding("extractors", "ok", "extractors", f"{', '.join(names)}.")
+    for one in faults:
+        yield Finding("settings" if one.path == "$" else "extractors", "warning", one.code, one.message, one.hint)
 
 
 def _rules(_: Session, workspace: Workspace) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from kbcore.rulesettings import Parameters, RuleSetting, check_params, read_para
 from kbcore.schema import CORE, Schema
 from kbcore.shape import Spot, number_hint, read_json, refuse
 from kbcore.sleepsettings import SleepSettings, read_sleep
-from kbcore.suggest import did_you_mean
+from kbcore.suggest import did_you_mean, nearest
 
 RuleLevel = Literal["error", "warning", "off"]
 RULE_LEVELS: Final[tuple[RuleLevel, ...]] = ("error", "warning", "off")
@@ -64,6 +64,9 @@ DEFAULT: Final = Config()
 OF_THE_USER: Final = "store"
 """A key of the user's settings that a repository might want to set, and must not."""
 _RULE_KEYS: Final = ("rules", "ruleParams", "ruleTimeLimitSeconds")
+_MOST_ABSENT: Final = 50
+"""So many extractors may be named that no installed package has."""
+
 _KEYS: Final = ("defaultBranch", "extractors", *_RULE_KEYS, "lockWaitSeconds", "kip", "sleep", "staged")
 _KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
 
@@ -182,7 +185,11 @@ def _settle_doubts(doubts: Collection[_Doubt], known: Known, problems: list[Prob
             if what != "extractor":  # a broken package is named by what needs extractors, and stops nothing else
                 problems += error.details or [Problem("$", error.code, error.message, error.hint, named[0].spot.source)]
             continue
-        for doubt in [one for one in named if one.name not in names]:
+        unknown = [one for one in named if one.name not in names]
+        for doubt in unknown:
+            is_short = len(unknown) <= _MOST_ABSENT and len(doubt.name) <= limits.MAX_NAME_CHARS
+            if what == "extractor" and is_short and not nearest(doubt.name, names):
+                continue  # a package may not be installed here: whoever reads files says so
             spot = msgspec.structs.replace(doubt.spot, problems=problems)
             spot.unknown(code, what, doubt.name, names)
     _settle_params([doubt for doubt in doubts if doubt.what == "parameters"], known, problems)

@@ -294,6 +294,17 @@ class Workspace:
             is_own = below(own, CONFIG).is_file() or (is_inside_git and not below(self.kb_dir, CONFIG).is_file())
         return own if is_own else self.kb_dir
 
+    def lacks_config(self) -> bool:
+        """Tell whether the project has settings, but no configuration: it may not have been committed.
+
+        Raises: ``InvalidConfig`` when a folder cannot be listed.
+        """
+        with _readable(self.settings_name):
+            if below(self.settings_dir, CONFIG).exists():
+                return False
+            folders = [folder for name in (SCHEMA, RULES) if (folder := self.settings_dir / name).is_dir()]
+            return any(path.suffix in _YAML for folder in folders for path in folder.iterdir())
+
     @property
     def settings_name(self) -> str:
         """How messages name ``settings_dir``: from the top of the worktree, or by its whole path if it is elsewhere."""
@@ -600,8 +611,12 @@ def check_initialised(workspace: Workspace) -> None:
         raise NotInitialised(message, hint="Replace the link with the folder itself.")
     has_stores = files.is_directory(fs, workspace.data_dir) and workspace.has_branches_dir()
     has_stores = has_stores or relocation.kind_of(fs, workspace.shown_branches) == "folder"
-    if not has_stores and not below(workspace.settings_dir, CONFIG).is_file():
-        raise NotInitialised(f"There is no {KB} in {workspace.repo.kb_root}.")
+    if has_stores or below(workspace.settings_dir, CONFIG).is_file() or workspace.lacks_config():
+        return
+    if files.is_directory(fs, workspace.settings_dir):
+        message = f"{workspace.settings_dir} holds no settings: neither {CONFIG} nor a file in {SCHEMA} or {RULES}."
+        raise NotInitialised(message)
+    raise NotInitialised(f"There is no {KB} in {workspace.repo.kb_root}.")
 
 
 @contextlib.contextmanager

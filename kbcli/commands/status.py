@@ -71,9 +71,10 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
     refusal = None if store else workspace.refusal_to_write()
     has_files = branch == checked_out.branch and workspace.repo.has_worktree
     compare = partial(_compared, session, has_files=has_files)
+    differences, faults = compared.read(compare) if compared else compare(None)
     return {
         **seen,
-        **(compared.read(compare) if compared else compare(None)),
+        **differences,
         "store": _size(workspace, branch, store),
         "stores": {"place": place.place, "folder": str(place.folder), "why": place.why, "remedy": place.remedy},
         "refused_for": blocking.branch if blocking else None,
@@ -87,6 +88,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
                 if not (store and one.directory_name == store.directory.name)
             ),
             *map(str, relocation.beside(workspace)),
+            *faults,
             *([place.sentence()] if place.place == "git" and place.remedy else []),
         ],
     }
@@ -116,14 +118,18 @@ def _watched(session: Session, branch: str) -> BranchStore:
     return store
 
 
-def _compared(session: Session, view: View | None, *, has_files: bool) -> dict[str, Any]:
-    """Return how the files differ from what a state has taken in of them, and the links that it leaves open."""
+def _compared(session: Session, view: View | None, *, has_files: bool) -> tuple[dict[str, Any], list[str]]:
+    """Return how the files differ from what a state has taken in of them, and the links that it leaves open.
+
+    With it: why files cannot be read as the project wants them to be.
+    """
     from kbcore.sync.pending import look, place_of
     from kbcore.sync.remains import stale_sources, unresolved_links
     from kbcore.sync.stamps import path_of, read_stamps
 
     files: dict[str, Any] = {"scanned": None, "changed": [], "removed": []}
     blind: list[str] = []
+    faults: list[str] = []
     if has_files:
         workspace, machine = session.workspace, session.machine
         place = place_of(workspace)
@@ -132,12 +138,14 @@ def _compared(session: Session, view: View | None, *, has_files: bool) -> dict[s
         changed = sorted(found.path for found in pending.changed)
         files = {"scanned": pending.scanned, "changed": changed, "removed": list(pending.gone)}
         blind = sorted(pending.scan.blind)
+        faults = [f"{one.message} {one.hint}" for one in pending.faults]
     names = ("from", "target", "source")
     links = unresolved_links(view) if view else ()
-    return {
+    found = {
         "files": {**files, "bad": list(stale_sources(view)) if view else [], "not_listed": blind},
         "unresolved": [dict(zip(names, link, strict=True)) for link in links],
     }
+    return found, faults
 
 
 def _size(workspace: Workspace, branch: str, store: BranchStore | None) -> dict[str, Any] | None:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.errors import InvalidConfig
 from kbcore.extract import conflicts, settings
 from kbcore.extract.decoding import decode
 from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, StatedEntity, StatedLink, at_most
@@ -41,10 +40,8 @@ class GherkinExtractor:
     version = 1
 
     def path_rules(self, settings_: Mapping[str, Any]) -> Sequence[PathRule]:
-        """Return the globs of the feature files. Raises ``InvalidConfig`` when there are some, and no parser."""
+        """Return the globs of the feature files."""
         globs = settings.globs_of(settings_.get(settings.PATHS, ()))
-        if globs:
-            _parser()
         return [PathRule(glob, DEFAULT_TYPE) for glob in globs]
 
     def extract(self, source: Source, settings_: Mapping[str, Any]) -> Facts:  # noqa: ARG002 - the protocol's
@@ -78,24 +75,22 @@ class GherkinExtractor:
         return Facts(tuple(entities), tuple(links), at_most(problems))
 
 
-def _parser() -> Any:
-    """Return the module of the parser. Raises ``InvalidConfig`` when the package is not installed."""
+def is_installed() -> bool:
+    """Tell whether the package of the parser is installed."""
     try:
-        import gherkin.parser  # noqa: PLC0415 - optional, and only feature files need it
-    except ImportError as error:
-        raise InvalidConfig(
-            f"`extractors.{NAME}.paths` names feature files, and the package {PACKAGE} is not installed.",
-            hint='Install it with `pip install "kb-memory[gherkin]"`, or take the setting out of .kb/config.json.',
-        ) from error
-    return gherkin.parser
+        import gherkin.parser  # noqa: F401, PLC0415 - optional, and only feature files need it
+    except ImportError:
+        return False
+    return True
 
 
 def _parse(text: str) -> tuple[dict[str, Any] | None, tuple[FileProblem, ...]]:
     """Return the syntax tree of a file, or what is wrong with it, line by line."""
-    from gherkin.errors import CompositeParserException, ParserError  # noqa: PLC0415 - as in _parser
+    import gherkin.parser  # noqa: PLC0415 - as in is_installed
+    from gherkin.errors import CompositeParserException, ParserError  # noqa: PLC0415
 
     try:
-        return dict(_parser().Parser().parse(text)), ()
+        return dict(gherkin.parser.Parser().parse(text)), ()
     except CompositeParserException as errors:
         return None, tuple(_problem(error) for error in errors.errors)
     except ParserError as error:

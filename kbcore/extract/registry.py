@@ -7,6 +7,7 @@ goes to standard error. Nor does KB end because a package ends the program.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
 from functools import lru_cache
@@ -44,30 +45,52 @@ def names() -> tuple[str, ...]:
     return (*BUILT_IN, *sorted({point.name for point in _foreign()}))
 
 
-def load(disabled: Iterable[str] = ()) -> dict[str, Extractor]:
-    """Import and return the extractors by name, without those that are disabled.
+class Loaded(msgspec.Struct, frozen=True):
+    """The extractors that can be used, by name, and why others cannot be."""
 
-    Raises:
-        InvalidConfig: an extractor of another package cannot be used; the message and each detail name it.
+    usable: dict[str, Extractor]
+    problems: tuple[Problem, ...] = ()
+
+
+def load(disabled: Iterable[str] = ()) -> Loaded:
+    """Import and return the extractors, without those that are disabled.
+
+    A name that two packages give to an extractor is usable in neither of them; one of KB's own stays KB's.
     """
     off = frozenset(disabled)
     loaded = {name: extractor for name, extractor in BUILT_IN.items() if name not in off}
     problems: list[Problem] = []
-    seen: set[str] = set(BUILT_IN)
-    for point in _foreign():
-        if point.name in off:
-            continue
-        extractor, fault = (None, "the name is taken") if point.name in seen else _import(point)
-        seen.add(point.name)
+    try:
+        points = [point for point in _foreign() if point.name not in off]
+    except InvalidConfig as error:
+        return Loaded(loaded, tuple(error.details) or (Problem("extractors", error.code, error.message, error.hint),))
+    times = Counter(point.name for point in points)
+    for point in points:
+        is_taken = times[point.name] > 1 or point.name in BUILT_IN
+        extractor, fault = (None, "the name is taken") if is_taken else _import(point)
         if extractor is None:
             origin = f"{_distribution(point)}: {point.value}"
-            message = f"the extractor {in_quotes(point.name)} ({origin}) cannot be used: {fault}"
+            message = f"The extractor {in_quotes(point.name)} ({origin}) cannot be used: {fault}."
             problems.append(Problem(f"extractors.{point.name}", "broken_extractor", message, _HINT))
         else:
             loaded[point.name] = extractor
-    if problems:
-        raise InvalidConfig(problems[0].message, hint=_HINT, details=problems)
-    return loaded
+    return Loaded(loaded, tuple(problems))
+
+
+def missing_package(extractor: Extractor) -> Problem | None:
+    """Return why one of KB's own extractors cannot read files here: the package that it needs is not installed."""
+    if extractor is not gherkin.EXTRACTOR or gherkin.is_installed():
+        return None
+    message = f"Feature files are not read: the package {gherkin.PACKAGE} is not installed."
+    hint = 'Install it with `pip install "kb-memory[gherkin]"`, or take the setting out of .kb/config.json.'
+    return Problem(f"extractors.{extractor.name}", "missing_package", message, hint)
+
+
+def not_installed(name: str) -> Problem:
+    """Return the problem of an extractor that no installed package has, although files are read by it."""
+    message = f"No installed package has the extractor {in_quotes(name)}."
+    hint = f"Install the package that brings it, or set `extractors.{name}` to false in .kb/config.json."
+    return Problem(f"extractors.{name}", "missing_package", message, hint)
 
 
 def path_rules(extractor: Extractor, settings: Mapping[str, Any]) -> tuple[PathRule, ...]:
@@ -88,7 +111,7 @@ def path_rules(extractor: Extractor, settings: Mapping[str, Any]) -> tuple[PathR
         fault = next(filter(None, map(_rule_fault, rules)), "")
         if not fault:
             return rules
-    message = f"the extractor {in_quotes(extractor.name)} failed in `path_rules`: {fault}"
+    message = f"The extractor {in_quotes(extractor.name)} failed in `path_rules`: {fault}."
     problem = Problem(f"extractors.{extractor.name}", "broken_extractor", message, _HINT)
     raise InvalidConfig(message, hint=_HINT, details=[problem])
 
@@ -165,7 +188,7 @@ def _unreadable() -> Iterator[Problem]:
         try:
             package.entry_points  # noqa: B018 - whether it can be read is the question
         except Exception as error:  # noqa: BLE001 - whatever is in a file of another package
-            message = f"the entry points of {_name(package)} cannot be read: {type(error).__name__}: {error}"
+            message = f"The entry points of {_name(package)} cannot be read: {type(error).__name__}: {error}."
             yield Problem("extractors", "broken_extractor", message, _MEND)
 
 

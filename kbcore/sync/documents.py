@@ -21,7 +21,7 @@ from kbcore.state import Changes, Stamp
 from kbcore.sync.blobsums import BlobSums
 from kbcore.sync.comparing import Ways, compare
 from kbcore.sync.pending import as_defined, taken_in_by, wanted
-from kbcore.sync.scan import Found, Rule, Wanted, content_of, globs_of, misnamed, rules_of, unread
+from kbcore.sync.scan import Found, Rule, Wanted, content_of, globs_of, held, misnamed, rules_of, unread
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
 
@@ -54,6 +54,8 @@ class Documents:
         self._workspace = workspace
         self._sums = BlobSums(workspace.machine.fs, workspace.cache_dir)
         self._wants = wanted(workspace)
+        self._held: Mapping[str, Wanted] = {}
+        """The documents whose extractor cannot be used."""
         self.schema = workspace.schema
 
     def differing(self, view: View, tree: Tree) -> Differing:
@@ -61,7 +63,8 @@ class Documents:
         self._wants = as_defined(wanted(self._workspace), view)
         known = taken_in_by(view)
         taken_in = {path: (digest, mark) for path, digest, mark, _ in known}
-        waiting = {path for path, _, _, is_open in known if is_open}
+        self._held = held(self._wants, self._workspace.config.switched_off, taken_in)
+        waiting = {path for path, _, _, is_open in known if is_open and path not in self._held}
         files = dict(self._found(tree, taken_in))
         missing = taken_in.keys() - files.keys()
         gone = sorted(missing - blobs.ignored(self._workspace.repo, self._workspace.machine.env, missing))
@@ -126,11 +129,21 @@ class Documents:
         """Return the content of one blob; None when it is too large for a document. Raises: ``GitUnusable``."""
         return self.texts_of([name])[name]
 
+    def _blanks(self, tree: Tree) -> Iterator[Found]:
+        """Yield the documents of a tree, of which nothing is known yet, in the order in which globs are asked."""
+        paths = set()
+        for blank in _wanted_in(tree, self._wants):
+            paths.add(blank.path)
+            want = self._held.get(blank.path, blank.wanted)
+            yield blank if want is blank.wanted else msgspec.structs.replace(blank, wanted=want)
+        for path in sorted(self._held.keys() & tree.keys() - paths):
+            yield Found(path, self._held[path], None, "")
+
     def _found(self, tree: Tree, taken_in: Marks) -> Iterator[tuple[str, Found]]:
         """Yield the documents of a tree; those that the state does not know so come with what they state."""
         by_name: dict[str, list[Found]] = {}
         names: dict[str, str] = {}
-        for blank in _wanted_in(tree, self._wants):
+        for blank in self._blanks(tree):
             name = _content(blank.path, tree, self.text_of)
             known = self._sums.known(name) if name else None
             if is_misspelled(blank.path):

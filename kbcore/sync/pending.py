@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kbcore.concepts import PREDICATE, VOCABULARY
+from kbcore.errors import Problem
 from kbcore.extract import registry
 from kbcore.extract.facts import FileProblem
 from kbcore.extract.globs import glob_set
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
     from kbcore.view.view import View  # it imports duckdb, and who only asks for what is wanted needs none
 
 SETTINGS: Final = f"{KB}/{CONFIG}"
+MISSING_CONFIG: Final = "missing_config"
+_NO_CONFIG: Final = Problem(
+    "$",
+    MISSING_CONFIG,
+    f"{SETTINGS} is missing, so KB's defaults hold.",
+    "Commit the project's own, or run `kb init` to write one.",
+)
 _CODES: Final = " or ".join(f"contains(problems::varchar, '\"{code}\"')" for code in sorted(RECONSIDERED))
 _OPEN: Final = f"(problems::varchar <> '[]' and ({_CODES}))"
 """The first part is seldom true, and found without looking into every text."""
@@ -43,6 +51,12 @@ class Place(msgspec.Struct, frozen=True):
 
     root: Path
     wants: tuple[Wanted, ...]
+    off: frozenset[str] = frozenset()
+    """The names of the extractors that are switched off: their files are not kept."""
+
+    faults: tuple[Problem, ...] = ()
+    """Why the settings in force are not all of those of the project, or some extractors cannot be used."""
+
     named: tuple[str, ...] = ()
     rebuild: bool = False
     """Look at every file again, changed or not."""
@@ -73,19 +87,41 @@ class Pending(msgspec.Struct, frozen=True):
     again: tuple[Found, ...]
     gone: tuple[str, ...]
     doubted: tuple[str, ...] = ()
+    faults: tuple[Problem, ...] = ()
+    """Those of the place, and the extractors that files were read by and no package has."""
 
 
 def place_of(workspace: Workspace) -> Place:
     """Return where a sync of this worktree looks. Raises ``InvalidConfig``."""
-    return Place(workspace.repo.worktree, wanted(workspace))
+    wants, problems = _wanted(workspace)
+    return Place(workspace.repo.worktree, wants, frozenset(workspace.config.switched_off), tuple(problems))
 
 
 def wanted(workspace: Workspace) -> tuple[Wanted, ...]:
     """Return the extractors in force with their settings. Raises ``InvalidConfig``."""
+    return _wanted(workspace)[0]
+
+
+def faults_of(workspace: Workspace) -> list[Problem]:
+    """Return why settings are not all of those of the project, or extractors of theirs or of packages cannot be used.
+
+    Raises: ``InvalidConfig``.
+    """
+    return _wanted(workspace)[1]
+
+
+def _wanted(workspace: Workspace) -> tuple[tuple[Wanted, ...], list[Problem]]:
+    config = workspace.config
     extra: dict[str, Any] = {EDGE_NAMES: sorted(workspace.schema.edges)}
-    loaded = registry.load(workspace.config.switched_off).values()
+    loaded = registry.load(config.switched_off)
     meaning = msgspec.json.encode(workspace.schema, order="deterministic")
-    return tuple(scanning.wanted(loaded, workspace.config.extractors, extra, meaning))
+    wants = scanning.wanted(loaded.usable.values(), config.extractors, extra, meaning)
+    faults = [*loaded.problems, *(want.fault for want in wants if want.fault is not None)]
+    broken = {one.path for one in faults}
+    faults += [
+        one for one in map(registry.not_installed, config.extractors.keys() - loaded.usable) if one.path not in broken
+    ]
+    return tuple(wants), [*([_NO_CONFIG] if workspace.lacks_config() else []), *faults]
 
 
 def as_defined(wants: Sequence[Wanted], view: View) -> tuple[Wanted, ...]:
@@ -117,8 +153,12 @@ def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_n
     taken_in = {path: (digest, mark) for path, digest, mark, _ in rows}
     waiting = {path for path, _, _, is_open in rows if is_open or place.rebuild}
     check_known(place.named, place.root, taken_in)
-    # To a rebuild nothing is as it was known, so that every file is read.
-    known = Known({}, dict.fromkeys(taken_in, ("", "")), now_ns) if place.rebuild else Known(stamps, taken_in, now_ns)
+    held = scanning.held(place.wants, place.off, taken_in)
+    waiting -= held.keys()
+    known = Known(stamps, taken_in, now_ns, held)
+    if place.rebuild:
+        # Nothing is as it was known, so that every file is read that can be.
+        known = Known({}, {path: taken_in[path] if path in held else ("", "") for path in taken_in}, now_ns, held)
     scan = scanning.scan(place.root, place.wants, known, None if below is None else [*below, *sorted(waiting)])
     if below is None and scan.files:
         _note_idle_globs(place.wants, scan)
@@ -128,7 +168,10 @@ def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_n
     again = tuple(one for one in ours if one.path in waiting and taken_in.get(one.path) == (one.hash, one.wanted.mark))
     missing = (path for path in taken_in if path not in scan.files and is_named(path, named))
     gone = tuple(sorted(path for path in missing if not scan.is_blind_to(path)))
-    found = Pending(view.seq if view else 0, scan, len(ours), changed, again, gone)
+    told = {one.path for one in place.faults}
+    others = {want.fault.path: want.fault for want in held.values() if want.fault and want.fault.path not in told}
+    faults = (*place.faults, *(others[path] for path in sorted(others)))
+    found = Pending(view.seq if view else 0, scan, len(ours), changed, again, gone, faults=faults)
     return found if place.believed is None else _doubting(found, place, taken_in, frozenset(place.believed))
 
 

@@ -142,7 +142,7 @@ def _look(path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> str
 
 
 def _digest(wants: Sequence[Wanted], looks: Iterable[str] = ()) -> str:
-    text = "\n".join([*(want.mark for want in wants), *sorted(looks)])
+    text = "\n".join([*(want.mark for want in wants if want.fault is None), *sorted(looks)])
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 

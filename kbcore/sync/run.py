@@ -10,7 +10,8 @@ import msgspec
 
 from kbcore import collector, interrupting, limits
 from kbcore.answers import Outcome
-from kbcore.errors import BranchMoved, InvalidQuery, KBError
+from kbcore.errors import BranchMoved, InvalidQuery, KBError, Problem
+from kbcore.extract.facts import FileProblem
 from kbcore.process_limits import exhausted
 from kbcore.record import SYNC
 from kbcore.state import Draft, Stamp
@@ -20,7 +21,7 @@ from kbcore.sync.answer import SyncAnswer, counted_notes, divided
 from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.comparing import NONE
 from kbcore.sync.paths import is_named
-from kbcore.sync.pending import look, place_of
+from kbcore.sync.pending import MISSING_CONFIG, SETTINGS, look, place_of
 from kbcore.sync.planned import FilePlan
 from kbcore.sync.remains import NOTHING_KNOWN, remains
 from kbcore.sync.scan import FileStamp
@@ -118,9 +119,13 @@ class _Attempt:
             write_stamps(fs, stamps_path, self.pending.scan.stamps)
         answer = self._answer(outcome)
         is_whole = self.place.below is None and not options.dry_run
-        if is_whole and answer.is_idle and self.pending.seq == head.seq:
+        if is_whole and answer.is_idle and not self._faults() and self.pending.seq == head.seq:
             rest.note(self.checkout, head, self.pending.scan, self.place.wants, answer)
         return answer
+
+    def _faults(self) -> list[Problem]:
+        """Return what is wrong with settings and extractors; that there is no configuration is said only at first."""
+        return [one for one in self.pending.faults if one.code != MISSING_CONFIG or not self.pending.seq]
 
     def _find(self, view: View, stamps: Mapping[str, FileStamp]) -> None:
         """Find the pending files as of the state of a view."""
@@ -186,7 +191,8 @@ class _Attempt:
         found = self.found.last.problems
         known = [one for one in left.problems if one[0] not in read and one[0] not in pending.gone]
         scan = pending.scan
-        problems, elsewhere = divided([*scan.blind.items(), *scan.notes.items(), *found, *known], named)
+        settings = [(SETTINGS, FileProblem(0, one.code, one.message, one.hint, "warning")) for one in self._faults()]
+        problems, elsewhere = divided([*settings, *scan.blind.items(), *scan.notes.items(), *found, *known], named)
         unread = {one.path for one in readings if not one.facts.is_complete}
         unread |= {path for path, problem in found if problem.severity == "error"}
         stale = {path for path in left.stale if path not in read and path not in pending.gone}

@@ -16,24 +16,48 @@ import msgspec
 
 from kbcore import interrupting, progress
 from kbcore.errors import InvalidConfig, Problem
-from kbcore.extract.facts import Extractor, Facts, FileProblem, Source
+from kbcore.extract.facts import Extractor, Facts, FileProblem, PathRule, Source
 from kbcore.extract.globs import GlobSet, fixed_part, glob_set, parents, too_many_fault
-from kbcore.extract.registry import path_rules, run
+from kbcore.extract.registry import missing_package, not_installed, path_rules, run
 from kbcore.ids import is_misspelled, path_text
 from kbcore.sync.content import Unfit, check, read
-from kbcore.sync.walk import Entry, Walk
+from kbcore.sync.walk import Entry, Named, Walk
 
 _RACY_NS: Final = 2_000_000_000
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """An extractor with the settings in force; ``mark`` names it, its version and its settings in a source's row."""
+    """An extractor with the settings in force; ``mark`` names it, its version and its settings in a source's row.
+
+    ``fault`` says why it can read no file here: what is known of its files is then kept.
+    """
 
     extractor: Extractor
     settings: Mapping[str, Any]
     globs: tuple[tuple[str, str | None], ...]
     mark: str
+    fault: Problem | None = None
+
+
+class Unusable:
+    """An extractor that is not there. It reads nothing."""
+
+    version = 0
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def path_rules(self, settings: Mapping[str, Any]) -> Sequence[PathRule]:  # noqa: ARG002 - the protocol's
+        """Return no path: which files it reads is not known."""
+        return ()
+
+    def extract(self, source: Source, settings: Mapping[str, Any]) -> Facts:  # noqa: ARG002 - the protocol's
+        """Return nothing, so that what is known of the file is kept."""
+        return _NOT_READ
+
+
+_NOT_READ: Final = Facts(is_complete=False)
 
 
 class FileStamp(msgspec.Struct, frozen=True, array_like=True):
@@ -98,14 +122,43 @@ def wanted(
     found = []
     for extractor in extractors:
         own = {**settings.get(extractor.name, {}), **extra}
-        globs = tuple((rule.glob, rule.type) for rule in path_rules(extractor, own))
+        try:
+            globs = tuple((rule.glob, rule.type) for rule in path_rules(extractor, own))
+        except InvalidConfig as error:
+            broken = next((one for one in error.details if one.code == "broken_extractor"), None)
+            if broken is None:
+                raise
+            found.append(absent(extractor.name, broken, extra))
+            continue
         digest = hashlib.sha256(_encode([own, globs]) + meaning).hexdigest()[:12]
-        found.append(Wanted(extractor, own, globs, f"{extractor.name}/{extractor.version}+{digest}"))
-    fault = too_many_fault([glob for want in found for glob, _ in want.globs])
-    if fault:
-        message = f"Too many paths are set for the extractors: {fault}."
+        fault = missing_package(extractor) if globs else None
+        found.append(Wanted(extractor, own, globs, f"{extractor.name}/{extractor.version}+{digest}", fault))
+    excess = too_many_fault([glob for want in found for glob, _ in want.globs])
+    if excess:
+        message = f"Too many paths are set for the extractors: {excess}."
         hint = "Say the same with fewer globs, for example `docs/**/*.md`."
         raise InvalidConfig(message, hint=hint, details=[Problem("extractors", "too_many_globs", message, hint)])
+    return found
+
+
+def absent(name: str, fault: Problem, extra: Mapping[str, Any]) -> Wanted:
+    """Return what stands for an extractor that cannot be used, for this reason."""
+    return Wanted(Unusable(name), extra, (), f"{name}/0", fault)
+
+
+def held(wants: Sequence[Wanted], off: Collection[str], taken_in: Mapping[str, tuple[str, str]]) -> dict[str, Wanted]:
+    """Return the known files whose extractor cannot be used: what is known of them is kept until it can be.
+
+    ``off`` are the extractors that are switched off; ``taken_in`` has the hash and the mark of each known file.
+    """
+    usable = {*off, *(want.extractor.name for want in wants if want.fault is None)}
+    faulty = {want.extractor.name: want for want in wants if want.fault is not None}
+    found: dict[str, Wanted] = {}
+    for path, (_, mark) in taken_in.items():
+        name = mark.rpartition("/")[0]
+        if name not in usable:
+            want = faulty.get(name) or absent(name, not_installed(name), {})
+            found[path] = msgspec.structs.replace(want, mark=mark)
     return found
 
 
@@ -122,6 +175,8 @@ class Known(msgspec.Struct, frozen=True):
     stamps: Mapping[str, FileStamp]
     taken_in: Mapping[str, tuple[str, str]]
     now_ns: int
+    held: Mapping[str, Wanted] = {}
+    """The known files whose extractor cannot be used, as ``held`` returns them."""
 
 
 def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str] | None = None) -> Scan:
@@ -137,10 +192,14 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str]
         interrupting.check()
         name = path_text(path)
         if name not in result.files:
-            blank = Found(name, want, entity_type, "")
+            blank = Found(name, known.held.get(name, want), entity_type, "")
             found = _found(result, root, blank, entry, known) if not is_misspelled(name) else misnamed(blank)
             if found:
                 result.files[name] = found
+    for path in known.held.keys() - result.files.keys() if known.held else ():
+        found = _found(result, root, Found(path, known.held[path], None, ""), Named(str(root / path)), known)
+        if found:
+            result.files[path] = found
     if result.blind:
         hidden = (path for path in known.taken_in if path not in result.files and result.is_blind_to(path))
         blanks = [found for found in (_wanted_at(wants, path) for path in hidden) if found]
@@ -222,7 +281,8 @@ def _found(result: Scan, root: Path, blank: Found, entry: Entry, known: Known) -
         about = entry.stat(follow_symlinks=True)
         check(entry.path, about, root, is_direct=not entry.is_symlink())
         stamp = known.stamps.get(path)
-        if stamp and stamp.holds(about):
+        is_known = stamp is not None and known.taken_in.get(path) == (stamp.hash, blank.wanted.mark)
+        if stamp and stamp.holds(about) and (is_known or blank.wanted.fault is None):
             result.stamps[path] = stamp
             return msgspec.structs.replace(blank, hash=stamp.hash)
         data, about = read(entry.path)
@@ -232,6 +292,8 @@ def _found(result: Scan, root: Path, blank: Found, entry: Entry, known: Known) -
         return _unread(blank, error)
     result.read += 1
     digest = hashlib.sha256(data).hexdigest()
+    if blank.wanted.fault is not None and known.taken_in.get(path) != (digest, blank.wanted.mark):
+        return _with_facts(blank, "", _NOT_READ)
     if len(data) == about.st_size and max(about.st_mtime_ns, about.st_ctime_ns) < known.now_ns - _RACY_NS:
         result.stamps[path] = FileStamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, digest)
     if known.taken_in.get(path) == (digest, blank.wanted.mark):
@@ -241,6 +303,8 @@ def _found(result: Scan, root: Path, blank: Found, entry: Entry, known: Known) -
 
 def content_of(found: Found, data: bytes) -> Found:
     """Return a found file with this content and what it states."""
+    if found.wanted.fault is not None:
+        return _with_facts(found, "", _NOT_READ)
     return _with_facts(found, hashlib.sha256(data).hexdigest(), _extract(found, data))
 
 

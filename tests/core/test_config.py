@@ -235,8 +235,6 @@ def test_faults_of_the_files_that_were_asked_are_told_together_with_those_of_the
     found = faults(NAMES_IN_DOUBT, known_to(lambda: rules, lambda: load_schema(schema)))
     assert [(problem.source, problem.code) for problem in found] == [
         (f"{PATH}:3", "unknown_extractor"),
-        (f"{PATH}:4", "unknown_extractor"),
-        (f"{PATH}:5", "unknown_extractor"),
         (".kb/rules/a.yaml:1", "missing_field"),
         (".kb/schema/a.yaml:1", "unknown_key"),
     ]

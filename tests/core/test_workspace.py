@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from kbcore.errors import InvalidConfig
-from tests.support.project import Project
+from kbcore.errors import InvalidConfig, NotInitialised
+from tests.support.project import Project, req
 
 
 def dangle(path: Path) -> None:
@@ -40,3 +41,18 @@ def test_a_sync_with_a_schema_that_is_a_link_to_nothing_takes_nothing_away(proje
 
 def test_a_project_without_settings_folders_has_none_of_its_own(project: Project) -> None:
     assert (project.workspace().texts_in("schema"), project.workspace().texts_in("rules")) == ({}, {})
+
+
+@pytest.mark.parametrize("name", ["schema/own.yaml", "rules/own.yml"])
+def test_a_clone_without_the_configuration_has_the_rest_of_the_settings(project: Project, name: str) -> None:
+    shutil.rmtree(project.workspace().data_dir)
+    (project.root / ".kb/.gitignore").write_text("/branches\n")
+    with pytest.raises(NotInitialised, match="holds no settings"):
+        project.workspace()
+    answer = project.sync({f".kb/{name}": "", "docs/requirements/1.md": req("REQ-1")})
+    assert project.node("REQ-1")
+    assert [(path, one.code) for path, one in answer.problems if one.severity != "note"] == [
+        (".kb/config.json", "missing_config")
+    ]
+    answer = project.sync({".kb/config.json": "{}"})
+    assert [one.code for _, one in answer.problems if one.severity != "note"] == []
