@@ -1,4 +1,4 @@
-"""``kb export``: write what stands on a branch, for another store or another program."""
+"""``kb export``: write the facts of a branch to a file, for another store or another program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _STDOUT = "-"
 _FILE = typer.Argument(metavar="FILE|-", help="Where to; - is standard output.")
-_FORMAT = typer.Option("--format", help="By the ending of FILE if not said.")
+_FORMAT = typer.Option("--format", help="Leave it out for the one that the ending of FILE names.")
 
 
 def run(
@@ -22,6 +22,7 @@ def run(
     file: Annotated[str, _FILE] = _STDOUT,
     *,
     format_: Annotated[Literal["json", "jsonl"] | None, _FORMAT] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
     at: Annotated[
         str | None, typer.Option("--at", metavar="SEQ|TIME", help="As everything stood then; also before damage.")
     ] = None,
@@ -29,13 +30,15 @@ def run(
     """Write all entities and edges of the branch, as a changeset that `kb apply --import` takes.
 
     What one changeset cannot hold goes into several files, numbered in the order in which to apply them. jsonl has one
-    entity or edge on each line. History is not exported; `kb backup` keeps that.
+    entity or edge on each line. A file that exists is not overwritten without --force. History is not exported;
+    `kb backup` keeps that.
     """
     from kbcli.asof import read_as_of
     from kbcore.exporting import export_at, parts
     from kbcore.visible import json_text
 
     session = session_of(ctx)
+    written = format_ or _format_of(file)
     opened = session.open_to_read()
     # A changeset states records: what files say is taken in by a sync, wherever they are.
     exported = (
@@ -47,14 +50,30 @@ def run(
         count = exported.waiting
         what = "edge waits for its end and was" if count == 1 else "edges wait for an end and were"
         session.output.warn(f"{count} {what} left out.")
-    if (format_ or Path(file).suffix.lstrip(".")) == "jsonl":
+    if written == "jsonl":
         items = [*exported.entities, *exported.edges]
-        _write(session, [(file, "".join(f"{json_text(item)}\n" for item in items))])
+        _write(session, [(file, "".join(f"{json_text(item)}\n" for item in items))], force=force)
     else:
         texts = [json_text(part, 1) + "\n" for part in parts(exported)]
-        _write(session, list(zip(_names(file, len(texts)), texts, strict=True)))
+        _write(session, list(zip(_names(file, len(texts)), texts, strict=True)), force=force)
     if file != _STDOUT:
         _tell(session, file, len(exported.entities), len(exported.edges))
+
+
+def _format_of(file: str) -> str:
+    """Return the format that the ending of a file names. Raises: ``InvalidQuery`` where it names none."""
+    from kbcore.errors import InvalidQuery
+    from kbcore.visible import visible
+
+    ending = Path(file).suffix.lower()
+    if file == _STDOUT or ending == ".json":
+        return "json"
+    if ending == ".jsonl":
+        return "jsonl"
+    hint = "Name it .json or .jsonl, or say --format json or --format jsonl."
+    if ending in {".csv", ".tsv"}:
+        hint = f"`kb query --format {ending[1:]}` and `kb query edge --format {ending[1:]}` write tables."
+    raise InvalidQuery(f"{visible(file)}: an export is written as .json or .jsonl.", hint=hint)
 
 
 def _names(file: str, count: int) -> list[str]:
@@ -70,20 +89,23 @@ def _names(file: str, count: int) -> list[str]:
     return [str(path.with_name(f"{path.stem}.{at}{path.suffix}")) for at in range(1, count + 1)]
 
 
-def _write(session: Session, texts: list[tuple[str, str]]) -> None:
-    from kbcore.errors import StorageError
+def _write(session: Session, texts: list[tuple[str, str]], *, force: bool) -> None:
+    """Write files. Raises: ``InvalidQuery`` where one exists that may not be overwritten; ``StorageError``."""
+    from kbcore.errors import InvalidQuery, StorageError
     from kbcore.visible import visible
 
-    for name, text in texts:
-        if name == _STDOUT:
-            session.output.data(text)
-            continue
-        path = session.start / name
+    paths = [(session.start / name, text) for name, text in texts if name != _STDOUT]
+    for path, _ in paths:
+        if path.is_file() and not force:
+            message = f"{visible(str(path))} exists already. Nothing was written."
+            raise InvalidQuery(message, hint="Name another file, or overwrite it with --force.")
+    for path, text in paths:
         try:
-            with path.open("w", encoding="utf-8") as file:
+            with path.open("w" if force or path.exists() else "x", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:
             raise StorageError(f"{visible(str(path))} cannot be written: {error.strerror}.") from error
+    session.output.stream(text for name, text in texts if name == _STDOUT)
 
 
 def _tell(session: Session, file: str, entities: int, edges: int) -> None:

@@ -102,7 +102,7 @@ def test_a_dry_run_writes_nothing(synced, kb):
         ('SEARCH PROPOSITION "belongs" LIMIT 1', ["SUBJECT", "belongs_to_domain"]),
         ('FIND(?r) WHERE { ?r {type: "Requirement"} }', ["ATTRIBUTES", "title: "]),
         ('FIND(?r.metadata._version) WHERE { ?r {name: "REQ-1"} }', ["?r.metadata._version\n1"]),
-        ('FIND(COUNT(?r), COUNT(DISTINCT ?r.type)) WHERE { ?r {name: "REQ-1"} }', ["COUNT(DISTINCT ?r.type)", "1 "]),
+        ('FIND(COUNT(?r), COUNT(DISTINCT ?r.type)) WHERE { ?r {name: "REQ-1"} }', ["COUNT(DISTINCT ?r.type)", "1\t1"]),
         ('EXPORT ?r WHERE { ?r {name: "REQ-1"} }', ["UPSERT {"]),
     ],
 )
@@ -144,6 +144,10 @@ def test_an_error_of_kb_ends_with_its_own_status(synced, kb):
 
 def test_all_that_stands_is_exported_and_applied_elsewhere(synced, kb, tmp_path, models):
     assert "3 entities and" in kb("export", "all.json").out
+    (synced / "all.json").write_text("of somebody")
+    ran = kb("export", "all.json")
+    assert (ran.status, "--force" in ran.err, (synced / "all.json").read_text()) == (2, True, "of somebody")
+    assert kb("export", "all.json", "--force").status == 0
     first = (synced / "all.json").read_text()
     assert kb("export").out == first
     lines = kb("export", "-", "--format", "jsonl").out.splitlines()
@@ -154,6 +158,18 @@ def test_all_that_stands_is_exported_and_applied_elsewhere(synced, kb, tmp_path,
     assert kb("apply", synced / "all.json", cwd=other).status == 0
     assert kb("export", cwd=other).out == first
     assert json.loads(kb("export", "again.json", "--json", cwd=other).out)["entities"] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("x.csv", "kb query --format csv"), ("x.tsv", "--format tsv"), ("x", "--format json"), ("x.txt", "")],
+)
+def test_an_export_has_the_format_that_its_ending_names(synced, kb, name, hint):
+    ran = kb("export", name)
+    assert (ran.status, hint in ran.err, (synced / name).exists()) == (2, True, False)
+    assert kb("export", name, "--format", "jsonl").status == 0
+    assert kb("export", "y.JSONL").status == 0
+    assert (synced / "y.JSONL").read_text() == (synced / name).read_text()
 
 
 def test_an_export_that_one_changeset_cannot_hold_has_numbered_parts(synced, kb, monkeypatch):
