@@ -44,6 +44,8 @@ class Output:
         self.color: When = colours.wanted(env)
         self.is_paged = False
         """Show a long answer in a pager, if standard output is a terminal."""
+        self.is_aligned: bool | None = None
+        """Whether lists are aligned for a reader; None: they are where a person reads them."""
         self._after_pager: list[str] = []
         self._bar: Bar | None = None
 
@@ -83,12 +85,23 @@ class Output:
         if not (self.is_json or self.is_quiet):
             self.data(text + "\n")
 
+    @property
+    def aligns(self) -> bool:
+        """Tell whether lists are aligned for a reader; all others get them separated by tabs."""
+        return self.is_terminal if self.is_aligned is None else self.is_aligned
+
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "") -> list[str]:
         """Return the lines of a table that fits the terminal, indented; a pipe gets it whole."""
         from kbcli.terminal.tables import aligned
 
         width = None if self.width is None else self.width - len(indent)
         return [indent + line for line in aligned(head, rows, width, self.styled)]
+
+    def list_lines(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+        """Return the lines of a list: a table for a reader, cells separated by tabs for other programs."""
+        from kbcli.terminal.tables import tab_separated
+
+        return self.table(head, rows) if self.aligns else list(tab_separated(head, rows))
 
     def wrapped(self, text: str, indent: str = "") -> list[str]:
         """Return text in lines that fit the terminal, indented; a pipe gets one line."""
@@ -104,6 +117,25 @@ class Output:
         """Write the one JSON document of the answer."""
         self.data(json_text(value, 2 if self.is_terminal else None) + "\n")
 
+    def document_of(
+        self, head: Mapping[str, Any], lists: Mapping[str, Iterable[Any]], rest: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write the one JSON document of an answer with long lists, item by item where no person reads it."""
+        if self.is_terminal:
+            self.document({**head, **{name: list(items) for name, items in lists.items()}, **(rest or {})})
+            return
+        self.data(json_text(head)[:-1])
+        for place, (name, items) in enumerate(lists.items()):
+            self.data(f"{',' if head or place else ''}{json_text(name)}:[")
+            self.stream(("," if at else "") + json_text(item) for at, item in enumerate(items))
+            self.data("]")
+        self.data(f",{json_text(rest)[1:]}\n" if rest else "}\n")
+
+    def stream(self, texts: Iterable[str]) -> None:
+        """Write what was asked for, piece by piece."""
+        for text in texts:
+            self.data(text)
+
     def data(self, text: str) -> None:
         """Write what was asked for, as it is: the caller has made it visible."""
         self._pending.append(text)
@@ -113,8 +145,11 @@ class Output:
 
     def note(self, text: str) -> None:
         """Tell people something on standard error that is no part of the answer; after it, where a pager shows it."""
-        if self.is_quiet:
-            return
+        if not self.is_quiet:
+            self.note_always(text)
+
+    def note_always(self, text: str) -> None:
+        """Do as ``note``, also with ``--quiet``: without it the answer would mislead."""
         if self._waits_for_pager:
             self._after_pager.append(text)
             return

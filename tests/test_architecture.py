@@ -81,6 +81,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcli/clients/trial.py",
         "kbcore/bugs.py",
         "kbcli/commands/demo.py",
+        "kbcli/listing.py",
     ),
     "xml": ("kbcli/reports/junit.py",),
     "ctypes": ("kbcore/watch/inotify.py", "kbcore/process_limits.py"),

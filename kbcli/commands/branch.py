@@ -26,18 +26,23 @@ def list_(ctx: typer.Context) -> None:
     if session.output.is_json:
         session.output.document({"branches": [msgspec.to_builtins(branch) for branch in found]})
         return
-    rows = [
+    output = session.output
+    shown = [
         (
-            f"{'*' if one.current else ' '} {one.name}",
             one.error or str(one.seq),
             "" if one.exists_in_git else "not in git",
             f"from {one.origin['branch']} at {one.origin['seq']}" if one.origin else "",
         )
         for one in found
     ]
-    output = session.output
-    if rows:
-        output.data("\n".join(output.table(("  BRANCH", "SEQ", "GIT", "COPIED"), rows)) + "\n")
+    names = ((one.name, "*" if one.current else "") for one in found)
+    if not output.aligns:
+        rows = [(name, seq, current, *rest) for (name, current), (seq, *rest) in zip(names, shown, strict=True)]
+        output.stream(f"{line}\n" for line in output.list_lines(("BRANCH", "SEQ", "CURRENT", "GIT", "COPIED"), rows))
+    elif found:
+        rows = [(f"{current or ' '} {name}", *rest) for (name, current), rest in zip(names, shown, strict=True)]
+        output.stream(f"{line}\n" for line in output.list_lines(("  BRANCH", "SEQ", "GIT", "COPIED"), rows))
+    if found:
         if any(one.error for one in found):
             output.note("`kb doctor` says what is wrong with those that have no seq.")
     elif lost.losses(session.workspace):

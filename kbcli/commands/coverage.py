@@ -36,8 +36,9 @@ def run(
         typer.Option("--fail-under", metavar="[ASPECT=]PERCENT", help="End with status 1 below; may be repeated."),
     ] = None,
     format_: Annotated[
-        Literal["table", "json", "markdown", "csv"], typer.Option("--format", help="How to write it.")
-    ] = "table",
+        Literal["table", "tsv", "json", "markdown", "csv"] | None,
+        typer.Option("--format", help="How to write it. [default: table at a terminal, else tsv]"),
+    ] = None,
 ) -> int:
     """Show which requirements are specified, verified and implemented, and what is not applicable.
 
@@ -46,13 +47,13 @@ def run(
     """
     from kbcli import exits
     from kbcli.asof import read_as_of
-    from kbcli.bounds import check_format
+    from kbcli.bounds import check_format, table_format
     from kbcli.pages.coverage import tell
     from kbcli.thresholds import read_aspects, read_thresholds, too_low
     from kbcore.query import empty_problems, refuse
 
     session = session_of(ctx)
-    check_format(format_, {"table", "json"}, is_json=session.output.is_json)
+    check_format(format_, {None, "json"}, is_json=session.output.is_json)
     given = {"status": status, "at": at}
     refuse(empty_problems({name: word for name, word in given.items() if word is not None}))
     refuse(empty_problems({f"tags[{place}]": word for place, word in enumerate(tag or ())}))
@@ -62,7 +63,7 @@ def run(
     report, files = read_as_of(
         opened, at, lambda view, seq: _report(view, seq, by, (tag or (), status or "", lacked), at)
     )
-    tell(session, opened.branch, report, files, format_)
+    tell(session, opened.branch, report, files, table_format(format_, session.output))
     low = too_low(report.covered.total, thresholds)
     if thresholds and report.is_filtered and report.is_empty:
         low = ["--fail-under has nothing to hold to a percentage: no requirement matches."]

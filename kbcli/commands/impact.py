@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kbcli.options import session_of
-from kbcore.limits import DEFAULT_PAGE_ROWS
 
 if TYPE_CHECKING:
     from kbcore.analysis.impact import Impact
@@ -23,11 +22,15 @@ def run(
     depth: Annotated[int, typer.Option("--depth", metavar="N", help="In at most so many steps.")] = _DEPTH,
     at: Annotated[str | None, typer.Option("--at", metavar="SEQ|TIME", help="As the branch stood then.")] = None,
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", help="So many of each part at most.")
-    ] = DEFAULT_PAGE_ROWS,
+        int | None,
+        typer.Option(
+            "--limit", metavar="N", help="So many of each part at most. [default: 50 at a terminal, else all]"
+        ),
+    ] = None,
     format_: Annotated[
-        Literal["table", "json", "markdown"], typer.Option("--format", help="How to write it.")
-    ] = "table",
+        Literal["table", "tsv", "json", "markdown"] | None,
+        typer.Option("--format", help="How to write it. [default: table at a terminal, else tsv]"),
+    ] = None,
 ) -> None:
     """Show what a change of an entity affects, and which tests to run.
 
@@ -35,16 +38,16 @@ def run(
     decisions bind what is affected, and whom to ask.
     """
     from kbcli.asof import read_as_of
-    from kbcli.bounds import check_bounds, check_format
+    from kbcli.bounds import check_bounds, check_format, rows_of, table_format
     from kbcli.pages.impact import document, tell
-    from kbcore.limits import MAX_PAGE_ROWS, MAX_TRAVERSAL_DEPTH
+    from kbcore.limits import MAX_AFFECTED, MAX_TRAVERSAL_DEPTH
     from kbcore.query import empty_problems, refuse
 
     session = session_of(ctx)
-    check_format(format_, {"table", "json"}, is_json=session.output.is_json)
+    check_format(format_, {None, "json"}, is_json=session.output.is_json)
     refuse(empty_problems({"id": id_, **({"at": at} if at is not None else {})}))
     check_bounds("--depth", depth, MAX_TRAVERSAL_DEPTH, _DEPTH)
-    check_bounds("--limit", limit, MAX_PAGE_ROWS, DEFAULT_PAGE_ROWS)
+    shown_rows = rows_of(limit, session.output) or MAX_AFFECTED
     session.output.is_json = session.output.is_json or format_ == "json"
     opened = session.open_to_read()
     project = opened.workspace.schema
@@ -58,8 +61,8 @@ def run(
 
     found, files = read_as_of(opened, at, answer)
     if session.output.is_json:
-        shown = document(found, depth=depth, limit=limit)
+        shown = document(found, depth=depth, limit=shown_rows)
         session.output.document({"branch": opened.branch} | files.as_json() | shown)
     else:
-        tell(session, found, depth=depth, limit=limit, format_=format_)
+        tell(session, found, depth=depth, limit=shown_rows, format_=table_format(format_, session.output))
         session.tell_files(opened.branch, files)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kbcli.options import session_of
-from kbcore.limits import DEFAULT_PAGE_ROWS
 
 if TYPE_CHECKING:
     from kbcli.context import Opened
+    from kbcli.pages.query import Answer
     from kbcore.errors import Problem
     from kbcore.query import Page, Query
     from kbcore.query.emptied import Filter
@@ -43,10 +43,13 @@ Reverse = Annotated[bool, typer.Option("--reverse", help="The other way along ea
 Edges = Annotated[bool, typer.Option("--edges", help="Show the edges of what is found.")]
 At = Annotated[str | None, typer.Option("--at", metavar="SEQ|TIME", help="As the branch stood then.")]
 Sort = Annotated[str | None, typer.Option("--sort", metavar="KEY", help="Order by a field; -KEY descends.")]
-Limit = Annotated[int, typer.Option("--limit", metavar="N", help="So many at most.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", metavar="N", help="So many at most. [default: 50 at a terminal, else all]")
+]
 Cursor = Annotated[str | None, typer.Option("--cursor", metavar="C", help="Go on where an answer ended.")]
 Format = Annotated[
-    Literal["table", "json", "jsonl", "csv", "markdown"], typer.Option("--format", help="How to write it.")
+    Literal["table", "tsv", "json", "jsonl", "csv", "markdown"] | None,
+    typer.Option("--format", help="How to write it. [default: table at a terminal, else tsv]"),
 ]
 
 
@@ -68,17 +71,20 @@ def run(
     edges: Edges = False,
     at: At = None,
     sort: Sort = None,
-    limit: Limit = DEFAULT_PAGE_ROWS,
+    limit: Limit = None,
     cursor: Cursor = None,
-    format_: Format = "table",
+    format_: Format = None,
 ) -> None:
     """Find entities or edges. Every filter conjoins.
 
     Entities are in the order of ids, or with --text of how well they fit: they hold every word, in a field or in their
     document. One typo in a word is allowed, and the last word may be a beginning.
     """
+    from kbcli.listing import PAGE_ROWS
+    from kbcore.limits import DEFAULT_PAGE_ROWS
     from kbcore.query import NO_PAIR, NO_PATTERN, Query, empty_problems, parse_each, parse_pattern, parse_where
 
+    is_terminal = session_of(ctx).output.is_terminal
     words = {"type": type_, "status": status, "text": text, "from": from_, "at": at, "sort": sort, "cursor": cursor}
     problems = empty_problems({name: word for name, word in words.items() if word is not None})
     wanted = Query(
@@ -96,19 +102,26 @@ def run(
         reverse=reverse,
         edges=edges,
         sort=sort or "",
-        limit=limit,
+        limit=limit if limit is not None else DEFAULT_PAGE_ROWS if is_terminal else PAGE_ROWS,
         cursor=cursor or "",
     )
-    _answer(ctx, wanted, at, format_, problems)
+    _answer(ctx, wanted, at, format_, problems, limit)
 
 
-def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str, problems: list[Problem]) -> None:
-    from kbcli.bounds import check_format
-    from kbcli.pages.query import document, tell
+def _answer(
+    ctx: typer.Context,
+    wanted: Query,
+    at: str | None,
+    format_: str | None,
+    problems: list[Problem],
+    limit: int | None,
+) -> None:
+    from kbcli.bounds import check_format, table_format
+    from kbcli.pages.query import tell, write_document
     from kbcore.errors import InvalidQuery
 
     session = session_of(ctx)
-    check_format(format_, {"table", "json"}, is_json=session.output.is_json)
+    check_format(format_, {None, "json"}, is_json=session.output.is_json)
     if wanted.edges and format_ in {"csv", "markdown"}:
         hint = f"`kb query edge --format {format_}` shows edges."
         raise InvalidQuery(f"--format {format_} has no place for the edges of entities.", hint=hint)
@@ -116,7 +129,7 @@ def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str, pro
     opened = session.open_to_read()
     try:
         with session.output.waiting("Searching"):
-            (page, filters), files = _page(opened, wanted, at, problems)
+            (answer, filters), files = _read(opened, wanted, at, problems, limit)
     except InvalidQuery as error:
         if session.output.is_json:
             raise
@@ -124,10 +137,11 @@ def _answer(ctx: typer.Context, wanted: Query, at: str | None, format_: str, pro
 
         raise in_option_words(error) from error
     if session.output.is_json:
-        carrying = {"with_edges": wanted.edges, "is_of_edges": wanted.is_edge}
-        session.output.document({"branch": opened.branch} | files.as_json() | document(page, **carrying))
+        head = {"branch": opened.branch} | files.as_json()
+        write_document(session.output, answer, head, is_of_edges=wanted.is_edge)
     else:
-        tell(session, page, wanted, format_, () if page.total else _nothing(wanted, page.seq, at, filters))
+        nothing = () if answer.first.total else _nothing(wanted, answer.first.seq, at, filters)
+        tell(session, answer, wanted, table_format(format_, session.output), nothing)
         session.tell_files(opened.branch, files)
 
 
@@ -137,16 +151,17 @@ def _nothing(wanted: Query, seq: int, at: str | None, filters: list[Filter]) -> 
     return nothing_matches(wanted, seq, at, filters)
 
 
-def _page(
-    opened: Opened, wanted: Query, at: str | None, problems: list[Problem]
-) -> tuple[tuple[Page, list[Filter]], FileState]:
-    """Return the page, of an empty one with what each filter keeps out, and how it relates to the files.
+def _read(
+    opened: Opened, wanted: Query, at: str | None, problems: list[Problem], limit: int | None
+) -> tuple[tuple[Answer, list[Filter]], FileState]:
+    """Return the answer, of an empty one with what each filter keeps out, and how it relates to the files.
 
     Raises: ``InvalidQuery`` with every problem, those that are known already among them.
     """
     import msgspec
 
     from kbcli.asof import read_as_of
+    from kbcli.pages.query import read_answer
     from kbcore.limits import FILES_S
     from kbcore.query import Known, check, moment_problem
     from kbcore.searching import search
@@ -155,20 +170,29 @@ def _page(
     wrong = moment_problem(at) if at else None
     found = [*problems, *([wrong] if wrong else [])]
     project = opened.workspace.schema
+    is_whole = limit is None and not opened.session.output.is_terminal
 
-    def answer(view: View, seq: int | None) -> tuple[Page, list[Filter]]:
+    def answer(view: View, seq: int | None) -> tuple[Answer, list[Filter]]:
         schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
         asked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found)
         asked = msgspec.structs.replace(asked, at=seq)
-        page = search(opened.workspace, opened.store, opened.branch, view, asked)
-        if page.total or not page.seq:
-            return page, []
+
+        def page_of(query: Query) -> Page:
+            return search(opened.workspace, opened.store, opened.branch, view, query)
+
+        result = read_answer(asked, page_of, is_whole=is_whole, is_limited=limit is not None)
+        if result.first.total or not result.first.seq:
+            return result, []
         from kbcore.query.emptied import filters_of
 
-        return page, filters_of(view, asked)
+        return result, filters_of(view, asked)
 
     if not at or wrong:
         return opened.files.read_page(
-            opened.workspace, opened.branch, lambda view: answer(view, None), lambda found: found[0].seq, time_s=FILES_S
+            opened.workspace,
+            opened.branch,
+            lambda view: answer(view, None),
+            lambda found: found[0].first.seq,
+            time_s=FILES_S,
         )
     return read_as_of(opened, at, answer)

@@ -72,8 +72,8 @@ def _tell_all(session: Session, whole: dict[str, Any]) -> None:
         (name, ", ".join(one["from"]), ", ".join(one["to"]), one["description"], one["origin"])
         for name, one in whole["edges"].items()
     ]
-    first = output.table(("ENTITY", "MEANING", "ORIGIN"), entities)
-    second = output.table(("EDGE", "FROM", "TO", "MEANING", "ORIGIN"), edges)
+    first = output.list_lines(("ENTITY", "MEANING", "ORIGIN"), entities)
+    second = output.list_lines(("EDGE", "FROM", "TO", "MEANING", "ORIGIN"), edges)
     output.data("\n".join([*first, "", *second]) + "\n")
 
 

@@ -50,14 +50,16 @@ def _found(output: Output, tree: s.Query, result: Any) -> Iterable[str]:
     heads = [head_of(one) for one in tree.find]
     if all(isinstance(one, s.Aggregate) for one in tree.find):
         values = [result] if len(heads) == 1 else result
-        return output.table(heads, [[cell(one) for one in values]])
+        return output.list_lines(heads, [[cell(one) for one in values]])
     if len(heads) > 1:
         columns: Sequence[Sequence[Any]] = result
-        return _counted(output, output.table(heads, [[cell(one) for one in row] for row in zip(*columns, strict=True)]))
+        return _counted(
+            output, output.list_lines(heads, [[cell(one) for one in row] for row in zip(*columns, strict=True)])
+        )
     is_whole = isinstance(tree.find[0], s.Path) and not tree.find[0].parts
     if is_whole and result and all(isinstance(one, dict) for one in result):
         return _elements(output, result)
-    return _counted(output, output.table(heads, [[cell(one)] for one in result]))
+    return _counted(output, output.list_lines(heads, [[cell(one)] for one in result]))
 
 
 def _counted(output: Output, lines: list[str]) -> list[str]:
@@ -76,12 +78,12 @@ def _elements(output: Output, elements: Sequence[Json]) -> list[str]:
         has_score = "_score" in concepts[0]["metadata"]
         head = ["TYPE", "NAME", "ATTRIBUTES"]
         rows = [[one["type"], one["name"], _members(one["attributes"])] for one in concepts]
-        lines += output.table(*_with_score(head, rows, concepts, has_score=has_score))
+        lines += output.list_lines(*_with_score(head, rows, concepts, has_score=has_score))
     if links:
         has_score = "_score" in links[0]["metadata"]
         head = ["SUBJECT", "PREDICATE", "OBJECT", "ATTRIBUTES"]
         rows = [[one["subject"], one["predicate"], one["object"], _members(one["attributes"])] for one in links]
-        lines += ([""] if concepts else []) + output.table(*_with_score(head, rows, links, has_score=has_score))
+        lines += ([""] if concepts else []) + output.list_lines(*_with_score(head, rows, links, has_score=has_score))
     return lines
 
 
@@ -109,7 +111,7 @@ def _searched(output: Output, tree: s.Search, result: Sequence[Json]) -> Iterabl
         [f"{one['score']:.2f}", *(one[key] for key in keys), *([one.get("snippet", "")] if has_snippets else [])]
         for one in result
     ]
-    return output.table(head, rows)
+    return output.list_lines(head, rows)
 
 
 def _listed(_: Output, __: s.DescribeTypes, result: Sequence[str]) -> Iterable[str]:
@@ -118,7 +120,7 @@ def _listed(_: Output, __: s.DescribeTypes, result: Sequence[str]) -> Iterable[s
 
 def _domains(output: Output, _: s.DescribeDomains, result: Sequence[Json]) -> Iterable[str]:
     rows = [[one["name"], str(one["members"]), cell(one["description"])] for one in result]
-    return output.table(["DOMAIN", "MEMBERS", "DESCRIPTION"], rows)
+    return output.list_lines(["DOMAIN", "MEMBERS", "DESCRIPTION"], rows)
 
 
 def _primer(output: Output, _: s.DescribePrimer, result: Json) -> Iterable[str]:

@@ -25,6 +25,9 @@ _NO_REQUIREMENTS: Final = (
     "There are no requirements yet: documents in docs/requirements/ become some with `kb sync`, "
     "entities of type req with `kb apply`."
 )
+_ASPECT_HEAD: Final = tuple(name.upper() for name in ASPECTS)
+_SHORT_HEAD: Final = ("SPEC", "VERIF", "IMPL")
+_STATES: Final = {"yes": "yes", "no": "no", "not_applicable": "n/a"}
 _NUMBERS: Final = ("yes", "no", "not_applicable", "percent")
 
 
@@ -67,13 +70,17 @@ def tell(session: Session, branch: str, report: Report, files: FileState, format
         output.document({"branch": branch} | files.as_json() | _document(report))
         return
     if format_ == "csv":
-        output.data(tables.comma_separated(*_columns(report)))
+        output.stream(tables.comma_separated(*_columns(report)))
+    elif format_ == "tsv":
+        columns, values = _columns(report)
+        output.stream(f"{line}\n" for line in tables.tab_separated([name.upper() for name in columns], values))
+        _tell_rest(session, report, has_rows=bool(values))
     else:
         head, rows = _rows(report)
         if rows and format_ == "markdown":
-            output.data(tables.markdown(head, rows))
+            output.stream(tables.markdown(head, rows))
         elif rows:
-            if report.by != "requirement" and _cuts_tallies(head, rows, output.width):
+            if _is_cut(head, rows, output.width):
                 head, rows = _rows(report, is_short=True)
             output.data("".join(line + "\n" for line in output.table(head, rows)))
         _tell_rest(session, report, has_rows=bool(rows))
@@ -94,30 +101,44 @@ def _document(report: Report) -> dict[str, Any]:
     }
 
 
-def _cuts_tallies(head: tuple[str, ...], rows: list[tuple[str, ...]], width: int | None) -> bool:
-    """Tell whether a table of groups is too wide for its tallies to be whole."""
-    shown = ("\n".join(lines) for lines in tables.laid_out(head, rows, width)[1:])
-    return any(tally not in lines for row, lines in zip(rows, shown, strict=True) for tally in row[2:])
+def _is_cut(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> bool:
+    """Tell whether a table is too wide for what it is about: the names of the aspects, and the total of each."""
+    shown = tables.laid_out(head, rows, width)
+    at = head.index(_ASPECT_HEAD[0])
+    numbers = slice(at, at + len(_ASPECT_HEAD))
+    return any(
+        cell not in "\n".join(lines)
+        for row, lines in ((head, shown[0]), (rows[-1], shown[-1]))
+        for cell in row[numbers]
+    )
 
 
 def _rows(report: Report, *, is_short: bool = False) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the rows of a table; with ``is_short`` groups have shares in percent alone."""
-    aspects = tuple(name.upper() for name in ASPECTS)
+    """Return the rows of a table; with ``is_short`` states as one word, shares in percent, and nothing else."""
     total = report.covered.total
-    if report.by == "requirement":
-        rows = [
-            (one.id, *(_cell(one, name) for name in ASPECTS), one.priority, one.title) for one in report.requirements
-        ]
-        sums = (_tally(total.tallies[name]) for name in ASPECTS)
-        last = ("TOTAL", *sums, "", counted(total.requirements, "requirement"))
-        return ("ID", *aspects, "PRIORITY", "TITLE"), [*rows, last] if rows else []
+    aspects = _SHORT_HEAD if is_short else _ASPECT_HEAD
     said = _share if is_short else _tally
-    rows = [
-        (_named(one.name), str(one.requirements), *(said(one.tallies[name]) for name in ASPECTS))
-        for one in report.groups
-    ]
-    last = ("TOTAL", str(total.requirements), *(said(total.tallies[name]) for name in ASPECTS))
-    return (report.by.upper(), "REQUIREMENTS", *aspects), [*rows, last] if rows else []
+    sums = tuple(said(total.tallies[name]) for name in ASPECTS)
+    if report.by == "requirement":
+        if is_short:
+            head: tuple[str, ...] = ("ID", *aspects)
+            rows = [(one.id, *(_STATES[one.state(name)] for name in ASPECTS)) for one in report.requirements]
+            last: tuple[str, ...] = ("TOTAL", *sums)
+        else:
+            head = ("ID", *aspects, "PRIORITY", "TITLE")
+            rows = [
+                (one.id, *(_cell(one, name) for name in ASPECTS), one.priority, one.title)
+                for one in report.requirements
+            ]
+            last = ("TOTAL", *sums, "", counted(total.requirements, "requirement"))
+    else:
+        head = (report.by.upper(), "REQUIREMENTS", *aspects)
+        rows = [
+            (_named(one.name), str(one.requirements), *(said(one.tallies[name]) for name in ASPECTS))
+            for one in report.groups
+        ]
+        last = ("TOTAL", str(total.requirements), *sums)
+    return head, [*rows, last] if rows else []
 
 
 def _cell(one: Requirement, aspect: str) -> str:
@@ -139,7 +160,7 @@ def _share(tally: Tally) -> str:
 
 
 def _columns(report: Report) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Return a report as CSV has it: states as words, numbers each in a column."""
+    """Return a report as other programs want it: states as words, numbers each in a column."""
     if report.by == "requirement":
         head = ("id", "title", "status", "priority", "tags", *ASPECTS, *(f"{name}_by" for name in ASPECTS))
         return (*head, "not_applicable"), [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kbcli.terminal import tables
@@ -15,6 +15,7 @@ from kbcore.visible import visible
 
 if TYPE_CHECKING:
     from kbcli.context import Session
+    from kbcli.render import Output
 
 _PARTS: Final = (
     ("direct", "Affected directly"),
@@ -25,6 +26,7 @@ _PARTS: Final = (
 )
 _SHOWN_IDS: Final = 3
 _PATH: Final = "PATH"
+_TSV_HEAD: Final = ("PART", "ID", "TYPE", "STATUS", "TITLE", "OWNER", _PATH)
 
 
 class _Section(NamedTuple):
@@ -54,6 +56,10 @@ def tell(session: Session, found: Impact, *, depth: int, limit: int, format_: st
     """Write the impact for people, on a terminal or as Markdown."""
     output = session.output
     output.is_paged = format_ == "table"
+    if format_ == "tsv":
+        output.stream(f"{line}\n" for line in tables.tab_separated(_TSV_HEAD, _tsv_rows(found, limit)))
+        _tell_limits(session, found, depth=depth, limit=limit)
+        return
     start = found.start
     title = visible(f"{start.id} ({start.type}) {start.title}").rstrip()
     is_markdown = format_ == "markdown"
@@ -64,7 +70,7 @@ def tell(session: Session, found: Impact, *, depth: int, limit: int, format_: st
         more = f", {len(section.rows)} of them here" if len(section.rows) < section.total else ""
         heading = f"{section.title} ({section.total}{more})"
         output.data(f"\n## {heading}\n\n" if is_markdown else f"\n{output.styled(heading, 'bold')}\n")
-        output.data(tables.markdown(section.head, section.rows) if is_markdown else _table(section, output.width))
+        output.stream(tables.markdown(section.head, section.rows) if is_markdown else _table(output, section))
     _tell_limits(session, found, depth=depth, limit=limit)
 
 
@@ -101,9 +107,20 @@ def _section(title: str, part: Sequence[Affected], limit: int) -> _Section:
     return _Section(title, head, list(rows), len(part))
 
 
-def _table(section: _Section, width: int | None) -> str:
-    lay_out = with_paths if section.head[-1] == _PATH else tables.aligned
-    return "".join(f"{line}\n" for line in lay_out(section.head, section.rows, width))
+def _table(output: Output, section: _Section) -> Iterator[str]:
+    lines = with_paths if section.head[-1] == _PATH else tables.aligned
+    return (f"{line}\n" for line in lines(section.head, section.rows, output.width))
+
+
+def _tsv_rows(found: Impact, limit: int) -> Iterator[tuple[str, ...]]:
+    """Yield all parts as rows of one table; of people there is the name, and what they own."""
+    for part, _ in _PARTS:
+        for one in getattr(found, part)[:limit]:
+            known = one.subject
+            yield part, known.id, known.type, known.status, known.title, known.owner, path_text(one.path)
+    for person in found.people[:limit]:
+        for id_ in person.ids[:limit]:
+            yield "people", id_, "", "", "", person.owner, ""
 
 
 def _ids(ids: Sequence[str]) -> str:
@@ -115,7 +132,7 @@ def _tell_limits(session: Session, found: Impact, *, depth: int, limit: int) -> 
     output = session.output
     most = max(len(found.people), *(len(getattr(found, name)) for name, _ in _PARTS))
     if most > limit:
-        output.note(cut_at(limit, most))
+        output.note_always(cut_at(limit, most))
     if found.goes_on:
         output.note(f"It goes on beyond what is shown (--depth {depth}).")
     if not (found.direct or found.transitive or found.tests):

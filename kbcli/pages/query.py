@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
+from kbcli.listing import Rows
 from kbcli.terminal import tables
 from kbcli.terminal.colours import STALE
 from kbcli.terminal.pathtables import laid_out_with_paths
@@ -18,7 +22,8 @@ if TYPE_CHECKING:
     from kbcli.context import Session
     from kbcli.render import Output
     from kbcore.query import Page, Query
-    from kbcore.query.walk import Path
+
+Json = Mapping[str, Any]
 
 _ENTITY_HEAD: Final = ("ID", "TYPE", "STATUS", "TITLE")
 _EDGE_HEAD: Final = ("FROM", "EDGE", "TO", "CONFIDENCE", "SOURCE")
@@ -31,21 +36,64 @@ _EDGE_COLUMNS: Final = (
 )
 
 
-def document(page: Page, *, with_edges: bool, is_of_edges: bool = False) -> dict[str, Any]:
-    """Return a page as the contract has it; with edges, each entity also carries its own.
+class Answer:
+    """The answer to a query: a page of it, or all its pages one after the other, and what is said of it.
+
+    ``first`` is the first page; an answer that has no more than that shows it as it is.
+    """
+
+    def __init__(self, first: Page, asked: Query, *, is_limited: bool) -> None:
+        self.first = first
+        self.is_limited = is_limited
+        """It was asked for so many rows only: that there are more is no news."""
+        self.next_cursor = ""
+        self.rows = Rows()
+        """Each entity, or edge where edges are asked for, as JSON, with the path that a walk took to it."""
+        self.edges = Rows()
+        """The edges that touch the entities, where they are asked for: each once."""
+        self._asked = asked
+        self._seen: set[str] = set()
+
+    def add(self, page: Page) -> None:
+        """Add a page. Raises: ``StorageError``."""
+        self.next_cursor = page.next_cursor
+        if self._asked.is_edge:
+            for link in page.edges:
+                self.rows.add(({**edge_json(link), "id": link.id}, ""))
+            return
+        for item in _entities(page, with_edges=self._asked.edges):
+            self.rows.add((item, path_text(page.paths[item["id"]]) if page.paths else ""))
+        for link in page.edges:
+            if link.id not in self._seen:
+                self._seen.add(link.id)
+                self.edges.add(edge_json(link))
+
+
+def read_answer(asked: Query, page_of: Callable[[Query], Page], *, is_whole: bool, is_limited: bool) -> Answer:
+    """Return the answer to a checked query: one page, or with ``is_whole`` all of them.
+
+    Raises: as ``page_of``; ``StorageError``.
+    """
+    page = page_of(asked)
+    answer = Answer(page, asked, is_limited=is_limited)
+    answer.add(page)
+    while is_whole and page.next_cursor:
+        page = page_of(msgspec.structs.replace(asked, cursor=page.next_cursor))
+        answer.add(page)
+    return answer
+
+
+def write_document(output: Output, answer: Answer, head: Mapping[str, Any], *, is_of_edges: bool) -> None:
+    """Write an answer as the contract has it; with edges, each entity also carries its own.
 
     A page of edges themselves gives each its id, by which another edge can name it as an end.
     """
-    return {
-        "total": page.total,
-        "entities": _entities(page, with_edges=with_edges),
-        "edges": _edges(page) if is_of_edges else [edge_json(link) for link in page.edges],
-        "next_cursor": page.next_cursor or None,
-    } | ({"search": page.found.document(page.total)} if page.found else {})
-
-
-def _edges(page: Page) -> list[dict[str, Any]]:
-    return [{**edge_json(link), "id": link.id} for link in page.edges]
+    page = answer.first
+    items = (item for item, _ in answer.rows)
+    rest: dict[str, Any] = {"next_cursor": answer.next_cursor or None}
+    rest |= {"search": page.found.document(page.total)} if page.found else {}
+    entities, edges = ((), items) if is_of_edges else (items, iter(answer.edges))
+    output.document_of({**head, "total": page.total}, {"entities": entities, "edges": edges}, rest)
 
 
 def _entities(page: Page, *, with_edges: bool) -> list[dict[str, Any]]:
@@ -67,24 +115,32 @@ def _entities(page: Page, *, with_edges: bool) -> list[dict[str, Any]]:
     return shown
 
 
-def tell(session: Session, page: Page, asked: Query, format_: str, nothing: Sequence[str]) -> None:
-    """Write a page for people, or in the format of another program; ``nothing`` says why it is empty, if it is."""
+def tell(session: Session, answer: Answer, asked: Query, format_: str, nothing: Sequence[str]) -> None:
+    """Write an answer for people, or in the format of another program; ``nothing`` says why it is empty, if it is."""
     output = session.output
     output.is_paged = format_ == "table"
-    items = _edges(page) if asked.is_edge else _entities(page, with_edges=asked.edges)
-    columns = _EDGE_COLUMNS if asked.is_edge else _entity_columns(asked)
+    items = (item for item, _ in answer.rows)
     if format_ == "jsonl":
-        output.data("".join(json_text(item) + "\n" for item in items))
+        output.stream(json_text(item) + "\n" for item in items)
     elif format_ == "csv":
-        output.data(tables.comma_separated(columns, ([_cell(item.get(key)) for key in columns] for item in items)))
+        columns = _EDGE_COLUMNS if asked.is_edge else _entity_columns(asked)
+        rows = ([_cell(item.get(key)) for key in columns] for item in items)
+        output.stream(tables.comma_separated(columns, rows))
     elif format_ == "markdown":
-        output.data(tables.markdown(*_with_snippets(items, *_table(items, page.paths, is_edge=asked.is_edge))))
-    elif items:
-        output.data(_lines(_drawn(output, page, items, is_edge=asked.is_edge)))
-        if page.edges and not asked.is_edge:
-            rows = _table([edge_json(link) for link in page.edges], {}, is_edge=True)
-            output.data("\n" + _lines(output.table(*rows)))
-    _tell_rest(session, page, len(items), nothing)
+        table = _Table(answer, asked, has_all=False)
+        output.stream(tables.markdown(table.head, table))
+    elif format_ == "tsv":
+        table = _Table(answer, asked, has_all=True)
+        output.stream(_lines(tables.tab_separated(table.head, table)))
+        if asked.edges and not asked.is_edge:
+            output.data("\n")
+            output.stream(_lines(tables.tab_separated(_EDGE_HEAD, map(edge_row, answer.edges))))
+    elif len(answer.rows):
+        output.stream(_lines(_drawn(output, answer, asked)))
+        if len(answer.edges):
+            output.data("\n")
+            output.stream(_lines(_fitted(output, _EDGE_HEAD, _EdgeRows(answer.edges))))
+    _tell_rest(session, answer, nothing)
 
 
 def _entity_columns(asked: Query) -> tuple[str, ...]:
@@ -95,38 +151,102 @@ def _entity_columns(asked: Query) -> tuple[str, ...]:
     )
 
 
-def _with_snippets(
-    items: Sequence[dict[str, Any]], head: tuple[str, ...], rows: list[tuple[str, ...]]
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return a table with what shows why each entity was found, in the column that a terminal has no room for."""
-    if not any("snippet" in item for item in items):
-        return head, rows
-    said = [item.get("snippet", {}).get("text", "") for item in items]
-    return (*head, "SNIPPET"), [(*row, one) for row, one in zip(rows, said, strict=True)]
+class _EdgeRows:
+    """Edges as rows of a table, which can be read again."""
+
+    def __init__(self, edges: Rows) -> None:
+        self._edges = edges
+
+    def __len__(self) -> int:
+        return len(self._edges)
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return map(edge_row, self._edges)
 
 
-def _drawn(output: Output, page: Page, items: Sequence[dict[str, Any]], *, is_edge: bool) -> Iterator[str]:
+class _Table:
+    """What was found as a table: its head, and its rows, which can be read again.
+
+    With ``has_all`` there is every column that a query of that kind can have, for other programs; a reader gets
+    those that hold something. ``with_snippets`` adds what a terminal has no room for beside the rest.
+    """
+
+    def __init__(self, answer: Answer, asked: Query, *, has_all: bool, with_snippets: bool = True) -> None:
+        self._rows = answer.rows
+        self._is_edge = asked.is_edge
+        items = (item for item, _ in answer.rows)
+        self._has_all = has_all and not asked.is_edge
+        self._tags = self._has_all or any(item.get("tags") for item in items)
+        self._path = bool(asked.from_id)
+        self._snippets = bool(asked.text) and with_snippets
+        columns = {
+            "TAGS": self._tags,
+            "STALE": self._has_all,
+            "PATH": self._path,
+            "SCORE": self._has_all and bool(asked.text),
+            "SNIPPET": self._snippets,
+        }
+        shown = (name for name, is_shown in columns.items() if is_shown)
+        self.head: tuple[str, ...] = _EDGE_HEAD if self._is_edge else (*_ENTITY_HEAD, *shown)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        for item, path in self._rows:
+            yield edge_row(item) if self._is_edge else tuple(map(self._cell(item, path), self.head))
+
+    def _cell(self, item: Json, path: str) -> Callable[[str], str]:
+        cells = {
+            "ID": item["id"],
+            "TYPE": item["type"],
+            "STATUS": item.get("status", "") if self._has_all else _status(item),
+            "TITLE": item.get("title", ""),
+            "TAGS": ", ".join(item.get("tags", ())),
+            "STALE": "true" if item.get("stale") else "",
+            "PATH": path,
+            "SCORE": _cell(item.get("score")),
+            "SNIPPET": item.get("snippet", {}).get("text", ""),
+        }
+        return cells.__getitem__
+
+
+def _drawn(output: Output, answer: Answer, asked: Query) -> Iterator[str]:
     """Yield the lines of a table, below each row the snippet of its entity."""
-    table = laid_out_with_paths if page.paths else tables.laid_out
-    head, *rows = table(*_table(items, page.paths, is_edge=is_edge), output.width, output.styled)
-    yield from head
-    snippets = page.found.snippets if page.found else {}
-    for lines, item in zip(rows, items, strict=True):
+    table = _Table(answer, asked, has_all=False, with_snippets=False)
+    blocks = iter(_blocks(output, table.head, table, has_paths=bool(asked.from_id)))
+    yield from next(blocks)
+    for lines, (item, _) in zip(blocks, answer.rows if asked.text else itertools.repeat(({}, "")), strict=False):
         yield from lines
-        if snippets and item["id"] in snippets:
-            yield snippet_line(output, snippets[item["id"]])
+        if snippet := item.get("snippet"):
+            yield snippet_line(output, snippet["field"], snippet["text"])
 
 
-def _tell_rest(session: Session, page: Page, shown: int, nothing: Sequence[str]) -> None:
-    output = session.output
+def _blocks(
+    output: Output, head: Sequence[str], rows: Iterable[Sequence[str]], *, has_paths: bool = False
+) -> Iterable[list[str]]:
+    """Return the lines of the head of a table, and of each of its rows, where the reader has so much room."""
+    if output.width is None:
+        return tables.whole(head, rows, output.styled)
+    table = laid_out_with_paths if has_paths else tables.laid_out
+    return table(head, list(rows), output.width, output.styled)
+
+
+def _fitted(output: Output, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    return (line for lines in _blocks(output, head, rows) for line in lines)
+
+
+def _tell_rest(session: Session, answer: Answer, nothing: Sequence[str]) -> None:
+    output, page, shown = session.output, answer.first, len(answer.rows)
     for sentence in page.found.sentences(page.total) if page.found else ():
         output.note(sentence)
     if not shown and page.total:
         output.note("The answer ends here.")
     elif not shown and nothing:
         output.note("\n".join(nothing))
-    elif shown and page.next_cursor:
-        output.note(f"{shown} of {page.total}; for more: {ways_on(shown, page.total, visible(page.next_cursor))}")
+    elif shown and answer.next_cursor:
+        say = output.note if answer.is_limited else output.note_always
+        say(f"{shown} of {page.total}; for more: {ways_on(shown, page.total, visible(answer.next_cursor))}")
 
 
 def ways_on(shown: int, total: int, cursor: str) -> str:
@@ -135,25 +255,7 @@ def ways_on(shown: int, total: int, cursor: str) -> str:
     return (f"--limit {most}, or " if shown < most else "") + f"--cursor {cursor}"
 
 
-def _table(
-    items: Sequence[dict[str, Any]], paths: Mapping[str, Path], *, is_edge: bool
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    if is_edge:
-        return _EDGE_HEAD, [edge_row(item) for item in items]
-    tags = any(item.get("tags") for item in items)
-    head = (*_ENTITY_HEAD, *(("TAGS",) if tags else ()), *(("PATH",) if paths else ()))
-    rows = [
-        (
-            *(item["id"], item["type"], _status(item), item.get("title", "")),
-            *((", ".join(item.get("tags", ())),) if tags else ()),
-            *((path_text(paths[item["id"]]),) if paths else ()),
-        )
-        for item in items
-    ]
-    return head, rows
-
-
-def _status(item: dict[str, Any]) -> str:
+def _status(item: Json) -> str:
     """Return the status of an entity, marked where its file could not be read whole."""
     mark = STALE if item.get("stale") else ""
     return f"{item.get('status', '')} {mark}".strip()
@@ -171,5 +273,5 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else json_text(value)
 
 
-def _lines(lines: Iterable[str]) -> str:
-    return "".join(line + "\n" for line in lines)
+def _lines(lines: Iterable[str]) -> Iterator[str]:
+    return (line + "\n" for line in lines)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from kbcli.terminal.cells import padded, shortened, width_of, wrapped
@@ -52,7 +53,7 @@ _ID: Final = Column("id")
 _EXTRA: Final = Column(is_extra=True)
 _PLACE: Final = Column("path", is_extra=True)
 COLUMNS: Final[Mapping[str, Column]] = {
-    **dict.fromkeys(("ID", "FROM", "TO", "ENTITY", "COMPONENT", "  BRANCH"), _ID),
+    **dict.fromkeys(("ID", "FROM", "TO", "ENTITY", "COMPONENT", "TAG", "  BRANCH"), _ID),
     **dict.fromkeys(("TAGS", "PRIORITY", "GIT", "COPIED", "PATH", "TARGET"), _EXTRA),
     **dict.fromkeys(("SOURCE", "STATED IN", "ORIGIN"), _PLACE),
     "AT": Column("whole"),
@@ -95,6 +96,18 @@ def laid_out(
         drawn.row([head[at] for at in shown], is_head=True),
         *(drawn.row([row[at] for at in shown]) for row in cells),
     ]
+
+
+def whole(head: Sequence[str], rows: Iterable[Sequence[str]], paint: Paint | None = None) -> Iterator[list[str]]:
+    """Yield the lines of the head, and those of each row, of a table as wide as it needs to be; rows are read twice."""
+    columns = [COLUMNS.get(one, Column()) for one in head]
+    widths = [width_of(one) for one in head]
+    for row in rows:
+        widths = [max(width, width_of(visible(cell))) for width, cell in zip(widths, row, strict=True)]
+    drawn = _Drawn(columns, widths, paint)
+    yield drawn.row(head, is_head=True)
+    for row in rows:
+        yield drawn.row([visible(cell) for cell in row])
 
 
 def _fitted(
@@ -195,10 +208,10 @@ def pairs(rows: Iterable[tuple[str, str]], width: int | None = None, indent: str
     return lines
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(markdown_text(cell) for cell in line)} |\n" for line in lines)
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a Markdown table."""
+    for line in itertools.chain([head, ["---"] * len(head)], rows):
+        yield f"| {' | '.join(markdown_text(cell) for cell in line)} |\n"
 
 
 def markdown_text(cell: str) -> str:
@@ -209,10 +222,19 @@ def markdown_text(cell: str) -> str:
     return text
 
 
-def comma_separated(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return CSV as RFC 4180 has it, with line feeds."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows([visible_lines(cell) for cell in row] for row in rows)
-    return stream.getvalue()
+def tab_separated(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    r"""Yield the lines of a table for other programs: a tab between cells, no padding.
+
+    What would break a line is escaped: a tab is ``\t``, a line feed ``\n``, and a backslash is ``\\``.
+    """
+    yield "\t".join(name.strip() for name in head)
+    for row in rows:
+        yield "\t".join(visible(cell.replace("\\", "\\\\")) for cell in row)
+
+
+def comma_separated(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield CSV as RFC 4180 has it, with line feeds: the head, then each row."""
+    for row in itertools.chain([head], rows):
+        stream = io.StringIO()
+        csv.writer(stream, lineterminator="\n").writerow([visible_lines(cell) for cell in row])
+        yield stream.getvalue()

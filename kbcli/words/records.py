@@ -25,15 +25,13 @@ _UNITS: Final = ((60, "minute"), (3600, "hour"), (86400, "day"), (604800, "week"
 _YEAR_S: Final = 31557600
 
 
-def rows(records: Iterable[Json]) -> list[tuple[str, ...]]:
-    """Return the rows of a table of records."""
-    return [
-        (
+def rows(records: Iterable[Json]) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of a table of records."""
+    for record in records:
+        yield (
             *(str(record["seq"]), short_time(record["at"]), record["actor"], record["source"]),
             *(summary(record["summary"]), why(record)),
         )
-        for record in records
-    ]
 
 
 def why(record: Json) -> str:

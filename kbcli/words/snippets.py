@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import TYPE_CHECKING, Final
 
 from kbcli.terminal.cells import shortened, width_of
@@ -10,20 +11,21 @@ from kbcore.visible import visible
 
 if TYPE_CHECKING:
     from kbcli.render import Output
-    from kbcore.query import Snippet
 
 _LEAST_ROOM: Final = 12
+_MARK: Final = re.compile("[«»]")
 
 
-def snippet_line(output: Output, snippet: Snippet) -> str:
-    """Return a snippet in one line, its first hit in sight: by its style, between marks where there is none."""
+def snippet_line(output: Output, field: str, text: str) -> str:
+    """Return a snippet in one line, its first hit in sight: by its style, between marks where there is none.
+
+    ``text`` has every hit between ``«`` and ``»``, and these nowhere else.
+    """
     has_style = output.styled("x", "bold") != "x"
-    lead = f"    {snippet.field}: "
-    pieces = [(visible(text), is_hit) for text, is_hit in snippet.segments()]
+    lead = f"    {field}: "
+    pieces = [(visible(piece), place % 2 == 1) for place, piece in enumerate(_MARK.split(text))]
     if not has_style:
-        pieces = [
-            (f"«{text}»" if is_hit else text.replace("«", '"').replace("»", '"'), is_hit) for text, is_hit in pieces
-        ]
+        pieces = [(f"«{piece}»" if is_hit else piece, is_hit) for piece, is_hit in pieces]
     room = None if output.width is None else max(output.width - width_of(lead), _LEAST_ROOM)
     if room is not None:
         pieces = _cut(pieces, room)

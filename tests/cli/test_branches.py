@@ -23,9 +23,12 @@ def test_the_list_shows_every_store_and_where_it_comes_from(kb, synced):
         ("main", 1, False, True),
     ]
     assert listed[0]["origin"]["branch"] == "main"
-    text = kb("branch", "list").out.splitlines()
-    assert text[1].startswith("* feature/x")
-    assert "from main at 1" in text[1]
+    rows = [line.split("\t") for line in kb("branch", "list").out.splitlines()]
+    assert rows == [
+        ["BRANCH", "SEQ", "CURRENT", "GIT", "COPIED"],
+        ["feature/x", "1", "*", "", "from main at 1"],
+        ["main", "1", "", "", ""],
+    ]
 
 
 def test_ensure_makes_a_store_once(kb, synced):

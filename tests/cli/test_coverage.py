@@ -26,7 +26,7 @@ def one_bought(root, kb):
 
 
 def test_each_requirement_is_a_row_with_what_shows_it_and_the_last_row_sums_up(kb, waived):
-    head, *rows = kb("coverage").out.splitlines()
+    head, *rows = kb("coverage", "--format", "table").out.splitlines()
     assert head.split() == ["ID", "SPECIFIED", "VERIFIED", "IMPLEMENTED", "PRIORITY", "TITLE"]
     assert rows[0].split() == ["REQ-1", "no", "TEST-1", "no", "Log", "in"]
     assert "n/a: by the vendor" in rows[2]
@@ -52,7 +52,9 @@ def test_every_format_says_the_same(kb, waived):
 def test_requirements_come_in_groups(kb, waived, by, names):
     whole = kb("coverage", "--by", by, "--json").json
     assert [one["name"] for one in whole["groups"]] == names
-    assert "TOTAL" in kb("coverage", "--by", by).out
+    assert "TOTAL" in kb("coverage", "--by", by, "--format", "table").out
+    names_in_a_pipe = [line.split("\t")[0] or None for line in kb("coverage", "--by", by).out.splitlines()[1:]]
+    assert names_in_a_pipe == names
     rows = list(csv.DictReader(io.StringIO(kb("coverage", "--by", by, "--format", "csv").out)))
     assert [row[by] or None for row in rows] == names
     assert rows[-1]["specified_no"] == str(whole["groups"][-1]["specified"]["no"])
@@ -152,5 +154,5 @@ def test_a_file_that_gives_no_reason_is_told_so(kb, synced):
 def test_a_tag_that_is_called_like_the_rest_is_told_apart(kb, waived):
     write(waived, {"docs/requirements/odd.md": '---\nid: REQ-8\ntitle: Odd\ntags: ["(none)"]\n---\n'})
     kb("sync")
-    rows = [line.split()[0] for line in kb("coverage", "--by", "tag").out.splitlines()]
+    rows = [line.split()[0] for line in kb("coverage", "--by", "tag", "--format", "table").out.splitlines()]
     assert (rows.count("(none)"), rows.count("'(none)'")) == (1, 1)

@@ -17,7 +17,7 @@ def test_every_format_says_the_same(kb, synced):
     assert whole["totals"] == {"direct": 1, "transitive": 0, "tests": 1, "related": 0, "decisions": 0, "people": 0}
     assert (whole["entity"]["id"], whole["goes_on"]) == ("REQ-1", False)
     assert kb("impact", "REQ-1", "--format", "json").json == whole
-    text = kb("impact", "REQ-1").out
+    text = kb("impact", "REQ-1", "--format", "table").out
     assert text.startswith(
         "REQ-1 (req) Log in\n  A change of it affects 1 entity; 1 test to run.\n\nAffected directly (1)\n"
     )
@@ -30,7 +30,7 @@ def test_every_format_says_the_same(kb, synced):
 
 
 def test_what_affects_nothing_says_where_to_look(kb, synced):
-    ran = kb("impact", "TEST-1")
+    ran = kb("impact", "TEST-1", "--format", "table")
     assert "affects nothing that is known here" in ran.out
     assert "`kb show TEST-1`" in ran.err
 
@@ -39,7 +39,7 @@ def test_limits_are_told(kb, synced):
     edges = [{"type": "depends_on", "from": f"REQ-{number}", "to": "REQ-2"} for number in (5, 6, 7)]
     nodes = [{"id": f"REQ-{number}", "type": "req", "title": "T", "status": "open"} for number in (5, 6, 7)]
     assert kb("apply", "-", stdin=json.dumps({"entities": nodes, "edges": edges})).status == 0
-    ran = kb("impact", "REQ-2", "--limit", "2")
+    ran = kb("impact", "REQ-2", "--limit", "2", "--format", "table")
     assert "Affected directly (3, 2 of them here)" in ran.out
     assert "Parts are cut at 2; for more: --limit 3" in ran.err
     assert "goes on" in kb("impact", "REQ-1", "--depth", "1").err

@@ -115,7 +115,8 @@ def test_every_format_says_the_same(kb, synced):
     assert json.loads(rows[0]["tags"]) == ["auth", "web"]
     assert json.loads(rows[2]["attributes"]) == {"kind": "e2e"}
     assert "| REQ-1 | req | open | Log in | auth, web |" in kb("query", "--format", "markdown").out
-    assert kb("query", "--format", "table").out == kb("query").out
+    assert kb("query", "--format", "table").out.splitlines()[1] == "REQ-1   req   open    Log in       auth, web"
+    assert kb("query", "--format", "tsv").out == kb("query").out
 
 
 def test_what_a_text_found_has_every_format_too(kb, synced):
@@ -181,19 +182,20 @@ def test_what_a_file_stated_that_cannot_be_read_any_more_is_marked(kb, synced):
     assert kb("sync").status == 0
     stale = {entity["id"]: entity.get("stale") for entity in kb("query", "req", "--json").json["entities"]}
     assert stale == {"REQ-1": True, "REQ-2": None}
-    assert "REQ-1  req   open (stale)  Log in" in kb("query", "req").out
+    assert "REQ-1  req   open (stale)  Log in" in kb("query", "req", "--format", "table").out
     assert "| REQ-1 | req | open (stale) | Log in |" in kb("query", "req", "--format", "markdown").out
     rows = list(csv.DictReader(io.StringIO(kb("query", "req", "--format", "csv").out)))
     assert [row["stale"] for row in rows] == ["true", ""]
 
 
 def test_an_empty_answer_is_told_on_standard_error(kb, synced, root):
-    assert kb("query", "edge", "--where", "kind=x") == (0, "", "No edge matches.\n")
+    head = "FROM\tEDGE\tTO\tCONFIDENCE\tSOURCE\n"
+    assert kb("query", "edge", "--where", "kind=x") == (0, head, "No edge matches.\n")
     assert kb("query", "edge", "--where", "to=TEST-01").err == (
         "No edge matches.\n  There is no 'TEST-01'. Did you mean 'TEST-1'?\n"
     )
     assert kb("query", "edge", "--where", "from=TEST-1").err == "No edge matches.\n"
-    assert kb("query", "--status", "dnoe") == (
+    assert kb("query", "--status", "dnoe", "--format", "table") == (
         *(0, ""),
         "No entity matches.\n  Nothing has the status 'dnoe'. Did you mean 'done'?\n",
     )
@@ -218,7 +220,7 @@ def test_an_empty_store_says_what_to_do(kb, ready):
 def test_stored_text_never_acts_on_a_terminal(kb, synced):
     title = "\x1b]0;owned\x07 \u202egnp.exe\nnew line"
     apply(kb, entities=[{"id": "X\u202e1", "type": "req", "title": title, "status": "open", "tags": ["\x1b[2J"]}])
-    for format_ in ("table", "markdown", "csv", "jsonl", "json"):
+    for format_ in ("table", "tsv", "markdown", "csv", "jsonl", "json"):
         out = kb("query", "--status", "open", "--format", format_).out
         assert "\x1b" not in out
         assert "\u202e" not in out
@@ -227,14 +229,14 @@ def test_stored_text_never_acts_on_a_terminal(kb, synced):
 
 
 def test_a_search_shows_below_each_row_why_it_was_found_and_on_stderr_how_it_was_read(kb, synced):
-    ran = kb("query", "--text", "lgo out")
+    ran = kb("query", "--text", "lgo out", "--format", "table")
     assert (ran.out.splitlines()[2], ran.status) == ("    title: Log «out»", 0)
     assert ran.err == "No entity holds 'lgo'; this is what the other words find.\n"
     write(
         synced, {"docs/requirements/key.md": "---\nid: KEY\ntitle: Keys\nstatus: open\n---\nA passkey \x1b[2J opens.\n"}
     )
     kb("sync")
-    ran = kb("query", "--text", "paskey")
+    ran = kb("query", "--text", "paskey", "--format", "table")
     assert ran.out.splitlines()[2] == r"    body: A «passkey» \x1b[2J opens."
     assert ran.err == "No entity holds 'paskey'; looked for 'passkey' instead.\n"
     assert kb("query", "--text", "paskey", "--format", "jsonl").out.count('"snippet"') == 1
@@ -286,3 +288,58 @@ def test_an_edge_can_be_the_end_of_another_by_the_id_that_a_query_of_edges_shows
     doubt = {"type": "doubts", "from": "FACT-1", "to": edge["id"]}
     assert kb("apply", "-", stdin=json.dumps({"entities": [fact], "edges": [doubt]})).status == 0
     assert kb("query", "--has", f"doubts:{edge['id']}", "--json").json["entities"][0]["id"] == "FACT-1"
+
+
+MANY = 60
+"""More than a page, and less than what a list reads at once."""
+
+
+@pytest.fixture
+def many(kb, synced):
+    nodes = [
+        {"id": f"M-{at:03}", "type": "req", "title": "tab\t, line\n and \\", "status": "open"} for at in range(MANY)
+    ]
+    edges = [{"type": "depends_on", "from": node["id"], "to": "REQ-1"} for node in nodes]
+    assert kb("apply", "-", stdin=json.dumps({"entities": nodes, "edges": edges})).status == 0
+    return synced
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        (["query", "--tag", "none-has-it"], 1),
+        (["query", "req", "--status", "open"], 1 + MANY + 1),
+        (["query", "req", "--status", "open", "--format", "csv", "-q"], 1 + 2 * MANY + 1),
+        (["query", "req", "--status", "open", "--format", "jsonl", "-q"], MANY + 1),
+        (["query", "req", "--status", "open", "--format", "table"], 1 + MANY + 1),
+        (["query", "req", "--status", "open", "--format", "markdown"], 2 + MANY + 1),
+        (["query", "req", "--text", "tab"], 1 + MANY),
+        (["query", "edge", "--where", "to=REQ-1"], 1 + MANY + 1),
+        (["query", "req", "--status", "open", "--limit", "7"], 1 + 7),
+        (["query", "req", "--status", "open", "--limit", "7", "--format", "jsonl"], 7),
+        (["log", "--oneline"], 1 + 2),
+        (["impact", "REQ-1"], 1 + 2 + MANY),
+    ],
+)
+def test_a_list_in_a_pipe_is_whole_unless_a_limit_is_given(kb, many, words, count):
+    ran = kb(*words)
+    assert ran.status == 0
+    assert len(ran.out.splitlines()) == count
+
+
+def test_a_list_in_a_pipe_reads_more_than_one_page_and_shows_every_entity_once(kb, many, monkeypatch):
+    monkeypatch.setattr("kbcli.listing.PAGE_ROWS", 7)
+    ids = [line.split("\t")[0] for line in kb("query").out.splitlines()[1:]]
+    assert ids == [*(f"M-{at:03}" for at in range(MANY)), "REQ-1", "REQ-2", "TEST-1"]
+    whole = kb("query", "req", "--edges", "--json").json
+    assert (len(whole["entities"]), whole["next_cursor"]) == (MANY + 2, None)
+    assert len({edge["from"] for edge in whole["edges"]}) == len(whole["edges"]) == MANY + 2 - 1 + 1
+    seqs = [line.split("\t")[0] for line in kb("log", "--oneline").out.splitlines()[1:]]
+    assert seqs == ["2", "1"]
+
+
+def test_cells_in_a_pipe_are_separated_by_tabs_and_hold_neither_tab_nor_line_break(kb, many):
+    head, first, *_ = kb("query").out.splitlines()
+    assert head.split("\t") == ["ID", "TYPE", "STATUS", "TITLE", "TAGS", "STALE"]
+    assert first == r"M-000	req	open	tab\t, line\n and \\		"
+    assert kb("query", "--format", "table").out.splitlines()[1].startswith("M-000   req   open")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -78,8 +79,33 @@ def test_a_table_fits_the_terminal(project):
 def test_groups_of_coverage_keep_their_shares_where_there_is_no_room_for_the_counts(project):
     _, shown = at_terminal(project, ["coverage", "--by", "priority", "--no-color"], env={"COLUMNS": "40"})
     assert shown.splitlines()[-1].split() == ["TOTAL", "0%", "33.3%", "0%"]
+    assert shown.splitlines()[0].split() == ["PRIORITY", "SPEC", "VERIF", "IMPL"]
     _, shown = at_terminal(project, ["coverage", "--by", "priority", "--no-color"])
     assert shown.splitlines()[-1].split() == ["TOTAL", "3", "0/3", "0%", "1/3", "33.3%", "0/3", "0%"]
+
+
+@pytest.mark.parametrize("by", ["requirement", "tag", "priority", "component"])
+def test_coverage_at_40_columns_is_not_cut(project, by):
+    _, shown = at_terminal(project, ["coverage", "--by", by, "--no-color"], env={"COLUMNS": "40"})
+    assert "…" not in shown
+    assert all(width_of(line) <= 40 for line in shown.splitlines())
+    assert shown.splitlines()[0].split()[-3:] in (["SPEC", "VERIF", "IMPL"], ["SPECIFIED", "VERIFIED", "IMPLEMENTED"])
+
+
+def test_a_terminal_gets_a_page_and_hears_that_there_is_more_also_in_quiet(tmp_path):
+    project = make_repository(tmp_path / "repo")
+    run_kb(project, "init", "--no-hooks")
+    nodes = [{"id": f"M-{at:03}", "type": "req", "title": "T", "status": "open"} for at in range(51)]
+    run_kb(project, "apply", "-", stdin=json.dumps({"entities": nodes}))
+    seen = tmp_path / "seen"
+    for words in (["query"], ["query", "-q"], ["query", "--format", "jsonl", "-q"]):
+        _, shown = at_terminal(project, [*words, "--no-color"])
+        assert "M-050" not in shown
+        assert "50 of 51; for more: --limit 51" in shown
+    at_terminal(project, ["query", "--no-color"], env={"PAGER": f"cat > {seen}"})
+    lines = seen.read_text().splitlines()
+    assert (lines[0].split(), len(lines)) == (["ID", "TYPE", "STATUS", "TITLE"], 51)
+    assert "\t" not in lines[1]
 
 
 def test_what_is_said_is_broken_between_words(project):

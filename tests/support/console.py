@@ -8,6 +8,7 @@ A page begins in a fresh repository, and its blocks run one after the other. Com
 ``<!-- file: PATH -->``                       the next block of any language is written to PATH
 ``<!-- tool: NAME -->``                       the next block holds the arguments of a call over MCP, which must succeed
 
+Commands are run at a wide terminal, but where a line has ``--json`` or words of the shell: its output goes into a pipe.
 A line ``$ COMMAND`` is a command; it ends with status 0, or with the one that ``# status N`` at its end says. In what
 follows, ``…`` stands for any text, on a line of its own for any number of lines. Times and hashes are not compared.
 
@@ -50,6 +51,7 @@ _BARE = re.compile(r"'[^']*'")
 """What the shell leaves as it is."""
 _VARYING = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z| UTC|[+-]\d\d:?\d\d)?"), "TIME"),
+    (re.compile(r" \((?:less than a|\d+) \w+ ago\)"), ""),
     (re.compile(r"\b[0-9a-f]{12,64}\b"), "HASH"),
 )
 
@@ -63,6 +65,23 @@ class Block(NamedTuple):
     place: str
     file: str
     tool: str
+
+
+class _Terminal(io.StringIO):
+    """Standard output of a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class _Errors(io.TextIOBase):
+    """Standard error in a pipe, whose text appears between that of standard output."""
+
+    def __init__(self, shown: io.StringIO) -> None:
+        self._shown = shown
+
+    def write(self, text: str) -> int:
+        return self._shown.write(text)
 
 
 class Step(NamedTuple):
@@ -147,6 +166,9 @@ def environment(folder: Path) -> Iterator[dict[str, str]]:
         "PYTHONPATH": str(ROOT),
         "HOME": str(home),
         "TERM": "dumb",
+        "NO_COLOR": "1",
+        "PAGER": "cat",
+        "COLUMNS": "1000",
         "GIT_AUTHOR_DATE": "2026-11-20T09:30:00Z",
         "GIT_COMMITTER_DATE": "2026-11-20T09:30:00Z",
     }
@@ -201,8 +223,8 @@ _KEPT: list[tempfile.TemporaryDirectory[str]] = []
 def _run(step: Step, env: dict[str, str]) -> Ended:
     """Run a command: ``kb`` within this process unless the shell has to do something for it, all else by the shell."""
     if step.line.startswith("kb ") and not _SHELL_WORDS & set(_BARE.sub("", step.line)):
-        captured = io.StringIO()
-        with contextlib.redirect_stdout(captured), contextlib.redirect_stderr(captured):
+        captured = io.StringIO() if "--json" in step.line else _Terminal()
+        with contextlib.redirect_stdout(captured), contextlib.redirect_stderr(_Errors(captured)):
             status = app.main(shlex.split(step.line)[1:])
         return Ended(step, status, captured.getvalue())
     ended = subprocess.run(

@@ -141,11 +141,11 @@ def test_names_stand_beside_what_belongs_to_them_wrapped():
 
 
 def test_a_markdown_table_takes_nothing_from_its_cells():
-    assert tables.markdown(("A", "B"), [("a|b", "<b>\n`x`")]) == (
+    assert "".join(tables.markdown(("A", "B"), [("a|b", "<b>\n`x`")])) == (
         "| A | B |\n| --- | --- |\n| a\\|b | \\<b\\> \\`x\\` |\n"
     )
 
 
 def test_csv_keeps_line_breaks_and_quotes_and_no_control_characters():
-    text = tables.comma_separated(("a", "b"), [('say "x"\nand', "\x1b,")])
+    text = "".join(tables.comma_separated(("a", "b"), [('say "x"\nand', "\x1b,")]))
     assert text == 'a,b\n"say ""x""\nand","\\x1b,"\n'
