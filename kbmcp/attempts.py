@@ -116,6 +116,7 @@ class _Attempt:
             around["branch"] = call.branch
             try:
                 payload = ready.job.run(call)
+                service.listing.note(call, payload)
                 news = service.news(call)
             except KBError:
                 around |= _noted({}, service.news(call), is_dotted=call.is_dotted)

@@ -19,6 +19,7 @@ from anyio import CapacityLimiter, from_thread
 
 from kbcore import __version__, limits
 from kbcore.errors import BranchMoved, KBError, UnknownBranch
+from kbmcp.listing import Listing
 from kbmcp.replies import Payload, visible
 from kbmcp.turns import Turns
 from kbmcp.works import Publisher, Works
@@ -122,6 +123,7 @@ class Service:
         self.turns = Turns()
         self.works = Works()
         self.publisher = Publisher()
+        self.listing = Listing(options.toolsets)
         self.threads = CapacityLimiter(_CALLS_AT_ONCE)
         self._shared: tuple[Machine, StorePool] | None = None
         self._files: WorktreeFiles | None = None

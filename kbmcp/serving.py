@@ -22,23 +22,24 @@ import anyio
 import anyio.to_thread
 import mcp_types as types
 import msgspec
+from anyio.abc import TaskGroup
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.lowlevel import Server
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 from mcp_types.methods import CLIENT_REQUESTS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from kbcore import __version__, collector
 from kbcore.clock import SystemClock
-from kbcore.errors import KBError
-from kbcore.process_limits import exhausted
-from kbcore.schema import CORE
+from kbcore.errors import ResourceLimit
 from kbmcp import completing, prompts, resources, tools
 from kbmcp.attempts import bug
 from kbmcp.calls import Client, Options, Service
 from kbmcp.instructions import instructions
 from kbmcp.stdio import END_OF_INPUT, STOP, Pipes
 from kbmcp.subscriptions import Subscriptions
-from kbmcp.wire import Names, naming_wrong_params
+from kbmcp.wire import naming_wrong_params
 
 __all__ = ["Options", "serve", "server_for"]
 
@@ -48,6 +49,8 @@ class Live(msgspec.Struct, frozen=True):
 
     service: Service
     subscriptions: Subscriptions
+    tasks: TaskGroup
+    """What goes on beside the requests; it ends with the server."""
 
 
 ENDS_S: Final = 1.8
@@ -105,7 +108,7 @@ async def _serve(options: Options, reads_fd: int, writes_fd: int, deadline: _Dea
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_obey_signals, pipes, tasks.cancel_scope, deadline)
         async with pipes.open() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+            await server.run(incoming, outgoing, initialization(server))
         tasks.cancel_scope.cancel()
 
 
@@ -122,6 +125,11 @@ async def _obey_signals(pipes: Pipes, everything: anyio.CancelScope, deadline: _
             pipes.stop()
 
 
+def initialization(server: Server[Live]) -> InitializationOptions:
+    """Return how the server introduces itself to a client with a handshake: it says when the list of tools changes."""
+    return server.create_initialization_options(NotificationOptions(tools_changed=True))
+
+
 def server_for(options: Options) -> Server[Live]:
     """Return the server, ready to run over any pair of streams."""
 
@@ -132,7 +140,7 @@ def server_for(options: Options) -> Server[Live]:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(subscriptions.watch)
-                yield Live(service, subscriptions)
+                yield Live(service, subscriptions, tasks)
                 tasks.cancel_scope.cancel()
         finally:
             service.close()
@@ -181,23 +189,10 @@ def _reported(error: Exception) -> MCPError:
 async def _list_tools(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
     live = ctx.lifespan_context
     try:
-        names = await anyio.to_thread.run_sync(_names, live.service)  # none of the threads for calls
-    except (MemoryError, RuntimeError) as error:
-        known = exhausted(error, may_be_written=False)
-        if known is None:
-            raise
-        data = {"error": known.as_json()}
-        raise MCPError(code=types.INTERNAL_ERROR, message=known.message, data=data) from error
+        names = await live.service.listing.names(live.service, live.tasks)
+    except ResourceLimit as error:
+        raise MCPError(code=types.INTERNAL_ERROR, message=error.message, data={"error": error.as_json()}) from error
     return types.ListToolsResult(tools=tools.listed(live.service, names))
-
-
-def _names(service: Service) -> Names:
-    """Return the names of the schema in force, or KB's own where there is none: the tools then say what is wrong."""
-    try:
-        schema = service.schema()
-    except KBError:
-        schema = CORE
-    return Names(tuple(schema.entities), tuple(schema.edges))
 
 
 async def _call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -205,7 +200,10 @@ async def _call_tool(ctx: Context, params: types.CallToolRequestParams) -> types
     tool = tools.find(live.service, params.name)
     if isinstance(tool, str):
         raise MCPError(code=types.INVALID_PARAMS, message=tool)
-    return await tools.answer(live.service, tool, params.arguments or {}, _client(ctx))
+    answer = await tools.answer(live.service, tool, params.arguments or {}, _client(ctx))
+    if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and live.service.listing.is_changed():
+        await ctx.session.send_tool_list_changed()
+    return answer
 
 
 async def _list_resources(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:

@@ -70,13 +70,14 @@ def marks_of(service: Service, sight: Sight, wanted: Collection[Wanted]) -> dict
     """Return a mark of each of these."""
     ids = {one.id for one in wanted if one.what == "entity"}
     entities = _entity_marks(service, sight, ids) if ids else {}
-    defined = _defined(service, sight) if any(one.what == "schema" for one in wanted) else ()
+    defined = _defined(service, sight) if any(one.what in {"schema", "tools"} for one in wanted) else ()
     return {one: _mark_of(sight, one, entities, defined) for one in wanted}
 
 
 def _mark_of(sight: Sight, one: Wanted, entities: dict[str, Mark], defined: Mark) -> Mark:
-    if one.what == "tools":  # they name the types of the schema, and are the same on all branches
-        return (tuple(sight.schema.entities), tuple(sight.schema.edges)) if sight.schema else ()
+    if one.what == "tools":  # they name the types of the schema, and those that the branch defines
+        own = (tuple(sight.schema.entities), tuple(sight.schema.edges)) if sight.schema else ()
+        return (*own, *sorted(key for key, _ in defined))
     if one.what == "page":
         return ()
     place = (sight.branch, sight.answering, sight.trouble)
@@ -94,9 +95,9 @@ def _defined(service: Service, sight: Sight) -> Mark:
     if sight.trouble:
         return ()
     try:
-        return service.look(service.workspace(), sight.answering, lambda view: tuple(view.definitions().values()))
+        return service.look(service.workspace(), sight.answering, lambda view: tuple(view.definitions().items()))
     except KBError as error:
-        return (error.code, error.message)
+        return ((error.code, error.message),)
 
 
 def _entity_marks(service: Service, sight: Sight, ids: Collection[str]) -> dict[str, Mark]:

@@ -45,7 +45,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Names(msgspec.Struct, frozen=True):
-    """The names that the live schema knows, for the enums of the published schemas."""
+    """The names that the live schema knows, for the enums of the published schemas; empty for too many of them."""
 
     entities: tuple[str, ...]
     edges: tuple[str, ...]
@@ -351,8 +351,8 @@ def _tidy(part: Schema, names: Names) -> Schema:
     if "x-texts" in part:
         return {"description": part["description"], "type": "array", "items": {"type": "string"}}
     kept = {key: _member(key, value, names) for key, value in part.items() if not _says_nothing(key, value)}
-    if "x-names" in kept:
-        kept["enum"] = kept.pop("x-names")
+    if "x-names" in kept and (listed := kept.pop("x-names")):
+        kept["enum"] = listed
     if "x-items" in kept:
         kept["items"] = kept.pop("x-items")
     if "properties" in kept:
@@ -364,7 +364,8 @@ def _member(key: str, value: Any, names: Names) -> Any:
     if key == "properties":
         return {name: _tidy(member, names) for name, member in value.items()}
     if key == "x-names":
-        return list({"entities": names.entities, "edges": names.edges, "either": (*names.entities, "edge")}[value])
+        either = (*names.entities, "edge") if names.entities else ()
+        return list({"entities": names.entities, "edges": names.edges, "either": either}[value])
     if key == "x-items":
         shown = _tidy(_SHAPES[value].model_json_schema(by_alias=True), names)
         shown.pop("additionalProperties", None)  # there are more members than the ones worth showing

@@ -8,7 +8,9 @@ import re
 import pytest
 from jsonschema import Draft202012Validator
 
+from kbcore.concepts import DEFINING
 from kbmcp.instructions import instructions
+from kbmcp.listing import MOST_DEFINED
 from tests.mcp.agents import agent, raw, spawned
 from tests.support.places import stores_at
 
@@ -29,8 +31,7 @@ def test_five_tools_are_listed_in_a_fixed_order(each_era):
 
 
 def test_the_listing_stays_under_1500_tokens(each_era):
-    generously_spaced = json.dumps(json.loads(each_era.listing()))
-    assert len(generously_spaced) / 4 < 1500
+    assert len(each_era.listing()) / 4 < 1500
 
 
 def test_the_schemas_are_plain_and_valid(each_era):
@@ -111,7 +112,7 @@ def test_a_type_of_the_project_shows_up_at_once(shared, kb):
     path.write_text("entities: {fact: {description: A fact}}\nedges: {backs: {from: [fact], to: [req]}}\n")
     try:
         listed = {tool.name: tool.input_schema["properties"] for tool in kb.tools()}
-        assert listed["kb_query"]["type"]["enum"][-2:] == ["fact", "edge"]
+        assert listed["kb_query"]["type"]["enum"][-4:] == ["fact", *DEFINING, "edge"]
         assert "fact" in listed["kb_upsert"]["entities"]["items"]["properties"]["type"]["enum"]
         assert "backs" in listed["kb_upsert"]["edges"]["items"]["properties"]["type"]["enum"]
         path.write_text("entities: [broken")
@@ -120,6 +121,73 @@ def test_a_type_of_the_project_shows_up_at_once(shared, kb):
     finally:
         path.unlink()
     assert kb.listing() == before
+
+
+def enums(found):
+    listed = {tool.name: tool.input_schema["properties"] for tool in found.tools()}
+    edge = listed["kb_upsert"]["edges"]["items"]["properties"]["type"]
+    return listed["kb_query"]["type"].get("enum", []), edge.get("enum", [])
+
+
+def concept(name, **fields):
+    return {"id": f"$ConceptType:{name}", "type": "$ConceptType", "title": name, **fields}
+
+
+def test_a_type_and_an_edge_of_the_branch_are_listed_and_those_of_another_branch_are_not(project):
+    project.apply(
+        entities=[concept("Fact"), {"id": "$PropositionType:backs", "type": "$PropositionType", "title": "b"}]
+    )
+    with agent(project.root) as found:
+        types, edges = enums(found)
+        assert ("Fact" in types, "backs" in edges, "Person" in types) == (True, True, False)
+        project.switch("other", create=True)
+        project.delete(entities=[{"id": "$ConceptType:Fact", "expected_version": 1}])
+        assert "Fact" not in enums(found)[0]
+    with agent(project.root, "--toolsets", "all") as found:
+        assert "Person" in enums(found)[0]
+
+
+def test_too_many_types_of_a_branch_are_not_listed_in_part(project):
+    project.apply(entities=[concept(f"Fact{number}") for number in range(MOST_DEFINED)])
+    with agent(project.root) as found:
+        assert len(enums(found)[0]) > MOST_DEFINED
+        found.call("kb_upsert", entities=[concept("More")])
+        types, edges = enums(found)
+        assert types == []
+        assert "depends_on" in edges
+        assert found.call("kb_query", type="More")["total"] == 0
+
+
+def test_the_list_does_not_wait_for_a_view_that_is_long_in_the_making(project, monkeypatch):
+    project.apply(entities=[concept("Fact")])
+    monkeypatch.setattr("kbmcp.listing.LIST_WAIT_S", 0.0)
+    with agent(project.root) as found:
+        assert "Fact" not in enums(found)[0]
+        found.call("kb_query")
+        monkeypatch.setattr("kbmcp.listing.LIST_WAIT_S", 30.0)
+        assert "Fact" in enums(found)[0]
+
+
+def test_a_client_with_a_handshake_is_told_once_that_the_list_has_changed(project):
+    with raw(project.root) as server:
+        server.greet()
+        server.call(1, "kb_upsert", {"entities": [concept("Early")]})
+        server.answer(1)
+        server.send("tools/list", {}, 2)
+        server.reply(2)
+        for key in (3, 4):
+            server.call(key, "kb_upsert", {"entities": [concept("Fact")]})
+            server.answer(key)
+        project.apply(entities=[concept("Elsewhere")])
+        server.call(5, "kb_query")
+        server.answer(5)
+        server.close()
+        said = [json.loads(line) for line in server.lines]
+        told = [at for at, one in enumerate(said) if one.get("method") == "notifications/tools/list_changed"]
+        answered = [one.get("id") for one in said]
+        assert len(told) == 2
+        assert answered.index(3) > answered.index(2)
+        assert answered.index(2) < told[0] < answered.index(4) < told[1]
 
 
 @pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")])

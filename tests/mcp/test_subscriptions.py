@@ -213,6 +213,16 @@ def test_a_type_that_the_branch_defines_is_told_to_whom_the_schema_concerns(star
         assert {*found.told_until(SCHEMA), HEAD} == {HEAD}
 
 
+def test_a_type_that_the_branch_defines_is_told_to_whom_the_list_of_tools_concerns(started, fast):
+    with follower(started.root, "2026-07-28") as found, found.following(HEAD, tools=True):
+        started.apply(entities=[entity("A", owner="ann")])
+        assert found.told_until(HEAD) == []
+        started.apply(entities=[{"id": "$ConceptType:T", "type": "$ConceptType", "title": "T"}])
+        assert {*found.told(2)} == {"tools", HEAD}
+        started.apply(entities=[{"id": "$ConceptType:T", "type": "$ConceptType", "title": "Another title"}])
+        assert found.told_until(HEAD) == []
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_damage_and_its_end_are_told(mode, started, fast):
     head = started.workspace().directory_of("main") / "head.json"
@@ -315,7 +325,7 @@ def test_over_the_wire_with_a_handshake(started):
     with raw(started.root) as server:
         capabilities = server.greet()["result"]["capabilities"]
         assert capabilities["resources"] == {"subscribe": True, "listChanged": False}
-        assert capabilities["tools"] == {"listChanged": False}
+        assert capabilities["tools"] == {"listChanged": True}
         server.send("subscriptions/listen", {"notifications": {}}, "of the other era")
         assert server.reply("of the other era")["error"]["code"] == -32601
         for number, uri in enumerate((A, HEAD)):

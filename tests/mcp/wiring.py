@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 
 from kbmcp import server as program
 from kbmcp.calls import Options
-from kbmcp.serving import server_for
+from kbmcp.serving import initialization, server_for
 from kbmcp.stdio import Pipes
 
 
@@ -33,7 +33,7 @@ async def wired(argv: Sequence[str], env: Mapping[str, str]) -> AsyncIterator[tu
         server = server_for(_options(argv, env))
         try:
             async with Pipes(requests, replies).open() as (told, says):
-                await server.run(told, says, server.create_initialization_options())
+                await server.run(told, says, initialization(server))
         finally:
             os.close(replies)
 
