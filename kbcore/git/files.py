@@ -58,6 +58,19 @@ def _read_whole(path: Path) -> bytes:
             return file.read()
 
 
+def read_end(path: Path, length_bytes: int) -> bytes:
+    """Return the last bytes of a regular file; nothing where there is no such file, or a shorter one.
+
+    Raises:
+        GitUnusable: it cannot be read, or is a pipe or a device.
+    """
+    with _opened(path) as descriptor:
+        if descriptor is None:
+            return b""
+        start = os.fstat(descriptor).st_size - length_bytes
+        return os.pread(descriptor, length_bytes, start) if start >= 0 else b""
+
+
 def find_lines(path: Path, pattern: re.Pattern[bytes]) -> list[re.Match[bytes]]:
     """Return what a pattern finds in the lines of a regular file of any length; nothing where there is no such file.
 

@@ -6,15 +6,14 @@ found in between belong to a branch that HEAD does not name yet, so nothing read
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from kbcore.errors import BranchMoved, NotARepository
+from kbcore.errors import BranchMoved, GitUnusable, NotARepository
 from kbcore.git import HeadState
-from kbcore.git.files import refused
+from kbcore.git.files import read_end, refused
 from kbcore.workspace import Workspace, moved
 
 WAIT_S: Final = 2.0
@@ -50,10 +49,8 @@ class Checkout(msgspec.Struct, frozen=True):
         """
         path = self.workspace.repo.git_dir / "index"
         try:
-            with path.open("rb") as index:
-                index.seek(-_SUM_BYTES, os.SEEK_END)
-                checksum = index.read()
-        except OSError:  # there is none, or it is too short to be one
+            checksum = read_end(path, _SUM_BYTES)
+        except GitUnusable:  # an index that git cannot read either says nothing of the files
             return ""
         return checksum.hex() if any(checksum) and _mark(path) == self.index_mark else ""
 

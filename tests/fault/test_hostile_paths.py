@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,33 +23,13 @@ from kbcore.storage.fs import RealFs
 from kbcore.sync.paths import normal_paths
 from kbcore.workspace import StorePool
 from tests.support.cli import run_kb
+from tests.support.hanging import Hung, in_time
 from tests.support.places import CACHES_NAME, STORES_NAME, stores_at
 from tests.support.project import Project, req
 from tests.support.repos import git, git_env, run_git
 from tests.support.scale import tries
 
-HANG_S = 2.0
 ENTITY = {"id": "N", "type": "req", "title": "new", "status": "open"}
-
-
-class Hung(BaseException):
-    """Something waited for what never comes."""
-
-
-@contextmanager
-def in_time() -> Iterator[None]:
-    """Raise ``Hung`` in what takes longer than an input may."""
-
-    def end(*_: object) -> None:
-        raise Hung
-
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, 30 * HANG_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def outcome(use: Callable[[], Any]) -> str:
