@@ -113,6 +113,11 @@ def text_of(time: datetime) -> str:
     return f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
+def is_before(at: str, epoch_s: int) -> bool:
+    """Tell whether a time of a record is before one in seconds since 1970."""
+    return _parsed(at).timestamp() < epoch_s
+
+
 @contextlib.contextmanager
 def _usable() -> Iterator[None]:
     try:

@@ -20,16 +20,26 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from kbcore import git, ids, limits, relocation
+from kbcore import clock, git, ids, limits, relocation
 from kbcore.clock import Clock
 from kbcore.config import DEFAULT, Config, Reading, known_to, read_config, settle
-from kbcore.errors import BranchMoved, GitUnusable, InvalidConfig, NotARepository, NotInitialised, ReadOnlyStore
-from kbcore.git import HeadCache, HeadState, IdCache, Repository, RepositoryCache
+from kbcore.errors import (
+    BranchMoved,
+    Damaged,
+    GitUnusable,
+    Incompatible,
+    InvalidConfig,
+    NotARepository,
+    NotInitialised,
+    ReadOnlyStore,
+)
+from kbcore.git import BirthCache, HeadCache, HeadState, IdCache, Repository, RepositoryCache
 from kbcore.schema import Schema
 from kbcore.schema_files import load_schema
-from kbcore.storage import files, head, witness
+from kbcore.storage import files, gitref, head, witness
 from kbcore.storage.files import below
 from kbcore.storage.fs import Fs
+from kbcore.storage.gitref import RefSeen, Verdict
 from kbcore.storage.head import GIT_DIRECTORY
 from kbcore.storage.scratch import cache_place
 from kbcore.storage.witness import BranchWitness, Loss, Place
@@ -98,6 +108,7 @@ class StorePool:
         """Empty stores of this process, by the place where the store would be that can neither be found nor made."""
         self.pointed: set[tuple[Path, str]] = set()
         """What `.kb/branches` was and is to stay like, for ``relocation``; git is asked once."""
+        self.births: BirthCache = {}
         self._ids = IdCache()
         self._places: dict[Path, Place] = {}
         self._witnesses: dict[Path, BranchWitness] = {}
@@ -472,6 +483,50 @@ class Workspace:
         """
         of = head.read(self.machine.fs, self.directory_of(branch)) if self.has_store(branch) else None
         return self.witness(branch).check(of)
+
+    def verdict_on(self, branch: str) -> Verdict:
+        """Return whether the store of a branch is of the branch that git has now; ``same`` where it has none.
+
+        Raises: ``GitUnusable`` when git's reflog cannot be read.
+        """
+        if ids.is_detached_name(branch) or not self.has_store(branch):
+            return "same"
+        repo, env, directory = self.repo, self.machine.env, self.directory_of(branch)
+        verdict = gitref.judge(
+            gitref.read(self.machine.fs, directory),
+            git.birth_of(repo, env, branch, self.pool.births),
+            has_other_names=lambda: git.was_moved(repo, env, branch),
+            is_older=lambda at_s: self._is_older(directory, at_s),
+        )
+        # The default branch always exists for KB, and its store is never put away.
+        return "same" if verdict != "same" and branch == self.default_branch else verdict
+
+    def _is_older(self, directory: Path, at_s: int) -> bool:
+        """Tell whether a store has records that it did not get by a copy, all of them from before a time."""
+        try:
+            of = head.read(self.machine.fs, directory)
+        except (Damaged, Incompatible):  # whoever reads or writes the branch says so
+            return False
+        copied = of.origin.seq if of.origin else 0
+        return of.seq > copied and clock.is_before(of.head.at, at_s)
+
+    def ref_seen(self, branch: str, *, is_doubted: bool = False) -> RefSeen:
+        """Return what git has of a branch now, to be noted in its store. Raises: ``GitUnusable``."""
+        repo, env = self.repo, self.machine.env
+        birth = git.birth_of(repo, env, branch, self.pool.births)
+        has_ref = birth is not None or git.is_branch(repo, env, branch)
+        return RefSeen(gitref.FORMAT, birth.mark if birth else "", has_ref, is_doubted)
+
+    def has_seen(self, branch: str, other: str) -> bool:
+        """Tell whether what the store of a branch saw last in git is another branch, as git has that now.
+
+        Raises: ``GitUnusable``.
+        """
+        seen = gitref.read(self.machine.fs, self.directory_of(branch)) if self.has_store(branch) else None
+        if seen is None or not seen.birth:
+            return False
+        birth = git.birth_of(self.repo, self.machine.env, other, self.pool.births)
+        return birth is not None and birth.mark == seen.birth
 
     def has_store(self, branch: str) -> bool:
         """Tell whether a branch has a store. Raises ``StorageError`` when something else lies in its place."""

@@ -131,6 +131,8 @@ class Service:
         """The store of the call before: what git has left beside a store is looked for when calls come to it anew."""
         self._moved: list[str] = []
         """What is to be said of stores of an older layout that this process moved."""
+        self._doubts: set[str] = set()
+        """What was said of stores that may be of an earlier branch."""
         self._told: WeakKeyDictionary[BranchStore, int] = WeakKeyDictionary()
 
     def arrive(self, expect_branch: str = "") -> Arrival:
@@ -197,7 +199,9 @@ class Service:
         from kbcore import branches
 
         branch = self.options.branch or workspace.head().branch
-        if not self.options.is_read_only or workspace.has_store(branch):
+        if not self.options.is_read_only or (
+            workspace.has_store(branch) and workspace.verdict_on(branch) != "made_again"
+        ):
             return branch
         return self._served(workspace, branches.Choice(branch, follows_head=False), writes=False)[0].branch
 
@@ -289,31 +293,39 @@ class Service:
 
         branch = choice.branch
         if writes:
-            return choice, _first_use(branches.ensure(workspace, branch, follows_head=choice.follows_head))
+            return choice, self._first_use(branches.ensure(workspace, branch, follows_head=choice.follows_head))
         if not self.options.is_read_only:
             answering, ensured = branches.for_reading(workspace, choice)
-            return answering, _first_use(ensured)
-        if workspace.has_store(branch):
+            return answering, self._first_use(ensured)
+        has_former = workspace.verdict_on(branch) == "made_again"
+        if workspace.has_store(branch) and not has_former:
             return choice, ""
         loss = branches.loss_of(workspace, branch)
         origin = branches.find_origin(workspace, branch)
         if origin is None and loss:
             raise branches.error_of(workspace, loss)
+        if origin is None and has_former:
+            return choice, f"git deleted {branch} and made it again: this is the store of the earlier branch."
         if origin is None:
             hint = "Start the server without --read-only."
             raise UnknownBranch(f"{branch} has no store yet, and this server only reads.", hint=hint)
+        why = "was deleted in git and made again" if has_former else "has no store yet"
         notice = (
-            f"{branch} has no store yet, and this server only reads: this is {origin.branch}, which it comes from. "
+            f"{branch} {why}, and this server only reads: this is {origin.branch}, which it comes from. "
             f"{loss.sentence() if loss else ''} {branches.remembered(workspace, branch)}"
         )
         return branches.Choice(origin.branch, follows_head=False), notice.rstrip()
 
-
-def _first_use(ensured: Ensured) -> str:
-    """Return what is to be said of a branch that has just got its store."""
-    if ensured.is_new and ensured.copied_from and not ensured.notice:
-        return f"This is the first use of {ensured.branch}: its store is a copy of that of {ensured.copied_from}."
-    return ensured.notice
+    def _first_use(self, ensured: Ensured) -> str:
+        """Return what is to be said of a branch whose store was looked for; of one that is doubted only once."""
+        if ensured.is_doubted:
+            with self._gate:
+                is_said = ensured.notice in self._doubts
+                self._doubts.add(ensured.notice)
+            return "" if is_said else ensured.notice
+        if ensured.is_new and ensured.copied_from and not ensured.notice:
+            return f"This is the first use of {ensured.branch}: its store is a copy of that of {ensured.copied_from}."
+        return ensured.notice
 
 
 def author(client: Client, session: str) -> Author:

@@ -65,10 +65,14 @@ def ensure(
     replace: Annotated[
         bool, typer.Option("--replace", help="With --from: a store that is there goes to the trash.")
     ] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="The store that is there is right, also where git made the branch after it.")
+    ] = False,
 ) -> None:
     """Make the store of a branch, if it has none: a copy of the default branch's.
 
-    A branch that git renamed takes its store along.
+    A branch that git renamed takes its store along. One that git deleted and made again gets a new store; that of the
+    earlier branch goes to the trash.
     """
     import msgspec
 
@@ -80,7 +84,11 @@ def ensure(
     workspace = session.workspace
     if replace and source is None:
         raise InvalidQuery("--replace needs --from.", hint="Say with --from whose store is to be copied.")
+    if keep and source is not None:
+        raise InvalidQuery("--keep and --from exclude each other.", hint="Say one of them.")
     named = session.named_branch if name is None else name
+    if keep:
+        branches.keep(workspace, branches.choose(workspace, named).branch)
     if source is None:
         _, _, done = branches.open_branch(workspace, named)
     else:

@@ -80,6 +80,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         "refused_for": blocking.branch if blocking else None,
         "unwritable": str(refusal[0]) if refusal else None,
         "warnings": [
+            *filter(None, [branches.warning(workspace, branch)]),
             *([f"{one.message} {one.remedy}" for one in witnesses(workspace, branch)] if store else []),
             # That of this branch is said by whoever reads its store, at the end of every command.
             *(

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from kbcore.branches.choosing import Choice, choose
 from kbcore.branches.lost import error_of, loss_of, losses
-from kbcore.branches.making import Ensured, copy_from, ensure, for_reading, open_branch, open_to_read
+from kbcore.branches.making import (
+    Ensured,
+    copy_from,
+    ensure,
+    for_reading,
+    keep,
+    note_ref,
+    open_branch,
+    open_to_read,
+    warning,
+)
 from kbcore.branches.origins import Origin, find_origin, left_over
 from kbcore.branches.stores import BranchInfo, listing, living, stores
 from kbcore.branches.trash import Collected, Restored, Trashed, collect, remembered, restore
@@ -30,14 +40,17 @@ __all__ = [
     "error_of",
     "find_origin",
     "for_reading",
+    "keep",
     "left_over",
     "listing",
     "living",
     "loss_of",
     "losses",
+    "note_ref",
     "open_branch",
     "open_to_read",
     "remembered",
     "restore",
     "stores",
+    "warning",
 ]

@@ -7,6 +7,8 @@ name is in the new store, or finds the branch moved.
 from __future__ import annotations
 
 import secrets
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -14,10 +16,11 @@ import msgspec
 from kbcore import relocation
 from kbcore.branches import lost, moves, settling, trash
 from kbcore.branches.choosing import Choice, choose, insist, unknown
-from kbcore.branches.origins import Origin, find_origin, left_over
+from kbcore.branches.origins import Origin, find_origin, find_renamed, left_over
 from kbcore.branches.stores import discard_cache, repository_lock, store_lock, stores
 from kbcore.errors import InvalidQuery, KBError, ReadOnlyStore, StorageFull, StoreWentBack, Unavailable
-from kbcore.storage import branchdir, files, scratch
+from kbcore.storage import branchdir, files, gitref, scratch
+from kbcore.storage.gitref import Verdict
 from kbcore.store import BranchStore
 from kbcore.viewcache import ViewCache
 from kbcore.visible import in_quotes
@@ -28,7 +31,7 @@ class Ensured(msgspec.Struct, frozen=True):
     """What ``ensure`` found or did: whether the store is new, and what it was copied from ("": it starts empty).
 
     ``notice`` says what a person would not expect; with ``is_warning`` something may be lost, and nobody's wish for
-    fewer words keeps it back.
+    fewer words keeps it back. ``is_doubted`` tells that the store may be of an earlier branch of this name.
     """
 
     branch: str
@@ -36,29 +39,132 @@ class Ensured(msgspec.Struct, frozen=True):
     copied_from: str = ""
     notice: str = ""
     is_warning: bool = False
+    is_doubted: bool = False
 
 
-def ensure(workspace: Workspace, branch: str, *, follows_head: bool = False, accepts_loss: bool = False) -> Ensured:
+def ensure(
+    workspace: Workspace,
+    branch: str,
+    *,
+    follows_head: bool = False,
+    accepts_loss: bool = False,
+    notes_ref: bool = True,
+) -> Ensured:
     """Make sure that a branch has a store; a new one is a copy, history included, of what ``find_origin`` names.
 
     With ``follows_head`` the branch was read from HEAD. No store is made for one that git has renamed or deleted since,
-    nor for one whose store is missing, unless ``accepts_loss``.
+    nor for one whose store is missing, unless ``accepts_loss``. The store of an earlier branch of this name, which git
+    has deleted since, makes room for a new one. ``notes_ref`` is False for a request that only reads: it notes nothing
+    in a store that is there.
 
     Raises: ``BranchMoved`` or ``UnknownBranch`` in the first case, ``StoreWentBack`` in the second; ``LockTimeout``,
     ``ReadOnlyStore``, ``StorageFull`` and what reading the store that is copied raises.
     """
     if workspace.unmovable is not None:
         raise workspace.unmovable
-    if workspace.has_store(branch):
-        return Ensured(branch, is_new=False)
+    if workspace.has_store(branch) and (verdict := workspace.verdict_on(branch)) != "made_again":
+        return _found(workspace, branch, verdict, notes_ref=notes_ref)
     with repository_lock(workspace, accepts_loss=accepts_loss):
-        if workspace.has_store(branch):
-            return Ensured(branch, is_new=False)
-        if not accepts_loss:
+        has_former = workspace.has_store(branch)
+        if has_former and (verdict := workspace.verdict_on(branch)) != "made_again":
+            return _found(workspace, branch, verdict, notes_ref=notes_ref)
+        if not accepts_loss or has_former:
             lost.refuse(workspace, branch)
-        made = _made(workspace, branch, follows_head=follows_head, accepts_loss=accepts_loss)
+        seen = workspace.ref_seen(branch)
+        if has_former:
+            made = _made_again(workspace, branch, follows_head=follows_head)
+        else:
+            made = _made(workspace, branch, follows_head=follows_head, accepts_loss=accepts_loss)
+        gitref.write(workspace.machine.fs, workspace.directory_of(branch), seen)
     relocation.point(workspace)
     return made
+
+
+def keep(workspace: Workspace, branch: str) -> None:
+    """Note that the store that a branch has is its own, whatever git says of an earlier branch of this name.
+
+    Raises: ``UnknownBranch`` when it has none; ``GitUnusable``; ``ReadOnlyStore``, ``LockTimeout``.
+    """
+    with repository_lock(workspace):
+        if not workspace.has_store(branch):
+            raise unknown(workspace, branch, f"{in_quotes(branch)} has no store.")
+        note_ref(workspace, branch)
+
+
+def note_ref(workspace: Workspace, branch: str) -> None:
+    """Note in the store of a branch what git has of it now. Raises: ``GitUnusable``."""
+    gitref.write(workspace.machine.fs, workspace.directory_of(branch), workspace.ref_seen(branch))
+
+
+def _found(workspace: Workspace, branch: str, verdict: Verdict, *, notes_ref: bool) -> Ensured:
+    """Return what to say of a store that is there; with ``notes_ref`` note what git has of its branch."""
+    if verdict == "same":
+        return Ensured(branch, is_new=False)
+    is_doubted = verdict == "doubtful"
+    if notes_ref and (not is_doubted or gitref.read(workspace.machine.fs, workspace.directory_of(branch)) is None):
+        seen = workspace.ref_seen(branch, is_doubted=is_doubted)
+        gitref.write(workspace.machine.fs, workspace.directory_of(branch), seen)
+    if not is_doubted:
+        return Ensured(branch, is_new=False)
+    return Ensured(branch, is_new=False, notice=_doubt(workspace, branch), is_warning=True, is_doubted=True)
+
+
+def warning(workspace: Workspace, branch: str) -> str:
+    """Return what ``ensure`` would say or do because git has made a branch after its store; "" as a rule.
+
+    Raises: ``GitUnusable``.
+    """
+    verdict = workspace.verdict_on(branch)
+    if verdict == "made_again":
+        return (
+            f"git deleted {branch} and made it again since its store was last used: the next command that uses the "
+            f"store gives {branch} a new one, and puts this one in the trash."
+        )
+    return _doubt(workspace, branch) if verdict == "doubtful" else ""
+
+
+def _doubt(workspace: Workspace, branch: str) -> str:
+    name = shlex.quote(branch)
+    return (
+        f"git made {branch} after its store was last used, as far as the reflog tells: the store may be that of an "
+        f"earlier branch of this name. If so, `kb branch ensure {name} --from {shlex.quote(workspace.default_branch)} "
+        f"--replace` puts it in the trash and copies that of {workspace.default_branch}; if it is right, "
+        f"`kb branch ensure {name} --keep`."
+    )
+
+
+def _made_again(workspace: Workspace, branch: str, *, follows_head: bool) -> Ensured:
+    """Put the store of an earlier branch of this name in the trash, and make a new one in its place.
+
+    Where git renamed the earlier branch, its store goes to that one instead. The caller holds the repository lock. The
+    new store is whole before the other one is moved.
+    """
+    if heir := find_renamed(workspace, branch):
+        seen = workspace.ref_seen(heir)
+        moved = _made(workspace, heir, follows_head=False, accepts_loss=False)
+        gitref.write(workspace.machine.fs, workspace.directory_of(heir), seen)
+        made = _made(workspace, branch, follows_head=follows_head, accepts_loss=False)
+        return msgspec.structs.replace(made, notice=f"{moved.notice} {_begins(made)} {made.notice}".rstrip())
+    origin = _origin(workspace, branch, follows_head=follows_head)
+    if origin is None:
+        lost.refuse(workspace, workspace.default_branch)
+        made = _empty(workspace, branch)
+    else:
+        _copy(workspace, workspace.directory_of(origin.branch), branch, view_of=origin.branch)
+        made = Ensured(branch, is_new=True, copied_from=origin.branch, notice=origin.notice)
+    lost.settle(workspace, branch)
+    said = (
+        f"git deleted {branch} and made it again since its store was last used: that store is in the trash. "
+        f"{_begins(made)} `kb branch restore {shlex.quote(branch)}` brings the other back."
+    )
+    notice = f"{said} {origin.notice if origin else ''}".rstrip()
+    return msgspec.structs.replace(made, notice=notice, is_warning=True)
+
+
+def _begins(made: Ensured) -> str:
+    """Return what the new store of a branch holds, where there was another one before."""
+    contents = f"copied from {made.copied_from}" if made.copied_from else "which is empty"
+    return f"{made.branch} has a new store, {contents}."
 
 
 def _made(workspace: Workspace, branch: str, *, follows_head: bool, accepts_loss: bool) -> Ensured:
@@ -111,7 +217,9 @@ def copy_from(workspace: Workspace, branch: str, source: str, *, replaces: bool 
         lost.refuse(workspace, branch)
         if found:
             trash.insist_sound(workspace, source, found)
+        seen = workspace.ref_seen(branch)
         _copy(workspace, directory, branch, view_of=source if is_in_use else "")
+        gitref.write(workspace.machine.fs, workspace.directory_of(branch), seen)
         lost.settle(workspace, branch)
     return Ensured(branch, is_new=True, copied_from=source)
 
@@ -149,7 +257,7 @@ def for_reading(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
         notice = f"{workspace.unmovable.message}. The stores are read in {workspace.branches_dir}, where they are."
         return choice, Ensured(choice.branch, is_new=False, notice=notice)
     try:
-        return choice, ensure(workspace, choice.branch, follows_head=choice.follows_head)
+        return choice, ensure(workspace, choice.branch, follows_head=choice.follows_head, notes_ref=False)
     except (Unavailable, StoreWentBack) as error:
         return _without_store(workspace, choice, error)
 
@@ -169,10 +277,23 @@ def _without_store(workspace: Workspace, choice: Choice, error: KBError) -> tupl
         raise refused from other
     if origin is None and (loss or not _is_refused_by_system(error)):
         raise refused
-    if origin is None:
+    if origin is None and not workspace.has_store(choice.branch):
         return choice, _read_as_empty(workspace, choice.branch, error)
+    if origin is None:
+        notice = (
+            f"git deleted {choice.branch} and made it again: this is the store of the earlier branch, which cannot be "
+            f"moved ({refused.message})."
+        )
+        return choice, Ensured(choice.branch, is_new=False, notice=notice, is_warning=True)
     is_lost = isinstance(refused, StoreWentBack)
-    why = f"{choice.branch} has no store yet and cannot get one ({refused.message}):"
+    has_former = workspace.has_store(choice.branch)
+    if has_former:
+        why = (
+            f"git deleted {choice.branch} and made it again. The store of the earlier branch is still in its place, "
+            f"and cannot be moved ({refused.message}):"
+        )
+    else:
+        why = f"{choice.branch} has no store yet and cannot get one ({refused.message}):"
     sentences = [
         f"{refused.message} This is {origin.branch}. {refused.hint}"
         if is_lost
@@ -180,7 +301,7 @@ def _without_store(workspace: Workspace, choice: Choice, error: KBError) -> tupl
         remembered,
     ]
     notice = " ".join(filter(None, sentences))
-    ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=is_lost)
+    ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=is_lost or has_former)
     return Choice(origin.branch, follows_head=False), ensured
 
 
@@ -242,26 +363,36 @@ def _copy(workspace: Workspace, source: Path, branch: str, *, view_of: str) -> N
 
     What the branch has already is moved away only when the copy is whole.
     """
-    fs, target = workspace.machine.fs, workspace.directory_of(branch)
+    fs = workspace.machine.fs
     if workspace.has_store(branch):
         discard_cache(workspace, branch)
     if view_of:
         ViewCache(fs, workspace.cache_of(branch)).begin_with(ViewCache(fs, workspace.cache_of(view_of)))
+    _put(workspace, branch, lambda place: branchdir.copy(fs, source, place, branch=branch))
+
+
+def _put(workspace: Workspace, branch: str, make: Callable[[Path], object]) -> None:
+    """Make the store of a branch; where it has one, the new one is made beside it and takes its place when whole."""
+    target = workspace.directory_of(branch)
     if not workspace.has_store(branch):
-        branchdir.copy(fs, source, target, branch=branch)
+        make(target)
         return
     place = branchdir.place_beside(target)
-    branchdir.copy(fs, source, place, branch=branch)
+    make(place)
     try:
         trash.replace(workspace, place, target)
     finally:
-        branchdir.clear_unfinished(fs, target.parent)
+        branchdir.clear_unfinished(workspace.machine.fs, target.parent)
 
 
 def _empty(workspace: Workspace, branch: str) -> Ensured:
-    machine, directory = workspace.machine, workspace.directory_of(branch)
+    machine = workspace.machine
     not_read = relocation.tracked_stores(workspace)
-    branchdir.create(machine.fs, directory, machine.clock, branch=branch, features=workspace.store_features)
+
+    def create(place: Path) -> None:
+        branchdir.create(machine.fs, place, machine.clock, branch=branch, features=workspace.store_features)
+
+    _put(workspace, branch, create)
     default = workspace.default_branch
     notice = "" if branch == default else f"The default branch {default} has no store yet; {branch} starts empty."
     others = [name for name, _ in stores(workspace) if name != branch]

@@ -35,7 +35,8 @@ def find_origin(workspace: Workspace, branch: str) -> Origin | None:
     old = former(workspace, branch)
     if old:
         # Only a ref makes it a branch again: a HEAD that still names it is about to follow the rename.
-        if old not in git.local_branches(workspace.repo, workspace.machine.env):
+        is_gone = old not in git.local_branches(workspace.repo, workspace.machine.env)
+        if is_gone or (workspace.verdict_on(old) == "made_again" and workspace.has_seen(old, branch)):
             said = f"git renamed {old} to {branch}: its store, history included, goes by that name now."
             return Origin(old, is_former=True, notice=said)
         notice = (
@@ -44,6 +45,23 @@ def find_origin(workspace: Workspace, branch: str) -> Origin | None:
         )
     source = _default_store(workspace, branch)
     return Origin(source, notice=notice) if source else None
+
+
+def find_renamed(workspace: Workspace, former_name: str) -> str:
+    """Return the branch that a store is of where git renamed it, and made another one of its former name since.
+
+    Only what the store itself saw last of its branch proves that. Empty where no branch without a store is this one.
+
+    Raises: ``GitUnusable`` when refs or reflogs cannot be read.
+    """
+    return next(
+        (
+            name
+            for name in sorted(in_git(workspace) - {former_name})
+            if workspace.has_seen(former_name, name) and former(workspace, name) == former_name
+        ),
+        "",
+    )
 
 
 def renamed_over(workspace: Workspace, branch: str) -> list[str]:

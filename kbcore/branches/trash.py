@@ -23,7 +23,7 @@ from kbcore.branches import lost, moves
 from kbcore.branches.origins import renamed_over
 from kbcore.branches.stores import discard_cache, in_git, living, repository_lock, store_lock, stores
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, JournalCorrupt, UnknownBranch
-from kbcore.storage import branchdir, files, journal, verify
+from kbcore.storage import branchdir, files, gitref, journal, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.trashed import Entry, aside_of
 from kbcore.suggest import did_you_mean
@@ -143,8 +143,9 @@ def restore(workspace: Workspace, branch: str, *, even_damaged: bool = False) ->
             damage = _damage_of(fs, entry)
         if damage and not even_damaged:
             raise _refused(workspace, branch, entry, damage)
-        seq = _seq_of(fs, entry.path)
+        seq, seen = _seq_of(fs, entry.path), workspace.ref_seen(branch)
         replaced = replace(workspace, entry.path, directory)
+        gitref.write(fs, directory, seen)
         discard_cache(workspace, branch)
         lost.settle(workspace, branch)
     is_alive = git.is_in_use(workspace.repo, workspace.machine.env, branch)
@@ -231,10 +232,12 @@ def present_lock(workspace: Workspace, directory: Path) -> AbstractContextManage
 def put(workspace: Workspace, new: Path, directory: Path) -> Path | None:
     """Do as ``replace`` does; the caller holds the repository lock and the ``present_lock`` of the place.
 
-    The new store gets the marks of its place: it may come from a backup, an older layout or an older KB.
+    The new store gets the marks of its place: it may come from a backup, an older layout or an older KB. What it saw
+    last of its branch in git is of the time before, and is removed.
 
     Raises: as ``moves.put_in_place``.
     """
+    gitref.forget(workspace.machine.fs, new)
     with contextlib.suppress(Damaged, Incompatible):  # a head that cannot be read cannot be marked
         relocation.mark(workspace.machine.fs, new, workspace.store_features)
     return moves.put_in_place(workspace, new, directory)

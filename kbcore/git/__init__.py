@@ -11,12 +11,13 @@ from kbcore.git.commands import LOCAL_ENV_VARS, hooks_dir
 from kbcore.git.head import HeadCache, HeadState, MustAskGit, read_head
 from kbcore.git.identity import IdCache, write_id
 from kbcore.git.ownership import SharedModes, check_owner, find_own_repository
-from kbcore.git.reflog import former_names
-from kbcore.git.refs import Usage, WorktreeHead, default_branch, is_in_use, local_branches, worktree_heads
+from kbcore.git.reflog import BirthCache, birth_of, former_names, was_moved
+from kbcore.git.refs import Usage, WorktreeHead, default_branch, is_branch, is_in_use, local_branches, worktree_heads
 from kbcore.git.repository import Repository, RepositoryCache, find_repository
 
 __all__ = [
     "LOCAL_ENV_VARS",
+    "BirthCache",
     "Blob",
     "HeadCache",
     "HeadState",
@@ -28,15 +29,18 @@ __all__ = [
     "Tree",
     "Usage",
     "WorktreeHead",
+    "birth_of",
     "check_owner",
     "default_branch",
     "find_own_repository",
     "find_repository",
     "former_names",
     "hooks_dir",
+    "is_branch",
     "is_in_use",
     "local_branches",
     "read_head",
+    "was_moved",
     "worktree_heads",
     "write_id",
 ]

@@ -84,6 +84,17 @@ def find_lines(path: Path, pattern: re.Pattern[bytes]) -> list[re.Match[bytes]]:
             return [found for line in lines if (found := pattern.search(line))]
 
 
+def read_first_line(path: Path) -> bytes:
+    """Return the first line of a regular file without its end; nothing where there is no such file, or a longer line.
+
+    Raises:
+        GitUnusable: it cannot be read, or is a pipe or a device.
+    """
+    with _opened(path) as descriptor:
+        line, end, _ = (os.read(descriptor, _MAX_POINTER_BYTES) if descriptor is not None else b"").partition(b"\n")
+    return line if end else b""
+
+
 def refused(doing: str, path: Path, error: OSError) -> GitUnusable:
     """Return the error about a file of git's that the system refused, with its owner where that is another user."""
     reason, hint = refusal(error, path)

@@ -1,21 +1,35 @@
-"""Reads from a branch's reflog which names it had before.
+"""Reads from a branch's reflog how the branch was made, and which names it had before.
 
-git tells a rename nowhere else; where no reflog is kept, nothing is known, and nothing is guessed.
+git tells neither anywhere else; where no reflog is kept, nothing is known, and nothing is guessed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from kbcore.git.commands import run_git
-from kbcore.git.files import BRANCH_PREFIX, decode_name, encode_name, find_lines
-from kbcore.git.head import uses_reftable
+from kbcore.git.files import BRANCH_PREFIX, decode_name, encode_name, find_lines, read_first_line
+from kbcore.git.head import tables_stamp, uses_reftable
 from kbcore.git.repository import Repository
 from kbcore.ids import check_branch_name
+from kbcore.storage.gitref import Birth
 
+_ENTRY = re.compile(rb"(?:0{40}|0{64}) [0-9a-f]{40,64} [^\t]* (\d{1,15}) [+-]\d{4}(?:\t(.*))?")
+"""A line of a reflog that says that the ref was not there before."""
+_SHOWN = "%H%x00%gn%x00%ge%x00%gd%x00%gs"
+"""What git is asked to say of an entry where only git can read it; the time is in ``%gd``."""
+_TIME = re.compile(rb"@\{(\d{1,15}) [+-]\d{4}\}$")
+_CREATED = b"branch: Created from"
+_MOVED = re.compile(rb"(?:^|\t)Branch: (?:renamed|copied) refs/heads/", re.MULTILINE)
 _RENAMED = re.compile(rb"(?:^|\t)Branch: renamed refs/heads/(\S+) to refs/heads/(\S+)$", re.MULTILINE)
+
+BirthCache = dict[tuple[Path, str], tuple[object, Birth | None]]
+"""Answers of git about reflogs that only git can read, by git directory and branch, each with the stamp of the tables
+that it is of."""
 
 
 def former_names(repo: Repository, env: Mapping[str, str], branch: str) -> list[str]:
@@ -29,12 +43,7 @@ def former_names(repo: Repository, env: Mapping[str, str], branch: str) -> list[
     if check_branch_name(branch) is not None:
         return []
     ref = BRANCH_PREFIX + encode_name(branch)
-    if uses_reftable(repo.git_dir):
-        # Latest first. Looking for signatures would run the program that the repository names for that.
-        shown = ["reflog", "show", "--no-show-signature", "--format=%gs", os.fsdecode(ref), "--"]
-        found = list(_RENAMED.finditer(run_git(repo, env, shown, allowed=(0, 128)).output))
-    else:
-        found = find_lines(repo.common_dir / "logs" / os.fsdecode(ref), _RENAMED)[::-1]
+    found = _find(repo, env, ref, _RENAMED)
     names, current = list[str](), encode_name(branch)
     for renamed in found:
         old, new = renamed.groups()
@@ -43,3 +52,63 @@ def former_names(repo: Repository, env: Mapping[str, str], branch: str) -> list[
             names.append(name)
             current = old
     return names
+
+
+def birth_of(repo: Repository, env: Mapping[str, str], branch: str, cache: BirthCache) -> Birth | None:
+    """Return how git made a branch, None where no reflog says that.
+
+    Where refs are reftables git is asked, and asked again after each change of its tables.
+
+    Raises:
+        GitUnusable: the reflog is there and cannot be read.
+    """
+    if check_branch_name(branch) is not None:
+        return None
+    ref = BRANCH_PREFIX + encode_name(branch)
+    if not uses_reftable(repo.git_dir):
+        return _birth_in(read_first_line(repo.common_dir / "logs" / os.fsdecode(ref)))
+    key, stamp = (repo.common_dir, branch), tables_stamp((repo.common_dir,))
+    known = cache.get(key)
+    if known is not None and stamp is not None and known[0] == stamp:
+        return known[1]
+    oldest = _show(repo, env, ref, _SHOWN, "--date=raw").rstrip(b"\n").rpartition(b"\n")[2]
+    birth = _birth_shown(oldest)
+    if stamp is not None:
+        cache[key] = (stamp, birth)
+    return birth
+
+
+def was_moved(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
+    """Tell whether a branch was renamed to this name, or copied, as far as its reflog says. Raises: ``GitUnusable``."""
+    return bool(_find(repo, env, BRANCH_PREFIX + encode_name(branch), _MOVED))
+
+
+def _birth_in(line: bytes) -> Birth | None:
+    """Return what the first line of a reflog says, if the branch began with it."""
+    found = _ENTRY.fullmatch(line)
+    if found is None:
+        return None
+    return Birth(hashlib.sha256(line).hexdigest(), int(found[1]), (found[2] or b"").startswith(_CREATED))
+
+
+def _birth_shown(entry: bytes) -> Birth | None:
+    """Return the same of what git shows of the oldest entry: its message alone tells that the branch began with it."""
+    *about, message = entry.split(b"\0")
+    found = _TIME.search(about[-1]) if about else None
+    if found is None or not message.startswith(_CREATED):
+        return None
+    return Birth(hashlib.sha256(entry).hexdigest(), int(found[1]), is_created=True)
+
+
+def _find(repo: Repository, env: Mapping[str, str], ref: bytes, pattern: re.Pattern[bytes]) -> list[re.Match[bytes]]:
+    """Return what a pattern finds in the messages of a reflog, the latest first."""
+    if uses_reftable(repo.git_dir):
+        return list(pattern.finditer(_show(repo, env, ref, "%gs")))
+    return find_lines(repo.common_dir / "logs" / os.fsdecode(ref), pattern)[::-1]
+
+
+def _show(repo: Repository, env: Mapping[str, str], ref: bytes, form: str, *options: str) -> bytes:
+    """Return what git shows of each entry of a reflog, the latest first; nothing where there is none."""
+    # Looking for signatures would run the program that the repository names for that.
+    shown = ["reflog", "show", "--no-show-signature", f"--format={form}", *options, os.fsdecode(ref), "--"]
+    return run_git(repo, env, shown, allowed=(0, 128)).output

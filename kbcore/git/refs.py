@@ -62,6 +62,11 @@ def local_branches(repo: Repository, env: Mapping[str, str]) -> set[str]:
     return names | _loose_names(repo.common_dir / "refs" / "heads")
 
 
+def is_branch(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
+    """Tell whether git has a ref for a branch; one with damaged content counts. Raises: ``GitUnusable``."""
+    return check_branch_name(branch) is None and _is_branch(repo, env, BRANCH_PREFIX + encode_name(branch))
+
+
 def is_in_use(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
     """Tell whether a name is that of a local branch, or what some worktree has checked out or is rebasing.
 
@@ -70,7 +75,7 @@ def is_in_use(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
     Raises:
         GitUnusable: it cannot be told.
     """
-    if check_branch_name(branch) is None and _is_branch(repo, env, BRANCH_PREFIX + encode_name(branch)):
+    if is_branch(repo, env, branch):
         return True
     return any(one.head.branch == branch for one in worktree_heads(repo, env))
 

@@ -16,6 +16,8 @@ from kbcore import ids
 HEAD: Final = "head.json"
 LOCK: Final = "lock"
 QUARANTINE: Final = "quarantine"
+GIT_REF: Final = "git-ref.json"
+"""What the store saw last of its branch in git; nothing depends on it but whether the branch was made again."""
 TMP_SUFFIX: Final = ".tmp"
 BUILDING_PREFIX: Final = ".tmp-"
 """A branch directory under construction, beside the finished ones."""
@@ -23,7 +25,7 @@ BUILDING_PREFIX: Final = ".tmp-"
 _SEGMENT: Final = re.compile(r"journal-([0-9]{10,18})\.jsonl", re.ASCII)
 _SNAPSHOT: Final = re.compile(r"snapshot-([0-9]{10,18})\.jsonl", re.ASCII)
 
-Kind = Literal["head", "lock", "quarantine", "segment", "snapshot", "unfinished", "strange"]
+Kind = Literal["head", "lock", "quarantine", "git_ref", "segment", "snapshot", "unfinished", "strange"]
 
 
 def segment_name(first_seq: int) -> str:
@@ -48,7 +50,7 @@ def snapshot_seq(name: str) -> int | None:
 
 def kind_of(name: str) -> Kind:
     """Say what a name in a branch directory is; ``strange`` is nothing of KB's."""
-    fixed: dict[str, Kind] = {HEAD: "head", LOCK: "lock", QUARANTINE: "quarantine"}
+    fixed: dict[str, Kind] = {HEAD: "head", LOCK: "lock", QUARANTINE: "quarantine", GIT_REF: "git_ref"}
     if name in fixed:
         return fixed[name]
     if segment_first_seq(name) is not None:
@@ -56,7 +58,7 @@ def kind_of(name: str) -> Kind:
     if snapshot_seq(name) is not None:
         return "snapshot"
     base = name.removesuffix(TMP_SUFFIX)
-    if base != name and kind_of(base) in {"head", "snapshot", "segment"}:
+    if base != name and kind_of(base) in {"head", "snapshot", "segment", "git_ref"}:
         return "unfinished"
     return "strange"
 

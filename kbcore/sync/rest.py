@@ -59,7 +59,8 @@ def answer_at_rest(
 ) -> SyncAnswer | None:
     """Return what a sync of this branch would answer, when nothing has changed since one that found nothing to do.
 
-    No file is read for it. None when a sync has to look, or has to say what is missing from the store. With
+    No file is read for it. None when a sync has to look, or has to say what is missing from the store, or whether it is
+    of another branch than git has now. With
     ``is_hook``, above ``many_files`` they are looked at only when git may have written one.
 
     Raises: ``BranchMoved`` when git does not get done; ``InvalidConfig``; what reading the head raises.
@@ -75,7 +76,7 @@ def answer_at_rest(
     if (noted.store_id, noted.seq, noted.sum) != (head.store_id, head.seq, head.hash):
         return None
     journal.check_length(workspace.machine.fs, directory, head)
-    if workspace.witness(branch).check(head):
+    if workspace.witness(branch).check(head) or workspace.verdict_on(branch) != "same":
         return None
     wants = wanted(checkout.workspace)
     if _digest(wants) != noted.wants:

@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from kbcore import ids, relocation
+from kbcore import branches, ids, relocation
 from kbcore.branches import trash
 from kbcore.branches.stores import discard_cache, repository_lock
-from kbcore.errors import InvalidQuery, JournalCorrupt, KBError
+from kbcore.errors import GitUnusable, InvalidQuery, JournalCorrupt, KBError
 from kbcore.phrases import some_of
 from kbcore.storage import branchdir, files, head, layout, lock, trashed, verify
 from kbcore.storage.fs import Fs
@@ -165,6 +165,8 @@ def _put_in_place(workspace: Workspace, copy: _Copy) -> Adopted:
     discard_cache(workspace, copy.branch)
     former = _seq_of(fs, directory)
     replaced = trash.replace(workspace, copy.place, directory)
+    with contextlib.suppress(GitUnusable):  # it is noted at the next use
+        branches.note_ref(workspace, copy.branch)
     return Adopted(copy.branch, copy.seq, str(replaced) if replaced else "", copy.damage, former)
 
 

@@ -18,7 +18,7 @@ import msgspec
 from kbcore import branches, interrupting
 from kbcore.branches import lost, trash
 from kbcore.branches.stores import discard_cache, repository_lock
-from kbcore.errors import Damaged, HistoryPruned, InvalidQuery, KBError, StoreWentBack, UnknownBranch
+from kbcore.errors import Damaged, GitUnusable, HistoryPruned, InvalidQuery, KBError, StoreWentBack, UnknownBranch
 from kbcore.phrases import some_of
 from kbcore.storage import archive, branchdir, files, head, journal, snapshot, verify, witness
 from kbcore.storage.archive import Backup, Saved
@@ -397,6 +397,8 @@ def _restore_one(
                 files.remove_tree(fs, place)
             raise
         discard_cache(workspace, saved.branch)
+        with contextlib.suppress(GitUnusable):  # it is noted at the next use
+            branches.note_ref(workspace, saved.branch)
         if state.is_new_epoch:
             workspace.witness(saved.branch).accept(new)
     return msgspec.structs.replace(state, replaced=str(replaced) if replaced else "")

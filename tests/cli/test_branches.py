@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.cli import write
 from tests.support.places import caches_at, stores_at
-from tests.support.repos import add_worktree, commit_files, git
+from tests.support.repos import add_worktree, commit_files, git, git_env
 
 
 def test_the_list_shows_every_store_and_where_it_comes_from(kb, synced):
@@ -34,10 +34,25 @@ def test_the_list_shows_every_store_and_where_it_comes_from(kb, synced):
 def test_ensure_makes_a_store_once(kb, synced):
     git(synced, "branch", "other")
     assert kb("branch", "ensure", "other", "--json").json | {"notice": ""} == {
-        "branch": "other", "is_new": True, "copied_from": "main", "notice": "", "is_warning": False, "seq": 1,
+        "branch": "other", "is_new": True, "copied_from": "main", "notice": "", "is_warning": False,
+        "is_doubted": False, "seq": 1,
     }  # fmt: skip
     assert kb("branch", "ensure", "other").out == "other: was there, at seq 1\n"
     assert kb("branch", "ensure", "nope").status == 62
+
+
+def test_status_says_first_what_the_next_command_does_with_the_store_of_a_deleted_branch(kb, synced):
+    early, late = (git_env({"GIT_COMMITTER_DATE": f"2026-01-0{day} 10:00:00 +0000"}) for day in (1, 2))
+    git(synced, "branch", "other", env=early)
+    kb("branch", "ensure", "other")
+    git(synced, "branch", "-D", "other")
+    git(synced, "branch", "other", env=late)
+    (warning,) = kb("status", "--branch", "other", "--json").json["warnings"]
+    assert warning.startswith("git deleted other and made it again")
+    assert kb("query", "--branch", "other", "-q").err.startswith("warning: git deleted other and made it again")
+    assert kb("query", "--branch", "other").err == ""
+    assert kb("branch", "ensure", "other", "--keep").out == "other: was there, at seq 1\n"
+    assert kb("branch", "ensure", "other", "--keep", "--from", "main").status == 2
 
 
 def test_without_a_store_of_the_default_branch_the_new_one_starts_empty_and_says_so(kb, root):

@@ -48,6 +48,11 @@ def test_a_reftable_repository_is_like_any_other(kb, reftable, tmp_path):
     git(linked, "branch", "-m", "renamed", env=reftable)
     assert kb("sync", cwd=linked).err.startswith("note: git renamed feature to renamed")
     assert branches(kb, cwd=root) == {"main": 1, "renamed": 2}
+    git(linked, "switch", "--quiet", "--detach", env=reftable)
+    git(root, "branch", "-D", "renamed", env=reftable)
+    git(root, "branch", "renamed", env={**reftable, "GIT_COMMITTER_DATE": "2099-01-01 10:00:00 +0000"})
+    assert "git deleted renamed and made it again" in kb("query", "--branch", "renamed", cwd=root).err
+    assert branches(kb, cwd=root) == {"main": 1, "renamed": 1}
     assert kb("doctor", cwd=root).status == 0
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kbcore import branches
+from kbcore.branches import lost
 from kbcore.errors import BranchMoved, InvalidQuery, KBError, UnknownBranch
 from kbcore.record import PutNode
 from kbcore.store import Request
@@ -17,7 +18,7 @@ from kbcore.workspace import REPOSITORY_LOCK
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import stores_at
 from tests.support.project import AUTHOR, Project
-from tests.support.repos import commit_files, git, start_conflicting_rebase
+from tests.support.repos import commit_files, git, git_env, start_conflicting_rebase
 from tests.support.stores import planner
 
 
@@ -71,7 +72,20 @@ def test_a_branch_that_was_renamed_there_and_back_has_what_was_written_meanwhile
     assert topic.seq() == 3
 
 
-def test_a_former_name_that_is_in_use_again_keeps_its_store_and_the_notice_says_what_to_do(topic: Project) -> None:
+@pytest.mark.parametrize("first", ["new", "topic"])
+def test_a_renamed_branch_keeps_its_store_where_git_made_its_former_name_again(topic: Project, first: str) -> None:
+    git(topic.root, "branch", "-m", "topic", "new")
+    git(topic.root, "branch", "topic", env=git_env({"GIT_COMMITTER_DATE": "2099-01-01 10:00:00 +0000"}))
+    used = branches.open_branch(topic.workspace(), first)[2]
+    assert "git renamed topic to new" in used.notice
+    assert topic.view("new").nodes(["MINE"])
+    assert not topic.view("topic").nodes(["MINE"])
+    assert trashed(topic) == ["topic"]
+    assert lost.losses(topic.workspace()) == []
+
+
+def test_without_proof_a_former_name_keeps_its_store_and_the_notice_says_what_to_do(topic: Project) -> None:
+    (stores_at(topic.root) / "topic" / "git-ref.json").unlink()
     git(topic.root, "branch", "-m", "topic", "new")
     git(topic.root, "branch", "topic")
     used = first_use(topic)

@@ -1,0 +1,104 @@
+"""What a store saw last of its branch in git: it shows whether git deleted the branch since and made it again.
+
+git begins a reflog with each branch that it makes, and removes the reflog with the branch. The first line of the reflog
+therefore names one life of a branch: a rename takes it along, and a reset, a rebase or a merge leaves it as it is. The
+file of a store notes this line. It is not synced: one that is absent or damaged states nothing, and proves nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from kbcore.errors import KBError
+from kbcore.storage import files, layout
+from kbcore.storage.fs import Fs
+
+FORMAT: Final = 1
+_MAX_BYTES: Final = 4096
+
+
+class Birth(msgspec.Struct, frozen=True):
+    """How git made a branch: the digest of the first line of its reflog, and the time in that line.
+
+    ``is_created`` tells that the line says so itself (`branch: Created from`): where a reflog is cut by `git reflog
+    expire --rewrite`, a later line comes first, and looks as if the branch began with it.
+    """
+
+    mark: str
+    at_s: int
+    is_created: bool
+
+
+class RefSeen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a store saw last of its branch. ``birth`` is "" where git kept no reflog, or where its first line was gone.
+
+    ``is_doubted`` tells that the store may be of an earlier branch of this name, and that nobody has settled it.
+    """
+
+    format: int
+    birth: str
+    had_ref: bool
+    is_doubted: bool = False
+
+
+Verdict = Literal["same", "unseen", "doubtful", "made_again"]
+"""``unseen``: nothing speaks against the branch as git has it, and the store has not noted it yet."""
+
+
+def judge(
+    seen: RefSeen | None,
+    birth: Birth | None,
+    *,
+    has_other_names: Callable[[], bool],
+    is_older: Callable[[int], bool],
+) -> Verdict:
+    """Return whether the branch that git has now is the one that a store was used for last.
+
+    Args:
+        seen: what the store saw last.
+        birth: how git made the branch that it has now, None where git does not say.
+        has_other_names: tells whether the branch was renamed or copied from another: then it may have replaced a
+            branch that existed until that moment.
+        is_older: tells whether all records of the store itself were written before a time, in seconds.
+    """
+    if seen is None:
+        if birth is None:
+            return "unseen"
+        return "doubtful" if birth.is_created and is_older(birth.at_s) else "unseen"
+    if birth is None or birth.mark == seen.birth:
+        return "doubtful" if seen.is_doubted else "same"
+    if not seen.birth and not seen.had_ref:
+        return "unseen"
+    return "made_again" if birth.is_created and not has_other_names() else "doubtful"
+
+
+def read(fs: Fs, directory: Path) -> RefSeen | None:
+    """Return what a store saw last; None where it states nothing that can be used."""
+    with contextlib.suppress(KBError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        data = files.read_file(fs, directory / layout.GIT_REF, _MAX_BYTES)
+        found = msgspec.json.decode(data, type=RefSeen) if data else None
+        return found if found and found.format == FORMAT else None
+    return None
+
+
+def write(fs: Fs, directory: Path, seen: RefSeen) -> None:
+    """Note what a store saw. What cannot be written is noted at the next use.
+
+    Renamed into place, so that no reader finds half of it.
+    """
+    path = directory / layout.GIT_REF
+    with contextlib.suppress(OSError):
+        with files.opened(fs, layout.tmp_path(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
+            files.write_all(fs, fd, msgspec.json.encode(seen) + b"\n")
+        fs.replace(layout.tmp_path(path), path)
+
+
+def forget(fs: Fs, directory: Path) -> None:
+    """Remove the note of a store that is about to be another branch's, or the same branch's once more."""
+    files.remove_quietly(fs, directory / layout.GIT_REF)
