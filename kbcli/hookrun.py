@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
 POST_CHECKOUT = "post-checkout"
 POST_COMMIT = "post-commit"
-_EVENTS = frozenset({POST_CHECKOUT, POST_COMMIT, "post-merge", "post-rewrite"})
+POST_MERGE = "post-merge"
+_EVENTS = frozenset({POST_CHECKOUT, POST_COMMIT, POST_MERGE, "post-rewrite"})
 _FILES_ONLY = "0"
 """The last argument of post-checkout when files were restored and HEAD stayed."""
+_SQUASH = "1"
+"""The argument of post-merge when the files of another branch were taken over without its commits."""
 
 
 def is_event(words: Sequence[str]) -> bool:
@@ -64,6 +67,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
         clock.check()
         if _is_wanted(session) and not (words[0] == POST_COMMIT and _is_in_sequence(session)):
             _tell(_answer_at_rest(session) or _take_in(session))
+            _tell_missing(session, words, env)
             session.publish_views()
     except NotInitialised:
         return
@@ -138,6 +142,36 @@ def _tell(answer: SyncAnswer) -> None:
         _say(synced.sync_line(answer))
     if answer.bad:
         _say(lines.unread(answer.bad))
+
+
+def _tell_missing(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:
+    """Say of each branch that was merged just now how much of what clients wrote is in its store alone."""
+    from kbcli.words.lines import missing_line
+    from kbcore import branches
+
+    workspace = session.workspace
+    current = workspace.head().branch
+    if words[0] not in {POST_MERGE, POST_COMMIT} or all(name == current for name, _ in branches.stores(workspace)):
+        return
+    for name in _merged(session, words, env):
+        if name == current or not workspace.has_store(name):
+            continue
+        missing = branches.missing_on(workspace, current, name)
+        if line := missing_line(name, current, missing):
+            _say(line)
+
+
+def _merged(session: Session, words: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    """Return the branches that git has merged just now; of a squash, those that its command named."""
+    from kbcore import git
+
+    repo, own_env = session.workspace.repo, session.machine.env
+    if words[0] == POST_COMMIT:
+        # A merge with conflicts ends with a commit.
+        return git.merged_since(repo, own_env, "HEAD^1")
+    if words[1:2] == [_SQUASH]:
+        return env.get("GIT_REFLOG_ACTION", "").split()[1:]
+    return git.merged_since(repo, own_env, "ORIG_HEAD")
 
 
 def _say(message: str, hint: str = "") -> None:

@@ -5,21 +5,25 @@ What a record says of itself (who wrote it, and when) is not part of it, and nei
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 import msgspec
 
 from kbcore import limits
+from kbcore.history.compare import merge_base
 from kbcore.ids import is_link_id
-from kbcore.model import OBJECT_FIELDS, Link, Node, edge_json, entity_json
-from kbcore.view.past import state_at
+from kbcore.model import CLIENT, OBJECT_FIELDS, STAMPS, Link, Node, edge_json, entity_json
+from kbcore.values import is_same
+from kbcore.view.past import changes_between, state_at
 from kbcore.view.view import View
 
 _CHUNK: Final = 5_000
 _PART_BYTES: Final = limits.MAX_CHANGESET_BYTES // 2
 """Items of one part, as JSON: its record also says who states each of them."""
 _NOT_STATED: Final = frozenset({"version", "sources", "unresolved"})
+_STAMPS: Final = frozenset({*STAMPS, "created_by"})
 _encode = msgspec.json.Encoder().encode
 
 Part = dict[str, list[dict[str, Any]]]
@@ -29,7 +33,8 @@ Part = dict[str, list[dict[str, Any]]]
 class Export(msgspec.Struct, frozen=True):
     """What stands on a branch, entities by id, and edges after what they begin and end at.
 
-    ``waiting`` counts the edges that were left out because an end of theirs does not exist.
+    ``waiting`` counts what was left out because it cannot be applied: edges of which an end does not exist, and of
+    ``missing_on`` also facts about what does not exist there, and values that the other branch or a file changed there.
     """
 
     entities: list[dict[str, Any]]
@@ -61,6 +66,100 @@ def export_at(view: View, seq: int) -> Export:
     ranked = sorted(keys, key=lambda key: _rank(standing, key))
     entities = [_entity(state.nodes[key]) for key in sorted(state.nodes)]
     return Export(entities, [_edge(standing[key]) for key in ranked], len(state.links) - len(standing))
+
+
+def missing_on(other: View | None, view: View) -> Export:
+    """Return what clients wrote on the branch of a view and another branch has not, to be applied to that one.
+
+    What was written since the histories of both parted counts. The other branch has a fact also where a file states it
+    there. ``other`` is None for a branch without a store.
+    """
+    base = merge_base(view, other) if other else None
+    if base is None:
+        state = state_at(view, view.seq)
+        nodes: list[tuple[Node | None, Node]] = [(None, one) for one in state.nodes.values()]
+        links: list[tuple[Link | None, Link]] = [(None, one) for one in state.links.values()]
+    else:
+        changes = changes_between(view, base, view.seq)
+        nodes = [(one.before, one.after) for one in changes.nodes if one.after]
+        links = [(one.before, one.after) for one in changes.links if one.after]
+    found, left_out = list[Node](), 0
+    there = {
+        one.id: one
+        for chunk in _chunks([node.id for _, node in nodes])
+        for one in (other.nodes(chunk) if other else [])
+    }
+    for before, node in nodes:
+        fields, is_lacking = _fields_missing(before, node, there.get(node.id), is_new=node.path == CLIENT)
+        left_out += is_lacking
+        if fields:
+            found.append(msgspec.structs.replace(node, fields=fields))
+    edges, more = _links_missing(other, links, {node.id for node in found})
+    entities = [_unstamped(_entity(node)) for node in sorted(found, key=lambda one: one.id)]
+    return Export(entities, [_unstamped(_edge(link)) for link in edges], left_out + more)
+
+
+def _links_missing(
+    other: View | None, links: Sequence[tuple[Link | None, Link]], entities: AbstractSet[str]
+) -> tuple[list[Link], int]:
+    """Return the edges to be written to another branch after these entities, and how many cannot be."""
+    found, left_out = list[Link](), 0
+    standing = {link.id: link for _, link in links}
+    ends = {end for link in standing.values() for end in (link.from_id, link.to_id)}
+    asked = sorted({*standing, *ends})
+    there = {one.id: one for chunk in _chunks(asked) for one in (other.links(chunk) if other else [])}
+    known = {one.id for chunk in _chunks(sorted(ends)) for one in (other.nodes(chunk) if other else [])}
+    known |= there.keys() | entities
+    for before, link in sorted(links, key=lambda one: (_rank(standing, one[1].id), _place(one[1]))):
+        was_stated, is_stated = ((one is not None and _is_of_client(one)) for one in (before, link))
+        basis = before if was_stated or link.id in there else None
+        fields, is_lacking = _fields_missing(basis, link, there.get(link.id), is_new=is_stated)
+        is_wanted = bool(fields) or (is_stated and not was_stated and link.id not in there)
+        if is_wanted and not known >= {link.from_id, link.to_id}:
+            left_out += 1
+        elif is_wanted:
+            found.append(msgspec.structs.replace(link, fields=fields))
+            known.add(link.id)
+        left_out += is_lacking
+    return found, left_out
+
+
+def _is_of_client(link: Link) -> bool:
+    return any(statement.src == CLIENT for statement in link.statements)
+
+
+def _fields_missing(
+    before: Node | Link | None, element: Node | Link, there: Node | Link | None, *, is_new: bool
+) -> tuple[dict[str, Any], bool]:
+    """Return the fields of an element that another branch is to get, and whether some are left out.
+
+    Only what a client wrote since ``before`` counts; what the other branch changed since by itself stays as it is
+    there. An element that neither had gets all that clients wrote, if ``is_new`` says that they can make it. Attributes
+    and metadata come with those that the element has there.
+    """
+    was, its = before.fields if before else {}, there.fields if there else {}
+    written = {name: value for name, value in element.fields.items() if name not in element.owners}
+    since = {name for name, value in written.items() if _differs(was, name, value)}
+    if there is None:
+        return (written, False) if before is None and is_new else ({}, bool(since))
+    lacking = {name for name in since if _differs(its, name, written[name])}
+    free = {name for name in lacking if name not in there.owners and not _is_changed(was, its, name)}
+    heads = tuple(f"{prefix}." for prefix in OBJECT_FIELDS if any(name.startswith(f"{prefix}.") for name in free))
+    beside = {name: value for name, value in its.items() if name.startswith(heads) and name not in there.owners}
+    return beside | {name: written[name] for name in sorted(free)}, len(free) < len(lacking)
+
+
+def _differs(fields: Mapping[str, Any], name: str, value: Any) -> bool:
+    return name not in fields or not is_same(fields[name], value)
+
+
+def _is_changed(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> bool:
+    return _differs(before, name, after[name]) if name in after else name in before
+
+
+def _unstamped(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item without who wrote it and when: that is what the record that brings it says."""
+    return {name: value for name, value in item.items() if name not in _STAMPS}
 
 
 def _place(link: Link) -> tuple[str, str, str, str]:

@@ -10,7 +10,8 @@ import typer
 from kbcli.options import session_of
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
+    from kbcli.context import Opened, Session
+    from kbcore.exporting import Export
 
 _STDOUT = "-"
 _FILE = typer.Argument(metavar="FILE|-", help="Where to; - is standard output.")
@@ -26,27 +27,40 @@ def run(
     at: Annotated[
         str | None, typer.Option("--at", metavar="SEQ|TIME", help="As everything stood then; also before damage.")
     ] = None,
+    not_on: Annotated[
+        str | None,
+        typer.Option(
+            "--not-on", metavar="BRANCH", help="Only what clients wrote and BRANCH has not, to be applied there."
+        ),
+    ] = None,
 ) -> None:
     """Write all entities and edges of the branch, as a changeset that `kb apply --import` takes.
 
     What one changeset cannot hold goes into several files, numbered in the order in which to apply them. jsonl has one
     entity or edge on each line. A file that exists is not overwritten without --force. History is not exported;
     `kb backup` keeps that.
+
+    An export of everything is for an empty store. To bring what clients wrote from one branch to another, as before a
+    branch is deleted: `kb export --branch A --not-on B | kb apply --branch B -`.
     """
     from kbcli.asof import read_as_of
+    from kbcore.errors import InvalidQuery
     from kbcore.exporting import export_at, parts
     from kbcore.visible import json_text
 
     session = session_of(ctx)
+    if at is not None and not_on is not None:
+        raise InvalidQuery("--at and --not-on exclude each other.", hint="Say one of them.")
     written = format_ or _format_of(file)
     opened = session.open_to_read()
     # A changeset states records: what files say is taken in by a sync, wherever they are.
-    exported = (
-        opened.store.read(lambda view: export_at(view, view.seq))
-        if at is None
-        else read_as_of(opened, at, export_at)[0]
-    )
-    if exported.waiting:
+    if not_on is not None:
+        exported = _missing_on(session, opened, not_on)
+    elif at is not None:
+        exported = read_as_of(opened, at, export_at)[0]
+    else:
+        exported = opened.store.read(lambda view: export_at(view, view.seq))
+    if exported.waiting and not_on is None:
         count = exported.waiting
         what = "edge waits for its end and was" if count == 1 else "edges wait for an end and were"
         session.output.warn(f"{count} {what} left out.")
@@ -74,6 +88,29 @@ def _format_of(file: str) -> str:
     if ending in {".csv", ".tsv"}:
         hint = f"`kb query --format {ending[1:]}` and `kb query edge --format {ending[1:]}` write tables."
     raise InvalidQuery(f"{visible(file)}: an export is written as .json or .jsonl.", hint=hint)
+
+
+def _missing_on(session: Session, opened: Opened, name: str) -> Export:
+    """Return what clients wrote on the branch that is meant and another one has not.
+
+    Raises: ``InvalidQuery`` when both are the same; as ``open_to_read``.
+    """
+    from kbcli.words.lines import left_out_words
+    from kbcore import branches
+    from kbcore.errors import InvalidQuery
+    from kbcore.phrases import counted
+    from kbcore.visible import visible
+
+    if name == opened.branch:
+        raise InvalidQuery(f"{name} has all that it has.", hint="Name another branch with --branch or with --not-on.")
+    store, _, ensured = branches.open_to_read(session.workspace, name)
+    session.tell_ensured(ensured)
+    session.watch(store)
+    exported = branches.missing_on(session.workspace, name, opened.branch)
+    if exported.waiting:
+        why = left_out_words(opened.branch, name)
+        session.output.warn(visible(f"{counted(exported.waiting, 'fact')} left out. {why}."))
+    return exported
 
 
 def _names(file: str, count: int) -> list[str]:

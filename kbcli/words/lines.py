@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from kbcore.limits import KIB
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from kbcli.hooks import HookResult
     from kbcore.answers import EdgeCounts, Outcome
     from kbcore.branches import Ensured
+    from kbcore.exporting import Export
     from kbcore.sync.overlay import FileState
 
 
@@ -75,6 +77,27 @@ def ensured_line(ensured: Ensured) -> str:
     """Return what is to be said of a branch whose store was looked for: where a new one came from, or nothing."""
     copied = f"{ensured.branch} has a store now, copied from {ensured.copied_from}." if ensured.copied_from else ""
     return visible(ensured.notice or copied)
+
+
+def missing_line(branch: str, other: str, missing: Export) -> str:
+    """Return what is to be said of what clients wrote on a branch and another has not; "" where that is nothing."""
+    brought, left_out = len(missing.entities) + len(missing.edges), missing.waiting
+    if not brought + left_out:
+        return ""
+    verb = "is" if brought + left_out == 1 else "are"
+    facts = f"{counted(brought + left_out, 'fact')} that clients wrote on {branch} {verb} not on {other}"
+    first, second = shlex.quote(branch), shlex.quote(other)
+    command = f"`kb export --branch {first} --not-on {second} | kb apply --branch {second} -`"
+    if not left_out:
+        return f"{facts}: {command} brings {'it' if brought == 1 else 'them'}."
+    left = f"{left_out_words(branch, other)}."
+    return f"{facts}: {command} brings {brought} of them. {left}" if brought else f"{facts}. {left}"
+
+
+def left_out_words(branch: str, other: str) -> str:
+    """Return why some of what clients wrote on a branch cannot be brought to another."""
+    shown = f"`kb branch diff {shlex.quote(branch)} {shlex.quote(other)}` shows both"
+    return f"What {other} lacks the entity for, or has changed by itself, is left out: {shown}"
 
 
 def problem_line(path: str, line: int, message: str, hint: str) -> str:

@@ -20,7 +20,7 @@ from kbcore.branches.making import (
     warning,
 )
 from kbcore.branches.origins import Origin, find_origin, left_over
-from kbcore.branches.stores import BranchInfo, listing, living, stores
+from kbcore.branches.stores import BranchInfo, listing, living, missing_on, stores
 from kbcore.branches.trash import Collected, Restored, Trashed, collect, remembered, restore
 from kbcore.storage.trashed import TRASH
 
@@ -46,6 +46,7 @@ __all__ = [
     "living",
     "loss_of",
     "losses",
+    "missing_on",
     "note_ref",
     "open_branch",
     "open_to_read",

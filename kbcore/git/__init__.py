@@ -12,7 +12,16 @@ from kbcore.git.head import HeadCache, HeadState, MustAskGit, read_head
 from kbcore.git.identity import IdCache, write_id
 from kbcore.git.ownership import SharedModes, check_owner, find_own_repository
 from kbcore.git.reflog import BirthCache, birth_of, former_names, was_moved
-from kbcore.git.refs import Usage, WorktreeHead, default_branch, is_branch, is_in_use, local_branches, worktree_heads
+from kbcore.git.refs import (
+    Usage,
+    WorktreeHead,
+    default_branch,
+    is_branch,
+    is_in_use,
+    local_branches,
+    merged_since,
+    worktree_heads,
+)
 from kbcore.git.repository import Repository, RepositoryCache, find_repository
 
 __all__ = [
@@ -39,6 +48,7 @@ __all__ = [
     "is_branch",
     "is_in_use",
     "local_branches",
+    "merged_since",
     "read_head",
     "was_moved",
     "worktree_heads",

@@ -62,6 +62,16 @@ def local_branches(repo: Repository, env: Mapping[str, str]) -> set[str]:
     return names | _loose_names(repo.common_dir / "refs" / "heads")
 
 
+def merged_since(repo: Repository, env: Mapping[str, str], before: str) -> list[str]:
+    """Return the local branches whose commits HEAD of this worktree has all, and had not at the commit ``before``.
+
+    Empty where there is no such commit. Raises: ``GitUnusable``.
+    """
+    asked = ["for-each-ref", "--format=%(refname)", "--merged=HEAD", f"--no-merged={before}", "refs/heads/"]
+    refs = run_git(repo, env, asked, allowed=(0, 128, 129)).output.splitlines()
+    return [decode_name(ref.removeprefix(BRANCH_PREFIX)) for ref in refs if ref.startswith(BRANCH_PREFIX)]
+
+
 def is_branch(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
     """Tell whether git has a ref for a branch; one with damaged content counts. Raises: ``GitUnusable``."""
     return check_branch_name(branch) is None and _is_branch(repo, env, BRANCH_PREFIX + encode_name(branch))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import write
+from tests.support.cli import LOGIN, write
 from tests.support.places import caches_at, stores_at
 from tests.support.repos import add_worktree, commit_files, git, git_env
 
@@ -53,6 +54,25 @@ def test_status_says_first_what_the_next_command_does_with_the_store_of_a_delete
     assert kb("query", "--branch", "other").err == ""
     assert kb("branch", "ensure", "other", "--keep").out == "other: was there, at seq 1\n"
     assert kb("branch", "ensure", "other", "--keep", "--from", "main").status == 2
+
+
+def test_what_a_branch_has_that_another_lacks_is_exported_for_that_one(kb, synced):
+    git(synced, "switch", "-q", "-c", "topic")
+    entity = {"id": "NEW", "type": "req", "title": "New", "status": "open"}
+    kb("apply", "-", stdin=json.dumps({"entities": [entity, {"id": "REQ-1", "owner": "ines"}]}))
+    git(synced, "switch", "-q", "main")
+    found = kb("export", "--branch", "topic", "--not-on", "main")
+    assert json.loads(found.out) == {"entities": [entity, {"id": "REQ-1", "owner": "ines"}], "edges": []}
+    assert kb("export", "--not-on", "main").status == 2
+    assert kb("export", "--not-on", "topic", "--at", "1").status == 2
+    write(synced, {"docs/requirements/login.md": LOGIN.replace("status: open", "status: open\nowner: ada")})
+    kb("sync")
+    found = kb("export", "--branch", "topic", "--not-on", "main")
+    assert json.loads(found.out)["entities"] == [entity]
+    assert (
+        "1 fact left out. What main lacks the entity for, or has changed by itself, is left out: `kb branch"
+        in found.err
+    )
 
 
 def test_without_a_store_of_the_default_branch_the_new_one_starts_empty_and_says_so(kb, root):

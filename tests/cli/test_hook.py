@@ -68,6 +68,51 @@ def test_a_merge_takes_in_the_files(kb, synced):
     assert kb("hook", "post-merge", "0") == (0, "", "")
 
 
+NEW = json.dumps({"entities": [{"id": "REQ-9", "type": "req", "title": "New", "status": "open"}]})
+BRINGS = "`kb export --branch topic --not-on main | kb apply --branch main -` brings it."
+
+
+@pytest.fixture
+def topic(kb, synced):
+    """Branch main is checked out; branch topic has a commit and an entity of a client's of its own."""
+    commit_files(synced, {"a.txt": "a"})
+    git(synced, "switch", "-q", "-c", "topic")
+    assert kb("apply", "-", stdin=NEW).status == 0
+    commit_files(synced, {"a.txt": "b"})
+    git(synced, "switch", "-q", "main")
+    return synced
+
+
+@pytest.mark.parametrize("how", ["ff", "commit", "squash", "conflict", "other name"])
+def test_a_merge_says_what_clients_wrote_that_is_in_the_store_of_the_merged_branch_alone(kb, topic, user, how):
+    event = ("hook", "post-merge", "0")
+    if how == "ff":
+        git(topic, "merge", "-q", "topic")
+    elif how == "other name":
+        git(topic, "merge", "-q", git(topic, "rev-parse", "topic"))
+    elif how == "commit":
+        git(topic, "merge", "-q", "--no-ff", "-m", "merged", "topic")
+    elif how == "squash":
+        git(topic, "merge", "-q", "--squash", "topic")
+        user.setenv("GIT_REFLOG_ACTION", "merge topic")
+        event = ("hook", "post-merge", "1")
+    else:
+        commit_files(topic, {"a.txt": "c"})
+        assert run_git(topic, "merge", "-q", "topic").returncode != 0
+        commit_files(topic, {"a.txt": "d"})
+        event = ("hook", "post-commit")
+    assert kb(*event).err == f"kb: 1 fact that clients wrote on topic is not on main: {BRINGS}\n"
+    brought = kb("export", "--branch", "topic", "--not-on", "main")
+    assert kb("apply", "--branch", "main", "-", stdin=brought.out).out == "main at seq 2: 1 created.\n"
+    assert kb(*event) == (0, "", "")
+
+
+def test_a_commit_that_merges_nothing_says_nothing(kb, topic):
+    commit_files(topic, {"b.txt": "b"})
+    assert kb("hook", "post-commit") == (0, "", "")
+    assert kb("hook", "post-merge", "1") == (0, "", "")
+
+
 def test_the_branch_that_the_user_works_on_otherwise_does_not_matter(kb, synced, user):
     git(synced, "branch", "other")
     user.setenv("KB_BRANCH", "other")
