@@ -11,6 +11,7 @@ from kbcli.options import session_of
 
 if TYPE_CHECKING:
     from kbcli.render import Output
+    from kbcore.branches import Trashed
 
 T = TypeVar("T")
 _SHOWN: Final = 5
@@ -76,12 +77,8 @@ def run(
     would = "would remove" if dry_run else "removed"
     for one in done.trash:
         output.say(visible(f"{would} {one.name}"))
-        if one.records != 0:
-            holds = "a damaged journal" if one.records is None else counted(one.records, "record")
-            said = [f"{one.name} holds {holds} that no other store has"]
-            if one.place:
-                said.append(f"kept in {one.place}; `kb branch restore {one.name}` brings it back")
-            output.warn(visible(f"{'; '.join(said)}.{_taken(one.name, one.renamed_to)}"))
+        if said := _lost_sight_of(one, workspace.default_branch):
+            output.warn(visible(said))
     cached = {
         f"the text of {counted(documents, 'document')} from the cache of searches": documents,
         f"{counted(swept.unfinished, 'unfinished file')} from the cache": swept.unfinished,
@@ -117,6 +114,29 @@ def _tell_kept(output: Output, reasons: Mapping[str, str]) -> None:
     for reason, kept_so in names.items():
         for line in output.wrapped(visible(f"{', '.join(kept_so)}: {reason}"), "  "):
             output.say(line)
+
+
+def _lost_sight_of(one: Trashed, default: str) -> str:
+    """Say what clients wrote on a branch that is gone, and the default branch has not; "" where that is nothing."""
+    import shlex
+
+    from kbcore.phrases import counted
+
+    if one.facts == 0:
+        return ""
+    name = shlex.quote(one.name)
+    if one.records is None:
+        said = f"{one.name} holds a damaged journal"
+    elif one.facts is None:
+        said = f"It cannot be told whether clients wrote on {one.name} what {default} has not"
+    else:
+        said = f"Clients wrote {counted(one.facts, 'fact')} on {one.name} that {default} has not"
+    if one.place:
+        said += f"; the store is kept in {one.place}, and `kb branch restore {name}` brings it back"
+    elif one.facts:
+        command = f"kb export --branch {name} --not-on {shlex.quote(default)}"
+        said += f"; `{command} | kb apply --branch {shlex.quote(default)} -` brings what {default} can take"
+    return f"{said}.{_taken(one.name, one.renamed_to)}"
 
 
 def _taken(name: str, by: str) -> str:

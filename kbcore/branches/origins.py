@@ -43,7 +43,7 @@ def find_origin(workspace: Workspace, branch: str) -> Origin | None:
             f"git renamed {old} to {branch}, but there is a branch {old} again, and the store is still that of {old}; "
             f"`kb branch ensure {branch} --from {old} --replace` copies it."
         )
-    source = _default_store(workspace, branch)
+    source = default_store(workspace, branch)
     return Origin(source, notice=notice) if source else None
 
 
@@ -105,7 +105,7 @@ def left_over(workspace: Workspace, branch: str) -> str:
     )
 
 
-def _default_store(workspace: Workspace, branch: str) -> str:
+def default_store(workspace: Workspace, branch: str) -> str:
     """Return the default branch, or the name under which its store lies; empty when it has none, or is ``branch``.
 
     The default branch may have been renamed: then ``origin/HEAD`` or the configuration still has its former name, or

@@ -20,9 +20,9 @@ import msgspec
 
 from kbcore import git, ids, relocation
 from kbcore.branches import lost, moves
-from kbcore.branches.origins import renamed_over
-from kbcore.branches.stores import discard_cache, in_git, living, repository_lock, store_lock, stores
-from kbcore.errors import Damaged, HistoryPruned, Incompatible, JournalCorrupt, UnknownBranch
+from kbcore.branches.origins import default_store, renamed_over
+from kbcore.branches.stores import discard_cache, in_git, living, missing_on, repository_lock, store_lock, stores
+from kbcore.errors import Damaged, HistoryPruned, Incompatible, JournalCorrupt, KBError, UnknownBranch
 from kbcore.storage import branchdir, files, gitref, journal, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.trashed import Entry, aside_of
@@ -42,12 +42,14 @@ _UNREADABLE: Final = (Damaged, Incompatible, UnknownBranch, HistoryPruned)
 class Trashed(msgspec.Struct, frozen=True):
     """A store that ``collect`` moved, or would move: ``records`` counts those that no remaining store has.
 
-    None when that cannot be told, because the store is damaged. ``place`` is where it lies, empty on a dry run.
+    ``facts`` counts what clients wrote on it and the default branch has not. Both are None when that cannot be told,
+    because a store is damaged or was written to meanwhile. ``place`` is where it lies, empty on a dry run.
     ``renamed_to`` is the branch that git made of this one, if that had a store of its own and did not take this one.
     """
 
     name: str
     records: int | None
+    facts: int | None = None
     place: str = ""
     renamed_to: str = ""
 
@@ -97,6 +99,10 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
 
     Raises: ``GitUnusable`` when git cannot list its branches; ``LockTimeout`` while a store is written to.
     """
+    fs = workspace.machine.fs
+    # Whoever makes a store waits for the lock of the repository, and counting may take a while.
+    alive = living(workspace)
+    counted = {name: _facts_missing(workspace, name, place) for name, place in stores(workspace) if name not in alive}
     with contextlib.nullcontext() if dry_run else repository_lock(workspace):
         if not dry_run:
             branchdir.clear_unfinished(workspace.machine.fs, workspace.branches_dir)
@@ -114,7 +120,10 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
             if isinstance(found, str):
                 kept[name], why[name] = directory, found
             else:
-                trashed.append(msgspec.structs.replace(found, renamed_to=takers.get(name, "")))
+                seq, facts = counted.get(name, (None, None))
+                if seq is None or _seq_of(fs, Path(found.place or directory)) != seq:
+                    facts = None
+                trashed.append(msgspec.structs.replace(found, facts=facts, renamed_to=takers.get(name, "")))
     removed = tuple(one.name for one in trashed)
     names = sorted(kept)
     reasons = {name: why.get(name, _NAMELESS) for name in names}
@@ -297,6 +306,19 @@ def _remove(workspace: Workspace, name: str, directory: Path, others: Sequence[P
         workspace.place.forget(directory.name)
         return msgspec.structs.replace(found, place=str(place))
     return _CHANGING
+
+
+def _facts_missing(workspace: Workspace, name: str, directory: Path) -> tuple[int | None, int | None]:
+    """Return the seq of a store, and how much of what clients wrote on it the default branch has not.
+
+    None where that cannot be told.
+    """
+    seq = _seq_of(workspace.machine.fs, directory)
+    try:
+        missing = missing_on(workspace, default_store(workspace, name), name)
+    except KBError:  # whatever keeps it from being read is no reason to keep the store
+        return seq, None
+    return seq, len(missing.entities) + len(missing.edges) + missing.waiting
 
 
 def _weigh(workspace: Workspace, name: str, directory: Path, others: Iterable[Path]) -> Trashed:

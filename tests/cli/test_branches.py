@@ -93,7 +93,7 @@ def test_gc_removes_what_exists_nowhere_any_more(kb, synced):
     git(synced, "branch", "-q", "-D", "gone")
     assert kb("gc", "--dry-run").out == "would remove gone\n1 store kept.\n  main: the default branch\n"
     dry = {"removed": ["gone"], "kept": ["main"], "dry_run": True}
-    trash = [{"name": "gone", "records": 0, "place": "", "renamed_to": ""}]
+    trash = [{"name": "gone", "records": 0, "facts": 0, "place": "", "renamed_to": ""}]
     reasons = {"main": "the default branch"}
     nothing = {"documents": 0, "unfinished": 0, "reports": 0, "notes": [], "warnings": []}
     expected = dry | {"trash": trash, "reasons": reasons} | nothing
@@ -159,16 +159,19 @@ def test_gc_names_what_is_lost_sight_of_and_the_command_that_brings_it_back(kb, 
     git(synced, "branch", "-q", "-D", "gone")
     dry = kb("gc", "--dry-run")
     assert dry.out == "would remove gone\n1 store kept.\n  main: the default branch\n"
-    assert dry.err == "warning: gone holds 1 record that no other store has.\n"
+    said = "Clients wrote 1 fact on gone that main has not; "
+    brings = "`kb export --branch gone --not-on main | kb apply --branch main -`"
+    assert dry.err == f"warning: {said}{brings} brings what main can take.\n"
     ran = kb("gc")
     assert ran.status == 0
-    assert "gone holds 1 record that no other store has; kept in " in ran.err
+    assert f"{said}the store is kept in " in ran.err
     assert "`kb branch restore gone` brings it back." in ran.err
     back = kb("branch", "restore", "gone")
     assert back.out == "gone: is back, at seq 2\n"
     assert "git has no branch gone" in back.err
     assert kb("show", "X", "--branch", "gone").status == 0
-    assert kb("gc", "--json").json["trash"][0]["records"] == 1
+    found = kb("gc", "--json").json["trash"][0]
+    assert (found["records"], found["facts"]) == (1, 1)
     git(synced, "branch", "other")
     assert kb("branch", "ensure", "other", "--from", "gone").out == "other: made, at seq 2\n"
     refused = kb("branch", "ensure", "other", "--from", "main")
@@ -178,6 +181,20 @@ def test_gc_names_what_is_lost_sight_of_and_the_command_that_brings_it_back(kb, 
     assert kb("branch", "restore", "other", "--json").json["seq"] == 2
     assert kb("branch", "ensure", "other", "--replace").status == 2
     assert kb("branch", "restore", "nope").status == 62
+
+
+def test_gc_says_nothing_of_a_branch_of_which_the_default_branch_has_what_clients_wrote(kb, synced):
+    git(synced, "switch", "-q", "-c", "gone")
+    write(synced, {"change.json": '{"entities": [{"id": "X", "type": "req", "title": "X", "status": "open"}]}'})
+    kb("apply", "change.json")
+    commit_files(synced, {"docs/requirements/9.md": LOGIN.replace("REQ-1", "REQ-9")})
+    kb("sync")
+    git(synced, "switch", "-q", "main")
+    kb("apply", "change.json")
+    git(synced, "branch", "-q", "-D", "gone")
+    ran = kb("gc")
+    assert (ran.out, ran.err) == ("removed gone\n1 store kept.\n  main: the default branch\n", "")
+    assert kb("gc", "--json").json["trash"] == []
 
 
 def test_a_renamed_branch_takes_its_store_along_and_says_so(kb, synced):
