@@ -61,6 +61,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "rollback": (("kb rollback --to 12", "bring everything back to how it stood after record 12"),),
     "branch list": (("kb branch list", "the branches that have a store"),),
     "branch ensure": (("kb branch ensure feature --from main", "give a branch the records of another"),),
+    "branch trash": (("kb branch trash --verify", "prove each store in the trash"),),
     "branch restore": (("kb branch restore feature", "bring a store back from the trash"),),
     "branch diff": (("kb branch diff main feature", "what a branch changed"),),
     "gc": (("kb gc --dry-run", "see which stores would go"),),

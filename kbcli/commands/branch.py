@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kbcli.options import session_of
 from kbcli.tree import Command, group_of
+
+if TYPE_CHECKING:
+    from kbcore.branches import Held
 
 app = group_of("List, make and compare branch stores.")
 
@@ -137,6 +141,64 @@ def restore(
                 f"`kb branch ensure NAME --from {done.branch}` gives its records to another branch."
             )
         )
+
+
+@app.command("trash", cls=Command)
+def trash(
+    ctx: typer.Context,
+    *,
+    verify: Annotated[bool, typer.Option("--verify", help="Prove each store, as `kb verify` does.")] = False,
+) -> int:
+    """List the stores in the trash, the newest first.
+
+    `kb branch restore` brings one back. `kb gc --empty-trash` deletes those that came there long ago.
+    """
+    from kbcli import exits
+    from kbcore import branches
+    from kbcore.errors import JournalCorrupt
+    from kbcore.visible import visible
+
+    session = session_of(ctx)
+    output, workspace = session.output, session.workspace
+    with output.waiting("Proving the stores in the trash" if verify else "Looking at the trash"):
+        found = list(branches.held(workspace, max_proven=sys.maxsize if verify else 0))
+    damaged = [one for one in found if one.damage]
+    if output.is_json:
+        output.document(
+            {
+                "folder": str(workspace.branches_dir / branches.TRASH),
+                "trash": [
+                    {
+                        "branch": one.branch,
+                        "seq": one.seq,
+                        "moved_at": branches.moment_of(one.entry),
+                        "size_bytes": one.size_bytes,
+                        "place": str(one.entry.path),
+                        "is_restored_next": one.is_newest,
+                        "damage": one.damage,
+                    }
+                    for one in found
+                ],
+            }
+        )
+    elif found:
+        rows = [_trash_row(one, is_proven=verify) for one in found]
+        head = ("BRANCH", "SEQ", "SIZE", "MOVED", *(["PROOF"] if verify else []))
+        output.stream(f"{line}\n" for line in output.list_lines(head, rows))
+    else:
+        output.note("The trash is empty.")
+    for one in damaged if not output.is_json else []:
+        output.warn(visible(f"{one.entry.path} does not prove: {one.damage}."))
+    return JournalCorrupt.exit_status if damaged else exits.DONE
+
+
+def _trash_row(one: Held, *, is_proven: bool) -> tuple[str, ...]:
+    from kbcli.words.lines import size
+    from kbcore import branches
+
+    length = "?" if one.size_bytes is None else size(one.size_bytes)
+    row = (one.branch, "?" if one.seq is None else str(one.seq), length, branches.moment_of(one.entry))
+    return (*row, "damaged" if one.damage else "sound") if is_proven else row
 
 
 @app.command("diff", cls=Command)

@@ -11,7 +11,8 @@ from kbcli.options import session_of
 
 if TYPE_CHECKING:
     from kbcli.render import Output
-    from kbcore.branches import Trashed
+    from kbcore.branches import Emptied, Trashed
+    from kbcore.workspace import Workspace
 
 T = TypeVar("T")
 _SHOWN: Final = 5
@@ -22,13 +23,26 @@ def run(
     ctx: typer.Context,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
+    empty_trash: Annotated[
+        bool, typer.Option("--empty-trash", help="Delete stores in the trash for good that came there long ago.")
+    ] = False,
+    older_than: Annotated[
+        int | None,
+        typer.Option(
+            "--older-than",
+            metavar="DAYS",
+            min=0,
+            max=36_500,
+            help="With --empty-trash: those that came there so many days ago or earlier; 90 if not said.",
+        ),
+    ] = None,
 ) -> None:
     """Remove the stores of branches that are gone: that exist in no worktree and no local ref.
 
-    They go to the trash beside the stores first; `kb branch restore` brings one back. The text of documents that no
-    branch has any more goes from the cache, and so do files there that were never finished, after a day, and reports
-    of bugs after four weeks. What was noted of a repository apart from its stores goes once that repository was not
-    there at twelve looks, each a month or more after the one before.
+    They go to the trash beside the stores; `kb branch trash` lists it, and `kb branch restore` brings one back. The
+    text of documents that no branch has any more goes from the cache, and so do files there that were never finished,
+    after a day, and reports of bugs after four weeks. What was noted of a repository apart from its stores goes once
+    that repository was not there at twelve looks, each a month or more after the one before.
     """
     import msgspec
 
@@ -42,6 +56,8 @@ def run(
 
     session = session_of(ctx)
     workspace, now_ns = session.workspace, session.machine.clock.epoch_ns()
+    # First, so that nothing is moved to the trash and deleted by one command.
+    emptied = _empty_trash(workspace, older_than, dry_run=dry_run, is_wanted=empty_trash)
     done = branches.collect(workspace, dry_run=dry_run)
     # Stores may have been moved: whatever fails from here on is a warning, and what was done is reported.
     warnings = list[str]()
@@ -68,6 +84,7 @@ def run(
                 "documents": documents,
                 **msgspec.to_builtins(swept),
                 "notes": gone,
+                **({"emptied": msgspec.to_builtins(emptied)} if emptied else {}),
                 "warnings": warnings,
             }
         )
@@ -75,6 +92,7 @@ def run(
     for warning in warnings:
         output.warn(visible(warning))
     would = "would remove" if dry_run else "removed"
+    _tell_emptied(output, emptied, "would delete" if dry_run else "deleted")
     for one in done.trash:
         output.say(visible(f"{would} {one.name}"))
         if said := _lost_sight_of(one, workspace.default_branch):
@@ -114,6 +132,34 @@ def _tell_kept(output: Output, reasons: Mapping[str, str]) -> None:
     for reason, kept_so in names.items():
         for line in output.wrapped(visible(f"{', '.join(kept_so)}: {reason}"), "  "):
             output.say(line)
+
+
+def _empty_trash(workspace: Workspace, days: int | None, *, dry_run: bool, is_wanted: bool) -> Emptied | None:
+    """Empty the trash if that is wanted. Raises: ``InvalidQuery`` for days where it is not; as ``branches.empty``."""
+    from kbcore import branches
+    from kbcore.errors import InvalidQuery
+
+    if is_wanted:
+        older_than_days = branches.KEPT_DAYS if days is None else days
+        return branches.empty(workspace, older_than_days=older_than_days, dry_run=dry_run)
+    if days is not None:
+        raise InvalidQuery("--older-than needs --empty-trash.", hint="Say both, or neither.")
+    return None
+
+
+def _tell_emptied(output: Output, emptied: Emptied | None, would: str) -> None:
+    from kbcore.phrases import counted
+    from kbcore.visible import visible
+
+    if emptied is None:
+        return
+    for one in emptied.deleted:
+        ended = "" if one.seq is None else f", at seq {one.seq}"
+        output.say(visible(f"{would} the store of {one.branch} that came to the trash on {one.moved_at}{ended}"))
+    for one in emptied.kept:
+        why = f"acknowledged records of {one.branch} are missing, and it may have them; `kb doctor` says what to do"
+        output.warn(visible(f"{one.place} stays in the trash: {why}."))
+    output.say(f"{counted(emptied.left, 'store')} left in the trash.")
 
 
 def _lost_sight_of(one: Trashed, default: str) -> str:

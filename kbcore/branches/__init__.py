@@ -21,25 +21,43 @@ from kbcore.branches.making import (
 )
 from kbcore.branches.origins import Origin, find_origin, left_over
 from kbcore.branches.stores import BranchInfo, listing, living, missing_on, stores
-from kbcore.branches.trash import Collected, Restored, Trashed, collect, remembered, restore
+from kbcore.branches.trash import (
+    KEPT_DAYS,
+    Collected,
+    Emptied,
+    Held,
+    Restored,
+    Trashed,
+    collect,
+    empty,
+    held,
+    moment_of,
+    remembered,
+    restore,
+)
 from kbcore.storage.trashed import TRASH
 
 __all__ = [
+    "KEPT_DAYS",
     "TRASH",
     "BranchInfo",
     "Choice",
     "Collected",
+    "Emptied",
     "Ensured",
+    "Held",
     "Origin",
     "Restored",
     "Trashed",
     "choose",
     "collect",
     "copy_from",
+    "empty",
     "ensure",
     "error_of",
     "find_origin",
     "for_reading",
+    "held",
     "keep",
     "left_over",
     "listing",
@@ -47,6 +65,7 @@ __all__ = [
     "loss_of",
     "losses",
     "missing_on",
+    "moment_of",
     "note_ref",
     "open_branch",
     "open_to_read",

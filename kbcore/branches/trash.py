@@ -1,8 +1,9 @@
 """Where the stores of branches go that exist nowhere any more, and how they come back.
 
-Nothing that stays in the trash is ever changed or deleted by KB, but for the name of its folder. A store goes there
-only under its own lock, after git was asked once more, and comes back at once if its branch came alive meanwhile. It
-comes out again only when it proves, or when a person says that it need not.
+Nothing that stays in the trash is ever changed by KB, but for the name of its folder, and nothing is deleted but what a
+person asked for by ``empty``. A store goes there only under its own lock, after git was asked once more, and comes back
+at once if its branch came alive meanwhile. It comes out again only when it proves, or when a person says that it need
+not.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -18,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from kbcore import git, ids, relocation
+from kbcore import clock, git, ids, relocation
 from kbcore.branches import lost, moves
 from kbcore.branches.origins import default_store, renamed_over
 from kbcore.branches.stores import discard_cache, in_git, living, missing_on, repository_lock, store_lock, stores
@@ -34,6 +36,8 @@ _ALIVE: Final = "its branch came back just now"
 _CHANGING: Final = "git keeps changing its refs, and it is not known whether its branch exists; run it again"
 _ASKED: Final = 3
 """How often git is asked whether a branch is in use: each change of a ref meanwhile may be that of this branch."""
+KEPT_DAYS: Final = 90
+"""A store stays in the trash for so many days at least, unless a person says otherwise."""
 _LACKING: Final = "acknowledged records are missing from it"
 _NAMELESS: Final = "nobody can tell its branch"
 _UNREADABLE: Final = (Damaged, Incompatible, UnknownBranch, HistoryPruned)
@@ -78,6 +82,23 @@ class Restored(msgspec.Struct, frozen=True):
     is_damaged: bool = False
 
 
+class Discarded(msgspec.Struct, frozen=True):
+    """A store that ``empty`` deleted or kept: when it came to the trash, in words, and where its head was."""
+
+    branch: str
+    moved_at: str
+    seq: int | None
+    place: str
+
+
+class Emptied(msgspec.Struct, frozen=True):
+    """What ``empty`` deleted, what it kept because its branch lacks records, and how many stores the trash has then."""
+
+    deleted: tuple[Discarded, ...]
+    kept: tuple[Discarded, ...]
+    left: int
+
+
 class Held(msgspec.Struct, frozen=True):
     """A store in the trash, and what proving it came to.
 
@@ -90,6 +111,7 @@ class Held(msgspec.Struct, frozen=True):
     entry: Entry
     damage: str | None
     is_newest: bool
+    size_bytes: int | None
 
 
 def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
@@ -191,7 +213,7 @@ def _seq_of(fs: Fs, place: Path) -> int | None:
         return None
 
 
-def held(workspace: Workspace, *, max_proven: int, max_bytes: int) -> Iterator[Held]:
+def held(workspace: Workspace, *, max_proven: int, max_bytes: int = sys.maxsize) -> Iterator[Held]:
     """Yield the stores in the trash, the newest first, each with its proof as far as the bounds go.
 
     So many are proven at most, and together no more than so many bytes; the rest is only named.
@@ -202,14 +224,58 @@ def held(workspace: Workspace, *, max_proven: int, max_bytes: int) -> Iterator[H
     for number, entry in enumerate(reversed(moves.in_trash(workspace))):
         branch, is_newest = ids.decode_branch(entry.name) or entry.name, entry.name not in named
         named.add(entry.name)
-        size = _size_of(fs, entry.path) if number < max_proven else None
-        damage = None
+        size, damage = _size_of(fs, entry.path), None
         # Another process may bring it back at this moment.
         with contextlib.suppress(UnknownBranch):
-            if size is not None and size <= left:
+            if number < max_proven and size is not None and size <= left:
                 left -= size
                 damage = _damage_of(fs, entry)
-        yield Held(branch, _seq_of(fs, entry.path), entry, damage, is_newest)
+        yield Held(branch, _seq_of(fs, entry.path), entry, damage, is_newest, size)
+
+
+def empty(workspace: Workspace, *, older_than_days: int = KEPT_DAYS, dry_run: bool = False) -> Emptied:
+    """Delete for good the stores that came to the trash so many days ago, or earlier.
+
+    One of a branch that lacks acknowledged records stays: it may have them. What a crash leaves of a store that is
+    being deleted is no store in the trash any more, and is cleared by the next `kb gc`.
+
+    Raises: ``LockTimeout``; ``StorageError`` and its kin when the trash cannot be listed or a store not be deleted.
+    """
+    fs = workspace.machine.fs
+    limit = _compact(clock.days_before(workspace.machine.clock.now(), older_than_days))
+    deleted, kept = list[Discarded](), list[Discarded]()
+    with contextlib.nullcontext() if dry_run else repository_lock(workspace):
+        lacking = {loss.directory.name: loss.branch for loss in lost.losses(workspace)}
+        for entry in [one for one in moves.in_trash(workspace) if one.when <= limit]:
+            branch = ids.decode_branch(entry.name) or entry.name
+            one = Discarded(branch, moment_of(entry), _seq_of(fs, entry.path), str(entry.path))
+            if entry.name in lacking:
+                kept.append(one)
+                continue
+            if not dry_run:
+                _delete(workspace, entry)
+            deleted.append(one)
+        left = len(moves.in_trash(workspace)) - (len(deleted) if dry_run else 0)
+    return Emptied(tuple(deleted), tuple(kept), left)
+
+
+def _compact(at: str) -> str:
+    """Return a time as the name of a store in the trash has it."""
+    return at.replace(":", "").replace("-", "")
+
+
+def _delete(workspace: Workspace, entry: Entry) -> None:
+    """Delete one store in the trash; the caller holds the repository lock, and has found no loss of its branch."""
+    fs, directory = workspace.machine.fs, workspace.branches_dir / entry.name
+    if not files.is_directory(fs, directory):
+        # Only the store in the trash shows that KB itself moved it there.
+        workspace.place.forget(entry.name)
+    place = branchdir.place_beside(directory)
+    with files.explained(entry.path, "delete"):
+        fs.replace(entry.path, place)
+        for folder in (place.parent, entry.path.parent):
+            fs.fsync_dir(folder)
+        files.remove_tree(fs, place)
 
 
 def _size_of(fs: Fs, place: Path) -> int | None:

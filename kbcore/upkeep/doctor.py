@@ -208,7 +208,7 @@ def _trash(workspace: Workspace) -> Iterator[Finding]:
     there = [*trash.held(workspace, max_proven=MAX_PROVEN, max_bytes=MAX_PROVEN_BYTES)]
     if there:
         message = f"{counted(len(there), 'store')} that KB moved away to {folder}."
-        remedy = "Delete that folder once nobody misses them."
+        remedy = "`kb gc --empty-trash` deletes those that came there long ago."
         yield Finding("stores", "note", "trash", message, remedy, file=str(folder))
     for one in [one for one in there if one.damage is not None]:
         when = f"moved to the trash on {trash.moment_of(one.entry)}"

@@ -197,6 +197,29 @@ def test_gc_says_nothing_of_a_branch_of_which_the_default_branch_has_what_client
     assert kb("gc", "--json").json["trash"] == []
 
 
+def test_the_trash_is_listed_proven_and_emptied(kb, synced):
+    assert kb("branch", "trash") == (0, "", "The trash is empty.\n")
+    git(synced, "branch", "gone")
+    kb("query", "--branch", "gone")
+    git(synced, "branch", "-q", "-D", "gone")
+    kb("gc")
+    (row,) = kb("branch", "trash", "--json").json["trash"]
+    assert (row["branch"], row["seq"], row["is_restored_next"], row["damage"]) == ("gone", 1, True, None)
+    assert kb("branch", "trash", "--verify").out.splitlines()[1].endswith("sound")
+    head = Path(row["place"], "head.json")
+    whole = head.read_bytes()
+    head.write_bytes(whole[:-20])
+    damaged = kb("branch", "trash", "--verify")
+    assert (damaged.status, "does not prove" in damaged.err) == (40, True)
+    head.write_bytes(whole)
+    assert kb("gc", "--empty-trash").out.startswith("1 store left in the trash.\n")
+    assert "would delete the store of gone" in kb("gc", "--empty-trash", "--older-than", "0", "--dry-run").out
+    assert kb("gc", "--older-than", "0").status == 2
+    done = kb("gc", "--empty-trash", "--older-than", "0", "--json").json["emptied"]
+    assert ([one["branch"] for one in done["deleted"]], done["left"]) == (["gone"], 0)
+    assert kb("branch", "restore", "gone").status == 62
+
+
 def test_a_renamed_branch_takes_its_store_along_and_says_so(kb, synced):
     git(synced, "switch", "-q", "-c", "old")
     kb("query")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import errno
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from kbcore import branches
-from kbcore.clock import SystemClock
-from kbcore.errors import UnknownBranch
+from kbcore.branches.lost import losses
+from kbcore.clock import SystemClock, text_of
+from kbcore.errors import KBError, UnknownBranch
 from kbcore.storage import head
 from kbcore.storage.trashed import ASIDE
 from tests.support.faultfs import NoSyncFs
@@ -192,3 +197,112 @@ def test_a_name_that_is_not_in_the_trash_is_refused_with_the_nearest(project: Pr
     with pytest.raises(UnknownBranch) as refused:
         branches.restore(project.workspace(), "../topik")
     assert "'topic'" in refused.value.hint
+
+
+class LaterClock(SystemClock):
+    """Is some days ahead."""
+
+    days = 0
+
+    def now(self) -> str:
+        return text_of(datetime.now(UTC) + timedelta(days=self.days))
+
+
+@pytest.fixture
+def later(tmp_path: Path) -> Iterator[tuple[Project, LaterClock]]:
+    """A project with two stores in the trash, the second of them 50 days younger."""
+    clock = LaterClock()
+    project = Project(tmp_path / "project")
+    project.machine.clock = clock
+    project.apply(entities=[req("A")])
+    store_of(project, "first", "B")
+    branches.collect(project.workspace())
+    clock.days = 50
+    store_of(project, "second", "C")
+    branches.collect(project.workspace())
+    yield project, clock
+    project.close()
+
+
+def in_trash(project: Project) -> list[str]:
+    return [one.branch for one in branches.held(project.workspace(), max_proven=0)]
+
+
+def test_the_trash_is_emptied_of_what_came_there_long_ago(later: tuple[Project, LaterClock]) -> None:
+    project, clock = later
+    assert branches.empty(project.workspace()).deleted == ()
+    clock.days = 91
+    tried = branches.empty(project.workspace(), dry_run=True)
+    assert ([one.branch for one in tried.deleted], tried.left, in_trash(project)) == (["first"], 1, ["second", "first"])
+    done = branches.empty(project.workspace())
+    assert ([(one.branch, one.seq) for one in done.deleted], done.left) == ([("first", 2)], 1)
+    assert in_trash(project) == ["second"]
+    assert not list(stores_at(project.root).glob(".tmp-*"))
+    assert branches.empty(project.workspace(), older_than_days=0).left == 0
+    # Nothing is missed afterwards, and the name can be used again.
+    assert losses(project.workspace()) == []
+    store_of(project, "first", "D", keeps=True)
+    assert losses(project.workspace()) == []
+
+
+def test_a_replaced_store_that_was_deleted_is_not_missed(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    store_of(project, "topic", "B", keeps=True)
+    branches.copy_from(project.workspace(), "topic", "main", replaces=True)
+    assert len(branches.empty(project.workspace(), older_than_days=0).deleted) == 1
+    assert losses(project.workspace()) == []
+    project.apply(branch="topic", entities=[req("C")])
+
+
+def test_a_store_that_may_have_missing_records_stays_in_the_trash(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    store_of(project, "topic", "B", keeps=True)
+    branches.copy_from(project.workspace(), "topic", "main", replaces=True)
+    project.apply(branch="topic", entities=[req("C")])
+    project.close()
+    shutil.rmtree(stores_at(project.root) / "topic")
+    other = Project(project.root, is_new=False)
+    done = branches.empty(other.workspace(), older_than_days=0)
+    assert ([one.branch for one in done.kept], done.deleted, done.left) == (["topic"], (), 1)
+    other.close()
+
+
+def test_the_trash_is_proven_when_that_is_asked_for(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    store_of(project, "sound", "B")
+    store_of(project, "bad", "C")
+    branches.collect(project.workspace())
+    assert [one.damage for one in branches.held(project.workspace(), max_proven=0)] == [None, None]
+    found = {one.branch: one for one in branches.held(project.workspace(), max_proven=sys.maxsize)}
+    segment = next(found["bad"].entry.path.glob("journal-*.jsonl"))
+    segment.write_bytes(segment.read_bytes().replace(b"Title of C", b"Title of X"))
+    found = {one.branch: one for one in branches.held(project.workspace(), max_proven=sys.maxsize)}
+    assert found["sound"].damage == ""
+    assert found["bad"].damage
+
+
+class Undeletable(NoSyncFs):
+    """Deletes no file of a journal while it is told not to."""
+
+    refuses = False
+
+    def unlink(self, path: Path) -> None:
+        if self.refuses and path.name.startswith("journal-"):
+            raise PermissionError(errno.EACCES, "no", str(path))
+        super().unlink(path)
+
+
+def test_a_store_that_is_deleted_half_is_no_store_in_the_trash_and_is_cleared_by_gc(tmp_path: Path) -> None:
+    fs = Undeletable()
+    project = Project(tmp_path / "project", fs=fs)
+    project.apply(entities=[req("A")])
+    store_of(project, "gone", "B")
+    branches.collect(project.workspace())
+    fs.refuses = True
+    with pytest.raises(KBError, match="cannot delete"):
+        branches.empty(project.workspace(), older_than_days=0)
+    fs.refuses = False
+    assert (in_trash(project), losses(project.workspace())) == ([], [])
+    branches.collect(project.workspace())
+    assert not list(stores_at(project.root).glob(".tmp-*"))
+    project.close()
