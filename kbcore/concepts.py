@@ -194,6 +194,29 @@ def is_well_named(definition: Concept) -> bool:
     return bool(is_styled) or (definition.type, definition.name) in VOCABULARY
 
 
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_IN_SCHEMA_FILE: Final = {
+    TYPE: "`entities: {%s: {description: …}}`",
+    PREDICATE: "`edges: {%s: {from: any, to: any, description: …}}`",
+}
+_NOUN: Final = {TYPE: "type", PREDICATE: "edge type"}
+
+
+def how_to_add(what: str, name: str, *, by_record: bool = True) -> str:
+    """Return how an entity type (``what`` is ``TYPE``) or an edge type (``PREDICATE``) of this name is added.
+
+    ``by_record`` is False where only a schema file can add it, as for whom a document is checked.
+    """
+    text = _IN_SCHEMA_FILE[what] % (name if _NAME.fullmatch(name) else "NAME")
+    said = f"A new {_NOUN[what]} goes into a file of .kb/schema/: {text}"
+    if not by_record:
+        return f"{said}."
+    example = name if is_well_named(Concept(what, name, {})) else "NAME"
+    style = "" if example == name else f", with a name in {STYLE_WORDS[what]}"
+    entity = f'{{"id": "{what}:{example}", "type": "{what}", "title": "{example}"}}'
+    return f"{said}; or, for this branch alone, create the entity {entity}{style}."
+
+
 def extended(schema: Schema, definitions: Iterable[Concept] = ()) -> Schema:
     """Return a schema that also knows KIP's types and predicates, and those that a branch defines.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kbcore.changeset import EdgeWrite
+from kbcore.concepts import PREDICATE, how_to_add
 from kbcore.ids import is_link_id
 from kbcore.model import CLIENT, STAMPS, Link
 from kbcore.planning.findings import Findings, edge_words, members_wanted
@@ -66,7 +67,7 @@ def _is_defined(found: Findings, item: EdgeWrite) -> bool:
         return False
     definition = found.schema.edges.get(item.type)
     if definition is None:
-        hint = did_you_mean(item.type, found.schema.edges)
+        hint = f"{did_you_mean(item.type, found.schema.edges)} {how_to_add(PREDICATE, item.type)}"
         found.wrong(f"{item.path}.type", "unknown_edge", f"There is no edge type {in_quotes(item.type)}.", hint)
         return False
     if definition.needs_kind and not item.kind and item.is_whole:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kbcore.changeset import EntityWrite
-from kbcore.concepts import DEFINING, ORIGIN, STYLE_WORDS, TYPE, Concept, is_well_named
+from kbcore.concepts import DEFINING, ORIGIN, STYLE_WORDS, TYPE, Concept, how_to_add, is_well_named
 from kbcore.model import CORE_FIELDS, STAMPS, Node
 from kbcore.phrases import shortened
 from kbcore.planning.findings import Findings, members_wanted
@@ -90,7 +90,7 @@ def _definition(found: Findings, item: EntityWrite, old: Node | None) -> EntityT
         return None
     definition = found.schema.entities.get(name)
     if definition is None:
-        hint = did_you_mean(name, found.schema.entities)
+        hint = f"{did_you_mean(name, found.schema.entities)} {how_to_add(TYPE, name)}"
         found.wrong(f"{item.path}.type", "unknown_type", f"There is no entity type {in_quotes(name)}.", hint)
     return definition
 

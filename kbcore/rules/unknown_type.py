@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kbcore.concepts import PREDICATE, TYPE, how_to_add
 from kbcore.rules.rule import Finding, Rule, RuleContext, first_file
 from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
@@ -34,7 +35,8 @@ def _run(context: RuleContext) -> list[Finding]:
 
 
 def _hint(section: str, name: str, known: list[str]) -> str:
-    return f"{did_you_mean(name, known)} Or define it below `{section}:` in a file of .kb/schema/."
+    what = TYPE if section == "entities" else PREDICATE
+    return f"{did_you_mean(name, known)} {how_to_add(what, name, by_record=False)}"
 
 
 RULE: Final = Rule(

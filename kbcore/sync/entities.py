@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.concepts import TYPE, how_to_add
 from kbcore.extract.facts import FileProblem, Severity, StatedEntity
 from kbcore.ids import check_id
 from kbcore.model import STAMPS, Node
@@ -235,7 +236,8 @@ def _definition(case: _Case, schema: Schema) -> EntityType | None:
         return None
     definition = schema.entities.get(case.entity.type)
     if definition is None:
-        hint = did_you_mean(case.entity.type, schema.entities) + " A new type goes into .kb/schema/."
+        near = did_you_mean(case.entity.type, schema.entities)
+        hint = f"{near} {how_to_add(TYPE, case.entity.type, by_record=False)}"
         case.wrong("type", "unknown_type", f"There is no entity type {case.entity.type!r}.", hint)
     return definition
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.bare import Edge, edge_meant, resolve
+from kbcore.concepts import PREDICATE, how_to_add
 from kbcore.extract.facts import FileProblem, Severity, StatedLink
 from kbcore.ids import check_id, link_id
 from kbcore.model import CLIENT, Link
@@ -239,7 +240,7 @@ def _typed(
     schema = case.around.schema
     edge = schema.edges.get(name)
     if edge is None:
-        hint = did_you_mean(name, schema.edges) + " A new edge goes into .kb/schema/. " + _LEFT_OUT
+        hint = f"{did_you_mean(name, schema.edges)} {how_to_add(PREDICATE, name, by_record=False)} {_LEFT_OUT}"
         case.wrong("unknown_edge", f"There is no edge type {name!r}.", hint)
         return None
     (from_id, from_type), (to_id, to_type) = (case.link.subject, types[0]), (target, types[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -209,3 +210,38 @@ def test_a_revert_that_brings_a_definition_another_name_is_refused_while_it_is_u
     project.apply(entities=[{**DARK, "type": "Flavour"}])
     with pytest.raises(RevertConflict, match="The type 'Flavour' is used by T-1"):
         revert(project.workspace(), "main", AUTHOR, [2], follows_head=True)
+
+
+def node(key: str) -> dict[str, str]:
+    return {"id": key, "type": "req", "title": key, "status": "open"}
+
+
+def test_an_unknown_type_and_an_unknown_edge_say_how_to_add_one_and_that_works(project: Project) -> None:
+    request = {
+        "entities": [node("A"), node("B"), {"id": "T-1", "type": "Taste", "title": "t"}],
+        "edges": [{"type": "likes", "from": "A", "to": "B"}],
+    }
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(**request)
+    hints = [problem.hint for problem in refused.value.details]
+    assert ["entities: {Taste:" in hints[0], "edges: {likes:" in hints[1]] == [True, True]
+    examples = [json.loads("{" + hint.split("entity {")[1].split("}")[0] + "}") for hint in hints]
+    project.apply(**request | {"entities": examples + request["entities"]})
+    assert project.edges("A") == {("A", "likes", "B", True)}
+
+
+def test_a_name_that_no_record_can_define_is_not_in_the_example(project: Project) -> None:
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(entities=[{"id": "X", "type": "my taste: {", "title": "x"}])
+    hint = refused.value.details[0].hint
+    assert "entities: {NAME: {" in hint
+    assert '"$ConceptType:NAME"' in hint
+    assert "UpperCamelCase" in hint
+
+
+@pytest.mark.parametrize("line", ["type: Taste", "type: req\nlinks: [{type: likes, to: A}]"])
+def test_a_document_with_an_unknown_type_or_edge_says_how_to_add_one(project: Project, line: str) -> None:
+    project.apply(entities=[node("A")])
+    text = f"---\nid: D\ntitle: d\nstatus: open\n{line}\n---\n"
+    found = project.sync({"docs/requirements/d.md": text})
+    assert any("goes into a file of .kb/schema/: `" in problem.hint for _, problem in found.problems)

@@ -17,7 +17,9 @@ def test_an_unknown_entity_type_is_reported_with_the_nearest_known_one():
     [found] = violations(graph_of([node("A", "symbl", path="docs/a.md")]), RULE)
     assert (found.id, found.severity, found.source) == ("A", "error", "docs/a.md")
     assert "'symbl'" in found.message
-    assert found.hint == "Did you mean 'symbol'? Or define it below `entities:` in a file of .kb/schema/."
+    assert found.hint.startswith(
+        "Did you mean 'symbol'? A new type goes into a file of .kb/schema/: `entities: {symbl: "
+    )
 
 
 def test_an_unknown_edge_type_is_reported_even_while_it_is_unresolved():
@@ -25,4 +27,4 @@ def test_an_unknown_edge_type_is_reported_even_while_it_is_unresolved():
     found = violations(graph_of([node("A"), node("B")], links), RULE)
     assert [one.source for one in found] == ["a.md", ""]
     assert "'implements'" in found[0].hint
-    assert "`edges:`" in found[1].hint
+    assert "`edges: {mystery: " in found[1].hint
