@@ -1,4 +1,4 @@
-"""Carries out ``kb_history``: the log, one record, what differs between two seqs, and undoing a record.
+"""Carries out ``kb_history``: the log, one record, a comparison of two seqs, who wrote an entity, undoing a record.
 
 History never changes, so a page goes on where the one before ended, whatever is written meanwhile. No more is read than
 a page shows; the first page counts all.
@@ -14,7 +14,7 @@ from kbcore import cursor as cursors
 from kbcore.errors import Problem
 from kbmcp.calls import Call
 from kbmcp.explaining import limit_problems, refused_arguments
-from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, length_of
+from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, leading, length_of
 from kbmcp.wire import HistoryArguments
 from kbmcp.writing import answer_of
 
@@ -25,6 +25,12 @@ Rows = Iterable[tuple[int, str, Any]]
 """The rows from where a page begins: the place after each, the key that it stands under, and itself."""
 
 _NOTE_CHARS: Final = 700
+_WHO_CHARS: Final = 400
+"""What the answer to who wrote an entity or a field may take: about 100 tokens."""
+_WHO_REST_CHARS: Final = 110
+"""What stands around the rows: the note on stored text, the repository, and how many rows are left out."""
+_WHY_CHARS: Final = 100
+"""So much of the message of a record is shown there."""
 _READ_AT_ONCE: Final = 64
 """Rows: most pages hold fewer, and a list of so many keys is still found by its index."""
 
@@ -41,6 +47,8 @@ def history(call: Call, asked: HistoryArguments, problems: Sequence[Problem]) ->
         raise refused_arguments(found)
     if asked.action == "log":
         return call.store.read(lambda view: _log(call, asked, view))
+    if asked.action == "who":
+        return call.store.read(lambda view: _who(call, asked, view))
     seq = asked.seq or 0
     if asked.action == "show":
         return _reading_record(call, asked)
@@ -53,16 +61,20 @@ def _misfits(asked: HistoryArguments) -> Iterator[Problem]:
     """Yield what does not fit the action: an argument that would be passed over would give a wrong answer."""
     yield from limit_problems(asked.limit)
     action = asked.action
-    if asked.seq is None and action != "log":
+    if not asked.id and action == "who":
+        yield Problem(
+            "$.id", "missing_argument", "The action who needs `id`, that of an entity.", "{kb_query} finds it."
+        )
+    if asked.seq is None and action not in {"log", "who"}:
         hint = f"`kb log` finds it, then action {action} takes it as `seq`."
         yield Problem("$.seq", "missing_argument", f"The action {action} needs `seq`, the number of a record.", hint)
-    for name, only in (("id", "log"), ("to", "diff")):
-        if getattr(asked, name) not in {"", None} and action != only:
-            hint = f"Only the action {only} takes it. Leave it out."
+    for name, only in (("id", ("log", "who")), ("field", ("who",)), ("to", ("diff",))):
+        if getattr(asked, name) not in {"", None} and action not in only:
+            hint = f"Only the action {' or '.join(only)} takes it. Leave it out."
             yield Problem(f"$.{name}", "not_for_action", f"`{name}` does not apply to the action {action}.", hint)
-    if asked.seq is not None and action == "log":
+    if asked.seq is not None and action in {"log", "who"}:
         hint = "Action show takes it; log lists the records before it with `cursor` and `limit`."
-        yield Problem("$.seq", "not_for_action", "`seq` does not apply to the action log.", hint)
+        yield Problem("$.seq", "not_for_action", f"`seq` does not apply to the action {action}.", hint)
 
 
 def _reading(call: Call, seqs: Sequence[int | None], use: Callable[[View], Payload]) -> Payload:
@@ -174,6 +186,22 @@ def _log(call: Call, asked: HistoryArguments, view: View) -> Payload:
     rows = ((after, "records", record) for after, record in enumerate(records, page.start + 1))
     shown: Payload = {"branch": call.branch, "seq": page.head, **rest.as_json()}
     return page.answer(shown, ["records"], rows, len(seqs))
+
+
+def _who(call: Call, asked: HistoryArguments, view: View) -> Payload:
+    """Return who wrote an entity, or one field of it, as short as an agent can take it along with each question."""
+    from kbcore.history.authorship import authorship, written_json
+
+    rows = [written_json(view, one) for one in authorship(view, asked.id, asked.field)]
+    for row in rows:
+        if len(row.get("message", "")) > _WHY_CHARS:
+            row["message"] = row["message"][: _WHY_CHARS - 1] + "…"
+    shown: Payload = {"branch": call.branch, "seq": view.seq, "id": asked.id}
+    shown |= {"field": asked.field} if asked.field else {}
+    room = _WHO_CHARS - length_of(shown) - _WHO_REST_CHARS
+    kept = max(1, leading(rows, room))
+    written = [cut_deep(row, max(room, _WHY_CHARS)) for row in rows[:kept]]
+    return shown | {"written": written} | ({"earlier": len(rows) - kept} if kept < len(rows) else {})
 
 
 def _show(call: Call, asked: HistoryArguments, view: View) -> Payload:

@@ -101,7 +101,8 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.history",
-        "log: records, newest first; show: one, before and after; diff: two seqs; revert: undo a record.",
+        "log: records, newest first; show: one, before and after; diff: two seqs; who: who wrote an entity or "
+        "a field, when, why; revert: undo a record.",
         wire.HistoryArguments,
         _reader(wire.HistoryArguments),
         auditing.history,

@@ -150,8 +150,9 @@ class CheckArguments(_Model):
 class HistoryArguments(_Model):
     """What ``kb_history`` takes."""
 
-    action: Literal["log", "show", "diff", "revert"]
-    id: Annotated[str, Field(description="log: only this entity")] = ""
+    action: Literal["log", "show", "diff", "who", "revert"]
+    id: Annotated[str, Field(description="log, who: this entity")] = ""
+    field: Annotated[str, Field(description="who: one field")] = ""
     seq: Annotated[int | None, Field(description="the record; diff: from")] = None
     to: Annotated[int | None, Field(description="diff: until")] = None
     limit: int = 20

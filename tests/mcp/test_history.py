@@ -165,3 +165,64 @@ def test_a_revert_that_would_undo_later_work_is_refused(project):
             assert "kb_history" in error["hint"]
             assert "nothing was written" in error["message"].lower()
         assert found.call("kb_query", ids=["A"])["entities"][0]["title"] == "Third"
+
+
+def test_who_wrote_a_field_when_and_why(project):
+    project.apply(entities=[entity("A", priority="must")], message="the first plan")
+    project.apply(entities=[{"id": "A", "priority": "should"}], message="it can wait")
+    project.apply(entities=[{"id": "A", "owner": "ann"}])
+    project.apply(entities=[{"id": "A", "priority": None}], message="nobody asked for one")
+    with agent(project.root) as found:
+        answer = found.call("kb_history", action="who", id="A", field="title")
+        (first,) = answer["written"]
+        assert (first["seq"], first["actor"], first["message"]) == (1, "tester", "the first plan")
+        assert first["fields"] == ["title"]
+        assert first["at"].startswith("20")
+        (gone,) = found.call("kb_history", action="who", id="A", field="priority")["written"]
+        assert (gone["seq"], gone["message"]) == (4, "nobody asked for one")
+        written = found.call("kb_history", action="who", id="A")["written"]
+        assert [(one["seq"], one["fields"]) for one in written] == [(3, ["owner"]), (1, ["status", "title", "type"])]
+
+
+def test_who_wrote_names_the_file_that_states_it(project):
+    project.sync({"docs/requirements/a.md": "---\nid: A\ntitle: a\nstatus: open\n---\n"})
+    with agent(project.root) as found:
+        (one,) = found.call("kb_history", action="who", id="A", field="status")["written"]
+        assert one["files"] == ["docs/requirements/a.md"]
+
+
+def test_who_wrote_an_attribute_and_who_deleted_an_entity(project):
+    project.apply(entities=[entity("A", attributes={"x": 1, "y": 1})])
+    project.apply(entities=[{"id": "A", "attributes": {"x": 2, "y": 1}}])
+    with agent(project.root) as found:
+        (one,) = found.call("kb_history", action="who", id="A", field="attributes")["written"]
+        assert (one["seq"], one["fields"]) == (2, ["attributes.x"])
+        (one,) = found.call("kb_history", action="who", id="A", field="attributes.y")["written"]
+        assert one["seq"] == 1
+        assert "'status'" in found.refused("kb_history", action="who", id="A", field="stauts")["hint"]
+        project.delete(entities=[{"id": "A", "expected_version": 2}], message="not needed")
+        (one,) = found.call("kb_history", action="who", id="A", field="status")["written"]
+        assert (one["seq"], one["deleted"], one["message"]) == (3, True, "not needed")
+        assert found.refused("kb_history", action="who", id="B")["code"] == "not_found"
+
+
+def test_who_wrote_takes_at_most_100_tokens(project):
+    project.apply(entities=[entity("A", attributes={f"part_{number}": 1 for number in range(60)})], message="w" * 900)
+    for number in range(5):
+        project.apply(entities=[{"id": "A", "owner": f"o{number}"}], message="m" * 900)
+        project.apply(entities=[{"id": "A", "priority": f"p{number}"}], message="m" * 900)
+    with agent(project.root, name="a client with a rather long name") as found:
+        found.call("kb_upsert", entities=[{"id": "A", "severity": "low"}], message="because " * 40)
+        for arguments in ({}, {"field": "severity"}, {"field": "attributes"}):
+            result = found.result("kb_history", {"action": "who", "id": "A", **arguments})
+            assert not result.is_error
+            assert len(text_of(result)) <= 400
+        assert found.call("kb_history", action="who", id="A")["earlier"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"), [({"action": "who"}, "$.id"), ({"action": "log", "field": "title"}, "$.field"),
+                            ({"action": "who", "id": "E-00", "seq": 1}, "$.seq")],
+)  # fmt: skip
+def test_an_argument_that_who_lacks_or_does_not_take_is_named(kb, arguments, path):
+    assert kb.refused("kb_history", **arguments)["details"][0]["path"] == path

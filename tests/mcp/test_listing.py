@@ -102,7 +102,7 @@ def test_the_arguments_are_those_of_the_contract(each_era):
     assert found["kb_upsert"] == changeset | {"expect_branch", "sync"}
     assert found["kb_delete"] == {"entities", "edges", "cascade", "message", "dry_run", "expect_branch"}
     assert found["kb_check"] == {"rules", "ids", "limit", "cursor"}
-    assert found["kb_history"] == {"action", "id", "seq", "to", "limit", "cursor", "message", "expect_branch"}
+    assert found["kb_history"] == {"action", "id", "field", "seq", "to", "limit", "cursor", "message", "expect_branch"}
 
 
 def test_a_type_of_the_project_shows_up_at_once(shared, kb):
@@ -223,7 +223,7 @@ def test_a_server_that_only_reads_offers_nothing_else(shared, mode):
         assert set(listed) == {"kb_query", "kb_check", "kb_history"}
         assert all(tool.annotations and tool.annotations.read_only_hint for tool in listed.values())
         history = listed["kb_history"].input_schema["properties"]
-        assert history["action"]["enum"] == ["log", "show", "diff"]
+        assert history["action"]["enum"] == ["log", "show", "diff", "who"]
         assert not {"message", "expect_branch"} & set(history)
         assert "revert" not in (listed["kb_history"].description or "").lower()
         assert reader.refused("kb_history", action="revert", seq=1)["details"][0]["path"] == "$.action"
