@@ -113,9 +113,9 @@ class _Attempt:
     def _carried_out(self, ready: _Ready) -> Outcome:
         service, around = self._service, self._around
         with service.open(self._client, ready.arrival, writes=ready.job.writes) as call:
-            around["branch"] = call.branch
+            around |= {"repository": call.repository, "branch": call.branch}
             try:
-                payload = ready.job.run(call)
+                payload = {"repository": call.repository} | ready.job.run(call)
                 service.listing.note(call, payload)
                 news = service.news(call)
             except KBError:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MAX_CLIENT_CHARS: Final = 80
+_MAX_REPOSITORY_CHARS: Final = 60
 _CALLS_AT_ONCE: Final = 24
 """Threads for calls. Only a call that has its turn at its branch holds one for long: a writer and
 ``MAX_VIEWS`` readers."""
@@ -88,6 +89,8 @@ class Call(msgspec.Struct, frozen=True):
     notice: str
     is_dotted: bool
     """How this server lists its tools: what is told to the client names them so."""
+    repository: str = ""
+    """The name of the repository, for the answer."""
     is_read_only: bool = False
     notes: list[str] = []
     """What is to be said with the answer of this call alone."""
@@ -179,6 +182,7 @@ class Service:
                 author=author(client, self.session),
                 notice=notice or self._left_over(workspace, answering.branch),
                 is_dotted=self.options.is_dotted,
+                repository=repository_name(workspace),
                 is_read_only=self.options.is_read_only,
             )
 
@@ -225,12 +229,13 @@ class Service:
             return self._files
 
     def place(self) -> dict[str, Any]:
-        """Return the branch that a call now speaks of, and its seq, as far as they can be known."""
+        """Return the repository and the branch that a call now speaks of, and its seq, as far as they can be known."""
         from kbcore import branches
 
         found: dict[str, Any] = {}
         with suppress(KBError):
             workspace = self.workspace()
+            found["repository"] = repository_name(workspace)
             found["branch"] = branches.choose(workspace, self.options.branch).branch
             found["seq"] = workspace.store(found["branch"]).head().seq
         return found
@@ -326,6 +331,13 @@ class Service:
         if ensured.is_new and ensured.copied_from and not ensured.notice:
             return f"This is the first use of {ensured.branch}: its store is a copy of that of {ensured.copied_from}."
         return ensured.notice
+
+
+def repository_name(workspace: Workspace) -> str:
+    """Return what answers call the repository: the folder of the worktree, or of the repository that has none."""
+    repo = workspace.repo
+    folder = repo.worktree if repo.has_worktree else repo.common_dir
+    return visible(folder.name, _MAX_REPOSITORY_CHARS)
 
 
 def author(client: Client, session: str) -> Author:

@@ -178,7 +178,7 @@ def _since(call: Call, asked: Asked) -> int | None:
 
 def _block(call: Call, asked: Asked, seq: int, facts: Payload) -> Payload:
     """Return the facts as one document that says what it speaks of, cut to its budget."""
-    shown = {"branch": call.branch, "seq": seq, "asked": dict(asked), **facts}
+    shown = {"repository": call.repository, "branch": call.branch, "seq": seq, "asked": dict(asked), **facts}
     lists: list[tuple[str, Payload]] = [(name, shown) for name in facts if isinstance(facts[name], list)]
     lists += [("first", gap) for gap in facts.get("gaps", [])]
     lists += [(name, shown["changed"]) for name in ("entities", "edges") if "changed" in shown]

@@ -98,9 +98,9 @@ def answer_of(result: types.CallToolResult) -> dict[str, Any]:
 
 
 def without_note(found: dict[str, Any]) -> dict[str, Any]:
-    """Return what an answer says beside the note that stored text is data, which it must begin with."""
+    """Return what an answer says beside the note on stored text, which it must begin with, and the repository."""
     assert next(iter(found.items())) == next(iter(DATA_NOTE.items()))
-    return {name: value for name, value in found.items() if name not in DATA_NOTE}
+    return {name: value for name, value in found.items() if name not in {*DATA_NOTE, "repository"}}
 
 
 def unfenced(text: str) -> str:

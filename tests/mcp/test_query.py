@@ -45,6 +45,19 @@ def test_an_answer_names_branch_and_seq_and_comes_in_both_forms(each_era):
     assert ": " not in text_of(result).replace('": "', "")
 
 
+@pytest.mark.parametrize("name", ["kb_query", "kb_check", "kb_history", "execute_kip", "kb_sleep"])
+def test_every_answer_names_the_repository_and_a_refusal_does_too(name, shared):
+    asked = {"kb_history": {"action": "log"}, "execute_kip": {"command": "DESCRIBE DOMAINS"}}.get(name, {})
+    with agent(shared.root, "--toolsets", "all") as found:
+        answer = found.result(name, asked)
+        refused = found.result(name, asked | {"expect_branch": "no such branch", "ids": [7]})
+    assert (answer.is_error, refused.is_error) == (False, True)
+    if name == "execute_kip":
+        assert answer.meta["kb/repository"] == "a project"
+    else:
+        assert (answer.structured_content["repository"], refused.structured_content["repository"]) == ("a project",) * 2
+
+
 def test_a_search_is_ranked_with_snippets_and_says_what_it_looked_for(kb):
     answer = kb.call("kb_query", text="lonk", fields=["id"])
     [found] = answer["entities"]
