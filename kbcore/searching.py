@@ -10,6 +10,7 @@ from kbcore.model import Node
 from kbcore.query import Page, Query, page_of
 from kbcore.store import BranchStore
 from kbcore.sync.bodies import committed_bodies, read_bodies
+from kbcore.view.textdocuments import hashes as hashes_of
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
 
@@ -34,14 +35,30 @@ class _Texts:
         return self._texts.bodies(self._view, entities, at, self._read)
 
     def _read(self, wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Yield the documents that this worktree has, then those that the branch has committed."""
-        repo = self._workspace.repo
-        found = set()
-        for digest, text in read_bodies(repo.worktree, wanted) if repo.has_worktree else ():
-            found.add(digest)
-            yield digest, text
-        gone = [one for one in wanted if one[1] not in found]
-        yield from committed_bodies(repo, self._workspace.machine.env, self._branch, gone)
+        return _at_hand(self._workspace, self._branch, wanted)
+
+
+def _at_hand(workspace: Workspace, branch: str, wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield the documents that this worktree has, then those that the branch has committed, each with its hash."""
+    repo = workspace.repo
+    found = set()
+    for digest, text in read_bodies(repo.worktree, wanted) if repo.has_worktree else ():
+        found.add(digest)
+        yield digest, text
+    gone = [one for one in wanted if one[1] not in found]
+    yield from committed_bodies(repo, workspace.machine.env, branch, gone)
+
+
+def documents(
+    workspace: Workspace, branch: str, view: View, entities: Sequence[Node], at: int | None
+) -> dict[str, str | None]:
+    """Return the text of the documents that state one entity each, by its id, as of a seq (None: the head).
+
+    It is None for a document that neither the worktree nor the last commit of the branch holds as it was then.
+    """
+    hashes = hashes_of(view, sorted({node.path for node in entities if node.path}), at)
+    texts = dict(_at_hand(workspace, branch, sorted(hashes.items())))
+    return {node.id: texts.get(hashes[node.path]) for node in entities if node.path in hashes}
 
 
 def search(workspace: Workspace, store: BranchStore, branch: str, view: View, query: Query) -> Page:

@@ -14,6 +14,8 @@ import msgspec
 
 from kbcore import cursor as cursors
 from kbcore.errors import InvalidQuery, NotFound, Problem
+from kbmcp import beside
+from kbmcp.beside import Beside
 from kbmcp.calls import Call
 from kbmcp.cutting import PartPlace, cut_entity, part_cursor, part_of, read_part_cursor
 from kbmcp.replies import PAGE_CHARS, Payload, leading, length_of
@@ -43,7 +45,7 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
     from kbcore.view.defined import schema_at
 
     part = read_part_cursor(asked.cursor)
-    found = [*problems]
+    found = [*problems, *beside.misuses(asked)]
     wanted = _query_of(asked, found, is_part=part is not None)
     at = None if asked.at is None else str(asked.at)
     if part is not None:
@@ -56,7 +58,11 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
     def answer(view: View, seq: int | None) -> Payload:
         schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
         checked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found)
-        pages = _Pages(call, view, msgspec.structs.replace(checked, at=seq))
+        if asked.impact:
+            return beside.impact(call, asked, view, schema, seq)
+        pages = _Pages(
+            call, view, msgspec.structs.replace(checked, at=seq), Beside(call, asked, view, seq), asked.fields
+        )
         if part and part.overlay not in {"", view.overlay_mark}:
             raise InvalidQuery("Files or records have changed since the first part.", hint=cursors.START_OVER)
         return pages.part(part.offset) if part else pages.fitting()
@@ -79,7 +85,7 @@ def _query_of(asked: QueryArguments, problems: list[Problem], *, is_part: bool) 
     where: Iterable[Any] = asked.where.items() if isinstance(asked.where, dict) else asked.where
     is_start_wrong = any(problem.path == "$.from" for problem in problems)
     return Query(
-        type=asked.type,
+        type=asked.type or ("req" if asked.coverage else ""),
         ids=tuple(asked.ids),
         tags=tuple(asked.tags),
         status=asked.status,
@@ -93,7 +99,7 @@ def _query_of(asked: QueryArguments, problems: list[Problem], *, is_part: bool) 
         reverse=asked.reverse,
         edges=asked.edges,
         sort=asked.sort,
-        fields=tuple(asked.fields),
+        fields=beside.fields_of(asked),
         limit=asked.limit,
         cursor="" if is_part else asked.cursor,
     )
@@ -132,7 +138,10 @@ def with_edges(entities: list[Payload], edges: list[Payload]) -> list[Payload]:
 class _Pages:
     """The answers to one query on one view."""
 
-    def __init__(self, call: Call, view: View, wanted: Query) -> None:
+    def __init__(self, call: Call, view: View, wanted: Query, more: Beside, named: Sequence[str]) -> None:
+        self._more = more
+        self._named = named
+        """The fields as the client names them, the body among them."""
         self._call = call
         self._view = view
         self._wanted = wanted
@@ -154,7 +163,7 @@ class _Pages:
     def part(self, offset: int) -> Payload:
         """Return the part of the one value asked for that begins at an offset."""
         page = self._page(1)
-        if len(page.entities) != 1 or len(self._wanted.fields) != 1:
+        if len(page.entities) != 1 or len(self._named) != 1:
             raise InvalidQuery("This cursor goes on in one value.", hint="Send it with the one id and the one field.")
         return self._part(self._shown(page), page.seq, offset)
 
@@ -177,10 +186,12 @@ class _Pages:
             | (page.found.shown(node.id) if page.found else {})
             for node in page.entities
         ]
+        entities = self._more.rows(page.entities, entities)
         return {
             "branch": self._call.branch,
             "seq": page.seq,
             "total": page.total,
+            **self._more.whole(),
             "entities": with_edges(entities, edges) if self._wanted.edges else entities,
             "edges": [project(edge, fields) for edge in edges] if is_edge else edges,
             "next_cursor": page.next_cursor or None,
@@ -203,7 +214,7 @@ class _Pages:
         if self._wanted.is_edge:
             edge, cuts = cut_entity(shown["edges"][0], _ROOM - _CUTS_CHARS)
             return shown | {"edges": [edge], "cut": cuts}
-        if len(self._wanted.fields) == 1 and len(self._wanted.ids) == 1 and not shown["edges"]:
+        if len(self._named) == 1 and len(self._wanted.ids) == 1 and not shown["edges"]:
             return self._part(shown, seq, 0)
         whole = {name: value for name, value in shown["entities"][0].items() if name != "edges"}
         edges = shown["edges"]
@@ -219,9 +230,10 @@ class _Pages:
 
     def _part(self, shown: Payload, seq: int, offset: int) -> Payload:
         entity = shown["entities"][0]
-        part, following = part_of(entity, self._wanted.fields[0], offset)
+        field = self._named[0] if self._more.has_body else self._wanted.fields[0]
+        part, following = part_of(entity, field, offset)
         if not part["characters"]:
-            raise NotFound(f"{entity['id']!r} has no {self._wanted.fields[0]!r} at seq {seq}.")
+            raise NotFound(f"{entity['id']!r} has no {field!r} at seq {seq}.")
         place = PartPlace(seq, following, self._view.overlay_mark if self._wanted.at is None else "")
         cursor = part_cursor(place) if following else None
         return shown | {"entities": [{"id": entity["id"]}], "part": part, "next_cursor": cursor}
@@ -257,7 +269,8 @@ class _Pages:
         if shown.get("cut"):
             notes.append(
                 "Long values are cut, as listed in `cut`: {kb_query} with the one id in `ids` and the one field in "
-                "`fields` gives such a value whole, in parts if need be."
+                "`fields` gives such a value whole, in parts if need be"
+                + (', the document with `body` beside `fields` ["body"].' if self._more.has_body else ".")
             )
         if shown.get("omitted"):
             notes.append(

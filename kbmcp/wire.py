@@ -74,6 +74,9 @@ class QueryArguments(_Model):
     at: Annotated[int | str | None, Field(description="past seq or time")] = None
     sort: Annotated[str, Field(description="key; -key descends")] = ""
     fields: Annotated[Texts, Field(description="show only these")] = []
+    body: Annotated[bool, Field(description="add document text")] = False
+    coverage: Annotated[bool, Field(description="of requirements")] = False
+    impact: Annotated[bool, Field(description="of changing the one id")] = False
     limit: int = limits.DEFAULT_PAGE_ROWS
     cursor: Annotated[str, Field(description="next_cursor")] = ""
 

@@ -39,7 +39,8 @@ def run(
     """
     from kbcli.asof import read_as_of
     from kbcli.bounds import check_bounds, check_format, rows_of, table_format
-    from kbcli.pages.impact import document, tell
+    from kbcli.pages.impact import tell
+    from kbcore.analysis.impact import impact_json
     from kbcore.limits import MAX_AFFECTED, MAX_TRAVERSAL_DEPTH
     from kbcore.query import empty_problems, refuse
 
@@ -61,7 +62,7 @@ def run(
 
     found, files = read_as_of(opened, at, answer)
     if session.output.is_json:
-        shown = document(found, depth=depth, limit=shown_rows)
+        shown = impact_json(found, depth=depth, limit=shown_rows)
         session.output.document({"branch": opened.branch} | files.as_json() | shown)
     else:
         tell(session, found, depth=depth, limit=shown_rows, format_=table_format(format_, session.output))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kbcli.terminal import tables
 from kbcli.terminal.pathtables import with_paths
@@ -36,20 +36,6 @@ class _Section(NamedTuple):
     head: tuple[str, ...]
     rows: list[tuple[str, ...]]
     total: int
-
-
-def document(found: Impact, *, depth: int, limit: int) -> dict[str, Any]:
-    """Return the impact as JSON: at most ``limit`` of each part, and how many there are."""
-    parts = {name: getattr(found, name) for name, _ in _PARTS}
-    people = [{"owner": one.owner, "entities": len(one.ids), "ids": list(one.ids[:limit])} for one in found.people]
-    return {
-        "entity": found.start.as_json(),
-        "depth": depth,
-        **{name: [one.as_json() for one in part[:limit]] for name, part in parts.items()},
-        "people": people[:limit],
-        "totals": {**{name: len(part) for name, part in parts.items()}, "people": len(people)},
-        "goes_on": found.goes_on,
-    }
 
 
 def tell(session: Session, found: Impact, *, depth: int, limit: int, format_: str) -> None:

@@ -51,6 +51,11 @@ class Requirement(msgspec.Struct, frozen=True):
             return "yes"
         return "not_applicable" if aspect in self.not_applicable else "no"
 
+    def shown_by(self) -> dict[str, Any]:
+        """Return what shows each aspect, and why it need not have one, as JSON."""
+        shown: dict[str, Any] = {name: list(getattr(self, name)) for name in ASPECTS}
+        return shown | ({"not_applicable": self.not_applicable} if self.not_applicable else {})
+
 
 class Tally(msgspec.Struct, frozen=True):
     """How many requirements have an aspect, lack it, and need not have it."""
@@ -98,13 +103,16 @@ class Covered(msgspec.Struct, frozen=True):
         return group_of(None, self.requirements)
 
 
-def read(rows: Rows, at: int | None, *, tags: Sequence[str] = (), status: str = "") -> Covered:
+def read(rows: Rows, at: int | None, *, ids: Sequence[str] = (), tags: Sequence[str] = (), status: str = "") -> Covered:
     """Return the requirements as of a seq (None: the head) that have all of these tags and the status.
+
+    With ``ids`` only those of them.
 
     One statement, linear in requirements and their edges.
     """
     statement = sql.statement(at)
     conditions = [f"list_contains(n.tags, {statement.bind(tag)})" for tag in tags]
+    conditions += [f"n.id {statement.among(ids)}"] if ids else []
     conditions += [f"n.status = {statement.bind(status)}"] if status else []
     shown = [
         f"(select edge, {near} as id, list({far} order by {far}) as ids from "  # noqa: S608 - fixed names

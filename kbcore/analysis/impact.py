@@ -23,6 +23,8 @@ from kbcore.schema import EdgeType, Schema
 
 TEST: Final = "test"
 DECISION: Final = "adr"
+PARTS: Final = ("direct", "transitive", "tests", "related", "decisions")
+"""The lists of an impact that hold entities."""
 
 
 class Affected(msgspec.Struct, frozen=True):
@@ -68,6 +70,20 @@ class _Edge(msgspec.Struct, frozen=True):
     step: Step
     far: Subject
     is_binding: bool
+
+
+def impact_json(found: Impact, *, depth: int, limit: int) -> dict[str, Any]:
+    """Return the impact as JSON: at most ``limit`` of each part, and how many there are."""
+    parts = {name: getattr(found, name) for name in PARTS}
+    people = [{"owner": one.owner, "entities": len(one.ids), "ids": list(one.ids[:limit])} for one in found.people]
+    return {
+        "entity": found.start.as_json(),
+        "depth": depth,
+        **{name: [one.as_json() for one in part[:limit]] for name, part in parts.items()},
+        "people": people[:limit],
+        "totals": {**{name: len(part) for name, part in parts.items()}, "people": len(people)},
+        "goes_on": found.goes_on,
+    }
 
 
 def impact(

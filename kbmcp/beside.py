@@ -1,0 +1,113 @@
+"""What ``kb_query`` says beside the fields of entities: the impact of a change, coverage, the body of a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from kbcore.errors import NotFound, Problem
+from kbmcp.calls import Call
+from kbmcp.replies import PAGE_CHARS, Payload, fit
+from kbmcp.wire import QueryArguments
+
+if TYPE_CHECKING:
+    from kbcore.analysis.coverage import Covered
+    from kbcore.model import Node
+    from kbcore.schema import Schema
+    from kbcore.view.view import View
+
+BODY: Final = "body"
+"""In ``fields``, together with ``body``, it stands for the document; else for an attribute of that name."""
+_IMPACT_TAKES: Final = frozenset({"impact", "ids", "depth", "limit", "at"})
+_COVERAGE_TAKES: Final = frozenset(
+    {"coverage", "body", "type", "ids", "tags", "status", "fields", "limit", "cursor", "at"}
+)
+_IMPACT_PARTS: Final = ("direct", "transitive", "tests", "related", "decisions", "people")
+_IMPACT_DEPTH: Final = 50
+
+
+def misuses(asked: QueryArguments) -> Iterator[Problem]:
+    """Yield the arguments that ``impact`` or ``coverage`` would pass over: the answer would be a wrong one."""
+    given = {name.rstrip("_") for name in asked.model_fields_set}
+    for name, takes in (("impact", _IMPACT_TAKES), ("coverage", _COVERAGE_TAKES)):
+        if getattr(asked, name):
+            hint = (
+                f"Leave it out, or ask without `{name}`. {name.capitalize()} takes {', '.join(sorted(takes - {name}))}."
+            )
+            for other in sorted(given - takes):
+                if getattr(asked, other, getattr(asked, f"{other}_", None)):
+                    yield Problem(f"$.{other}", f"not_for_{name}", f"`{other}` does not apply to `{name}`.", hint)
+    if asked.impact and len(asked.ids) != 1:
+        yield Problem(
+            "$.ids", "missing_argument", "`impact` needs one id in `ids`.", "The impact is that of one entity."
+        )
+    if asked.coverage and asked.type not in {"", "req"}:
+        yield Problem("$.type", "not_for_coverage", "`coverage` is that of requirements.", "Leave `type` out.")
+
+
+def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: int | None) -> Payload:
+    """Return what a change of the one entity affects, as much of it as fits. Raises: ``NotFound``."""
+    from kbcore.analysis import impact as analysis
+    from kbcore.analysis import subject
+    from kbcore.history.log import missing
+
+    start = subject.find(view.rows, asked.ids[0], seq)
+    if start is None:
+        raise missing(view, asked.ids[0]) if seq is None else NotFound(f"There was no {asked.ids[0]!r} at seq {seq}.")
+    depth = asked.depth if "depth" in asked.model_fields_set else _IMPACT_DEPTH
+    found = analysis.impact(view.rows, schema, start, at=seq, depth=depth)
+    shown = {"branch": call.branch, "seq": view.seq if seq is None else seq}
+    shown |= analysis.impact_json(found, depth=depth, limit=asked.limit)
+    fitted: Payload = fit(shown, [(name, shown) for name in _IMPACT_PARTS], PAGE_CHARS - 500)
+    if any(total > len(fitted[name]) for name, total in fitted["totals"].items()):
+        fitted["note"] = "The lists are cut: `totals` counts all. A higher `limit` or a smaller `depth` shows the rest."
+    return fitted
+
+
+class Beside:
+    """What a page of entities shows beside their fields, on one view."""
+
+    def __init__(self, call: Call, asked: QueryArguments, view: View, seq: int | None) -> None:
+        self._call = call
+        self._asked = asked
+        self._view = view
+        self._seq = seq
+        self.has_body = asked.body
+
+    def whole(self) -> Payload:
+        """Return what is said of all that match, not of the rows of one page."""
+        if not self._asked.coverage:
+            return {}
+        covered = self._covered
+        return {"coverage": covered.total.as_json() | ({"retired": covered.retired} if covered.retired else {})}
+
+    def rows(self, nodes: Sequence[Node], rows: Iterable[Payload]) -> list[Payload]:
+        """Return the rows of these entities, each with what was asked for."""
+        shown = list(rows)
+        if self.has_body:
+            from kbcore.searching import documents
+
+            call = self._call
+            bodies = documents(call.workspace, call.branch, self._view, nodes, self._seq)
+            shown = [row | ({BODY: bodies[row["id"]]} if row["id"] in bodies else {}) for row in shown]
+        if self._asked.coverage:
+            known = {one.id: one for one in self._covered.requirements}
+            shown = [
+                row | {"coverage": known[row["id"]].shown_by() if row["id"] in known else {"retired": True}}
+                for row in shown
+            ]
+        return shown
+
+    @cached_property
+    def _covered(self) -> Covered:
+        from kbcore.analysis import coverage
+
+        asked = self._asked
+        return coverage.read(self._view.rows, self._seq, ids=asked.ids, tags=asked.tags, status=asked.status)
+
+
+def fields_of(asked: QueryArguments) -> tuple[str, ...]:
+    """Return the fields of entities that are asked for; the document is none of them."""
+    named = tuple(name for name in asked.fields if name != BODY or not asked.body)
+    return named if named or not asked.fields else ("id",)

@@ -1,0 +1,135 @@
+"""What ``kb_query`` says beside the fields of entities: impact, coverage and bodies."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.mcp.agents import agent, server_env, text_of
+
+
+def req(key, **fields):
+    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open", **fields}
+
+
+def edge(name, from_id, to_id):
+    return {"type": name, "from": from_id, "to": to_id}
+
+
+@pytest.fixture
+def linked(project):
+    """R-2 needs R-1, which T-1 verifies; R-3 is retired."""
+    tests = [{"id": "T-1", "type": "test", "title": "t", "status": "active"}]
+    project.apply(
+        entities=[req("R-1", tags=["a"], owner="ann"), req("R-2", tags=["a"]), req("R-3", status="retired"), *tests],
+        edges=[edge("depends_on", "R-2", "R-1"), edge("verified_by", "R-1", "T-1")],
+    )
+    return project
+
+
+def test_the_impact_is_that_of_the_command(linked):
+    with agent(linked.root) as found:
+        answer = found.call("kb_query", ids=["R-1"], impact=True)
+        command = [sys.executable, "-m", "kbcli.app", "--json", "impact", "R-1"]
+        ran = subprocess.run(command, cwd=linked.root, env=server_env(), capture_output=True, check=True)
+        assert answer == json.loads(ran.stdout)
+        assert [one["id"] for one in answer["direct"]] == ["R-2"]
+        assert [one["id"] for one in answer["tests"]] == ["T-1"]
+        linked.apply(entities=[req("R-4")], edges=[edge("depends_on", "R-4", "R-2")])
+        assert [one["id"] for one in found.call("kb_query", ids=["R-1"], impact=True)["transitive"]] == ["R-4"]
+        past = found.call("kb_query", ids=["R-1"], impact=True, at=1)
+        assert (past["seq"], past["transitive"]) == (1, [])
+        near = found.call("kb_query", ids=["R-1"], impact=True, depth=1)
+        assert (near["transitive"], near["goes_on"]) == ([], True)
+
+
+def test_a_large_impact_is_cut_and_says_so(project):
+    ids = [f"R-{number:03}" for number in range(400)]
+    project.apply(entities=[req("R"), *map(req, ids)], edges=[edge("depends_on", key, "R") for key in ids])
+    with agent(project.root) as found:
+        for limit in (50, 1000):
+            result = found.result("kb_query", {"ids": ["R"], "impact": True, "limit": limit})
+            assert len(text_of(result)) <= 20_000
+            answer = result.structured_content
+            assert 40 < len(answer["direct"]) < 400
+            assert answer["totals"]["direct"] == 400
+            assert "`totals`" in answer["note"]
+
+
+def test_coverage_is_counted_and_shown_by_requirement(linked):
+    with agent(linked.root) as found:
+        answer = found.call("kb_query", coverage=True, fields=["title"])
+        assert answer["total"] == 3
+        assert (answer["coverage"]["requirements"], answer["coverage"]["retired"]) == (2, 1)
+        assert answer["coverage"]["verified"] == {"yes": 1, "no": 1, "not_applicable": 0, "percent": 50.0}
+        rows = {one["id"]: one["coverage"] for one in answer["entities"]}
+        assert rows["R-1"] == {"specified": [], "verified": ["T-1"], "implemented": []}
+        assert rows["R-3"] == {"retired": True}
+        one = found.call("kb_query", coverage=True, ids=["R-2"])
+        assert one["coverage"]["verified"]["percent"] == 0.0
+        assert found.call("kb_query", coverage=True, tags=["a"], limit=1)["coverage"]["requirements"] == 2
+        assert found.call("kb_query", coverage=True, at=1, status="retired")["coverage"]["retired"] == 1
+
+
+def test_a_body_is_that_of_the_document_and_a_long_one_comes_in_parts(project):
+    body = "".join(f"Line {number} of the body.\n" for number in range(2_000))
+    head = "---\nid: {}\ntitle: t\nstatus: open\n---\n"
+    project.sync(
+        {"docs/requirements/a.md": head.format("A") + "Short.\n", "docs/requirements/b.md": head.format("B") + body}
+    )
+    project.apply(entities=[req("C")])
+    with agent(project.root) as found:
+        assert found.call("kb_query", ids=["A"], body=True)["entities"][0]["body"] == "Short.\n"
+        assert "body" not in found.call("kb_query", ids=["A"])["entities"][0]
+        assert found.call("kb_query", ids=["A"], body=True, fields=["body"])["entities"] == [
+            {"id": "A", "body": "Short.\n"}
+        ]
+        assert "body" not in found.call("kb_query", ids=["C"], body=True)["entities"][0]
+        text, asked = "", {"ids": ["B"], "body": True, "fields": ["body"]}
+        while True:
+            answer = found.call("kb_query", **asked)
+            text += answer["part"]["text"]
+            if not answer["next_cursor"]:
+                break
+            asked["cursor"] = answer["next_cursor"]
+        assert text == body
+        cut = found.call("kb_query", ids=["B"], body=True)
+        assert [one["field"] for one in cut["cut"]] == ["body"]
+        assert '`body` beside `fields` ["body"]' in cut["note"]
+
+
+def test_the_body_is_that_of_the_file_now_and_of_the_record_in_the_past(project):
+    head = "---\nid: A\ntitle: t\nstatus: open\n---\n"
+    project.sync({"docs/requirements/a.md": head + "Before.\n"})
+    project.write({"docs/requirements/a.md": head + "Now.\n"})
+    with agent(project.root) as found:
+        answer = found.call("kb_query", ids=["A"], body=True)
+        assert (answer["entities"][0]["body"], answer["freshness"]) == ("Now.\n", "overlay")
+        assert found.call("kb_query", ids=["A"], body=True, at=1)["entities"][0]["body"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "paths"),
+    [
+        ({"impact": True}, {"$.ids"}),
+        ({"impact": True, "ids": ["A", "B"]}, {"$.ids"}),
+        ({"impact": True, "ids": ["R-1"], "tags": ["a"], "edges": True}, {"$.tags", "$.edges"}),
+        ({"impact": True, "coverage": True, "ids": ["R-1"]}, {"$.coverage", "$.impact"}),
+        ({"coverage": True, "text": "word"}, {"$.text"}),
+        ({"coverage": True, "from": "R-1"}, {"$.from"}),
+        ({"coverage": True, "type": "test"}, {"$.type"}),
+    ],
+)
+def test_an_argument_that_would_be_passed_over_is_refused(linked, arguments, paths):
+    with agent(linked.root) as found:
+        assert {one["path"] for one in found.refused("kb_query", **arguments)["details"]} == paths
+
+
+def test_the_impact_of_what_is_not_there_is_refused_with_what_is_near(linked):
+    with agent(linked.root) as found:
+        error = found.refused("kb_query", ids=["R-11"], impact=True)
+        assert (error["code"], "R-1" in error["hint"]) == ("not_found", True)
+        assert found.refused("kb_query", ids=["R-9"], impact=True, at=1)["code"] == "not_found"
