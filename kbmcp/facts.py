@@ -17,8 +17,9 @@ from kbcore.suggest import did_you_mean, is_it
 from kbcore.visible import in_quotes
 from kbmcp import auditing, checking, reading, resources, wire
 from kbmcp.calls import Call
+from kbmcp.cutting import cut_entity
 from kbmcp.hints import in_tool_words
-from kbmcp.replies import Payload, cut_deep, fit
+from kbmcp.replies import Payload, cut_deep, fit, leading, length_of
 
 if TYPE_CHECKING:
     from kbcore.view.view import View
@@ -26,9 +27,13 @@ if TYPE_CHECKING:
 Asked = Mapping[str, str]
 """What the user gave, by argument; nothing is empty."""
 
-BLOCK_CHARS: Final = 16_000
-"""What the facts of one prompt may take, beside the entity that it is about."""
+ENTITY_CHARS: Final = 1_800
+"""What the entity that a prompt is about may take."""
 _SHORT: Final = ["type", "title", "status", "priority", "source", "text_ref"]
+_OF_RECORD: Final = ("seq", "at", "actor", "message", "summary")
+_NOTE_CHARS: Final = 150
+_ENVELOPE_CHARS: Final = 250
+"""What the names of the repository and of the branch take, with what stands around them."""
 _NEAREST: Final = 5
 _ROWS: Final = 25
 _RECORDS: Final = 10
@@ -36,15 +41,16 @@ _ACTORS: Final = 1_000
 _NUMBERED: Final = re.compile(r"(.*?)([0-9]+)$")
 
 
-def of_requirement(call: Call, asked: Asked, seq: int) -> Payload:
-    """Return what is around a requirement. Raises: as the tools do."""
+def of_requirement(call: Call, asked: Asked, seq: int, room: int) -> Payload:
+    """Return what is around a requirement, in so many characters. Raises: as the tools do."""
     key = asked["requirement"]
     links = call.read(lambda view: view.touching([key]))
     ends = sorted({end for link in links if link.stands for end in (link.from_id, link.to_id)} - {key})[:_ROWS]
-    return _block(call, asked, seq, {"related": _few(call, ids=ends) if ends else [], **_violations(call, [key])})
+    rows = {"related": _few(call, ids=ends) if ends else [], **_violations(call, [key])}
+    return _block(call, asked, seq, room, rows)
 
 
-def of_decisions(call: Call, asked: Asked, seq: int) -> Payload:
+def of_decisions(call: Call, asked: Asked, seq: int, room: int) -> Payload:
     """Return the latest decisions, what one may hold, and an id that is free. Raises: as the tools do."""
     from kbcore.schema_text import schema_json
 
@@ -57,10 +63,10 @@ def of_decisions(call: Call, asked: Asked, seq: int) -> Payload:
         "schema": {"entities": {"adr": whole["entities"]["adr"]}, "edges": edges},
         "free_id": call.read(lambda view: _free_id([row[0] for row in view.rows(_ADRS)])),
     }
-    return _block(call, asked, seq, rows)
+    return _block(call, asked, seq, room, rows)
 
 
-def of_changes(call: Call, asked: Asked, seq: int) -> Payload:
+def of_changes(call: Call, asked: Asked, seq: int, room: int) -> Payload:
     """Return the latest records, or those since one, and what they come to. Raises: as the tools do."""
     since = _since(call, asked)
     actor = asked.get("actor", "")
@@ -71,21 +77,38 @@ def of_changes(call: Call, asked: Asked, seq: int) -> Payload:
             begin = max(begin, call.read(lambda view: view.basis.history_from))
         wanted = wire.HistoryArguments(action="diff", seq=begin, limit=_ROWS)
         diff = auditing.history(call, wanted, [])
-        rows["changed"] = {key: diff[key] for key in ("from", "to", "total", "entities", "edges")}
-    return _block(call, asked, seq, rows | _violations(call, []))
+        rows["changed"] = {key: diff[key] for key in ("from", "to", "total")}
+        rows["changed"] |= {key: [_briefly(one) for one in diff[key]] for key in ("entities", "edges")}
+    rows["records"] = [{name: one[name] for name in _OF_RECORD} for one in rows["records"]]
+    return _block(call, asked, seq, room, rows | _violations(call, []))
 
 
-def of_memory(call: Call, asked: Asked, seq: int) -> Payload:
-    """Return the primer of KIP: who the agent is, and the map of what it knows. Raises: as the tools do."""
+def _briefly(change: Payload) -> Payload:
+    """Return a change without the element before and after: its name, what happened, and which fields differ."""
+    kept = {name: value for name, value in change.items() if name not in {"before", "after", "fields"}}
+    return kept | ({"fields": list(change["fields"])} if "fields" in change else {})
+
+
+def of_memory(call: Call, asked: Asked, seq: int, room: int) -> Payload:
+    """Return the map of what is known: how many members each domain has. Raises: as the tools do."""
     from kbcore.kip.meta.describe import primer
     from kbcore.kip.vocabulary import vocabulary
 
     schema = call.workspace.schema
     shown: Payload = call.read(lambda view: primer(view, vocabulary(view.schema(schema))))
-    return _block(call, asked, seq, {"primer": cut_deep(shown, BLOCK_CHARS - 1_000)})
+    domains = {one["name"]: one["members"] for one in shown["domain_map"] if one["members"]}
+    share = max(0, room - _ENVELOPE_CHARS) // 2
+    known = {"domains": _largest(domains, share), "outside_domains": _largest(shown["outside_domains"], share)}
+    return _block(call, asked, seq, room, known)
 
 
-def of_gaps(call: Call, asked: Asked, seq: int) -> Payload:
+def _largest(counts: Mapping[str, int], room: int) -> Payload:
+    """Return the largest counts by name, as many as fit into so many characters."""
+    rows = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return dict(rows[: leading(rows, room)])
+
+
+def of_gaps(call: Call, asked: Asked, seq: int, room: int) -> Payload:
     """Return what lacks the edges that it should have, and what the rules say. Raises: as the tools do."""
     about: Payload = {"tags": [asked["tag"]]} if "tag" in asked else {}
     if "requirement" in asked:
@@ -101,18 +124,33 @@ def of_gaps(call: Call, asked: Asked, seq: int) -> Payload:
     for one in wanted:
         found = _query(call, **one, **about, fields=_SHORT, limit=_ROWS)
         gaps.append({"query": {**one, **about}, "total": found["total"], "first": found["entities"]})
-    return _block(call, asked, seq, {"gaps": gaps, **_violations(call, about.get("ids", []))})
+    return _block(call, asked, seq, room, {"gaps": gaps, **_violations(call, about.get("ids", []))})
 
 
 def entity(call: Call, key: str) -> Payload:
-    """Return what is known of an entity. Raises: ``NotFound``, with the ids that are most like it."""
+    """Return what is known of an entity, briefly. Raises: ``NotFound``, with the ids that are most like it."""
     from kbcore.query.known import near_ids
 
     try:
-        return resources.RESOURCES["entity"].read(call, key)
+        return _cut(resources.RESOURCES["entity"].read(call, key), call)
     except NotFound as error:
         near = call.read(lambda view: near_ids(view.rows, key, _NEAREST))
         raise NotFound(error.message, hint=is_it(near) or error.hint) from error
+
+
+def _cut(shown: Payload, call: Call) -> Payload:
+    """Return the answer about one entity within its budget: its edges by name alone, and long values cut."""
+    if length_of(shown) <= ENTITY_CHARS:
+        return shown
+    whole = {name: value for name, value in shown["entities"][0].items() if name != "edges"}
+    edges = [{name: edge[name] for name in ("type", "from", "to")} for edge in shown["edges"]]
+    found, cuts = cut_entity(whole, ENTITY_CHARS // 2)
+    brief = {name: shown[name] for name in ("branch", "seq")} | {"entities": [found], "edges": edges}
+    for one in cuts:
+        one.pop("shown", None)
+    brief |= {"cut": [one["field"] for one in cuts][:_ROWS]} if cuts else {}
+    note = "It is cut: {kb_query} with this id in `ids` and `edges` gives all of it."
+    return fit(brief, [("edges", brief)], ENTITY_CHARS - 100) | {"note": in_tool_words(note, is_dotted=call.is_dotted)}
 
 
 _COUNT: Final = "select count(*) from record where file <> '' and seq > ? and ? in ('', actor)"
@@ -176,17 +214,17 @@ def _since(call: Call, asked: Asked) -> int | None:
     raise InvalidQuery(message, hint=hint, details=[Problem("$.since", "bad_value", message, hint)])
 
 
-def _block(call: Call, asked: Asked, seq: int, facts: Payload) -> Payload:
-    """Return the facts as one document that says what it speaks of, cut to its budget."""
+def _block(call: Call, asked: Asked, seq: int, room: int, facts: Payload) -> Payload:
+    """Return the facts as one document that says what it speaks of, cut to so many characters."""
     shown = {"repository": call.repository, "branch": call.branch, "seq": seq, "asked": dict(asked), **facts}
     lists: list[tuple[str, Payload]] = [(name, shown) for name in facts if isinstance(facts[name], list)]
     lists += [("first", gap) for gap in facts.get("gaps", [])]
     lists += [(name, shown["changed"]) for name in ("entities", "edges") if "changed" in shown]
-    fitted = fit(shown, lists, BLOCK_CHARS)
+    fitted = fit(shown, lists, room - _NOTE_CHARS) if lists else shown
     if "omitted" in fitted:
         fitted["note"] = in_tool_words(
             "The lists are cut, as `omitted` counts: {kb_query}, {kb_check} and {kb_history} give the rest.",
             is_dotted=call.is_dotted,
         )
-    whole: Payload = cut_deep(fitted, BLOCK_CHARS + 1_000)
+    whole: Payload = cut_deep(fitted, room)
     return whole

@@ -22,9 +22,13 @@ from kbmcp.attempts import Job, attempt
 from kbmcp.calls import Call, Client, Service
 from kbmcp.facts import Asked
 from kbmcp.minds import MINDS, REFERENCE, TOOLSET, Mind
-from kbmcp.replies import DATA_NOTE, Payload, text_of
+from kbmcp.replies import DATA_NOTE, Payload, length_of, text_of
 
 MAX_ARGUMENT_CHARS: Final = 1_000
+MOST_CHARS: Final = 6_000
+"""What the messages of a prompt may take together: about 1,500 tokens."""
+_AROUND_CHARS: Final = 300
+"""What the fence takes, and the note on what else happened."""
 
 Values = Literal["requirements", "entities", "tags", "actors", "seqs", ""]
 """What completes an argument; nothing for one that is free text."""
@@ -47,7 +51,8 @@ class Prompt(msgspec.Struct, frozen=True):
     description: str
     arguments: tuple[Argument, ...]
     guidance: str
-    facts: Callable[[Call, Asked, int], Payload]
+    facts: Callable[[Call, Asked, int, int], Payload]
+    """Returns the facts as of a seq, in so many characters."""
     subject: str = ""
     writes: bool = False
     """True where nothing is left of it for a server that only reads."""
@@ -124,8 +129,13 @@ def listed(service: Service) -> list[types.Prompt]:
 
 def is_offered(service: Service, prompt: Prompt) -> bool:
     """Tell whether this server offers a prompt: one that only reads has none that is all writing."""
-    is_wanted = prompt.mind is None or TOOLSET in service.options.toolsets
+    is_wanted = _toolset_of(prompt) in service.options.toolsets
     return is_wanted and not (prompt.writes and service.options.is_read_only)
+
+
+def _toolset_of(prompt: Prompt) -> str:
+    """Return the toolset that a prompt belongs to: it calls tools of that one alone."""
+    return TOOLSET if prompt.mind else "core"
 
 
 def find(service: Service, name: str) -> Prompt:
@@ -134,8 +144,8 @@ def find(service: Service, name: str) -> Prompt:
     if found is None:
         offered = [one.name for one in PROMPTS if is_offered(service, one)]
         raise InvalidQuery(f"There is no prompt {in_quotes(name[:100])}.", hint=did_you_mean(name, offered))
-    if found.mind and TOOLSET not in service.options.toolsets:
-        message = f"{name} is in the toolset {TOOLSET}, which this server does not offer."
+    if _toolset_of(found) not in service.options.toolsets:
+        message = f"{name} is in the toolset {_toolset_of(found)}, which this server does not offer."
         raise InvalidQuery(message, hint=f"Have the server started with --toolsets core,{TOOLSET}.")
     if not is_offered(service, found):
         raise InvalidQuery(f"{name} is not offered: this server runs with --read-only.", hint="Ask for another prompt.")
@@ -151,18 +161,13 @@ async def get(service: Service, client: Client, name: str, arguments: Mapping[st
     def prepare() -> Job:
         prompt = find(service, name)
         asked = _read(prompt, arguments)
-        return Job(lambda call: _blocks(call, prompt, asked))
+        return Job(lambda call: _blocks(call, prompt, asked, MOST_CHARS - len(_guidance(service, prompt))))
 
     outcome = await attempt(service, client, "kb.query", prepare)
     if outcome.error is not None:
         raise refusal(outcome.error, outcome.payload)
     prompt, blocks = find(service, name), outcome.payload
-    options = service.options
-    if prompt.mind:
-        text = guidance.for_server(prompt.mind.text, is_read_only=options.is_read_only)
-    else:
-        text = guidance.spoken(prompt.guidance, is_dotted=options.is_dotted, is_read_only=options.is_read_only)
-    parts: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
+    parts: list[types.ContentBlock] = [types.TextContent(type="text", text=_guidance(service, prompt))]
     if prompt.mind:
         page = types.TextResourceContents(uri=REFERENCE.uri, mime_type=resources.MARKDOWN, text=REFERENCE.text)
         parts.append(types.EmbeddedResource(type="resource", resource=page))
@@ -176,6 +181,13 @@ async def get(service: Service, client: Client, name: str, arguments: Mapping[st
     parts.append(types.TextContent(type="text", text=fenced(told)))
     messages = [types.PromptMessage(role="user", content=part) for part in parts]
     return types.GetPromptResult(description=prompt.description, messages=messages)
+
+
+def _guidance(service: Service, prompt: Prompt) -> str:
+    """Return what a prompt asks for, in the words of this server."""
+    options = service.options
+    text = prompt.mind.text if prompt.mind else prompt.guidance
+    return guidance.spoken(text, is_dotted=options.is_dotted, is_read_only=options.is_read_only)
 
 
 def refusal(error: Exception, payload: Payload) -> MCPError:
@@ -211,7 +223,8 @@ def _near(name: str, names: list[str]) -> str:
     return f"Did you mean {in_quotes(near)}? " if near else ""
 
 
-def _blocks(call: Call, prompt: Prompt, asked: Asked) -> Payload:
+def _blocks(call: Call, prompt: Prompt, asked: Asked, room: int) -> Payload:
     seq, key = call.store.head().seq, asked.get(prompt.subject, "")
     subject = facts.entity(call, key) if key else None
-    return {"id": key, "subject": subject, "facts": prompt.facts(call, asked, seq)}
+    room -= _AROUND_CHARS + (length_of(subject) if subject else 0) + (len(REFERENCE.text) if prompt.mind else 0)
+    return {"id": key, "subject": subject, "facts": prompt.facts(call, asked, seq, room)}

@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import mcp_types as types
 import pytest
@@ -99,6 +99,9 @@ def assert_seen(text: str) -> None:
     assert not [
         one for one in text if unicodedata.category(one) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and one not in JOINERS
     ]
+
+
+_LONG_CHARS: Final = 20
 
 
 def assert_one_line_of_json(text: str) -> Any:
@@ -212,7 +215,11 @@ def test_prompts_hold_attacks_in_a_fence_or_a_document_and_their_words_never_cha
         if str(part.resource.uri) == REFERENCE.uri:
             assert part.resource.text == SYNTAX
             continue
-        assert_holds(without_note(assert_one_line_of_json(part.resource.text)), ATTACKS[number])
+        held = without_note(assert_one_line_of_json(part.resource.text))
+        if "cut" in held:  # a prompt is short: the beginning of a long value is there
+            assert any(ATTACKS[number].startswith(one.rstrip("…")) for one in strings(held) if len(one) > _LONG_CHARS)
+        else:
+            assert_holds(held, ATTACKS[number])
     facts = assert_one_line_of_json(unfenced(last.text))
     if "title" in asked:
         assert facts["asked"].get("title", "") == attack
