@@ -63,7 +63,7 @@ def fault_of(name: str, entry: object) -> str:
     """Return what is missing in a server's entry that has to do with KB, "" where nothing is, or it starts nothing."""
     if not isinstance(entry, dict) or "url" in entry or "httpUrl" in entry:
         return ""
-    command, words = entry.get("command"), entry.get("args", [])
+    command, words = _words_of(entry)
     texts = [one for one in (command, *(words if isinstance(words, list) else [])) if isinstance(one, str)]
     if not {name, *(PurePath(text).name for text in texts)} & {*PROGRAMS}:
         return ""
@@ -75,18 +75,26 @@ def fault_of(name: str, entry: object) -> str:
 
 def start_of(name: str, entry: object, worktree: Path) -> Start | None:
     """Return what a server's entry starts, if it has to do with KB: by its name, its command or an argument."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("command"), str):
+    if not isinstance(entry, dict):
         return None
-    words = entry.get("args", [])
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+    first, words = _words_of(entry)
+    if not isinstance(first, str) or not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return None
-    command, *arguments = (_WORKSPACE.sub(lambda _: str(worktree), word) for word in (entry["command"], *words))
+    command, *arguments = (_WORKSPACE.sub(lambda _: str(worktree), word) for word in (first, *words))
     named = {name, PurePath(command).name, *(PurePath(word).name for word in arguments)}
     return Start(command, tuple(arguments), _env_of(entry)) if named & {*PROGRAMS} else None
 
 
+def _words_of(entry: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the command of an entry and its arguments, which some clients keep in one list."""
+    command = entry.get("command")
+    if isinstance(command, list) and command:
+        return command[0], command[1:]
+    return command, entry.get("args", [])
+
+
 def _env_of(entry: Mapping[str, Any]) -> dict[str, str]:
-    env = entry.get("env")
+    env = entry.get("env") or entry.get("environment")
     return {key: env[key] for key in _VARIABLES if isinstance(env.get(key), str)} if isinstance(env, dict) else {}
 
 

@@ -35,6 +35,9 @@ class Kind(msgspec.Struct, frozen=True):
     table: str = "mcpServers"
     format: Literal["json", "toml"] = "json"
     extra: Mapping[str, Any] = {}
+    """Further members of an entry."""
+    is_one_list: bool = False
+    """Whether ``command`` is a list that holds the arguments too."""
     roots: tuple[str, str] | None = None
     """The table and its key, in the user's file, that list folders which a sandbox lets commands write to."""
     then: str = ""
@@ -42,6 +45,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 _SUPPORT: Final = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
+_ZED: Final = {"win32": "AppData/Roaming/Zed"}
 KINDS: Final[Mapping[str, Kind]] = {
     "claude": Kind(
         "Claude Desktop",
@@ -78,6 +82,34 @@ KINDS: Final[Mapping[str, Kind]] = {
         roots=("sandbox_workspace_write", "writable_roots"),
         then="Start `codex`; /mcp shows the server. The file of a project counts once the project is trusted.",
     ),
+    "zed": Kind(
+        "Zed",
+        {"project": ".zed/settings.json", "user": "{zed}/settings.json"},
+        {"project": "here", "user": "here"},
+        table="context_servers",
+        then="Open the project in Zed and trust it; the agent panel's settings list the server.",
+    ),
+    "windsurf": Kind(
+        "Windsurf",
+        {"user": ".codeium/windsurf/mcp_config.json"},
+        {"user": "named"},
+        then="Refresh the MCP servers in Windsurf's Cascade panel.",
+    ),
+    "opencode": Kind(
+        "OpenCode",
+        {"project": "opencode.json", "user": ".config/opencode/opencode.json"},
+        {"project": "here", "user": "here"},
+        table="mcp",
+        extra={"type": "local", "enabled": True},
+        is_one_list=True,
+        then="Start `opencode` in the project; `opencode mcp list` shows the server.",
+    ),
+    "junie": Kind(
+        "Junie",
+        {"project": ".junie/mcp/mcp.json", "user": ".junie/mcp/mcp.json"},
+        {"project": "here", "user": "named"},
+        then="Open Junie's MCP settings in the IDE, and see that kb is active.",
+    ),
     "gemini": Kind(
         "Gemini CLI",
         {"project": ".gemini/settings.json", "user": ".gemini/settings.json"},
@@ -87,7 +119,6 @@ KINDS: Final[Mapping[str, Kind]] = {
 }
 TABLES: Final = tuple(dict.fromkeys(kind.table for kind in KINDS.values()))
 """The members of their files from which clients read servers."""
-_BY_DEFAULT_OF_THE_USER: Final = frozenset({"claude", "codex"})
 
 
 def find(name: str) -> Kind:
@@ -98,8 +129,12 @@ def find(name: str) -> Kind:
 
 
 def scope_of(name: str, asked: str) -> Scope:
-    """Return the scope that is meant; the usual one where none was asked for. Raises: ``InvalidQuery``."""
-    kind, usual = find(name), SCOPES[name in _BY_DEFAULT_OF_THE_USER]
+    """Return the scope that is meant: that of the project unless said, if the client has one.
+
+    Raises: ``InvalidQuery``.
+    """
+    kind = find(name)
+    usual = next(one for one in SCOPES if one in kind.places)
     found: Scope | None = next((one for one in SCOPES if one == (asked or usual)), None)
     if found is None:
         raise InvalidQuery(f"There is no scope {in_quotes(asked)}.", hint=f"There are {' and '.join(SCOPES)}.")
@@ -110,7 +145,8 @@ def scope_of(name: str, asked: str) -> Scope:
 
 def file_of(kind: Kind, scope: Scope, platform: str) -> PurePosixPath:
     """Return the client's file, below the worktree or below the user's home."""
-    return PurePosixPath(kind.places[scope].format(config=_SUPPORT.get(platform, ".config")))
+    folders = {"config": _SUPPORT.get(platform, ".config"), "zed": _ZED.get(platform, ".config/zed")}
+    return PurePosixPath(kind.places[scope].format(**folders))
 
 
 def roots_of(kind: Kind, scope: Scope, data_dir: Path) -> tuple[Path, ...]:
@@ -125,4 +161,6 @@ def entry_of(kind: Kind, scope: Scope, command: list[str], repository: Path) -> 
     """Return how the client is to start the server that ``command`` runs."""
     folder = kind.folders[scope]
     place = [] if folder == "here" else ["-C", str(repository) if folder == "named" else folder]
+    if kind.is_one_list:
+        return {**kind.extra, "command": [*command, *place]}
     return {**kind.extra, "command": command[0], "args": [*command[1:], *place]}

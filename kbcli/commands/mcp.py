@@ -62,10 +62,12 @@ def _refuse_options(command: str) -> None:
     )
 
 
-_CLIENT = typer.Argument(metavar="CLIENT", help="claude, claude-code, cursor, vscode, codex or gemini.")
+_CLIENT = typer.Argument(
+    metavar="CLIENT", help="claude, claude-code, cursor, vscode, zed, windsurf, codex, gemini, opencode or junie."
+)
 _WRITE = typer.Option("--write", help="Write it into the client's file, and show what changed.")
 _SCOPE = typer.Option(
-    "--scope", metavar="SCOPE", help="project (its file is shared) or user; the usual one if not said."
+    "--scope", metavar="SCOPE", help="project (its file is shared) or user; project unless said, if it has one."
 )
 _NAME = typer.Option("--name", metavar="NAME", help="What the client calls the server.")
 

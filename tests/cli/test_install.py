@@ -33,6 +33,15 @@ GOLDEN = {
     ),
     ("codex", "project"): (".codex/config.toml", "mcp_servers", HERE),
     ("codex", "user"): (".codex/config.toml", "mcp_servers", NAMED),
+    ("zed", "project"): (".zed/settings.json", "context_servers", HERE),
+    ("zed", "user"): (".config/zed/settings.json", "context_servers", {**HERE, "command": str(PROGRAM)}),
+    ("windsurf", "user"): (".codeium/windsurf/mcp_config.json", "mcpServers", NAMED),
+    ("opencode", "project"): ("opencode.json", "mcp", {"type": "local", "enabled": True, "command": ["kb-mcp"]}),
+    ("opencode", "user"): (
+        ".config/opencode/opencode.json", "mcp", {"type": "local", "enabled": True, "command": [str(PROGRAM)]},
+    ),
+    ("junie", "project"): (".junie/mcp/mcp.json", "mcpServers", HERE),
+    ("junie", "user"): (".junie/mcp/mcp.json", "mcpServers", NAMED),
     ("gemini", "project"): (".gemini/settings.json", "mcpServers", HERE),
     ("gemini", "user"): (".gemini/settings.json", "mcpServers", {**HERE, "command": str(PROGRAM)}),
 }  # fmt: skip
@@ -92,7 +101,11 @@ def test_each_client_gets_its_own_form_and_only_when_asked(kb, home, root, clien
 def test_each_client_is_told_which_toolsets_the_server_offers(kb, home, root, client):
     plain = json.loads(kb("mcp", "install", client, "--json").out)["entry"]
     told = json.loads(kb("mcp", "install", client, "--toolsets", "core, kip", "--json").out)
-    assert told["entry"] == {**plain, "args": ["--toolsets", "core,kip", *plain["args"]]}
+    if client == "opencode":
+        program, *others = plain["command"]
+        assert told["entry"] == {**plain, "command": [program, "--toolsets", "core,kip", *others]}
+    else:
+        assert told["entry"] == {**plain, "args": ["--toolsets", "core,kip", *plain["args"]]}
 
 
 def test_an_entry_changes_with_its_toolsets(kb, home, root):
@@ -116,9 +129,9 @@ def test_toolsets_that_there_are_not_and_options_that_would_do_nothing_are_refus
 
 
 @pytest.mark.parametrize("client", KINDS)
-def test_the_usual_scope_is_that_of_the_client(kb, home, root, client):
+def test_the_usual_scope_is_the_project_where_the_client_has_a_file_there(kb, home, root, client):
     told = json.loads(kb("mcp", "install", client, "--json").out)
-    assert told["scope"] == ("user" if client in {"claude", "codex"} else "project")
+    assert told["scope"] == ("user" if client in {"claude", "windsurf"} else "project")
     assert told["state"] == "absent"
     assert told["written"] is False
 
@@ -189,14 +202,14 @@ def test_a_table_of_codex_is_changed_in_its_place(kb, home, root):
     path = home / ".codex" / "config.toml"
     path.parent.mkdir()
     path.write_text(CODEX)
-    assert kb("mcp", "install", "codex", "--write").status == 0
+    assert kb("mcp", "install", "codex", "--scope", "user", "--write").status == 0
     args = f'args = ["-C", "{root}"]\n'
     roots = f'\n[sandbox_workspace_write]\nwritable_roots = ["{root}/.git/kb"]\n'
     changed = CODEX.replace('args = [\n  "-C", "/elsewhere",\n]\n', args).replace(
         "startup_timeout_sec = 20\n", f'startup_timeout_sec = 20\ncommand = "{PROGRAM}"\n'
     )
     assert path.read_text() == changed + roots
-    assert kb("mcp", "install", "codex", "--write", "--name", "second").status == 0
+    assert kb("mcp", "install", "codex", "--scope", "user", "--write", "--name", "second").status == 0
     assert path.read_text() == changed + roots + f'\n[mcp_servers.second]\ncommand = "{PROGRAM}"\n{args}'
 
 
@@ -208,20 +221,20 @@ def test_the_folder_of_the_stores_joins_the_writable_folders_of_codex(kb, home, 
         "network_access = true\n"
     )
     path.write_text(mine)
-    told = json.loads(kb("mcp", "install", "codex", "--json").out)
+    told = json.loads(kb("mcp", "install", "codex", "--scope", "user", "--json").out)
     assert told["writable_roots"] == [f"{root}/.git/kb"]
     assert any(f'"{root}/.git/kb",' in line for line in told["diff"])
     assert path.read_text() == mine
-    assert kb("mcp", "install", "codex", "--write").status == 0
+    assert kb("mcp", "install", "codex", "--scope", "user", "--write").status == 0
     changed = path.read_text()
     assert changed.startswith(mine.replace('  "/a", # mine', f'  "{root}/.git/kb",\n  "/a", # mine'))
-    assert json.loads(kb("mcp", "install", "codex", "--write", "--json").out)["written"] is False
+    assert json.loads(kb("mcp", "install", "codex", "--scope", "user", "--write", "--json").out)["written"] is False
     assert path.read_text() == changed
 
 
 def test_without_a_kb_the_sandbox_of_codex_gets_no_folder(kb, home, root):
     (root / ".git/kb").rmdir()
-    assert json.loads(kb("mcp", "install", "codex", "--json").out)["writable_roots"] == []
+    assert json.loads(kb("mcp", "install", "codex", "--scope", "user", "--json").out)["writable_roots"] == []
 
 
 @pytest.mark.parametrize(
@@ -231,7 +244,7 @@ def test_a_sandbox_that_is_written_in_another_form_is_left_to_a_person(kb, home,
     path = home / ".codex" / "config.toml"
     path.parent.mkdir()
     path.write_text(text)
-    ran = kb("mcp", "install", "codex", "--write")
+    ran = kb("mcp", "install", "codex", "--scope", "user", "--write")
     assert ran.status == 63
     assert "sandbox_workspace_write" in ran.err
     assert path.read_text() == text
@@ -276,7 +289,7 @@ def test_toml_that_is_damaged_or_of_another_form_is_left_to_a_person(kb, home, r
     path = home / ".codex" / "config.toml"
     path.parent.mkdir()
     path.write_text(text)
-    ran = kb("mcp", "install", "codex", "--write")
+    ran = kb("mcp", "install", "codex", "--scope", "user", "--write")
     assert ran.status == 63
     assert says in ran.err
     assert path.read_text() == text
@@ -327,7 +340,7 @@ def test_a_program_that_is_not_on_the_path_is_named_by_its_place(kb, home, root,
     [
         (["claude", "--scope", "project"], "one configuration"),
         (["cursr"], "hint: Did you mean 'cursor'?\n"),
-        (["foo"], "hint: Known: claude, claude-code, codex, cursor, gemini, vscode.\n"),
+        (["foo"], "hint: Known: claude, claude-code, codex, cursor, gemini, junie, opencode, vscode, windsurf, zed.\n"),
         (["cursor", "--scope", "global"], "There are project and user."),
         (["cursor", "--name", "a b"], "cannot be the name"),
         (["cursor", "--name", "a__b"], "cannot be the name"),
@@ -359,3 +372,16 @@ def test_a_key_on_the_line_that_changes_is_not_shown(kb, home):
     assert "sekret" in path.read_text()
     assert '"kb": {' in ran.out
     assert "sekret" not in ran.out + ran.err
+
+
+def test_an_entry_of_opencode_is_changed_in_its_place_and_looked_at_by_the_doctor(kb, home, root):
+    path = root / "opencode.json"
+    path.write_text('{"theme": "x", "mcp": {"kb": {"type": "local", "command": ["kb", "mcp"], "enabled": false}}}')
+    found = [one for one in json.loads(kb("doctor", "--json").out)["findings"] if "OpenCode" in one["message"]]
+    assert [one["code"] for one in found] == ["client"]
+    assert kb("mcp", "install", "opencode", "--write").status == 0
+    entry = {"type": "local", "enabled": True, "command": ["kb-mcp"]}
+    assert json.loads(path.read_text()) == {"theme": "x", "mcp": {"kb": entry}}
+    path.write_text('{"mcp": {"kb": {"type": "local", "command": ["kb-mcp", "--bogus"]}}}')
+    found = [one for one in json.loads(kb("doctor", "--json").out)["findings"] if "OpenCode" in one["message"]]
+    assert [one["code"] for one in found] == ["client_arguments"]
