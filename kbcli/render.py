@@ -12,7 +12,7 @@ import select
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 from kbcli.terminal import colours
 from kbcli.terminal.colours import Style, When
@@ -160,6 +160,12 @@ class Output:
         """Write a warning on standard error, also with ``--quiet``."""
         self._keep_order()
         self._to_stderr(f"{self.styled('warning:', 'yellow', on_stderr=True)} {text}")
+
+    def fault(self, severity: Literal["error", "warning"], text: str) -> None:
+        """Write what is wrong in a file on standard error, also with ``--quiet``; the command goes on."""
+        self._keep_order()
+        colour: Style = "red" if severity == "error" else "yellow"
+        self._to_stderr(f"{self.styled(f'{severity}:', colour, on_stderr=True)} {text}")
 
     def error(self, message: str) -> None:
         """Write an error on standard error."""

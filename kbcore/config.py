@@ -15,7 +15,7 @@ from kbcore import limits
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import settings as extractor_settings
 from kbcore.ids import check_branch_name
-from kbcore.rulesettings import Parameters, RuleSetting, check_params, read_params
+from kbcore.rulesettings import Parameters, RuleSetting, Suppression, check_params, read_params, read_suppressions
 from kbcore.schema import CORE, Schema
 from kbcore.shape import Spot, number_hint, read_json, refuse
 from kbcore.sleepsettings import SleepSettings, read_sleep
@@ -49,6 +49,8 @@ class Config(msgspec.Struct, frozen=True):
     rules_at: dict[str, str] = {}
     """File and line of each of these."""
     rule_params: dict[str, dict[str, RuleSetting]] = {}
+    suppressions: tuple[Suppression, ...] = ()
+    """What is not to be reported, and why."""
     rule_time_s: float = limits.RULE_TIME_S
     """How long the SQL of one rule of the project's own may run."""
     lock_wait_s: float = limits.LOCK_WAIT_S
@@ -63,7 +65,7 @@ DEFAULT: Final = Config()
 
 OF_THE_USER: Final = "store"
 """A key of the user's settings that a repository might want to set, and must not."""
-_RULE_KEYS: Final = ("rules", "ruleParams", "ruleTimeLimitSeconds")
+_RULE_KEYS: Final = ("rules", "ruleParams", "ruleTimeLimitSeconds", "suppress")
 _MOST_ABSENT: Final = 50
 """So many extractors may be named that no installed package has."""
 
@@ -144,6 +146,7 @@ def read_config(text: str, path: str) -> Reading:
         rules=_rules(found.get("rules"), doubts),
         rules_at=_places(found.get("rules")),
         rule_params=_params(found.get("ruleParams"), doubts),
+        suppressions=_suppressions(found.get("suppress"), doubts),
         rule_time_s=_seconds(
             found.get("ruleTimeLimitSeconds"),
             DEFAULT.rule_time_s,
@@ -270,6 +273,12 @@ def _rules(spot: Spot | None, doubts: list[_Doubt]) -> dict[str, RuleLevel]:
         else:
             found[name] = cast("RuleLevel", level.value)
     return found
+
+
+def _suppressions(spot: Spot | None, doubts: list[_Doubt]) -> tuple[Suppression, ...]:
+    found = read_suppressions(spot)
+    doubts += [_Doubt("rule", one.rule, place) for one, place in found if one.rule not in _own_names("rule")]
+    return tuple(one for one, _ in found)
 
 
 def _places(spot: Spot | None) -> dict[str, str]:

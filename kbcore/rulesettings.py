@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
+from kbcore.extract.settings import globs_in
 from kbcore.shape import Spot, shown
 
 Parameters = Mapping[str, Mapping[str, Any]]
@@ -21,6 +22,40 @@ class RuleSetting(msgspec.Struct, frozen=True):
 
     value: Any
     source: str
+
+
+class Suppression(msgspec.Struct, frozen=True):
+    """What the settings take out of the reports of a rule: an entity or file by its id, or files by globs; and why."""
+
+    rule: str
+    reason: str
+    id: str = ""
+    paths: tuple[str, ...] = ()
+
+
+_SUPPRESSION_KEYS: Final = ("rule", "id", "paths", "reason")
+
+
+def read_suppressions(spot: Spot | None) -> list[tuple[Suppression, Spot]]:
+    """Return the suppressions of a list, each with the place of the name of its rule; what is none is a problem."""
+    found = []
+    for one in spot.items() if spot else ():
+        members = one.known_members(_SUPPRESSION_KEYS, "part of a suppression")
+        if len(members) < len(one.value if isinstance(one.value, dict) else ()):
+            continue
+        texts = {name: members[name].value for name in ("rule", "id", "reason") if name in members}
+        lacking = [name for name in ("rule", "reason") if name not in texts]
+        if lacking or ("id" in texts) == ("paths" in members):
+            hint = 'Write {"rule": …, "id": … or "paths": […], "reason": "why"}.'
+            one.wrong("bad_suppression", "A suppression has a rule, a reason, and an id or paths.", hint)
+            continue
+        wrong = [name for name, value in texts.items() if not isinstance(value, str) or not value.strip()]
+        for name in wrong:
+            members[name].must_be("text that is not empty")
+        paths = globs_in(members["paths"]) if "paths" in members else ()
+        if not wrong and (paths or "id" in texts):
+            found.append((Suppression(**texts, paths=paths), members["rule"]))
+    return found
 
 
 def read_params(spot: Spot | None) -> dict[str, dict[str, RuleSetting]]:

@@ -55,6 +55,7 @@ DATA: Final = "kb"
 _ASIDE: Final = f"{DATA}-moved"
 """The name to give the folder by hand, so that its stores can be taken over elsewhere; numbers may follow."""
 CONFIG: Final = "config.json"
+BASELINE: Final = "baseline.json"
 SCHEMA: Final = "schema"
 RULES: Final = "rules"
 IGNORE: Final = ".gitignore"
@@ -344,6 +345,17 @@ class Workspace:
             known_to(lambda: self.texts_in(RULES), lambda: self.schema),
         )
         return bounded(config, self.user.limits)
+
+    @cached_property
+    def baseline_text(self) -> str | None:
+        """The text of the baseline of ``kb check``, None where there is none. Raises ``InvalidConfig``."""
+        path = below(self.settings_dir, BASELINE)
+        with _readable(str(path)):
+            return _read_text(path, self.settings_dir.parent)
+
+    def leave_out_baseline(self) -> None:
+        """Check in this workspace as if there were no baseline."""
+        self.baseline_text = None
 
     @cached_property
     def user(self) -> UserSettings:

@@ -1,7 +1,7 @@
 """Carries out ``kb_check``: runs the rules and gives what they found page by page, worst first.
 
 A page goes on behind the last violation that was shown, so that none is missed or shown twice although the branch may
-change between two pages. A rule that could not run is named on every page.
+change between two pages. A rule that could not run, or had nothing to look at, is named on every page.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
 
 def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
     from kbcore.checks import run_checks
+    from kbcore.introduced.lines import lines_of
+    from kbcore.introduced.reading import facts_now
 
     report = run_checks(call.workspace, view, branch=call.branch, only=asked.rules, ids=asked.ids)
     digest = cursors.request_mark((call.branch, asked.rules, asked.ids))
@@ -67,11 +69,17 @@ def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
         "ok": report.ok,
         "total": len(keyed),
         "violations": [],
-        "rules": [_run_json(run) for run in report.rules],
-        "next_cursor": None,
+        "rules_run": sum(run.status == "ran" for run in report.rules),
     }
+    notable = [_run_json(run) for run in report.rules if run.status in {"not_run", "not_applicable"} or run.is_slow]
+    shown |= {"rules": notable} if notable else {}
+    shown |= {"next_cursor": None} if keyed else {}
+    counts = {"suppressed": report.suppressed, "in_baseline": report.in_baseline}
+    shown |= {name: count for name, count in counts.items() if count}
     shown = cut_deep(shown, PAGE_CHARS // 2)
-    rows: list[Any] = [violation_json(call, one) for _, one in left[: asked.limit]]
+    page = [one for _, one in left[: asked.limit]]
+    lines = lines_of(page, facts_now(call.workspace, view, call.branch, {one.source for one in page if one.source}))
+    rows: list[Any] = [violation_json(call, one) | ({"line": lines[one]} if one in lines else {}) for one in page]
     room = PAGE_CHARS - length_of(shown) - _NOTE_CHARS
     shown["violations"] = rows[: leading(rows, room)] or [cut_deep(one, room) for one in rows[:1]]
     count = len(shown["violations"])

@@ -14,16 +14,21 @@ if TYPE_CHECKING:
     from kbcli.context import Opened, Session
     from kbcli.reports.told import Told
     from kbcore.extract.facts import Facts
-    from kbcore.rules import Violation
+    from kbcore.rules import Report, Violation
     from kbcore.rules.registry import FailOn
     from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
 
-    Format = Literal["text", "json", "sarif", "junit", "github"]
+    Format = Literal["text", "short", "json", "sarif", "junit", "github"]
+    Severity = Literal["error", "warning"]
 
 
 def run(
     ctx: typer.Context,
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PATH|ID]...", help="Only what concerns these files, folders and ids."),
+    ] = None,
     *,
     rule: Annotated[
         list[str] | None, typer.Option("--rule", metavar="NAME", help="Only this rule; may be repeated.")
@@ -34,8 +39,20 @@ def run(
     ] = None,
     staged: Annotated[bool, typer.Option("--staged", help="Only what a commit of the index would introduce.")] = False,
     format_: Annotated[
-        Literal["text", "json", "sarif", "junit", "github"], typer.Option("--format", help="How to write it.")
+        Literal["text", "short", "json", "sarif", "junit", "github"],
+        typer.Option("--format", help="How to write it; short is a line for each violation."),
     ] = "text",
+    severity: Annotated[
+        Literal["error", "warning"] | None, typer.Option("--severity", help="Only violations of this severity.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help="So many of each rule at most. [default: the first few]")
+    ] = None,
+    statistics: Annotated[bool, typer.Option("--statistics", help="Only how often each rule is broken.")] = False,
+    write_baseline: Annotated[
+        bool, typer.Option("--write-baseline", help="Accept what is there now: write .kb/baseline.json.")
+    ] = False,
+    no_baseline: Annotated[bool, typer.Option("--no-baseline", help="Report what the baseline holds too.")] = False,
     fail_on: Annotated[
         Literal["error", "warning", "never"], typer.Option("--fail-on", help="What makes the status 1.")
     ] = "error",
@@ -59,22 +76,59 @@ def run(
 
     session = session_of(ctx)
     check_format(format_, {"text", "json"}, is_json=session.output.is_json)
-    asked = _Asked(rule or [], since, staged, format_, fail_on, require_synced, recorded)
+    asked = _Asked(
+        rule or [],
+        since,
+        staged,
+        format_,
+        fail_on,
+        require_synced,
+        recorded,
+        targets or [],
+        severity,
+        limit,
+        statistics,
+    )
+    _check_limit(asked)
     if explain is not None:
         _keep_apart("--explain speaks of one rule as it stands", asked, ["--test-rules"] * test_rules, asked.only)
     if test_rules:
         _keep_apart("--test-rules judges the graphs of tests", asked)
-    if recorded and (require_synced or staged):
-        other = "--staged" if staged else "--require-synced"
-        raise typer.BadParameter(f"--recorded judges no files; leave out --recorded or {other}.")
-    if staged and since is not None:
-        raise typer.BadParameter("--staged compares with HEAD; leave out --staged or --since.")
+    _check_states(asked)
+    if write_baseline:
+        narrowed = asked._replace(fail_on="error", requires_synced=False, only_records=False)
+        _keep_apart("--write-baseline accepts all that is there", narrowed, ["--no-baseline"] * no_baseline, asked.only)
     session.output.is_json = session.output.is_json or format_ == "json"
+    if no_baseline or write_baseline:
+        session.workspace.leave_out_baseline()
+    if write_baseline:
+        return _write_baseline(session, asked)
     if explain is not None:
         return _explain(session, explain)
     if test_rules:
         return _test(session, rule or [])
     return _check(session, asked)
+
+
+def _check_limit(asked: _Asked) -> None:
+    """Raises: ``InvalidQuery`` for a limit out of bounds; ``typer.BadParameter`` where none has a meaning."""
+    from kbcore.errors import InvalidQuery
+    from kbcore.limits import MAX_PAGE_ROWS
+
+    if asked.limit is not None and not 1 <= asked.limit <= MAX_PAGE_ROWS:
+        message = f"--limit must be from 1 to {MAX_PAGE_ROWS}, not {asked.limit}."
+        raise InvalidQuery(message, hint="Leave it out for the first few of each rule, or say --format short for all.")
+    if (asked.limit is not None or asked.statistics) and asked.format in {"sarif", "junit", "github"}:
+        raise typer.BadParameter(f"--format {asked.format} is whole; leave out --limit and --statistics.")
+
+
+def _check_states(asked: _Asked) -> None:
+    """Raises: ``typer.BadParameter`` for options that name different states to judge."""
+    if asked.only_records and (asked.requires_synced or asked.staged):
+        other = "--staged" if asked.staged else "--require-synced"
+        raise typer.BadParameter(f"--recorded judges no files; leave out --recorded or {other}.")
+    if asked.staged and asked.since is not None:
+        raise typer.BadParameter("--staged compares with HEAD; leave out --staged or --since.")
 
 
 class _Asked(NamedTuple):
@@ -87,6 +141,18 @@ class _Asked(NamedTuple):
     fail_on: FailOn
     requires_synced: bool = False
     only_records: bool = False
+    targets: Sequence[str] = ()
+    severity: Severity | None = None
+    limit: int | None = None
+    statistics: bool = False
+
+    @property
+    def command(self) -> str:
+        """Return the command that asks the same, without rules and limits."""
+        import shlex
+
+        words = [*self.targets, *["--staged"] * self.staged, *(["--since", self.since] if self.since else [])]
+        return " ".join(["kb check", *map(shlex.quote, words)])
 
 
 def _keep_apart(what: str, asked: _Asked, others: Sequence[str] = (), only: Sequence[str] = ()) -> None:
@@ -94,6 +160,10 @@ def _keep_apart(what: str, asked: _Asked, others: Sequence[str] = (), only: Sequ
     given = [
         *others,
         *["--rule"] * bool(only),
+        *["PATH or ID"] * bool(asked.targets),
+        *["--severity"] * (asked.severity is not None),
+        *["--limit"] * (asked.limit is not None),
+        *["--statistics"] * asked.statistics,
         *["--since"] * (asked.since is not None),
         *["--staged"] * asked.staged,
         *[f"--format {asked.format}"] * (asked.format not in {"text", "json"}),
@@ -121,13 +191,12 @@ def _check(session: Session, asked: _Asked) -> int:
     opened = session.open_to_read()
     for one in relocation.beside(opened.workspace):
         session.output.warn(visible(str(one)))
-    look = _Look(opened, asked.only, has_lines=asked.staged or asked.format not in {"text", "json"})
+    look = _Look(opened, asked)
     with placed(session.output, {"rules": "--rule"}), session.output.waiting("Checking"):
         told, more, files = _judged(opened, look, asked)
-    told = msgspec.structs.replace(told, fail_on=asked.fail_on)
-    if session.output.is_json:
-        shown = {"branch": told.branch, **files.as_json(), **msgspec.to_builtins(told.report), **more}
-        session.output.document(shown)
+    told = msgspec.structs.replace(told, fail_on=asked.fail_on, limit=asked.limit, command=asked.command)
+    if session.output.is_json or asked.statistics:
+        _tell_data(session, told, asked, {"branch": told.branch, **files.as_json()}, more)
     else:
         _write(session, told, asked.format)
         if not (told.seq or told.pending_files):
@@ -160,6 +229,73 @@ def _judged(opened: Opened, look: _Look, asked: _Asked) -> tuple[Told, dict[str,
         reason = "What is staged is judged, not the files." if asked.staged else "The records alone are judged."
         return opened.store.read(lambda view: on(view, records_alone(reason, seq=view.seq)))
     return opened.files.read(opened.workspace, opened.branch, on, time_s=FILES_CHECK_S)
+
+
+def _tell_data(session: Session, told: Told, asked: _Asked, head: dict[str, Any], more: dict[str, Any]) -> None:
+    """Write a report as JSON, or how often each rule is broken."""
+    import msgspec
+
+    from kbcli.reports.text import statistics, warn_of_rules
+    from kbcli.reports.told import summary
+    from kbcore.visible import visible
+
+    output, report = session.output, msgspec.to_builtins(told.report)
+    if asked.statistics:
+        rows = statistics(told.report.violations)
+        if output.is_json:
+            del report["violations"]
+            found = [{"rule": rule, "severity": severity, "count": count} for rule, severity, count in rows]
+            output.document(head | report | {"statistics": found} | more)
+            return
+        lines = output.list_lines(("RULE", "SEVERITY", "COUNT"), [(*names, str(count)) for *names, count in rows])
+        output.stream(f"{line}\n" for line in lines)
+        warn_of_rules(output, told)
+        output.note(visible(summary(told)))
+        return
+    for one, violation in zip(report["violations"], told.report.violations, strict=True):
+        if line := told.lines.get(violation):
+            one["line"] = line
+    if asked.limit is not None:
+        report["total"] = len(report["violations"])
+        report["violations"] = _first(report["violations"], asked.limit)
+    output.document(head | report | more)
+
+
+def _first(violations: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    """Return the first violations of each rule."""
+    seen: dict[str, int] = {}
+    kept = []
+    for one in violations:
+        seen[one["rule"]] = seen.get(one["rule"], 0) + 1
+        kept += [one] * (seen[one["rule"]] <= limit)
+    return kept
+
+
+def _write_baseline(session: Session, asked: _Asked) -> int:
+    """Write what is wrong now as the baseline. Rules that could not run add nothing to it, and are named."""
+    from kbcli import exits
+    from kbcli.reports.text import warn_of_rules
+    from kbcore.checks.accepted import baseline_text
+    from kbcore.phrases import counted
+    from kbcore.storage import files
+    from kbcore.visible import visible
+    from kbcore.workspace import BASELINE
+
+    opened = session.open_to_read()
+    workspace, output = opened.workspace, session.output
+    with output.waiting("Checking"):
+        told, _, _ = _judged(opened, _Look(opened, asked), asked)
+    found = told.report.violations
+    files.publish_file(session.machine.fs, workspace.settings_dir / BASELINE, baseline_text(found).encode())
+    path = f"{workspace.settings_name}/{BASELINE}"
+    if output.is_json:
+        output.document({"path": path, "violations": len(found)})
+        return exits.DONE
+    warn_of_rules(output, told)
+    output.say(
+        visible(f"{counted(len(found), 'violation')} written to {path}; commit it. `kb check` reports only others.")
+    )
+    return exits.DONE
 
 
 def _explain(session: Session, name: str) -> int:
@@ -203,10 +339,10 @@ def _test(session: Session, only: list[str]) -> int:
 class _Look:
     """What is looked at of one branch: each way returns what is told, and what JSON says besides."""
 
-    def __init__(self, opened: Opened, only: Sequence[str], *, has_lines: bool) -> None:
+    def __init__(self, opened: Opened, asked: _Asked) -> None:
         self._opened = opened
-        self._only = only
-        self._has_lines = has_lines
+        self._asked = asked
+        self._only = asked.only
 
     def at(self, view: View, asked: _Asked) -> tuple[Told, dict[str, Any]]:
         """Look at what is asked for."""
@@ -219,7 +355,9 @@ class _Look:
         from kbcli.reports.told import Told
         from kbcore.checks import run_checks
 
-        report = run_checks(self._opened.workspace, view, branch=self._opened.branch, only=self._only)
+        ids, _ = self._targets(view)
+        report = run_checks(self._opened.workspace, view, branch=self._opened.branch, only=self._only, ids=ids)
+        report = self._of_severity(report)
         told = Told(self._opened.branch, view.seq, report, lines=self._lines_now(view, report.violations))
         return told, {}
 
@@ -232,7 +370,7 @@ class _Look:
 
         opened = self._opened
         since = check_since(opened.workspace, view, opened.branch, text, only=self._only)
-        report, mended, point = since.found.report, since.found.mended, since.point
+        report, mended, point = self._narrowed(view, since.found.report), since.found.mended, since.point
         opened.session.notes += point.notes
         lines = self._lines_now(view, report.violations)
         told = Told(opened.branch, view.seq, report, lines=lines, against=point.said, mended=len(mended))
@@ -247,22 +385,66 @@ class _Look:
 
         opened = self._opened
         found = check_staged(opened.workspace, view, only=self._only)
-        report, mended = found.found.report, found.found.mended
+        report, mended = self._narrowed(view, found.found.report), found.found.mended
         lines = self._lines(report.violations, found.facts)
         against = "staged changes" if found.staged else "nothing is staged"
         told = Told(opened.branch, view.seq, report, lines=lines, against=against, mended=len(mended))
         return told, {"staged": found.staged, "mended": msgspec.to_builtins(mended)}
 
+    def _targets(self, view: View) -> tuple[list[str], list[str]]:
+        """Return the ids to look at, and the paths of files and folders. Raises: ``NotFound``, ``InvalidQuery``."""
+        from kbcore.checks.targets import targets_of
+
+        if not self._asked.targets:
+            return [], []
+        repo, start = self._opened.workspace.repo, self._opened.session.start
+        root = repo.worktree if repo.has_worktree else start
+        return targets_of(view, self._asked.targets, start, root, may_be_new=self._asked.staged)
+
+    def _narrowed(self, view: View, report: Report) -> Report:
+        """Return what of a report concerns the targets and has the severity that is asked for."""
+        import msgspec
+
+        from kbcore.rules.registry import is_ok
+
+        ids, paths = self._targets(view)
+        if not self._asked.targets:
+            return self._of_severity(report)
+        kept = [
+            one
+            for one in report.violations
+            if one.id in ids
+            or any(not path or one.source == path or one.source.startswith(f"{path}/") for path in paths)
+        ]
+        report = msgspec.structs.replace(report, violations=kept, ok=is_ok(kept, report.rules))
+        return self._of_severity(report)
+
+    def _of_severity(self, report: Report) -> Report:
+        import msgspec
+
+        from kbcore.rules.registry import is_ok
+
+        if self._asked.severity is None:
+            return report
+        kept = [one for one in report.violations if one.severity == self._asked.severity]
+        return msgspec.structs.replace(report, violations=kept, ok=is_ok(kept, report.rules))
+
     def _lines_now(self, view: View, violations: Sequence[Violation]) -> dict[Violation, int]:
         from kbcore.introduced.reading import facts_now
 
+        if self._asked.statistics:
+            return {}
+        if self._asked.format == "text" and not self._opened.session.output.is_json:
+            from kbcli.reports.text import shown
+
+            violations = shown(violations, self._asked.limit)
         paths = {one.source for one in violations if one.source}
         return self._lines(violations, facts_now(self._opened.workspace, view, self._opened.branch, paths))
 
     def _lines(self, violations: Sequence[Violation], facts: Callable[[str], Facts | None]) -> dict[Violation, int]:
         from kbcore.introduced.lines import lines_of
 
-        return lines_of(violations, facts) if self._has_lines else {}
+        return lines_of(violations, facts)
 
 
 def _write(session: Session, told: Told, format_: Format) -> None:
@@ -271,6 +453,11 @@ def _write(session: Session, told: Told, format_: Format) -> None:
         from kbcli.reports.text import tell
 
         tell(output, told)
+        return
+    if format_ == "short":
+        from kbcli.reports.text import tell_short
+
+        tell_short(output, told)
         return
     from kbcli.reports.text import warn_of_rules
     from kbcli.reports.told import summary

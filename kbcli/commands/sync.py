@@ -70,15 +70,12 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str]) -> None:
 
     output = session.output
     output.say(synced.sync_line(answer))
-    for path, problem in answer.problems:
-        if problem.severity != "note":
-            output.warn(lines.problem_line(path, problem.line, problem.message, problem.hint))
+    for fault in synced.faults(answer, session.workspace.config.rules):
+        output.fault(fault.severity, fault.text)
     for note in answer.notes:
         output.note(synced.note_line(note))
     for warning in answer.outcome.warnings:
         output.warn(visible(warning))
-    for from_id, target, source in answer.unresolved:
-        output.note(visible(f"unresolved: {from_id} -> {target} (stated in {source})"))
     if answer.bad:
         output.note(f"{lines.unread(answer.bad)} What could not be read stays as it was known.")
     elsewhere = synced.elsewhere_line(answer.problems_elsewhere, answer.unresolved_elsewhere)

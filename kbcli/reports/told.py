@@ -29,6 +29,10 @@ class Told(msgspec.Struct, frozen=True):
     """How many files differ from the records; the report is of what they say."""
     mended: int = 0
     """How many violations stood there and do not stand any more."""
+    limit: int | None = None
+    """So many violations of each rule at most; None for the first few."""
+    command: str = "kb check"
+    """What was asked for, without a rule and a limit."""
 
     def counts(self, violation: Violation) -> bool:
         """Tell whether a violation is at least as bad as what makes the command fail."""
@@ -47,6 +51,8 @@ def summary(told: Told) -> str:
     new = "new " if told.against else ""
     found = [counted(errors, f"{new}error")] * bool(errors) + [counted(warnings, f"{new}warning")] * bool(warnings)
     mended = f", {told.mended} mended" if told.mended else ""
+    mended += f", {report.in_baseline} in the baseline" if report.in_baseline else ""
+    mended += f", {report.suppressed} suppressed" if report.suppressed else ""
     where = f"{told.branch} at seq {told.seq}"
     where += f" with {counted(told.pending_files, 'pending file')}" if told.pending_files else ""
     where += f", {told.against}" if told.against else ""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def what(violation: Violation) -> str:
     """Return what a violation says, with the id that it is about unless that is said already."""
-    is_named = violation.id in {"", violation.source} or violation.message.startswith(violation.id)
+    is_named = violation.id in {"", violation.source} or violation.id in violation.message
     return violation.message if is_named else f"{violation.id}: {violation.message}"
 
 
@@ -21,3 +21,14 @@ def violation_line(violation: Violation, line: int = 0) -> str:
     """Return a violation with the file to edit, and the line in it where that is known, as compilers write it."""
     said = problem_line(violation.source, line, what(violation), violation.hint)
     return said + visible(f" [{violation.rule}]")
+
+
+def short_line(violation: Violation, line: int = 0) -> str:
+    """Return a violation in one line as compilers write it: place, severity, what it says, rule."""
+    place, said = violation.source, what(violation)
+    if said.startswith(f"{place}:"):
+        place, _, said = said.partition(": ")
+    elif line:
+        place = f"{place}:{line}"
+    lead = f"{place}: " if place else ""
+    return visible(f"{lead}{violation.severity}: {said} [{violation.rule}]")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from kbcore.branchtree import tree_of
+from kbcore.checks.accepted import ATTRIBUTE, Reasons, read_baseline, without_accepted
 from kbcore.errors import NotFound, Problem
-from kbcore.rules import ON_DEMAND, Report, Rule, RuleContext, check, load_rules
+from kbcore.rules import ON_DEMAND, Report, Rule, RuleContext, check, load_rules, orphans
 from kbcore.rules import RULES as OWN
 from kbcore.rules.project import ProjectRule
 from kbcore.rules.rule import Tree
@@ -17,7 +19,7 @@ from kbcore.view.near import around
 from kbcore.view.sandbox import Sandbox, Times
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
-from kbcore.workspace import RULES, Workspace
+from kbcore.workspace import BASELINE, RULES, Workspace
 from kbcore.writes import nearest_id
 
 _KNOWN: Final = """
@@ -26,6 +28,11 @@ where a.id in (select id from node union all select id from link union all selec
   union all select to_id from link union all select path from source)
 """
 """What a violation can be about: what is there, what a link names, and a file."""
+
+_SUPPRESS: Final = f"""
+select id, json_extract(attributes, '$.{ATTRIBUTE}')::varchar from node
+where id in (select unnest($1::varchar[])) and json_extract(attributes, '$.{ATTRIBUTE}') is not null
+"""  # noqa: S608 - no text from outside
 
 
 def run_checks(
@@ -41,13 +48,18 @@ def run_checks(
     """Return what the rules found in a branch, whose view this is.
 
     ``only`` names the rules to run, ``ids`` the entities to look at; with ``is_own`` only KB's own rules are run, which
-    take no time of their own choosing. ``idle`` is that of ``kbcore.rules.check``.
+    take no time of their own choosing. What is suppressed or in the baseline is counted alone. ``idle`` is that of
+    ``kbcore.rules.check``.
 
     Raises: ``NotFound`` for unknown ids or an unknown rule; ``InvalidConfig`` for settings or rules files that cannot
     be used; what ``idle`` raises.
     """
-    _check_ids(view, ids)
-    return judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids, is_own=is_own, idle=idle)
+    check_ids(view, ids)
+
+    def waits(name: str) -> str:
+        return idle(name) or (orphans.why_it_waits(view.rows) if name == orphans.RULE.id else "")
+
+    return judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids, is_own=is_own, idle=waits)
 
 
 def judge(
@@ -73,7 +85,15 @@ def judge(
         schema = view.schema(workspace.schema)
         now_s = workspace.machine.clock.monotonic_s
         context = RuleContext(view.rows, schema, frozenset(ids) or None, sandbox, tree, nearby, now_s)
-        return check(context, workspace.config.rules, only=only, project=[*project, *extra], idle=idle)
+        found = check(context, workspace.config.rules, only=only, project=[*project, *extra], idle=idle)
+    baseline = read_baseline(workspace.baseline_text, f"{workspace.settings_name}/{BASELINE}")
+    return without_accepted(found, workspace.config.suppressions, lambda of: _reasons(view, of), baseline)
+
+
+def _reasons(view: View, ids: list[str]) -> Reasons:
+    """Return what entities say in their attribute ``suppress``, by rule."""
+    found = view.rows(_SUPPRESS, [ids])
+    return {id_: said for id_, text in found if isinstance(said := json.loads(text), dict)}
 
 
 def rule_times(workspace: Workspace) -> Times:
@@ -111,7 +131,7 @@ def rule_named(workspace: Workspace, name: str) -> Rule:
     return rules[name]
 
 
-def _check_ids(view: View, ids: Sequence[str]) -> None:
+def check_ids(view: View, ids: Sequence[str]) -> None:
     """Refuse ids of which nothing is known: the answer to a mistyped one would read as if nothing were wrong."""
     known = {node.id for node in view.nodes(ids)}
     if rest := sorted({*ids} - known):

@@ -8,7 +8,7 @@ import msgspec
 
 from kbcore import collector
 from kbcore.branchtree import tree_of
-from kbcore.checks import judge, run_checks
+from kbcore.checks import check_ids, judge
 from kbcore.git import blobs
 from kbcore.git.kept import kept_of
 from kbcore.introduced.compare import Introduced
@@ -36,10 +36,11 @@ def check_since(
 
     ``text`` is the point, as ``point_of`` takes it; ``only`` names the rules to run, ``ids`` the entities to look at.
 
-    Raises: as ``run_checks`` and ``point_of``; ``StorageError`` when there is no room to look at the past.
+    Raises: as ``check_ids``, ``judge`` and ``point_of``; ``StorageError`` when there is no room to look at the past.
     """
     point = point_of(workspace, view, branch, text)
-    now = run_checks(workspace, view, branch=branch, only=only, ids=ids)
+    check_ids(view, ids)
+    now = judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids)
     files = tree_of(workspace, branch)  # of how they were at a seq nothing is known
     back = Changes()
     with collector.paused(), copied(view, point.seq) as before:

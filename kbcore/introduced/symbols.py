@@ -111,10 +111,16 @@ def _unfit(staged: Staged, file: StagedFile, one: Named, *, may_guess: bool) -> 
     said = f"{file.path}:{one.line}: the comment names {in_quotes(shown)}"
     if kind is not None:
         targets = " or ".join(staged.schema.edges[IMPLEMENTS].to_types)
-        return Finding(file.path, f"{said}, which is a {kind}, not a {targets}.", "Name a requirement.", file.path)
+        return Finding(
+            file.path,
+            f"{said}, which is a {kind}, not a {targets}.",
+            "Name a requirement.",
+            file.path,
+            values=(one.id,),
+        )
     near = staged.nearest(one.id) if may_guess else ""
     hint = f"Did you mean {in_quotes(near)}?" if near else "Create the requirement first, or correct the comment."
-    return Finding(file.path, f"{said}, and there is no such requirement.", hint, file.path)
+    return Finding(file.path, f"{said}, and there is no such requirement.", hint, file.path, values=(one.id,))
 
 
 def _fits(staged: Staged, one: Named) -> bool:

@@ -75,7 +75,7 @@ def _finding(edge: str, cycle: list[str], group: frozenset[str], path: str) -> F
         f"`{edge}` in a file of .kb/schema/."
     )
     message = f"{edge} goes in a circle: {' → '.join(shown)}.{more}"
-    return Finding(cycle[0], message, hint, path, group)
+    return Finding(cycle[0], message, hint, path, group, values=(edge, *cycle[1:_MAX_SHOWN]))
 
 
 def knots(graph: _Graph) -> list[frozenset[str]]:

@@ -40,7 +40,7 @@ def _run(context: RuleContext) -> list[Finding]:
         files = sorted({path for path in paths if path})
         where = f" in {' or '.join(files[:MAX_SHOWN])}" if files else ""
         hint = f"Merge them if they mean the same, or say in the title{where} what tells them apart."
-        found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids)))
+        found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids), field="title", values=tuple(ids[1:])))
     return found
 
 

@@ -45,7 +45,7 @@ def _finding(schema: Schema, row: tuple[Any, ...]) -> Finding:
     else:
         fitting = [name for name in schema.edges if schema.admits(name, from_type, to_type)]
         hint = f"State {' or '.join(fitting)} instead, and {away}." if fitting else f"{away[0].upper()}{away[1:]}."
-    return Finding(from_id, message, hint, source, frozenset({to_id}))
+    return Finding(from_id, message, hint, source, frozenset({to_id}), values=(edge, to_id))
 
 
 RULE: Final = Rule(

@@ -21,7 +21,8 @@ def _run(context: RuleContext) -> list[Finding]:
     found = []
     for id_, path, is_published, is_consumed in context.near(_SQL, []):
         lacking = ["publishes"] * (not is_published) + ["consumes"] * (not is_consumed)
-        found.append(Finding(id_, f"{id_}: nobody {' or '.join(lacking)} it.", _hint(id_, path, lacking), path))
+        message = f"{id_}: nobody {' or '.join(lacking)} it."
+        found.append(Finding(id_, message, _hint(id_, path, lacking), path, values=tuple(lacking)))
     return found
 
 

@@ -39,7 +39,7 @@ def _finding(id_: str, field: str, file: str, source: str) -> Finding:
         hint = f"Correct `{name}` in {source} and run `kb sync`, or bring the file back."
     else:
         hint = f"Write `{field}` of {id_} anew with `kb apply`, or bring the file back."
-    return Finding(id_, message, hint, source)
+    return Finding(id_, message, hint, source, field=field, values=(file,))
 
 
 RULE: Final = Rule(

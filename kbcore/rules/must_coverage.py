@@ -30,7 +30,7 @@ def _run(context: RuleContext) -> list[Finding]:
         for (edge, what, _), has_it in zip(_NEEDED, covered, strict=True):
             if not has_it:
                 message = f"{id_} has priority must, but no {what} (no edge {edge})."
-                found.append(Finding(id_, message, _hint(id_, path, edge, what), path))
+                found.append(Finding(id_, message, _hint(id_, path, edge, what), path, values=(edge,)))
     return found
 
 

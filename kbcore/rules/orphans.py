@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kbcore.concepts import VOCABULARY
-from kbcore.rules.rule import Finding, Rule, RuleContext
+from kbcore.rules.rule import Finding, Rows, Rule, RuleContext
 from kbcore.schema import Schema
 
 _SQL: Final = """
@@ -17,9 +17,17 @@ _KNOWN: Final = [sorted({kind for kind, _ in VOCABULARY}), sorted(f"{kind} {name
 """What every store knows need not be linked to anything."""
 
 
+_HAS_EDGES: Final = "select 1 from link where stands limit 1"
+
+
+def why_it_waits(rows: Rows) -> str:
+    """Return why the rule does not judge a branch: before the first edge every entity is alone."""
+    return "" if rows(_HAS_EDGES, []) else "The branch has no edge yet; the rule is run from the first one on."
+
+
 def _run(context: RuleContext) -> list[Finding]:
     return [
-        Finding(id_, f"The {type_} {id_} is linked to nothing.", _hint(context.schema, type_, path, extractor), path)
+        Finding(id_, f"{id_} ({type_}) is linked to nothing.", _hint(context.schema, type_, path, extractor), path)
         for id_, type_, path, extractor in context.near(_SQL, _KNOWN)
     ]
 
@@ -43,6 +51,6 @@ RULE: Final = Rule(
     "warning",
     "Every entity has at least one edge, whatever its type and direction.",
     _run,
-    example="The symbol SYM-9 is linked to nothing.",
+    example="SYM-9 (symbol) is linked to nothing.",
     remedy="State what it belongs to, or remove it.",
 )

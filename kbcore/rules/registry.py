@@ -68,8 +68,12 @@ _SLOW_S: Final = 3.0
 """A rule that takes as long is named with its time."""
 
 
-class Violation(msgspec.Struct, frozen=True):
-    """One thing that breaks a rule: what, how bad, what to do, and the file to edit ("" for a client's facts)."""
+class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that breaks a rule: what, how bad, what to do, and the file to edit ("" for a client's facts).
+
+    ``code``, ``field`` and ``values`` are those of ``Finding``; with the rule and the id they are the same as long as
+    the same thing is wrong, whatever the message says of it.
+    """
 
     rule: str
     severity: Severity
@@ -77,6 +81,14 @@ class Violation(msgspec.Struct, frozen=True):
     message: str
     hint: str
     source: str
+    code: str = ""
+    field: str = ""
+    values: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """Return what it has in common with the same fault of another entity."""
+        return self.rule, self.code, self.field, *self.values
 
 
 class RuleRun(msgspec.Struct, frozen=True):
@@ -97,12 +109,18 @@ class RuleRun(msgspec.Struct, frozen=True):
         return self.seconds >= _SLOW_S
 
 
-class Report(msgspec.Struct, frozen=True):
-    """What ``kb check`` found. ``ok``: no violation is an error, and every rule that is not off could run."""
+class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What ``kb check`` found. ``ok``: no violation is an error, and every rule that is not off could run.
+
+    ``suppressed`` and ``in_baseline`` count the violations that are not among these: those for which somebody gave a
+    reason, and those that the baseline holds.
+    """
 
     ok: bool
     violations: list[Violation]
     rules: list[RuleRun]
+    suppressed: int = 0
+    in_baseline: int = 0
 
     def passes(self, fail_on: FailOn) -> bool:
         """Tell whether the command succeeds; a rule that could not run fails it whatever counts as a failure."""
@@ -148,10 +166,18 @@ def check(
         begun_s = context.now_s()
         findings, run = _run(rule, severity, context)
         runs.append(msgspec.structs.replace(run, seconds=round(context.now_s() - begun_s, 3)))
-        violations += [Violation(name, severity, one.id, one.message, one.hint, one.source) for one in findings]
+        violations += [_violation(name, severity, one) for one in findings]
     violations.sort(key=lambda violation: violation.severity)
-    is_ok = all(run.status != "not_run" for run in runs) and all(one.severity != "error" for one in violations)
-    return Report(is_ok, violations, runs)
+    return Report(is_ok(violations, runs), violations, runs)
+
+
+def is_ok(violations: Iterable[Violation], runs: Iterable[RuleRun]) -> bool:
+    """Tell whether no violation is an error, and every rule that is not off could run."""
+    return all(run.status != "not_run" for run in runs) and all(one.severity != "error" for one in violations)
+
+
+def _violation(rule: str, severity: Severity, one: Finding) -> Violation:
+    return Violation(rule, severity, one.id, one.message, one.hint, one.source, one.code, one.field, one.values)
 
 
 def _check_names(only: Sequence[str], rules: Collection[str]) -> None:

@@ -45,7 +45,7 @@ def _finding(id_: str, type_: str, path: str, field: str) -> Finding:
         hint = f"Add `{name}:` to {path} and run `kb sync`."
     else:
         hint = f"Write it with `kb apply`: an entity with the id and `{field}`."
-    return Finding(id_, f"{id_} has no `{field}`, which every {type_} needs.", hint, path)
+    return Finding(id_, f"{id_} has no `{field}`, which every {type_} needs.", hint, path, field=field)
 
 
 def _edges(context: RuleContext) -> list[Finding]:
@@ -59,7 +59,7 @@ def _edges(context: RuleContext) -> list[Finding]:
         message = f"{from_id} {type_} {to_id} has no `kind`, which every {type_} needs."
         away = edge_remedy((from_id, type_, to_id), source)
         hint = f"State it anew with a `kind` that says how the two belong together, and {away}."
-        found.append(Finding(from_id, message, hint, source, frozenset({to_id})))
+        found.append(Finding(from_id, message, hint, source, frozenset({to_id}), field="kind", values=(type_, to_id)))
     return found
 
 

@@ -99,7 +99,9 @@ class RuleContext(msgspec.Struct, frozen=True):
 class Finding(msgspec.Struct, frozen=True):
     """One thing that breaks a rule. ``source`` is the file to edit, "" where no file states it.
 
-    ``concerns`` are further ids for which this is shown when only some were asked for.
+    ``concerns`` are further ids for which this is shown when only some were asked for. ``code``, ``field`` and
+    ``values`` say without words what is wrong: of which kind it is where the rule finds several, the field, and the
+    values and other ids, without ``id`` itself.
     """
 
     id: str
@@ -107,6 +109,9 @@ class Finding(msgspec.Struct, frozen=True):
     hint: str = ""
     source: str = ""
     concerns: frozenset[str] = frozenset()
+    code: str = ""
+    field: str = ""
+    values: tuple[str, ...] = ()
 
 
 class Rule(msgspec.Struct, frozen=True):

@@ -49,7 +49,8 @@ def _in_entities(context: RuleContext) -> Iterator[Finding]:
             else:
                 source, where = _object.decode(owners).get(field, ""), f"`{found.place}` of {id_}"
                 remedy = "Write the field anew without it, with `kb apply`."
-            yield _finding(id_, f"{where} {found.looks}", source, remedy)
+            one = _finding(id_, f"{where} {found.looks}", source, remedy)
+            yield msgspec.structs.replace(one, field=found.place)
 
 
 def _in_edges(context: RuleContext) -> Iterator[Finding]:
@@ -61,7 +62,8 @@ def _in_edges(context: RuleContext) -> Iterator[Finding]:
             if field == "kind":
                 away = edge_remedy((from_id, type_, to_id), source)
                 remedy = f"State the edge anew with another kind, and {away}."
-            yield _finding(from_id, f"{where} {found.looks}", source, remedy, frozenset({to_id}))
+            one = _finding(from_id, f"{where} {found.looks}", source, remedy, frozenset({to_id}))
+            yield msgspec.structs.replace(one, field=found.place, values=(type_, to_id))
 
 
 def _found(cells: Mapping[str, Any]) -> Iterator[tuple[str, Secret]]:

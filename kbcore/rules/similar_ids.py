@@ -33,7 +33,7 @@ def _run(context: RuleContext) -> list[Finding]:
         where = f" in {' and '.join(files[:MAX_SHOWN])}" if files else ""
         message = f"{listed(names)} are different entities whose ids differ only in {what}."
         hint = f"If one is a slip, keep one id and correct the other{where}; links follow the exact id."
-        found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids)))
+        found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids), values=tuple(ids[1:])))
     return found
 
 

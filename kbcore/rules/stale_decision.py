@@ -35,7 +35,7 @@ def _finding(*row: Any) -> Finding:
     instead = f"Link {symbol} to {successor} instead" if successor else f"Link {symbol} to the decision that holds now"
     where = f" If {decision} still holds, correct that in {path or decision}."
     message = f"{symbol} is constrained by {decision}, which {why}."
-    return Finding(symbol, message, f"{instead}, and {away}.{where}", source, frozenset({decision}))
+    return Finding(symbol, message, f"{instead}, and {away}.{where}", source, frozenset({decision}), values=(decision,))
 
 
 RULE: Final = Rule(

@@ -37,7 +37,7 @@ def _finding(one: Suspect, *, has_record: bool) -> Finding:
     look = f"`git log -p -- {quoted(one.text_path)}`" if one.text_path else f"`kb log {quoted(one.to_id)}`"
     look = f"See {look}. If the edge holds no more, {otherwise}"
     hint = f"{look}; if it holds, confirm it: echo {request} | kb apply -"
-    return Finding(one.from_id, message, hint, source, frozenset({one.to_id}))
+    return Finding(one.from_id, message, hint, source, frozenset({one.to_id}), values=(one.type, one.to_id))
 
 
 RULE: Final = Rule(

@@ -22,7 +22,14 @@ def _run(context: RuleContext) -> list[Finding]:
     rows = context.near("select id, type, status, path from node where list_contains($1, [type, status])", [wrong])
     hints = {(type_, status): _hint(type_, status, listed[type_]) for type_, status in wrong}
     return [
-        Finding(id_, f"{id_} has the status {in_quotes(status)}, which no {type_} has.", hints[type_, status], path)
+        Finding(
+            id_,
+            f"{id_} has the status {in_quotes(status)}, which no {type_} has.",
+            hints[type_, status],
+            path,
+            field="status",
+            values=(status,),
+        )
         for id_, type_, status, path in rows
     ]
 

@@ -25,12 +25,15 @@ def _run(context: RuleContext) -> list[Finding]:
             f"{id_} has the type {in_quotes(type_)}, which the schema does not know.",
             hints["entities", type_],
             path,
+            field="type",
+            values=(type_,),
         )
         for id_, type_, path in nodes
     ]
     for from_id, type_, to_id, files in links:
         message = f"{from_id} {type_} {to_id}: the schema does not know the edge type {in_quotes(type_)}."
-        found.append(Finding(from_id, message, hints["edges", type_], first_file(files), frozenset({to_id})))
+        hint, concerned = hints["edges", type_], frozenset({to_id})
+        found.append(Finding(from_id, message, hint, first_file(files), concerned, values=(type_, to_id)))
     return found
 
 

@@ -21,7 +21,7 @@ def _run(context: RuleContext) -> list[Finding]:
             line = f":{note.line}" if note.line else ""
             # What says itself what becomes of it does not keep what was known.
             hint = note.hint if "until then" in note.hint.lower() else f"{note.hint} {_STALE}".lstrip()
-            found.append(Finding(path, f"{path}{line}: {note.message}", hint, path))
+            found.append(Finding(path, f"{path}{line}: {note.message}", hint, path, code=note.code))
         if not notes:
             hint = f"Run `kb sync` to see why. {_STALE}"
             found.append(Finding(path, f"{path}: the file could not be read completely.", hint, path))

@@ -26,7 +26,8 @@ def _run(context: RuleContext) -> list[Finding]:
         hint = _hint((from_id, type_, to_id), gone, alike, source)
         here = from_id if has_from or not has_to else to_id
         message = _message((from_id, type_, to_id), gone)
-        found.append(Finding(here, message, hint, source, frozenset({from_id, to_id})))
+        values = (type_, to_id if here == from_id else from_id)
+        found.append(Finding(here, message, hint, source, frozenset({from_id, to_id}), values=values))
     return found
 
 

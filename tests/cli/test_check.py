@@ -34,14 +34,13 @@ def test_violations_end_with_status_1_and_name_file_and_remedy(kb, synced):
     kb("sync")
     ran = kb("check")
     assert ran.status == 1
-    first = ran.out.splitlines()[0]
-    assert first.startswith("error docs/tests/b.md: ")
-    assert "REQ-77" in first
-    assert first.endswith("[unresolved-reference]")
+    head, first, *_ = ran.out.splitlines()
+    assert head == "error unresolved-reference: 1"
+    assert first.startswith("  docs/tests/b.md:4: T-2 links to REQ-77")
     assert ran.out.splitlines()[-1].startswith("main at seq 2: 1 error")
     answer = kb("check", "--json").json
     assert answer["ok"] is False
-    assert set(answer["violations"][0]) == {"rule", "severity", "id", "message", "hint", "source"}
+    assert set(answer["violations"][0]) == {"rule", "severity", "id", "message", "hint", "source", "values", "line"}
     assert answer["violations"][0]["source"] == "docs/tests/b.md"
 
 
@@ -59,7 +58,7 @@ def test_rules_of_the_project_run_too_and_warnings_fail_when_asked(kb, synced):
     write(synced, ONLY_WARNINGS)
     ran = kb("check")
     assert ran.status == 0
-    assert "warning docs/requirements/login.md: REQ-1: is for the web" in ran.out
+    assert "warning no-web: 1\n  docs/requirements/login.md:2: REQ-1: is for the web" in ran.out
     assert "1 warning" in ran.out
     assert kb("check", "--fail-on", "warning").status == 1
     [run] = kb("check", "--rule", "no-web", "--json").json["rules"]
@@ -79,7 +78,7 @@ def test_the_last_line_counts_in_the_singular_and_the_plural(kb, synced):
     ("option", "said"),
     [
         ("--fail-on=warnin", "error, warning, never. Did you mean 'warning'?"),
-        ("--format=xml", "is none of text, json, sarif, junit, github."),
+        ("--format=xml", "is none of text, short, json, sarif, junit, github."),
     ],
 )
 def test_an_unknown_choice_is_refused_with_those_that_there_are(kb, root, option, said):
@@ -177,11 +176,13 @@ def test_only_what_is_staged_is_told_with_its_line(kb, synced):
         0,
         f"main at seq 1, nothing is staged: no new violations (0 rules ran, {idle} not applicable)\n",
     )
-    assert ran.err == f"{idle} rules did not apply: Nothing is staged.\n"
+    assert ran.err == f"{idle} rules were not run: Nothing is staged.\n"
     git(synced, "add", "docs")
     ran = kb("check", "--staged", "--rule", "unresolved-reference")
     assert ran.status == 1
-    assert ran.out.startswith("error docs/tests/b.md:4: T-2 links to REQ-77, but there is no REQ-77. (")
+    assert ran.out.startswith(
+        "error unresolved-reference: 1\n  docs/tests/b.md:4: T-2 links to REQ-77, but there is no REQ-77. ("
+    )
     answer = kb("check", "--staged", "--json").json
     assert (answer["staged"], answer["mended"], answer["seq"]) == (1, [], 1)
     assert [one["source"] for one in answer["violations"]] == ["docs/tests/b.md"] * 2

@@ -306,7 +306,7 @@ def pages_of(agent_: Agent, name: str, key: str, **arguments: Any) -> Iterator[l
         assert len(text_of(result)) <= 20_000
         answer = answer_of(result)
         yield answer[key]
-        if not answer["next_cursor"]:
+        if not answer.get("next_cursor"):
             return
         cursor = {"cursor": answer["next_cursor"]}
 

@@ -139,10 +139,7 @@ def test_a_call_that_waited_for_its_turn_goes_by_the_settings_of_then(project):
             standing(tools, directory, 2)
             project.write({".kb/config.json": '{"rules": {"orphans": "off"}}'})
         answer = waits.result(10.0)
-        ran, again = (
-            {one["id"]: one["status"] for one in found["rules"]} for found in (answer, tools.answer("kb_check"))
-        )
-        assert ran == again
+        assert answer["rules_run"] == tools.answer("kb_check")["rules_run"]
 
 
 def test_a_first_use_that_waited_while_its_branch_was_renamed_is_refused_and_leaves_no_store(project):

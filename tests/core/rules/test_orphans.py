@@ -16,7 +16,7 @@ def test_either_end_of_an_edge_is_no_orphan():
 def test_an_entity_without_edges_is_a_warning_that_names_the_edges_there_are():
     [found] = violations(graph_of([node("E", "event")]), RULE)
     assert (found.id, found.severity, found.source) == ("E", "warning", "")
-    assert found.message == "The event E is linked to nothing."
+    assert found.message == "E (event) is linked to nothing."
     assert "(guards, publishes, consumes) with `kb apply`" in found.hint
 
 

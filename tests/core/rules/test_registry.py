@@ -75,7 +75,7 @@ def test_violations_come_in_a_fixed_order_errors_first(graph):
 def test_the_report_has_the_shape_that_scripts_rely_on(graph):
     shown = msgspec.to_builtins(run(graph, {"orphans": "off"}))
     assert list(shown) == ["ok", "violations", "rules"]
-    assert list(shown["violations"][0]) == ["rule", "severity", "id", "message", "hint", "source"]
+    assert list(shown["violations"][0]) == ["rule", "severity", "id", "message", "hint", "source", "values"]
     assert {"id": "orphans", "severity": "warning", "status": "off"}.items() <= shown["rules"][7].items()
 
 

@@ -1,0 +1,212 @@
+"""``kb check``: what is shown of many violations, which ones, and those that a project accepts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.cli import write
+
+COUNT = 12
+
+
+def document(key: str, more: str = "") -> str:
+    return f"---\nid: {key}\ntitle: Title of {key}\nstatus: open\n{more}---\n"
+
+
+@pytest.fixture
+def crowded(kb, synced):
+    """Twelve requirements linked to nothing, two links to what is not there, and a requirement without scenario."""
+    alone = {f"docs/requirements/m{at:02}.md": document(f"M-{at:02}") for at in range(COUNT)}
+    broken = {f"docs/requirements/b{at}.md": document(f"B-{at}", f"links: [REQ-1, GONE-{at}]\n") for at in (1, 2)}
+    write(synced, alone | broken | {"docs/requirements/must.md": document("MUST", "priority: must\nlinks: [REQ-1]\n")})
+    assert kb("sync").status == 0
+    return synced
+
+
+def test_rules_come_with_their_counts_errors_first_and_a_line_for_those_alike(kb, crowded):
+    ran = kb("check")
+    heads = [line for line in ran.out.splitlines() if not line.startswith("  ")]
+    assert heads[:3] == ["error unresolved-reference: 2", "error must-coverage: 2", f"warning orphans: {COUNT}"]
+    orphans = ran.out.splitlines()[ran.out.splitlines().index(heads[2]) + 1 :]
+    assert orphans[0].startswith("  docs/requirements/m00.md:2: M-00 (req) is linked to nothing. (")
+    assert orphans[0].endswith(f"And {COUNT - 1} more like it: M-01, M-02, M-03, …")
+    assert orphans[1] == f"  each one: kb check --rule orphans --limit {COUNT}"
+    assert "  docs/requirements/b1.md:5: B-1 links to GONE-1, but" in ran.out
+
+
+def test_a_limit_shows_each_and_says_how_many_are_left(kb, crowded):
+    lines = kb("check", "--rule", "orphans", "--limit", str(COUNT)).out.splitlines()
+    assert len([line for line in lines if line.startswith("  docs/")]) == COUNT
+    lines = kb("check", "--rule", "orphans", "--limit", "3").out.splitlines()
+    assert lines[4] == f"  {COUNT - 3} more; each one: kb check --rule orphans --limit {COUNT}"
+    answer = kb("check", "--json", "--limit", "1").json
+    assert [one["rule"] for one in answer["violations"]] == ["unresolved-reference", "must-coverage", "orphans"]
+    assert answer["total"] == COUNT + 4
+    assert kb("check", "--limit", "0").status == 2
+    assert kb("check", "--limit", "1", "--format", "sarif").status == 2
+
+
+def test_a_short_report_is_a_line_for_each_with_file_and_line(kb, crowded):
+    lines = kb("check", "--format", "short").out.splitlines()
+    assert len(lines) == COUNT + 4
+    assert lines[0].startswith("docs/requirements/b1.md:5: error: B-1 links to GONE-1")
+    assert lines[-1] == "docs/requirements/m11.md:2: warning: M-11 (req) is linked to nothing. [orphans]"
+
+
+def test_no_line_says_an_id_twice(kb, crowded):
+    for line in kb("check", "--format", "short").out.splitlines():
+        said = line.split(": ", 2)[2]
+        assert said.count(said.split(" ")[0]) == 1, line
+
+
+def test_only_one_severity_counts_where_one_is_asked_for(kb, crowded):
+    ran = kb("check", "--severity", "warning")
+    assert (ran.status, "error" in ran.out) == (0, False)
+    assert {one["severity"] for one in kb("check", "--severity", "error", "--json").json["violations"]} == {"error"}
+
+
+def test_statistics_are_a_row_for_each_rule(kb, crowded):
+    ran = kb("check", "--statistics")
+    assert ran.out.splitlines() == [
+        "RULE\tSEVERITY\tCOUNT",
+        "must-coverage\terror\t2",
+        "unresolved-reference\terror\t2",
+        f"orphans\twarning\t{COUNT}",
+    ]
+    assert ran.status == 1
+    answer = kb("check", "--statistics", "--json").json
+    assert answer["statistics"][2] == {"rule": "orphans", "severity": "warning", "count": COUNT}
+    assert "violations" not in answer
+
+
+@pytest.mark.parametrize(
+    ("targets", "ids"),
+    [
+        (["B-1"], ["B-1"]),
+        (["./docs/requirements/b2.md"], ["B-2"]),
+        (["B-1", "docs/requirements/m03.md"], ["B-1", "M-03"]),
+        (["docs/tests"], []),
+    ],
+)
+def test_files_folders_and_ids_narrow_it(kb, crowded, targets, ids):
+    assert [one["id"] for one in kb("check", *targets, "--json").json["violations"]] == ids
+
+
+def test_a_target_that_is_nothing_is_refused_with_the_nearest(kb, crowded):
+    ran = kb("check", "docs/requirements/b3.md")
+    assert (ran.status, "Did you mean 'docs/requirements/b" in ran.err) == (64, True)
+    assert kb("check", "B1").status == 64
+    assert kb("check", "../elsewhere").status == 2
+
+
+def test_a_reason_in_the_document_suppresses_a_rule_for_it(kb, crowded):
+    alone = {"docs/requirements/m00.md": document("M-00", "suppress: {orphans: it is a glossary}\n")}
+    write(crowded, alone | {"docs/requirements/m01.md": document("M-01", 'suppress: {orphans: ""}\n')})
+    ran = kb("check", "--rule", "orphans", "--limit", "1")
+    assert ran.out.splitlines()[0] == f"warning orphans: {COUNT - 1}"
+    assert "M-01 (req) is linked to nothing. (`suppress` names orphans without a reason; write why." in ran.out
+    assert f"{COUNT - 1} warnings, 1 suppressed (1 rule ran)" in ran.out.splitlines()[-1]
+
+
+def test_a_reason_in_the_configuration_suppresses_a_rule_by_id_or_paths(kb, crowded):
+    entries = [
+        {"rule": "orphans", "paths": ["docs/requirements/m0*.md"], "reason": "imported"},
+        {"rule": "unresolved-reference", "id": "B-1", "reason": "is to come"},
+    ]
+    write(crowded, {".kb/config.json": json.dumps({"suppress": entries})})
+    answer = kb("check", "--json").json
+    assert [one["id"] for one in answer["violations"]] == ["B-2", "MUST", "MUST", "M-10", "M-11"]
+    assert answer["suppressed"] == 11
+    assert kb("check", "B-1").status == 0
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"rule": "orphans", "id": "M-00"}, "has a rule, a reason, and an id or paths"),
+        ({"rule": "orphans", "reason": "x"}, "has a rule, a reason, and an id or paths"),
+        ({"rule": "orphans", "id": "M-00", "reason": " "}, "must be text that is not empty"),
+        ({"rule": "orphan", "id": "M-00", "reason": "x"}, "Did you mean 'orphans'?"),
+        ({"rule": "orphans", "ids": "M-00", "reason": "x"}, "Did you mean 'id'?"),
+    ],
+)
+def test_a_suppression_that_cannot_be_used_is_refused(kb, crowded, entry, said):
+    write(crowded, {".kb/config.json": json.dumps({"suppress": [entry]})})
+    ran = kb("check")
+    assert (ran.status, said in ran.err) == (63, True)
+
+
+def test_the_baseline_holds_what_is_old_and_lets_new_faults_through(kb, crowded):
+    ran = kb("check", "--write-baseline")
+    assert (ran.status, ran.out) == (
+        0,
+        f"{COUNT + 4} violations written to .kb/baseline.json; commit it. `kb check` reports only others.\n",
+    )
+    ran = kb("check")
+    assert ran.status == 0
+    assert ran.out.splitlines() == [ran.out.splitlines()[-1]]
+    assert f"no violations, {COUNT + 4} in the baseline" in ran.out
+    assert kb("check", "--no-baseline").status == 1
+    write(crowded, {"docs/requirements/b3.md": document("B-3", "links: [REQ-1, GONE-1]\n")})
+    assert [one["id"] for one in kb("check", "--json").json["violations"]] == ["B-3"]
+    answer = kb("check", "--json", "B-1").json
+    assert (answer["violations"], answer["in_baseline"]) == ([], 1)
+
+
+def test_the_baseline_goes_by_code_subject_field_and_values(kb, crowded):
+    kb("check", "--write-baseline")
+    kept = json.loads((crowded / ".kb/baseline.json").read_text())
+    assert kept["violations"][0] == {"rule": "must-coverage", "id": "MUST", "values": ["specified_by"]}
+    assert not any({"message", "hint", "line"} & entry.keys() for entry in kept["violations"])
+    moved = document("B-1", "priority: could\ntags: [x]\nlinks: [REQ-1, GONE-1]\n")
+    write(crowded, {"docs/requirements/b1.md": moved})
+    assert kb("check").status == 0
+    write(crowded, {"docs/requirements/b1.md": moved.replace("GONE-1", "GONE-5")})
+    assert [one["id"] for one in kb("check", "--json").json["violations"]] == ["B-1"]
+
+
+def test_a_baseline_that_is_none_is_refused(kb, crowded):
+    write(crowded, {".kb/baseline.json": '{"format": 1, "violations": [{"rule": 7}]}'})
+    ran = kb("check")
+    assert (ran.status, ".kb/baseline.json" in ran.err, "--write-baseline" in ran.err) == (63, True, True)
+    assert kb("check", "--write-baseline").status == 0
+    assert kb("check", "--write-baseline", "--rule", "orphans").status == 2
+    write(crowded, {".kb/baseline.json": '{"format": 2, "violations": []}'})
+    assert kb("check").status == 63
+
+
+def test_orphans_wait_for_the_first_edge_and_coverage_does_not(kb, ready):
+    write(ready, {"docs/requirements/a.md": document("REQ-1", "priority: must\n")})
+    ran = kb("check")
+    assert (ran.status, "must-coverage: 2" in ran.out, "orphans" in ran.out) == (1, True, False)
+    assert (
+        ran.err == "The rule orphans was not run: The branch has no edge yet; the rule is run from the first one on.\n"
+    )
+    write(ready, {"docs/requirements/b.md": document("REQ-2", "links: [{depends_on: [REQ-1]}]\n")})
+    assert "orphans" not in kb("check").err
+
+
+def test_a_sync_and_a_check_say_that_the_same_fault_is_as_bad(kb, ready):
+    write(
+        ready,
+        {"docs/requirements/a.md": document("REQ-1", "links: [GONE]\n"), "docs/tests/t.md": "---\ntitle: [x\n---\n"},
+    )
+    told = kb("sync").err
+    assert "error: unresolved: REQ-1 -> GONE" in told
+    assert "error: docs/tests/t.md:2: not valid YAML" in told
+    assert {one["severity"] for one in kb("check", "--json").json["violations"]} == {"error"}
+    write(ready, {".kb/config.json": '{"rules": {"unresolved-reference": "warning", "unreadable-source": "warning"}}'})
+    told = kb("sync", "--rebuild").err
+    assert "warning: unresolved: REQ-1 -> GONE" in told
+    assert "warning: docs/tests/t.md:2: not valid YAML" in told
+    assert "error" not in told
+    assert {one["severity"] for one in kb("check", "--json").json["violations"]} == {"warning"}
+
+
+def test_a_sync_counts_what_is_alike(kb, ready):
+    write(ready, {f"docs/requirements/{at}.md": document(f"R-{at}", f"links: [GONE-{at}]\n") for at in range(40)})
+    told = kb("sync").err.splitlines()
+    assert len([line for line in told if "unresolved: " in line]) == 5
+    assert "error: 35 more like these; `kb check --rule unresolved-reference --format short` lists them." in told
