@@ -180,6 +180,7 @@ def _check(session: Session, asked: _Asked) -> int:
     import msgspec
 
     from kbcli import exits
+    from kbcli.reports.told import comments_line
     from kbcli.words.options import placed
     from kbcore import relocation
     from kbcore.visible import visible
@@ -199,6 +200,8 @@ def _check(session: Session, asked: _Asked) -> int:
         _tell_data(session, told, asked, {"branch": told.branch, **files.as_json()}, more)
     else:
         _write(session, told, asked.format)
+        if said := comments_line(told):
+            session.output.note(visible(said))
         if not (told.seq or told.pending_files):
             session.output.note("There is nothing to check yet: `kb sync` takes in documents.")
     return exits.DONE if told.report.passes(asked.fail_on) else exits.VIOLATIONS
@@ -389,7 +392,9 @@ class _Look:
         lines = self._lines(report.violations, found.facts)
         against = "staged changes" if found.staged else "nothing is staged"
         told = Told(opened.branch, view.seq, report, lines=lines, against=against, mended=len(mended))
-        return told, {"staged": found.staged, "mended": msgspec.to_builtins(mended)}
+        told = msgspec.structs.replace(told, comments=found.comments)
+        comments = msgspec.to_builtins(found.comments)
+        return told, {"staged": found.staged, "mended": msgspec.to_builtins(mended), "comments": comments}
 
     def _targets(self, view: View) -> tuple[list[str], list[str]]:
         """Return the ids to look at, and the paths of files and folders. Raises: ``NotFound``, ``InvalidQuery``."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
 from kbcli.words.violations import what
-from kbcore.phrases import counted
+from kbcore.introduced.symbols import Comment
+from kbcore.phrases import counted, some_of
 from kbcore.rules import Report, Violation
 from kbcore.rules.registry import FailOn
+
+_COMMENTS_SHOWN: Final = 10
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -33,6 +37,8 @@ class Told(msgspec.Struct, frozen=True):
     """So many violations of each rule at most; None for the first few."""
     command: str = "kb check"
     """What was asked for, without a rule and a limit."""
+    comments: tuple[Comment, ...] = ()
+    """What comments in source code say and no fact does, as far as a rule counted it."""
 
     def counts(self, violation: Violation) -> bool:
         """Tell whether a violation is at least as bad as what makes the command fail."""
@@ -57,6 +63,16 @@ def summary(told: Told) -> str:
     where += f" with {counted(told.pending_files, 'pending file')}" if told.pending_files else ""
     where += f", {told.against}" if told.against else ""
     return f"{where}: {', '.join(found) or f'no {new}violations'}{mended} ({how})"
+
+
+def comments_line(told: Told) -> str:
+    """Return what was read of comments, where, and that KB does not know it; nothing where nothing was."""
+    if not told.comments:
+        return ""
+    named = some_of([f"{one.file}:{one.line} ({one.id})" for one in told.comments], _COMMENTS_SHOWN)
+    verb = "counts" if len(told.comments) == 1 else "count"
+    said = f"{counted(len(told.comments), 'comment')} `kb: implements` {verb} for this check only: {named}."
+    return f"{said} `kb coverage` and `kb impact` do not know of them; an `implements` edge in a manifest is a fact."
 
 
 def sentences(violation: Violation) -> str:

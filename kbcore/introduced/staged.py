@@ -20,7 +20,16 @@ from kbcore.git import Tree, blobs
 from kbcore.git.kept import kept_of
 from kbcore.introduced.compare import Introduced
 from kbcore.introduced.judging import apart
-from kbcore.introduced.symbols import IMPLEMENTS, Staged, StagedFile, StagedSymbol, named_in, rule_of
+from kbcore.introduced.symbols import (
+    IMPLEMENTS,
+    Comment,
+    Staged,
+    StagedFile,
+    StagedSymbol,
+    comments_in,
+    named_in,
+    rule_of,
+)
 from kbcore.rules import missing_file, staged_symbol
 from kbcore.state import Changes
 from kbcore.sync.documents import Documents
@@ -42,12 +51,21 @@ order by s.id
 """  # noqa: S608 - no text from outside
 
 
+_IMPLEMENTED: Final = f"""
+select distinct json_extract_string(s.attributes, '$.file'), l.to_id from node s join link l on l.from_id = s.id
+where s.type = 'symbol' and l.stands and l.type = '{IMPLEMENTS}'
+  and json_extract_string(s.attributes, '$.file') in (select unnest($1::varchar[]))
+"""  # noqa: S608 - no text from outside
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """What is new, how many files are staged, and what gives the facts that a staged document states, by its path."""
 
     found: Introduced
     staged: int
     facts: Callable[[str], Facts | None]
+    comments: tuple[Comment, ...] = ()
+    """What the rule over staged symbols counted although no fact says it."""
 
 
 def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) -> Outcome:
@@ -75,10 +93,13 @@ def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) 
             documents.take(copy, known)
             was = judge(workspace, copy, kept_of(repo, env, before), only=only, idle=idle)
             changes = documents.take_in(copy, after) if is_stated else Changes()
-            rule = rule_of(_staged(workspace, copy, after, staged, (documents, changes)))
+            looked_at = _staged(workspace, copy, after, staged, (documents, changes))
+            rule = rule_of(looked_at)
             now = judge(workspace, copy, kept_of(repo, env, after), only=only, extra=[rule], idle=idle)
             found = apart(was, now, copy, copy)
-    return Outcome(found, len(staged) + len(removed), lambda path: documents.facts_at(path, after))
+    has_run = any((run.id, run.status) == (staged_symbol.RULE.id, "ran") for run in found.report.rules)
+    comments = comments_in(looked_at) if has_run else ()
+    return Outcome(found, len(staged) + len(removed), lambda path: documents.facts_at(path, after), comments)
 
 
 def _busy(_: str) -> str:
@@ -116,7 +137,8 @@ def _staged(
     types: dict[str, Any] = dict(
         copy.rows("select id, type from node where id in (select unnest($1::varchar[]))", [named])
     )
-    return Staged(files, symbols, types, lambda word: nearest_id(copy, word), workspace.schema)
+    implemented = frozenset(copy.rows(_IMPLEMENTED, [list(files)]))
+    return Staged(files, symbols, types, lambda word: nearest_id(copy, word), workspace.schema, implemented)
 
 
 def _says_more(before: Any, after: Any) -> bool:

@@ -36,6 +36,14 @@ class Named(msgspec.Struct, frozen=True):
     line: int
 
 
+class Comment(msgspec.Struct, frozen=True):
+    """A requirement that a comment names, in this line of a file. No fact says so: only this rule counts it."""
+
+    file: str
+    line: int
+    id: str
+
+
 class StagedFile(msgspec.Struct, frozen=True):
     """A file of source code. ``is_wanted``: it is staged, and the configuration asks that it names a requirement."""
 
@@ -62,11 +70,24 @@ class Staged(msgspec.Struct, frozen=True):
     """The type of each entity that a comment names, as far as there is one."""
     nearest: Callable[[str], str]
     schema: Schema
+    implemented: frozenset[tuple[str, str]] = frozenset()
+    """Each file with a requirement that one of its symbols implements by an edge."""
 
 
 def named_in(text: str) -> list[str]:
     """Return, for each id that comments name, both the text up to the next comma and its first word."""
     return [spelling for _, item in _items(text) for spelling in _spellings(item)]
+
+
+def comments_in(staged: Staged) -> tuple[Comment, ...]:
+    """Return the requirements that comments name and no edge of a symbol of their file leads to, in order of files."""
+    found = [
+        Comment(file.path, one.line, one.id)
+        for file in staged.files.values()
+        for one in _named(file, staged)
+        if _fits(staged, one) and (file.path, one.id) not in staged.implemented
+    ]
+    return tuple(sorted(found, key=lambda one: (one.file, one.line)))
 
 
 def rule_of(staged: Staged) -> Rule:

@@ -184,8 +184,22 @@ def test_only_what_is_staged_is_told_with_its_line(kb, synced):
         "error unresolved-reference: 1\n  docs/tests/b.md:4: T-2 links to REQ-77, but there is no REQ-77. ("
     )
     answer = kb("check", "--staged", "--json").json
-    assert (answer["staged"], answer["mended"], answer["seq"]) == (1, [], 1)
+    assert (answer["staged"], answer["mended"], answer["comments"], answer["seq"]) == (1, [], [], 1)
     assert [one["source"] for one in answer["violations"]] == ["docs/tests/b.md"] * 2
+
+
+def test_a_comment_that_counts_without_being_a_fact_is_told(kb, synced):
+    git(synced, "add", "--all")
+    git(synced, "commit", "--quiet", "-m", "documents")
+    settings = json.loads((synced / ".kb/config.json").read_text())
+    (synced / ".kb/config.json").write_text(json.dumps({**settings, "staged": {"symbols": ["src/**"]}}))
+    write(synced, {"src/a.py": "x = 1\n# kb: implements REQ-1\n"})
+    git(synced, "add", "src")
+    ran = kb("check", "--staged", "--rule", "staged-symbol")
+    assert ran.status == 0
+    assert "1 comment `kb: implements` counts for this check only: src/a.py:2 (REQ-1). `kb coverage`" in ran.err
+    answer = kb("check", "--staged", "--rule", "staged-symbol", "--json").json
+    assert answer["comments"] == [{"file": "src/a.py", "line": 2, "id": "REQ-1"}]
 
 
 @pytest.mark.parametrize(

@@ -322,6 +322,21 @@ def test_files_that_the_configuration_names_must_name_a_requirement(project):
     assert said(project) == ["S-2 implements no requirement.", "SYM-1 implements no requirement."]
 
 
+def test_comments_that_were_counted_and_are_no_facts_are_told_with_their_places(project):
+    configure(project, "src/**")
+    symbol = "id: SYM-1, title: a, file: src/a.py, implements: REQ-1"
+    text = "x\n# kb: implements REQ-1, REQ-0\n# kb: implements GONE\n"
+    stage(project, {MANIFEST: manifest(symbol), "src/a.py": text, "src/b.py": "# kb: implements REQ-1"})
+    found = look(project)
+    assert [(one.file, one.line, one.id) for one in found.comments] == [
+        ("src/a.py", 2, "REQ-0"),
+        ("src/b.py", 1, "REQ-1"),
+    ]
+    assert look(project, ["missing-file"]).comments == ()
+    git(project.root, "commit", "--quiet", "-m", "all")
+    assert look(project).comments == ()
+
+
 def test_the_level_of_the_rule_is_set_like_any_other(project):
     stage(project, {MANIFEST: manifest("id: SYM-1, title: login")})
     for level, expected in (("warning", ["warning"]), ("off", [])):
