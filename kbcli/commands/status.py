@@ -128,7 +128,7 @@ def _compared(session: Session, view: View | None, *, has_files: bool) -> tuple[
     from kbcore.sync.remains import stale_sources, unresolved_links
     from kbcore.sync.stamps import path_of, read_stamps
 
-    files: dict[str, Any] = {"scanned": None, "changed": [], "removed": []}
+    files: dict[str, Any] = {"scanned": None, "changed": [], "removed": [], "not_read": {}}
     blind: list[str] = []
     faults: list[str] = []
     if has_files:
@@ -137,7 +137,12 @@ def _compared(session: Session, view: View | None, *, has_files: bool) -> tuple[
         stamps = read_stamps(machine.fs, path_of(workspace.cache_dir, place.root))
         pending = look(view, place, stamps, machine.clock.epoch_ns())
         changed = sorted(found.path for found in pending.changed)
-        files = {"scanned": pending.scanned, "changed": changed, "removed": list(pending.gone)}
+        files = {
+            "scanned": pending.scanned,
+            "changed": changed,
+            "removed": list(pending.gone),
+            "not_read": pending.scan.not_read,
+        }
         blind = sorted(pending.scan.blind)
         faults = [f"{one.message} {one.hint}" for one in pending.faults]
     names = ("from", "target", "source")
@@ -177,6 +182,7 @@ def _cached_bytes(fs: Fs, cache: Path) -> int:
 def _tell(session: Session, found: dict[str, Any]) -> None:
     """Show the status. All of it was asked for, so ``--quiet`` leaves out only what to do next."""
     from kbcore.phrases import counted
+    from kbcore.sync.answer import not_read_line
     from kbcore.visible import visible
 
     output = session.output
@@ -201,6 +207,8 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     is_pending = bool(files["changed"] or files["removed"])
     if files["scanned"] is not None and not is_pending:
         lines.append(f"In step with {counted(files['scanned'], 'file')}.")
+    if left := not_read_line(files["not_read"]):
+        lines.append(left)
     output.data("".join(f"{output.flowed(visible(line))}\n" for line in lines))
     if found["unwritable"]:
         output.say("Next: `kb doctor` says how to write here")

@@ -65,6 +65,7 @@ def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool
 
 def _tell(session: Session, answer: SyncAnswer, *, named: list[str]) -> None:
     from kbcli.words import lines, synced
+    from kbcore.sync.answer import not_read_line
     from kbcore.sync.pending import wanted
     from kbcore.visible import visible
 
@@ -74,6 +75,8 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str]) -> None:
         output.fault(fault.severity, fault.text)
     for note in answer.notes:
         output.note(synced.note_line(note))
+    if not answer.is_idle and (left := not_read_line(answer.not_read)):
+        output.note(visible(left))
     for warning in answer.outcome.warnings:
         output.warn(visible(warning))
     if answer.bad:

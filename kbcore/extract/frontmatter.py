@@ -7,6 +7,7 @@ spaces. Nothing else is front matter, whatever it looks like.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -20,6 +21,11 @@ FIRST_LINE: Final = 2
 _OPENING: Final = re.compile(r"---[ \t]*(?:\n|\Z)")
 _CLOSING: Final = re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE)
 _END_UNCLOSED: Final = re.compile(r"^(?:[ \t]*$|#{1,6}[ \t])", re.MULTILINE)
+_MAPPING_LINE: Final = re.compile(r"[A-Za-z_][\w .-]*:(?:[ \t]|$)|[ \t]+\S|-[ \t]|#")
+_FIELD_LINE: Final = re.compile(r"(?:id|title|type|status)[ \t]*:(?:[ \t]|$)", re.IGNORECASE)
+SECOND: Final = re.compile(r"^---[ \t]*\n[A-Za-z_#]", re.MULTILINE)
+"""What a body has that holds a second block."""
+
 _KEY_LINE: Final = re.compile(r"[A-Za-z_][\w .-]*:(?:[ \t]|$)", re.MULTILINE)
 
 
@@ -95,6 +101,28 @@ def _misplaced(text: str) -> tuple[FileProblem, ...]:
     message = f"the `---` in line {line} does not begin front matter: it is not the first line of the file"
     hint = "Move comments and blank lines below the closing `---` line."
     return (FileProblem(line, "misplaced_front_matter", message, hint, "warning"),)
+
+
+def second_block(lines: Iterable[tuple[int, str]]) -> FileProblem | None:
+    """Return the problem of a block further down that looks like front matter, None without one.
+
+    ``lines`` are those of the body that are no code, each with its number. A block follows a blank line, or begins the
+    body; all of its lines are those of a mapping, and one states what an entity has.
+    """
+    begins, has_field, is_after_blank = 0, False, True
+    for number, line in lines:
+        if _CLOSING.fullmatch(line):
+            if begins and has_field:
+                message = f"a second block of front matter, in lines {begins} to {number}, is not read"
+                hint = "Write each entity in a document of its own, or join the keys with those of the first block."
+                return FileProblem(begins, "second_front_matter", message, hint, "warning")
+            begins, has_field = (number if is_after_blank and line.startswith("-") else 0), False
+        elif begins and not _MAPPING_LINE.match(line):
+            begins = 0
+        elif _FIELD_LINE.match(line):
+            has_field = True
+        is_after_blank = not line.strip()
+    return None
 
 
 def _behind_comments(text: str) -> int:

@@ -1,7 +1,8 @@
 """Which paths a glob means. Both are relative to the repository's root, with ``/`` between parts.
 
 ``*`` and ``?`` stay within one part, ``**`` as a whole part spans any number of folders (none too), ``[…]``
-is a set of characters. Letters match exactly.
+is a set of characters. Letters match exactly, but in the ending ``.md`` after a star: it also means ``.markdown``, and
+capitals do not matter.
 
 Globs are matched part by part, all globs of a list together: what a folder leaves open is worked out once for the
 folder. Nothing is tried twice, so the cost of a path grows with its parts and with those of the globs, and no faster.
@@ -19,6 +20,9 @@ from kbcore import limits
 _BRACES = re.compile(r"\{[^{},]*,[^{}]*\}")
 _SIGNS: Final = frozenset("*?[")
 _ANY_FOLDERS: Final = "**"
+_MARKDOWN: Final = ".md"
+_MARKDOWN_END: Final = re.escape(_MARKDOWN)
+_ANY_MARKDOWN: Final = r"(?i:\.md|\.markdown)"
 _MAX_STATES: Final = 10_000
 """Beyond so many, what was worked out is thrown away: memory stays bounded whatever the folders are called."""
 
@@ -97,6 +101,11 @@ class State:
                 patterns.setdefault(part, []).append(after)
         self._patterns = [(_pattern(part).fullmatch, after) for part, after in patterns.items()]
         self.known: dict[str, State] = {}
+
+    @property
+    def has_patterns(self) -> bool:
+        """Tell whether some glob means files of this folder by a part of their names."""
+        return bool(self._patterns)
 
     @property
     def is_dead(self) -> bool:
@@ -219,7 +228,10 @@ def _pattern(part: str) -> re.Pattern[str]:
     if not rest:
         return re.compile(first, re.DOTALL)
     middle = "".join(f"(?>.*?{piece})" for piece in rest[:-1] if piece)
-    return re.compile(f"{first}{middle}.*{rest[-1]}", re.DOTALL)
+    last = rest[-1]
+    if part.endswith(_MARKDOWN) and last.endswith(_MARKDOWN_END):
+        last = f"{last.removesuffix(_MARKDOWN_END)}{_ANY_MARKDOWN}"
+    return re.compile(f"{first}{middle}.*{last}", re.DOTALL)
 
 
 def _pieces(part: str) -> list[str]:
@@ -270,6 +282,12 @@ def fixed_part(glob: str) -> str:
             break
         fixed.append(part)
     return "/".join(fixed)
+
+
+def means_endings(glob: str) -> bool:
+    """Tell whether a glob means files by a part of their names, not by all of it."""
+    last = _parts(glob)[-1]
+    return last != _ANY_FOLDERS and not _SIGNS.isdisjoint(last)
 
 
 def looks_deeper(glob: str) -> bool:

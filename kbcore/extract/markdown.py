@@ -62,7 +62,7 @@ class MarkdownExtractor:
     """Reads Markdown documents in the configured folders."""
 
     name = NAME
-    version = 2
+    version = 3
 
     def path_rules(self, settings_: Mapping[str, Any]) -> Sequence[PathRule]:
         """Return the globs of each type."""
@@ -90,6 +90,9 @@ class MarkdownExtractor:
             above = document.body.split("\n")[: max(0, torn[0].line - document.body_line)]
             document = msgspec.structs.replace(document, body="\n".join(above), is_whole=False)
         problems = [*decoded.problems, *torn, *document.problems, *tree.problems]
+        if front is not None and frontmatter.SECOND.search(document.body):
+            second = frontmatter.second_block(prose.prose_lines(document.body, document.body_line))
+            problems += [second] if second else []
         facts = _facts(_Draft(source, settings_, document, tree, problems))
         return _without_echoes(facts) if torn else facts
 

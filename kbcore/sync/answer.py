@@ -13,6 +13,7 @@ import msgspec
 from kbcore.answers import Outcome
 from kbcore.extract.facts import FileProblem
 from kbcore.extract.globs import parents
+from kbcore.phrases import counted, is_or_are, shortened, some_of
 from kbcore.sync.paths import is_named
 
 Located = tuple[str, FileProblem]
@@ -22,6 +23,8 @@ COUNTED: Final = "default_status"
 """The code of notes that JSON counts and does not list: one for every entity of a set that states no status."""
 
 _STATES_STATUS: Final = frozenset({"markdown", "manifest"})
+_ENDINGS: Final = 5
+_ENDING_CHARS: Final = 20
 _NO_PLACE: Final = (
     "Where its files have no place for one, set `status` with a changeset, "
     "or another `statusDefault` of the type in .kb/schema/."
@@ -62,6 +65,8 @@ class SyncAnswer(msgspec.Struct, frozen=True):
     unresolved_elsewhere: int
     doubted: tuple[str, ...] = ()
     noted: tuple[str, ...] = ()
+    not_read: dict[str, int] = {}
+    """How many files in the folders of documents no extractor wants, by ending; of a sync of all files."""
 
     @property
     def is_idle(self) -> bool:
@@ -76,7 +81,13 @@ class SyncAnswer(msgspec.Struct, frozen=True):
             "branch": outcome.branch,
             "seq": outcome.seq,
             "dry_run": outcome.dry_run,
-            "files": {"scanned": self.scanned, "changed": self.changed, "removed": self.removed, "bad": self.bad},
+            "files": {
+                "scanned": self.scanned,
+                "changed": self.changed,
+                "removed": self.removed,
+                "bad": self.bad,
+                "not_read": self.not_read,
+            },
             "created": len(outcome.created),
             "updated": len(outcome.updated),
             "deleted": len(outcome.deleted),
@@ -89,6 +100,18 @@ class SyncAnswer(msgspec.Struct, frozen=True):
         }
 
 
+def not_read_line(not_read: Mapping[str, int]) -> str:
+    """Return how many files lie among documents and are not read, with the most frequent endings; "" without any."""
+    total = sum(not_read.values())
+    if not total:
+        return ""
+    most = sorted(not_read.items(), key=lambda one: (-one[1], one[0]))
+    named = some_of(
+        [f"{number} {shortened(ending, _ENDING_CHARS) or 'without an ending'}" for ending, number in most], _ENDINGS
+    )
+    return f"{counted(total, 'file')} in the folders of documents {is_or_are(total)} not read: {named}."
+
+
 def counted_notes(problems: Iterable[Located], extractors: Mapping[str, str]) -> tuple[CountedNote, ...]:
     """Return the notes among problems, counted by code and extractor, in the order of the first of each.
 
@@ -98,12 +121,12 @@ def counted_notes(problems: Iterable[Located], extractors: Mapping[str, str]) ->
     for path, problem in problems:
         if problem.severity == "note":
             groups.setdefault((problem.code, extractors.get(path, "")), []).append((path, problem))
-    counted = []
+    notes = []
     for (code, extractor), found in groups.items():
         path, first = found[0]
         hint = first.hint if code != COUNTED or extractor in _STATES_STATUS else _NO_PLACE
-        counted.append(CountedNote(code, extractor, len(found), path, first.line, first.message, hint))
-    return tuple(counted)
+        notes.append(CountedNote(code, extractor, len(found), path, first.line, first.message, hint))
+    return tuple(notes)
 
 
 def divided(found: Iterable[Located], named: frozenset[str]) -> tuple[tuple[Located, ...], int]:

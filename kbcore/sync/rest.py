@@ -10,13 +10,14 @@ none of them. What an editor changed meanwhile is then left to the next sync.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from kbcore.errors import KBError
+from kbcore.ids import path_text
 from kbcore.storage import files, journal
 from kbcore.storage.head import Head
 from kbcore.sync.answer import SyncAnswer
@@ -29,7 +30,7 @@ from kbcore.workspace import Workspace
 MANY_FILES: Final = 5_000
 """Above so many files, looking at each takes longer than a hook may."""
 
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 _MAX_BYTES: Final = 2**20
 """A longer answer is not kept: whoever has thousands of problems to read has the time of a whole sync."""
 
@@ -112,7 +113,7 @@ def note(checkout: Checkout, head: Head, scan: Scan, wants: Sequence[Wanted], an
     if scan.blind or scan.notes.keys() - {SETTINGS} or scan.stamps.keys() != scan.files.keys() or not scan.files:
         return
     looks = [_look(path, one.size, one.mtime_ns, one.ctime_ns, one.inode) for path, one in scan.stamps.items()]
-    about = (_digest(wants), _digest(wants, looks), len(looks), checkout.index_sum())
+    about = (_digest(wants), _digest(wants, [*looks, *_counts(scan.not_read)]), len(looks), checkout.index_sum())
     _write(
         checkout.workspace, answer.outcome.branch, _Rest(_FORMAT, head.store_id, head.seq, head.hash, *about, answer)
     )
@@ -135,7 +136,11 @@ def _looks_now(root: Path, wants: Sequence[Wanted]) -> str:
             looks.add(_look(path, about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino))
     except OSError:
         return ""
-    return "" if walk.blind or walk.notes else _digest(wants, looks)
+    return "" if walk.blind or walk.notes else _digest(wants, [*looks, *_counts(walk.not_read)])
+
+
+def _counts(not_read: Mapping[str, int]) -> list[str]:
+    return [f"{path_text(ending)}\0\0{number}" for ending, number in not_read.items()]
 
 
 def _look(path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> str:

@@ -211,4 +211,5 @@ class _Attempt:
             unresolved_elsewhere=len(left.unresolved) - len(unresolved),
             doubted=pending.doubted,
             noted=tuple(change.key for change in self.found.last.changes.sources),
+            not_read=scan.not_read,
         )

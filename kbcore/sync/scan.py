@@ -17,7 +17,7 @@ import msgspec
 from kbcore import interrupting, progress
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract.facts import Extractor, Facts, FileProblem, PathRule, Source
-from kbcore.extract.globs import GlobSet, fixed_part, glob_set, parents, too_many_fault
+from kbcore.extract.globs import GlobSet, fixed_part, glob_set, means_endings, parents, too_many_fault
 from kbcore.extract.registry import missing_package, not_installed, path_rules, run
 from kbcore.ids import is_misspelled, path_text
 from kbcore.sync.content import Unfit, check, read
@@ -101,6 +101,8 @@ class Scan(msgspec.Struct):
     read: int = 0
     blind: dict[str, FileProblem] = {}
     notes: dict[str, FileProblem] = {}
+    not_read: dict[str, int] = {}
+    """How many files in the folders of documents no extractor wants, by ending; of a search of all folders."""
 
     def is_blind_to(self, path: str) -> bool:
         """Tell whether a file may be there although it was not found."""
@@ -188,6 +190,8 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str]
     walk = walk_of(root, wants, known.taken_in)
     result = Scan({}, {}, blind=walk.blind, notes=walk.notes)
     listed = list(candidates(walk, wants, below))
+    if below is None:
+        result.not_read = dict(sorted((path_text(ending), number) for ending, number in walk.not_read.items()))
     for path, entry, want, entity_type in progress.counted(listed, len(listed), "files looked at"):
         interrupting.check()
         name = path_text(path)
@@ -211,7 +215,8 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str]
 def walk_of(root: Path, wants: Sequence[Wanted], known: Collection[str] = ()) -> Walk:
     """Return a search below ``root`` for what extractors want; ``known`` are the files that the state knows."""
     starts = {fixed_part(glob) for want in wants for glob, _ in want.globs}
-    return Walk(root, known, starts, lambda path: is_wanted(wants, path))
+    counted = {fixed_part(glob) for want in wants for glob, _ in want.globs if means_endings(glob)} - {""}
+    return Walk(root, known, starts, lambda path: is_wanted(wants, path), counted)
 
 
 def candidates(

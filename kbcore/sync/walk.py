@@ -55,15 +55,26 @@ class Walk:
     """
 
     def __init__(
-        self, root: Path, known: Collection[str], starts: Collection[str], is_wanted: Callable[[str], bool]
+        self,
+        root: Path,
+        known: Collection[str],
+        starts: Collection[str],
+        is_wanted: Callable[[str], bool],
+        counted: Collection[str] = (),
     ) -> None:
-        """``starts`` are the folders where searches begin: links to these, or on the way to them, are followed."""
+        """``starts`` are the folders where searches begin: links to these, or on the way to them, are followed.
+
+        In ``counted`` and below, files that no glob means are counted where some glob means others by their ending.
+        """
         self._root = root
         self._starts = starts
         self._known = known
         self._is_wanted = is_wanted
+        self._counted = frozenset(counted)
         self.blind: dict[str, FileProblem] = {}
         self.notes: dict[str, FileProblem] = {}
+        self.not_read: dict[str, int] = {}
+        """How many files were counted, by the endings of their names."""
 
     def files(self, folder: str, globs: GlobSet, below: Sequence[str] | None) -> Iterator[tuple[str, Entry, int]]:
         """Yield the files below a folder that globs mean, with their paths and the number of the first such glob.
@@ -117,6 +128,7 @@ class Walk:
         except OSError as error:
             self.blind[path_text(folder)] = _unlisted(error)
             return
+        counts = state.has_patterns and not self._counted.isdisjoint((folder, *parents(folder)))
         for entry in listed:
             if entry.name in SKIPPED_FOLDERS:  # also where it is a link, or the file of a worktree
                 continue
@@ -127,6 +139,9 @@ class Walk:
                 ends = state.ends(entry.name)
                 if ends:
                     yield path, entry, min(ends)
+                elif counts and not entry.name.startswith("."):
+                    ending = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122 - a name, not a path
+                    self.not_read[ending] = self.not_read.get(ending, 0) + 1
 
     def _is_closed(self, path: str) -> bool:
         """Tell whether this is a link to a folder, beyond which nobody looks; that is said.

@@ -29,7 +29,7 @@ def test_sync_takes_in_the_files_and_answers_in_the_fixed_shape(kb, ready):
     answer = kb("sync", "--json").json
     assert set(answer) >= {"branch", "seq", "files", "created", "updated", "deleted", "edges", "unresolved", "problems"}
     assert (answer["branch"], answer["seq"]) == ("main", 1)
-    assert answer["files"] == {"scanned": 3, "changed": 3, "removed": 0, "bad": 0}
+    assert answer["files"] == {"scanned": 3, "changed": 3, "removed": 0, "bad": 0, "not_read": {}}
     assert (answer["created"], answer["updated"], answer["deleted"]) == (3, 0, 0)
     assert answer["edges"] == {"created": 2, "updated": 0, "unchanged": 0, "deleted": 0}
     assert (answer["unresolved"], answer["problems"]) == ([], [])
@@ -193,6 +193,7 @@ def test_status_shows_the_branch_and_what_a_sync_would_find(kb, synced):
         "changed": ["docs/requirements/login.md", "docs/requirements/new.md"],
         "removed": ["docs/tests/login.md"],
         "bad": [],
+        "not_read": {},
         "not_listed": [],
     }
     assert found["store"]["records"] == 1

@@ -230,3 +230,16 @@ def test_what_was_worked_out_for_globs_is_kept_within_bounds(monkeypatch):
         assert (globs.first(f"{path}/x.md") is not None) == (folder[3] in "bc" and bool({"a", "b"} & {*folder[:3]}))
     assert len(globs._states) <= 10
     assert len(globs.start.known) <= 10
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.MD", "A.Md", "a.markdown", "a.b.MARKDOWN"])
+def test_a_glob_of_markdown_means_every_spelling_of_its_ending(name):
+    assert matches(f"docs/{name}", ["docs/**/*.md"])
+    assert matches(f"docs/{name}", ["docs/*.md"])
+    assert not matches(f"docs/{name}x", ["docs/*.md"])
+
+
+def test_a_whole_name_and_other_endings_are_meant_as_they_are_written():
+    assert not matches("docs/README.MD", ["docs/README.md"])
+    assert not matches("docs/a.TXT", ["docs/*.txt"])
+    assert not matches("docs/a.MD", ["docs/*[.]md"])

@@ -490,3 +490,31 @@ def test_a_text_ref_and_a_url_that_lead_astray_are_left_out_with_a_warning_and_t
     }
     (found,) = facts.entities
     assert (found.fields["text_ref"], found.fields["links"]) == (PATH, ["https://example.org"])
+
+
+SECOND = "---\nid: REQ-1\ntitle: T\n---\n\n# T\n\n---\nid: REQ-2\ntags:\n- a\n---\ntext\n"
+
+
+def test_a_second_block_of_front_matter_is_named_with_its_lines():
+    facts = extract(SECOND)
+    assert [one.id for one in facts.entities] == ["REQ-1"]
+    [problem] = facts.problems
+    assert (problem.code, problem.severity, problem.line) == ("second_front_matter", "warning", 8)
+    assert "lines 8 to 12" in problem.message
+    assert faults(extract("---\nid: REQ-1\ntitle: T\n---\n---\nid: REQ-2\n---\n")) == [(5, "second_front_matter")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "```\n---\nid: REQ-2\n---\n```\n",
+        "<!--\n---\nid: REQ-2\n---\n-->\n",
+        "Text\n---\nid: REQ-2\n---\n",  # a heading
+        "---\nNote: a line between two rules\n---\n",
+        "---\ntitle: a word and\nprose\n---\n",
+        "---\n\ntitle: x\n\n---\n",
+        "---\nid: REQ-2\nand no end\n",
+    ],
+)
+def test_rules_headings_and_examples_are_no_second_block(body):
+    assert faults(extract(f"---\nid: REQ-1\ntitle: T\n---\n\n{body}")) == []
