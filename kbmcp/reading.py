@@ -53,11 +53,11 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
     elif at is not None and (wrong := moment_problem(at)):
         found.append(wrong)
         at = None
-    project = call.workspace.schema
+    project, root = call.workspace.schema, str(call.workspace.repo.worktree)
 
     def answer(view: View, seq: int | None) -> Payload:
         schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
-        checked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found)
+        checked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found, root=root)
         if asked.impact:
             return beside.impact(call, asked, view, schema, seq)
         pages = _Pages(
@@ -246,7 +246,12 @@ class _Pages:
             if lacking := one.lacking():
                 yield lacking
             if one.against:
-                yield f"Against the direction of the edges: {one.against}. Set `reverse`, or `^` in `follow`."
+                yield f"Against the direction of the edges: {one.against}. {self._other_way()}"
+
+    def _other_way(self) -> str:
+        if self._wanted.reverse:
+            return "Leave out `reverse`."
+        return "Set `reverse`, or `^` in `follow`."
 
     def _noted(self, shown: Payload, asked: int) -> Payload:
         """Add what was left out, in plain words, with the call that gets it."""

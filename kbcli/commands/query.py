@@ -169,12 +169,12 @@ def _read(
 
     wrong = moment_problem(at) if at else None
     found = [*problems, *([wrong] if wrong else [])]
-    project = opened.workspace.schema
+    project, root = opened.workspace.schema, str(opened.workspace.repo.worktree)
     is_whole = limit is None and not opened.session.output.is_terminal
 
     def answer(view: View, seq: int | None) -> tuple[Answer, list[Filter]]:
         schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
-        asked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found)
+        asked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found, root=root)
         asked = msgspec.structs.replace(asked, at=seq)
 
         def page_of(query: Query) -> Page:

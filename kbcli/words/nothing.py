@@ -40,7 +40,8 @@ def _reasons(query: Query, filters: Sequence[Filter]) -> Iterator[str]:
         if one.unknown:
             yield f"  {one.lacking()}"
         if one.against:
-            yield f"  Against the direction of the edges: {one.against:,}. Add `--reverse`, or `^` to a --follow."
+            way = "Leave out `--reverse`." if query.reverse else "Add `--reverse`, or `^` to a --follow."
+            yield f"  Against the direction of the edges: {one.against:,}. {way}"
     if len(filters) > 1:
         for one in filters:
             if one.total:

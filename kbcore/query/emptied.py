@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 from kbcore import ids
 from kbcore.query import asof
-from kbcore.query.known import near_ids
+from kbcore.query.keys import Key, key_of
+from kbcore.query.known import near_ids, pointer
 from kbcore.query.paging import Viewed, page
 from kbcore.query.request import Query
 from kbcore.suggest import is_it, near_ones
 from kbcore.visible import in_quotes
 
 _MAX_VALUES: Final = 1000
+_MOST_NEAR: Final = 3
 _VALUES: Final = {
     "status": "select distinct status from {} where status is not null order by status",
     "tags": "select distinct unnest(tags) as tag from {} order by tag",
@@ -44,6 +47,9 @@ class Filter(msgspec.Struct, frozen=True):
         """Return in words what nothing has, with what may have been meant; "" where it is no such filter."""
         if not self.unknown:
             return ""
+        key = self.value.partition("=")[0] if self.name == "where" else ""
+        if key and key not in {"from", "to"}:
+            return f"Nothing has the {in_quotes(key)} {in_quotes(self.unknown)}. {is_it(self.near)}".rstrip()
         return f"{_LACKING.get(self.name, 'There is no')} {in_quotes(self.unknown)}. {is_it(self.near)}".rstrip()
 
 
@@ -100,12 +106,57 @@ def _unknown(view: Viewed, query: Query, name: str, value: str) -> tuple[str, tu
         if len(values) > _MAX_VALUES or value in values:
             return "", ()
         return value, near_ones(value, values)
+    if name == "where" and (found := _unknown_value(view, query, value)):
+        return found
     is_link = query.is_edge and name == "ids"
     table = asof.links(query.at) if is_link else entities
     for key in _ids_in(query, name, value):
         if not view.rows(f"select 1 from {table} where id = ?", [key]):  # noqa: S608 - names are fixed
             return key, () if is_link else near_ids(view.rows, key, entities=entities)
     return "", ()
+
+
+def _unknown_value(view: Viewed, query: Query, words: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the value of a comparison that holds for nothing at all, and values like it that there are."""
+    name, _, value = words.partition("=")
+    key = key_of(name, is_edge=query.is_edge)
+    if key is None or key.kind not in {"text", "member", "stated_by"} or key.column in {"from_id", "to_id", "id"}:
+        return None
+    table = asof.links(query.at) if query.is_edge else asof.nodes(query.at)
+    values = _values_of(view, key, table)
+    alone = Query(type=query.type if query.is_edge else "", at=query.at)
+    condition = next((one for one in query.where if _words(one) == words), None)
+    if not values or condition is None or _total(view, msgspec.structs.replace(alone, where=(condition,))):
+        return None
+    if len(values) > _MAX_VALUES:
+        return value, ()
+    parts = [part.strip() for part in value.split(",")]
+    listed = tuple(part for part in parts if part in values) if len(parts) > 1 else ()
+    return value, listed or _near_values(value, values)
+
+
+def _near_values(value: str, values: Sequence[str]) -> tuple[str, ...]:
+    """Return values like one that nothing has; like a path, those in its folder, or of its name in others."""
+    folder, is_path, name = value.rpartition("/")
+    if not is_path:
+        return near_ones(value, values)
+    beside = [one.rpartition("/")[2] for one in values if one.rpartition("/")[0] == folder]
+    same_name = islice((one for one in values if one.rpartition("/")[2] == name), _MOST_NEAR)
+    return tuple(f"{folder}/{one}" for one in near_ones(name, beside)) or tuple(same_name) or near_ones(value, values)
+
+
+def _values_of(view: Viewed, key: Key, table: str) -> list[str]:
+    """Return the values that a key has, in order, one more than the limit at most."""
+    found, params = f"n.{key.column}", []
+    if key.kind == "member":
+        member = f"json_extract(n.{key.column}, $1)"
+        found = (
+            f"unnest(case json_type({member}) when 'ARRAY' then json_extract_string({member}, '$[*]') "
+            f"else [json_extract_string({member}, '$')] end)"
+        )
+        params = [pointer(key.member)]
+    sql = f"select distinct value from (select {found} as value from {table} n) where value is not null"  # noqa: S608 - names are fixed
+    return [str(row[0]) for row in view.rows(f"{sql} order by value limit {_MAX_VALUES + 1}", params)]
 
 
 def _ids_in(query: Query, name: str, value: str) -> tuple[str, ...]:

@@ -55,6 +55,8 @@ EDGE_KEYS: Final[Mapping[str, Key]] = {
     "version": Key("number", "version"),
 }
 
+_PATHS: Final = {("path", ""), ("text_ref", ""), ("attributes", "file")}
+
 MEMBERS: Final = tuple(f"{prefix}.NAME" for prefix in OBJECT_FIELDS)
 """How messages write the keys and fields that the members of objects are."""
 
@@ -78,6 +80,14 @@ def key_of(name: str, *, is_edge: bool) -> Key | None:
     if dot and prefix in OBJECT_FIELDS:
         return Key("member", prefix, member) if member else None
     return None if is_edge or not name else Key("member", "attributes", name)
+
+
+def is_path_key(name: str, *, is_edge: bool) -> bool:
+    """Tell whether a key is compared with paths of files."""
+    key = key_of(name, is_edge=is_edge)
+    if key is None:
+        return False
+    return key.kind == "stated_by" or (key.column, key.member) in _PATHS
 
 
 def key_names(*, is_edge: bool) -> list[str]:

@@ -6,6 +6,7 @@ Text is compared exactly; ``3.0`` finds the number 3, and ``2026-01-31`` every i
 from __future__ import annotations
 
 import datetime as dt
+import posixpath
 import re
 from decimal import Decimal
 from typing import Final
@@ -56,3 +57,13 @@ def span_of(text: str) -> tuple[str, str] | None:
     except OverflowError:
         return begin, "99999"
     return begin, end.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
+
+
+def path_of(text: str, root: str) -> str:
+    """Return a path as files are known by it: from the top of the worktree ``root``, without ``.`` and ``..``.
+
+    What leads out of the worktree stays as it is.
+    """
+    path = text.removeprefix(f"{root.rstrip('/')}/") if root else text
+    plain = posixpath.normpath(path) if "/" in path else path
+    return text if plain.startswith(("/", "../")) or plain in {".", ".."} else plain

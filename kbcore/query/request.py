@@ -14,9 +14,9 @@ from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.ids import is_link_id
 from kbcore.model import OBJECT_FIELDS
-from kbcore.query.keys import EDGE, MEMBERS, Key, KeyKind, field_names, field_of, key_names, key_of
+from kbcore.query.keys import EDGE, MEMBERS, Key, KeyKind, field_names, field_of, is_path_key, key_names, key_of
 from kbcore.query.known import Known
-from kbcore.query.meaning import number_of, span_of
+from kbcore.query.meaning import number_of, path_of, span_of
 from kbcore.schema import Schema
 from kbcore.suggest import did_you_mean, nearest
 from kbcore.values import text_problem
@@ -74,12 +74,14 @@ class Query(msgspec.Struct, frozen=True):
         return self.type == EDGE
 
 
-def check(query: Query, schema: Schema, known: Known | None = None, problems: Sequence[Problem] = ()) -> Query:
+def check(
+    query: Query, schema: Schema, known: Known | None = None, problems: Sequence[Problem] = (), *, root: str = ""
+) -> Query:
     """Return the query with every field name in full, ready to be compiled.
 
     With ``known`` a name that neither the schema nor the data has is refused; an empty branch refuses none.
     ``problems`` were found before, when the texts of filters were taken apart: what stands in their place in the query
-    is not looked at.
+    is not looked at. ``root`` is the top of the worktree: paths in filters are made relative to it.
 
     Raises: ``InvalidQuery`` with every problem in its details.
     """
@@ -97,6 +99,10 @@ def check(query: Query, schema: Schema, known: Known | None = None, problems: Se
     return msgspec.structs.replace(
         query,
         ids=tuple(dict.fromkeys(query.ids)),
+        where=tuple(
+            (name, path_of(value, root) if is_path_key(name, is_edge=query.is_edge) else value)
+            for name, value in query.where
+        ),
         fields=tuple(dict.fromkeys(name for name in fields if name)),
     )
 

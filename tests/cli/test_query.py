@@ -190,7 +190,11 @@ def test_what_a_file_stated_that_cannot_be_read_any_more_is_marked(kb, synced):
 
 def test_an_empty_answer_is_told_on_standard_error(kb, synced, root):
     head = "FROM\tEDGE\tTO\tCONFIDENCE\tSOURCE\n"
-    assert kb("query", "edge", "--where", "kind=x") == (0, head, "No edge matches.\n")
+    assert kb("query", "edge", "--where", "kind=x") == (
+        0,
+        head,
+        "No edge matches.\n  Nothing has the 'kind' 'x'.\n",
+    )
     assert kb("query", "edge", "--where", "to=TEST-01").err == (
         "No edge matches.\n  There is no 'TEST-01'. Did you mean 'TEST-1'?\n"
     )
@@ -208,6 +212,9 @@ def test_an_empty_answer_is_told_on_standard_error(kb, synced, root):
         "\nNothing has the status 'dnoe'. Did you mean 'done'?\n"
     )
     assert "  Against the direction of the edges: 1. Add `--reverse`" in kb("query", "--from", "TEST-1").err
+    back = kb("query", "--from", "REQ-1", "--follow", "verified_by", "--reverse").err
+    assert "  Against the direction of the edges: 1. Leave out `--reverse`." in back
+    assert "Nothing has the 'path' 'docs/nowhere.md'." in kb("query", "--where", "path=./docs/nowhere.md").err
     assert kb("query", "--from", "REQ-1", "--follow", "guards").err.endswith(
         "\n  No edge of those to follow leads from 'REQ-1' either way: `kb show REQ-1` shows all it has.\n"
     )

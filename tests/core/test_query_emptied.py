@@ -8,9 +8,10 @@ from kbcore import query
 from kbcore.query import Query
 from kbcore.query.emptied import Filter, filters_of
 from kbcore.query.known import near_ids
+from kbcore.query.meaning import path_of
 from kbcore.schema import CORE
 from tests.support.graph import Texts
-from tests.support.project import Project
+from tests.support.project import Project, req
 
 
 @pytest.fixture
@@ -51,6 +52,69 @@ def test_a_value_that_nothing_has_gets_those_that_are_near(told):
     assert filters(told, ids=("TEST-01",)) == [Filter("ids", "TEST-01", 3, "TEST-01", ("TEST-1",))]
     (has,) = filters(told, has=(query.parse_pattern("verified_by:TEST-01"),))
     assert has == Filter("has", "verified_by:TEST-01", 3, "TEST-01", ("TEST-1",))
+
+
+@pytest.fixture
+def valued(project: Project) -> Project:
+    project.sync({"docs/requirements/pay.md": req("REQ-1", priority="must", teams="[web, app]", rank="3")})
+    project.sync({"docs/requirements/log.md": req("REQ-2", priority="should", links="[REQ-1]")})
+    return project
+
+
+@pytest.mark.parametrize(
+    ("where", "unknown", "near"),
+    [
+        ("priority=must,should", "must,should", ("must", "should")),
+        ("priority=mut", "mut", ("must",)),
+        ("priority=purple", "purple", ()),
+        ("teams=wbe", "wbe", ("web",)),
+        ("path=docs/requirements/pai.md", "docs/requirements/pai.md", ("docs/requirements/pay.md",)),
+        ("path=src/log.md", "src/log.md", ("docs/requirements/log.md",)),
+    ],
+)
+def test_a_value_that_no_entity_has_in_a_field_gets_those_that_are_near(valued, where, unknown, near):
+    (found,) = filters(valued, where=(query.parse_where(where),))
+    assert (found.unknown, found.near) == (unknown, near)
+    assert found.lacking().startswith(f"Nothing has the '{where.partition('=')[0]}' '{unknown}'.")
+
+
+def test_a_value_that_some_other_entity_has_is_not_unknown(valued):
+    (first, second) = filters(
+        valued, where=(query.parse_where("priority=must"), query.parse_where("path=docs/requirements/log.md"))
+    )
+    assert (first.unknown, second.unknown) == ("", "")
+    assert [one.unknown for one in filters(valued, type="test", where=(query.parse_where("rank=3"),))] == ["", ""]
+
+
+def test_an_edge_is_asked_for_by_a_path_that_states_none(valued):
+    (found,) = filters(valued, type="edge", where=(query.parse_where("source=docs/requirements/lg.md"),))
+    assert (found.unknown, found.near) == ("docs/requirements/lg.md", ("docs/requirements/log.md",))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "./docs/requirements/pay.md",
+        "docs//requirements/./pay.md",
+        "docs/x/../requirements/pay.md",
+        "{root}/docs/requirements/pay.md",
+    ],
+)
+def test_a_path_is_meant_however_it_is_written(valued, path):
+    view, root = valued.view(), str(valued.root)
+    asked = Query(where=(query.parse_where(f"path={path.format(root=root)}"),))
+    checked = query.check(asked, CORE, root=root)
+    assert [row.id for row in query.page(checked, view.rows, view.seq).entities] == ["REQ-1"]
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../other/a.md", ".", "a.md", ""])
+def test_a_path_that_leads_out_and_a_name_stay_as_they_are(path):
+    assert path_of(path, "/work/tree") == path
+
+
+def test_only_keys_of_paths_are_taken_for_paths(valued):
+    asked = Query(where=(query.parse_where("owner=./ann/../bob"),))
+    assert query.check(asked, CORE, root="/").where == asked.where
 
 
 def test_what_stood_at_an_earlier_seq_is_explained_by_that(told):

@@ -180,6 +180,9 @@ def test_an_answer_without_rows_names_what_nothing_has_and_the_other_way(kb):
     assert kb.call("kb_query", tags=["mny"])["note"] == kb.call("kb_query", text="title", tags=["mny"])["note"] == said
     note = kb.call("kb_query", from_="T-007", follow=["verified_by"])["note"]
     assert note == "Against the direction of the edges: 1. Set `reverse`, or `^` in `follow`."
+    note = kb.call("kb_query", from_="REQ-000", follow=["verified_by"], reverse=True)["note"]
+    assert note == "Against the direction of the edges: 400. Leave out `reverse`."
+    assert kb.call("kb_query", where=["path=./nowhere.md"])["note"].startswith("Nothing has the 'path' 'nowhere.md'.")
     assert "note" not in kb.call("kb_query", tags=["many"], type="test")
 
 
