@@ -1,16 +1,19 @@
-"""Reads a branch, and an entity of it, as it stood at the moment that ``--at`` names, or as it stands."""
+"""Reads a branch as it stood at a point that an option names, or as it stands; and which records options select."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from kbcore.query import moment_problem, refuse
+from kbcore.ids import check_branch_name
 from kbcore.visible import in_quotes
 
 if TYPE_CHECKING:
-    from kbcli.context import Opened
+    from kbcli.context import Opened, Session
     from kbcore.analysis.subject import Subject
+    from kbcore.history.log import Selection
+    from kbcore.history.moment import Meant
+    from kbcore.history.when import When
     from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
 
@@ -20,21 +23,58 @@ T = TypeVar("T")
 def read_as_of(opened: Opened, at: str | None, use: Callable[[View, int], T]) -> tuple[T, FileState]:
     """Return ``use(view, seq)`` for the seq that is meant, and how the answer relates to the files.
 
-    Raises: ``InvalidQuery`` for what is neither a seq nor a time; as ``moment.read_at``.
+    Raises: as ``when.point_in`` and ``moment.read_at``.
     """
     if at is None:
         return opened.read(lambda view: use(view, view.seq))
-    from kbcore.history.moment import read_at
+    return read_as_meant(opened, opened.point(at), use)
+
+
+def read_as_meant(opened: Opened, point: When, use: Callable[[View, int], T]) -> tuple[T, FileState]:
+    """Return ``use(view, seq)`` for the seq that a point means, and how the answer relates to the files.
+
+    Says which record is meant, unless that is plain. Raises: as ``moment.read_at``.
+    """
+    from kbcore.history.moment import read_meant
     from kbcore.sync.overlay import as_of
 
-    wrong = moment_problem(at)
-    refuse([wrong] if wrong else [])
-    now = opened.workspace.machine.clock.now()
+    def answer(view: View, found: Meant) -> tuple[T, FileState]:
+        return use(view, found.seq), as_of(found.seq, found.said)
 
-    def answer(view: View, seq: int) -> tuple[T, FileState]:
-        return use(view, seq), as_of(seq)
+    answered, files = read_meant(opened.store, point, answer, notes=opened.session.notes)
+    opened.session.tell_point(files)
+    return answered, files
 
-    return read_at(opened.store, at, answer, now=now, notes=opened.session.notes)
+
+class Filters(NamedTuple):
+    """Which records the options of a command select, as they were typed; an empty one leaves none out."""
+
+    actor: str = ""
+    source: str = ""
+    session: str = ""
+    since: str = ""
+    until: str = ""
+
+    def read(self, opened: Opened) -> Selection:
+        """Return the records that are meant. Raises: as ``when.point_in``."""
+        from kbcore.history.log import Selection
+
+        since, until = (opened.point(one) if one else None for one in (self.since, self.until))
+        return Selection(self.actor, self.source, self.session, since, until)
+
+    def named(self) -> list[str]:
+        """Return the options that are given."""
+        return [f"--{name}" for name, value in zip(self._fields, self, strict=True) if value]
+
+
+def open_range(session: Session, ends: tuple[str, str]) -> tuple[Opened, str, str]:
+    """Return what answers for a range ``A..B``, and both ends: the store is that of B, where B is a branch with one.
+
+    An end that is left out is the head. Raises: as ``Session.open_to_read``.
+    """
+    first, last = ends
+    is_branch = last and check_branch_name(last) is None and session.workspace.has_store(last)
+    return session.open_to_read(last if is_branch else None), first, "" if is_branch else last
 
 
 def entity_at(view: View, seq: int, id_: str) -> Subject:

@@ -22,6 +22,7 @@ from kbcore.visible import visible
 if TYPE_CHECKING:
     from kbcore.answers import Outcome
     from kbcore.branches import Choice, Ensured
+    from kbcore.history.when import When
     from kbcore.storage.fs import RealFs
     from kbcore.store import Author, BranchStore
     from kbcore.sync.overlay import FileState, WorktreeFiles
@@ -51,6 +52,15 @@ class Opened(msgspec.Struct, frozen=True):
     def branch(self) -> str:
         """Return the branch's name."""
         return self.choice.branch
+
+    def point(self, text: str) -> When:
+        """Return the point of the branch's history that a text means; a time without a zone is a local one.
+
+        Raises: as ``when.point_in``.
+        """
+        from kbcore.history.when import point_in
+
+        return point_in(self.workspace, self.branch, text, is_local=True)
 
     def read(self, use: Callable[[View], T], *, time_s: float = FILES_S) -> tuple[T, FileState]:
         """Return ``use(view)`` on a view with what the files say, and how the answer relates to them.
@@ -189,15 +199,17 @@ class Session:
         self.begin_request(writes=True)
         return self._opened(*branches.open_branch(self.workspace, self.named_branch))
 
-    def open_to_read(self) -> Opened:
+    def open_to_read(self, branch: str | None = None) -> Opened:
         """Return what answers for the branch that is meant: its store, made on first use, or what it would be made of.
+
+        ``branch`` is one that the command itself names, None for that of the options.
 
         Raises: as ``branches.open_to_read``.
         """
         from kbcore import branches
 
         self.begin_request(writes=False)
-        return self._opened(*branches.open_to_read(self.workspace, self.named_branch))
+        return self._opened(*branches.open_to_read(self.workspace, branch or self.named_branch))
 
     def _opened(self, store: BranchStore, choice: Choice, ensured: Ensured) -> Opened:
         self.tell_ensured(ensured)
@@ -219,6 +231,11 @@ class Session:
         if said and said != self._last_of_files:
             self.output.note(f"note: {visible(said)}")
         self._last_of_files = said
+
+    def tell_point(self, state: FileState) -> None:
+        """Say which record an answer is as of, where a time or a commit was asked for; JSON has it in its answer."""
+        if not self.output.is_json and state.point:
+            self.output.note(f"note: {visible(state.point)}")
 
     def tell_ensured(self, ensured: Ensured) -> None:
         """Say that a branch has just got its store, and warn when it had one before that is missed."""

@@ -108,6 +108,22 @@ def flagged(records: Iterable[tuple[int, str, str]]) -> list[Flagged]:
     return found[::-1]
 
 
+def to_local(time: datetime) -> datetime:
+    """Return an instant as the clocks on the wall show it in the zone of this machine, without a zone.
+
+    Raises: ``OverflowError`` and ``ValueError`` beyond the years that Python knows.
+    """
+    return time.astimezone().replace(tzinfo=None)
+
+
+def from_local(time: datetime) -> datetime:
+    """Return the instant in UTC at which the clocks on the wall show a time in the zone of this machine.
+
+    It is the first one where they show it twice. Raises: as ``to_local``.
+    """
+    return time.astimezone(UTC)
+
+
 def text_of(time: datetime) -> str:
     """Return a time in UTC as the text that the journal has; the year has four digits also before 1000."""
     return f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kbcore import cursor as cursors
-from kbcore.errors import Problem
+from kbcore.errors import InvalidQuery, Problem
 from kbmcp.calls import Call
 from kbmcp.explaining import limit_problems, refused_arguments
 from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, leading, length_of
@@ -19,6 +19,7 @@ from kbmcp.wire import HistoryArguments
 from kbmcp.writing import answer_of
 
 if TYPE_CHECKING:
+    from kbcore.history.log import Selection
     from kbcore.view.view import View
 
 Rows = Iterable[tuple[int, str, Any]]
@@ -31,6 +32,13 @@ _WHO_REST_CHARS: Final = 110
 """What stands around the rows: the note on stored text, the repository, and how many rows are left out."""
 _WHY_CHARS: Final = 100
 """So much of the message of a record is shown there."""
+_ONLY_FOR: Final = {
+    "id": ("log", "who"),
+    "field": ("who",),
+    "to": ("diff",),
+    **dict.fromkeys(("since", "until", "actor", "session"), ("log", "diff")),
+}
+"""The actions that an argument applies to."""
 _READ_AT_ONCE: Final = 64
 """Rows: most pages hold fewer, and a list of so many keys is still found by its index."""
 
@@ -45,16 +53,86 @@ def history(call: Call, asked: HistoryArguments, problems: Sequence[Problem]) ->
     found = [*problems, *(problem for problem in _misfits(asked) if problem.path not in known)]
     if found:
         raise refused_arguments(found)
+    wanted = _wanted(call, asked)
     if asked.action == "log":
-        return call.store.read(lambda view: _log(call, asked, view))
+        return call.store.read(lambda view: _log(call, wanted, view))
     if asked.action == "who":
-        return call.store.read(lambda view: _who(call, asked, view))
-    seq = asked.seq or 0
+        return call.store.read(lambda view: _who(call, wanted, view))
     if asked.action == "show":
-        return _reading_record(call, asked)
+        return _reading_record(call, wanted)
     if asked.action == "diff":
-        return _reading(call, [seq, asked.to], lambda view: _diff(call, asked, view))
-    return _revert(call, asked)
+        return _reading(call, [wanted.seq, wanted.to], lambda view: _diff(call, wanted, view))
+    return _revert(call, wanted)
+
+
+class _Wanted(NamedTuple):
+    """What is asked for, with seqs for the points that were named. ``to`` is None for the head."""
+
+    action: str
+    id: str
+    field: str
+    seq: int
+    to: int | None
+    actor: str
+    session: str
+    limit: int
+    cursor: str
+    message: str
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Tell whether the records of one actor or session alone are meant."""
+        return bool(self.actor or self.session)
+
+    def selection(self, low: int, high: int) -> Selection:
+        """Return the records that are meant, after one seq and up to another."""
+        from kbcore.history.log import Selection
+        from kbcore.history.when import When
+
+        return Selection(actor=self.actor, session=self.session, since=When("", seq=low), until=When("", seq=high))
+
+
+def _wanted(call: Call, asked: HistoryArguments) -> _Wanted:
+    """Return what is asked for with seqs for the points; which instant or record one means is noted.
+
+    Raises: ``InvalidQuery`` for what is no point; as ``moment.after`` and ``moment.up_to``.
+    """
+    from kbcore.history import moment
+    from kbcore.history.when import When, point_in
+
+    points: dict[str, When] = {}
+    problems = list[Problem]()
+    for name, text in (("since", asked.since), ("until", asked.until)):
+        if text is not None:
+            try:
+                points[name] = point_in(call.workspace, call.branch, str(text))
+            except InvalidQuery as error:
+                problems.append(Problem(f"$.{name}", "bad_value", error.message, error.hint))
+    if problems:
+        raise refused_arguments(problems)
+
+    def seqs_in(view: View) -> dict[str, int]:
+        call.notes.extend(moment.clock_notes(view, *points.values()))
+        notes = (moment.said_of(view, point, is_since=name == "since") for name, point in points.items())
+        call.notes.extend(filter(None, notes))
+        return {
+            name: moment.after(view, point) if name == "since" else moment.up_to(view, point)
+            for name, point in points.items()
+        }
+
+    seqs = call.store.read(seqs_in) if points else {}
+    return _Wanted(
+        action=asked.action,
+        id=asked.id,
+        field=asked.field,
+        seq=asked.seq or seqs.get("since", 0),
+        to=seqs.get("until") if asked.to is None else asked.to,
+        actor=asked.actor,
+        session=asked.session,
+        limit=asked.limit,
+        cursor=asked.cursor,
+        message=asked.message,
+    )
 
 
 def _misfits(asked: HistoryArguments) -> Iterator[Problem]:
@@ -65,16 +143,20 @@ def _misfits(asked: HistoryArguments) -> Iterator[Problem]:
         yield Problem(
             "$.id", "missing_argument", "The action who needs `id`, that of an entity.", "{kb_query} finds it."
         )
-    if asked.seq is None and action not in {"log", "who"}:
+    if asked.seq is None and action not in {"log", "who"} and not (action == "diff" and asked.since is not None):
         hint = f"`kb log` finds it, then action {action} takes it as `seq`."
         yield Problem("$.seq", "missing_argument", f"The action {action} needs `seq`, the number of a record.", hint)
-    for name, only in (("id", ("log", "who")), ("field", ("who",)), ("to", ("diff",))):
-        if getattr(asked, name) not in {"", None} and action not in only:
-            hint = f"Only the action {' or '.join(only)} takes it. Leave it out."
+    for name, actions in _ONLY_FOR.items():
+        if getattr(asked, name) not in {"", None} and action not in actions:
+            hint = f"Only the action {' or '.join(actions)} takes it. Leave it out."
             yield Problem(f"$.{name}", "not_for_action", f"`{name}` does not apply to the action {action}.", hint)
     if asked.seq is not None and action in {"log", "who"}:
         hint = "Action show takes it; log lists the records before it with `cursor` and `limit`."
         yield Problem("$.seq", "not_for_action", f"`seq` does not apply to the action {action}.", hint)
+    for name, other in (("seq", "since"), ("to", "until")):
+        if action == "diff" and getattr(asked, name) is not None and getattr(asked, other) is not None:
+            hint = f"Leave out `{name}` or `{other}`."
+            yield Problem(f"$.{other}", "not_for_action", f"`{name}` and `{other}` both say the same end.", hint)
 
 
 def _reading(call: Call, seqs: Sequence[int | None], use: Callable[[View], Payload]) -> Payload:
@@ -99,12 +181,12 @@ def _reading(call: Call, seqs: Sequence[int | None], use: Callable[[View], Paylo
         raise (refused if isinstance(refused, HistoryPruned) else error) from None
 
 
-def _reading_record(call: Call, asked: HistoryArguments) -> Payload:
+def _reading_record(call: Call, asked: _Wanted) -> Payload:
     """Return a record; where nothing proves what it changed, with what it states. Raises: as ``_reading``."""
     from kbcore.errors import HistoryPruned
     from kbcore.history.log import stated_json
 
-    seq = asked.seq or 0
+    seq = asked.seq
     try:
         return _reading(call, [seq], lambda view: _show(call, asked, view))
     except HistoryPruned:
@@ -119,7 +201,7 @@ def _reading_record(call: Call, asked: HistoryArguments) -> Payload:
         return shown
 
 
-def _stated(call: Call, asked: HistoryArguments, view: View, found: Payload) -> Payload:
+def _stated(call: Call, asked: _Wanted, view: View, found: Payload) -> Payload:
     page, operations = _Page(call, asked, view.seq), found.pop("operations")
     rows = ((after, "operations", one) for after, one in enumerate(operations[page.place :], page.place + 1))
     shown: Payload = cut_deep({"branch": call.branch, **found}, PAGE_CHARS // 2)
@@ -132,8 +214,8 @@ class _Page:
     Its cursor holds how many rows were shown before, and the place to go on: how much was looked at for them.
     """
 
-    def __init__(self, call: Call, asked: HistoryArguments, head: int) -> None:
-        self._digest = cursors.request_mark((call.branch, asked.action, asked.id, asked.seq, asked.to))
+    def __init__(self, call: Call, asked: _Wanted, head: int) -> None:
+        self._digest = cursors.request_mark((call.branch, *asked[: _Wanted._fields.index("limit")]))
         self._limit = asked.limit
         self._found = cursors.decode(asked.cursor, self._digest) if asked.cursor else None
         shown, _, place = self._found.last.partition(".") if self._found else ("0", "", "0")
@@ -169,26 +251,28 @@ class _Page:
         return {**shown, "total": total, **lists, "next_cursor": cursor, **note}
 
 
-def _log(call: Call, asked: HistoryArguments, view: View) -> Payload:
+def _log(call: Call, asked: _Wanted, view: View) -> Payload:
     from kbcore.history.log import log
     from kbcore.history.reach import not_listed
     from kbcore.view.past import seqs_of
 
     page, rest = _Page(call, asked, view.seq), not_listed(view)
-    first = max(rest.pruned_before, 1)
-    seqs: Sequence[int] = range(page.head, first - 1, -1)
+    first = max(rest.pruned_before, asked.seq + 1)
+    last = page.head if asked.to is None else min(page.head, asked.to)
+    selection = asked.selection(first - 1, last)
+    seqs: Sequence[int] = selection.seqs(view)[::-1] if asked.is_narrowed else range(last, first - 1, -1)
     if asked.id:
-        seqs = sorted((seq for seq in seqs_of(view, asked.id) if first <= seq <= page.head), reverse=True)
+        seqs = sorted((seq for seq in seqs_of(view, asked.id) if seq in seqs), reverse=True)
     elif rest.gaps:
         seqs = [seq for seq in seqs if not any(gap.first <= seq <= gap.last for gap in rest.gaps)]
     before_seq = seqs[page.start] + 1 if page.start < len(seqs) else 1
-    records = log(view, id=asked.id, limit=asked.limit, before_seq=before_seq)
+    records = log(view, selection, id=asked.id, limit=asked.limit, before_seq=before_seq)
     rows = ((after, "records", record) for after, record in enumerate(records, page.start + 1))
     shown: Payload = {"branch": call.branch, "seq": page.head, **rest.as_json()}
     return page.answer(shown, ["records"], rows, len(seqs))
 
 
-def _who(call: Call, asked: HistoryArguments, view: View) -> Payload:
+def _who(call: Call, asked: _Wanted, view: View) -> Payload:
     """Return who wrote an entity, or one field of it, as short as an agent can take it along with each question."""
     from kbcore.history.authorship import authorship, written_json
 
@@ -204,11 +288,11 @@ def _who(call: Call, asked: HistoryArguments, view: View) -> Payload:
     return shown | {"written": written} | ({"earlier": len(rows) - kept} if kept < len(rows) else {})
 
 
-def _show(call: Call, asked: HistoryArguments, view: View) -> Payload:
+def _show(call: Call, asked: _Wanted, view: View) -> Payload:
     from kbcore.history.log import count_operations, operations_from, record_facts
     from kbcore.history.reach import check_record
 
-    page, seq = _Page(call, asked, view.seq), asked.seq or 0
+    page, seq = _Page(call, asked, view.seq), asked.seq
     check_record(view, seq)
     shown: Payload = {"branch": call.branch, **record_facts(call.store, view, seq)}
     shown = cut_deep(shown, PAGE_CHARS // 2)
@@ -217,23 +301,28 @@ def _show(call: Call, asked: HistoryArguments, view: View) -> Payload:
     return page.answer(shown, ["operations"], rows, page.total(lambda: count_operations(view, seq)))
 
 
-def _diff(call: Call, asked: HistoryArguments, view: View) -> Payload:
-    from kbcore.history.compare import count_differences, differences_from
+def _diff(call: Call, asked: _Wanted, view: View) -> Payload:
+    from kbcore.history.compare import changed_by, count_differences, diff, differences_from
     from kbcore.history.moment import seq_at
 
     page = _Page(call, asked, view.seq)
     low = seq_at(view, str(asked.seq))
     high = page.head if asked.to is None else seq_at(view, str(asked.to))
+    if asked.is_narrowed:
+        keys = changed_by(view, asked.selection(min(low, high), max(low, high)).seqs(view))
+        found = diff(view, low, high, only=keys)
+        listed = [(key, one) for key in ("entities", "edges") for one in found[key]]
+        shown = {"branch": call.branch, "seq": page.head, "from": low, "to": high}
+        rest = ((after, *one) for after, one in enumerate(listed[page.place :], page.place + 1))
+        return page.answer(shown, ["entities", "edges"], rest, page.total(lambda: len(listed)))
     rows = differences_from(view, low, high, page.place, at_once=_READ_AT_ONCE)
-    shown: Payload = {"branch": call.branch, "seq": page.head, "from": low, "to": high}
+    shown = {"branch": call.branch, "seq": page.head, "from": low, "to": high}
     return page.answer(shown, ["entities", "edges"], rows, page.total(lambda: count_differences(view, low, high)))
 
 
-def _revert(call: Call, asked: HistoryArguments) -> Payload:
+def _revert(call: Call, asked: _Wanted) -> Payload:
     from kbcore.history.undo import UndoOptions, revert
 
     options = UndoOptions(message=asked.message)
-    outcome = revert(
-        call.workspace, call.branch, call.author, [asked.seq or 0], options, follows_head=call.follows_head
-    )
+    outcome = revert(call.workspace, call.branch, call.author, [asked.seq], options, follows_head=call.follows_head)
     return answer_of(call, outcome)

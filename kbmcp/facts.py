@@ -190,9 +190,9 @@ def _violations(call: Call, ids: list[str]) -> Payload:
 
 def _records(view: View, since: int | None, actor: str) -> Payload:
     from kbcore import completing
-    from kbcore.history.log import log
+    from kbcore.history.log import Selection, log
 
-    found = log(view, actor=actor, limit=_RECORDS if since is None else _ROWS)
+    found = log(view, Selection(actor=actor), limit=_RECORDS if since is None else _ROWS)
     if actor and not found:
         near = did_you_mean(actor, completing.actors(view, "", most=_ACTORS).values)
         raise NotFound(f"{in_quotes(actor)} has written no record here.", hint=near)
@@ -202,7 +202,7 @@ def _records(view: View, since: int | None, actor: str) -> Payload:
 
 def _since(call: Call, asked: Asked) -> int | None:
     """Return the record after which the review begins. Raises: ``InvalidQuery``."""
-    from kbcore.history.moment import is_seq
+    from kbcore.history.when import is_seq
 
     if "since" not in asked:
         return None

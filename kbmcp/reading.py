@@ -39,8 +39,9 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
     Raises: ``InvalidQuery`` with every problem, those that are known already among them; ``NotFound`` for the start of
     a walk; ``HistoryPruned``.
     """
-    from kbcore.history.moment import read_at
-    from kbcore.query import Known, check, moment_problem
+    from kbcore.history.moment import Meant, read_meant
+    from kbcore.history.when import point_in
+    from kbcore.query import Known, check
     from kbcore.sync.overlay import as_of
     from kbcore.view.defined import schema_at
 
@@ -50,9 +51,11 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
     at = None if asked.at is None else str(asked.at)
     if part is not None:
         at = None if part.overlay else str(part.seq)
-    elif at is not None and (wrong := moment_problem(at)):
-        found.append(wrong)
-        at = None
+    point = None
+    try:
+        point = point_in(call.workspace, call.branch, at) if at is not None else None
+    except InvalidQuery as error:
+        found.append(Problem("$.at", "bad_value", error.message, error.hint))
     project, root = call.workspace.schema, str(call.workspace.repo.worktree)
 
     def answer(view: View, seq: int | None) -> Payload:
@@ -67,12 +70,12 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
             raise InvalidQuery("Files or records have changed since the first part.", hint=cursors.START_OVER)
         return pages.part(part.offset) if part else pages.fitting()
 
-    def answer_at(view: View, seq: int) -> Payload:
-        return answer(view, seq) | as_of(seq).as_json()
+    def answer_at(view: View, meant: Meant) -> Payload:
+        return answer(view, meant.seq) | as_of(*meant).as_json()
 
     try:
-        if at is not None:
-            return read_at(call.store, at, answer_at, notes=call.notes)
+        if point is not None:
+            return read_meant(call.store, point, answer_at, notes=call.notes)
         return call.page(lambda view: answer(view, None))
     except InvalidQuery as error:
         raise _by_key(error, asked.where) from error

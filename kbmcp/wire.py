@@ -33,6 +33,9 @@ _ANY_TYPE: Final = {"x-names": "either"}
 _TEXTS: Final = {"x-texts": True}
 """The mark of what is published as a list of texts, although more is understood."""
 
+_TEXT: Final = {"x-text": True}
+"""The mark of what is published as a text, although a number is understood: clients of strict schemas send one kind."""
+
 _LIMIT_NOTHING: Final = {"message"}
 Texts = list[str]
 
@@ -71,14 +74,14 @@ class QueryArguments(_Model):
     depth: int = 1
     reverse: bool = False
     edges: Annotated[bool, Field(description="add their edges")] = False
-    at: Annotated[int | str | None, Field(description="past seq or time")] = None
+    at: Annotated[int | str | None, Field(description="past seq, time or git revision", json_schema_extra=_TEXT)] = None
     sort: Annotated[str, Field(description="key; -key descends")] = ""
-    fields: Annotated[Texts, Field(description="show only these")] = []
+    fields: Texts = []
     body: Annotated[bool, Field(description="add document text")] = False
     coverage: Annotated[bool, Field(description="of requirements")] = False
     impact: Annotated[bool, Field(description="of changing the one id")] = False
     limit: int = limits.DEFAULT_PAGE_ROWS
-    cursor: Annotated[str, Field(description="next_cursor")] = ""
+    cursor: str = ""
 
 
 class _EntityShape(_Model):
@@ -154,10 +157,14 @@ class HistoryArguments(_Model):
     """What ``kb_history`` takes."""
 
     action: Literal["log", "show", "diff", "who", "revert"]
-    id: Annotated[str, Field(description="log, who: this entity")] = ""
+    id: str = ""
     field: Annotated[str, Field(description="who: one field")] = ""
     seq: Annotated[int | None, Field(description="the record; diff: from")] = None
-    to: Annotated[int | None, Field(description="diff: until")] = None
+    to: int | None = None
+    since: Annotated[int | str | None, Field(description="log, diff: like `at`", json_schema_extra=_TEXT)] = None
+    until: Annotated[int | str | None, Field(json_schema_extra=_TEXT)] = None
+    actor: str = ""
+    session: str = ""
     limit: int = 20
     cursor: str = ""
     message: Annotated[str, Field(description="revert: why")] = ""
@@ -354,6 +361,8 @@ def _tidy(part: Schema, names: Names) -> Schema:
     """Return a schema of pydantic's without what says nothing to a client, and with its marks filled in."""
     if "x-texts" in part:
         return {"description": part["description"], "type": "array", "items": {"type": "string"}}
+    if "x-text" in part:
+        return {key: part[key] for key in ("description",) if key in part} | {"type": "string"}
     kept = {key: _member(key, value, names) for key, value in part.items() if not _says_nothing(key, value)}
     if "x-names" in kept and (listed := kept.pop("x-names")):
         kept["enum"] = listed

@@ -37,6 +37,16 @@ def run(
         str | None,
         typer.Option("--since", metavar="REV|SEQ", help="Only what came since a commit, branch, seq or time."),
     ] = None,
+    actor: Annotated[
+        str,
+        typer.Option("--actor", metavar="A", help="With --since: only of what this actor changed.", show_default=False),
+    ] = "",
+    session_: Annotated[
+        str,
+        typer.Option(
+            "--session", metavar="S", help="With --since: only of what this session changed.", show_default=False
+        ),
+    ] = "",
     staged: Annotated[bool, typer.Option("--staged", help="Only what a commit of the index would introduce.")] = False,
     format_: Annotated[
         Literal["text", "short", "json", "sarif", "junit", "github"],
@@ -76,6 +86,8 @@ def run(
 
     session = session_of(ctx)
     check_format(format_, {"text", "json"}, is_json=session.output.is_json)
+    if (actor or session_) and since is None:
+        raise typer.BadParameter("--actor and --session select among what came since a point; add --since.")
     asked = _Asked(
         rule or [],
         since,
@@ -88,6 +100,8 @@ def run(
         severity,
         limit,
         statistics,
+        actor,
+        session_,
     )
     _check_limit(asked)
     if explain is not None:
@@ -145,6 +159,8 @@ class _Asked(NamedTuple):
     severity: Severity | None = None
     limit: int | None = None
     statistics: bool = False
+    actor: str = ""
+    session: str = ""
 
     @property
     def command(self) -> str:
@@ -351,7 +367,7 @@ class _Look:
         """Look at what is asked for."""
         if asked.staged:
             return self.staged(view)
-        return self.whole(view) if asked.since is None else self.since(view, asked.since)
+        return self.whole(view) if asked.since is None else self.since(view, asked.since, asked)
 
     def whole(self, view: View) -> tuple[Told, dict[str, Any]]:
         """Look at all that stands."""
@@ -364,15 +380,17 @@ class _Look:
         told = Told(self._opened.branch, view.seq, report, lines=self._lines_now(view, report.violations))
         return told, {}
 
-    def since(self, view: View, text: str) -> tuple[Told, dict[str, Any]]:
+    def since(self, view: View, text: str, asked: _Asked) -> tuple[Told, dict[str, Any]]:
         """Look at what came since a point."""
         import msgspec
 
         from kbcli.reports.told import Told
+        from kbcore.history.log import Selection
         from kbcore.introduced.since import check_since
 
         opened = self._opened
-        since = check_since(opened.workspace, view, opened.branch, text, only=self._only)
+        by = Selection(actor=asked.actor, session=asked.session)
+        since = check_since(opened.workspace, view, opened.branch, text, only=self._only, changed_by=by, is_local=True)
         report, mended, point = self._narrowed(view, since.found.report), since.found.mended, since.point
         opened.session.notes += point.notes
         lines = self._lines_now(view, report.violations)

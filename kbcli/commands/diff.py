@@ -9,48 +9,110 @@ import typer
 from kbcli.options import session_of
 
 if TYPE_CHECKING:
+    from kbcli.asof import Filters
     from kbcli.context import Opened
+    from kbcore.history.moment import Meant
+    from kbcore.history.when import When
     from kbcore.view.view import View
 
 
 def run(
     ctx: typer.Context,
-    a: Annotated[str, typer.Argument(metavar="A", help="A seq or a time.")],
-    b: Annotated[str | None, typer.Argument(metavar="B", help="A seq or a time; by default the head.")] = None,
+    a: Annotated[
+        str | None, typer.Argument(metavar="A|A..B", help="A point of the history, or from one to another.")
+    ] = None,
+    b: Annotated[str | None, typer.Argument(metavar="B", help="Another point; by default the head.")] = None,
+    *,
+    since: Annotated[
+        str, typer.Option("--since", metavar="POINT", help="What changed since then.", show_default=False)
+    ] = "",
+    until: Annotated[
+        str, typer.Option("--until", metavar="POINT", help="Up to then, not up to the head.", show_default=False)
+    ] = "",
+    actor: Annotated[
+        str, typer.Option("--actor", metavar="A", help="Only what this actor changed.", show_default=False)
+    ] = "",
+    source: Annotated[
+        str, typer.Option("--source", metavar="S", help="Only what was changed through it.", show_default=False)
+    ] = "",
+    session_: Annotated[
+        str, typer.Option("--session", metavar="S", help="Only what was changed in this session.", show_default=False)
+    ] = "",
 ) -> None:
     """Show what changed between two points of the history, going from the first to the second.
 
-    `kb branch diff` compares branches.
+    A point is a seq (12), a time (2026-01-31, yesterday, 2 hours ago) or a revision of git (HEAD~2, v1): the record
+    that was the last one then, or while that commit was checked out. A date is its whole day. A time without a zone is
+    a local one. `kb branch diff` compares branches.
     """
+    from kbcli.asof import Filters, open_range
     from kbcli.words.changes import tell_difference
-    from kbcore.errors import InvalidQuery
+    from kbcore.history.when import range_of
+    from kbcore.visible import visible
 
     session = session_of(ctx)
-    opened = session.open_to_read()
-    try:
-        found = _found(opened, a, b, session.machine.clock.now())
-    except InvalidQuery as wrong:
-        if any(point and opened.workspace.has_store(point) for point in (a, b)):
-            raise InvalidQuery(wrong.message, hint="`kb branch diff A B` compares branches.") from wrong
-        raise
+    filters = Filters(actor, source, session_)
+    ends = range_of(a) if a and b is None else None
+    if a is None and not since:
+        raise typer.BadParameter("A is missing: name a point of the history, or use --since.")
+    if a is not None and (since or until):
+        raise typer.BadParameter(f"{a} says since when; leave out it, or --since and --until.")
+    if ends:
+        opened, first, last = open_range(session, ends)
+    else:
+        opened, first, last = session.open_to_read(), a or since, (until if a is None else b) or ""
+        _refuse_branches(opened, *filter(None, (a, b)))
+    found = _found(opened, first, last, filters, is_since=a is None)
     if session.output.is_json:
         session.output.document({"branch": opened.branch, **found})
         return
+    for said in found.get("points", ()):
+        session.output.note(f"note: {visible(said)}")
     tell_difference(session.output, found["entities"], found["edges"])
     if not found["entities"] and not found["edges"]:
         session.output.note(f"Nothing differs between seq {found['from']} and seq {found['to']}.")
 
 
-def _found(opened: Opened, a: str, b: str | None, now: str) -> dict[str, Any]:
+def _refuse_branches(opened: Opened, *points: str) -> None:
+    """Refuse the names of other branches with a store. Raises: ``InvalidQuery``."""
+    from kbcore.errors import InvalidQuery
+    from kbcore.history.when import when_of
+    from kbcore.ids import check_branch_name
+    from kbcore.visible import in_quotes
+
+    for point in points:
+        is_name = when_of(point) is None and check_branch_name(point) is None and point != opened.branch
+        if is_name and opened.workspace.has_store(point):
+            hint = f"`kb branch diff A B` compares branches; `kb diff {point}..` shows what came since they parted."
+            raise InvalidQuery(f"{in_quotes(point)} is another branch.", hint=hint)
+
+
+def _found(opened: Opened, first: str, last: str, filters: Filters, *, is_since: bool) -> dict[str, Any]:
     """Return the difference; between two seqs also when the journal is damaged behind both."""
-    from kbcore.history.compare import diff
-    from kbcore.history.moment import clock_notes, is_seq, read_at, seq_at
+    from kbcore.history.compare import changed_by, diff
+    from kbcore.history.log import Selection
+    from kbcore.history.moment import Meant, after, clock_notes, meant, read_at, said_of
+    from kbcore.history.when import When
+
+    begin, end = opened.point(first) if first else None, opened.point(last) if last else None
+
+    def at(view: View, point: When | None) -> Meant:
+        return meant(view, point) if point else Meant(view.recorded_seq)
 
     def read(view: View) -> dict[str, Any]:
-        opened.session.notes += clock_notes(view, a, b or "")
-        return diff(view, seq_at(view, a, now=now), view.seq if b is None else seq_at(view, b, now=now))
+        opened.session.notes += clock_notes(view, *filter(None, (begin, end)))
+        low = Meant(after(view, begin)) if is_since and begin else at(view, begin)
+        high, only = at(view, end), None
+        if filters.named():
+            ends = sorted((low.seq, high.seq))
+            between = Selection(*filters[:3], *(When(str(seq), seq=seq) for seq in ends))
+            only = changed_by(view, between.seqs(view))
+        said = [one.said for one in (low, high) if one.said]
+        said += [said_of(view, begin, is_since=True)] if is_since and begin and begin.seq is None else []
+        return diff(view, low.seq, high.seq, only=only) | ({"points": said} if said else {})
 
-    if b is None or not (is_seq(a) and is_seq(b)):
-        # The head is wanted, or a time, which may mean any record up to the head.
+    seqs = [point.seq if point else None for point in (begin, end)]
+    if any(seq is None for seq in seqs):
+        # The head is wanted, or a time or a commit, which may mean any record up to the head.
         return opened.store.read(read)
-    return read_at(opened.store, max(a, b, key=int), lambda view, _: read(view))
+    return read_at(opened.store, str(max(seq or 0 for seq in seqs)), lambda view, _: read(view))

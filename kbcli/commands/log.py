@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import typer
 
@@ -13,28 +13,50 @@ if TYPE_CHECKING:
     from kbcli.listing import Rows
     from kbcli.render import Output
     from kbcore.gaps import Earlier
+    from kbcore.history.log import Selection
+    from kbcore.store import BranchStore
     from kbcore.view.view import View
+
+
+MAX_TOUCHED: Final = 10_000
+"""So many entities and edges of a record are named by --stat."""
+
+
+class _Asked(NamedTuple):
+    """Which records are asked for, at most how many (None for all), and how much of what each changed."""
+
+    selection: Selection
+    id: str
+    before: int | None
+    most: int | None
+    detail: Literal["", "names", "stat", "patch"]
 
 
 class _Read(NamedTuple):
     """What the history answers: records, newest first, some of what each changed, and where the branch stands."""
 
     rows: Rows
-    """Each a record, and some of what it changed."""
+    """Each a record, and what it changed: some or all of it by name, or field by field."""
     head: int
     rest: Earlier
     last: int
     """The seq of the last of the records; 0 where there is none."""
     has_more: bool
+    notes: list[str]
+    """Which instants or records the points mean."""
+    warnings: list[str]
 
 
 def run(
     ctx: typer.Context,
-    id_: Annotated[str | None, typer.Argument(metavar="ID", help="Only what changed this entity or its edges.")] = None,
+    id_: Annotated[
+        str | None,
+        typer.Argument(metavar="ID|A..B", help="Only what changed this entity or its edges, or came after A up to B."),
+    ] = None,
     *,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", metavar="N", help="So many at most. [default: 50 at a terminal, else all]"),
+        typer.Option("--limit", "-n", metavar="N", help="So many at most. [default: 50 at a terminal, else all]"),
     ] = None,
     actor: Annotated[
         str, typer.Option("--actor", metavar="A", help="Only what this person or agent did.", show_default=False)
@@ -43,18 +65,34 @@ def run(
         str,
         typer.Option("--source", metavar="S", help="Only what came through it: cli, sync, mcp, …", show_default=False),
     ] = "",
-    since: Annotated[
-        str, typer.Option("--since", metavar="T", help="Only what was written since then.", show_default=False)
+    session_: Annotated[
+        str, typer.Option("--session", metavar="S", help="Only what was done in this session.", show_default=False)
     ] = "",
+    since: Annotated[
+        str, typer.Option("--since", metavar="POINT", help="Only what was written since then.", show_default=False)
+    ] = "",
+    until: Annotated[
+        str, typer.Option("--until", metavar="POINT", help="Only what was written until then.", show_default=False)
+    ] = "",
+    patch: Annotated[
+        bool, typer.Option("--patch", "-p", help="Show what each record changed, field by field.")
+    ] = False,
+    stat: Annotated[bool, typer.Option("--stat", help="Name all that each record changed.")] = False,
     oneline: Annotated[bool, typer.Option("--oneline", help="A table with one line for each record.")] = False,
     format_: Annotated[
         Literal["table", "tsv"] | None, typer.Option("--format", help="How to write the table of --oneline.")
     ] = None,
     before: Annotated[int | None, typer.Option("--before", metavar="SEQ", help="Only what came before it.")] = None,
 ) -> None:
-    """Show what changed, newest first: when, who, through what, and why."""
+    """Show what changed, newest first: when, who, through what, and why.
+
+    A POINT is a seq, a time or a revision of git, as `kb diff --help` says.
+    """
+    from kbcli.asof import Filters, open_range
     from kbcli.bounds import rows_of, table_format
     from kbcore.errors import InvalidQuery
+    from kbcore.history.when import range_of
+    from kbcore.visible import visible
 
     session = session_of(ctx)
     output = session.output
@@ -64,44 +102,76 @@ def run(
     table_format(format_, output)
     if id_ == "":
         raise InvalidQuery("The id is empty.", hint="Leave it out for the records of the whole branch.")
-    opened = session.open_to_read()
-    asked = {"id": id_ or "", "actor": actor, "source": source, "since": since}
-    is_named = not (oneline or output.is_json)
-    found = opened.store.read(lambda view: _read(view, asked, before, most, is_named=is_named))
-    records = (record for record, _ in found.rows)
+    if patch and stat:
+        raise typer.BadParameter("--patch shows all that --stat names; leave out one of them.")
+    if oneline and (patch or stat):
+        raise typer.BadParameter("--oneline shows a line for each record; leave out --oneline, --patch or --stat.")
+    filters = Filters(actor, source, session_, since, until)
+    ends = range_of(id_) if id_ else None
+    if ends and (since or until):
+        raise typer.BadParameter(f"{id_} says since and until when; leave out it, or --since and --until.")
+    if ends:
+        opened, first, last = open_range(session, ends)
+        filters, id_ = filters._replace(since=first, until=last), None
+    else:
+        opened = session.open_to_read()
+    detail = "patch" if patch else "stat" if stat else "" if oneline or output.is_json else "names"
+    asked = _Asked(filters.read(opened), id_ or "", before, most, detail)
+    found = opened.store.read(lambda view: _read(opened.store, view, asked))
+    session.notes += found.warnings
     if output.is_json:
-        output.document_of({"branch": opened.branch}, {"records": records}, found.rest.as_json())
+        name = {"patch": "operations", "stat": "touched"}.get(detail)
+        records = (record | ({name: changes} if name else {}) for record, changes in found.rows)
+        points = {"points": found.notes} if found.notes else {}
+        output.document_of({"branch": opened.branch, **points}, {"records": records}, found.rest.as_json())
         return
+    for said in found.notes:
+        output.note(f"note: {visible(said)}")
     output.is_paged = True
     if oneline:
         _tell_table(output, found)
     else:
-        _tell_pages(output, found, session.machine.clock.now())
-    given = {"ID": id_, "--actor": actor, "--source": source, "--since": since, "--before": before}
-    _tell_rest(output, found, [name for name, value in given.items() if value], limit)
+        _tell_pages(output, found, detail, session.machine.clock.now())
+    given = [*["ID"] * bool(id_), *filters.named(), *["--before"] * (before is not None)]
+    _tell_rest(output, found, given, limit)
 
 
-def _read(view: View, asked: Mapping[str, Any], before: int | None, most: int | None, *, is_named: bool) -> _Read:
+def _read(store: BranchStore, view: View, asked: _Asked) -> _Read:
     """Return the records that are asked for, at most so many."""
     from kbcli.listing import PAGE_ROWS, Rows
-    from kbcli.words.records import NAMED
-    from kbcore.history.log import log
+    from kbcore.history.log import log, operations_of
     from kbcore.history.reach import not_listed
-    from kbcore.history.touched import touched
 
-    rows, count, has_more = Rows(), most or PAGE_ROWS, True
+    rows, count, has_more, before = Rows(), asked.most or PAGE_ROWS, True, asked.before
     while has_more:
-        found = log(view, limit=count + 1, before_seq=before, **asked)
+        found = log(view, asked.selection, id=asked.id, limit=count + 1, before_seq=before)
         has_more = len(found) > count
         del found[count:]
         seqs = [record["seq"] for record in found]
-        named = touched(view, seqs, limit=NAMED, id=asked["id"]) if is_named and seqs else {}
+        named = _named(view, asked, seqs)
         for record in found:
-            rows.add((record, named.get(record["seq"], ())))
+            seq = record["seq"]
+            is_whole = asked.detail == "patch"
+            rows.add((record, operations_of(store, view, seq, id=asked.id) if is_whole else named.get(seq, [])))
         before = seqs[-1] if seqs else before
-        if most:
+        if asked.most:
             break
-    return _Read(rows, view.seq, not_listed(view), (before or 0) if len(rows) else 0, has_more)
+    last = (before or 0) if len(rows) else 0
+    notes, warnings = asked.selection.notes(view), asked.selection.warnings(view)
+    return _Read(rows, view.seq, not_listed(view), last, has_more, notes, warnings)
+
+
+def _named(view: View, asked: _Asked, seqs: Sequence[int]) -> dict[int, Any]:
+    """Return what each of these records changed by name, as far as that is asked for."""
+    import msgspec
+
+    from kbcli.words.records import NAMED
+    from kbcore.history.touched import touched
+
+    if asked.detail not in {"names", "stat"} or not seqs:
+        return {}
+    limit = MAX_TOUCHED if asked.detail == "stat" else NAMED
+    return {seq: msgspec.to_builtins(one) for seq, one in touched(view, seqs, limit=limit, id=asked.id).items()}
 
 
 def _tell_table(output: Output, found: _Read) -> None:
@@ -115,15 +185,21 @@ def _tell_table(output: Output, found: _Read) -> None:
         output.stream(f"{line}\n" for line in output.table(HEAD, shown))
 
 
-def _tell_pages(output: Output, found: _Read, now: str) -> None:
+def _tell_pages(output: Output, found: _Read, detail: str, now: str) -> None:
     import msgspec
 
-    from kbcli.words.records import changed, page
+    from kbcli.words.changes import tell_change
+    from kbcli.words.records import changed, page, summary
     from kbcore.history.touched import Touched
 
-    for place, (record, named) in enumerate(found.rows):
+    for place, (record, changes) in enumerate(found.rows):
         lines = page(output, record, head=found.head, now=now)
-        lines += changed(output, record, msgspec.convert(named, list[Touched]))
+        if detail == "patch":
+            for operation in changes:
+                lines += [*tell_change(output, operation), ""]
+            lines.append(f"    {summary(record['summary'])}")
+        else:
+            lines += changed(output, record, msgspec.convert(changes, list[Touched]))
         output.data("\n" * (place > 0) + "".join(f"{output.flowed(line)}\n" for line in lines))
 
 

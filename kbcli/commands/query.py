@@ -160,15 +160,20 @@ def _read(
     """
     import msgspec
 
-    from kbcli.asof import read_as_of
+    from kbcli.asof import read_as_meant
     from kbcli.pages.query import read_answer
+    from kbcore.errors import InvalidQuery, Problem
     from kbcore.limits import FILES_S
-    from kbcore.query import Known, check, moment_problem
+    from kbcore.query import Known, check
     from kbcore.searching import search
     from kbcore.view.defined import schema_at
 
-    wrong = moment_problem(at) if at else None
-    found = [*problems, *([wrong] if wrong else [])]
+    found, point = [*problems], None
+    if at:
+        try:
+            point = opened.point(at)
+        except InvalidQuery as error:
+            found.append(Problem("$.at", "bad_value", error.message, error.hint))
     project, root = opened.workspace.schema, str(opened.workspace.repo.worktree)
     is_whole = limit is None and not opened.session.output.is_terminal
 
@@ -187,7 +192,7 @@ def _read(
 
         return result, filters_of(view, asked)
 
-    if not at or wrong:
+    if point is None:
         return opened.files.read_page(
             opened.workspace,
             opened.branch,
@@ -195,4 +200,4 @@ def _read(
             lambda found: found[0].first.seq,
             time_s=FILES_S,
         )
-    return read_as_of(opened, at, answer)
+    return read_as_meant(opened, point, answer)

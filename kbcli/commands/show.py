@@ -20,10 +20,16 @@ if TYPE_CHECKING:
 def run(
     ctx: typer.Context,
     subject: Annotated[
-        str, typer.Argument(metavar="ID|SEQ", help="An entity, or a record; a number is a seq unless an entity has it.")
+        str,
+        typer.Argument(
+            metavar="ID|SEQ|POINT", help="An entity, or a record; what an entity has as its id is that entity."
+        ),
     ],
 ) -> None:
-    """Show one entity with its edges and history, or one record with what it changed, before and after."""
+    """Show one entity with its edges and history, or one record with what it changed, before and after.
+
+    A POINT is a time or a revision of git, as `kb diff --help` says, and means the record that was the last one there.
+    """
     session = session_of(ctx)
     opened = session.open_to_read()
     (found, around), files = _read(opened, subject, is_page=not session.output.is_json)
@@ -49,10 +55,11 @@ def _read(opened: Opened, subject: str, *, is_page: bool) -> tuple[tuple[dict[st
 
     A record is found also when the journal is damaged behind it.
     """
-    from kbcore.errors import Damaged, HistoryPruned
+    from kbcore.errors import Damaged, HistoryPruned, InvalidQuery, NotFound
     from kbcore.history.log import record_json, stated_json
-    from kbcore.history.moment import is_seq, read_at
-    from kbcore.sync.overlay import records_alone
+    from kbcore.history.moment import meant, read_at
+    from kbcore.history.when import is_seq
+    from kbcore.sync.overlay import as_of, records_alone
 
     def read(view: View) -> tuple[dict[str, Any], Around | None]:
         found = _found(opened.store, view, subject)
@@ -60,6 +67,21 @@ def _read(opened: Opened, subject: str, *, is_page: bool) -> tuple[tuple[dict[st
 
     try:
         return opened.read(read)
+    except NotFound:
+        try:
+            point = opened.point(subject)
+        except InvalidQuery:
+            point = None
+        if point is None or point.seq is not None:
+            raise
+
+        def record(view: View) -> tuple[dict[str, Any], str]:
+            found = meant(view, point)
+            return record_json(opened.store, view, found.seq), found.said
+
+        shown, said = opened.store.read(record)
+        opened.session.tell_point(as_of(shown["seq"], said))
+        return (shown, None), records_alone("It is a record.")
     except (Damaged, HistoryPruned) as error:
         if not is_seq(subject):
             raise
@@ -77,8 +99,8 @@ def _read(opened: Opened, subject: str, *, is_page: bool) -> tuple[tuple[dict[st
 
 def _found(store: BranchStore, view: View, subject: str) -> dict[str, Any]:
     from kbcore.history.log import log, missing, record_json
-    from kbcore.history.moment import is_seq
     from kbcore.history.reach import not_listed
+    from kbcore.history.when import is_seq
     from kbcore.model import edge_json, entity_json
     from kbcore.view.tables import files_of
 

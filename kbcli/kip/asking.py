@@ -27,7 +27,9 @@ def carried_out(session: Session, request: Request) -> tuple[Answer, str]:
     store, choice, ensured = open_(workspace, session.named_branch)
     session.tell_ensured(ensured)
     session.watch(store)
-    around = Surroundings(workspace, store, choice.branch, session.author, choice.follows_head, files=session.files)
+    around = Surroundings(
+        workspace, store, choice.branch, session.author, choice.follows_head, files=session.files, is_local=True
+    )
     return run(around, request), choice.branch
 
 

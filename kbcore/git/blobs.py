@@ -33,6 +33,8 @@ _EMPTY_BLOBS: Final = frozenset(
 _AT_ONCE: Final = 2_000
 _TIMEOUT_S: Final = 120.0
 _SHOWN: Final = 3
+_FEW: Final = 1_000
+_MOST: Final = 1_000_000
 
 
 class Blob(msgspec.Struct, frozen=True):
@@ -53,6 +55,18 @@ def commit_of(repo: Repository, env: Mapping[str, str], rev: str) -> str | None:
     named = ["rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}"]
     answer = run_git(repo, env, named, allowed=(0, 1, 128))
     return answer.output.decode("ascii", "replace").strip() if answer.status == 0 else None
+
+
+def ancestors(repo: Repository, env: Mapping[str, str], commit: str) -> Iterator[str]:
+    """Yield a commit and its ancestors in this clone, the newest first, at most a million. Raises: ``GitUnusable``."""
+    seen = 0
+    for count in (_FEW, _MOST):  # what is looked for is near the top as a rule
+        listed = ["rev-list", f"--max-count={count}", f"--skip={seen}", "--end-of-options", commit]
+        names = run_git(repo, env, listed, timeout_s=_TIMEOUT_S).output.decode("ascii", "replace").split()
+        yield from names
+        seen += len(names)
+        if len(names) < count:
+            return
 
 
 def tip_of(repo: Repository, env: Mapping[str, str], branch: str) -> str | None:

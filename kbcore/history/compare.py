@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from kbcore.history import shown
@@ -14,6 +14,7 @@ from kbcore.view.past import (
     Table,
     changes_between,
     changes_from,
+    changes_of,
     count_changed,
     kept_changes,
     state_at,
@@ -31,17 +32,41 @@ _SHOWN: Final[Mapping[str, tuple[Flat[Any], Callable[[Change[Any]], dict[str, An
 """What an element says, and how its change is shown, by its table."""
 
 
-def diff(view: View, a: int, b: int) -> dict[str, Any]:
+def diff(view: View, a: int, b: int, *, only: Collection[str] | None = None) -> dict[str, Any]:
     """Return what differs between the states at two seqs, going from ``a`` to ``b``; only what changed is read.
 
-    What was changed and changed back is left out, and so is what came and went in between.
+    What was changed and changed back is left out, and so is what came and went in between. ``only`` are the keys of
+    the entities and edges to show, None for all.
 
     Raises: ``HistoryPruned``.
     """
     changes = changes_between(view, min(a, b), max(a, b))
-    nodes = (_difference(NODES, one, is_back=a > b) for one in changes.nodes)
-    links = (_difference(LINKS, one, is_back=a > b) for one in changes.links)
+    nodes = (_difference(NODES, one, is_back=a > b) for one in changes.nodes if only is None or one.key in only)
+    links = (_difference(LINKS, one, is_back=a > b) for one in changes.links if only is None or one.key in only)
     return {"from": a, "to": b, "entities": [one for one in nodes if one], "edges": [one for one in links if one]}
+
+
+def changed_by(view: View, seqs: Sequence[int]) -> set[str]:
+    """Return the keys of the entities and edges that records changed. Raises: ``HistoryPruned``."""
+    found = set[str]()
+    for changes in changes_of(view, seqs).values():
+        found.update(one.key for one in changes.nodes)
+        found.update(one.key for one in changes.links)
+    return found
+
+
+def entities_of(view: View, seqs: Sequence[int]) -> set[str]:
+    """Return the ids of the entities that records changed, and of those at both ends of the edges that they changed.
+
+    Raises: ``HistoryPruned``.
+    """
+    found = set[str]()
+    for changes in changes_of(view, seqs).values():
+        found.update(one.key for one in changes.nodes)
+        for change in changes.links:
+            link = change.after or change.before
+            found.update((link.from_id, link.to_id) if link else ())
+    return found
 
 
 def differences_from(

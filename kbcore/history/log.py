@@ -10,23 +10,24 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.errors import InvalidQuery, NotFound
+from kbcore.errors import HistoryPruned, NotFound
 from kbcore.gaps import out_of_reach
-from kbcore.history import shown
+from kbcore.history import moment, shown
 from kbcore.history.reach import check_record, first_record, not_listed
+from kbcore.history.when import When
 from kbcore.ids import is_link_id
 from kbcore.planning.findings import edge_words
 from kbcore.state import Change
 from kbcore.store import BranchStore
 from kbcore.suggest import is_it
-from kbcore.values import YEARS, normal_time
-from kbcore.view.past import LINKS, NODES, SOURCES, Table, changes_at, changes_from, count_changed, last_by, seqs_of
+from kbcore.view.past import LINKS, NODES, SOURCES, Table, changes_at, changes_from, count_changed, seqs_of
 from kbcore.view.view import View
 
 _COLUMNS = (
     "seq, changeset_id, written_at, clock, actor, source, message, repair, commit, session, "
     "created, updated, deleted, edges"
 )
+_AT_ONCE: Final = 1_000
 _TABLES: Final[tuple[Table[Any], ...]] = (NODES, LINKS, SOURCES)
 _SHOWN: Final[Mapping[str, tuple[str, Callable[[Change[Any]], dict[str, Any]]]]] = {
     NODES.name: ("entity", shown.entity_change),
@@ -36,43 +37,80 @@ _SHOWN: Final[Mapping[str, tuple[str, Callable[[Change[Any]], dict[str, Any]]]]]
 """What an operation is called, and how it is shown, by the table of the element that it changed."""
 
 
+class Selection(msgspec.Struct, frozen=True):
+    """Which records are meant; an empty member leaves none out."""
+
+    actor: str = ""
+    source: str = ""
+    """What they came through; ``mcp`` stands for every ``mcp:…``."""
+    session: str = ""
+    since: When | None = None
+    """After this point; of a time after the last record that was written before its first instant."""
+    until: When | None = None
+    """Up to this point; of a time up to its last instant."""
+
+    def bounds(self, view: View) -> tuple[int, int]:
+        """Return the last seq before what is meant, and the last seq of it. Raises: as ``moment.after``."""
+        low = moment.after(view, self.since) if self.since else 0
+        return low, moment.up_to(view, self.until) if self.until else view.recorded_seq
+
+    def conditions(self, view: View) -> tuple[list[str], list[Any]]:
+        """Return the conditions of SQL for the table of records, with their parameters. Raises: as ``bounds``."""
+        low, high = self.bounds(view)
+        found, params = ["file <> ''", "seq > ?", "seq <= ?"], list[Any]([low, high])
+        for column, wanted in (("actor", self.actor), ("session", self.session)):
+            if wanted:
+                found.append(f"{column} = ?")
+                params.append(wanted)
+        if self.source:
+            found.append("(source = ? or starts_with(source, ?))")
+            params += [self.source, f"{self.source}:"]
+        return found, params
+
+    def seqs(self, view: View) -> list[int]:
+        """Return the seqs of the records, in order. Raises: as ``bounds``."""
+        found, params = self.conditions(view)
+        sql = f"select seq from record where {' and '.join(found)} order by seq"  # noqa: S608 - constants
+        return [row[0] for row in view.rows(sql, params)]
+
+    def notes(self, view: View) -> list[str]:
+        """Return which instants or records the points mean."""
+        since = moment.said_of(view, self.since, is_since=True) if self.since else ""
+        until = moment.said_of(view, self.until, is_since=False) if self.until else ""
+        return [said for said in (since, until) if said]
+
+    def warnings(self, view: View) -> list[str]:
+        """Return what is to be said of the clocks near the points."""
+        return moment.clock_notes(view, *filter(None, (self.since, self.until)))
+
+
+EVERYTHING: Final = Selection()
+
+
 def log(
     view: View,
+    selection: Selection = EVERYTHING,
     *,
     id: str = "",  # noqa: A002 - the word of the contract
     limit: int | None = None,
-    actor: str = "",
-    source: str = "",
-    since: str = "",
     before_seq: int | None = None,
 ) -> list[dict[str, Any]]:
     """Return the records of a branch, newest first, in the shape of the contract.
 
     Args:
         view: the branch.
+        selection: only these records.
         id: only records that changed this entity or an edge of it, or this edge; it may be gone by now.
         limit: at most so many.
-        actor: only records of this actor.
-        source: only records that came through this source; ``mcp`` stands for every ``mcp:…``.
-        since: only records after the last one that was written before this time.
         before_seq: only records before this one, to go on from an earlier page.
 
-    Raises: ``NotFound`` for an id that was never in this branch; ``InvalidQuery`` for a time that is none.
+    Raises: ``NotFound`` for an id that was never in this branch; as ``Selection.bounds``.
     """
-    conditions, params = ["file <> ''"], list[Any]()
+    conditions, params = selection.conditions(view)
     if id:
         seqs = _seqs(view, id)
         conditions.append("seq in (select unnest(?::bigint[]))")
         params.append(seqs)
-    if actor:
-        conditions.append("actor = ?")
-        params.append(actor)
-    if source:
-        conditions.append("(source = ? or starts_with(source, ?))")
-        params += [source, f"{source}:"]
-    if since:
-        conditions.append("seq > ?")
-        params.append(last_by(view, _time(since), before=True) or 0)
     if before_seq is not None:
         conditions.append("seq < ?")
         params.append(before_seq)
@@ -114,13 +152,6 @@ def missing(view: View, key: str) -> NotFound:
         message = f"No entity {key!r} was in this branch since seq {first}. {' '.join(said)}"
         return NotFound(message, hint=hint)
     return NotFound(f"No entity {key!r} was ever in this branch.", hint=hint)
-
-
-def _time(text: str) -> str:
-    time = normal_time(text)
-    if time is None:
-        raise InvalidQuery(f"{text!r} is no time.", hint=f"For example 2026-01-31 or 2026-01-31T12:00:00Z, {YEARS}.")
-    return time
 
 
 def _record(row: tuple[Any, ...]) -> dict[str, Any]:
@@ -188,6 +219,19 @@ def record_facts(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
     if record and record.unproven:
         found["unproven"] = msgspec.to_builtins(record.unproven)
     return found
+
+
+def operations_of(store: BranchStore, view: View, seq: int, *, id: str = "") -> list[dict[str, Any]]:  # noqa: A002
+    """Return the operations of a record as ``kb show SEQ`` has them: with what it states where no more is proven.
+
+    With ``id`` only those on this entity or edge, and on its edges. Raises: what reading the journal raises.
+    """
+    try:
+        check_record(view, seq)
+        found = [one for _, one in operations_from(view, seq, 0, at_once=_AT_ONCE)]
+    except HistoryPruned:
+        found = (stated_json(store, view, seq) or {"operations": []})["operations"]
+    return [one for one in found if not id or id in {one.get("id"), one.get("from"), one.get("to")}]
 
 
 def operations_from(view: View, seq: int, place: int, *, at_once: int) -> Iterator[tuple[int, dict[str, Any]]]:

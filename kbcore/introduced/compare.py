@@ -21,6 +21,13 @@ class Introduced(msgspec.Struct, frozen=True):
     mended: tuple[Violation, ...] = ()
 
 
+def of_entities(found: Introduced, ids: Collection[str]) -> Introduced:
+    """Return what is new, and what was mended, of these entities alone."""
+    new = [one for one in found.report.violations if one.id in ids]
+    is_ok = all(run.status != "not_run" for run in found.report.rules) and all(one.severity != "error" for one in new)
+    return Introduced(Report(is_ok, new, found.report.rules), tuple(one for one in found.mended if one.id in ids))
+
+
 def introduced(before: Report, after: Report, names: Collection[str] = ()) -> Introduced:
     """Return what ``after`` reports and ``before`` does not.
 

@@ -12,10 +12,10 @@ from kbcore import ids
 from kbcore.errors import InvalidQuery
 from kbcore.git import blobs, local_branches
 from kbcore.history.compare import merge_base
-from kbcore.history.moment import clock_notes, is_seq, seq_at
+from kbcore.history.moment import after, clock_notes
+from kbcore.history.when import unknown, when_of
 from kbcore.record import SYNC
 from kbcore.suggest import nearest
-from kbcore.values import normal_time
 from kbcore.view.past import last_by
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
@@ -38,21 +38,25 @@ class Point(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def point_of(workspace: Workspace, view: View, branch: str, text: str) -> Point:
+def point_of(workspace: Workspace, view: View, branch: str, text: str, *, is_local: bool = False) -> Point:
     """Return the point of a branch's history that a text means; ``view`` is that of the branch.
+
+    A time without a zone is one of the machine's own zone with ``is_local``, else of UTC.
 
     Raises: ``InvalidQuery`` for what is neither seq, time nor revision, or shares nothing with the branch;
     ``HistoryPruned``; ``GitUnusable``.
     """
     word = text.strip()
-    if is_seq(word) or normal_time(word):
-        seq = seq_at(view, word, now=workspace.machine.clock.now())
-        return Point(seq, None, f"since seq {seq}", notes=tuple(clock_notes(view, word)))
+    when = when_of(word, now=workspace.machine.clock.now(), is_local=is_local)
+    if when:
+        seq = after(view, when)
+        asked = f"{word} (seq {seq})" if when.end else f"seq {seq}"
+        return Point(seq, None, f"since {asked}", notes=tuple(clock_notes(view, when)))
     commit = blobs.commit_of(workspace.repo, workspace.machine.env, word) if word else None
     parted = _parted_from(workspace, view, branch, word)
     if commit is None:
         if parted is None:
-            raise _unknown(workspace, text)
+            raise unknown(text, nearest(text, local_branches(workspace.repo, workspace.machine.env)))
         return Point(parted, None, f"since {word} (seq {parted})")
     shared = _shared(workspace, branch, word, commit)
     said = f"since {word} (commit {shared[:_SHOWN]})"
@@ -60,15 +64,6 @@ def point_of(workspace: Workspace, view: View, branch: str, text: str) -> Point:
         return Point(parted, shared, said)
     seq, is_older = _by_then(workspace, view, shared)
     return Point(seq, shared, said, is_older)
-
-
-def _unknown(workspace: Workspace, text: str) -> InvalidQuery:
-    near = nearest(text, local_branches(workspace.repo, workspace.machine.env))
-    hint = f"Did you mean {in_quotes(near)}? " if near else ""
-    return InvalidQuery(
-        f"{in_quotes(text)} is neither a seq nor a time, and git knows no such commit.",
-        hint=f"{hint}Give a seq, a time, or what git knows in this clone: a branch, a tag or a commit.",
-    )
 
 
 def _parted_from(workspace: Workspace, view: View, branch: str, word: str) -> int | None:

@@ -11,7 +11,10 @@ from kbcore.branchtree import tree_of
 from kbcore.checks import check_ids, judge
 from kbcore.git import blobs
 from kbcore.git.kept import kept_of
-from kbcore.introduced.compare import Introduced
+from kbcore.history.compare import entities_of
+from kbcore.history.log import EVERYTHING, Selection
+from kbcore.history.when import When
+from kbcore.introduced.compare import Introduced, of_entities
 from kbcore.introduced.judging import apart
 from kbcore.introduced.point import Point, point_of
 from kbcore.rules import Report, suspect_edge
@@ -30,15 +33,25 @@ class Since(msgspec.Struct, frozen=True):
 
 
 def check_since(
-    workspace: Workspace, view: View, branch: str, text: str, *, only: Sequence[str] = (), ids: Sequence[str] = ()
+    workspace: Workspace,
+    view: View,
+    branch: str,
+    text: str,
+    *,
+    only: Sequence[str] = (),
+    ids: Sequence[str] = (),
+    changed_by: Selection = EVERYTHING,
+    is_local: bool = False,
 ) -> Since:
     """Run the rules over a branch as it stands and as it stood, and return the violations that only stand now.
 
     ``text`` is the point, as ``point_of`` takes it; ``only`` names the rules to run, ``ids`` the entities to look at.
+    With a selection in ``changed_by``, only violations of what these records changed since the point are returned.
+    ``is_local`` is as in ``point_of``.
 
     Raises: as ``check_ids``, ``judge`` and ``point_of``; ``StorageError`` when there is no room to look at the past.
     """
-    point = point_of(workspace, view, branch, text)
+    point = point_of(workspace, view, branch, text, is_local=is_local)
     check_ids(view, ids)
     now = judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids)
     files = tree_of(workspace, branch)  # of how they were at a seq nothing is known
@@ -55,7 +68,11 @@ def check_since(
             was = _at_first(was)
             with copied(view, view.seq, beneath=(point.seq, back)) as after:
                 now = judge(workspace, after, tree_of(workspace, branch), only=only, ids=ids)
-        return Since(point, apart(was, now, before, view))
+        found = apart(was, now, before, view)
+    if changed_by == EVERYTHING:
+        return Since(point, found)
+    seqs = msgspec.structs.replace(changed_by, since=When("", seq=point.seq)).seqs(view)
+    return Since(point, of_entities(found, entities_of(view, seqs)))
 
 
 def _at_first(report: Report) -> Report:

@@ -13,7 +13,8 @@ import msgspec
 
 from kbcore import interrupting, limits
 from kbcore.errors import Interrupted, InvalidQuery, KBError
-from kbcore.history.moment import read_head, seq_at
+from kbcore.history.moment import Meant, meant, read_head
+from kbcore.history.when import When, point_in
 from kbcore.interrupting import Stopped
 from kbcore.kip import failures, rehearsal
 from kbcore.kip import syntax as s
@@ -22,7 +23,7 @@ from kbcore.kip.errors import IMMUTABLE, SYNTAX, envelope, placing, refused
 from kbcore.kip.meta import describe, search
 from kbcore.kip.request import Command, Request
 from kbcore.store import Author, BranchStore
-from kbcore.sync.overlay import FileState, WorktreeFiles
+from kbcore.sync.overlay import FileState, WorktreeFiles, as_of
 from kbcore.view.defined import schema_at
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
@@ -42,6 +43,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     is_read_only: bool = False
     files: WorktreeFiles | None = None
     """What reads sees what these files say; None for the records alone."""
+    is_local: bool = False
+    """A time in AT without a zone is one of the machine's own zone, else of UTC."""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -57,6 +60,8 @@ class Piece(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     files: FileState | None = None
     """How the answer relates to the files, where it was read with them."""
+    point: str = ""
+    """How AT leads to the seq of the answer, where it names a time or a commit."""
 
 
 Fit = Callable[[Piece, int], Response]
@@ -184,32 +189,46 @@ class _Attempt:
         return Piece(tree, {"result": done.result}, done.outcome.seq, warnings=done.outcome.warnings)
 
     def _read(self, tree: Reading) -> Piece:
-        if self._trial is not None:
-            return self._answered(self._trial, tree)
         around = self._around
+        when = self._point(tree.when) if isinstance(tree, s.Query) and tree.when else None
+        if self._trial is not None:
+            return self._answered(self._trial, tree, when)
         if around.files is None or isinstance(tree, s.Export):  # a capsule states records
-            return read_head(around.store, lambda view: self._answered(view, tree))
+            return read_head(around.store, lambda view: self._answered(view, tree, when))
         piece, files = around.files.read_page(
             around.workspace,
             around.branch,
-            lambda view: self._answered(view, tree),
+            lambda view: self._answered(view, tree, when),
             lambda piece: piece.seq,
             time_s=limits.FILES_S,
         )
+        files = as_of(piece.seq, piece.point) if piece.point else files
         return msgspec.structs.replace(piece, seq=files.seq, files=files)
 
-    def _answered(self, view: View, tree: Reading) -> Piece:
+    def _point(self, when: s.Value) -> When:
+        """Return the point that AT names. Raises: ``KipRefused`` (KIP_1001) for what is none."""
+        if isinstance(when.json, bool) or not isinstance(when.json, int | str):
+            raise refused(SYNTAX, "AT takes a seq, a time or a revision of git.", at=when.at, hint=_WHEN)
+        around = self._around
+        try:
+            return point_in(around.workspace, around.branch, str(when.json), is_local=around.is_local)
+        except InvalidQuery as error:
+            raise refused(SYNTAX, error.message, at=when.at, hint=error.hint) from error
+
+    def _answered(self, view: View, tree: Reading, when: When | None) -> Piece:
         workspace = self._around.workspace
         schema = view.schema(workspace.schema)
         most = workspace.config.kip
         now = workspace.machine.clock.now()
         response: Response
-        seq = view.seq
+        seq, said = view.seq, ""
         match tree:
             case s.Query():
                 from kbcore.kip.find import find  # noqa: PLC0415 - META needs no compiler
 
-                at = None if tree.when is None else _seq_of(view, tree.when, now)
+                at = None
+                if when and tree.when:
+                    at, said = _meant(view, when, tree.when.at)
                 schema = schema if at is None else schema_at(view.rows, workspace.schema, at)
                 found = find(view, schema, tree, at=at, limits=most, now=now)
                 response, seq = paged(found.result, found.next_cursor), found.seq
@@ -227,20 +246,18 @@ class _Attempt:
         def again(limit: int) -> Piece:
             return self._read(msgspec.structs.replace(tree, limit=s.Count(limit)))
 
-        return Piece(tree, response, seq, again if hasattr(tree, "limit") else None)
+        return Piece(tree, response, seq, again if hasattr(tree, "limit") else None, point=said)
 
 
-def _seq_of(view: View, when: s.Value, now: str) -> int:
-    """Return the seq that AT means. Raises: ``KipRefused`` (KIP_1001) for what is none; ``HistoryPruned``."""
-    if isinstance(when.json, bool) or not isinstance(when.json, int | str):
-        raise refused(SYNTAX, "AT takes a seq or a time.", at=when.at, hint=_WHEN)
+def _meant(view: View, when: When, at: int) -> Meant:
+    """Return the record that AT means. Raises: ``KipRefused`` (KIP_1001) where there is none; ``HistoryPruned``."""
     try:
-        return seq_at(view, str(when.json), now=now)
+        return meant(view, when)
     except InvalidQuery as error:
-        raise refused(SYNTAX, error.message, at=when.at, hint=error.hint) from error
+        raise refused(SYNTAX, error.message, at=at, hint=error.hint) from error
 
 
-_WHEN: Final = 'Write a seq, AT 12, or a time in quotes, AT "2026-01-31T12:00:00Z".'
+_WHEN: Final = 'Write a seq, AT 12, or a time or revision in quotes: AT "2026-01-31T12:00:00Z", AT "HEAD~2".'
 _WHERE_TO_WRITE: Final = "Send it where KIP may write: `execute_kip`, or `kb kip`; ask the user where there is none."
 
 

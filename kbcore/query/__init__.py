@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kbcore.query.filters import NO_PAIR, NO_PATTERN, moment_problem, parse_each, parse_pattern, parse_where
+from kbcore.query.filters import NO_PAIR, NO_PATTERN, parse_each, parse_pattern, parse_where
 from kbcore.query.keys import project
 from kbcore.query.known import Known, Rows
 from kbcore.query.paging import Page, page, page_of, stale_ids
@@ -24,7 +24,6 @@ __all__ = [
     "check",
     "compile",
     "empty_problems",
-    "moment_problem",
     "page",
     "page_of",
     "parse_each",

@@ -7,7 +7,6 @@ from typing import Final, TypeVar
 
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.query.request import Pattern
-from kbcore.values import normal_time
 from kbcore.visible import in_quotes
 
 T = TypeVar("T")
@@ -15,8 +14,6 @@ T = TypeVar("T")
 NO_PATTERN: Final = Pattern("")
 NO_PAIR: Final = ("", "")
 """What stands in a query for a filter that could not be read."""
-
-_MAX_DIGITS: Final = 18
 
 
 def parse_pattern(text: str) -> Pattern:
@@ -56,12 +53,3 @@ def parse_each(
             problems.append(Problem(f"$.{name}[{at}]", "bad_value", error.message, error.hint))
             found.append(unread)
     return tuple(found)
-
-
-def moment_problem(text: str) -> Problem | None:
-    """Return what is wrong with a text that should be a seq or a time, or None."""
-    word = text.strip()
-    if (word.isascii() and word.isdecimal() and len(word) <= _MAX_DIGITS) or normal_time(word):
-        return None
-    hint = "Give a seq, or a time such as 2026-01-31 or 2026-01-31T12:00:00Z."
-    return Problem("$.at", "bad_value", f"{in_quotes(text)} is neither a seq nor a time.", hint)

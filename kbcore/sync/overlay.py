@@ -63,6 +63,8 @@ class FileState(msgspec.Struct, frozen=True):
     mark: str = ""
     seq: int = 0
     is_asked: bool = False
+    point: str = ""
+    """How the time or commit that was asked for leads to ``seq``."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the members that an answer carries."""
@@ -82,9 +84,10 @@ def records_alone(reason: str, *, is_asked: bool = True, seq: int = 0) -> FileSt
     return FileState("unknown", None, reason, seq=seq, is_asked=is_asked)
 
 
-def as_of(seq: int) -> FileState:
-    """Return the state of an answer as of an earlier seq."""
-    return records_alone(f"The answer is as of seq {seq}.", seq=seq)
+def as_of(seq: int, said: str = "") -> FileState:
+    """Return the state of an answer as of an earlier seq; ``said`` is how the point that was asked for leads to it."""
+    reason = f"The answer is as of seq {seq}. {said}".rstrip()
+    return msgspec.structs.replace(records_alone(reason, seq=seq), point=said)
 
 
 class ChangedPaths(Protocol):

@@ -176,12 +176,6 @@ class TestRefusals:
         assert paths == ["$.where[0]", "$.where[1]", "$.where[3]", "$.has[0]", "$.type", "$.has[1]"]
 
     @pytest.mark.parametrize(
-        ("text", "is_good"), [("7", True), ("2026-01-31", True), ("someday", False), ("-1", False)]
-    )
-    def test_a_moment_is_a_seq_or_a_time(self, text, is_good):
-        assert (query.moment_problem(text) is None) == is_good
-
-    @pytest.mark.parametrize(
         ("asked", "hint"),
         [
             ({"where": (("titel", "x"),)}, "'title'"),

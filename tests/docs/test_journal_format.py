@@ -170,7 +170,9 @@ def test_kb_reads_the_sample_and_understands_it(sample: Path) -> None:
     of = proof.head
     assert of is not None
     entries = list(journal.scan(FS, sample, of))
-    assert [record.decode(entry.frame.rec, seq=entry.frame.seq).actor for entry in entries] == ["Ada"] * 3 + ["claude/2.1"]
+    assert [record.decode(entry.frame.rec, seq=entry.frame.seq).actor for entry in entries] == ["Ada"] * 3 + [
+        "claude/2.1"
+    ]
     last = record.decode(entries[-1].frame.rec, seq=4)
     assert (last.commit[:12], last.session, last.epoch) == ("8f4d2c6b1f0e", "b7c19d40aa52e6f3", of.store_id)
     assert not any((of_old := record.decode(entries[0].frame.rec, seq=1)).commit + of_old.session + of_old.epoch)

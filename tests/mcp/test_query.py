@@ -210,9 +210,13 @@ def test_the_past_is_answered_by_seq_and_by_time(shared, kb):
     then = kb.call("kb_query", ids=["REQ-001"], at=1)
     assert (now["entities"][0]["title"], then["entities"][0]["title"]) == ("Renamed", "Title 1")
     assert then["seq"] == 1
-    assert kb.call("kb_query", ids=["REQ-001"], at="2999-01-01")["seq"] == now["seq"]
-    assert kb.call("kb_query", at="1999-01-01")["total"] == 0
-    assert kb.refused("kb_query", at="yesterday")["code"] == "invalid_query"
+    today = kb.call("kb_query", ids=["REQ-001"], at="today")
+    assert (today["seq"], today["entities"]) == (now["seq"], now["entities"])
+    assert "'today' is before" in today["freshness_reason"]
+    assert kb.call("kb_query", at="HEAD")["seq"] == now["seq"]
+    refused = {"2999-01-01": "yet to come", "1999-01-01": "before the first record", "someday": "neither a seq nor"}
+    for text, said in refused.items():
+        assert said in kb.refused("kb_query", at=text)["message"]
     assert kb.refused("kb_query", at=10_000)["code"] == "invalid_query"
 
 

@@ -2,9 +2,9 @@
 
 Run once a release, and once for each step of the vocabulary.
 
-The result is ``tests/golden/VERSION-vocabulary-NUMBER``: ``kb`` is what is ``.kb`` in a repository, ``files`` are its documents,
-``answers.json`` is what was asked of it and answered. Nothing in it names a machine. It is never made anew: later
-releases must read it as it is.
+The result is ``tests/golden/VERSION-vocabulary-NUMBER``: ``kb`` is what is ``.kb`` in a repository, ``files`` are
+its documents, ``answers.json`` is what was asked of it and answered. Nothing in it names a machine. It is never made
+anew: later releases must read it as it is.
 """
 
 from __future__ import annotations

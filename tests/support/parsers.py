@@ -198,7 +198,8 @@ def _rules() -> Target:
 def _query() -> Target:
     """The arguments of a query: what is bound is data, and only KB's own words become SQL."""
     from kbcore import cursor, query, view
-    from kbcore.errors import InvalidQuery
+    from kbcore.errors import InvalidQuery, Problem
+    from kbcore.history.when import when_of
     from kbcore.query import sql
     from kbcore.schema import CORE
     from kbmcp import reading, tools, wire
@@ -226,8 +227,8 @@ def _query() -> Target:
                 cursor.decode(asked.cursor, digest)
             except InvalidQuery as error:
                 problems += [*error.details]
-        if isinstance(asked.at, str) and (fault := query.moment_problem(asked.at)):
-            problems.append(fault)
+        if isinstance(asked.at, str) and when_of(asked.at, now="2026-11-21T12:00:00.000000Z") is None:
+            problems.append(Problem("$.at", "bad_value", "It is none.", ""))
         checked = query.check(reading._query_of(asked, problems, is_part=False), CORE, None, problems)
         for text in _statements(sql.compile(checked)):
             foreign = set(re.findall(r"\w+", re.sub(r"\$\d+", "", text))) - words

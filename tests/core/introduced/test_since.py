@@ -149,7 +149,7 @@ def test_an_edge_that_was_suspect_at_the_commit_is_neither_new_nor_mended(projec
 
 def test_a_time_means_the_last_record_by_then(project):
     project.sync(BROKEN)
-    between = project.view().basis.at
+    between = project.machine.clock.now()
     project.sync(NEW)
     assert since(project, between).point.seq == 1
     assert new(project, between) == [("unresolved-reference", "REQ-2")]
