@@ -35,7 +35,7 @@ def run(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="REV|SEQ", help="Only what came since a commit, branch, seq or time."),
+        typer.Option("--since", metavar="POINT", help="Only what came since a commit, branch, seq or time."),
     ] = None,
     actor: Annotated[
         str,

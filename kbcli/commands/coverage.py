@@ -30,7 +30,9 @@ def run(
         Texts,
         typer.Option("--lacks", metavar="ASPECT", help="Only rows that lack it, twice both; totals stay those of all."),
     ] = None,
-    at: Annotated[str | None, typer.Option("--at", metavar="SEQ|TIME", help="As the branch stood then.")] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="POINT", help="As the branch stood then, as `kb diff --help` says.")
+    ] = None,
     fail_under: Annotated[
         Texts,
         typer.Option("--fail-under", metavar="[ASPECT=]PERCENT", help="End with status 1 below; may be repeated."),

@@ -25,7 +25,10 @@ def run(
     format_: Annotated[Literal["json", "jsonl"] | None, _FORMAT] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
     at: Annotated[
-        str | None, typer.Option("--at", metavar="SEQ|TIME", help="As everything stood then; also before damage.")
+        str | None,
+        typer.Option(
+            "--at", metavar="POINT", help="As everything stood then, as `kb diff --help` says; also before damage."
+        ),
     ] = None,
     not_on: Annotated[
         str | None,

@@ -32,7 +32,9 @@ def run(
     follow: Annotated[
         Texts, typer.Option("--follow", metavar="EDGE[,EDGE]", help="Only these edges, either way; may be repeated.")
     ] = None,
-    at: Annotated[str | None, typer.Option("--at", metavar="SEQ|TIME", help="As the branch stood then.")] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="POINT", help="As the branch stood then, as `kb diff --help` says.")
+    ] = None,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", help="So many entities at most.")
     ] = DEFAULT_SECTION_ROWS,

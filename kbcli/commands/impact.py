@@ -20,7 +20,9 @@ def run(
     id_: Annotated[str, typer.Argument(metavar="ID", help="The entity that is to change.")],
     *,
     depth: Annotated[int, typer.Option("--depth", metavar="N", help="In at most so many steps.")] = _DEPTH,
-    at: Annotated[str | None, typer.Option("--at", metavar="SEQ|TIME", help="As the branch stood then.")] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="POINT", help="As the branch stood then, as `kb diff --help` says.")
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(

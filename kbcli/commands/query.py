@@ -41,7 +41,9 @@ Follow = Annotated[
 Depth = Annotated[int, typer.Option("--depth", metavar="N", help="In at most so many steps; with --from.")]
 Reverse = Annotated[bool, typer.Option("--reverse", help="The other way along each edge; with --from.")]
 Edges = Annotated[bool, typer.Option("--edges", help="Show the edges of what is found.")]
-At = Annotated[str | None, typer.Option("--at", metavar="SEQ|TIME", help="As the branch stood then.")]
+At = Annotated[
+    str | None, typer.Option("--at", metavar="POINT", help="As the branch stood then, as `kb diff --help` says.")
+]
 Sort = Annotated[str | None, typer.Option("--sort", metavar="KEY", help="Order by a field; -KEY descends.")]
 Limit = Annotated[
     int | None, typer.Option("--limit", metavar="N", help="So many at most. [default: 50 at a terminal, else all]")

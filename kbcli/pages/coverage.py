@@ -41,7 +41,7 @@ class Report(msgspec.Struct, frozen=True):
     lacked: tuple[str, ...]
     is_filtered: bool
     at: str | None = None
-    """The seq or time that was asked for."""
+    """The point that was asked for."""
     unknown: tuple[Unknown, ...] = ()
     """Filters of which no requirement knows anything; looked up where none matches."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def nothing_matches(query: Query, seq: int, at: str | None, filters: Sequence[Filter]) -> list[str]:
     """Return why a query has no answer: nothing stood then, or which filters keep everything out.
 
-    ``seq`` is what the answer speaks of, and ``at`` the seq or time that was asked for.
+    ``seq`` is what the answer speaks of, and ``at`` the point that was asked for.
     """
     if not seq:
         return [nothing_stands(at)]
@@ -29,10 +29,10 @@ def nothing_matches(query: Query, seq: int, at: str | None, filters: Sequence[Fi
 
 
 def nothing_stands(at: str | None) -> str:
-    """Return why nothing stands at seq 0, which this seq or time means, or None the head."""
+    """Return why nothing stands at seq 0, which was asked for, or which for None is the head."""
     if at is None:
         return "The branch holds nothing yet: `kb sync` takes in documents, and `kb apply` a changeset."
-    return f"{'Seq 0' if at.strip() == '0' else 'That time'} is before the first record; nothing stood then."
+    return "Seq 0 is before the first record; nothing stood then."
 
 
 def _reasons(query: Query, filters: Sequence[Filter]) -> Iterator[str]:

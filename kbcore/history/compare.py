@@ -12,9 +12,9 @@ from kbcore.view.past import (
     LINKS,
     NODES,
     Table,
+    changed_in,
     changes_between,
     changes_from,
-    changes_of,
     count_changed,
     kept_changes,
     state_at,
@@ -48,11 +48,8 @@ def diff(view: View, a: int, b: int, *, only: Collection[str] | None = None) -> 
 
 def changed_by(view: View, seqs: Sequence[int]) -> set[str]:
     """Return the keys of the entities and edges that records changed. Raises: ``HistoryPruned``."""
-    found = set[str]()
-    for changes in changes_of(view, seqs).values():
-        found.update(one.key for one in changes.nodes)
-        found.update(one.key for one in changes.links)
-    return found
+    nodes, links = changed_in(view, seqs)
+    return nodes | links.keys()
 
 
 def entities_of(view: View, seqs: Sequence[int]) -> set[str]:
@@ -60,13 +57,8 @@ def entities_of(view: View, seqs: Sequence[int]) -> set[str]:
 
     Raises: ``HistoryPruned``.
     """
-    found = set[str]()
-    for changes in changes_of(view, seqs).values():
-        found.update(one.key for one in changes.nodes)
-        for change in changes.links:
-            link = change.after or change.before
-            found.update((link.from_id, link.to_id) if link else ())
-    return found
+    nodes, links = changed_in(view, seqs)
+    return nodes | {end for ends in links.values() for end in ends}
 
 
 def differences_from(

@@ -25,6 +25,11 @@ from kbcore.view.view import View
 
 E = TypeVar("E", bound=Node | Link | SourceFile)
 
+_CHANGED: Final = """
+select distinct {columns} from (select {columns}, version as seq from {table}
+  union all select {columns}, version from {table}_history union all select {columns}, ended from {table}_history)
+where seq in (select unnest(?::bigint[]))
+"""
 _RESETS: Final = "select seq, written_at from record where clock <> '' and clock = written_at order by seq"
 
 
@@ -108,6 +113,19 @@ def changes_of(view: View, seqs: Sequence[int]) -> dict[int, Changes]:
     check_reach(view, min(seqs) - 1)
     nodes, links, sources = _by_seq(view, NODES, seqs), _by_seq(view, LINKS, seqs), _by_seq(view, SOURCES, seqs)
     return {seq: Changes(nodes[seq], links[seq], sources[seq]) for seq in seqs}
+
+
+def changed_in(view: View, seqs: Sequence[int]) -> tuple[set[str], dict[str, tuple[str, str]]]:
+    """Return the ids of the entities that records changed, and both ends of each edge that they changed, by its id.
+
+    Raises: ``HistoryPruned``.
+    """
+    if not seqs:
+        return set(), {}
+    check_reach(view, min(seqs) - 1)
+    nodes = view.rows(_CHANGED.format(columns="id", table="node"), [list(seqs)])
+    links = view.rows(_CHANGED.format(columns="id, from_id, to_id", table="link"), [list(seqs)])
+    return {row[0] for row in nodes}, {key: (begin, end) for key, begin, end in links}
 
 
 def _by_seq(view: View, table: Table[E], seqs: Sequence[int]) -> dict[int, tuple[Change[E], ...]]:

@@ -34,7 +34,7 @@ def three_records(root, kb):
 
 
 def seqs(ran) -> list[int]:
-    assert set(ran.json) == {"branch", "records"}
+    assert set(ran.json) - {"points"} == {"branch", "records"}
     return [record["seq"] for record in ran.json["records"]]
 
 
@@ -59,7 +59,13 @@ def test_the_log_is_newest_first_in_the_fixed_shape(kb, told):
         (["--source", "sync"], [3, 1]),
         (["--source", "mcp"], []),
         (["--since", "2001-01-01"], [3, 2, 1]),
-        (["--since", "2999-01-01"], []),
+        (["--since", "1"], [3, 2]),
+        (["--until", "2"], [2, 1]),
+        (["--since", "1 hour ago", "--until", "now"], [3, 2, 1]),
+        (["--since", "yesterday", "--actor", "tester", "-n", "1"], [3]),
+        (["--session", "s-1"], []),
+        (["1..2"], [2]),
+        (["..HEAD"], [3, 2, 1]),
         (["--before", "3", "--limit", "1"], [2]),
         (["--before", "1"], []),
     ],
@@ -213,7 +219,9 @@ def test_long_texts_are_compared_line_by_line_with_the_words_marked_that_differ(
 
 
 def test_diff_takes_times_and_tells_when_nothing_differs(kb, told):
-    assert [one["change"] for one in kb("diff", "2001-01-01", "--json").json["entities"]] == ["created"] * 4
+    for words in (("0",), ("0..3",), ("--since", "2001-01-01"), ("--since", "yesterday", "--until", "HEAD")):
+        assert [one["change"] for one in kb("diff", *words, "--json").json["entities"]] == ["created"] * 4, words
+    assert kb("diff", "2001-01-01").err.startswith("error: '2001-01-01' is before the first record")
     assert kb("diff", "3").err == "Nothing differs between seq 3 and seq 3.\n"
     assert kb("diff", "soon").status == 2
     assert kb("diff", "1", "9").status == 2
@@ -331,7 +339,7 @@ def test_what_was_given_up_is_told_where_the_rest_is_listed(kb, pruned):
 
 def test_what_lies_before_the_first_record_is_not_told_of_the_whole_branch(kb, told):
     assert kb("query", "--at", "0").err == "Seq 0 is before the first record; nothing stood then.\n"
-    assert kb("query", "--at", "2001-01-01").err == "That time is before the first record; nothing stood then.\n"
+    assert kb("query", "--at", "2001-01-01").err.startswith("error: '2001-01-01' is before the first record, which was")
     assert kb("query", "--at", "2999-01-01").status == 2
 
 
@@ -347,10 +355,17 @@ def test_what_lies_before_the_first_record_is_not_told_of_the_whole_branch(kb, t
         (("log", ""), 2, "The id is empty.", "Leave it out"),
         (("log", "--limit", "0"), 2, "--limit must be from 1 to 10000, not 0.", "Leave it out"),
         (("log", "--limit", "20000"), 2, "--limit must be from 1 to 10000, not 20000.", "Leave it out"),
-        (("log", "--since", "soon"), 2, "'soon' is no time.", "2026-01-31"),
+        (
+            ("log", "--since", "soon"),
+            2,
+            "'soon' is neither a seq nor a time, and git knows no such commit.",
+            "2026-01-31",
+        ),
         (("diff", "5", "3"), 2, "There is no record 5 yet.", "The head is at seq 3."),
-        (("diff", "1", "main"), 2, "'main' is neither a seq nor a time.", "`kb branch diff A B` compares branches."),
-        (("diff", "9" * 30), 2, "is neither a seq nor a time.", "Give a seq from 0 to 3"),
+        (("diff", "9" * 30), 2, "is neither a seq nor a time, and git knows no such commit.", "HEAD~2, a branch"),
+        (("diff", "a...b"), 2, "'a...b' has three dots.", "two dots"),
+        (("log", "--since", "2999-01-01"), 2, "'2999-01-01' is yet to come.", "The head is at seq 3"),
+        (("coverage", "--at", "mian"), 2, "'mian' is neither", "Did you mean 'main'?"),
         (("diff", "2999-01-01"), 2, "'2999-01-01' is yet to come.", "The head is at seq 3"),
         (("revert", "0"), 64, "There is no record 0.", "The records are 1 to 3"),
         (("rollback", "--to", "9"), 64, "There is no seq 9 to go back to.", "Give a seq from 0 to 3."),

@@ -58,7 +58,11 @@ def test_a_time_means_records_also_where_files_say_something_else(project, files
 
 @pytest.mark.parametrize(
     ("when", "hint"),
-    [("2", "The head is at seq 1."), ('"soon"', "Give a seq from 0 to 1,"), ('"2999-01-01"', "The head is at seq 1;")],
+    [
+        ("2", "The head is at seq 1."),
+        ('"soon"', "Give a seq, a time"),
+        ('"2999-01-01"', "The head is at seq 1;"),
+    ],
 )
 def test_hints_name_the_last_record_where_files_say_something_else(project, files, when, hint):
     project.sync({ONE: req("REQ-1", title="One")})

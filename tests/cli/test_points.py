@@ -1,0 +1,132 @@
+"""Points in time as people of git say them, on the command line."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from tests.support.repos import git
+
+
+@pytest.fixture
+def grew(kb, ready):
+    """A repository with three commits, each with a requirement that was taken in after it; the second one is v1."""
+    (ready / "docs" / "requirements").mkdir(parents=True)
+    for number in (1, 2, 3):
+        (ready / f"docs/requirements/{number}.md").write_text(f"---\nid: REQ-{number}\ntitle: T\nstatus: open\n---\n")
+        git(ready, "add", ".")
+        git(ready, "commit", "--quiet", "-m", f"c{number}")
+        kb("sync")
+    git(ready, "tag", "v1", "HEAD~1")
+    return ready
+
+
+def apply(kb, id_: str, *words: str) -> None:
+    entity = {"id": id_, "type": "req", "title": "T", "status": "open"}
+    assert kb("apply", "-", *words, stdin=json.dumps({"entities": [entity]})).status == 0
+
+
+def ids(ran) -> list[str]:
+    assert ran.status == 0, ran
+    return [one["id"] for one in ran.json["entities"]]
+
+
+@pytest.mark.parametrize(
+    ("point", "seq"), [("HEAD~2", 1), ("v1", 2), ("HEAD", 3), ("main", 3), ("today", 3), ("now", 3), ("2", 2)]
+)
+def test_every_command_takes_a_point_and_says_which_record_it_is(kb, grew, point, seq):
+    found = kb("query", "--at", point, "--json")
+    assert ids(found) == [f"REQ-{number}" for number in range(1, seq + 1)]
+    assert found.json["seq"] == seq
+    assert (f"seq {seq} is the last" in found.json["freshness_reason"]) == (point != "2")
+    for words in (["query"], ["coverage"], ["impact", "REQ-1"], ["graph"], ["export", "-"]):
+        ran = kb(*words, "--at", point)
+        assert ran.status == 0, ran
+        assert (f"note: '{point}' is" in ran.err) == (point != "2"), ran
+    assert kb("export", "-", "--at", point).out.count('"id"') == seq
+    query = 'FIND(?r.name) WHERE { ?r {type: "Requirement"} } AT "%s"'
+    assert kb("kip", query % point).status == 0
+
+
+def test_a_record_is_shown_by_a_point_unless_an_entity_has_that_name(kb, grew):
+    assert kb("show", "v1").out.startswith("record 2\n")
+    assert kb("show", "HEAD~2", "--json").json["seq"] == 1
+    apply(kb, "v1")
+    assert kb("show", "v1", "--json").json["entity"]["id"] == "v1"
+    assert kb("show", "nothing").status == 64
+
+
+def test_a_difference_goes_from_point_to_point(kb, grew):
+    assert ids(kb("diff", "v1", "--json")) == ["REQ-3"]
+    assert ids(kb("diff", "HEAD~2..v1", "--json")) == ["REQ-2"]
+    ran = kb("diff", "HEAD~2", "HEAD~1")
+    assert ran.err.count("note: 'HEAD~") == 2
+    points = kb("diff", "v1", "--json").json["points"]
+    assert points == [f"'v1' is commit {git(grew, 'rev-parse', 'v1')[:12]}: seq 2 is the last record made at it."]
+
+
+def test_a_range_of_branches_is_what_came_after_they_parted(kb, grew):
+    git(grew, "switch", "-q", "-c", "x")
+    apply(kb, "REQ-9")
+    for _ in range(2):  # on x, and on main
+        assert [one["seq"] for one in kb("log", "main..x", "--json").json["records"]] == [4]
+        found = kb("diff", "main..x", "--json")
+        assert (ids(found), found.json["branch"]) == (["REQ-9"], "x")
+        assert "the last record that is also in 'main'" in kb("log", "main..x").err
+        git(grew, "switch", "-q", "main")
+    git(grew, "switch", "-q", "x")
+    assert [one["seq"] for one in kb("log", "main..", "--json").json["records"]] == [4]
+    ran = kb("diff", "main")
+    assert (ran.status, ran.out) == (2, "")
+    assert "`kb branch diff A B` compares branches" in ran.err
+
+
+def test_log_diff_and_check_are_narrowed_to_an_actor_and_a_session(kb, user, grew):
+    user.setenv("KB_SESSION", "s-1")
+    user.setenv("KB_ACTOR", "bot")
+    apply(kb, "REQ-8")
+    user.delenv("KB_SESSION")
+    apply(kb, "REQ-9")
+    user.delenv("KB_ACTOR")
+    apply(kb, "REQ-10")
+    assert [one["seq"] for one in kb("log", "--session", "s-1", "--json").json["records"]] == [4]
+    assert [one["seq"] for one in kb("log", "v1..", "--actor", "bot", "--json").json["records"]] == [5, 4]
+    assert ids(kb("diff", "v1", "--actor", "bot", "--json")) == ["REQ-8", "REQ-9"]
+    assert ids(kb("diff", "--since", "today", "--session", "s-1", "--json")) == ["REQ-8"]
+    new = [("--actor", "bot"), ("--session", "s-1"), ("--actor", "nobody")]
+    found = [[one["id"] for one in kb("check", "--since", "v1", *by, "--json").json["violations"]] for by in new]
+    assert found == [["REQ-8", "REQ-9"], ["REQ-8"], []]
+    assert kb("check", "--actor", "bot").status == 2
+    assert kb("diff", "v1", "--since", "today").status == 2
+    assert kb("diff").status == 2
+
+
+def test_the_log_shows_the_changes_of_each_record_or_names_them_all(kb, grew):
+    patch = kb("log", "-n", "1", "-p")
+    assert "record 3 (head)" in patch.out
+    assert "+ REQ-3 (req) T\n    status: open\n" in patch.out
+    assert "REQ-2" not in patch.out
+    entities = [{"id": f"N-{number}", "type": "req", "title": "T", "status": "open"} for number in range(9)]
+    kb("apply", "-", stdin=json.dumps({"entities": entities}))
+    assert "N-8" not in kb("log", "-n", "1").out
+    assert "N-8" in kb("log", "-n", "1", "--stat").out
+    [record] = kb("log", "-n", "1", "--stat", "--json").json["records"]
+    assert [one["id"] for one in record["touched"]] == [one["id"] for one in entities]
+    [record] = kb("log", "-n", "1", "-p", "--json").json["records"]
+    assert [one["after"]["title"] for one in record["operations"]] == ["T"] * 9
+    [record] = kb("log", "N-3", "-p", "--json").json["records"]
+    assert [one["id"] for one in record["operations"]] == ["N-3"]
+    assert kb("log", "--oneline", "-p").status == 2
+
+
+def test_a_time_without_a_zone_is_a_local_one(kb, user, grew):
+    user.setenv("TZ", "Pacific/Kiritimati")  # 14 hours before UTC: the day of the records began there earlier
+    time.tzset()
+    try:
+        said = kb("query", "--at", "today").err
+        assert "T10:00:00Z: seq 3 is the last record until then." in said
+    finally:
+        user.delenv("TZ")
+        time.tzset()
