@@ -226,3 +226,30 @@ def test_who_wrote_takes_at_most_100_tokens(project):
 )  # fmt: skip
 def test_an_argument_that_who_lacks_or_does_not_take_is_named(kb, arguments, path):
     assert kb.refused("kb_history", **arguments)["details"][0]["path"] == path
+
+
+def test_the_log_and_a_difference_are_narrowed_to_points_an_actor_and_a_session(project):
+    project.apply(entities=[entity("A")])
+    with agent(project.root) as found:
+        seqs = [found.call("kb_upsert", entities=[entity(f"B-{number}")])["seq"] for number in range(3)]
+        [newest, *_] = found.call("kb_history", action="log", limit=1)["records"]
+        by = {"actor": newest["actor"], "session": newest["session"]}
+    project.apply(entities=[entity("C")])
+    with agent(project.root) as found:
+        other = found.call("kb_upsert", entities=[entity("D")])["seq"]
+        log, diff = ({"name": "kb_history", "action": action} for action in ("log", "diff"))
+        assert [one["seq"] for one in found.call(**log, **by)["records"]] == seqs[::-1]
+        assert [one["seq"] for one in found.call(**log, actor=by["actor"])["records"]] == [other, *seqs[::-1]]
+        pages = [*pages_of(found, "kb_history", "records", action="log", session=by["session"], limit=2)]
+        assert [len(page) for page in pages] == [2, 1]
+        answer = found.call(**log, since="today", until=3)
+        assert [one["seq"] for one in answer["records"]] == [3, 2, 1]
+        assert "'today' is since" in answer["note"]
+        answer = found.call(**diff, since="today", session=by["session"])
+        assert [one["id"] for one in answer["entities"]] == ["B-0", "B-1", "B-2"]
+        pages = [*pages_of(found, "kb_history", "entities", action="diff", seq=0, actor=by["actor"], limit=3)]
+        assert [one["id"] for page in pages for one in page] == ["B-0", "B-1", "B-2", "D"]
+        assert found.call(**diff, since=other)["entities"] == []
+        for arguments in ({"action": "show", "seq": 1, "actor": "x"}, {"action": "diff", "seq": 1, "since": 1}):
+            assert found.refused("kb_history", **arguments)["details"][0]["code"] == "not_for_action"
+        assert found.refused("kb_history", action="log", since="soon")["details"][0]["path"] == "$.since"

@@ -182,6 +182,10 @@ def test_find_answers_as_of_a_seq_or_a_time(project):
     assert asked(project, NAMES).response["result"] == ["t0", "t1", "t2"]
     at = project.view().rows("select written_at from record where seq = 2")[0][0]
     assert asked(project, f'{NAMES} AT "{at}"').response["result"] == ["t0"]
+    assert asked(project, f'{NAMES} AT "HEAD"').response["result"] == ["t0", "t1", "t2"]
+    assert asked(project, f'{NAMES} AT "today"').seq == 4
+    for text in ("soon", "2001-01-01", "HEAD~99"):
+        assert error_of(asked(project, f'{NAMES} AT "{text}"'))["code"] == "KIP_1001"
     first = asked(project, f"{NAMES} AT 3 LIMIT 1").response
     again = {"command": f"{NAMES} AT 3 LIMIT 1 CURSOR :c", "parameters": {"c": first["next_cursor"]}}
     assert asked(project, again).response["result"] == ["t1"]
