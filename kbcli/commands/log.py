@@ -23,13 +23,16 @@ MAX_TOUCHED: Final = 10_000
 
 
 class _Asked(NamedTuple):
-    """Which records are asked for, at most how many (None for all), and how much of what each changed."""
+    """Which records are asked for, at most how many (None for all), and how much of what each changed.
+
+    ``detail`` is ``patch`` for field by field, ``stat`` for all of it by name, ``names`` for some of it, else "".
+    """
 
     selection: Selection
     id: str
     before: int | None
     most: int | None
-    detail: Literal["", "names", "stat", "patch"]
+    detail: str
 
 
 class _Read(NamedTuple):
