@@ -15,6 +15,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "query": (
         ("kb query req --lacks verified_by", "requirements without a test"),
         ("kb query --text 'log in' --status open", "what is open and speaks of it"),
+        ("kb query --where 'priority=must OR priority=should' --count", "how many are one or the other"),
         ("kb query --from REQ-1 --depth 2", "what can be reached from there in two steps"),
     ),
     "show": (

@@ -6,7 +6,6 @@ is asked for again with fewer rows.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,7 @@ from kbmcp.wire import QueryArguments
 
 if TYPE_CHECKING:
     from kbcore.query import Page, Query
+    from kbcore.query.conditions import AnyOf
     from kbcore.view.view import View
 
 _ROOM: Final = PAGE_CHARS - 800
@@ -83,7 +83,7 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
 
 def _query_of(asked: QueryArguments, problems: list[Problem], *, is_part: bool) -> Query:
     """Return the query that the arguments describe, ``at`` left out; what cannot be read is added to the problems."""
-    from kbcore.query import NO_PAIR, NO_PATTERN, Query, parse_each, parse_pattern
+    from kbcore.query import NO_PATTERN, UNREAD, Query, parse_each, parse_pattern
 
     where: Iterable[Any] = asked.where.items() if isinstance(asked.where, dict) else asked.where
     is_start_wrong = any(problem.path == "$.from" for problem in problems)
@@ -92,7 +92,7 @@ def _query_of(asked: QueryArguments, problems: list[Problem], *, is_part: bool) 
         ids=tuple(asked.ids),
         tags=tuple(asked.tags),
         status=asked.status,
-        where=parse_each("where", where, _pair, NO_PAIR, problems),
+        where=parse_each("where", where, _conditions, UNREAD, problems),
         has=parse_each("has", asked.has, parse_pattern, NO_PATTERN, problems),
         lacks=parse_each("lacks", asked.lacks, parse_pattern, NO_PATTERN, problems),
         text=asked.text,
@@ -108,17 +108,13 @@ def _query_of(asked: QueryArguments, problems: list[Problem], *, is_part: bool) 
     )
 
 
-def _pair(item: Any) -> tuple[str, str]:
-    """Return key and value of a comparison: a text, or a member of an object. Raises: ``InvalidQuery``."""
-    from kbcore.query import parse_where
+def _conditions(item: Any) -> AnyOf:
+    """Return the conditions of a text, or of a member of an object. Raises: ``InvalidQuery``."""
+    from kbcore.query import conditions_of, parse_where
 
     if isinstance(item, str):
         return parse_where(item)
-    if isinstance(item, tuple) and isinstance(item[1], str | int | float):
-        key, value = item
-        return key, value if isinstance(value, str) else json.dumps(value)
-    hint = 'For example ["priority=must"] or {"priority": "must"}.'
-    raise InvalidQuery("`where` compares with text, a number or a truth value.", hint=hint)
+    return conditions_of(*item) if isinstance(item, tuple) else conditions_of("", None)
 
 
 def _by_key(error: InvalidQuery, where: list[Any] | dict[str, Any]) -> InvalidQuery:

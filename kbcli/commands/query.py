@@ -23,7 +23,13 @@ Ids = Annotated[Texts, typer.Option("--id", metavar="ID", help="Only these; may 
 Tags = Annotated[Texts, typer.Option("--tag", metavar="T", help="Has the tag; twice means both.")]
 Status = Annotated[str | None, typer.Option("--status", metavar="S", help="Has the status.")]
 Where = Annotated[
-    Texts, typer.Option("--where", metavar="KEY=VALUE", help="A field or attribute has the value; twice means both.")
+    Texts,
+    typer.Option(
+        "--where",
+        metavar="KEY=VALUE",
+        help="A field or attribute compares so: = != < <= > >= ~ (contains) ^= (begins with). "
+        "`A=1 OR B=2` is either; twice means both.",
+    ),
 ]
 Has = Annotated[
     Texts,
@@ -44,7 +50,14 @@ Edges = Annotated[bool, typer.Option("--edges", help="Show the edges of what is 
 At = Annotated[
     str | None, typer.Option("--at", metavar="POINT", help="As the branch stood then, as `kb diff --help` says.")
 ]
-Sort = Annotated[str | None, typer.Option("--sort", metavar="KEY", help="Order by a field; -KEY descends.")]
+Sort = Annotated[
+    str | None, typer.Option("--sort", metavar="KEY", help="Order by a field, REQ-2 before REQ-12; -KEY descends.")
+]
+Fields = Annotated[
+    Texts,
+    typer.Option("--fields", metavar="FIELD[,FIELD]", help="Show only these, in this order; may be repeated."),
+]
+Count = Annotated[bool, typer.Option("--count", help="Say only how many there are.")]
 Limit = Annotated[
     int | None, typer.Option("--limit", metavar="N", help="So many at most. [default: 50 at a terminal, else all]")
 ]
@@ -73,6 +86,8 @@ def run(
     edges: Edges = False,
     at: At = None,
     sort: Sort = None,
+    fields: Fields = None,
+    count: Count = False,
     limit: Limit = None,
     cursor: Cursor = None,
     format_: Format = None,
@@ -84,7 +99,7 @@ def run(
     """
     from kbcli.listing import PAGE_ROWS
     from kbcore.limits import DEFAULT_PAGE_ROWS
-    from kbcore.query import NO_PAIR, NO_PATTERN, Query, empty_problems, parse_each, parse_pattern, parse_where
+    from kbcore.query import NO_PATTERN, UNREAD, Query, empty_problems, parse_each, parse_pattern, parse_where
 
     is_terminal = session_of(ctx).output.is_terminal
     words = {"type": type_, "status": status, "text": text, "from": from_, "at": at, "sort": sort, "cursor": cursor}
@@ -94,7 +109,7 @@ def run(
         ids=tuple(id_ or ()),
         tags=tuple(tag or ()),
         status=status or "",
-        where=parse_each("where", where or (), parse_where, NO_PAIR, problems),
+        where=parse_each("where", where or (), parse_where, UNREAD, problems),
         has=parse_each("has", has or (), parse_pattern, NO_PATTERN, problems),
         lacks=parse_each("lacks", lacks or (), parse_pattern, NO_PATTERN, problems),
         text=text or "",
@@ -104,6 +119,8 @@ def run(
         reverse=reverse,
         edges=edges,
         sort=sort or "",
+        fields=tuple(name.strip() for names in fields or () for name in names.split(",")),
+        count=count,
         limit=limit if limit is not None else DEFAULT_PAGE_ROWS if is_terminal else PAGE_ROWS,
         cursor=cursor or "",
     )
@@ -140,10 +157,10 @@ def _answer(
         raise in_option_words(error) from error
     if session.output.is_json:
         head = {"branch": opened.branch} | files.as_json()
-        write_document(session.output, answer, head, is_of_edges=wanted.is_edge)
+        write_document(session.output, answer, head)
     else:
         nothing = () if answer.first.total else _nothing(wanted, answer.first.seq, at, filters)
-        tell(session, answer, wanted, table_format(format_, session.output), nothing)
+        tell(session, answer, table_format(format_, session.output), nothing)
         session.tell_files(opened.branch, files)
 
 

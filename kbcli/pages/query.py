@@ -15,6 +15,7 @@ from kbcli.terminal.pathtables import laid_out_with_paths
 from kbcli.words.snippets import snippet_line
 from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, edge_json, entity_json
+from kbcore.query import project
 from kbcore.query.walk import path_text
 from kbcore.visible import json_text, visible
 
@@ -51,17 +52,18 @@ class Answer:
         """Each entity, or edge where edges are asked for, as JSON, with the path that a walk took to it."""
         self.edges = Rows()
         """The edges that touch the entities, where they are asked for: each once."""
-        self._asked = asked
+        self.asked = asked
+        """The checked query."""
         self._seen: set[str] = set()
 
     def add(self, page: Page) -> None:
         """Add a page. Raises: ``StorageError``."""
         self.next_cursor = page.next_cursor
-        if self._asked.is_edge:
+        if self.asked.is_edge:
             for link in page.edges:
-                self.rows.add(({**edge_json(link), "id": link.id}, ""))
+                self.rows.add((project({**edge_json(link), "id": link.id}, self.asked.fields), ""))
             return
-        for item in _entities(page, with_edges=self._asked.edges):
+        for item in _entities(page, self.asked):
             self.rows.add((item, path_text(page.paths[item["id"]]) if page.paths else ""))
         for link in page.edges:
             if link.id not in self._seen:
@@ -83,28 +85,31 @@ def read_answer(asked: Query, page_of: Callable[[Query], Page], *, is_whole: boo
     return answer
 
 
-def write_document(output: Output, answer: Answer, head: Mapping[str, Any], *, is_of_edges: bool) -> None:
+def write_document(output: Output, answer: Answer, head: Mapping[str, Any]) -> None:
     """Write an answer as the contract has it; with edges, each entity also carries its own.
 
     A page of edges themselves gives each its id, by which another edge can name it as an end.
     """
     page = answer.first
+    search: dict[str, Any] = {"search": page.found.document(page.total)} if page.found else {}
+    if answer.asked.count:
+        output.document({**head, "total": page.total, **search})
+        return
     items = (item for item, _ in answer.rows)
-    rest: dict[str, Any] = {"next_cursor": answer.next_cursor or None}
-    rest |= {"search": page.found.document(page.total)} if page.found else {}
-    entities, edges = ((), items) if is_of_edges else (items, iter(answer.edges))
+    rest = {"next_cursor": answer.next_cursor or None} | search
+    entities, edges = ((), items) if answer.asked.is_edge else (items, iter(answer.edges))
     output.document_of({**head, "total": page.total}, {"entities": entities, "edges": edges}, rest)
 
 
-def _entities(page: Page, *, with_edges: bool) -> list[dict[str, Any]]:
+def _entities(page: Page, asked: Query) -> list[dict[str, Any]]:
     shown = [
-        entity_json(node)
+        project(entity_json(node), asked.fields)
         | ({"stale": True} if node.id in page.stale else {})
         | page.walked(node.id)
         | (page.found.shown(node.id) if page.found else {})
         for node in page.entities
     ]
-    if with_edges:
+    if asked.edges:
         own: dict[str, list[dict[str, Any]]] = {entity["id"]: [] for entity in shown}
         for link in page.edges:
             for end in dict.fromkeys((link.from_id, link.to_id)):
@@ -115,16 +120,20 @@ def _entities(page: Page, *, with_edges: bool) -> list[dict[str, Any]]:
     return shown
 
 
-def tell(session: Session, answer: Answer, asked: Query, format_: str, nothing: Sequence[str]) -> None:
+def tell(session: Session, answer: Answer, format_: str, nothing: Sequence[str]) -> None:
     """Write an answer for people, or in the format of another program; ``nothing`` says why it is empty, if it is."""
-    output = session.output
+    output, asked = session.output, answer.asked
     output.is_paged = format_ == "table"
+    if asked.count:
+        output.data(f"{answer.first.total}\n")
+        _tell_rest(session, answer, nothing)
+        return
     items = (item for item, _ in answer.rows)
     if format_ == "jsonl":
         output.stream(json_text(item) + "\n" for item in items)
     elif format_ == "csv":
-        columns = _EDGE_COLUMNS if asked.is_edge else _entity_columns(asked)
-        rows = ([_cell(item.get(key)) for key in columns] for item in items)
+        columns = asked.fields or (_EDGE_COLUMNS if asked.is_edge else _entity_columns(asked))
+        rows = ([_cell(_field(item, key)) for key in columns] for item in items)
         output.stream(tables.comma_separated(columns, rows))
     elif format_ == "markdown":
         table = _Table(answer, asked, has_all=False)
@@ -168,12 +177,14 @@ class _Table:
     """What was found as a table: its head, and its rows, which can be read again.
 
     With ``has_all`` there is every column that a query of that kind can have, for other programs; a reader gets
-    those that hold something. ``with_snippets`` adds what a terminal has no room for beside the rest.
+    those that hold something. ``with_snippets`` adds what a terminal has no room for beside the rest. Where fields are
+    asked for, they are the columns.
     """
 
     def __init__(self, answer: Answer, asked: Query, *, has_all: bool, with_snippets: bool = True) -> None:
         self._rows = answer.rows
         self._is_edge = asked.is_edge
+        self._fields = asked.fields
         items = (item for item, _ in answer.rows)
         self._has_all = has_all and not asked.is_edge
         self._tags = self._has_all or any(item.get("tags") for item in items)
@@ -188,12 +199,17 @@ class _Table:
         }
         shown = (name for name, is_shown in columns.items() if is_shown)
         self.head: tuple[str, ...] = _EDGE_HEAD if self._is_edge else (*_ENTITY_HEAD, *shown)
+        if self._fields:
+            self.head = tuple(name.removeprefix("attributes.").upper() for name in self._fields)
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         for item, path in self._rows:
+            if self._fields:
+                yield tuple(_cell(_field(item, name)) for name in self._fields)
+                continue
             yield edge_row(item) if self._is_edge else tuple(map(self._cell(item, path), self.head))
 
     def _cell(self, item: Json, path: str) -> Callable[[str], str]:
@@ -214,7 +230,7 @@ class _Table:
 def _drawn(output: Output, answer: Answer, asked: Query) -> Iterator[str]:
     """Yield the lines of a table, below each row the snippet of its entity."""
     table = _Table(answer, asked, has_all=False, with_snippets=False)
-    blocks = iter(_blocks(output, table.head, table, has_paths=bool(asked.from_id)))
+    blocks = iter(_blocks(output, table.head, table, has_paths=bool(asked.from_id and not asked.fields)))
     yield from next(blocks)
     for lines, (item, _) in zip(blocks, answer.rows if asked.text else itertools.repeat(({}, "")), strict=False):
         yield from lines
@@ -240,7 +256,7 @@ def _tell_rest(session: Session, answer: Answer, nothing: Sequence[str]) -> None
     output, page, shown = session.output, answer.first, len(answer.rows)
     for sentence in page.found.sentences(page.total) if page.found else ():
         output.note(sentence)
-    if not shown and page.total:
+    if not shown and page.total and not answer.asked.count:
         output.note("The answer ends here.")
     elif not shown and nothing:
         output.note("\n".join(nothing))
@@ -265,6 +281,12 @@ def edge_row(edge: dict[str, Any]) -> tuple[str, ...]:
     """Return an edge in JSON as a row of a table."""
     name = f"{edge['type']}:{edge['kind']}" if edge.get("kind") else edge["type"]
     return edge["from"], name, edge["to"], _cell(edge.get("confidence")), edge["source"]
+
+
+def _field(item: Json, name: str) -> Any:
+    """Return the value of a field by its full name, None where there is none."""
+    prefix, dot, member = name.partition(".")
+    return item.get(prefix, {}).get(member) if dot else item.get(name)
 
 
 def _cell(value: Any) -> str:

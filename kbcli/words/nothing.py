@@ -55,5 +55,5 @@ def _reasons(query: Query, filters: Sequence[Filter]) -> Iterator[str]:
 
 
 def _option(one: Filter) -> str:
-    value = one.value if one.name == "type" else f"{OPTIONS[one.name]} {one.value}"
+    value = one.value if one.name == "type" else f"{OPTIONS[one.name]} {shlex.quote(one.value)}"
     return f"`{value}`"

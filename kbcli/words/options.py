@@ -23,7 +23,7 @@ OPTIONS: Final = {
         name: f"--{name}"
         for name in (
             *("status", "where", "has", "lacks", "text", "from", "follow", "depth", "reverse", "edges"),
-            *("at", "sort", "limit", "cursor"),
+            *("at", "sort", "fields", "count", "limit", "cursor"),
         )
     },
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kbcore.query.filters import NO_PAIR, NO_PATTERN, parse_each, parse_pattern, parse_where
+from kbcore.query.conditions import UNREAD, Condition, conditions_of, parse_where
+from kbcore.query.filters import NO_PATTERN, parse_each, parse_pattern
 from kbcore.query.keys import project
 from kbcore.query.known import Known, Rows
 from kbcore.query.paging import Page, page, page_of, stale_ids
@@ -11,9 +12,10 @@ from kbcore.query.sql import Compiled, compile  # noqa: A004 - the verb, as in `
 from kbcore.query.text.found import Found, Snippet
 
 __all__ = [
-    "NO_PAIR",
     "NO_PATTERN",
+    "UNREAD",
     "Compiled",
+    "Condition",
     "Found",
     "Known",
     "Page",
@@ -23,6 +25,7 @@ __all__ = [
     "Snippet",
     "check",
     "compile",
+    "conditions_of",
     "empty_problems",
     "page",
     "page_of",

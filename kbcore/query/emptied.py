@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import ids
-from kbcore.query import asof
+from kbcore.query import asof, conditions
 from kbcore.query.keys import Key, key_of
 from kbcore.query.known import near_ids, pointer
 from kbcore.query.paging import Viewed, page
@@ -92,7 +92,7 @@ def _each(query: Query) -> Iterator[tuple[str, str, Query]]:
 def _words(value: Any) -> str:
     """Return a value as it was asked for."""
     if isinstance(value, tuple):
-        return "=".join(value)
+        return conditions.text_of(value)
     if isinstance(value, str):
         return value
     return f"{'^' if value.inverse else ''}{value.edge}{f':{value.id}' if value.id else ''}"
@@ -118,15 +118,16 @@ def _unknown(view: Viewed, query: Query, name: str, value: str) -> tuple[str, tu
 
 def _unknown_value(view: Viewed, query: Query, words: str) -> tuple[str, tuple[str, ...]] | None:
     """Return the value of a comparison that holds for nothing at all, and values like it that there are."""
-    name, _, value = words.partition("=")
-    key = key_of(name, is_edge=query.is_edge)
+    any_of = next(one for one in query.where if conditions.text_of(one) == words)
+    if len(any_of) != 1 or any_of[0].operator != "=":
+        return None
+    key, value = key_of(any_of[0].key, is_edge=query.is_edge), any_of[0].value
     if key is None or key.kind not in {"text", "member", "stated_by"} or key.column in {"from_id", "to_id", "id"}:
         return None
     table = asof.links(query.at) if query.is_edge else asof.nodes(query.at)
     values = _values_of(view, key, table)
-    alone = Query(type=query.type if query.is_edge else "", at=query.at)
-    condition = next((one for one in query.where if _words(one) == words), None)
-    if not values or condition is None or _total(view, msgspec.structs.replace(alone, where=(condition,))):
+    alone = Query(type=query.type if query.is_edge else "", where=(any_of,), at=query.at)
+    if not values or _total(view, alone):
         return None
     if len(values) > _MAX_VALUES:
         return value, ()
@@ -163,7 +164,8 @@ def _ids_in(query: Query, name: str, value: str) -> tuple[str, ...]:
     """Return the ids that a filter names. An edge's end may be the id of an edge, which nobody can be near to."""
     if name == "ids":
         return query.ids
-    key, _, end = value.partition("=")
-    if name == "where" and query.is_edge and key in {"from", "to"} and not ids.is_link_id(end):
-        return (end,)
+    if name == "where" and query.is_edge:
+        any_of = next(one for one in query.where if conditions.text_of(one) == value)
+        ends = [one.value for one in any_of if one.key in {"from", "to"} and one.operator == "="]
+        return tuple(end for end in ends if not ids.is_link_id(end)) if len(ends) == len(any_of) else ()
     return tuple(filter(None, [value.partition(":")[2]])) if name == "has" else ()

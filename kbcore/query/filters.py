@@ -12,8 +12,7 @@ from kbcore.visible import in_quotes
 T = TypeVar("T")
 
 NO_PATTERN: Final = Pattern("")
-NO_PAIR: Final = ("", "")
-"""What stands in a query for a filter that could not be read."""
+"""What stands in a query for a pattern that could not be read."""
 
 
 def parse_pattern(text: str) -> Pattern:
@@ -27,18 +26,6 @@ def parse_pattern(text: str) -> Pattern:
         hint = "Write EDGE, EDGE:ID or ^EDGE:ID, for example `verified_by` or `^implements:SYM-9`."
         raise InvalidQuery(f"{in_quotes(text)} names no {'id' if edge else 'edge'}.", hint=hint)
     return Pattern(edge, end, inverse=body != text)
-
-
-def parse_where(text: str) -> tuple[str, str]:
-    """Return key and value of ``status=open``; the value may hold further ``=`` and may be empty.
-
-    Raises: ``InvalidQuery`` when there is no key or no ``=``.
-    """
-    key, sign, value = text.partition("=")
-    if not key or not sign:
-        hint = "For example `owner=ann` or `attributes.kind=unit`."
-        raise InvalidQuery(f"{in_quotes(text)} is no KEY=VALUE.", hint=hint)
-    return key, value
 
 
 def parse_each(

@@ -126,7 +126,7 @@ def project(shown: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
     picked: dict[str, Any] = {}
     for name, value in shown.items():
         wanted = members.get(name)
-        if name in fields or (name in _ALWAYS and (name != "type" or "id" not in shown)):
+        if name in fields or (name in _ALWAYS and (name != "type" or "from" in shown)):
             picked[name] = value
         elif wanted:
             found = {member: value[member] for member in value if member in wanted}

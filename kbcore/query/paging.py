@@ -152,6 +152,8 @@ def page(
     if at < history_from:
         raise out_of_reach(rows, history_from, at)
     asked = msgspec.structs.replace(query, at=None if at == seq else at)
+    if asked.count:
+        asked = msgspec.structs.replace(asked, limit=1, edges=False, sort="")
     if nodes and _is_look_up(asked):
         looked_up = sorted(nodes(sorted(set(asked.ids))), key=lambda node: node.id)
         return Page(at, looked_up, [], len(looked_up), "")
@@ -170,6 +172,8 @@ def page(
         entities = [] if query.is_edge else [node_of(row) for row in shown]
     if not (shown or entities) and query.from_id and cursor is None:
         _check_start(asked, rows, min(at, last_record))
+    if query.count:
+        return Page(at, [], [], total, "", found=found)
     total = cursor.total if cursor else total
     edges = [link_of(row) for row in shown] if query.is_edge else []
     if query.edges and entities:

@@ -14,6 +14,7 @@ from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.ids import is_link_id
 from kbcore.model import OBJECT_FIELDS
+from kbcore.query.conditions import ALLOWED, AnyOf, Condition
 from kbcore.query.keys import EDGE, MEMBERS, Key, KeyKind, field_names, field_of, is_path_key, key_names, key_of
 from kbcore.query.known import Known
 from kbcore.query.meaning import number_of, path_of, span_of
@@ -45,7 +46,8 @@ class Query(msgspec.Struct, frozen=True):
     ids: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     status: str = ""
-    where: tuple[tuple[str, str], ...] = ()
+    where: tuple[AnyOf, ...] = ()
+    """Conditions on fields: of each member at least one must hold."""
     has: tuple[Pattern, ...] = ()
     lacks: tuple[Pattern, ...] = ()
     text: str = ""
@@ -67,6 +69,8 @@ class Query(msgspec.Struct, frozen=True):
     """The fields to show; none means all. See ``project``."""
     limit: int = limits.DEFAULT_PAGE_ROWS
     cursor: str = ""
+    count: bool = False
+    """Answer how many match, and none of them."""
 
     @property
     def is_edge(self) -> bool:
@@ -99,12 +103,16 @@ def check(
     return msgspec.structs.replace(
         query,
         ids=tuple(dict.fromkeys(query.ids)),
-        where=tuple(
-            (name, path_of(value, root) if is_path_key(name, is_edge=query.is_edge) else value)
-            for name, value in query.where
-        ),
+        where=tuple(tuple(_below(root, one, is_edge=query.is_edge) for one in any_of) for any_of in query.where),
         fields=tuple(dict.fromkeys(name for name in fields if name)),
     )
+
+
+def _below(root: str, condition: Condition, *, is_edge: bool) -> Condition:
+    """Return a condition that names a whole path with that path relative to the top of the worktree."""
+    if condition.operator not in {"=", "!="} or not is_path_key(condition.key, is_edge=is_edge):
+        return condition
+    return msgspec.structs.replace(condition, value=path_of(condition.value, root))
 
 
 def refuse(problems: Sequence[Problem]) -> None:
@@ -164,9 +172,10 @@ def _texts(query: Query) -> Iterable[tuple[str, str]]:
     for name in ("ids", "tags", "follow", "fields"):
         for at, value in enumerate(getattr(query, name)):
             yield f"$.{name}[{at}]", value
-    for at, pair in enumerate(query.where):
-        for part in pair:
-            yield f"$.where[{at}]", part
+    for at, any_of in enumerate(query.where):
+        for condition in any_of:
+            yield f"$.where[{at}]", condition.key
+            yield f"$.where[{at}]", condition.value
     for name in ("has", "lacks"):
         for at, pattern in enumerate(getattr(query, name)):
             yield f"$.{name}[{at}]", pattern.edge
@@ -200,6 +209,10 @@ def _number_problems(query: Query) -> Iterable[Problem]:
     if len(query.ids) > limits.MAX_QUERY_IDS:
         message = f"{len(query.ids)} ids were given; one query takes {limits.MAX_QUERY_IDS}."
         yield Problem("$.ids", "too_many", message, "Ask for them in several queries.")
+    conditions = sum(map(len, query.where))
+    if conditions > limits.MAX_QUERY_CONDITIONS:
+        message = f"{conditions} conditions were given; one query takes {limits.MAX_QUERY_CONDITIONS}."
+        yield Problem("$.where", "too_many", message, "Ask in several queries.")
 
 
 def _type_problems(query: Query, schema: Schema) -> Iterable[Problem]:
@@ -223,17 +236,20 @@ def _key_problems(query: Query, names: _Names) -> Iterable[Problem]:
     is_edge = query.is_edge
     what = "edges" if is_edge else "entities"
     hints = key_names(is_edge=is_edge)
-    for at, (name, value) in enumerate(query.where):
-        key, path = key_of(name, is_edge=is_edge), f"$.where[{at}]"
+    for at, one in ((at, one) for at, any_of in enumerate(query.where) for one in any_of):
+        key, path = key_of(one.key, is_edge=is_edge), f"$.where[{at}]"
         if key is None or not names.has(_field(key)):
             yield Problem(
-                path, "unknown_key", f"{what.capitalize()} have no {in_quotes(name)}.", names.nearest(name, hints)
+                path, "unknown_key", f"{what.capitalize()} have no {in_quotes(one.key)}.", names.nearest(one.key, hints)
             )
+        elif one.operator not in ALLOWED[key.kind]:
+            hint = f"It takes {', '.join(f'`{operator}`' for operator in ALLOWED[key.kind])}."
+            yield Problem(path, "bad_operator", f"`{one.key}` cannot be compared with `{one.operator}`.", hint)
         elif key.kind in _EXAMPLES:
-            fault = _value_fault(key, value)
+            fault = _value_fault(key, one.value)
             if fault:
-                hint = f"For example `{name}={_EXAMPLES[key.kind]}`."
-                yield Problem(path, "bad_value", f"`{name}` is {fault}, not {in_quotes(value)}.", hint)
+                hint = f"For example `{one.key}{one.operator}{_EXAMPLES[key.kind]}`."
+                yield Problem(path, "bad_value", f"`{one.key}` is {fault}, not {in_quotes(one.value)}.", hint)
     name = query.sort.removeprefix("-")
     key = key_of(name, is_edge=is_edge)
     if query.sort and (key is None or key.kind == "list" or not names.has(_field(key))):
@@ -268,12 +284,10 @@ def _combination_problems(query: Query) -> Iterable[Problem]:
                 word = name.removesuffix("_id")
                 hint = "Use `where` with `type=`, `from=`, `to=` or `source=`, or ask for entities."
                 yield Problem(f"$.{word}", "not_for_edges", f"`{word}` does not apply to edges.", hint)
-        named = [(f"$.ids[{at}]", key) for at, key in enumerate(query.ids)]
-        named += [(f"$.where[{at}]", value) for at, (name, value) in enumerate(query.where) if name == "id"]
-        for path, key in named:
-            if key and not is_link_id(key):
-                hint = f"Use `where` with `from={key}` or `to={key}` for the edges of an entity."
-                yield Problem(path, "not_for_edges", f"{in_quotes(key)} is no id of an edge.", hint)
+        yield from _edge_id_problems(query)
+    if query.count and query.cursor:
+        message = "`count` counts the whole answer, and `cursor` goes on in one."
+        yield Problem("$.count", "not_with_cursor", message, "Leave one of them out.")
     if not query.from_id:
         for name in ("follow", "reverse"):
             if getattr(query, name):
@@ -281,3 +295,18 @@ def _combination_problems(query: Query) -> Iterable[Problem]:
                 yield Problem(f"$.{name}", "needs_from", message, "Name an entity with `from`.")
         if query.depth > 1:
             yield Problem("$.depth", "needs_from", "`depth` needs a place to start.", "Name an entity with `from`.")
+
+
+def _edge_id_problems(query: Query) -> Iterable[Problem]:
+    """Yield a problem for each id of an entity in the place of an edge's."""
+    named = [(f"$.ids[{at}]", key) for at, key in enumerate(query.ids)]
+    named += [
+        (f"$.where[{at}]", one.value)
+        for at, any_of in enumerate(query.where)
+        for one in any_of
+        if one.key == "id" and one.operator in {"=", "!="}
+    ]
+    for path, key in named:
+        if key and not is_link_id(key):
+            hint = f"Use `where` with `from={key}` or `to={key}` for the edges of an entity."
+            yield Problem(path, "not_for_edges", f"{in_quotes(key)} is no id of an edge.", hint)

@@ -10,11 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.query import walk
+from kbcore.query import comparing, walk
 from kbcore.query.asof import as_of
-from kbcore.query.keys import Key, key_of
-from kbcore.query.known import pointer
-from kbcore.query.meaning import number_of, span_of
+from kbcore.query.keys import key_of
 from kbcore.query.request import Pattern, Query
 from kbcore.view.tables import LINK, NODE, SOURCE, Columns
 
@@ -177,68 +175,19 @@ def _conditions(statement: _Statement, query: Query) -> list[str]:
             f"n.id {statement.among(query.ids)}" if len(query.ids) > 1 else f"n.id = {statement.bind(query.ids[0])}"
         )
     if query.is_edge:
-        if all(name != "stands" for name, _ in query.where):
+        if all(one.key != "stands" for any_of in query.where for one in any_of):
             found.append("n.stands")
     elif query.type:
         found.append(f"n.type = {statement.bind(query.type)}")
     if query.status:
         found.append(f"n.status = {statement.bind(query.status)}")
     found += [f"list_contains(n.tags, {statement.bind(tag)})" for tag in query.tags]
-    for name, value in query.where:
-        key = key_of(name, is_edge=query.is_edge)
-        assert key is not None, "the query was not checked"  # noqa: S101
-        found.append(_equals(statement, key, value))
+    found += [comparing.holds(statement, any_of, is_edge=query.is_edge) for any_of in query.where]
     found += [_has(statement, pattern) for pattern in query.has]
     found += [f"not {_has(statement, pattern)}" for pattern in query.lacks]
     if query.from_id:
         found.append("n.id in (select reach.id from reach where reach.steps > 0)")
     return found
-
-
-def _equals(statement: _Statement, key: Key, value: str) -> str:
-    column = f"n.{key.column}"
-    if key.kind == "member":
-        return _member_equals(statement, column, key.member, value)
-    if key.kind == "number":
-        return f"{column} = {statement.bind(float(value))}"
-    if key.kind == "time":
-        begin, end = span_of(value) or ("", "")
-        return f"({column} >= {statement.bind(begin)} and {column} < {statement.bind(end)})"
-    bound = statement.bind(value)
-    if key.kind == "text":
-        return f"{column} = {bound}"
-    if key.kind == "list":
-        return f"list_contains({column}, {bound})"
-    if key.kind == "flag":
-        return f"{column} = ({bound} = 'true')"
-    return f"({column} = {bound} or list_contains(n.files, {bound}))"
-
-
-def _member_equals(statement: _Statement, column: str, member: str, value: str) -> str:
-    """Return the condition that a member of a JSON column, or one of its entries if it is a list, means the value."""
-    at, bound = statement.bind(pointer(member)), statement.bind(value)
-    number = number_of(value)
-    whole = statement.bind(number.whole) if number and number.whole else ""
-    real = statement.bind(number.real) if number else ""
-    is_true = statement.bind(value.lower()) if value.lower() in {"true", "false"} else ""
-
-    def means(text: str, kind: str) -> str:
-        parts = [f"{text} = {bound}"]
-        if whole:
-            parts.append(f"({kind} in ('BIGINT', 'UBIGINT') and {text} = {whole})")
-        if real:
-            parts.append(f"({kind} = 'DOUBLE' and try_cast({text} as double) = {real})")
-        if is_true:
-            parts.append(f"({kind} = 'BOOLEAN' and {text} = {is_true})")
-        return f"({' or '.join(parts)})"
-
-    found = f"json_extract({column}, {at})"
-    entries = f"list_zip(json_extract_string({found}, '$[*]'), json_type({found}, '$[*]'))"
-    return (
-        f"case json_type({column}, {at}) when 'ARRAY' then "
-        f"list_contains([{means('entry[1]', 'entry[2]')} for entry in {entries}], true) "
-        f"else {means(f'json_extract_string({column}, {at})', f'json_type({column}, {at})')} end"
-    )
 
 
 def _has(statement: _Statement, pattern: Pattern) -> str:
@@ -257,22 +206,11 @@ def _order(statement: _Statement, query: Query) -> list[Term]:
         key = key_of(query.sort.removeprefix("-"), is_edge=query.is_edge)
         assert key is not None, "the query was not checked"  # noqa: S101
         is_descending = query.sort.startswith("-")
-        if key.column == "id":
-            return [Term("n.id", is_descending)]
-        return [*(Term(expression, is_descending) for expression in _sortable(statement, key)), tie]
+        terms = [Term(expression, is_descending) for expression in comparing.sortable(statement, key)]
+        return terms if key.column == "id" else [*terms, tie]
     if query.is_edge:
         return [Term("n.from_id"), Term("n.type"), Term("n.to_id"), tie]
     return [tie]
-
-
-def _sortable(statement: _Statement, key: Key) -> list[str]:
-    """Return the expressions that order by a key: members of JSON as numbers first, then as text."""
-    if key.kind != "member":
-        return [f"n.{key.column}"]
-    column, at = f"n.{key.column}", statement.bind(pointer(key.member))
-    text = f"json_extract_string({column}, {at})"
-    is_number = f"json_type({column}, {at}) in ('UBIGINT', 'BIGINT', 'DOUBLE')"
-    return [f"case when {is_number} then try_cast({text} as double) end", text]
 
 
 def is_behind(order: Sequence[Term], at: int = 0) -> str:

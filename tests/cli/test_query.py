@@ -38,6 +38,10 @@ def apply(kb, **request) -> None:
         (["req", "--has", "verified_by"], ["REQ-1"]),
         (["req", "--lacks", "verified_by"], ["REQ-2"]),
         (["--has", "^verified_by:REQ-1"], ["TEST-1"]),
+        (["--where", "id=REQ-1 OR status=done"], ["REQ-1", "REQ-2"]),
+        (["--where", "title~OUT"], ["REQ-2"]),
+        (["req", "--where", "title!=Log in"], ["REQ-2"]),
+        (["--where", "id>REQ-1", "--where", "id<=REQ-2"], ["REQ-2"]),
         (["--text", "log out"], ["REQ-2"]),
         (["--from", "REQ-2"], ["REQ-1"]),
         (["--from", "REQ-2", "--depth", "2"], ["REQ-1", "TEST-1"]),
@@ -350,3 +354,44 @@ def test_cells_in_a_pipe_are_separated_by_tabs_and_hold_neither_tab_nor_line_bre
     assert head.split("\t") == ["ID", "TYPE", "STATUS", "TITLE", "TAGS", "STALE"]
     assert first == r"M-000	req	open	tab\t, line\n and \\		"
     assert kb("query", "--format", "table").out.splitlines()[1].startswith("M-000   req   open")
+
+
+def test_ids_are_sorted_as_people_count(kb, synced):
+    apply(kb, entities=[{"id": f"REQ-{n}", "type": "req", "title": "More", "status": "open"} for n in (12, 30)])
+    assert ids(kb("query", "req", "--sort", "id", "--json")) == ["REQ-1", "REQ-2", "REQ-12", "REQ-30"]
+
+
+def test_a_count_is_one_number_in_every_format(kb, synced):
+    for words in ([], ["--format", "csv"], ["--format", "jsonl"], ["--format", "markdown"]):
+        assert kb("query", "req", "--limit", "1", "--count", *words).out == "2\n"
+    counted = kb("query", "req", "--count", "--json").json
+    assert counted["total"] == 2
+    assert not {"entities", "edges", "next_cursor"} & set(counted)
+    none = kb("query", "req", "--where", "owner=nobody", "--count")
+    assert none.out == "0\n"
+    assert "No entity matches." in none.err
+    assert (
+        "Without `--where 'version>9 OR owner=x'`" in kb("query", "--where", "version>9 OR owner=x", "--tag", "web").err
+    )
+
+
+def test_fields_are_shown_alone_and_in_the_order_asked_for(kb, synced):
+    words = ("query", "test", "--fields", "kind,id", "--fields", "title")
+    head, row = kb(*words).out.splitlines()
+    assert head.split() == ["KIND", "ID", "TITLE"]
+    assert row.split()[:2] == ["e2e", "TEST-1"]
+    assert next(csv.reader(io.StringIO(kb(*words, "--format", "csv").out))) == ["attributes.kind", "id", "title"]
+    assert set(kb(*words, "--json").json["entities"][0]) == {"id", "title", "attributes"}
+    assert kb(*words, "--format", "markdown").out.startswith("| KIND | ID | TITLE |")
+
+
+def test_fields_of_an_edge_leave_its_type(kb, synced):
+    (edge, *_) = kb("query", "edge", "--fields", "confidence", "--json").json["edges"]
+    assert {"type", "from", "to"} <= set(edge)
+    assert "created_by" not in edge
+
+
+def test_a_field_that_there_is_not_is_refused_with_the_nearest(kb, synced):
+    refused = kb("query", "--fields", "id,titel")
+    assert (refused.status != 0, "--fields" in refused.err, "'title'" in refused.err) == (True, True, True)
+    assert "There is no operator '=='" in kb("query", "--where", "title==x").err

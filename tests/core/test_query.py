@@ -8,7 +8,7 @@ import pytest
 from kbcore import limits, query
 from kbcore.errors import HistoryPruned, InvalidQuery, NotFound
 from kbcore.model import edge_json, entity_json
-from kbcore.query import Pattern, Query, parse_pattern, parse_where
+from kbcore.query import Condition, Pattern, Query, parse_pattern, parse_where
 from kbcore.query.meaning import number_of, span_of
 from kbcore.query.walk import path_text
 from kbcore.schema import CORE, CORE_EDGES, CORE_ENTITIES, EntityType, schema_of
@@ -40,6 +40,11 @@ HOSTILE = [
     "e\u0301",
     "é",
 ]
+
+
+def both(*texts):
+    """Return the conditions of texts, all of which must hold."""
+    return tuple(map(parse_where, texts))
 
 
 def ask(graph, seq=9, **asked):
@@ -98,8 +103,8 @@ class TestParsing:
             parse_pattern(text)
 
     def test_a_where_is_split_at_its_first_sign(self):
-        assert parse_where("note=a=b") == ("note", "a=b")
-        assert parse_where("note=") == ("note", "")
+        assert parse_where("note=a=b") == (Condition("note", "a=b"),)
+        assert parse_where("note=") == (Condition("note", ""),)
 
     @pytest.mark.parametrize("text", ["", "status", "=open"])
     def test_half_a_where_is_refused(self, text):
@@ -115,13 +120,13 @@ class TestRefusals:
             ({"has": (Pattern("verifed_by"),)}, "$.has[0]", "verifed_by", "'verified_by'"),
             ({"lacks": (Pattern("implement"),)}, "$.lacks[0]", "implement", "'implements'"),
             ({"from_id": "A", "follow": ("dependson",)}, "$.follow[0]", "dependson", "'depends_on'"),
-            ({"type": "edge", "where": (("fron", "A"),)}, "$.where[0]", "fron", "'from'"),
+            ({"type": "edge", "where": ((Condition("fron", "A"),),)}, "$.where[0]", "fron", "'from'"),
             ({"type": "edge", "sort": "-sourc"}, "$.sort", "sourc", "'source'"),
-            ({"type": "edge", "where": (("stands", "yes"),)}, "$.where[0]", "yes", "stands=false"),
-            ({"type": "edge", "where": (("confidence", "high"),)}, "$.where[0]", "high", "0.5"),
+            ({"type": "edge", "where": ((Condition("stands", "yes"),),)}, "$.where[0]", "yes", "stands=false"),
+            ({"type": "edge", "where": ((Condition("confidence", "high"),),)}, "$.where[0]", "high", "0.5"),
             ({"type": "edge", "fields": ("form",)}, "$.fields[0]", "form", "'from'"),
-            ({"where": (("attributes.", "x"),)}, "$.where[0]", "attributes.", "attributes.NAME"),
-            ({"where": (("", "x"),)}, "$.where[0]", "''", "Known"),
+            ({"where": ((Condition("attributes.", "x"),),)}, "$.where[0]", "attributes.", "attributes.NAME"),
+            ({"where": ((Condition("", "x"),),)}, "$.where[0]", "''", "Known"),
             ({"sort": "tags"}, "$.sort", "tags", "Did you mean"),
             ({"sort": "-"}, "$.sort", "''", "Known"),
             ({"fields": ("metadata.",)}, "$.fields[0]", "metadata.", "metadata"),
@@ -130,9 +135,9 @@ class TestRefusals:
             ({"ids": ("A", "")}, "$.ids[1]", "id is empty", "Leave it out"),
             ({"tags": ("",)}, "$.tags[0]", "tag is empty", "Leave it out"),
             ({"text": " \u3000"}, "$.text", "`text` is empty", "Leave it out"),
-            ({"where": (("version", "new"),)}, "$.where[0]", "a number, not 'new'", "version="),
-            ({"where": (("version", "nan"),)}, "$.where[0]", "a number", "version="),
-            ({"where": (("updated_at", "someday"),)}, "$.where[0]", "a time, not", "updated_at=2026-01-31"),
+            ({"where": ((Condition("version", "new"),),)}, "$.where[0]", "a number, not 'new'", "version="),
+            ({"where": ((Condition("version", "nan"),),)}, "$.where[0]", "a number", "version="),
+            ({"where": ((Condition("updated_at", "someday"),),)}, "$.where[0]", "a time, not", "updated_at=2026-01-31"),
             ({"limit": limits.MAX_PAGE_ROWS + 1}, "$.limit", "10001", "next_cursor"),
             ({"from_id": "A", "depth": 0}, "$.depth", "from 1", ""),
             ({"from_id": "A", "depth": 51}, "$.depth", "50", ""),
@@ -164,12 +169,10 @@ class TestRefusals:
         problems = []
         asked = Query(
             type="reqs",
-            where=query.parse_each(
-                "where", ["status", "=x", "owner=ann", "stat"], parse_where, query.NO_PAIR, problems
-            ),
+            where=query.parse_each("where", ["status", "=x", "owner=ann", "stat"], parse_where, query.UNREAD, problems),
             has=query.parse_each("has", [":x", "verifed_by"], parse_pattern, query.NO_PATTERN, problems),
         )
-        assert asked.where[2] == ("owner", "ann")
+        assert asked.where[2] == (Condition("owner", "ann"),)
         with pytest.raises(InvalidQuery) as caught:
             query.check(asked, CORE, problems=problems)
         paths = [problem.path for problem in caught.value.details]
@@ -178,16 +181,16 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("asked", "hint"),
         [
-            ({"where": (("titel", "x"),)}, "'title'"),
+            ({"where": ((Condition("titel", "x"),),)}, "'title'"),
             ({"sort": "-statu"}, "'status'"),
             ({"sort": "siz"}, "'size'"),
-            ({"where": (("team", "a"),)}, "'teams'"),
-            ({"where": (("metadata.owner", "x"),)}, "Known: attributes.file"),
-            ({"where": (("attributes.deep", "1"),)}, "Known: attributes.file, attributes.is_slow"),
-            ({"where": (("atributes.size", "1"),)}, "'attributes.size'"),
-            ({"where": (("attributes.siz", "x"),)}, "'attributes.size'"),
+            ({"where": ((Condition("team", "a"),),)}, "'teams'"),
+            ({"where": ((Condition("metadata.owner", "x"),),)}, "Known: attributes.file"),
+            ({"where": ((Condition("attributes.deep", "1"),),)}, "Known: attributes.file, attributes.is_slow"),
+            ({"where": ((Condition("atributes.size", "1"),),)}, "'attributes.size'"),
+            ({"where": ((Condition("attributes.siz", "x"),),)}, "'attributes.size'"),
             ({"fields": ("titel",)}, "'title'"),
-            ({"type": "edge", "where": (("metadata.size", "x"),)}, "Known: "),
+            ({"type": "edge", "where": ((Condition("metadata.size", "x"),),)}, "Known: "),
         ],
     )
     def test_a_name_that_neither_the_schema_nor_the_data_has_is_refused(self, graph, asked, hint):
@@ -225,33 +228,33 @@ class TestFilters:
             ({"tags": ("auth",)}, ["REQ-1", "REQ-2"]),
             ({"tags": ("auth", "web")}, ["REQ-1"]),
             ({"status": "done"}, ["REQ-2"]),
-            ({"where": (("priority", "must"),)}, ["REQ-1"]),
-            ({"where": (("tag", "web"),)}, ["REQ-1"]),
-            ({"where": (("path", "docs/r3.md"),)}, ["REQ-3"]),
-            ({"where": (("kind", "unit"),)}, ["TEST-1"]),
-            ({"where": (("attributes.kind", "unit"),)}, ["TEST-1"]),
-            ({"where": (("metadata.kind", "unit"),)}, []),
-            ({"where": (("size", "12"),)}, ["REQ-2"]),
-            ({"where": (("is_slow", "true"),)}, ["TEST-1"]),
-            ({"where": (("teams", "b"),)}, ["REQ-2"]),
-            ({"where": (("teams", "c"),)}, []),
-            ({"where": (("version", "1"),), "type": "test"}, ["TEST-1"]),
-            ({"where": (("version", "1.0"),), "type": "test"}, ["TEST-1"]),
-            ({"where": (("version", "2"),)}, []),
-            ({"where": (("size", "12.0"),)}, ["REQ-2"]),
-            ({"where": (("size", "1.2e1"),)}, ["REQ-2"]),
-            ({"where": (("size", "12.5"),)}, []),
-            ({"where": (("is_slow", "True"),)}, ["TEST-1"]),
-            ({"where": (("is_slow", "1"),)}, []),
-            ({"where": (("created_at", "2026-11-20"),), "type": "test"}, ["TEST-1"]),
-            ({"where": (("updated_at", "2026-11-20T09:30Z"),), "type": "test"}, ["TEST-1"]),
-            ({"where": (("updated_at", "2026-11-20T10:30:00+01:00"),), "type": "test"}, ["TEST-1"]),
-            ({"where": (("updated_at", "2026-11-20T09:30:00.000001Z"),)}, []),
-            ({"where": (("updated_at", "2026-11-21"),)}, []),
-            ({"where": (("source", "docs/r3.md"),)}, ["REQ-3"]),
-            ({"where": (("source", "test"),), "type": "test"}, ["TEST-1"]),
-            ({"where": (("owner", "ann"), ("size", "3"))}, ["REQ-1"]),
-            ({"where": (("owner", "ann"), ("size", "4"))}, []),
+            ({"where": ((Condition("priority", "must"),),)}, ["REQ-1"]),
+            ({"where": ((Condition("tag", "web"),),)}, ["REQ-1"]),
+            ({"where": ((Condition("path", "docs/r3.md"),),)}, ["REQ-3"]),
+            ({"where": ((Condition("kind", "unit"),),)}, ["TEST-1"]),
+            ({"where": ((Condition("attributes.kind", "unit"),),)}, ["TEST-1"]),
+            ({"where": ((Condition("metadata.kind", "unit"),),)}, []),
+            ({"where": ((Condition("size", "12"),),)}, ["REQ-2"]),
+            ({"where": ((Condition("is_slow", "true"),),)}, ["TEST-1"]),
+            ({"where": ((Condition("teams", "b"),),)}, ["REQ-2"]),
+            ({"where": ((Condition("teams", "c"),),)}, []),
+            ({"where": ((Condition("version", "1"),),), "type": "test"}, ["TEST-1"]),
+            ({"where": ((Condition("version", "1.0"),),), "type": "test"}, ["TEST-1"]),
+            ({"where": ((Condition("version", "2"),),)}, []),
+            ({"where": ((Condition("size", "12.0"),),)}, ["REQ-2"]),
+            ({"where": ((Condition("size", "1.2e1"),),)}, ["REQ-2"]),
+            ({"where": ((Condition("size", "12.5"),),)}, []),
+            ({"where": ((Condition("is_slow", "True"),),)}, ["TEST-1"]),
+            ({"where": ((Condition("is_slow", "1"),),)}, []),
+            ({"where": ((Condition("created_at", "2026-11-20"),),), "type": "test"}, ["TEST-1"]),
+            ({"where": ((Condition("updated_at", "2026-11-20T09:30Z"),),), "type": "test"}, ["TEST-1"]),
+            ({"where": ((Condition("updated_at", "2026-11-20T10:30:00+01:00"),),), "type": "test"}, ["TEST-1"]),
+            ({"where": ((Condition("updated_at", "2026-11-20T09:30:00.000001Z"),),)}, []),
+            ({"where": ((Condition("updated_at", "2026-11-21"),),)}, []),
+            ({"where": ((Condition("source", "docs/r3.md"),),)}, ["REQ-3"]),
+            ({"where": ((Condition("source", "test"),),), "type": "test"}, ["TEST-1"]),
+            ({"where": both("owner=ann", "size=3")}, ["REQ-1"]),
+            ({"where": both("owner=ann", "size=4")}, []),
             ({"has": (Pattern("verified_by"),)}, ["REQ-1"]),
             ({"has": (Pattern("depends_on", "REQ-3"),)}, ["REQ-2"]),
             ({"has": (Pattern("implements", inverse=True),)}, ["REQ-2"]),
@@ -275,11 +278,11 @@ class TestFilters:
     def test_numbers_in_attributes_are_found_by_what_they_are(self):
         values = {"A": 3, "B": 3.0, "C": "3", "D": "3.0", "E": [1, 3.0], "F": 2**62 + 1, "G": 2**62, "H": True}
         graph = graph_of(node(name, attributes__n=value) for name, value in values.items())
-        assert ids(graph, where=(("n", "3"),)) == ["A", "B", "C", "E"]
-        assert ids(graph, where=(("n", "3.0"),)) == ["A", "B", "D", "E"]
-        assert ids(graph, where=(("n", str(2**62)),)) == ["G"]
-        assert ids(graph, where=(("n", "1"),)) == ["E"]
-        assert ids(graph, where=(("n", "TRUE"),)) == ["H"]
+        assert ids(graph, where=((Condition("n", "3"),),)) == ["A", "B", "C", "E"]
+        assert ids(graph, where=((Condition("n", "3.0"),),)) == ["A", "B", "D", "E"]
+        assert ids(graph, where=((Condition("n", str(2**62)),),)) == ["G"]
+        assert ids(graph, where=((Condition("n", "1"),),)) == ["E"]
+        assert ids(graph, where=((Condition("n", "TRUE"),),)) == ["H"]
 
     def test_a_better_fit_of_the_text_comes_first(self):
         graph = graph_of(
@@ -304,9 +307,9 @@ class TestFilters:
             ],
             [link("GOOD", "depends_on", "id " + text + " id")],
         )
-        assert ids(graph, where=((f"attributes.{text}", text),)) == ["GOOD"]
+        assert ids(graph, where=((Condition(f"attributes.{text}", text),),)) == ["GOOD"]
         assert ids(graph, tags=(text,)) == ["GOOD"]
-        assert ids(graph, where=(("owner", text),)) == ["GOOD"]
+        assert ids(graph, where=((Condition("owner", text),),)) == ["GOOD"]
         if any(one.isalnum() for one in text):
             assert ids(graph, text=text, tags=(text,)) == ["GOOD"]
         else:
@@ -318,7 +321,9 @@ class TestFilters:
         assert ids(graph, from_id="id " + text + " id", reverse=True) == ["GOOD"]
         assert ids(graph, status=text) == []
         assert ids(graph, sort=f"-attributes.{text}")[0] == "GOOD"
-        found = ask(graph, type="edge", where=(("to", "id " + text + " id"), ("source", "test")))
+        found = ask(
+            graph, type="edge", where=((Condition("to", "id " + text + " id"),), (Condition("source", "test"),))
+        )
         assert [edge.from_id for edge in found.edges] == ["GOOD"]
         assert len(graph.rows("select * from node")) == 3
 
@@ -328,7 +333,7 @@ class TestFilters:
             **marks,
             ids=("MARK-i",),
             tags=("MARK-t",),
-            where=(("MARK-k", "MARK-v"), ("owner", "MARK-o")),
+            where=both("MARK-k=MARK-v", "owner=MARK-o"),
             has=(Pattern("MARK-e", "MARK-x"),),
             lacks=(Pattern("MARK-f", "MARK-y", inverse=True),),
             follow=("MARK-g",),
@@ -422,11 +427,12 @@ class TestOrder:
         assert ids(graph, sort="-owner") == ["C", "A", "D", "B"]
         assert ids(graph, sort="-id") == ["D", "C", "B", "A"]
 
-    def test_attributes_are_ordered_as_numbers_before_texts(self):
-        values = {"A": 10, "B": 9, "C": "9", "D": -1.5, "E": "10"}
+    def test_attributes_are_ordered_as_numbers_then_times_then_text(self):
+        values = {"A": 10, "B": 9, "C": "9.5", "D": -1.5, "E": "10", "G": "v10", "H": "v9", "I": "2026-01-31"}
+        values |= {"J": "2026-01-31T01:00:00+02:00"}
         graph = graph_of([*(node(name, attributes__n=value) for name, value in values.items()), node("F")])
-        assert ids(graph, sort="n") == ["D", "B", "A", "E", "C", "F"]
-        assert ids(graph, sort="-n") == ["A", "B", "D", "C", "E", "F"]
+        assert ids(graph, sort="n") == ["D", "B", "C", "A", "E", "J", "I", "H", "G", "F"]
+        assert ids(graph, sort="-n") == ["A", "E", "C", "B", "D", "I", "J", "G", "H", "F"]
 
 
 class TestEdges:
@@ -460,7 +466,7 @@ class TestEdges:
         ],
     )
     def test_edges_are_filtered_by_their_own_keys(self, graph, where, expected):
-        found = ask(graph, type="edge", where=tuple(where.items()))
+        found = ask(graph, type="edge", where=both(*(f"{key}={value}" for key, value in where.items())))
         assert [edge.from_id for edge in found.edges] == expected
 
     @pytest.mark.parametrize("count", [1, 30])
@@ -567,7 +573,7 @@ class TestFields:
 
 
 def test_a_checked_query_is_plain_data():
-    checked = query.check(Query(type="req", has=(Pattern("verified_by"),), where=(("a", "b"),)), CORE)
+    checked = query.check(Query(type="req", has=(Pattern("verified_by"),), where=((Condition("a", "b"),),)), CORE)
     assert msgspec.json.decode(msgspec.json.encode(checked), type=Query) == checked
 
 
@@ -619,17 +625,17 @@ def test_entities_of_a_file_that_could_not_be_read_whole_are_stale(project):
 
 
 def test_the_id_of_an_entity_is_no_id_of_an_edge():
-    for asked in ({"ids": ("REQ-1",)}, {"where": (("id", "REQ-1"),)}):
+    for asked in ({"ids": ("REQ-1",)}, {"where": ((Condition("id", "REQ-1"),),)}):
         found = refusal(type="edge", **asked)
         assert [problem.code for problem in found.details] == ["not_for_edges"]
         assert "`from=REQ-1` or `to=REQ-1`" in found.hint
     edge = link("A", "depends_on", "B")
     assert [one.id for one in ask(graph_of(links=[edge]), type="edge", ids=(edge.id,)).edges] == [edge.id]
-    assert " id," not in refusal(type="edge", where=(("zz", "1"),)).hint
+    assert " id," not in refusal(type="edge", where=((Condition("zz", "1"),),)).hint
 
 
 def test_a_key_that_is_also_an_attribute_is_listed_once():
     graph = graph_of([node("A", attributes={"version": "1"})])
     with pytest.raises(InvalidQuery) as caught:
-        query.check(Query(where=(("zz", "1"),)), CORE, query.Known(graph.rows, is_edge=False))
+        query.check(Query(where=((Condition("zz", "1"),),)), CORE, query.Known(graph.rows, is_edge=False))
     assert caught.value.hint.count("version") == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbcore import query
-from kbcore.query import Query
+from kbcore.query import Condition, Query
 from kbcore.query.emptied import Filter, filters_of
 from kbcore.query.known import near_ids
 from kbcore.query.meaning import path_of
@@ -40,7 +40,7 @@ def test_each_filter_says_how_many_match_without_it(told):
         Filter("status", "done", 1),
         Filter("tags", "auth", 1),
     ]
-    assert filters(told, where=(("owner", "ana"),), type="test") == [
+    assert filters(told, where=((Condition("owner", "ana"),),), type="test") == [
         Filter("type", "test", 1),
         Filter("where", "owner=ana", 1),
     ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from operator import ge, gt, le, lt
+
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,8 +12,11 @@ from hypothesis import strategies as st
 
 from kbcore import query
 from kbcore.errors import InvalidQuery
-from kbcore.query import Pattern, Query
+from kbcore.query import Condition, Pattern, Query
+from kbcore.query.conditions import ALLOWED, OPERATORS
+from kbcore.query.meaning import number_of, span_of
 from kbcore.schema import CORE
+from kbcore.values import normal_time
 from tests.support.graph import Texts, graph_of, link, node
 from tests.support.histories import laws
 from tests.support.ranking import Corpus, pieces
@@ -20,8 +26,16 @@ IDS = ["A", "a", "B-1", "C:2", "%", "_'", "\\", "é😀"]
 EDGES = ["depends_on", "verified_by", "relates_to"]
 KEYS = ["k", "a/b~", '"$.k']
 WORDS = st.sampled_from(["a", "B", "Title", "100%", "_", "'", '"', "\\", "é", "É", "😀", "\u202e", "\x01", "ש", "1"])
+TYPED = st.sampled_from(
+    [
+        *("2", "10", "010", "-3", "0.25", "1.10", "12e4", "v2", "v10", "REQ-2", "REQ-12", "7" * 45, "7" * 44 + "8"),
+        *("2026-01-31", "2026-01-31T23:30Z", "2026-02-01T00:30:00+02:00", "2026-01-31 12:00", "2026-02-30"),
+    ]
+)
+"""Text as people type it: numbers, times, and what only looks like one."""
 PLAIN = (
-    st.none()
+    TYPED
+    | st.none()
     | st.booleans()
     | st.integers(-(2**53), 2**53)
     | st.sampled_from([0.5, -2.25, 10.0])
@@ -86,22 +100,41 @@ def _rows(lives):
 
 
 def _standing(lives, seq):
-    return [life[seq - 1] for life in lives if seq and life[seq - 1] is not None]
+    """Return the elements as of a seq, each with the version that it has: the seq at which it became what it is."""
+    found = []
+    for life in lives if seq else ():
+        value, version = life[seq - 1], seq
+        while version > 1 and life[version - 2] == value:
+            version -= 1
+        if value is not None:
+            found.append(msgspec.structs.replace(value, version=version))
+    return found
 
 
 PATTERNS = st.builds(Pattern, st.sampled_from(EDGES), st.sampled_from(["", *IDS]), st.booleans())
 SOME = {"max_size": 1}
+MEMBERS = ["k", "attributes.a/b~", 'attributes."$.k']
+WORDED = st.sampled_from(["=", "!=", "~", "^="])
+CONDITION = (
+    st.builds(Condition, st.sampled_from(["owner", "title", "id", *MEMBERS]), WORDS | TYPED, st.sampled_from(OPERATORS))
+    | st.builds(Condition, st.just("tag"), WORDS, WORDED)
+    | st.builds(
+        Condition,
+        st.just("k"),
+        st.sampled_from(["true", "0.5", "10.0", "10", "[]", "{}", "null", "9007199254740991"]),
+        st.sampled_from(OPERATORS),
+    )
+    | st.builds(Condition, st.just("version"), st.sampled_from(["1", "2", "2.5"]), st.sampled_from(ALLOWED["number"]))
+    | st.just(Condition("k", ""))
+)
+CONDITIONS = st.lists(CONDITION, min_size=1, max_size=2).map(tuple)
 ENTITY_QUERIES = st.builds(
     Query,
     type=st.sampled_from(["", "", "req"]),
     ids=st.just(()) | st.lists(st.sampled_from(IDS), max_size=5).map(tuple),
     tags=st.lists(WORDS, **SOME).map(tuple),
     status=st.sampled_from(["", "", "open"]),
-    where=st.lists(
-        st.tuples(st.sampled_from(["owner", "title", "id", "tag", "k", "attributes.a/b~", 'attributes."$.k']), WORDS)
-        | st.tuples(st.just("k"), st.sampled_from(["true", "0.5", "10.0", "10", "[]", "{}", "null", ""])),
-        **SOME,
-    ).map(tuple),
+    where=st.lists(CONDITIONS, **SOME).map(tuple),
     has=st.lists(PATTERNS, **SOME).map(tuple),
     lacks=st.lists(PATTERNS, **SOME).map(tuple),
     text=st.just("") | st.lists(WORDS, max_size=2).map("  ".join),
@@ -132,7 +165,7 @@ EDGE_QUERIES = st.builds(
                 ("stands", "true"),
                 ("confidence", "1"),
             ]
-        ),
+        ).map(lambda pair: (Condition(*pair),)),
         max_size=2,
     ).map(tuple),
     sort=st.sampled_from(["", "-from", "type", "confidence", "-confidence"]),
@@ -144,17 +177,57 @@ def _json(value):
     return msgspec.json.encode(value, order="sorted").decode()
 
 
-def _is(value, text):
-    if isinstance(value, list):
-        return any(_is_one(member, text) for member in value)
-    return _is_one(value, text)
+def _holds(condition, entity):
+    """Say whether an entity meets a condition, as the sentences of the documentation say it."""
+    value, operator, wanted = _field(entity, condition.key), condition.operator, condition.value
+    if operator == "!=":
+        return not _holds(Condition(condition.key, wanted), entity)
+    values = value if isinstance(value, list) else [value]
+    is_core = condition.key in {"owner", "title", "id", "tag"}
+    return any(_compares(one, operator, wanted, is_core=is_core) for one in values)
 
 
-def _is_one(value, text):
+def _compares(value, operator, wanted, *, is_core):
+    if operator == "=":
+        return _is_one(value, wanted, is_core=is_core)
+    if value is None:
+        return False
+    if operator == "~":
+        return wanted.lower() in _shown(value).lower()
+    if operator == "^=":
+        return _shown(value).lower().startswith(wanted.lower())
+    order = {"<": lt, "<=": le, ">": gt, ">=": ge}[operator]
+    number, span = (None, None) if is_core else (number_of(wanted), span_of(wanted))
+    if number:
+        mine = _number(value)
+        return mine is not None and order(mine, int(number.whole) if number.whole else number.real)
+    if span:
+        moment = normal_time(value) if isinstance(value, str) else None
+        bound = span[0] if operator in {"<", ">="} else span[1]
+        return moment is not None and (moment < bound) == (operator in {"<", "<="})
+    return isinstance(value, str) and order(("".join(_natural(value)), value), ("".join(_natural(wanted)), wanted))
+
+
+def _number(value):
+    """Return the number that a value is, or that its text spells as documents have them."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        return float(value) if re.fullmatch(r"[+-]?\d{1,15}([.]\d{1,15})?", value, re.ASCII) else None
+    return value if isinstance(value, int | float) else None
+
+
+def _natural(text):
+    return [part if at % 2 == 0 else part.rjust(40, "0")[:40] for at, part in enumerate(re.split("([0-9]+)", text))]
+
+
+def _is_one(value, text, *, is_core):
     if isinstance(value, bool):
         return _json(value) == text.lower()
-    if isinstance(value, int | float) and text in {"0.5", "10.0", "10", "1"}:
-        return value == float(text)
+    if isinstance(value, int | float) and (number := number_of(text)):
+        return value == (int(number.whole) if number.whole and isinstance(value, int) else number.real)
+    if isinstance(value, str) and not is_core and (span := span_of(text)) and (moment := normal_time(value)):
+        return span[0] <= moment < span[1] or value == text
     return _shown(value) == text
 
 
@@ -163,8 +236,8 @@ def _shown(value):
 
 
 def _field(entity, key):
-    if key == "id":
-        return entity.id
+    if key in {"id", "version"}:
+        return getattr(entity, key)
     core = {"owner": "owner", "title": "title", "tag": "tags"}
     return entity.fields.get(core.get(key, "attributes." + key.removeprefix("attributes.")))
 
@@ -210,7 +283,7 @@ def _fits(asked, entity, links):
         and (not asked.ids or entity.id in asked.ids)
         and all(tag in entity.fields.get("tags", []) for tag in asked.tags)
         and asked.status in {"", entity.fields["status"]}
-        and all(_is(_field(entity, key), value) for key, value in asked.where)
+        and all(any(_holds(one, entity) for one in any_of) for any_of in asked.where)
         and all(_matches(pattern, entity, links) for pattern in asked.has)
         and not any(_matches(pattern, entity, links) for pattern in asked.lacks)
         and (not asked.from_id or entity.id in _reached(asked, links))
@@ -231,15 +304,35 @@ def _terms(asked):
     key = asked.sort.removeprefix("-")
     if key == "k":
 
-        def number(entity):
-            value = _field(entity, "k")
-            return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        def value(entity):
+            found = _field(entity, "k")
+            return _shown(found) if found is not None else None
 
-        return [number, lambda entity: _shown(_field(entity, "k"))]
+        def number(entity):
+            found = _number(_field(entity, "k"))
+            return None if found is None else float(found)
+
+        def moment(entity):
+            found = _field(entity, "k")
+            return normal_time(found) if isinstance(found, str) else None
+
+        return [number, moment, _naturally(value), value]
     if asked.is_edge and key:
         names = {"from": lambda edge: edge.from_id, "type": lambda edge: edge.type}
-        return [names.get(key, lambda edge: edge.fields.get("confidence"))]
-    return [lambda entity: _field(entity, key)] if key else []
+        if key in names:
+            return [_naturally(names[key]), names[key]]
+        return [lambda edge: edge.fields.get("confidence")]
+    if not key:
+        return []
+
+    def field(entity):
+        return _field(entity, key)
+
+    return [_naturally(field), field]
+
+
+def _naturally(term):
+    return lambda one: None if term(one) is None else "".join(_natural(term(one)))
 
 
 def expected(asked, nodes, links):
@@ -262,7 +355,7 @@ def expected(asked, nodes, links):
 
 
 def _edge_fits(asked, edge):
-    if not any(key == "stands" for key, _ in asked.where) and not edge.stands:
+    if not any(one.key == "stands" for any_of in asked.where for one in any_of) and not edge.stands:
         return False
     facts = {
         "type": {edge.type},
@@ -272,7 +365,7 @@ def _edge_fits(asked, edge):
         "stands": {"true" if edge.stands else "false"},
         "confidence": {"1"} if edge.fields.get("confidence") == 1 else set(),
     }
-    return all(value in facts[key] for key, value in asked.where)
+    return all(one.value in facts[one.key] for any_of in asked.where for one in any_of)
 
 
 def answered(asked, graph, limit):

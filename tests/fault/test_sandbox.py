@@ -19,7 +19,7 @@ from kbcore import checks, query
 from kbcore.errors import KBError
 from kbcore.history.moment import seq_at
 from kbcore.limits import MAX_RULE_MEMORY_BYTES
-from kbcore.query import Query
+from kbcore.query import Condition, Query
 from kbcore.query.paging import page_of
 from kbcore.rules import RuleContext, check
 from kbcore.rules.project import Parameter, SqlPlace, sql_rule
@@ -219,12 +219,12 @@ def test_what_a_user_types_into_a_query_is_data(tally, tmp_path) -> None:
     for at, text in enumerate(INJECTED):
         own = f"I{at}"
         for asked, expected in (
-            (Query(where=(("title", text),)), {own}),
+            (Query(where=((Condition("title", text),),)), {own}),
             (Query(ids=(text,)), set()),
             (Query(status=text), set()),
             (Query(tags=(text,)), set()),
-            (Query(where=((f"attributes.{text}", text),)), set()),
-            (Query(where=((text, "x"),)), set()),
+            (Query(where=((Condition(f"attributes.{text}", text),),)), set()),
+            (Query(where=((Condition(text, "x"),),)), set()),
             (Query(text=text), None),
             (Query(sort=text), None),
             (Query(fields=(text,)), None),
