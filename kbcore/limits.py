@@ -28,6 +28,8 @@ MAX_RECORD_BYTES: Final = 512 * MIB
 MAX_DELETE_IDS: Final = 100
 MAX_QUERY_IDS: Final = 1000
 MAX_QUERY_CONDITIONS: Final = 100
+MAX_QUERIES: Final = 10
+"""Queries of one call."""
 MAX_QUERY_WORDS: Final = 32
 """Different words of one text search."""
 MAX_PAGE_ROWS: Final = 10_000

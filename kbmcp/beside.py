@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kbcore.errors import NotFound, Problem
 from kbmcp.calls import Call
-from kbmcp.replies import PAGE_CHARS, Payload, fit
+from kbmcp.replies import Payload, fit
 from kbmcp.wire import QueryArguments
 
 if TYPE_CHECKING:
@@ -46,8 +46,13 @@ def misuses(asked: QueryArguments) -> Iterator[Problem]:
         yield Problem("$.type", "not_for_coverage", "`coverage` is that of requirements.", "Leave `type` out.")
 
 
-def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: int | None) -> Payload:
-    """Return what a change of the one entity affects, as much of it as fits. Raises: ``NotFound``."""
+def impact(
+    call: Call, asked: QueryArguments, view: View, schema: Schema, seq: int | None, *, room: int
+) -> Payload:
+    """Return what a change of the one entity affects, as much of it as fits into so many characters.
+
+    Raises: ``NotFound``.
+    """
     from kbcore.analysis import impact as analysis
     from kbcore.analysis import subject
     from kbcore.history.log import missing
@@ -59,7 +64,7 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
     found = analysis.impact(view.rows, schema, start, at=seq, depth=depth)
     shown = {"branch": call.branch, "seq": view.seq if seq is None else seq}
     shown |= analysis.impact_json(found, depth=depth, limit=asked.limit)
-    fitted: Payload = fit(shown, [(name, shown) for name in _IMPACT_PARTS], PAGE_CHARS - 500)
+    fitted: Payload = fit(shown, [(name, shown) for name in _IMPACT_PARTS], room)
     if any(total > len(fitted[name]) for name, total in fitted["totals"].items()):
         fitted["note"] = "The lists are cut: `totals` counts all. A higher `limit` or a smaller `depth` shows the rest."
     return fitted

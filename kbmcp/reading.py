@@ -1,4 +1,4 @@
-"""Carries out ``kb_query``: one page within the budget of characters, or one value in parts.
+"""Carries out ``kb_query``: one page within the budget of characters, one value in parts, or pages of several queries.
 
 Every row comes on exactly one page, whatever its size and whatever is written meanwhile: a page that would be too long
 is asked for again with fewer rows.
@@ -6,35 +6,114 @@ is asked for again with fewer rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from kbcore import cursor as cursors
-from kbcore.errors import InvalidQuery, NotFound, Problem
+from kbcore import limits
+from kbcore.errors import HistoryPruned, InvalidQuery, KBError, NotFound, Problem
 from kbmcp import beside
 from kbmcp.beside import Beside
 from kbmcp.calls import Call
 from kbmcp.cutting import PartPlace, cut_entity, part_cursor, part_of, read_part_cursor
-from kbmcp.replies import PAGE_CHARS, Payload, leading, length_of
-from kbmcp.wire import QueryArguments
+from kbmcp.explaining import explain, refused_arguments
+from kbmcp.hints import hint_for, in_tool_words
+from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, leading, length_of
+from kbmcp.wire import QueryArguments, read
 
 if TYPE_CHECKING:
     from kbcore.query import Page, Query
     from kbcore.query.conditions import AnyOf
     from kbcore.view.view import View
 
-_ROOM: Final = PAGE_CHARS - 800
-"""What rows may take; the rest is for what stands around them."""
-_CUTS_CHARS: Final = 2000
-"""What the list of cuts may take."""
+_AROUND_CHARS: Final = 800
+_ROOM: Final = PAGE_CHARS - _AROUND_CHARS
+"""What rows may take; the rest is for the other members of an answer."""
+_CUTS_SHARE: Final = 10
+"""One part in so many of the room is left for the list of cuts."""
+_COMMON: Final = ("branch", "seq", "freshness", "pending_files", "freshness_reason")
+"""Members that several answers share."""
+_BESIDE: Final = "Put it into each of the queries that it belongs to."
 _UNREAD: Final = "?"
 """Stands for the start of a walk that cannot be read: what needs one is not wrong for that."""
 
 
 def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Payload:
-    """Return a page of entities or edges, or a part of one value.
+    """Return a page of entities or edges, or a part of one value; with ``queries`` the answer to each of them.
+
+    Raises: as ``_page``, but with ``queries`` only where they are asked for in a wrong way.
+    """
+    return _answers(call, asked, problems) if asked.queries else _page(call, asked, problems, _ROOM)
+
+
+def _answers(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Payload:
+    """Return the answers to several queries in their order; what is wrong with one of them is the answer to that one.
+
+    What all of them say of their state is said once. Raises: ``InvalidQuery``.
+    """
+    others = sorted(asked.model_fields_set - {"queries"})
+    found = [
+        *problems,
+        *(
+            Problem(f"$.{name.rstrip('_')}", "beside_queries", f"`{name.rstrip('_')}` is beside `queries`.", _BESIDE)
+            for name in others
+        ),
+    ]
+    if len(asked.queries) > limits.MAX_QUERIES:
+        message = f"{len(asked.queries)} queries were given; one call takes {limits.MAX_QUERIES}."
+        found.append(Problem("$.queries", "too_many", message, "Ask in several calls."))
+    if found:
+        raise refused_arguments(found)
+    answers: list[Payload] = []
+    left = _ROOM + _AROUND_CHARS // 2
+    for at, given in enumerate(asked.queries):
+        answers.append(_answer_of_many(call, given, left // (len(asked.queries) - at)))
+        left -= length_of(answers[-1]) + 1
+    answered = [one for one in answers if "error" not in one] or [{"branch": call.branch, "seq": call.store.head().seq}]
+    common = {
+        name: value
+        for name, value in answered[0].items()
+        if name in _COMMON and all(one.get(name) == value for one in answered)
+    }
+    return common | {"answers": [{name: one[name] for name in one if name not in common} for one in answers]}
+
+
+def _answer_of_many(call: Call, given: Mapping[str, Any], room: int) -> Payload:
+    """Return the answer to one of several queries, or why it has none, in so many characters."""
+    try:
+        shown = _page(call, *_one_query(given), room - _AROUND_CHARS)
+    except (InvalidQuery, NotFound, HistoryPruned) as error:
+        return _refusal(call, error, room)
+    if "note" in shown:
+        shown["note"] = in_tool_words(shown["note"], is_dotted=call.is_dotted)
+    if length_of(shown) <= room:
+        return shown
+    too_long = InvalidQuery("The answer does not fit beside the others.", hint="Ask this query by itself.")
+    return _refusal(call, too_long, room)
+
+
+def _one_query(given: Mapping[str, Any]) -> tuple[QueryArguments, list[Problem]]:
+    """Return the arguments of one of several queries, and what is wrong with them. Raises: ``InvalidQuery``."""
+    asked, problems = read(QueryArguments, given)
+    if asked is None:
+        raise refused_arguments(problems)
+    if asked.queries:
+        hint = "Put them side by side."
+        problems.append(Problem("$.queries", "nested", "A query in `queries` has `queries` itself.", hint))
+        raise refused_arguments(problems)
+    return asked, problems
+
+
+def _refusal(call: Call, error: KBError, room: int) -> Payload:
+    hint = hint_for(error, "kb.query")
+    shown: Payload = cut_deep(explain(error, hint, {}, writes=False, is_dotted=call.is_dotted), room)
+    return shown
+
+
+def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: int) -> Payload:
+    """Return a page of entities or edges in so many characters, or a part of one value.
 
     Raises: ``InvalidQuery`` with every problem, those that are known already among them; ``NotFound`` for the start of
     a walk; ``HistoryPruned``.
@@ -46,6 +125,8 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
     from kbcore.view.defined import schema_at
 
     part = read_part_cursor(asked.cursor)
+    if part is not None and room < _ROOM:
+        raise InvalidQuery("This cursor goes on in one value.", hint="Send it in a call of its own.")
     found = [*problems, *beside.misuses(asked)]
     wanted = _query_of(asked, found, is_part=part is not None)
     at = None if asked.at is None else str(asked.at)
@@ -62,9 +143,15 @@ def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Pay
         schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
         checked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found, root=root)
         if asked.impact:
-            return beside.impact(call, asked, view, schema, seq)
+            return beside.impact(call, asked, view, schema, seq, room=room)
         pages = _Pages(
-            call, view, msgspec.structs.replace(checked, at=seq), Beside(call, asked, view, seq), asked.fields
+            call,
+            view,
+            msgspec.structs.replace(checked, at=seq),
+            Beside(call, asked, view, seq),
+            asked.fields,
+            room=room,
+            with_provenance=asked.provenance,
         )
         if part and part.overlay not in {"", view.overlay_mark}:
             raise InvalidQuery("Files or records have changed since the first part.", hint=cursors.START_OVER)
@@ -101,6 +188,7 @@ def _query_of(asked: QueryArguments, problems: list[Problem], *, is_part: bool) 
         depth=asked.depth,
         reverse=asked.reverse,
         edges=asked.edges,
+        count=asked.count,
         sort=asked.sort,
         fields=beside.fields_of(asked),
         limit=asked.limit,
@@ -124,23 +212,25 @@ def _by_key(error: InvalidQuery, where: list[Any] | dict[str, Any]) -> InvalidQu
     return InvalidQuery(error.message, hint=error.hint, details=details, data=error.data)
 
 
-def with_edges(entities: list[Payload], edges: list[Payload]) -> list[Payload]:
-    """Return the entities, each with the edges that touch it."""
-    own: dict[str, list[Payload]] = {entity["id"]: [] for entity in entities}
-    for edge in edges:
-        for end in dict.fromkeys((edge["from"], edge["to"])):
-            if end in own:
-                own[end].append(edge)
-    return [entity | {"edges": own[entity["id"]]} for entity in entities]
-
-
 class _Pages:
     """The answers to one query on one view."""
 
-    def __init__(self, call: Call, view: View, wanted: Query, more: Beside, named: Sequence[str]) -> None:
+    def __init__(
+        self,
+        call: Call,
+        view: View,
+        wanted: Query,
+        more: Beside,
+        named: Sequence[str],
+        *,
+        room: int,
+        with_provenance: bool,
+    ) -> None:
         self._more = more
         self._named = named
         """The fields as the client names them, the body among them."""
+        self._room = room
+        self._with_provenance = with_provenance
         self._call = call
         self._view = view
         self._wanted = wanted
@@ -148,14 +238,16 @@ class _Pages:
     def fitting(self) -> Payload:
         """Return the page with as many of the rows asked for as fit."""
         page = self._page(self._wanted.limit)
+        if self._wanted.count:
+            return self._counted(page)
         shown = self._shown(page)
         asked = len(page.edges if self._wanted.is_edge else page.entities)
-        if length_of(shown) > _ROOM:
+        if length_of(shown) > self._room:
             count = max(1, self._how_many_fit(shown, asked))
             if count < asked:
                 page = self._page(count)
                 shown = self._shown(page)
-            if count == asked or length_of(shown) > _ROOM:
+            if count == asked or length_of(shown) > self._room:
                 shown = self._cut(shown, page.seq)
         return self._noted(shown, asked)
 
@@ -174,12 +266,16 @@ class _Pages:
 
     def _shown(self, page: Page) -> Payload:
         from kbcore.model import edge_json, entity_json
-        from kbcore.query import project
+        from kbcore.query import project, without_provenance
 
         fields, is_edge = self._wanted.fields, self._wanted.is_edge
-        edges = [edge_json(link) | ({"id": link.id} if is_edge else {}) for link in page.edges]
+
+        def chosen(whole: Payload, fields: Sequence[str] = fields) -> Payload:
+            shown = project(whole, fields)
+            return shown if fields or self._with_provenance else without_provenance(shown)
+
         entities = [
-            project(entity_json(node), fields)
+            chosen(entity_json(node))
             | ({"stale": True} if node.id in page.stale else {})
             | page.walked(node.id)
             | (page.found.shown(node.id) if page.found else {})
@@ -191,14 +287,26 @@ class _Pages:
             "seq": page.seq,
             "total": page.total,
             **self._more.whole(),
-            "entities": with_edges(entities, edges) if self._wanted.edges else entities,
-            "edges": [project(edge, fields) for edge in edges] if is_edge else edges,
+            "entities": entities,
+            "edges": [
+                chosen({**edge_json(link), "id": link.id}) if is_edge else chosen(edge_json(link), ())
+                for link in page.edges
+            ],
             "next_cursor": page.next_cursor or None,
         } | ({"search": page.found.document(page.total)} if page.found else {})
 
+    def _counted(self, page: Page) -> Payload:
+        """Return how many match, and where it is none, why."""
+        notes = () if page.total else self._nothing()
+        return (
+            {"branch": self._call.branch, "seq": page.seq, "total": page.total}
+            | ({"search": page.found.document(page.total)} if page.found else {})
+            | ({"note": note} if (note := " ".join(notes)) else {})
+        )
+
     def _how_many_fit(self, shown: Payload, asked: int) -> int:
         """Return how many of the first rows fit, each entity with the edges that come with it."""
-        room = _ROOM - 200 - length_of(shown.get("search", ""))
+        room = self._room - 200 - length_of(shown.get("search", ""))
         if self._wanted.is_edge:
             return leading(shown["edges"], room)
         owner = {entity["id"]: at for at, entity in enumerate(shown["entities"])}
@@ -211,20 +319,20 @@ class _Pages:
     def _cut(self, shown: Payload, seq: int) -> Payload:
         """Return a page of one row that is too long by itself, with its long values and its edges cut."""
         if self._wanted.is_edge:
-            edge, cuts = cut_entity(shown["edges"][0], _ROOM - _CUTS_CHARS)
+            edge, cuts = cut_entity(shown["edges"][0], self._room - self._room // _CUTS_SHARE)
             return shown | {"edges": [edge], "cut": cuts}
-        if len(self._named) == 1 and len(self._wanted.ids) == 1 and not shown["edges"]:
+        is_one_value = len(self._named) == 1 and len(self._wanted.ids) == 1
+        if is_one_value and not shown["edges"] and self._room == _ROOM:
             return self._part(shown, seq, 0)
-        whole = {name: value for name, value in shown["entities"][0].items() if name != "edges"}
         edges = shown["edges"]
-        entity, cuts = cut_entity(whole, (_ROOM - _CUTS_CHARS) // (2 if edges else 1))
+        entity, cuts = cut_entity(shown["entities"][0], (self._room - self._room // _CUTS_SHARE) // (2 if edges else 1))
         if cuts:
             shown["cut"] = cuts
-        kept = leading(edges, (_ROOM - length_of(shown | {"entities": [entity], "edges": []})) // 2 - 100)
+        kept = leading(edges, self._room - length_of(shown | {"entities": [entity], "edges": []}) - 100)
         if kept < len(edges):
             shown["omitted"] = {"edges": len(edges) - kept}
         shown["edges"] = edges[:kept]
-        shown["entities"] = with_edges([entity], shown["edges"]) if self._wanted.edges else [entity]
+        shown["entities"] = [entity]
         return shown
 
     def _part(self, shown: Payload, seq: int, offset: int) -> Payload:

@@ -65,23 +65,28 @@ class QueryArguments(_Model):
     ids: Texts = []
     tags: Texts = []
     status: str = ""
-    where: Annotated[list[Any] | dict[str, Any], Field(description="KEY=VALUE", json_schema_extra=_TEXTS)] = []
-    has: Annotated[Texts, Field(description="EDGE or EDGE:ID; ^EDGE is the other way")] = []
+    where: Annotated[
+        list[Any] | dict[str, Any], Field(description="KEY=VALUE; != < <= > >= ~ ^= OR", json_schema_extra=_TEXTS)
+    ] = []
+    has: Annotated[Texts, Field(description="EDGE, EDGE:ID or ^EDGE")] = []
     lacks: Texts = []
-    text: Annotated[str, Field(description="words; ranked")] = ""
+    text: Annotated[str, Field(description="words")] = ""
     from_: Annotated[str, Field(alias="from", description="walk from this id")] = ""
-    follow: Annotated[Texts, Field(description="EDGE or ^EDGE")] = []
+    follow: Texts = []
     depth: int = 1
     reverse: bool = False
     edges: Annotated[bool, Field(description="add their edges")] = False
+    provenance: bool = False
+    count: bool = False
     at: Annotated[int | str | None, Field(description="past seq, time or git revision", json_schema_extra=_TEXT)] = None
-    sort: Annotated[str, Field(description="key; -key descends")] = ""
+    sort: Annotated[str, Field(description="KEY or -KEY")] = ""
     fields: Texts = []
     body: Annotated[bool, Field(description="add document text")] = False
     coverage: Annotated[bool, Field(description="of requirements")] = False
     impact: Annotated[bool, Field(description="of changing the one id")] = False
     limit: int = limits.DEFAULT_PAGE_ROWS
     cursor: str = ""
+    queries: Annotated[list[dict[str, Any]], Field(description="several at once")] = []
 
 
 class _EntityShape(_Model):
@@ -116,14 +121,14 @@ class UpsertArguments(_Model):
     changeset_id: Annotated[str, Field(description="applied once")] = ""
     expected_seq: Annotated[int | None, Field(description="refuse if changed since")] = None
     mode: Annotated[Mode, Field(json_schema_extra=_without_default)] = "upsert"
-    expect_branch: Annotated[str, Field(description="else refused")] = ""
+    expect_branch: str = ""
     dry_run: bool = False
     sync: Annotated[bool, Field(description="record files first")] = False
 
 
 class _EntityKey(_Model):
     id: str
-    expected_version: Annotated[int, Field(description="`version` as read")]
+    expected_version: int
 
 
 class _EdgeKey(_Model):

@@ -65,6 +65,8 @@ _EDGE_FIELDS: Final = (
     *("id", "type", "from", "to", "kind", "confidence", "created_at", "created_by", "source", "sources"),
     *(*OBJECT_FIELDS, "version", "unresolved"),
 )
+_ENTITY_PROVENANCE: Final = {"created_at", "updated_at", "source"}
+_EDGE_PROVENANCE: Final = {"created_at", "created_by", "source", "sources", "version"}
 _ALWAYS: Final = {"id", "type", "from", "to", "kind", "unresolved", "stale"}
 
 
@@ -132,3 +134,9 @@ def project(shown: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
             found = {member: value[member] for member in value if member in wanted}
             picked |= {name: found} if found else {}
     return picked
+
+
+def without_provenance(shown: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entity or edge in JSON without who stated it, when and where."""
+    left_out = _EDGE_PROVENANCE if "from" in shown else _ENTITY_PROVENANCE
+    return {name: value for name, value in shown.items() if name not in left_out}

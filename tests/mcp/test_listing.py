@@ -97,7 +97,7 @@ def test_every_tool_says_what_it_does_and_what_it_may_change(each_era):
 def test_the_arguments_are_those_of_the_contract(each_era):
     found = {tool.name: set(tool.input_schema["properties"]) for tool in each_era.tools()}
     asked = "type ids tags status where has lacks text from follow depth reverse edges at sort fields limit cursor "
-    asked += "impact coverage body"
+    asked += "impact coverage body count provenance queries"
     assert found["kb_query"] == set(asked.split())
     changeset = {"changeset_id", "message", "expected_seq", "mode", "dry_run", "entities", "edges"}
     assert found["kb_upsert"] == changeset | {"expect_branch", "sync"}

@@ -253,3 +253,116 @@ def test_a_walk_says_depth_and_path_whatever_the_fields(kb):
         "depth": 1,
         "path": [{"from": "REQ-000", "type": "verified_by", "to": "T-001"}],
     }
+
+
+@pytest.fixture
+def linked(project: Project) -> Agent:
+    """A requirement as projects have them: a document, six edges, attributes."""
+    front = "priority: must\nowner: fatou\ntags: [billing, refunds]\nestimate: 8\ndue: 2026-12-01\n"
+    files = {f"docs/tests/t{number}.md": f"---\nid: TEST-{number}\ntype: test\n---\n# T\n" for number in range(4)}
+    names = ", ".join(f"TEST-{number}" for number in range(4))
+    project.sync(
+        files
+        | {
+            "docs/requirements/refund.md": f"---\nid: REQ-14\ntype: req\ntitle: Refund a payment in full\n{front}"
+            f"links:\n  - verified_by: [{names}]\n  - depends_on: [REQ-2]\n---\nText\n",
+            "docs/requirements/pay.md": req("REQ-2", links="\n  - depends_on: [REQ-14]"),
+        }
+    )
+    with agent(project.root) as one:
+        yield one
+
+
+def test_an_entity_comes_with_each_edge_once_in_at_most_200_tokens(linked):
+    result = linked.result("kb_query", {"ids": ["REQ-14"], "edges": True})
+    answer = answer_of(result)
+    assert len(answer["edges"]) == 6
+    assert all(set(edge) == {"type", "from", "to"} for edge in answer["edges"])
+    assert "edges" not in answer["entities"][0]
+    assert len(text_of(result)) / 4 <= 200
+
+
+def test_who_stated_what_when_and_where_comes_on_request(linked):
+    entity, edge = {"created_at", "updated_at", "source"}, {"created_at", "created_by", "source", "sources", "version"}
+    bare = linked.call("kb_query", ids=["REQ-14"], edges=True)
+    whole = linked.call("kb_query", ids=["REQ-14"], edges=True, provenance=True)
+    assert set(whole["entities"][0]) - set(bare["entities"][0]) == entity
+    assert set(whole["edges"][0]) - set(bare["edges"][0]) == edge
+    assert linked.call("kb_query", ids=["REQ-14"], fields=["source"])["entities"] == [
+        {"id": "REQ-14", "source": "docs/requirements/refund.md"}
+    ]
+    one = linked.call("kb_query", type="edge", where=["to=REQ-2"], fields=["created_by"])["edges"][0]
+    assert set(one) == {"type", "from", "to", "id", "created_by"}
+
+
+def test_a_count_is_the_total_and_why_it_is_none(kb):
+    counted = kb.call("kb_query", tags=["many"], count=True)
+    assert counted["total"] == COUNT
+    assert not {"entities", "edges", "next_cursor"} & set(counted)
+    assert kb.call("kb_query", tags=["mny"], count=True)["note"] == "Nothing has the tag 'mny'. Did you mean 'many'?"
+    assert kb.call("kb_query", text="title", count=True)["search"]["words"] == ["title"]
+
+
+def test_conditions_compare(kb):
+    found = kb.call("kb_query", where=["id<REQ-002 OR id=REQ-239", "tag^=MAN"], fields=["id"], sort="-id")["entities"]
+    assert [one["id"] for one in found] == ["REQ-239", "REQ-001", "REQ-000"]
+    found = kb.call("kb_query", where={"title": ["Title 5", "Title 7"], "status": "open"}, fields=["id"])["entities"]
+    assert [one["id"] for one in found] == ["REQ-005", "REQ-007"]
+    refused = kb.refused("kb_query", where=["title==x"])
+    assert "`^=` begins with" in refused["hint"]
+
+
+class TestSeveralQueries:
+    def test_each_is_answered_in_its_place_and_the_state_is_said_once(self, kb):
+        asked = [{"ids": ["REQ-001"]}, {"tags": ["many"], "count": True}, {"type": "edge", "limit": 1}]
+        answer = kb.call("kb_query", queries=asked)
+        assert set(answer) == {"branch", "seq", "freshness", "pending_files", "answers"}
+        first, second, third = answer["answers"]
+        alone = kb.call("kb_query", **asked[0])
+        assert first == {name: value for name, value in alone.items() if name not in answer}
+        assert second == {"total": COUNT}
+        assert (third["total"], len(third["edges"])) == (400, 1)
+        assert "kb_query" not in third["note"]
+        following = kb.call("kb_query", queries=[{"type": "edge", "limit": 1, "cursor": third["next_cursor"]}])
+        assert following["answers"][0]["edges"][0]["to"] == "T-001"
+
+    def test_what_is_wrong_with_one_leaves_the_others(self, kb):
+        asked = [
+            {"type": "rq"},
+            {"from": "NOPE"},
+            {"typ": 1},
+            {"queries": [{}]},
+            {"count": True},
+            {"cursor": "part.1.1"},
+        ]
+        answers = kb.call("kb_query", queries=asked)["answers"]
+        codes = [one.get("error", {}).get("code") for one in answers]
+        assert codes == ["invalid_query", "not_found", "invalid_query", "invalid_query", None, "invalid_query"]
+        assert answers[0]["error"]["hint"] == "Did you mean 'req'?"
+        assert answers[2]["error"]["details"][0]["path"] == "$.typ"
+        assert "kb_query with `text`" in answers[1]["error"]["hint"]
+        assert kb.call("kb_query", queries=[{"type": "rq"}])["seq"] >= 2
+
+    def test_each_says_its_own_seq_where_they_differ(self, kb):
+        now = kb.call("kb_query", count=True)["seq"]
+        answer = kb.call("kb_query", queries=[{"count": True}, {"count": True, "at": 1}])
+        assert "seq" not in answer
+        assert [one["seq"] for one in answer["answers"]] == [now, 1]
+
+    @pytest.mark.parametrize("limit", [1, 200])
+    def test_all_of_them_fit_into_one_answer(self, kb, limit):
+        queries = [{"ids": ["LONG"]}, {"ids": ["REQ-000"], "edges": True}] + [{"tags": ["many"], "limit": limit}] * 8
+        result = kb.result("kb_query", {"queries": queries})
+        assert len(text_of(result)) <= 20_000
+        answers = answer_of(result)["answers"]
+        assert len(answers) == 10
+        assert all(one.get("next_cursor") for one in answers[2:])
+        assert {one["field"] for one in answers[0]["cut"]} >= {"tags"}
+        assert answers[1]["omitted"]["edges"] + len(answers[1]["edges"]) == 400
+
+    def test_arguments_beside_them_and_too_many_are_refused(self, kb):
+        refused = kb.refused("kb_query", queries=[{"count": True}], type="req", from_="REQ-000")
+        assert {one["path"] for one in refused["details"]} == {"$.type", "$.from"}
+        assert kb.refused("kb_query", queries=[{"count": True}] * 11)["details"][0]["code"] == "too_many"
+        assert kb.refused("kb_query", queries=[])["details"][0]["code"] == "empty"
+        assert kb.refused("kb_query", queries=[1])["details"][0]["path"] == "$.queries[0]"

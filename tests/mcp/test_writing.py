@@ -16,11 +16,12 @@ def test_a_changeset_is_written_and_read_back(each_era):
     test = {"id": "W-T", "type": "test", "title": "t", "status": "active"}
     edge = {"type": "verified_by", "from": "W-1", "to": "W-T", "confidence": 0.5}
     each_era.call("kb_upsert", entities=[entity("W-1", tags=["a"]), test], edges=[edge], message="why")
-    [found] = each_era.call("kb_query", ids=["W-1"], edges=True)["entities"]
+    answer = each_era.call("kb_query", ids=["W-1"], edges=True, provenance=True)
+    [found], [stated] = answer["entities"], answer["edges"]
     assert found["tags"] == ["a"]
     assert found["source"] == "mcp:tester"
-    assert found["edges"][0]["to"] == "W-T"
-    assert found["edges"][0]["created_by"] == "tester/1.2"
+    assert stated["to"] == "W-T"
+    assert stated["created_by"] == "tester/1.2"
 
 
 def test_a_dry_run_changes_nothing(kb):

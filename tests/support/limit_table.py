@@ -18,6 +18,7 @@ _WORDS: Final = {
     "MAX_PAGE_ROWS": "rows of one page (`--limit`); `--cursor` goes on from there",
     "MAX_QUERY_IDS": "ids that one query names",
     "MAX_QUERY_CONDITIONS": "conditions in one query",
+    "MAX_QUERIES": "`queries` of one call of `kb_query`",
     "MAX_QUERY_WORDS": "different words of one `--text`",
     "MAX_SEARCHED_CHARS": "characters of a document that a search finds words in",
     "MAX_KEPT_BODIES_BYTES": "text of documents that search keeps in the cache, of all branches together",
