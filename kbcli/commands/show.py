@@ -9,10 +9,11 @@ import typer
 from kbcli.options import session_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kbcli.context import Opened, Session
     from kbcli.pages.entity import Around
-    from kbcore.model import Link
-    from kbcore.store import BranchStore
+    from kbcore.model import Link, Node
     from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
 
@@ -25,14 +26,17 @@ def run(
             metavar="ID|SEQ|POINT", help="An entity, or a record; what an entity has as its id is that entity."
         ),
     ],
+    *,
+    no_body: Annotated[bool, typer.Option("--no-body", help="Leave out the text of its document.")] = False,
 ) -> None:
-    """Show one entity with its edges and history, or one record with what it changed, before and after.
+    """Show one entity with its edges and history, or one record.
 
+    Of an entity the text of its document comes too, of a record what it changed, before and after.
     A POINT is a time or a revision of git, as `kb diff --help` says, and means the record that was the last one there.
     """
     session = session_of(ctx)
     opened = session.open_to_read()
-    (found, around), files = _read(opened, subject, is_page=not session.output.is_json)
+    (found, around), files = _read(opened, subject, is_page=not session.output.is_json, with_body=not no_body)
     found = {"branch": opened.branch} | ((files.as_json() | found) if "entity" in found else found)
     if session.output.is_json:
         session.output.document(found)
@@ -50,7 +54,9 @@ def run(
         _tell_record(session, found, opened.store.head().seq)
 
 
-def _read(opened: Opened, subject: str, *, is_page: bool) -> tuple[tuple[dict[str, Any], Around | None], FileState]:
+def _read(
+    opened: Opened, subject: str, *, is_page: bool, with_body: bool
+) -> tuple[tuple[dict[str, Any], Around | None], FileState]:
     """Return what is asked for, with what the page needs, and how it relates to the files.
 
     A record is found also when the journal is damaged behind it.
@@ -62,7 +68,7 @@ def _read(opened: Opened, subject: str, *, is_page: bool) -> tuple[tuple[dict[st
     from kbcore.sync.overlay import as_of, records_alone
 
     def read(view: View) -> tuple[dict[str, Any], Around | None]:
-        found = _found(opened.store, view, subject)
+        found = _found(opened, view, subject, with_body=with_body)
         return found, _around(opened, view, found) if is_page and "entity" in found else None
 
     try:
@@ -97,7 +103,7 @@ def _read(opened: Opened, subject: str, *, is_page: bool) -> tuple[tuple[dict[st
         return (found, None), alone
 
 
-def _found(store: BranchStore, view: View, subject: str) -> dict[str, Any]:
+def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict[str, Any]:
     from kbcore.history.log import log, missing, record_json
     from kbcore.history.reach import not_listed
     from kbcore.history.when import is_seq
@@ -106,7 +112,7 @@ def _found(store: BranchStore, view: View, subject: str) -> dict[str, Any]:
 
     nodes = view.as_recorded(view.nodes([subject]))
     if not nodes and is_seq(subject):
-        return record_json(store, view, int(subject))
+        return record_json(opened.store, view, int(subject))
     if not nodes:
         raise missing(view, subject)
     edges = sorted(view.as_recorded(view.touching([subject])), key=_place)
@@ -116,7 +122,16 @@ def _found(store: BranchStore, view: View, subject: str) -> dict[str, Any]:
         "edges": [edge_json(link) for link in edges],
         "history": log(view, id=subject),
         **not_listed(view).as_json(),
+        **(_body(opened, view, nodes) if with_body else {}),
     }
+
+
+def _body(opened: Opened, view: View, nodes: Sequence[Node]) -> dict[str, str | None]:
+    """Return the text of the document that states an entity: None where it is not at hand; {} where there is none."""
+    from kbcore.searching import documents
+
+    found = documents(opened.workspace, opened.branch, view, nodes, None)
+    return {"body": next(iter(found.values()))} if found else {}
 
 
 def _place(link: Link) -> tuple[bool, str, str, str, str]:

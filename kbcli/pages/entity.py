@@ -10,6 +10,7 @@ from kbcli.terminal import colours
 from kbcli.terminal.tables import pairs
 from kbcli.words import records
 from kbcli.words.changes import BARE, SIGNS, element_pairs, field_lines, short_time
+from kbcore.limits import MAX_SEARCHED_CHARS
 from kbcore.visible import visible
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def lines(output: Output, found: Json, around: Around) -> list[str]:
         *_edges(output, entity["id"], found["edges"], around),
         *_violations(output, around.report),
         *_history(output, entity["id"], found, around),
+        *(_body(output, found["body"]) if "body" in found else ()),
     ]
 
 
@@ -148,6 +150,19 @@ def _changed(output: Output, seq: int, around: Around) -> Iterator[str]:
         yield output.styled(visible(f"{sign} {records.name(one)}"), style)
     if len(edges) > NAMED:
         yield f"… and more edges: kb show {seq}"
+
+
+def _body(output: Output, body: str | None) -> Iterator[str]:
+    if body is not None and not body.strip():
+        return
+    yield from _section(output, "Document", 0)
+    if body is None:
+        yield output.flowed(f"{_INDENT}not at hand: neither the worktree nor the last commit has it as it was recorded")
+        return
+    for line in body.strip("\n").splitlines():
+        yield output.flowed(f"{_INDENT}{visible(line)}".rstrip())
+    if len(body) == MAX_SEARCHED_CHARS:
+        yield output.flowed(f"{_INDENT}… the first {MAX_SEARCHED_CHARS:,} characters; the file has the rest")
 
 
 def _section(output: Output, title: str, count: int) -> list[str]:

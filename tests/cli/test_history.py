@@ -330,8 +330,8 @@ def test_what_was_given_up_is_told_where_the_rest_is_listed(kb, pruned):
     note = "Records before seq 4 were pruned.\n"
     assert kb("log").err == kb("log", "--actor", "tester").err == kb("log", "SCN-1").err == note
     assert kb("log", "REQ-1").err == f"No record matches.\n{note}"
-    assert kb("show", "REQ-1").out.endswith(f"\n\nHistory\n  {note}")
-    assert kb("show", "SCN-1").out.endswith(f"\n  {note}")
+    assert kb("show", "REQ-1", "--no-body").out.endswith(f"\n\nHistory\n  {note}")
+    assert kb("show", "SCN-1", "--no-body").out.endswith(f"\n  {note}")
     for words in (("log",), ("show", "REQ-1")):
         assert kb(*words, "--json").json["pruned_before"] == 4
     assert kb("log", "GONE").status == kb("show", "GONE").status == 64
@@ -424,3 +424,29 @@ def test_an_answer_by_time_warns_of_a_clock_that_was_wrong_there(kb, synced):
         assert ran.status == 0, ran
         assert ran.err.count("warning: A clock was wrong") == 1, ran
     assert "A clock was wrong" not in kb("query").err
+
+
+DOCUMENT = "---\nid: REQ-7\ntype: req\ntitle: T\nstatus: open\n---\n# T\n\n  a \x1b[31m\n"
+
+
+def test_show_prints_the_text_of_the_document(kb, synced):
+    write(synced, {"docs/requirements/REQ-7.md": DOCUMENT})
+    assert kb("show", "REQ-7").out.endswith("\nDocument\n  # T\n\n    a \\x1b[31m\n")
+    assert kb("show", "REQ-7", "--json").json["body"] == "# T\n\n  a \x1b[31m\n"
+    assert "Document" not in kb("show", "REQ-7", "--no-body").out
+    assert "body" not in kb("show", "REQ-7", "--no-body", "--json").json
+
+
+def test_show_says_where_the_document_is_not_at_hand(kb, synced):
+    write(synced, {"docs/requirements/REQ-7.md": DOCUMENT})
+    kb("sync")
+    git(synced, "checkout", "-q", "-b", "other")
+    write(synced, {"docs/requirements/REQ-7.md": None})
+    assert "Document\n  not at hand: neither" in kb("show", "REQ-7", "--branch", "main").out
+    assert kb("show", "REQ-7", "--branch", "main", "--json").json["body"] is None
+
+
+def test_what_no_document_states_has_no_text(kb, synced):
+    kb("apply", "-", stdin=json.dumps({"entities": [{"id": "X", "type": "req", "title": "T", "status": "open"}]}))
+    assert "Document" not in kb("show", "X").out
+    assert "body" not in kb("show", "X", "--json").json
