@@ -84,13 +84,20 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "doctor": (("kb doctor", "find out why something does not work"),),
     "hooks install": (("kb hooks install", "keep the store in step with what git checks out"),),
     "hooks status": (("kb hooks status", "see which hooks run KB"),),
+    "config list": (("kb config list", "every setting, and which of them the file states"),),
+    "config get": (("kb config get kip.rowLimit", "one setting"),),
+    "config set": (
+        ("kb config set rules.orphans off", "a rule that shall not run"),
+        ("kb config set extractors.manifest.paths '[\"docs/symbols.yaml\"]'", "a list, as JSON"),
+    ),
     "schema": (("kb schema req", "what a requirement may hold"),),
     "demo": (("kb demo --into kb-demo", "set up an example project, and look around in it"),),
 }
 """By the full name of the command: a line, and what it is for."""
 
 SYNONYMS: Final[dict[str, str]] = {
-    **dict.fromkeys(("add", "import", "upsert", "put"), "apply"),
+    **dict.fromkeys(("add", "upsert", "put", "create", "edit"), "apply"),
+    "import": "apply restore",
     **dict.fromkeys(("find", "get", "list", "ls", "search", "select"), "query"),
     **dict.fromkeys(("history", "blame"), "log"),
     **dict.fromkeys(("remove", "rm"), "delete"),
@@ -103,5 +110,18 @@ SYNONYMS: Final[dict[str, str]] = {
     "setup": "init",
     "server": "mcp",
     "types": "schema",
+    "settings": "config",
+    "branches": "branch",
+    "commit": "sync apply",
+    "dump": "export",
 }
+"""Words that other programs have for a command, and the commands that do it here."""
+INSTEAD: Final[dict[str, str]] = {
+    "version": "`kb --version` shows it.",
+    "merge": "Git merges the files, and `kb sync` takes them in; `kb branch diff` shows what else a branch holds.",
+    "clone": "Git clones the repository, and `kb sync` takes in its files.",
+    "push": "Git pushes the files; `kb backup` writes the stores of branches into one file.",
+    "completion": "`kb --install-completion` sets it up for the shell.",
+}
+"""Words for what is not a command of KB, and what does it instead."""
 """Words that people bring along from other programs, and the command that does what they mean."""

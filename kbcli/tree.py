@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, Final, NamedTuple
@@ -51,6 +52,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "hooks": Listed("hooks", "Install, remove or look at the git hooks."),
     "hook": Listed("hook", ""),
     "schema": Listed("schema", "Show the types of entities and edges."),
+    "config": Listed("config", "Show the settings of the repository, or set one."),
     "mcp": Listed("mcp", "Serve agents over MCP on standard input and output."),
     "demo": Listed("demo", "Show KB at work on an example project."),
 }
@@ -66,13 +68,21 @@ TASKS: Final[dict[str, tuple[str, ...]]] = {
     "Work with branches": ("branch", "gc"),
     "Take care of the store": ("sleep", "compact", "backup", "restore", "verify", "doctor", "export"),
     "Work with git and agents": ("hooks", "mcp"),
+    "Settings": ("config",),
 }
 """What commands are for. Those that are named nowhere come last."""
 
+WITHOUT_COMMAND: Final[dict[str, Any]] = {
+    "invoke_without_command": True,
+    "subcommand_metavar": "[COMMAND [ARGS]...]",
+}
+"""For the callback of a group that does something by itself, too."""
 _HELP: Final = "help"
 """`kb help COMMAND` is `kb COMMAND --help`, as users of git expect."""
 _WIDTH: Final = 100
 _EXAMPLE_CHARS: Final = 56
+_ALIKE: Final = 0.7
+"""A command must be so much like a word to be what it misspells: `merge` is not `coverage`."""
 SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": _WIDTH}
 
 
@@ -153,18 +163,14 @@ class Root(Group):
         return self.commands[cmd_name]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is meant; an unknown one gets the nearest names."""
+        """Return the command that is meant; an unknown one gets what may be meant."""
         if args and args[0] == _HELP and not ctx.resilient_parsing:
             args = [*args[1:], "--help"]
             if len(args) == 1:
                 ctx.obj.output.data(ctx.get_help() + "\n")
                 ctx.exit()
         if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
-            from kbcli.examples import SYNONYMS
-            from kbcore.suggest import is_it, near_ones
-
-            near = near_ones(args[0], self.list_commands(ctx)) or tuple(filter(None, [SYNONYMS.get(args[0])]))
-            ctx.fail(f"There is no command {in_quotes(args[0])}. {is_it(near)}".rstrip())
+            ctx.fail(f"There is no command {in_quotes(args[0])}. {_meant(args[0], self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -179,6 +185,22 @@ class Root(Group):
             if rows:
                 with formatter.section(task):
                     formatter.write_dl(rows)
+
+
+def _meant(word: str, commands: Sequence[str]) -> str:
+    """Return what may be meant by a word that is no command: what others call so comes before what is spelled so."""
+    from kbcli.examples import INSTEAD, SYNONYMS
+    from kbcore.suggest import is_it, near_ones
+
+    if word in INSTEAD:
+        return INSTEAD[word]
+    if word in SYNONYMS:
+        return is_it(SYNONYMS[word].split())
+    near = near_ones(word, commands, least_alike=_ALIKE)
+    if near:
+        return is_it(near)
+    spelled = near_ones(word, SYNONYMS, limit=1, least_alike=_ALIKE)
+    return is_it(SYNONYMS[spelled[0]].split()) if spelled else "`kb --help` lists the commands."
 
 
 @cache

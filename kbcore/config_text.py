@@ -1,9 +1,9 @@
-"""The settings file that ``kb init`` writes: every setting with its default. Pure."""
+"""The settings file as text: the one that ``kb init`` writes, and what one says by the names of its settings. Pure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +12,41 @@ from kbcore.config import DEFAULT
 from kbcore.extract import gherkin, manifest, markdown
 
 _LINE_CHARS: Final = 80
+_DEPTHS: Final = {"extractors": 3, "ruleParams": 3}
+"""How many keys name a setting; otherwise two where an object is, and one."""
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One setting: its keys joined by dots, its value, and whether the file states it."""
+
+    name: str
+    value: Any
+    is_stated: bool
+
+
+def settings_in(text: str | None) -> list[Setting]:
+    """Return the settings that hold with a valid file: those of the file, and the defaults of the others, by name.
+
+    None is for no file. What a file says to an extractor replaces its defaults key by key.
+    """
+    stated = dict(_flat(json.loads(text))) if text else {}
+    found = {name: Setting(name, value, is_stated=True) for name, value in stated.items()}
+    for name, value in _flat(json.loads(default_config_text())):
+        if name not in found and not any(name.startswith(f"{other}.") for other in stated):
+            found[name] = Setting(name, value, is_stated=False)
+    return sorted(found.values(), key=lambda one: one.name)
+
+
+def _flat(root: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    def below(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+        if depth and isinstance(value, dict):
+            for key, member in value.items():
+                yield from below(f"{name}.{key}", member, depth - 1)
+        else:
+            yield name, value
+
+    for key, value in root.items():
+        yield from below(key, value, _DEPTHS.get(key, 2) - 1)
 
 
 def default_config_text(default_branch: str | None = None) -> str:

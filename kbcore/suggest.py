@@ -22,7 +22,9 @@ _PLAIN: Final = re.compile(r"[\w.$/-]+")
 """A name that needs no quotes to be told from the sentence around it."""
 
 
-def near_ones(word: str, known: Iterable[str], limit: int = _SHOWN) -> tuple[str, ...]:
+def near_ones(
+    word: str, known: Iterable[str], limit: int = _SHOWN, *, least_alike: float = _LEAST_ALIKE
+) -> tuple[str, ...]:
     """Return the known names that are most like the word, the nearest first; none when none is alike.
 
     Names that begin with the word come before all others; where none is alike, the longest counts with which the word
@@ -37,7 +39,7 @@ def near_ones(word: str, known: Iterable[str], limit: int = _SHOWN) -> tuple[str
     begun = [name for name in folded if len(text) >= _LEAST_CHARS and name.startswith(text)]
     if begun:
         return tuple(folded[name] for name in sorted(begun, key=len)[:limit])
-    found = difflib.get_close_matches(text, folded, n=limit, cutoff=_LEAST_ALIKE)
+    found = difflib.get_close_matches(text, folded, n=limit, cutoff=least_alike)
     if not found:
         stems = [name for name in folded if len(name) >= _STEM_CHARS and text.startswith(name)]
         return tuple(folded[name] for name in sorted(stems, key=len, reverse=True)[:1])

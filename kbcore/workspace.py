@@ -335,16 +335,19 @@ class Workspace:
     @cached_property
     def config(self) -> Config:
         """The configuration in force, within the limits of the user. Raises ``InvalidConfig`` with all problems."""
+        text = self.config_text()
+        return bounded(DEFAULT if text is None else self.config_in(text), self.user.limits)
+
+    def config_text(self) -> str | None:
+        """Return the text of the settings file, None where there is none. Raises: ``InvalidConfig``."""
         path = below(self.settings_dir, CONFIG)
         with _readable(str(path)):
-            text = _read_text(path, self.settings_dir.parent)
-        if text is None:
-            return bounded(DEFAULT, self.user.limits)
-        config = settle(
-            _reading_of(text, f"{self.settings_name}/{CONFIG}"),
-            known_to(lambda: self.texts_in(RULES), lambda: self.schema),
-        )
-        return bounded(config, self.user.limits)
+            return _read_text(path, self.settings_dir.parent)
+
+    def config_in(self, text: str) -> Config:
+        """Return the settings that a text would set here. Raises: ``InvalidConfig`` with all problems."""
+        known = known_to(lambda: self.texts_in(RULES), lambda: self.schema)
+        return settle(_reading_of(text, f"{self.settings_name}/{CONFIG}"), known)
 
     @cached_property
     def baseline_text(self) -> str | None:

@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kbcli.options import session_of
-from kbcli.tree import Command, group_of
+from kbcli.tree import WITHOUT_COMMAND, Command, group_of
 
 if TYPE_CHECKING:
     from kbcore.branches import Held
 
-app = group_of("List, make and compare branch stores.")
+app = group_of("List, make and compare branch stores; without a command, list them.")
+
+
+@app.callback(**WITHOUT_COMMAND)
+def default(ctx: typer.Context) -> None:
+    """List the branches, where no command says otherwise."""
+    if not ctx.invoked_subcommand:
+        list_(ctx)
 
 
 @app.command("list", cls=Command)

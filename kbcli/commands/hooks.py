@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kbcli.options import session_of
-from kbcli.tree import Command, group_of
+from kbcli.tree import WITHOUT_COMMAND, Command, group_of
 
 if TYPE_CHECKING:
     from kbcli.context import Session
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from kbcli.render import Output
     from kbcore.git import Repository
 
-app = group_of("Install, remove or look at the git hooks.")
+app = group_of("Install, remove or look at the git hooks; without a command, look at them.")
+
+
+@app.callback(**WITHOUT_COMMAND)
+def default(ctx: typer.Context) -> int:
+    """Say how the hooks stand, where no command says otherwise."""
+    return 0 if ctx.invoked_subcommand else status(ctx)
+
+
 _PATH = typer.Option("--hooks-path", metavar="DIR", help="Speak of the hook files in this folder, and of nothing else.")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kbcli.options import session_of
-from kbcli.tree import Command, group_of
+from kbcli.tree import WITHOUT_COMMAND, Command, group_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ app = group_of("Serve agents over MCP on standard input and output, until the cl
 _TOOLSETS = typer.Option("--toolsets", metavar="SETS", help="The groups of tools to offer, or all.")
 
 
-@app.callback(invoke_without_command=True, subcommand_metavar="[COMMAND [ARGS]...]")
+@app.callback(**WITHOUT_COMMAND)
 def serve(
     ctx: typer.Context,
     *,

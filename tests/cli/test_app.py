@@ -79,7 +79,6 @@ def test_a_linked_worktree_shares_the_kb_of_the_main_one(kb, synced, tmp_path):
         (["sleep", "--phase", "9" * 19], "too large a number"),
         (["check", "--format", "xml"], "text, json, sarif"),
         (["delete", "--edge", "A", "depends_on"], "3 arguments"),
-        (["branch"], "Missing command"),
         (["status", "surplus"], "surplus"),
         (["--branch", "", "status"], "empty"),
         (["query", "--status", "open", "--status", "done"], "'--status': it is given more than once"),
@@ -167,6 +166,13 @@ def test_help_is_a_command_as_well(kb):
         (["rev"], "Did you mean 'revert'?"),
         (["undo"], "Did you mean 'revert'?"),
         (["ls"], "Did you mean 'query'?"),
+        (["lint"], "Did you mean 'check'?"),
+        (["import"], "Did you mean 'apply' or 'restore'?"),
+        (["serch"], "Did you mean 'query'?"),
+        (["merge"], "'merge'. Git merges the files, and `kb sync` takes them in;"),
+        (["version"], "'version'. `kb --version` shows it.\n"),
+        (["frobnicate"], "'frobnicate'. `kb --help` lists the commands.\n"),
+        (["branch", "lst"], "Did you mean 'list'?"),
         (["query", "--limt"], "`kb query` has no option '--limt'. Did you mean '--limit'?"),
         (["demo", "--keep", "x"], "`kb demo` has no option '--keep'. It has --into.\n"),
         (["--jsn", "query"], "Did you mean '--json'?"),
@@ -203,8 +209,18 @@ def test_the_help_of_what_may_be_repeated_says_so(name):
 
 
 def test_every_synonym_leads_to_a_command():
-    assert set(examples.SYNONYMS.values()) <= tree.COMMANDS.keys()
-    assert not examples.SYNONYMS.keys() & tree.COMMANDS.keys()
+    meant = {name for names in examples.SYNONYMS.values() for name in names.split()}
+    assert meant <= tree.COMMANDS.keys()
+    assert not (examples.SYNONYMS.keys() | examples.INSTEAD) & tree.COMMANDS.keys()
+    assert not examples.SYNONYMS.keys() & examples.INSTEAD
+
+
+@pytest.mark.parametrize(("group", "command"), [("branch", "list"), ("hooks", "status")])
+def test_a_group_alone_shows_what_there_is(kb, synced, group, command):
+    alone, named = kb(group), kb(group, command)
+    assert (alone.status, alone.out) == (named.status, named.out)
+    assert kb(group, "--json").json == kb(group, command, "--json").json
+    assert alone.out
 
 
 def test_completion_suggests_commands_and_options(kb, user):

@@ -1,0 +1,111 @@
+"""``kb config``: the settings by name, and one of them set."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kbcore.config_text import settings_in
+from tests.support.repos import git
+
+
+def config(root):
+    return root / ".kb" / "config.json"
+
+
+def test_every_setting_is_listed_with_its_value_and_whether_the_file_states_it(kb, synced):
+    config(synced).write_text(
+        '{"kip": {"rowLimit": 7}, "rules": {"orphans": "off"}, "extractors": {"manifest": false}}'
+    )
+    found = {one["name"]: (one["value"], one["is_stated"]) for one in kb("config", "list", "--json").json["settings"]}
+    assert found["kip.rowLimit"] == (7, True)
+    assert found["kip.timeLimitSeconds"] == (10, False)
+    assert found["rules.orphans"] == ("off", True)
+    assert found["extractors.manifest"] == (False, True)
+    assert "extractors.manifest.paths" not in found
+    assert found["extractors.gherkin.paths"] == ([], False)
+    listed = kb("config").out
+    assert listed == kb("config", "list").out
+    assert ["kip.rowLimit", "7", ".kb/config.json"] in [line.split() for line in listed.splitlines()]
+    assert ["lockWaitSeconds", "10", "default"] in [line.split() for line in listed.splitlines()]
+
+
+def test_without_a_file_every_setting_has_its_default():
+    assert {one.name: one.value for one in settings_in(None)}["sleep.decayFactor"] == 0.95
+    assert not any(one.is_stated for one in settings_in(None))
+    stated = {one.name: one.value for one in settings_in('{"extractors": {"markdown": {"paths": {"req": ["a"]}}}}')}
+    assert stated["extractors.markdown.paths"] == {"req": ["a"]}
+    assert stated["extractors.markdown.idFromFilename"] is False
+
+
+def test_one_setting_or_a_group_of_them_is_shown(kb, synced):
+    assert kb("config", "get", "kip.rowLimit").out == "100000\n"
+    assert kb("config", "get", "kip").out == "kip.rowLimit 100000\nkip.timeLimitSeconds 10\n"
+    assert kb("config", "get", "kip", "--json").json["value"] == {"rowLimit": 100_000, "timeLimitSeconds": 10}
+    assert "Did you mean 'kip.rowLimit'?" in kb("config", "get", "kip.rowLimt").err
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "stored"),
+    [
+        ("kip.rowLimit", "5000", 5000),
+        ("defaultBranch", "trunk", "trunk"),
+        ("rules.orphans", "off", "off"),
+        ("extractors.manifest", "false", False),
+        ("extractors.manifest.paths", '["a.yaml"]', ["a.yaml"]),
+        ("extractors.markdown.ignore", '["x/*.md"]', ["x/*.md"]),
+    ],
+)
+def test_a_setting_is_set_and_the_rest_of_the_file_stays(kb, synced, name, value, stored):
+    before = config(synced).read_text()
+    assert kb("config", "set", name, value).status == 0
+    assert json.loads(kb("config", "get", name, "--json").out)["value"] == stored
+    *outer, last = name.split(".")
+    changed, expected = json.loads(config(synced).read_text()), json.loads(before)
+    inside = expected
+    for key in outer:
+        inside = inside.setdefault(key, {})
+    inside[last] = stored
+    assert changed == expected
+    assert kb("config", "set", name, value, "--json").json["changed"] is False
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rules.orphans", "of"], "Did you mean 'off'?"),
+        (["rules.orphan", "off"], "There is no rule 'orphan'."),
+        (["kip.rowLimit", "many"], "whole number"),
+        (["kip.rowLimt", "5"], "Did you mean 'rowLimit'?"),
+        (["store", "1"], "a setting of the user"),
+        (["lockWaitSeconds.x", "1"], "is no object"),
+    ],
+)
+def test_what_a_setting_does_not_take_is_refused_and_nothing_is_written(kb, synced, words, said):
+    before = config(synced).read_bytes()
+    refused = kb("config", "set", *words)
+    assert refused.status != 0
+    assert said in refused.err
+    assert config(synced).read_bytes() == before
+
+
+def test_a_wrong_setting_is_set_right(kb, synced):
+    config(synced).write_text('{"kip": {"rowLimit": "many"}}')
+    assert kb("config").status != 0
+    assert kb("config", "set", "kip.rowLimit", "9").status == 0
+    assert config(synced).read_text() == '{"kip": {"rowLimit": 9}}'
+
+
+def test_a_missing_file_is_made(kb, synced):
+    config(synced).unlink()
+    assert kb("config", "set", "kip.rowLimit", "9").status == 0
+    assert json.loads(config(synced).read_text()) == {"kip": {"rowLimit": 9}}
+
+
+def test_outside_of_a_kb_nothing_is_set(kb, user, tmp_path):
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    assert "There is no .kb/config.json." in kb("config", "set", "kip.rowLimit", "9", cwd=folder).err
+    assert not (folder / ".kb").exists()
