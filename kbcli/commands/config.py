@@ -36,7 +36,7 @@ def list_(ctx: typer.Context) -> None:
         output.document({"path": _path(workspace), "settings": [_json(one) for one in found]})
         return
     rows = [(one.name, _shown(one.value), _path(workspace) if one.is_stated else "default") for one in found]
-    output.data("\n".join(output.table(("SETTING", "VALUE", "FROM"), rows)) + "\n")
+    output.stream(f"{line}\n" for line in output.list_lines(("SETTING", "VALUE", "FROM"), rows))
 
 
 @app.command("get", cls=Command)

@@ -27,8 +27,8 @@ def test_every_setting_is_listed_with_its_value_and_whether_the_file_states_it(k
     assert found["extractors.gherkin.paths"] == ([], False)
     listed = kb("config").out
     assert listed == kb("config", "list").out
-    assert ["kip.rowLimit", "7", ".kb/config.json"] in [line.split() for line in listed.splitlines()]
-    assert ["lockWaitSeconds", "10", "default"] in [line.split() for line in listed.splitlines()]
+    assert ["kip.rowLimit", "7", ".kb/config.json"] in [line.split("\t") for line in listed.splitlines()]
+    assert ["lockWaitSeconds", "10", "default"] in [line.split("\t") for line in listed.splitlines()]
 
 
 def test_without_a_file_every_setting_has_its_default():
