@@ -5,7 +5,7 @@ The only module of the command line that reads the environment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -17,11 +17,12 @@ from kbcli.render import Output
 from kbcore import __version__
 from kbcore.errors import GitUnusable, InvalidQuery, KBError, StoreWentBack
 from kbcore.limits import FILES_S
-from kbcore.visible import visible
+from kbcore.visible import visible, visible_lines
 
 if TYPE_CHECKING:
     from kbcore.answers import Outcome
     from kbcore.branches import Choice, Ensured
+    from kbcore.editing.documents import FileEdit, Target
     from kbcore.history.when import When
     from kbcore.storage.fs import RealFs
     from kbcore.store import Author, BranchStore
@@ -52,6 +53,19 @@ class Opened(msgspec.Struct, frozen=True):
     def branch(self) -> str:
         """Return the branch's name."""
         return self.choice.branch
+
+    @property
+    def target(self) -> Target:
+        """Return what a command that edits entities needs: the branch, its author, and how it is read."""
+        from kbcore.editing.documents import Target
+
+        return Target(
+            self.workspace,
+            self.branch,
+            self.session.author,
+            lambda use: self.read(use)[0],
+            self.choice.follows_head,
+        )
 
     def point(self, text: str) -> When:
         """Return the point of the branch's history that a text means; a time without a zone is a local one.
@@ -311,14 +325,20 @@ class Session:
             return ""
         return answer.output.decode("utf-8", "replace").strip()
 
-    def tell_outcome(self, outcome: Outcome) -> None:
-        """Answer what a write did."""
+    def tell_outcome(self, outcome: Outcome, edits: Sequence[FileEdit] = ()) -> None:
+        """Answer what a write did, and which files it edited; a dry run shows how it would edit them."""
         from kbcli.words.lines import outcome_line
 
         if self.output.is_json:
-            self.output.document(outcome.as_json())
+            files = {"files": [edit.as_json() for edit in edits]} if edits else {}
+            self.output.document(outcome.as_json() | files)
             return
+        if outcome.dry_run:
+            for edit in edits:
+                self.output.data(visible_lines(edit.diff()))
         self.output.say(outcome_line(outcome))
+        if edits and not outcome.dry_run:
+            self.output.say(visible(f"Written: {', '.join(edit.path for edit in edits)}"))
         for warning in outcome.warnings:
             self.output.warn(visible(warning))
 

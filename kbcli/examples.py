@@ -31,6 +31,20 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb sleep --dry-run", "see what a cycle would do"),
         ("kb sleep --phase 4 --phase 9", "give a domain to what has none, and write that down"),
     ),
+    "set": (
+        ("kb set REQ-1 status=done owner=ann", "two fields, as one record"),
+        ("kb set REQ-1 tags+=web --dry-run", "see how a list would change"),
+        ("kb set REQ-1 owner=", "remove a field"),
+    ),
+    "link": (
+        ("kb link REQ-1 verified_by TEST-2", "state an edge"),
+        ("kb link REQ-1 relates_to:see_also REQ-2", "one with a kind"),
+    ),
+    "unlink": (("kb unlink REQ-1 verified_by TEST-2", "remove an edge that a client stated"),),
+    "id next": (
+        ("kb id next req", "the next free id of requirements, reserved for an hour"),
+        ("kb id next req --prefix REQ-AUTH-", "of a series of its own"),
+    ),
     "apply": (
         ("kb apply changes.yaml --dry-run", "see what a file would change"),
         ("kb apply - < changes.json", "from another program"),

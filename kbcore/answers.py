@@ -42,6 +42,8 @@ class Outcome(msgspec.Struct, frozen=True):
     deleted: tuple[str, ...]
     edges: EdgeCounts
     warnings: tuple[str, ...]
+    ids: dict[str, str] = {}
+    """The ids that were allocated, by what the request wrote in their place; shown only where there are any."""
 
     @classmethod
     def unchanged_at(cls, branch: str, seq: int, *, dry_run: bool) -> Outcome:
@@ -51,7 +53,7 @@ class Outcome(msgspec.Struct, frozen=True):
     def as_json(self) -> dict[str, Any]:
         """Return the answer as plain JSON values."""
         shown: dict[str, Any] = msgspec.to_builtins(self)
-        return shown
+        return shown if self.ids else {name: value for name, value in shown.items() if name != "ids"}
 
 
 def sorted_out(changes: Changes) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -9,10 +10,11 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from kbcore import allocation, numbering
 from kbcore.answers import Outcome
 from kbcore.changeset import Changeset, EntityWrite
 from kbcore.concepts import DEFINING, PREDICATE, TYPE, Concept, extended
-from kbcore.errors import Rejected
+from kbcore.errors import IntegrityViolation, Rejected
 from kbcore.ids import is_link_id
 from kbcore.locate import DERIVED, with_lines
 from kbcore.model import Link, Node, nested
@@ -31,6 +33,7 @@ from kbcore.view.defined import definition_of
 from kbcore.view.past import LINKS, NODES, Table
 from kbcore.view.view import View
 from kbcore.view.working import plan_on
+from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
 
 E = TypeVar("E", Node, Link)
@@ -47,6 +50,17 @@ _MOST_VERSIONS: Final = 100
 MOST_PRELOADED: Final = 200
 """The working set of a changeset of more items is loaded under the lock, and not while others wait for it."""
 
+NUMBERED: Final = 5
+"""How often a changeset gets other numbers, where somebody who did not ask for one wrote the same id."""
+
+Reading = Callable[[Callable[[View], Any]], Any]
+"""Returns what a function returns of a view of the branch."""
+
+
+class _InUse(Exception):
+    """The allocated id in the argument names an entity by now."""
+
+
 _USERS: Final = {
     TYPE: """select id, count(*) over () from node
 where type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
@@ -56,15 +70,89 @@ where stands and type = ? and id not in (select unnest(?::varchar[])) order by i
 
 
 def carry_out(
-    workspace: Workspace, branch: str, author: Author, changeset: Changeset, *, follows_head: bool
+    workspace: Workspace,
+    branch: str,
+    author: Author,
+    changeset: Changeset,
+    *,
+    follows_head: bool,
+    read: Reading | None = None,
 ) -> Outcome:
     """Commit a client's changeset to a branch.
 
     With ``follows_head`` the branch came from HEAD, and a move of HEAD meanwhile refuses the changeset. One that has
-    problems already is only planned, to find the others: it takes no lock, and its id is not looked up.
+    problems already is only planned, to find the others: it takes no lock, and its id is not looked up. An entity whose
+    id ends in ``{n}`` gets the next number of its series; ``read`` gives the view in which numbers in use are looked
+    up, where the files of the worktree say more than the branch's own.
 
-    Raises: everything that ``planning.plan.plan`` and ``BranchStore.commit`` raise; ``BranchMoved``.
+    Raises: everything that ``planning.plan.plan`` and ``BranchStore.commit`` raise; ``BranchMoved``; with ids to
+    allocate, as ``allocation.reserved``.
     """
+    marks = [] if changeset.problems else [one.id for one in changeset.entities if numbering.marked_prefix(one.id)]
+    if not marks:
+        return _carried_out(workspace, branch, author, changeset, follows_head=follows_head)
+    ask = read or workspace.store(branch).read
+    for _ in range(NUMBERED):
+        try:
+            return _numbered(workspace, branch, author, changeset, marks=marks, ask=ask, follows_head=follows_head)
+        except _InUse as error:
+            taken = error.args[0]
+    message = f"{in_quotes(taken)} was taken by somebody else, as were the numbers before it."
+    raise IntegrityViolation(message, hint="Send it again.")
+
+
+def _numbered(
+    workspace: Workspace,
+    branch: str,
+    author: Author,
+    changeset: Changeset,
+    *,
+    marks: Sequence[str],
+    ask: Reading,
+    follows_head: bool,
+) -> Outcome:
+    """Carry out a changeset with the next numbers in place of the marks. Raises ``_InUse`` where one is in use."""
+
+    def used(view: View) -> tuple[list[tuple[str, list[str]]], bool]:
+        prefixes = [str(numbering.marked_prefix(mark)) for mark in marks]
+        is_known = bool(changeset.changeset_id) and view.changeset(changeset.changeset_id) is not None
+        return [(one, [numbering.highest(view.rows, one)]) for one in prefixes], is_known
+
+    wanted, is_known = ask(used)
+    with contextlib.ExitStack() as stack:
+        if is_known or changeset.dry_run:
+            # Nothing will be written: the answer of the first time comes again, or what would be done is asked.
+            keys: list[str] = []
+            for prefix, known in wanted:
+                keys.append(allocation.known_next(workspace, prefix, [*known, *keys]))
+        else:
+            keys = stack.enter_context(allocation.reserved(workspace, wanted))
+        ids = dict(zip(marks, keys, strict=True))
+        given = _with_ids(changeset, ids)
+        outcome = _carried_out(workspace, branch, author, given, follows_head=follows_head, fresh=frozenset(keys))
+        return outcome if outcome.duplicate else msgspec.structs.replace(outcome, ids=ids)
+
+
+def _with_ids(changeset: Changeset, ids: Mapping[str, str]) -> Changeset:
+    """Return a changeset with ids in place of marks, wherever it names them."""
+    swap = msgspec.structs.replace
+    entities = tuple(swap(one, id=ids.get(one.id, one.id)) for one in changeset.entities)
+    edges = tuple(
+        swap(one, from_id=ids.get(one.from_id, one.from_id), to_id=ids.get(one.to_id, one.to_id))
+        for one in changeset.edges
+    )
+    return swap(changeset, entities=entities, edges=edges)
+
+
+def _carried_out(
+    workspace: Workspace,
+    branch: str,
+    author: Author,
+    changeset: Changeset,
+    *,
+    follows_head: bool,
+    fresh: Collection[str] = (),
+) -> Outcome:
     request = Request(dry_run=True)
     if not changeset.problems:
         request = Request(
@@ -81,7 +169,7 @@ def carry_out(
         return store.commit(
             author,
             request,
-            planner(changeset, workspace),
+            planner(changeset, workspace, fresh=fresh),
             guard=guard,
             head_commit=workspace.head_commit(branch),
             loads=preloading(changeset),
@@ -109,12 +197,17 @@ def preloading(changeset: Changeset) -> Callable[[View], object] | None:
 
 
 def planner(
-    changeset: Changeset, workspace: Workspace, called: Callable[[str], str] = str, *, warns_of_overwriting: bool = True
+    changeset: Changeset,
+    workspace: Workspace,
+    called: Callable[[str], str] = str,
+    *,
+    warns_of_overwriting: bool = True,
+    fresh: Collection[str] = (),
 ) -> Callable[[View, Stamp], Draft]:
     """Return the function that plans a changeset on a view, by the schema of its branch and a workspace's settings.
 
     ``called`` returns what the client calls a type. ``warns_of_overwriting`` is False for a write whose purpose is to
-    overwrite what others have set.
+    overwrite what others have set. The planner raises ``_InUse`` if an id among ``fresh`` is in use.
     """
     level = workspace.config.rules.get(SECRET, "warning")
 
@@ -137,6 +230,8 @@ def planner(
             )
             return plan(changeset, state, around)
 
+        for node in view.nodes(list(fresh)) if fresh else ():
+            raise _InUse(node.id)
         planned, state = plan_on(view, reads(changeset), on)
         # What uses a type that is defined anew, or defined no more, is looked for everywhere.
         read = None if any(defines(change) for change in planned.changes.nodes) else Reads(state.loaded)

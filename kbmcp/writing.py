@@ -99,7 +99,14 @@ def carry_out(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:
 def _applied(call: Call, asked: Write) -> Outcome:
     from kbcore import writes
 
-    return writes.carry_out(call.workspace, call.branch, call.author, asked.changeset, follows_head=call.follows_head)
+    return writes.carry_out(
+        call.workspace,
+        call.branch,
+        call.author,
+        asked.changeset,
+        follows_head=call.follows_head,
+        read=call.read,
+    )
 
 
 def answer_of(call: Call, outcome: Outcome) -> Payload:

@@ -29,13 +29,13 @@ reader secrets
 kip.errors kip.places kip.syntax kip.grammar kip.reference kip.parsing kip.binding kip.printer
 
 state folding needs bare gaps planning query cursor rules analysis extract inverse canonical strictjson shape
-suspects confirmed rulesettings sleepsettings
+suspects confirmed rulesettings sleepsettings numbering
 view.tables view.relations view.fold view.tail
 
-storage view viewcache replay git config usersettings config_text schema_files schema_members schema_text
+storage replacing view viewcache replay git config usersettings config_text schema_files schema_members schema_text
 
 answers branchview branchtree checks completing store workspace relocation branches writes sync history upkeep
-introduced init watch locate exporting texts searching
+introduced init watch locate exporting texts searching allocation editing
 
 kip
 
@@ -108,7 +108,7 @@ OPENERS = {
     "kbcore/watch/inotify.py": "the names in folders that come while they are listened to",
     "kbcore/watch/looking.py": "what the folders hold that the system does not tell of",
     "kbcli/hooks/files.py": "git's hooks, and the configuration of programs that write them",
-    "kbcli/replacing.py": "files that are not KB's own, and are changed when a command is asked to",
+    "kbcore/replacing.py": "files that are not KB's own, and are changed when a command is asked to",
     "kbcli/clients/installing.py": "the configuration files of MCP clients",
     "kbcore/storage/scratch.py": "folders of the user and of the process, outside of every store",
     "kbcore/view/confined.py": "the size of its own process",

@@ -17,8 +17,8 @@ import msgspec
 from kbcli.clients import jsontext, tomltext
 from kbcli.clients.difference import difference
 from kbcli.clients.kinds import TABLES, Kind
-from kbcli.replacing import replace_file
 from kbcore.errors import InvalidConfig, StorageError
+from kbcore.replacing import replace_file
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _NEW_MODE: Final = 0o644

@@ -26,7 +26,8 @@ def run(
 
     Entities are made, or the fields that they name are replaced; null removes a field. Every problem is reported at
     once, each with its place in the changeset. Members of attributes and metadata are set one by one; with
-    "replace": true in the item they take the place of the old ones. An entity with "create": true must be new.
+    "replace": true in the item they take the place of the old ones. An entity with "create": true must be new. The id
+    of a new entity may end in {n}, as in REQ-{n}: it gets the next number that is free.
     """
     from kbcli import changefile
     from kbcore import changeset, writes
@@ -40,8 +41,14 @@ def run(
         request["dry_run"] = True
     wanted = changeset.parse(request, is_import=is_import)
     opened = session.open()
-    follows_head = opened.choice.follows_head
     with session.output.waiting("Applying"):
         author = writes.importing(session.author) if is_import else session.author
-        outcome = writes.carry_out(opened.workspace, opened.branch, author, wanted, follows_head=follows_head)
+        outcome = writes.carry_out(
+            opened.workspace,
+            opened.branch,
+            author,
+            wanted,
+            follows_head=opened.choice.follows_head,
+            read=lambda use: opened.read(use)[0],
+        )
     session.tell_outcome(outcome)

@@ -12,8 +12,8 @@ from kbcli.hooks import managers, script
 from kbcli.hooks.managers import Manager
 from kbcli.hooks.place import Place, remedy_outside
 from kbcli.hooks.results import REINSTALL, Action, HookResult, State
-from kbcli.replacing import replace_file
 from kbcore.limits import MAX_CONFIG_BYTES
+from kbcore.replacing import replace_file
 
 _ANY_EXECUTE = 0o111
 _MAX_HOOK_BYTES = 1024 * 1024

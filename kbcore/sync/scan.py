@@ -206,7 +206,7 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str]
             result.files[path] = found
     if result.blind:
         hidden = (path for path in known.taken_in if path not in result.files and result.is_blind_to(path))
-        blanks = [found for found in (_wanted_at(wants, path) for path in hidden) if found]
+        blanks = [found for found in (wanted_at(wants, path) for path in hidden) if found]
         # Why stands with the folder, once for all files that it hides.
         result.files |= {blank.path: _with_facts(blank, "", Facts(is_complete=False)) for blank in blanks}
     return result
@@ -259,10 +259,10 @@ def globs_of(rules: Iterable[Rule]) -> GlobSet:
 
 def is_wanted(wants: Sequence[Wanted], path: str) -> bool:
     """Tell whether an extractor wants the file at a path, if there is one."""
-    return _wanted_at(wants, path) is not None
+    return wanted_at(wants, path) is not None
 
 
-def _wanted_at(wants: Sequence[Wanted], path: str) -> Found | None:
+def wanted_at(wants: Sequence[Wanted], path: str) -> Found | None:
     """Return the file at a path, of which nothing is known yet; None when no extractor wants it."""
     for want in wants:
         number = glob_set(tuple(glob for glob, _ in want.globs)).first(path)
@@ -339,7 +339,7 @@ def read_named(root: Path, wants: Sequence[Wanted], path: str) -> Facts:
 
 def found_at(root: Path, wants: Sequence[Wanted], path: str) -> Found | None:
     """Return the file at one path with what it states now; None when no extractor wants it."""
-    found = _wanted_at(wants, path)
+    found = wanted_at(wants, path)
     return read_facts(root, found) if found else None
 
 

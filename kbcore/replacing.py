@@ -1,4 +1,4 @@
-"""Replaces a file that is not KB's own: whole or not at all, and on the disk before it counts."""
+"""Replaces or makes a file that is not KB's own: whole or not at all, and on the disk before it counts."""
 
 from __future__ import annotations
 
@@ -30,10 +30,38 @@ def replace_file(path: Path, content: bytes, mode: int | None, *, share: int = 0
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _sync_folder(path.parent)
     finally:
         new.unlink(missing_ok=True)
+
+
+def create_file(path: Path, content: bytes) -> None:
+    """Make a new file, synced with its folder. Folders are made.
+
+    Raises: ``FileExistsError`` when there is one already; ``OSError``.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.kb-{secrets.token_hex(4)}")
+    try:
+        with new.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        path.hardlink_to(new)
+        _sync_folder(path.parent)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file that was made a moment ago, and is not wanted any more. Raises: ``OSError``."""
+    path.unlink()
+    _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

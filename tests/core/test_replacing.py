@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from kbcli.replacing import replace_file
+from kbcore.replacing import replace_file
 
 
 def test_a_file_and_then_its_folder_are_synced(tmp_path, monkeypatch):

@@ -1,0 +1,47 @@
+"""``kb link``: state an edge."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from kbcli.options import session_of
+
+_OPTIONS = {"edges": "EDGE"}
+
+
+def run(
+    ctx: typer.Context,
+    from_id: Annotated[str, typer.Argument(metavar="FROM", help="The entity that it leads from.")],
+    edge: Annotated[str, typer.Argument(metavar="EDGE", help="Its type; TYPE:KIND where it has a kind.")],
+    to_id: Annotated[str, typer.Argument(metavar="TO", help="The entity that it leads to.")],
+    *,
+    confidence: Annotated[str, typer.Option("--confidence", metavar="0..1", help="How sure that is.")] = "",
+    message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for the record.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+) -> None:
+    """State an edge between two entities, in the store; one that is stated already is confirmed."""
+    from kbcli.words.options import placed
+    from kbcore import changeset
+    from kbcore.errors import InvalidQuery
+
+    session = session_of(ctx)
+    session.writes = True
+    asked: dict[str, Any] = edge_named(from_id, edge, to_id)
+    if confidence:
+        try:
+            asked["confidence"] = float(confidence)
+        except ValueError as error:
+            raise InvalidQuery("--confidence must be a number from 0 to 1.", hint="For example 0.8.") from error
+    target = session.open().target
+    with placed(session.output, _OPTIONS):
+        said = message or f"link {from_id} {edge} {to_id}"
+        request = {"edges": [asked], "message": said, "dry_run": dry_run}
+        session.tell_outcome(target.carry_out(changeset.parse(request)))
+
+
+def edge_named(from_id: str, edge: str, to_id: str) -> dict[str, Any]:
+    """Return an edge as a changeset names it; ``edge`` is TYPE or TYPE:KIND."""
+    name, _, kind = edge.partition(":")
+    return {"type": name, "from": from_id, "to": to_id} | ({"kind": kind} if kind else {})

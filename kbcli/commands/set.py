@@ -1,0 +1,38 @@
+"""``kb set``: set fields of one entity."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kbcli.options import session_of
+
+
+def run(
+    ctx: typer.Context,
+    key: Annotated[str, typer.Argument(metavar="ID", help="The entity.")],
+    assignments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FIELD=VALUE",
+            help="FIELD= removes it; FIELD+=A,B and FIELD-=A change a list; FIELD:=JSON gives JSON.",
+        ),
+    ],
+    *,
+    message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for the record.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+) -> None:
+    """Set fields of one entity, as one record.
+
+    What a Markdown document states is changed in its front matter; comments, order and quotation marks stay. What a
+    client has set is changed in the store. A field that is none of KB's own is an attribute.
+    """
+    from kbcore.editing.setting import set_fields
+
+    session = session_of(ctx)
+    session.writes = True
+    target = session.open().target
+    with session.output.waiting("Setting"):
+        outcome, edits = set_fields(target, key, assignments, message=message, dry_run=dry_run)
+    session.tell_outcome(outcome, edits)

@@ -1,0 +1,254 @@
+"""Writes changed documents into the worktree and records what they say then, as one record.
+
+A file is written only when it is still what was read, and when an extractor reads from the new text what was meant.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from kbcore import limits, writes
+from kbcore.answers import Outcome
+from kbcore.changeset import Changeset
+from kbcore.errors import DerivedFact, InvalidQuery, KBError, Problem, StaleBase, StorageError
+from kbcore.extract.facts import Facts, StatedEntity, StatedLink
+from kbcore.record import SYNC
+from kbcore.replacing import create_file, remove_file, replace_file
+from kbcore.state import Draft, Stamp
+from kbcore.store import Author, Request
+from kbcore.sync.checkout import settled
+from kbcore.sync.content import Unfit, check, read
+from kbcore.sync.pending import Pending, as_defined, place_of, wanted
+from kbcore.sync.planned import FilePlan
+from kbcore.sync.scan import Found, Scan, content_of, wanted_at
+from kbcore.view.view import View
+from kbcore.visible import in_quotes
+from kbcore.workspace import Workspace, moved
+
+_MAX_DIFF_LINES: Final = 400
+
+
+class FileEdit(msgspec.Struct, frozen=True):
+    """One file and its content before and after; None before is a file to be made. The path is from the worktree."""
+
+    path: str
+    before: bytes | None
+    after: bytes
+
+    def as_json(self) -> dict[str, str]:
+        """Return the path and the diff as plain JSON values."""
+        return {"path": self.path, "diff": self.diff()}
+
+    def diff(self) -> str:
+        """Return the change as a unified diff; bytes that are no UTF-8 are written out as escapes."""
+        old, new = (
+            (data or b"").decode("utf-8", "backslashreplace").splitlines(keepends=True)
+            for data in (self.before, self.after)
+        )
+        name = f"a/{self.path}" if self.before is not None else "/dev/null"
+        lines = [*difflib.unified_diff(old, new, name, f"b/{self.path}")]
+        rest = len(lines) - _MAX_DIFF_LINES
+        shown = lines[:_MAX_DIFF_LINES] + ([f"({rest} more lines)\n"] if rest > 0 else [])
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in shown)
+
+
+class Target(NamedTuple):
+    """The branch that is written to, and by whom; ``read`` gives a view of it with what the files say."""
+
+    workspace: Workspace
+    branch: str
+    author: Author
+    read: writes.Reading
+    follows_head: bool
+
+    def carry_out(self, changeset: Changeset) -> Outcome:
+        """Commit a changeset. Raises: as ``writes.carry_out``."""
+        return writes.carry_out(
+            self.workspace, self.branch, self.author, changeset, follows_head=self.follows_head, read=self.read
+        )
+
+
+More = Callable[[View, Stamp, Draft], Draft]
+"""Adds to what the files come to what else belongs into the same record."""
+
+
+def refused(path: str, line: int, message: str, hint: str) -> DerivedFact:
+    """Return the error for a fact that KB does not change in its file: it names the file and the line."""
+    place = f"{path}:{line}" if line else path
+    problem = Problem("$", DerivedFact.code, f"{place}: {message}", hint, place)
+    return DerivedFact(problem.message, hint=hint, details=[problem])
+
+
+def read_document(workspace: Workspace, path: str) -> bytes:
+    """Return the content of a document. Raises: ``StorageError`` when it cannot be read."""
+    place = workspace.repo.worktree / path
+    try:
+        check(str(place), os.stat(place), workspace.repo.worktree, is_direct=False)  # noqa: PTH116 - as scanning does
+        return read(str(place))[0]
+    except Unfit as error:
+        raise StorageError(f"{path} cannot be read: {error.args[0]}", hint=error.args[1]) from error
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def facts_of(workspace: Workspace, path: str, data: bytes) -> Facts:
+    """Return what a document would state with this content; nothing where no extractor wants the path."""
+    found = wanted_at(wanted(workspace), path)
+    facts = content_of(found, data).facts if found else None
+    return facts or Facts()
+
+
+def entity_in(facts: Facts, key: str) -> StatedEntity | None:
+    """Return the entity of an id that a file states."""
+    return next((one for one in facts.entities if one.id == key), None)
+
+
+def meaning(facts: Facts, swap: Mapping[str, str] | None = None) -> list[Any]:
+    """Return what facts say, without the lines that say it; ``swap`` maps ids to others that take their place."""
+    names = swap or {}
+
+    def link(one: StatedLink) -> list[Any]:
+        target = one.target if one.is_path else names.get(one.target, one.target)
+        return [names.get(one.subject, one.subject), target, one.type, one.kind, one.fields, one.is_path, one.reverse]
+
+    entities = [[names.get(one.id, one.id), one.type, one.fields] for one in facts.entities]
+    problems = [[one.code, one.severity] for one in facts.problems]
+    encode = msgspec.json.Encoder(order="sorted").encode
+    return [entities, sorted(encode(link(one)) for one in facts.links), sorted(problems), facts.is_complete]
+
+
+def commit(
+    target: Target,
+    edits: Sequence[FileEdit],
+    *,
+    message: str,
+    dry_run: bool,
+    more: More | None = None,
+) -> Outcome:
+    """Write files and record what they say, as one record; with ``dry_run`` neither.
+
+    What would refuse the record is found before a file is written. If something refuses it afterwards, the files are
+    written, as the error says, and the next sync records them.
+
+    Raises: ``InvalidQuery`` for a branch that is not checked out; ``StaleBase`` when a file is not what was read;
+    ``StorageError``; ``BranchMoved``; what ``more`` and ``BranchStore.commit`` raise.
+    """
+    workspace, branch = target.workspace, target.branch
+    if not workspace.repo.has_worktree:
+        raise InvalidQuery("A bare repository has no documents.", hint="Run it in one of its worktrees.")
+    checkout = settled(workspace)
+    if checkout.head.branch != branch:
+        error = moved(branch, checkout.head.branch)
+        error.hint = f"Documents are changed on the branch that is checked out. Check out {branch} first."
+        raise error
+    planner = _planner(workspace, edits, more)
+    request = Request(
+        digest=hashlib.sha256(branch.encode()).hexdigest(),
+        message=message,
+        dry_run=True,
+        limit_bytes=limits.MAX_RECORD_BYTES,
+        lock_wait_s=workspace.config.lock_wait_s,
+    )
+    author = msgspec.structs.replace(target.author, source=SYNC)
+    store = workspace.store(branch)
+    head_commit = workspace.head_commit(branch)
+    outcome = store.commit(author, request, planner, guard=checkout.guard, head_commit=head_commit, branch=branch)
+    if dry_run:
+        return outcome
+    _write(workspace, edits)
+    try:
+        return store.commit(
+            author,
+            msgspec.structs.replace(request, dry_run=False),
+            planner,
+            guard=settled(workspace).guard,
+            head_commit=head_commit,
+            branch=branch,
+        )
+    except KBError as error:
+        error.message = f"{error.message} {', '.join(edit.path for edit in edits)} was written; `kb sync` records it."
+        error.applied = "yes"
+        raise
+
+
+def _planner(workspace: Workspace, edits: Sequence[FileEdit], more: More | None) -> Callable[[View, Stamp], Draft]:
+    place = place_of(workspace)
+    place = msgspec.structs.replace(place, named=tuple(edit.path for edit in edits))
+    now_ns = workspace.machine.clock.epoch_ns()
+
+    def plan(view: View, stamp: Stamp) -> Draft:
+        changed: list[Found] = []
+        wants = as_defined(place.wants, view)
+        for edit in edits:
+            found = wanted_at(wants, edit.path)
+            if found:
+                changed.append(content_of(found, edit.after))
+        scan = Scan({one.path: one for one in changed}, {})
+        pending = Pending(view.seq, scan, len(changed), tuple(changed), (), ())
+        compared = FilePlan(place, workspace.schema, pending, now_ns).on(view, stamp)
+        last = compared.last
+        draft = Draft(last.ops, last.changes, compared.loaded, warnings=last.warnings, reads=compared.reads)
+        return more(view, stamp, draft) if more else draft
+
+    return plan
+
+
+def _write(workspace: Workspace, edits: Sequence[FileEdit]) -> None:
+    """Write the files, all of them if no system call refuses; a file that is not what was read refuses all.
+
+    Raises: ``StaleBase``, ``StorageError``.
+    """
+    for edit in edits:
+        if edit.before is not None and read_document(workspace, edit.path) != edit.before:
+            raise _changed(edit.path)
+    done: list[FileEdit] = []
+    for edit in edits:
+        try:
+            _write_one(workspace, edit, edit.after)
+        except FileExistsError as error:
+            _undo(workspace, done)
+            raise _changed(edit.path) from error
+        except OSError as error:
+            left = _undo(workspace, done)
+            message = f"{edit.path} cannot be written: {error.strerror}."
+            if left:
+                message += f" These were written before and could not be put back: {', '.join(left)}."
+            raise StorageError(message) from error
+        done.append(edit)
+
+
+def _write_one(workspace: Workspace, edit: FileEdit, content: bytes) -> None:
+    place = Path(os.path.realpath(workspace.repo.worktree / edit.path))
+    if edit.before is None:
+        create_file(place, content)
+    else:
+        replace_file(place, content, os.stat(place).st_mode & 0o7777)  # noqa: PTH116 - the path is resolved
+
+
+def _undo(workspace: Workspace, done: Sequence[FileEdit]) -> list[str]:
+    """Put files back as they were; return those for which the system refuses it."""
+    left = []
+    for edit in done:
+        try:
+            if edit.before is None:
+                remove_file(workspace.repo.worktree / edit.path)
+            else:
+                _write_one(workspace, edit, edit.before)
+        except OSError:
+            left.append(edit.path)
+    return left
+
+
+def _changed(path: str) -> StaleBase:
+    message = f"{path} has changed since it was read."
+    problem = Problem("$", "stale", message, "Run it again.", path)
+    return StaleBase(
+        message, hint=f"Nothing was written. Look at {in_quotes(path)} and run it again.", details=[problem]
+    )

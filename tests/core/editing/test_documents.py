@@ -1,0 +1,65 @@
+"""Documents are written all or none, and only as they were read; what they say then is one record."""
+
+from __future__ import annotations
+
+import pytest
+
+from kbcore.editing.documents import FileEdit, Target, commit
+from kbcore.errors import BranchMoved, StaleBase
+from kbcore.store import Author
+from tests.support.project import Project, req
+
+ONE, TWO = "docs/requirements/a.md", "docs/requirements/b.md"
+
+
+def target(project: Project, branch: str = "main") -> Target:
+    read = project.workspace().store(branch).read
+    return Target(project.workspace(), branch, Author("ann", "cli", "kb/test"), read, follows_head=True)
+
+
+def edit(path: str, old: str | None, new: str) -> FileEdit:
+    return FileEdit(path, None if old is None else old.encode(), new.encode())
+
+
+def test_files_are_written_and_recorded_as_one_record(project: Project) -> None:
+    project.sync({ONE: req("A"), TWO: req("B")})
+    edits = [edit(ONE, req("A"), req("A", owner="ann")), edit(TWO, req("B"), req("B", owner="ann"))]
+    planned = commit(target(project), edits, message="m", dry_run=True)
+    assert (planned.updated, planned.applied, project.seq()) == (("A", "B"), False, 1)
+    assert (project.root / ONE).read_text() == req("A")
+    assert commit(target(project), edits, message="m", dry_run=False).seq == project.seq() == 2
+    assert not project.sync().outcome.applied
+
+
+def test_a_file_that_changed_since_it_was_read_refuses_all_of_them(project: Project) -> None:
+    project.sync({ONE: req("A"), TWO: req("B")})
+    project.write({TWO: req("B", owner="bob")})
+    edits = [edit(ONE, req("A"), req("A", owner="ann")), edit(TWO, req("B"), req("B", owner="ann"))]
+    with pytest.raises(StaleBase):
+        commit(target(project), edits, message="m", dry_run=False)
+    assert (project.root / ONE).read_text() == req("A")
+    assert (project.root / TWO).read_text() == req("B", owner="bob")
+    assert project.seq() == 1
+
+
+def test_a_new_file_never_takes_the_place_of_another_and_what_was_written_before_it_is_put_back(
+    project: Project,
+) -> None:
+    project.sync({ONE: req("A")})
+    project.write({TWO: "mine\n"})
+    new = "docs/requirements/c.md"
+    edits = [edit(ONE, req("A"), req("A", owner="ann")), edit(new, None, req("C")), edit(TWO, None, req("B"))]
+    with pytest.raises(StaleBase):
+        commit(target(project), edits, message="m", dry_run=False)
+    assert (project.root / ONE).read_text() == req("A")
+    assert (project.root / TWO).read_text() == "mine\n"
+    assert not (project.root / new).exists()
+    assert project.seq() == 1
+
+
+def test_documents_of_a_branch_that_is_not_checked_out_are_not_written(project: Project) -> None:
+    project.sync({ONE: req("A")})
+    project.switch("other", create=True)
+    with pytest.raises(BranchMoved):
+        commit(target(project), [edit(ONE, req("A"), req("A", owner="ann"))], message="m", dry_run=False)
+    assert (project.root / ONE).read_text() == req("A")
