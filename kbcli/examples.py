@@ -31,6 +31,15 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb sleep --dry-run", "see what a cycle would do"),
         ("kb sleep --phase 4 --phase 9", "give a domain to what has none, and write that down"),
     ),
+    "new": (
+        ("kb new req --title 'Log in with a passkey'", "write its document, with the next free id"),
+        ("kb new adr", "write it in the editor"),
+        ("kb new symbol --title login --id src/auth.py#login", "an entity of the store"),
+    ),
+    "confirm": (
+        ("kb confirm REQ-1", "all suspect edges of one entity"),
+        ("kb confirm REQ-1 verified_by TEST-2", "one edge"),
+    ),
     "set": (
         ("kb set REQ-1 status=done owner=ann", "two fields, as one record"),
         ("kb set REQ-1 tags+=web --dry-run", "see how a list would change"),
@@ -110,8 +119,10 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
 """By the full name of the command: a line, and what it is for."""
 
 SYNONYMS: Final[dict[str, str]] = {
-    **dict.fromkeys(("add", "upsert", "put", "create", "edit"), "apply"),
+    **dict.fromkeys(("upsert", "put"), "apply"),
     "import": "apply restore",
+    "edit": "set apply",
+    **dict.fromkeys(("add", "create"), "new"),
     **dict.fromkeys(("find", "get", "list", "ls", "search", "select"), "query"),
     **dict.fromkeys(("history", "blame"), "log"),
     **dict.fromkeys(("remove", "rm"), "delete"),

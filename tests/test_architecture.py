@@ -63,6 +63,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcore/view/sandbox.py",
         "kbcli/commands/demo.py",
         "kbcli/terminal/pager.py",
+        "kbcli/terminal/editor.py",
         "kbcli/clients/trial.py",
     ),
     "importlib": (
@@ -122,6 +123,7 @@ OPENERS = {
     "kbcli/commands/demo.py": "the example project",
     "kbcli/kip/history.py": "what was typed at the prompt of `kb kip`",
     "kbcli/commands/export.py": "the file that a command is asked to write",
+    "kbcli/terminal/editor.py": "the text that the user edits",
     "kbcli/stepsummary.py": "the file that GitHub names for a job's summary",
 }
 # Receivers whose methods have such a name and touch no file.

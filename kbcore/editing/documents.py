@@ -88,14 +88,28 @@ def refused(path: str, line: int, message: str, hint: str) -> DerivedFact:
 
 def read_document(workspace: Workspace, path: str) -> bytes:
     """Return the content of a document. Raises: ``StorageError`` when it cannot be read."""
-    place = workspace.repo.worktree / path
+    data = read_file(workspace.repo.worktree / path, workspace.repo.worktree, path)
+    if data is None:
+        raise StorageError(f"{path} is not there any more.", hint="`kb sync` takes in that it is gone.")
+    return data
+
+
+def read_file(place: Path, root: Path, name: str) -> bytes | None:
+    """Return the content of a file below a folder, None when it is absent.
+
+    ``name`` is how messages name it.
+
+    Raises: ``StorageError`` when it cannot be read.
+    """
     try:
-        check(str(place), os.stat(place), workspace.repo.worktree, is_direct=False)  # noqa: PTH116 - as scanning does
+        check(str(place), os.stat(place), root, is_direct=False)  # noqa: PTH116 - as scanning does
         return read(str(place))[0]
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except Unfit as error:
-        raise StorageError(f"{path} cannot be read: {error.args[0]}", hint=error.args[1]) from error
+        raise StorageError(f"{name} cannot be read: {error.args[0]}", hint=error.args[1]) from error
     except OSError as error:
-        raise StorageError(f"{path} cannot be read: {error.strerror}.") from error
+        raise StorageError(f"{name} cannot be read: {error.strerror}.") from error
 
 
 def facts_of(workspace: Workspace, path: str, data: bytes) -> Facts:
@@ -225,7 +239,10 @@ def _write(workspace: Workspace, edits: Sequence[FileEdit]) -> None:
 
 
 def _write_one(workspace: Workspace, edit: FileEdit, content: bytes) -> None:
+    root = os.path.realpath(workspace.repo.worktree)
     place = Path(os.path.realpath(workspace.repo.worktree / edit.path))
+    if not place.is_relative_to(root):
+        raise StorageError(f"{edit.path} is not in the repository: a link leads to {place}.")
     if edit.before is None:
         create_file(place, content)
     else:

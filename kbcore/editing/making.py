@@ -1,15 +1,52 @@
-"""Makes new entities: takes the next free id of a type, and writes the document or the record of the entity."""
+"""Makes new entities: takes the next free id of a type, and writes the document of the entity or its record.
+
+A type that documents define gets a document, so that git has it; any other one is written to the store.
+"""
 
 from __future__ import annotations
 
+import os
+import posixpath
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any, Final
+
 from kbcore import allocation, numbering
-from kbcore.editing.documents import Target
-from kbcore.errors import InvalidQuery
-from kbcore.schema import EntityType
+from kbcore.changeset import parse
+from kbcore.editing.documents import FileEdit, Target, commit, entity_in, facts_of, read_file
+from kbcore.editing.frontmatter import CannotEdit, Value, edited
+from kbcore.editing.setting import Assignment, Written, assignment, client_request, values_of
+from kbcore.errors import IntegrityViolation, InvalidChangeset, InvalidQuery, Problem
+from kbcore.extract.facts import Facts
+from kbcore.extract.markdown import NAME as MARKDOWN
+from kbcore.ids import check_id
+from kbcore.model import Node
+from kbcore.schema import EntityType, Schema
+from kbcore.state import Draft, Stamp
 from kbcore.suggest import did_you_mean
+from kbcore.sync.pending import wanted
+from kbcore.sync.scan import wanted_at
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
+
+TEMPLATES: Final = "templates"
+"""The folder in ``.kb`` with the project's own templates, one a type: ``req.md``."""
+
+_MAX_SLUG_CHARS: Final = 60
+_MARK: Final = re.compile(r"\{(id|title|status|type)\}")
+_FILE_NAME: Final = re.compile(r"[\w$.-]+")
+_PLAIN_TEMPLATE: Final = "---\nid: new\ntitle: new\nstatus: new\n---\n\n# {title}\n"
+_FOLDERS: Final = """
+select path from node where type = ? and path <> '' and path in (select path from source where extractor like ?)
+order by path
+"""
+_GLOB: Final = re.compile(r"[*?\[{]")
+
+Edit = Callable[[str], str]
+"""Shows a text to somebody who changes it, and returns the changed text."""
 
 
 def type_named(view: View, workspace: Workspace, kind: str) -> EntityType:
@@ -27,15 +64,265 @@ def take_id(target: Target, kind: str, prefix: str = "", *, dry_run: bool = Fals
 
     Raises: ``InvalidQuery`` for an unknown type; as ``allocation.reserved``.
     """
-    workspace = target.workspace
 
     def series(view: View) -> tuple[str, str]:
-        type_named(view, workspace, kind)
-        begin = prefix or numbering.prefix_of(view.rows, kind)
-        return begin, numbering.highest(view.rows, begin)
+        type_named(view, target.workspace, kind)
+        return _series(view, kind, prefix)
 
     begin, last = target.read(series)
     if dry_run:
-        return allocation.known_next(workspace, begin, [last])
-    with allocation.reserved(workspace, [(begin, [last])]) as [key]:
+        return allocation.known_next(target.workspace, begin, [last])
+    with allocation.reserved(target.workspace, [(begin, [last])]) as [key]:
         return key
+
+
+def _series(view: View, kind: str, prefix: str) -> tuple[str, str]:
+    """Return the prefix of new ids of a type, and the id with the highest number of this series."""
+    begin = prefix or numbering.prefix_of(view.rows, kind)
+    return begin, numbering.highest(view.rows, begin)
+
+
+class Wish:
+    """The entity that is to be made: its type, what is stated of it, and where it is to be written."""
+
+    def __init__(
+        self,
+        kind: str,
+        words: Sequence[str] = (),
+        *,
+        title: str = "",
+        key: str = "",
+        prefix: str = "",
+        path: str = "",
+        in_store: bool = False,
+    ) -> None:
+        """``words`` are ``field=value``; ``key`` "" is the next free id; ``path`` is relative to the worktree."""
+        if in_store and path:
+            raise InvalidQuery("An entity of the store has no document.", hint="Give --file or --store.")
+        fault = check_id(key) if key else None
+        if fault:
+            raise InvalidQuery(f"{in_quotes(key)} cannot be an id: {fault}.", hint="Choose another id.")
+        self.kind = kind
+        self.words = (*([f"title={title}"] if title else []), *words)
+        self.key = key
+        self.prefix = prefix
+        self.path = path
+        self.in_store = in_store
+
+
+class _Plan:
+    """What was found of the branch for a wish."""
+
+    def __init__(self, view: View, workspace: Workspace, wish: Wish) -> None:
+        self.definition = type_named(view, workspace, wish.kind)
+        self.schema: Schema = view.schema(workspace.schema)
+        self.begin, self.last = _series(view, wish.kind, wish.prefix)
+        self.folder = "" if wish.in_store or wish.path else _folder(view, workspace, wish.kind)
+        held = view.nodes([wish.key]) if wish.key else []
+        if held:
+            raise _in_use(held[0])
+
+
+def make(target: Target, wish: Wish, *, edit: Edit | None = None, message: str = "", dry_run: bool = False) -> Written:
+    """Make an entity, as one record. ``edit`` lets somebody change the text of its document before it is written.
+
+    Raises: ``InvalidQuery`` for what the wish cannot mean; ``IntegrityViolation`` for an id in use;
+    ``InvalidChangeset`` for a text that does not state such an entity; as ``documents.commit`` and
+    ``Target.carry_out``.
+    """
+    workspace = target.workspace
+    plan: _Plan = target.read(lambda view: _Plan(view, workspace, wish))
+    values = _values(plan, wish)
+    if not (plan.folder or wish.path):
+        if edit is not None and "title" not in values:
+            raise InvalidQuery(f"A {wish.kind} has no document to edit.", hint="Give its title with --title.")
+        return _recorded(target, plan, wish, values, message=message, dry_run=dry_run)
+    if edit is None:
+        _check_required(plan.definition, values)
+    with ExitStack() as stack:
+        if wish.key:
+            key = wish.key
+        elif dry_run:
+            key = allocation.known_next(workspace, plan.begin, [plan.last])
+        else:
+            [key] = stack.enter_context(allocation.reserved(workspace, [(plan.begin, [plan.last])]))
+        path = wish.path or f"{plan.folder}/{_file_name(key, str(values.get('title', '')))}"
+        text = _text(workspace, path, wish.kind, {"id": key, **values})
+        if edit is not None:
+            text = edit(text)
+        return _written(target, FileEdit(path, None, text.encode()), wish.kind, message=message, dry_run=dry_run)
+
+
+def _values(plan: _Plan, wish: Wish) -> dict[str, Any]:
+    """Return the fields of the new entity: what is asked for, and the default status of its type."""
+    asked: list[Assignment] = []
+    for word in wish.words:
+        one = assignment(word, plan.schema)
+        if one.name == "type":
+            raise InvalidQuery("The type is named once.", hint=f"`kb new {wish.kind}` makes a {wish.kind}.")
+        asked.append(one)
+    blank = _blank(wish.key or "new", wish.kind)
+    values = {name: value for name, value in values_of(blank, asked, plan.schema).items() if value is not None}
+    return {"status": plan.definition.status_default} | values
+
+
+def _blank(key: str, kind: str) -> Node:
+    """Return an entity of which nothing but its type is known."""
+    return Node(key, {"type": kind}, {}, created_at="", updated_at="", source="", created_seq=0, version=0)
+
+
+def _check_required(definition: EntityType, values: dict[str, Any]) -> None:
+    missing = [name for name in definition.required_fields if name not in values]
+    if missing:
+        words = " ".join(f"{name.removeprefix('attributes.')}=…" for name in missing)
+        message = f"A new {definition.name} needs {', '.join(f'`{name}`' for name in missing)}."
+        raise InvalidQuery(message, hint=f"For example `kb new {definition.name} {words}`.")
+
+
+def _recorded(
+    target: Target, plan: _Plan, wish: Wish, values: dict[str, Any], *, message: str, dry_run: bool
+) -> Written:
+    """Make an entity in the store."""
+    _check_required(plan.definition, values)
+    key = wish.key or f"{plan.begin}{numbering.MARK}"
+    request = client_request(_blank(key, wish.kind), {"type": wish.kind, **values}) | {
+        "message": message or f"new {wish.kind}",
+        "dry_run": dry_run,
+    }
+    request["entities"][0]["create"] = True
+    return Written(target.carry_out(parse(request)))
+
+
+def _in_use(node: Node) -> IntegrityViolation:
+    where = f", in {in_quotes(node.path)}" if node.path else ""
+    hint = f"`kb id next {node.type}` gives a free id."
+    return IntegrityViolation(f"{in_quotes(node.id)} is the id of a {node.type} already{where}.", hint=hint)
+
+
+def _folder(view: View, workspace: Workspace, kind: str) -> str:
+    """Return the folder in which documents of a type lie: that of the last one, else the first one that is configured.
+
+    "" where no documents define the type.
+    """
+    wants = wanted(workspace)
+    for (path,) in reversed(view.rows(_FOLDERS, [kind, f"{MARKDOWN}/%"])):
+        folder = posixpath.dirname(str(path))
+        found = wanted_at(wants, f"{folder}/new.md" if folder else "new.md")
+        if folder and found and found.wanted.extractor.name == MARKDOWN:
+            return folder
+    globs = [glob for want in wants if want.extractor.name == MARKDOWN for glob, of in want.globs if of == kind]
+    for glob in globs:
+        special = _GLOB.search(glob)
+        folder = posixpath.dirname(glob[: special.start()] if special else glob)
+        if folder and (at := wanted_at(wants, f"{folder}/new.md")) and at.type == kind:
+            return folder
+    return ""
+
+
+def _file_name(key: str, title: str) -> str:
+    """Return the name of the document of an entity: its id, and the words of its title."""
+    words = unicodedata.normalize("NFC", title).casefold()
+    slug = re.sub(r"[\W_]+", "-", words).strip("-")[:_MAX_SLUG_CHARS].strip("-")
+    name = re.sub(r"[^\w.-]+", "-", key).strip(".-") or "new"
+    return f"{name}-{slug}.md" if slug else f"{name}.md"
+
+
+def _text(workspace: Workspace, path: str, kind: str, values: dict[str, Any]) -> str:
+    """Return the text of a new document, from the project's template for the type or KB's own.
+
+    Raises: ``InvalidChangeset`` for a template that cannot be filled in.
+    """
+    template = _template(workspace, kind)
+    place = f"{TEMPLATES}/{kind}.md"
+    marks = {"id": values["id"], "type": kind, "title": values.get("title", ""), "status": values["status"]}
+    head, body = _divided(template)
+    if not marks["title"]:
+        body = body.replace("# {title}\n", "")
+    filled = head + _MARK.sub(lambda found: str(marks[found[1]]), body)
+    found = wanted_at(wanted(workspace), path)
+    if found is None or found.wanted.extractor.name != MARKDOWN:
+        hint = "Name a file in a folder of the configuration; `extractors.markdown.paths` in .kb/config.json has them."
+        raise InvalidQuery(f"No Markdown document is read at {in_quotes(path)}.", hint=hint)
+    stated = {name.removeprefix("attributes."): value for name, value in values.items()}
+    if found.type != kind:
+        stated["type"] = kind
+    changes: dict[str, Value | None] = {"id": stated.pop("id"), **stated}
+    changes.setdefault("title", "")
+    for name, value in changes.items():
+        if not (value is None or isinstance(value, str) or (isinstance(value, list) and _are_texts(value))):
+            hint = "Leave it out, and write it into the document by hand."
+            raise InvalidQuery(f"`{name}`: front matter holds text and lists of text.", hint=hint)
+    try:
+        return edited(filled, changes, _lines(head))
+    except CannotEdit as error:
+        line = f":{error.line}" if error.line else ""
+        raise InvalidChangeset(f"{place}{line}: {error.reason}.", hint="Correct the template.") from error
+
+
+def _are_texts(value: list[Any]) -> bool:
+    return all(isinstance(one, str) for one in value)
+
+
+def _template(workspace: Workspace, kind: str) -> str:
+    if not _FILE_NAME.fullmatch(kind):
+        return _PLAIN_TEMPLATE
+    place = workspace.settings_dir / TEMPLATES / f"{kind}.md"
+    data = read_file(place, workspace.settings_dir.parent, f"{workspace.settings_name}/{TEMPLATES}/{kind}.md")
+    try:
+        return _PLAIN_TEMPLATE if data is None else data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        message = f"{TEMPLATES}/{kind}.md is not UTF-8."
+        raise InvalidChangeset(message, hint="Save it as UTF-8.") from error
+
+
+def _divided(template: str) -> tuple[str, str]:
+    """Return the front matter of a template with its two marks, and its body; a template without one gets one."""
+    if not template.startswith("---\n"):
+        return "---\n---\n", template
+    end = template.find("\n---", 3)
+    return (template, "") if end < 0 else (template[: end + 4], template[end + 4 :])
+
+
+def _lines(head: str) -> dict[str, int]:
+    """Return the line of each key at the top of front matter, counted from 1."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(head.split("\n"), 1):
+        key, colon, _ = line.partition(":")
+        if colon and re.fullmatch(r"[A-Za-z_][\w.-]*", key):
+            found.setdefault(key, number)
+    return found
+
+
+def _written(target: Target, edit: FileEdit, kind: str, *, message: str, dry_run: bool) -> Written:
+    """Write a new document that states one new entity, and record it."""
+    workspace = target.workspace
+    facts = facts_of(workspace, edit.path, edit.after)
+    key = _one_entity(edit.path, kind, facts)
+
+    def is_new(view: View, _: Stamp, draft: Draft) -> Draft:
+        for node in view.nodes([key]):
+            raise _in_use(node)
+        if not any(change.key == key and change.after for change in draft.changes.nodes):
+            raise InvalidChangeset(f"{edit.path} would not be taken in.", hint="Choose another id or another place.")
+        return draft
+
+    if os.path.lexists(workspace.repo.worktree / edit.path):
+        hint = "Name another file with --file."
+        raise IntegrityViolation(f"{in_quotes(edit.path)} is there already.", hint=hint)
+    outcome = commit(target, [edit], message=message or f"new {kind} {key}", dry_run=dry_run, more=is_new)
+    return Written(outcome, [edit])
+
+
+def _one_entity(path: str, kind: str, facts: Facts) -> str:
+    """Return the id of the entity that a new document states. Raises: ``InvalidChangeset`` with all that is wrong."""
+    faults = [
+        Problem("$", one.code, f"{path}:{one.line}: {one.message}", one.hint, path)
+        for one in facts.problems
+        if one.severity == "error"
+    ]
+    if not faults and len(facts.entities) == 1 and facts.entities[0].type == kind:
+        stated = entity_in(facts, facts.entities[0].id)
+        if stated and stated.fields.get("title"):
+            return stated.id
+    said = faults[0].message if faults else f"{path} would not state one {kind} with an id and a title."
+    raise InvalidChangeset(said, hint=faults[0].hint if faults else "Write both.", details=faults)

@@ -171,7 +171,7 @@ def set_fields(target: Target, key: str, words: Sequence[str], *, message: str =
         raise InvalidQuery(message, hint="Set the two in two calls: each call is one record.")
     said = message or f"set {', '.join(sorted(values))} of {key}"
     if in_store:
-        request = _request(node, values) | {"message": said, "dry_run": dry_run, "expected_seq": seq}
+        request = client_request(node, values) | {"message": said, "dry_run": dry_run, "expected_seq": seq}
         changeset = parse(request)
         return Written(target.carry_out(changeset))
     definition = schema.entities.get(node.type)
@@ -190,7 +190,7 @@ def _is_markdown(workspace: Workspace, path: str) -> bool:
     return found is not None and found.wanted.extractor.name == MARKDOWN
 
 
-def _request(node: Node, values: Mapping[str, Any]) -> dict[str, Any]:
+def client_request(node: Node, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the changeset that sets these fields of an entity in the store; None removes one."""
     entity: dict[str, Any] = {"id": node.id} | {name: value for name, value in values.items() if "." not in name}
     for prefix in OBJECT_FIELDS:

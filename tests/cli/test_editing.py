@@ -1,10 +1,11 @@
-"""``kb set``, ``kb link``, ``kb unlink`` and ``kb id``: writes in one line."""
+"""``kb new``, ``kb set``, ``kb link``, ``kb unlink``, ``kb confirm`` and ``kb id``: writes in one line."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -115,6 +116,117 @@ def test_a_changeset_gets_the_next_number_wherever_it_names_it_and_the_same_when
     assert again["duplicate"]
     assert again["created"] == first["created"] == ["REQ-3", "REQ-4"]
     assert kb("query", "edge", "--where", "from=REQ-3", "--json").json["edges"][0]["to"] == "REQ-4"
+
+
+def test_a_new_entity_gets_the_next_id_and_a_document_as_one_record(kb, synced):
+    ran = kb("new", "req", "priority=must", "tags=a,b", "--title", "Pay: later", "-m", "why")
+    path = "docs/requirements/REQ-3-pay-later.md"
+    assert ran.out == f"REQ-3\nmain at seq 2: 1 created.\nWritten: {path}\n"
+    assert (synced / path).read_text() == (
+        '---\nid: REQ-3\ntitle: "Pay: later"\nstatus: draft\npriority: must\ntags: [a, b]\n---\n\n# Pay: later\n'
+    )
+    assert shown(kb, "REQ-3")["title"] == "Pay: later"
+    assert records(kb)[0]["message"] == "why"
+    assert kb("sync", "--json").json["seq"] == 2
+
+
+def test_a_dry_run_of_a_new_entity_shows_its_document_and_reserves_nothing(kb, synced):
+    for _ in range(2):
+        ran = kb("new", "req", "--title", "T", "--dry-run")
+        assert "+++ b/docs/requirements/REQ-3-t.md" in ran.out
+        assert "+title: T\n" in ran.out
+    assert not (synced / "docs/requirements/REQ-3-t.md").exists()
+    assert len(records(kb)) == 1
+
+
+def test_a_type_without_documents_is_made_in_the_store(kb, synced):
+    assert kb("new", "symbol", "--title", "login").out == "SYMBOL-1\nmain at seq 2: 1 created.\n"
+    assert kb("new", "req", "--store", "--title", "T", "--json").json["ids"] == {"REQ-{n}": "REQ-3"}
+    assert shown(kb, "REQ-3")["source"] == "cli"
+
+
+def test_the_template_of_the_project_is_filled_in(kb, synced):
+    template = "---\nid: x  # never reused\nowner: ann\ntitle: x\nstatus: x\n---\n# {id} {title}\n\n## Why\n"
+    write(synced, {".kb/templates/adr.md": template})
+    kb("new", "adr", "--title", "Use it")
+    assert (synced / "docs/adr/ADR-1-use-it.md").read_text() == (
+        "---\nid: ADR-1  # never reused\nowner: ann\ntitle: Use it\nstatus: proposed\n---\n# ADR-1 Use it\n\n## Why\n"
+    )
+
+
+def test_the_editor_may_change_the_document_before_it_is_written(kb, synced, user):
+    user.setenv("GIT_EDITOR", "sed -i 's/^title:.*/title: Edited/'")
+    assert kb("new", "req", "--edit").out.startswith("REQ-3\n")
+    assert (
+        synced / "docs/requirements/REQ-3.md"
+    ).read_text() == "---\nid: REQ-3\ntitle: Edited\nstatus: draft\n---\n\n"
+    user.setenv("GIT_EDITOR", "sed -i 's/^title:.*/title/'")
+    ran = kb("new", "req", "--edit")
+    assert "Nothing was written." in ran.err
+    kept = Path(ran.err.partition("What you wrote is kept in ")[2].split(". ")[0])
+    assert "\ntitle\n" in kept.read_text()
+    assert kb("id", "next", "req").out == "REQ-4\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("req",), "A new req needs `title`."),
+        (
+            ("req", "--title", "T", "--id", "REQ-1"),
+            "'REQ-1' is the id of a req already, in 'docs/requirements/login.md'.",
+        ),
+        (("req", "--title", "T", "--file", DOCUMENT), f"'{DOCUMENT}' is there already."),
+        (("req", "--title", "T", "--file", "../x.md"), "No Markdown document is read at '../x.md'."),
+        (("req", "--title", "T", "--file", "README.md"), "No Markdown document is read at 'README.md'."),
+        (("req", "--title", "T", "--id", " x"), "cannot be an id"),
+        (("reqs", "--title", "T"), "There is no entity type 'reqs'."),
+        (("req", "--title", "T", "attributes.size:=3"), "front matter holds text and lists of text."),
+        (("symbol", "--title", "T", "title=U"), "`title` is set twice."),
+    ],
+)
+def test_an_entity_that_cannot_be_made_is_refused_and_nothing_is_written(kb, synced, words, said):
+    before = sorted(synced.glob("docs/**/*"))
+    ran = kb("new", *words)
+    assert ran.status not in {0, 70}
+    assert said in ran.err
+    assert sorted(synced.glob("docs/**/*")) == before
+    assert len(records(kb)) == 1
+    assert kb("id", "next", "req").out == "REQ-3\n"  # nothing is left reserved
+
+
+def test_a_folder_that_leads_out_of_the_repository_gets_no_document(kb, synced, tmp_path):
+    (tmp_path / "outside").mkdir()
+    (synced / "docs/adr").symlink_to(tmp_path / "outside")
+    assert "a link leads to" in kb("new", "adr", "--title", "T").err
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def suspect(kb):
+    found = kb("check", "--rule", "suspect-edge", "--fail-on", "never", "--json").json
+    return len(found["violations"])
+
+
+def test_suspect_edges_of_an_entity_are_confirmed(kb, synced):
+    assert kb("confirm", "REQ-1").out == "main at seq 1: nothing to change.\n"
+    kb("set", "REQ-1", "title=Log in again")
+    assert suspect(kb) == 1
+    assert kb("confirm", "REQ-1", "--dry-run").out == "Would change main at seq 2: edges: 1 updated.\n"
+    assert kb("confirm", "REQ-1").out == "main at seq 3: edges: 1 updated.\n"
+    assert suspect(kb) == 0
+    assert records(kb)[0]["message"] == "confirm REQ-1"
+
+
+def test_one_edge_is_confirmed_and_what_is_not_recorded_yet_is_not(kb, synced):
+    words = ("confirm", "REQ-2", "depends_on", "REQ-1")
+    write(synced, {DOCUMENT: LOGIN.replace("title: Log in", "title: Log in again")})
+    assert "is not taken in yet" in kb(*words).err
+    kb("sync")
+    assert kb(*words).out == "main at seq 3: edges: 1 updated.\n"
+    [edge] = kb("query", "edge", "--where", "from=REQ-2", "--json").json["edges"]
+    assert edge["source"] == "docs/requirements/logout.md"  # and by nobody else
+    assert "There is no edge" in kb("confirm", "REQ-2", "implements", "REQ-1").err
+    assert "An edge has two ends." in kb("confirm", "REQ-2", "implements").err
 
 
 TAKER = """

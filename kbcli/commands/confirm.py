@@ -1,0 +1,36 @@
+"""``kb confirm``: confirm suspect edges."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kbcli.options import session_of
+
+
+def run(
+    ctx: typer.Context,
+    key: Annotated[str, typer.Argument(metavar="ID", help="An entity, or the one that the edge leads from.")],
+    edge: Annotated[str, typer.Argument(metavar="EDGE", help="The type of one edge; TYPE:KIND if it has a kind.")] = "",
+    to_id: Annotated[str, typer.Argument(metavar="TO", help="The entity that this edge leads to.")] = "",
+    *,
+    message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for the record.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+) -> None:
+    """Confirm suspect edges.
+
+    What they lead to has changed, and somebody has looked: they still hold. With an id alone all suspect edges of this entity are confirmed, in both directions; `kb check --rule suspect-edge`
+    lists them. Nothing else of the edges changes.
+    """
+    from kbcore.editing.confirming import confirm
+    from kbcore.errors import InvalidQuery
+
+    if edge and not to_id:
+        raise InvalidQuery("An edge has two ends.", hint="`kb confirm FROM EDGE TO` names one edge.")
+    session = session_of(ctx)
+    session.writes = True
+    name, _, kind = edge.partition(":")
+    one = (name, kind, to_id) if edge else None
+    outcome = confirm(session.open().target, key, one, message=message, dry_run=dry_run)
+    session.tell_outcome(outcome)

@@ -1,0 +1,56 @@
+"""``kb new``: make an entity."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kbcli.options import session_of
+
+
+def run(
+    ctx: typer.Context,
+    kind: Annotated[str, typer.Argument(metavar="TYPE", help="The type of the new entity.")],
+    assignments: Annotated[
+        list[str] | None, typer.Argument(metavar="FIELD=VALUE", help="What else it states, as for `kb set`.")
+    ] = None,
+    *,
+    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="Its title.")] = "",
+    key: Annotated[str, typer.Option("--id", metavar="ID", help="Its id; else the next free one.")] = "",
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="How that begins, such as REQ-AUTH-.")] = "",
+    file: Annotated[str, typer.Option("--file", metavar="PATH", help="Its document, from the root.")] = "",
+    store: Annotated[bool, typer.Option("--store", help="Write it to the store, without a document.")] = False,
+    editor: Annotated[bool, typer.Option("--edit", "-e", help="Open the document in the editor first.")] = False,
+    message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for the record.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
+) -> None:
+    """Make an entity with the next free id of its type, as one record.
+
+    A type that documents define gets a document, made from `.kb/templates/TYPE.md` if there is one; any other type is
+    written to the store. At a terminal the editor opens where no title is given.
+    """
+    from kbcli.terminal.editor import EditedText
+    from kbcore.editing.making import Wish, make
+    from kbcore.errors import KBError
+    from kbcore.visible import visible
+
+    session = session_of(ctx)
+    session.writes = True
+    wish = Wish(kind, assignments or (), title=title, key=key, prefix=prefix, path=file, in_store=store)
+    has_title = any(one.startswith("title=") for one in wish.words)
+    opened = session.open()
+    uses_editor = editor or (session.output.is_interactive and not has_title and not dry_run)
+    name = f"new-{opened.workspace.machine.clock.epoch_ns()}.md"
+    text = EditedText(opened.workspace.cache_dir / name, session.env)
+    try:
+        edit = text.edit if uses_editor else None
+        outcome, edits = make(opened.target, wish, edit=edit, message=message, dry_run=dry_run)
+    except KBError as error:
+        if text.is_there:
+            error.message = f"{error.message.rstrip('.')}. What you wrote is kept in {text.place}."
+        raise
+    text.discard()
+    if not session.output.is_json:
+        session.output.data("".join(f"{visible(one)}\n" for one in outcome.created))
+    session.tell_outcome(outcome, edits)

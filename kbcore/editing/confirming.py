@@ -1,0 +1,49 @@
+"""Confirms edges whose target has changed since: they were looked at, and still hold."""
+
+from __future__ import annotations
+
+from kbcore.answers import Outcome
+from kbcore.changeset import parse
+from kbcore.editing.documents import Target
+from kbcore.editing.setting import find
+from kbcore.errors import NotFound, NotSynced
+from kbcore.ids import link_id
+from kbcore.suspects import Suspect, suspects
+from kbcore.view.view import View
+from kbcore.visible import in_quotes
+
+
+def confirm(
+    target: Target, key: str, edge: tuple[str, str, str] | None = None, *, message: str = "", dry_run: bool = False
+) -> Outcome:
+    """Confirm the suspect edges of an entity, or the one of this type, kind and target, as one record.
+
+    An edge that is not suspect stays as it is.
+
+    Raises: ``NotFound``; ``NotSynced`` where only files that were not taken in yet make an edge suspect; as
+    ``Target.carry_out``.
+    """
+
+    def suspect(view: View) -> dict[str, Suspect]:
+        if edge is None:
+            return {one.id: one for one in suspects(view.rows, ends=[find(view, key).id])}
+        name = link_id(edge[0], edge[1], key, edge[2])
+        if not view.links([name]):
+            words = f"{in_quotes(key)} {edge[0]} {in_quotes(edge[2])}"
+            raise NotFound(f"There is no edge {words}.", hint=f"`kb show {key}` lists its edges.")
+        return {one.id: one for one in suspects(view.rows, ids=[name])}
+
+    shown: dict[str, Suspect] = target.read(suspect)
+    store = target.workspace.store(target.branch)
+    recorded = store.read(suspect) if shown else {}
+    for one in shown.values():
+        if one.id not in recorded:
+            raise NotSynced(f"{in_quotes(one.to_id)} changed in a file that is not taken in yet.")
+    if not recorded:
+        return Outcome.unchanged_at(target.branch, store.head().seq, dry_run=dry_run)
+    edges = [
+        {"type": one.type, "from": one.from_id, "to": one.to_id} | ({"kind": one.kind} if one.kind else {})
+        for one in recorded.values()
+    ]
+    said = message or " ".join(["confirm", key, *(edge[:1] if edge else []), *(edge[2:] if edge else [])])
+    return target.carry_out(parse({"edges": edges, "message": said, "dry_run": dry_run}))
