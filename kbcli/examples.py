@@ -45,6 +45,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb set REQ-1 tags+=web --dry-run", "see how a list would change"),
         ("kb set REQ-1 owner=", "remove a field"),
     ),
+    "rename": (("kb rename REQ-1 REQ-AUTH-1 --dry-run", "see which files would change, and how"),),
     "link": (
         ("kb link REQ-1 verified_by TEST-2", "state an edge"),
         ("kb link REQ-1 relates_to:see_also REQ-2", "one with a kind"),

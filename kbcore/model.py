@@ -39,6 +39,9 @@ OBJECT_FIELDS: Final = ("attributes", "metadata")
 CLIENT: Final = ""
 """The source of a statement made by a person or an agent, as opposed to a file's path."""
 
+FORMER_IDS: Final = "attributes.former_ids"
+"""The field with the ids that an entity had before: each goes on to mean it, and names no other entity."""
+
 
 class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An entity. ``version`` is the seq that last changed it, ``created_seq`` the one that made it."""
@@ -61,6 +64,13 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def path(self) -> str:
         """Return the file that defines the entity, or the empty text when a client did."""
         return self.owners.get("type", CLIENT)
+
+
+def former_ids(node: Node | None) -> tuple[str, ...]:
+    """Return the ids that an entity had before it was renamed; a single text is one id."""
+    value = node.fields.get(FORMER_IDS) if node else None
+    items = value if isinstance(value, list) else [value]
+    return tuple(dict.fromkeys(one for one in items if isinstance(one, str) and one))
 
 
 class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):

@@ -12,7 +12,7 @@ import msgspec
 
 from kbcore import allocation, numbering
 from kbcore.answers import Outcome
-from kbcore.changeset import Changeset, EntityWrite
+from kbcore.changeset import Changeset, EdgeDelete, EdgeWrite, EntityWrite
 from kbcore.concepts import DEFINING, PREDICATE, TYPE, Concept, extended
 from kbcore.errors import IntegrityViolation, Rejected
 from kbcore.ids import is_link_id
@@ -52,6 +52,8 @@ MOST_PRELOADED: Final = 200
 
 NUMBERED: Final = 5
 """How often a changeset gets other numbers, where somebody who did not ask for one wrote the same id."""
+
+AnyEdge = TypeVar("AnyEdge", EdgeWrite, EdgeDelete)
 
 Reading = Callable[[Callable[[View], Any]], Any]
 """Returns what a function returns of a view of the branch."""
@@ -137,10 +139,7 @@ def _with_ids(changeset: Changeset, ids: Mapping[str, str]) -> Changeset:
     """Return a changeset with ids in place of marks, wherever it names them."""
     swap = msgspec.structs.replace
     entities = tuple(swap(one, id=ids.get(one.id, one.id)) for one in changeset.entities)
-    edges = tuple(
-        swap(one, from_id=ids.get(one.from_id, one.from_id), to_id=ids.get(one.to_id, one.to_id))
-        for one in changeset.edges
-    )
+    edges = tuple(_with_ends(one, ids) for one in changeset.edges)
     return swap(changeset, entities=entities, edges=edges)
 
 
@@ -197,7 +196,7 @@ def preloading(changeset: Changeset) -> Callable[[View], object] | None:
 
 
 def planner(
-    changeset: Changeset,
+    asked: Changeset,
     workspace: Workspace,
     called: Callable[[str], str] = str,
     *,
@@ -212,6 +211,8 @@ def planner(
     level = workspace.config.rules.get(SECRET, "warning")
 
     def draft(view: View, stamp: Stamp) -> Draft:
+        former = view.renamed(_named(asked))
+        changeset, warnings = _with_present_ids(asked, former)
         schema = schema_after(view, workspace.schema, changeset)
 
         def on(state: State) -> Draft:
@@ -227,6 +228,7 @@ def planner(
                 users=partial(users, view),
                 writer=partial(writer, view),
                 setters=partial(other_setters, view, stamp.actor) if warns_of_overwriting else lambda _: {},
+                former=former,
             )
             return plan(changeset, state, around)
 
@@ -235,9 +237,38 @@ def planner(
         planned, state = plan_on(view, reads(changeset), on)
         # What uses a type that is defined anew, or defined no more, is looked for everywhere.
         read = None if any(defines(change) for change in planned.changes.nodes) else Reads(state.loaded)
-        return msgspec.structs.replace(planned, loaded=state.loaded, reads=read)
+        said = (*warnings, *planned.warnings)
+        return msgspec.structs.replace(planned, loaded=state.loaded, reads=read, warnings=said)
 
     return draft
+
+
+def _named(changeset: Changeset) -> list[str]:
+    """Return the ids that a changeset names."""
+    entities = [*(one.id for one in changeset.entities), *(one.id for one in changeset.entity_deletes)]
+    return [*entities, *_ends(changeset)]
+
+
+def _ends(changeset: Changeset) -> list[str]:
+    written = [end for one in changeset.edges for end in (one.from_id, one.to_id)]
+    return written + [end for one in changeset.edge_deletes for end in (one.from_id, one.to_id)]
+
+
+def _with_present_ids(changeset: Changeset, former: Mapping[str, str]) -> tuple[Changeset, list[str]]:
+    """Return a changeset whose edges name renamed entities by their present ids, and what to say about that."""
+    ends = former.keys() & _ends(changeset)
+    if not ends:
+        return changeset, []
+    edges = tuple(_with_ends(one, former) for one in changeset.edges)
+    deletes = tuple(_with_ends(one, former) for one in changeset.edge_deletes)
+    warnings = [f"{in_quotes(end)} is called {in_quotes(former[end])} now." for end in sorted(ends)]
+    return msgspec.structs.replace(changeset, edges=edges, edge_deletes=deletes), warnings
+
+
+def _with_ends(edge: AnyEdge, present: Mapping[str, str]) -> AnyEdge:
+    """Return an edge with present ids in place of others."""
+    from_id, to_id = present.get(edge.from_id, edge.from_id), present.get(edge.to_id, edge.to_id)
+    return msgspec.structs.replace(edge, from_id=from_id, to_id=to_id)
 
 
 def defines(change: Change[Node]) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kbcore import cursor as cursors
 from kbcore.errors import InvalidQuery, Problem
+from kbcore.visible import in_quotes
 from kbmcp.calls import Call
 from kbmcp.explaining import limit_problems, refused_arguments
 from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, leading, length_of
@@ -321,8 +322,17 @@ def _diff(call: Call, asked: _Wanted, view: View) -> Payload:
 
 
 def _revert(call: Call, asked: _Wanted) -> Payload:
+    from kbcore.editing.documents import Target
+    from kbcore.editing.renaming import in_files, undo
     from kbcore.history.undo import UndoOptions, revert
 
+    target = Target(call.workspace, call.branch, call.author, call.read, call.follows_head)
+    written = undo(target, asked.seq, dry_run=True)
+    if written is not None:
+        error = in_files(asked.seq, written)
+        [now], [before] = written.outcome.deleted, written.outcome.created
+        error.hint = f"{{kb_upsert}} with `rename` gives {in_quotes(now)} the id {in_quotes(before)} back."
+        raise error
     options = UndoOptions(message=asked.message)
     outcome = revert(call.workspace, call.branch, call.author, [asked.seq], options, follows_head=call.follows_head)
     return answer_of(call, outcome)

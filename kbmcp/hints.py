@@ -25,11 +25,17 @@ _TOOL_OF: Final = {
     "revert": "{kb_history} with action revert",
     "check": "{kb_check}",
     "apply": "{kb_upsert}",
+    "set": "{kb_upsert}",
+    "link": "{kb_upsert}",
+    "confirm": "{kb_upsert} with the edge again",
+    "rename": "{kb_upsert} with `rename`",
+    "new": "{kb_upsert}",
+    "unlink": "{kb_delete}",
     "delete": "{kb_delete}",
     "sync": "{kb_upsert} with `sync` true",
 }
 """What stands for a command. A command that is not here has no tool: the user is asked to run it."""
-_WRITING: Final = frozenset({"apply", "delete", "revert", "sync"})
+_WRITING: Final = frozenset({"apply", "set", "link", "confirm", "rename", "new", "unlink", "delete", "revert", "sync"})
 """Commands whose tools, or whose arguments, a server that only reads does not offer."""
 
 _NEXT: Final = {

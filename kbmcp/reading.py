@@ -120,7 +120,7 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     """
     from kbcore.history.moment import Meant, read_meant
     from kbcore.history.when import point_in
-    from kbcore.query import Known, check
+    from kbcore.query import Known, check, with_present_ids
     from kbcore.sync.overlay import as_of
     from kbcore.view.defined import schema_at
 
@@ -142,8 +142,10 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     def answer(view: View, seq: int | None) -> Payload:
         schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
         checked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found, root=root)
+        if seq is None:
+            checked = with_present_ids(checked, view.renamed)
         if asked.impact:
-            return beside.impact(call, asked, view, schema, seq, room=room)
+            return beside.impact(call, checked.ids[0], asked, view, schema, seq, room=room)
         pages = _Pages(
             call,
             view,

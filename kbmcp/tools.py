@@ -76,7 +76,7 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.upsert",
-        "Create or update entities and edges, all or nothing. Fields not named are kept; null removes one.",
+        "Create or update entities and edges, all or nothing. Fields not named stay; null removes one.",
         wire.UpsertArguments,
         writing.read_upsert,
         writing.carry_out,
@@ -85,7 +85,7 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.delete",
-        "Remove at most 100 items; versions come from {kb_query}. Refused while others point there, unless cascade.",
+        "Remove up to 100 items; {kb_query} has versions. Refused while others point there, unless cascade.",
         wire.DeleteArguments,
         writing.read_delete,
         writing.carry_out,

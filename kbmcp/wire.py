@@ -124,6 +124,7 @@ class UpsertArguments(_Model):
     expect_branch: str = ""
     dry_run: bool = False
     sync: Annotated[bool, Field(description="record files first")] = False
+    rename: Annotated[dict[str, Any], Field(description="old id: new id")] = {}
 
 
 class _EntityKey(_Model):

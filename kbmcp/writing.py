@@ -12,6 +12,7 @@ import msgspec
 
 from kbcore.changeset import Changeset, parse, parse_deletion
 from kbcore.errors import KBError, Problem
+from kbcore.visible import in_quotes
 from kbmcp import wire
 from kbmcp.calls import Call
 from kbmcp.hints import in_tool_words
@@ -20,9 +21,10 @@ from kbmcp.replies import Payload, fit
 if TYPE_CHECKING:
     from kbcore.answers import Outcome
 
-_AROUND: Final = frozenset({"expect_branch", "sync"})
+_AROUND: Final = frozenset({"expect_branch", "sync", "rename"})
 """The arguments of a write that are no part of its changeset."""
 _NO_DRY_SYNC: Final = "A dry run records nothing, so `sync` contradicts `dry_run`."
+_RENAME_ALONE: Final = "A rename is a record of its own: one a call, and nothing else in it."
 _LISTS: Final = ("unchanged", "created", "updated", "deleted", "warnings")
 
 
@@ -32,6 +34,8 @@ class Write(msgspec.Struct, frozen=True):
     changeset: Changeset
     expect_branch: str = ""
     sync: bool = False
+    rename: tuple[str, str] | None = None
+    """The id of an entity, and the one that it is to have."""
 
 
 def read_upsert(arguments: Mapping[str, Any]) -> tuple[Write, list[Problem]]:
@@ -62,14 +66,21 @@ def _read(
     syncs = bool(around and getattr(around, "sync", False))
     if syncs and changeset.dry_run:
         problems.append(Problem("$.sync", "contradiction", _NO_DRY_SYNC, "Leave out `sync` or `dry_run`."))
-    if syncs and not problems:
+    renames = getattr(around, "rename", {}) if around else {}
+    for name, value in renames.items():
+        if not isinstance(value, str):
+            problems.append(Problem("$.rename", "wrong_type", f"The new id of {in_quotes(name)} is no text.", ""))
+    if renames and (len(renames) > 1 or changeset.size or syncs):
+        problems.append(Problem("$.rename", "contradiction", _RENAME_ALONE, "Send anything else in another call."))
+    if (syncs or renames) and not problems:
         changeset = msgspec.structs.replace(
             changeset, problems=tuple(one for one in changeset.problems if one.code != "empty")
         )
     if problems:  # a list that was mistyped names something all the same
         problems += [problem for problem in changeset.problems if problem.code != "empty"]
         changeset = msgspec.structs.replace(changeset, problems=tuple(problems))
-    return Write(changeset, around.expect_branch if around else "", syncs), []
+    rename = next(iter(renames.items()), None)
+    return Write(changeset, around.expect_branch if around else "", syncs, rename), []
 
 
 def carry_out(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:
@@ -77,6 +88,8 @@ def carry_out(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:
 
     Raises: everything that ``kbcore.writes.carry_out`` and, where files are to be recorded first, a sync raise.
     """
+    if asked.rename and not asked.changeset.problems:
+        return _renamed(call, *asked.rename, asked.changeset)
     if not asked.sync:
         return answer_of(call, _applied(call, asked))
     if asked.changeset.problems:
@@ -94,6 +107,16 @@ def carry_out(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:
         error.message = f"{error.message} {recorded}"
         raise
     return shown | {"note": f"{recorded} {shown.get('note', '')}".strip()}
+
+
+def _renamed(call: Call, old: str, new: str, changeset: Changeset) -> Payload:
+    from kbcore.editing.documents import Target
+    from kbcore.editing.renaming import rename
+
+    target = Target(call.workspace, call.branch, call.author, call.read, call.follows_head)
+    outcome, edits = rename(target, old, new, message=changeset.message, dry_run=changeset.dry_run)
+    shown = answer_of(call, outcome)
+    return shown | {"files": [edit.path for edit in edits]} if edits else shown
 
 
 def _applied(call: Call, asked: Write) -> Outcome:

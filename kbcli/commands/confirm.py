@@ -20,7 +20,9 @@ def run(
 ) -> None:
     """Confirm suspect edges.
 
-    What they lead to has changed, and somebody has looked: they still hold. With an id alone all suspect edges of this entity are confirmed, in both directions; `kb check --rule suspect-edge`
+    What they lead to has changed, and somebody has looked: they still hold.
+
+    With an id alone all suspect edges of this entity are confirmed, in both directions; `kb check --rule suspect-edge`
     lists them. Nothing else of the edges changes.
     """
     from kbcore.editing.confirming import confirm

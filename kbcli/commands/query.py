@@ -183,7 +183,7 @@ def _read(
     from kbcli.pages.query import read_answer
     from kbcore.errors import InvalidQuery, Problem
     from kbcore.limits import FILES_S
-    from kbcore.query import Known, check
+    from kbcore.query import Known, check, with_present_ids
     from kbcore.searching import search
     from kbcore.view.defined import schema_at
 
@@ -199,6 +199,8 @@ def _read(
     def answer(view: View, seq: int | None) -> tuple[Answer, list[Filter]]:
         schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
         asked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found, root=root)
+        if seq is None:
+            asked = with_present_ids(asked, view.renamed)
         asked = msgspec.structs.replace(asked, at=seq)
 
         def page_of(query: Query) -> Page:

@@ -16,18 +16,34 @@ def run(
     force: Annotated[
         bool, typer.Option("--force", help="Take the old values, also where someone changed the same since.")
     ] = False,
+    files: Annotated[
+        bool, typer.Option("--files", help="Where a record renamed an entity, change the files back too.")
+    ] = False,
 ) -> None:
     """Undo records by new ones; nothing is erased.
 
     Refused where a later record changed the same field or edge, unless --force. What files state comes back with the
-    next sync: edit the files. Reverting the revert brings the change back.
+    next sync: edit the files. Reverting the revert brings the change back. Where the record renamed an entity that
+    files name, the change of the files is shown, and --files makes it.
     """
+    from kbcore.editing.renaming import in_files, undo
     from kbcore.history.undo import UndoOptions, revert
+    from kbcore.visible import visible_lines
 
     session = session_of(ctx)
     opened = session.open()
     options = UndoOptions(force=force)
     follows_head = opened.choice.follows_head
+    if len(seqs) == 1:
+        written = undo(opened.target, seqs[0], dry_run=not files)
+        if written is not None:
+            if not files and not session.output.is_json:
+                session.output.data("".join(visible_lines(edit.diff()) for edit in written.edits))
+                session.output.flush()
+            if not files:
+                raise in_files(seqs[0], written)
+            session.tell_outcome(*written)
+            return
     with session.output.waiting("Undoing"):
         outcome = revert(opened.workspace, opened.branch, session.author, seqs, options, follows_head=follows_head)
     session.tell_outcome(outcome)

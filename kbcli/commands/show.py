@@ -110,6 +110,7 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
     from kbcore.model import edge_json, entity_json
     from kbcore.view.tables import files_of
 
+    subject = view.renamed([subject]).get(subject, subject)
     nodes = view.as_recorded(view.nodes([subject]))
     if not nodes and is_seq(subject):
         return record_json(opened.store, view, int(subject))

@@ -19,10 +19,11 @@ from kbcore.answers import Outcome
 from kbcore.changeset import Changeset
 from kbcore.errors import DerivedFact, InvalidQuery, KBError, Problem, StaleBase, StorageError
 from kbcore.extract.facts import Facts, StatedEntity, StatedLink
+from kbcore.extract.markdown import NAME as MARKDOWN
 from kbcore.record import SYNC
 from kbcore.replacing import create_file, remove_file, replace_file
 from kbcore.state import Draft, Stamp
-from kbcore.store import Author, Request
+from kbcore.store import Author, Planner, Request
 from kbcore.sync.checkout import settled
 from kbcore.sync.content import Unfit, check, read
 from kbcore.sync.pending import Pending, as_defined, place_of, wanted
@@ -119,6 +120,12 @@ def facts_of(workspace: Workspace, path: str, data: bytes) -> Facts:
     return facts or Facts()
 
 
+def is_markdown(workspace: Workspace, path: str) -> bool:
+    """Tell whether a file is read as a Markdown document."""
+    found = wanted_at(wanted(workspace), path)
+    return found is not None and found.wanted.extractor.name == MARKDOWN
+
+
 def entity_in(facts: Facts, key: str) -> StatedEntity | None:
     """Return the entity of an id that a file states."""
     return next((one for one in facts.entities if one.id == key), None)
@@ -145,11 +152,13 @@ def commit(
     message: str,
     dry_run: bool,
     more: More | None = None,
+    plan: Planner | None = None,
 ) -> Outcome:
     """Write files and record what they say, as one record; with ``dry_run`` neither.
 
     What would refuse the record is found before a file is written. If something refuses it afterwards, the files are
-    written, as the error says, and the next sync records them.
+    written, as the error says, and the next sync records them. ``plan`` plans the record in place of what a sync of the
+    files would.
 
     Raises: ``InvalidQuery`` for a branch that is not checked out; ``StaleBase`` when a file is not what was read;
     ``StorageError``; ``BranchMoved``; what ``more`` and ``BranchStore.commit`` raise.
@@ -162,7 +171,7 @@ def commit(
         error = moved(branch, checkout.head.branch)
         error.hint = f"Documents are changed on the branch that is checked out. Check out {branch} first."
         raise error
-    planner = _planner(workspace, edits, more)
+    planner = plan or _planner(workspace, edits, more)
     request = Request(
         digest=hashlib.sha256(branch.encode()).hexdigest(),
         message=message,
@@ -170,7 +179,7 @@ def commit(
         limit_bytes=limits.MAX_RECORD_BYTES,
         lock_wait_s=workspace.config.lock_wait_s,
     )
-    author = msgspec.structs.replace(target.author, source=SYNC)
+    author = target.author if plan else msgspec.structs.replace(target.author, source=SYNC)
     store = workspace.store(branch)
     head_commit = workspace.head_commit(branch)
     outcome = store.commit(author, request, planner, guard=checkout.guard, head_commit=head_commit, branch=branch)

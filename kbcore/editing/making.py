@@ -98,7 +98,7 @@ class Wish:
     ) -> None:
         """``words`` are ``field=value``; ``key`` "" is the next free id; ``path`` is relative to the worktree."""
         if in_store and path:
-            raise InvalidQuery("An entity of the store has no document.", hint="Give --file or --store.")
+            raise InvalidQuery("An entity of the store has no document.", hint="Give a file or the store, not both.")
         fault = check_id(key) if key else None
         if fault:
             raise InvalidQuery(f"{in_quotes(key)} cannot be an id: {fault}.", hint="Choose another id.")
@@ -118,9 +118,7 @@ class _Plan:
         self.schema: Schema = view.schema(workspace.schema)
         self.begin, self.last = _series(view, wish.kind, wish.prefix)
         self.folder = "" if wish.in_store or wish.path else _folder(view, workspace, wish.kind)
-        held = view.nodes([wish.key]) if wish.key else []
-        if held:
-            raise _in_use(held[0])
+        _check_free(view, [wish.key] if wish.key else [])
 
 
 def make(target: Target, wish: Wish, *, edit: Edit | None = None, message: str = "", dry_run: bool = False) -> Written:
@@ -135,7 +133,7 @@ def make(target: Target, wish: Wish, *, edit: Edit | None = None, message: str =
     values = _values(plan, wish)
     if not (plan.folder or wish.path):
         if edit is not None and "title" not in values:
-            raise InvalidQuery(f"A {wish.kind} has no document to edit.", hint="Give its title with --title.")
+            raise InvalidQuery(f"A {wish.kind} has no document to edit.", hint="Give its title.")
         return _recorded(target, plan, wish, values, message=message, dry_run=dry_run)
     if edit is None:
         _check_required(plan.definition, values)
@@ -193,10 +191,15 @@ def _recorded(
     return Written(target.carry_out(parse(request)))
 
 
-def _in_use(node: Node) -> IntegrityViolation:
-    where = f", in {in_quotes(node.path)}" if node.path else ""
-    hint = f"`kb id next {node.type}` gives a free id."
-    return IntegrityViolation(f"{in_quotes(node.id)} is the id of a {node.type} already{where}.", hint=hint)
+def _check_free(view: View, keys: Sequence[str]) -> None:
+    """Refuse an id that an entity has or had. Raises: ``IntegrityViolation``."""
+    for node in view.nodes(keys):
+        where = f", in {in_quotes(node.path)}" if node.path else ""
+        hint = f"`kb id next {node.type}` gives a free id."
+        raise IntegrityViolation(f"{in_quotes(node.id)} is the id of a {node.type} already{where}.", hint=hint)
+    for former, holder in view.renamed(keys).items():
+        message = f"{in_quotes(former)} is a former id of {in_quotes(holder)}, and names no other entity."
+        raise IntegrityViolation(message, hint="Choose another id.")
 
 
 def _folder(view: View, workspace: Workspace, kind: str) -> str:
@@ -300,14 +303,13 @@ def _written(target: Target, edit: FileEdit, kind: str, *, message: str, dry_run
     key = _one_entity(edit.path, kind, facts)
 
     def is_new(view: View, _: Stamp, draft: Draft) -> Draft:
-        for node in view.nodes([key]):
-            raise _in_use(node)
+        _check_free(view, [key])
         if not any(change.key == key and change.after for change in draft.changes.nodes):
             raise InvalidChangeset(f"{edit.path} would not be taken in.", hint="Choose another id or another place.")
         return draft
 
     if os.path.lexists(workspace.repo.worktree / edit.path):
-        hint = "Name another file with --file."
+        hint = "Name another file."
         raise IntegrityViolation(f"{in_quotes(edit.path)} is there already.", hint=hint)
     outcome = commit(target, [edit], message=message or f"new {kind} {key}", dry_run=dry_run, more=is_new)
     return Written(outcome, [edit])

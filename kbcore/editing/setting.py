@@ -21,6 +21,7 @@ from kbcore.editing.documents import (
     commit,
     entity_in,
     facts_of,
+    is_markdown,
     meaning,
     read_document,
     refused,
@@ -28,13 +29,10 @@ from kbcore.editing.documents import (
 from kbcore.editing.frontmatter import CannotEdit, Value, edited
 from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound, Problem
 from kbcore.extract.facts import Facts, StatedEntity
-from kbcore.extract.markdown import NAME as MARKDOWN
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, Node
-from kbcore.query.known import nearest_id
+from kbcore.query.known import near_ids
 from kbcore.schema import Schema
 from kbcore.suggest import is_it
-from kbcore.sync.pending import wanted
-from kbcore.sync.scan import wanted_at
 from kbcore.values import field_problem, is_same, meaning_problem
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
@@ -86,9 +84,7 @@ def find(view: View, key: str) -> Node:
     """Return the entity of an id. Raises ``NotFound`` with the nearest one."""
     for node in view.nodes([key]):
         return node
-    raise NotFound(
-        f"There is no entity {in_quotes(key)}.", hint=is_it([one for one in [nearest_id(view.rows, key)] if one])
-    )
+    raise NotFound(f"There is no entity {in_quotes(key)}.", hint=is_it(near_ids(view.rows, key, 1)))
 
 
 def values_of(node: Node, asked: Sequence[Assignment], schema: Schema) -> dict[str, Any]:
@@ -162,7 +158,7 @@ def set_fields(target: Target, key: str, words: Sequence[str], *, message: str =
     values = values_of(node, [assignment(word, schema) for word in words], schema)
     if not values:
         raise InvalidQuery("No field is named.", hint=_HINT)
-    is_document = bool(node.path) and _is_markdown(workspace, node.path)
+    is_document = bool(node.path) and is_markdown(workspace, node.path)
     in_file = {name for name in values if name in node.owners or (is_document and name not in node.fields)}
     in_store = values.keys() - in_file
     if in_file and in_store:
@@ -185,11 +181,6 @@ def set_fields(target: Target, key: str, words: Sequence[str], *, message: str =
     return Written(commit(target, edits, message=said, dry_run=dry_run), edits)
 
 
-def _is_markdown(workspace: Workspace, path: str) -> bool:
-    found = wanted_at(wanted(workspace), path)
-    return found is not None and found.wanted.extractor.name == MARKDOWN
-
-
 def client_request(node: Node, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the changeset that sets these fields of an entity in the store; None removes one."""
     entity: dict[str, Any] = {"id": node.id} | {name: value for name, value in values.items() if "." not in name}
@@ -210,7 +201,7 @@ def edit_fields(workspace: Workspace, node: Node, values: Mapping[str, Any]) -> 
     before = read_document(workspace, path)
     facts = facts_of(workspace, path, before)
     stated = entity_in(facts, node.id)
-    if not _is_markdown(workspace, path) or stated is None:
+    if not is_markdown(workspace, path) or stated is None:
         line = _line(stated, values)
         raise refused(path, line, "KB does not change this kind of file.", f"Edit {in_quotes(path)} and sync.")
     lines = {name: line for name, line in stated.lines.items() if name in stated.fields and _is_stated(stated, name)}

@@ -16,6 +16,7 @@ from kbcore.history import moment, shown
 from kbcore.history.reach import check_record, first_record, not_listed
 from kbcore.history.when import When
 from kbcore.ids import is_link_id
+from kbcore.model import former_ids
 from kbcore.planning.findings import edge_words
 from kbcore.state import Change
 from kbcore.store import BranchStore
@@ -123,13 +124,19 @@ def log(
 
 def _seqs(view: View, key: str) -> list[int]:
     seqs = seqs_of(view, key)
+    for node in view.nodes([key]):
+        for former in former_ids(node):
+            seqs += seqs_of(view, former)
     if not seqs:
         raise missing(view, key)
-    return seqs
+    return sorted({*seqs})
 
 
 def missing(view: View, key: str) -> NotFound:
     """Return the error for an id that names no entity now: it is gone, an edge, awaited by an edge, or unknown."""
+    now = view.renamed([key]).get(key)
+    if now:
+        return NotFound(f"{key!r} is called {now!r} now.", hint=f"`kb show {now}` shows it.")
     gone = view.rows("select max(ended) from node_history where id = ?", [key])[0][0]
     if gone is not None and gone > view.recorded_seq:
         hint = f"`kb log {key}` shows the records that speak of it."

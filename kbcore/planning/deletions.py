@@ -49,7 +49,8 @@ def plan_entity_deletions(found: Findings, items: Sequence[EntityDelete], *, cas
         if not item.id:
             continue
         if node is None:
-            hint = found.hint_for_id(item.id).strip()
+            now = found.around.former.get(item.id)
+            hint = f"It is called {in_quotes(now)} now." if now else found.hint_for_id(item.id).strip()
             found.wrong(f"{item.path}.id", "not_found", f"There is no entity {in_quotes(item.id)}.", hint)
             continue
         stated = sorted(set(node.owners.values()))

@@ -25,6 +25,11 @@ def plan_entity(found: Findings, item: EntityWrite) -> None:
     if old and item.mode == "create":
         _refuse_existing(found, item, old)
         return
+    if old is None and item.id in found.around.former:
+        now = in_quotes(found.around.former[item.id])
+        message = f"{in_quotes(item.id)} is a former id of {now}, and names no other entity."
+        found.wrong(f"{item.path}.id", "former_id", message, f"Write to {now}, or choose another id.")
+        return
     if old is None and item.mode == "update" and item.id:
         _refuse_missing(found, item)
         return

@@ -35,7 +35,11 @@ _REFUSALS: Final[tuple[tuple[frozenset[str], type[KBError], str], ...]] = (
     (frozenset({"exists"}), StaleBase, "is to create what exists already"),
     (frozenset({"stale"}), StaleBase, "names what changed after it was read"),
     (frozenset({"derived_fact"}), DerivedFact, "names what a file states"),
-    (frozenset({"unknown_entity", "endpoint_type", "in_use"}), IntegrityViolation, "would break a reference"),
+    (
+        frozenset({"unknown_entity", "endpoint_type", "in_use", "former_id"}),
+        IntegrityViolation,
+        "would break a reference",
+    ),
 )
 """Codes of problems, the error that they make and its words; first what a client has to mend first. Any other code
 makes the changeset invalid."""
@@ -77,6 +81,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Returns those of these edges, by id, whose target has changed since they were last confirmed."""
     called: Callable[[str], str] = str
     """Returns what the client calls a type."""
+    former: Mapping[str, str] = {}
+    """The present id of each named entity that does not exist under the id that is named."""
     users: Callable[[str, str, Collection[str]], Users] = lambda *_: Users()
     """Returns what else than these elements uses what a definition of this type and name defines."""
     writer: Callable[[int], Writer] = Writer

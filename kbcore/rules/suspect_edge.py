@@ -48,7 +48,7 @@ RULE: Final = Rule(
     _run,
     example=("SYM-2 implements REQ-7, but REQ-7 has changed at seq 9; the edge was last confirmed at seq 4."),
     remedy=(
-        "Look whether it still holds. If so, confirm it (`kb confirm`, or the edge again in `kb_upsert`): that confirms it"
-        " and changes nothing else. If not, mend what the edge comes from, or the edge."
+        "Look whether it still holds. If so, confirm it (`kb confirm`, or the edge again in `kb_upsert`): that"
+        " confirms it and changes nothing else. If not, mend what the edge comes from, or the edge."
     ),
 )

@@ -12,7 +12,7 @@ import msgspec
 
 from kbcore import interrupting
 from kbcore.extract.facts import Facts
-from kbcore.model import CLIENT
+from kbcore.model import CLIENT, FORMER_IDS, former_ids
 from kbcore.needs import NOTHING, Needs
 from kbcore.schema import Schema
 from kbcore.state import Changes, Reads, Stamp, State
@@ -74,9 +74,10 @@ def _planned(
 ) -> tuple[Difference, State]:
     stated = {entity.id for reading in readings for entity in reading.facts.entities}
     ids = _ids_of_paths(view, readings, gone)
+    former = _former(view, readings, gone)
 
     def plan(state: State) -> Difference:
-        past = _past(view, state, stated)
+        past = msgspec.structs.replace(_past(view, state, stated), renamed=former)
         return difference(readings, gone, state, schema, stamp, ids_of_path=ids, past=past)
 
     paths = [*(reading.path for reading in readings), *gone]
@@ -96,11 +97,16 @@ def _past(view: View, state: State, stated: Collection[str]) -> Past:
 
 def _moved(found: Difference) -> list[str]:
     """Return the entities that go, or that another file states from now on."""
-    return [
+    moved = [
         change.key
         for change in found.changes.nodes
         if change.before and (change.after is None or change.after.path != change.before.path)
     ]
+    for change in found.changes.nodes:
+        # What links to a former id means the entity as long as it has that id.
+        turned = {*former_ids(change.before)} ^ {*former_ids(change.after)}
+        moved += [*turned, change.key] if turned else []
+    return moved
 
 
 def _linked_elsewhere(view: View, moved: Sequence[str], read: Collection[str]) -> set[str]:
@@ -110,6 +116,20 @@ def _linked_elsewhere(view: View, moved: Sequence[str], read: Collection[str]) -
     """
     sources = {statement.src for link in view.touching(moved) for statement in link.statements}
     return sources - {CLIENT, *read}
+
+
+def _former(view: View, readings: Sequence[Reading], gone: Collection[str]) -> dict[str, str]:
+    """Return the present id of each renamed entity that these files name by a former one, as the files say now."""
+    stated = {one.id: one for reading in readings for one in reading.facts.entities}
+    targets = {link.target for reading in readings for link in reading.facts.links if not link.is_path}
+    found = view.renamed(stated.keys() | targets)
+    read = {reading.path for reading in readings}.union(gone)
+    paths = {node.id: node.path for node in view.nodes(sorted(set(found.values())))} if found else {}
+    now = {key: holder for key, holder in found.items() if paths.get(holder) not in read or holder in stated}
+    for key, entity in stated.items():
+        value = entity.fields.get(FORMER_IDS)
+        now |= {one: key for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)}
+    return now
 
 
 def _named_by_path(readings: Sequence[Reading]) -> set[str]:

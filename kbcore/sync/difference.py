@@ -19,10 +19,10 @@ from kbcore.record import ForgetSource, Operation, ReadSource
 from kbcore.schema import Schema
 from kbcore.state import Changes, Stamp, State
 from kbcore.sync.claims import Reading
-from kbcore.sync.entities import DUPLICATE, EntityPlan, Past, plan_entities
+from kbcore.sync.entities import DUPLICATE, FORMER, EntityPlan, Past, plan_entities
 from kbcore.sync.links import CONTESTED, MISFIT, UNRESOLVED_PATH, Surroundings, plan_links
 
-RECONSIDERED: Final = frozenset({DUPLICATE, UNRESOLVED_PATH, MISFIT, CONTESTED})
+RECONSIDERED: Final = frozenset({DUPLICATE, FORMER, UNRESOLVED_PATH, MISFIT, CONTESTED})
 """Codes of problems that a change in another file may mend; such a file is read again although it did not change."""
 
 
@@ -76,7 +76,7 @@ def difference(
     absent = frozenset(gone)
     entities = plan_entities(ordered, absent, state, schema, past)
     known: dict[str, Collection[str]] = {**ids_of_path, **entities.accepted}
-    links = plan_links(ordered, absent, Surroundings(state, schema, entities, known))
+    links = plan_links(ordered, absent, Surroundings(state, schema, entities, known, past.renamed))
     found = [(reading.path, problem) for reading in ordered for problem in reading.facts.problems]
     problems = sorted([*found, *entities.problems, *links.problems], key=lambda one: (one[0], one[1].line, one[1].code))
     sources = _sources(ordered, absent, state, entities, problems)

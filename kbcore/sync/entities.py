@@ -22,6 +22,7 @@ from kbcore.sync.fields import stated_by_clients, stated_fields, unfit_fields
 from kbcore.values import is_same
 
 DUPLICATE: Final = "duplicate_id"
+FORMER: Final = "former_id"
 _MOST_NAMED: Final = 10
 
 
@@ -44,11 +45,13 @@ class Past(msgspec.Struct, frozen=True):
     """What history knows of entities.
 
     ``former`` are those that went with their files, by id: what clients stated of them comes back with the id.
-    ``unsaid`` are the ids of those whose status nobody stated: it is what was the default when they got it.
+    ``unsaid`` are the ids of those whose status nobody stated: it is what was the default when they got it. ``renamed``
+    has the present id of each entity that was renamed, by a former one, which names no other entity.
     """
 
     former: Mapping[str, Node] = {}
     unsaid: frozenset[str] = frozenset()
+    renamed: Mapping[str, str] = {}
 
 
 def plan_entities(
@@ -66,6 +69,10 @@ def plan_entities(
         for entity in reading.facts.entities:
             if claims[entity.id] != reading.path:
                 others.append((reading, entity))
+            elif past.renamed.get(entity.id, entity.id) != entity.id and entity.id not in state.nodes:
+                message = f"The id {entity.id!r} is a former id of {past.renamed[entity.id]!r}."
+                problem = FileProblem(entity.line, FORMER, message, "Choose another id; until then it is left out.")
+                plan.problems.append((reading.path, problem))
             elif entity.id in accepted:
                 message = f"The id {entity.id!r} stands twice in this file."
                 problem = FileProblem(entity.line, "repeated_id", message, "Give each its own id.")

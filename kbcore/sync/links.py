@@ -50,6 +50,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     schema: Schema
     entities: EntityPlan
     ids_of_path: Mapping[str, Collection[str]]
+    former: Mapping[str, str] = {}
+    """The present id of each entity that was renamed, by a former one."""
 
     def type_of(self, end: str) -> str | None:
         """Return the type that an id will have after the sync, or None when it will not exist."""
@@ -201,7 +203,8 @@ def _target(case: _Case) -> str:
     """Return the id that a link points at; a path stands for the entity that its document defines."""
     target = case.link.target
     if not case.link.is_path:
-        return target
+        is_there = target not in case.around.former or case.around.type_of(target)
+        return target if is_there else case.around.former[target]
     ids = case.around.ids_of_path.get(target, ())
     if len(ids) == 1:
         return next(iter(ids))

@@ -11,7 +11,7 @@ from typing import Any
 
 from kbcore.concepts import DEFINING
 from kbcore.ids import is_link_id, link_id
-from kbcore.model import Link, Node
+from kbcore.model import FORMER_IDS, Link, Node
 from kbcore.record import DropNode, ForgetSource, Operation, PutNode, ReadSource
 from kbcore.state import Changes
 from kbcore.view.fold import Entry
@@ -90,6 +90,7 @@ class Pending:
         """Ids of the ends of those links."""
         self._sources: set[str] = set()
         self._defines = False
+        self._renames = False
 
     def add(self, entry: Entry) -> None:
         """Take in a record."""
@@ -102,6 +103,10 @@ class Pending:
         self._sources |= sources
         self._defines = self._defines or any(
             isinstance(op, PutNode) and op.set.get("type") in DEFINING for op in entry.record.ops
+        )
+
+        self._renames = self._renames or any(
+            isinstance(op, PutNode) and (FORMER_IDS in op.set or FORMER_IDS in op.unset) for op in entry.record.ops
         )
 
     @property
@@ -148,6 +153,10 @@ class Pending:
     def changes_definitions(self, ids: Iterable[str]) -> bool:
         """Tell whether what the branch defines may change; ``ids`` are the nodes that define something now."""
         return self._defines or not self._changed.isdisjoint(ids)
+
+    def changes_former_ids(self, ids: Iterable[str]) -> bool:
+        """Tell whether former ids may come or go; ``ids`` are the entities that have some now."""
+        return self._renames or not self._changed.isdisjoint(ids)
 
 
 def _keys(ops: Iterable[Operation]) -> tuple[set[str], set[str], set[str]]:

@@ -26,6 +26,7 @@ from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Entry, fold
 from kbcore.view.keyfilter import CHANGESETS, LINK_ENDS, LINK_IDS, NODE_IDS, KeyFilter
 from kbcore.view.relations import RELATIONS
 from kbcore.view.remembered import Remembered
+from kbcore.view.renamed import FormerIds
 from kbcore.view.session import Session
 from kbcore.view.shown import Shown
 from kbcore.view.tables import ELEMENTS, LINK, NODE, SOURCE, Columns, link_of, node_of, source_of
@@ -63,6 +64,7 @@ class View:
         self._filter = KeyFilter(self._ask_base)
         self._bad: frozenset[str] | None = None
         self._defined = Defined(self._ask_base)
+        self._former = FormerIds(self._ask_base)
         self._read = Remembered[Node]()
         self.basis = basis
         self._recorded: Basis | None = None
@@ -227,6 +229,15 @@ class View:
         """Return the schema of the branch: the project's, KIP's, and what the branch defines by records of its own."""
         self._fold_definitions()
         return self._defined.schema(project, self._tail)
+
+    def renamed(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the present id of each of these ids that an entity had before and none has now."""
+        if self._pending.changes_former_ids(self._former.of(self._tail)):
+            self._fold_pending()
+        holders = self._former.holders(self._tail)
+        found = {key: holders[key] for key in keys if key in holders}
+        there = {node.id for node in self.nodes(list(found))} if found else set()
+        return {key: holder for key, holder in found.items() if key not in there}
 
     def _fold_definitions(self) -> None:
         if self._pending.changes_definitions(self._defined.nodes(self._tail)):
@@ -412,6 +423,7 @@ class View:
             self._shown.add(entry, changes)
             self._tail.add(entry, changes)
             self._defined.note(changes)
+            self._former.note(changes)
 
     def _show(self) -> None:
         """Make everything that this view holds visible to SQL."""

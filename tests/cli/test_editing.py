@@ -229,6 +229,33 @@ def test_one_edge_is_confirmed_and_what_is_not_recorded_yet_is_not(kb, synced):
     assert "An edge has two ends." in kb("confirm", "REQ-2", "implements").err
 
 
+def test_a_renamed_entity_is_found_and_its_history_shown_under_both_ids(kb, synced):
+    ran = kb("rename", "REQ-1", "REQ-7")
+    assert ran.out.startswith("main at seq 2: 1 created, 1 deleted; edges: 2 created, 2 deleted.\nWritten: ")
+    assert kb("show", "REQ-1").out.startswith("REQ-7\n")
+    assert shown(kb, "REQ-1")["id"] == "REQ-7"
+    assert [one["seq"] for one in kb("log", "REQ-7", "--json").json["records"]] == [2, 1]
+    assert kb("query", "--has", "depends_on:REQ-1", "--json").json["entities"][0]["id"] == "REQ-2"
+    assert kb("query", "--id", "REQ-1", "--at", "1", "--json").json["entities"][0]["id"] == "REQ-1"
+    assert "'REQ-1' is called 'REQ-7' now." in kb("rename", "REQ-1", "REQ-8").err
+    assert "former id" in kb("new", "req", "--title", "T", "--id", "REQ-1").err
+    assert kb("id", "next", "req").out == "REQ-8\n"
+
+
+def test_a_revert_of_a_rename_shows_the_change_of_the_files_and_makes_it_when_asked(kb, synced):
+    kb("rename", "REQ-1", "REQ-7")
+    ran = kb("revert", "2")
+    assert ran.status == 15
+    assert "-id: REQ-7\n+id: REQ-1\n" in ran.out
+    assert "`kb revert 2 --files`" in ran.err
+    assert kb("revert", "2", "--json").error["files"][0]["path"] == DOCUMENT
+    assert len(records(kb)) == 2
+    assert kb("revert", "2", "--files").status == 0
+    assert (synced / DOCUMENT).read_text() == LOGIN
+    assert shown(kb, "REQ-1")["id"] == "REQ-1"
+    assert kb("sync", "--json").json["seq"] == 3
+
+
 TAKER = """
 import io, json, sys
 from kbcli import app

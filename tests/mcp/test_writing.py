@@ -192,3 +192,23 @@ def test_a_write_records_what_files_say_first_when_asked(project):
         project.write({"docs/requirements/3.md": req("REQ-3")})
         wrong = found.answer("kb_upsert", entities=[{"id": "T-2", "type": "test"}], sync=True)["error"]
         assert found.answer("kb_query", ids=["REQ-3"])["seq"] == 4, wrong
+
+
+def test_a_new_entity_gets_the_next_number_and_every_answer_says_which(kb):
+    first = kb.call("kb_upsert", entities=[entity("NUM-{n}"), entity("NUM-{n2}")], changeset_id="numbers")
+    again = kb.call("kb_upsert", entities=[entity("NUM-{n}"), entity("NUM-{n2}")], changeset_id="numbers")
+    assert first["ids"] == {"NUM-{n}": "NUM-1", "NUM-{n2}": "NUM-2"}
+    assert first["created"] == again["created"] == ["NUM-1", "NUM-2"]
+
+
+def test_an_entity_is_renamed_alone_in_a_call_and_its_former_id_goes_on_to_mean_it(kb):
+    kb.call("kb_upsert", entities=[entity("OLD-1")])
+    assert kb.call("kb_upsert", rename={"OLD-1": "NEW-1"}, dry_run=True)["applied"] is False
+    answer = kb.call("kb_upsert", rename={"OLD-1": "NEW-1"}, message="why")
+    assert (answer["created"], answer["deleted"]) == (["NEW-1"], ["OLD-1"])
+    [found] = kb.call("kb_query", ids=["OLD-1"])["entities"]
+    assert (found["id"], found["attributes"]) == ("NEW-1", {"former_ids": ["OLD-1"]})
+    assert kb.refused("kb_upsert", entities=[entity("OLD-1")])["code"] == "integrity_violation"
+    error = kb.refused("kb_upsert", rename={"NEW-1": "X"}, entities=[entity("Y")])
+    assert [one["path"] for one in error["details"]] == ["$.rename"]
+    assert kb.refused("kb_upsert", rename={"NEW-1": "X", "A": "B"})["code"] == "invalid_changeset"

@@ -1,0 +1,32 @@
+"""``kb rename``: give an entity another id."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kbcli.options import session_of
+
+
+def run(
+    ctx: typer.Context,
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The entity.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new id.")],
+    *,
+    message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for the record.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+) -> None:
+    """Give an entity another id, wherever it is named, as one record.
+
+    The documents and manifests that state it or link to it are changed, and so is what clients stated. Its history
+    stays. The old id goes on to mean it, and no other entity can have it. `kb revert SEQ --files` undoes it.
+    """
+    from kbcore.editing.renaming import rename
+
+    session = session_of(ctx)
+    session.writes = True
+    target = session.open().target
+    with session.output.waiting("Renaming"):
+        outcome, edits = rename(target, old, new, message=message, dry_run=dry_run)
+    session.tell_outcome(outcome, edits)

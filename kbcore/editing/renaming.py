@@ -1,0 +1,325 @@
+"""Renames an entity: in the files that state it or link to it, and in the records, as one record.
+
+Everything else stays as it is: who states what, when edges were made, and the history, which is found under both ids.
+The old id becomes a former id of the entity (``model.FORMER_IDS``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore import inverse, limits
+from kbcore.answers import Outcome
+from kbcore.bare import resolve
+from kbcore.concepts import DEFINING
+from kbcore.editing.documents import FileEdit, Target, commit, facts_of, is_markdown, meaning, read_document, refused
+from kbcore.editing.frontmatter import CannotEdit, edited
+from kbcore.editing.setting import Written
+from kbcore.errors import (
+    DerivedFact,
+    IntegrityViolation,
+    InvalidQuery,
+    NotFound,
+    NotSynced,
+    StaleBase,
+)
+from kbcore.extract.facts import Facts
+from kbcore.folding import apply
+from kbcore.ids import check_id, link_id
+from kbcore.model import CLIENT, FORMER_IDS, Link, Node, SourceFile, former_ids
+from kbcore.needs import NOTHING, Needs, needs
+from kbcore.phrases import counted
+from kbcore.query.known import near_ids
+from kbcore.record import Operation, ReadSource
+from kbcore.schema import Schema
+from kbcore.state import Draft, Stamp, State
+from kbcore.store import Planner, Request
+from kbcore.suggest import is_it
+from kbcore.suspects import suspects
+from kbcore.view.past import changes_of
+from kbcore.view.view import View
+from kbcore.visible import in_quotes
+
+_KEY: Final = FORMER_IDS.removeprefix("attributes.")
+
+
+class _Found:
+    """What a view knows of an entity that is to be renamed: the entity, its links, and the files that name it."""
+
+    def __init__(self, view: View, old: str, new: str) -> None:
+        """Raises: ``NotFound``, ``IntegrityViolation``, ``InvalidQuery``."""
+        nodes = view.nodes([old])
+        if not nodes:
+            raise _missing(view, old)
+        self.node: Node = nodes[0]
+        if self.node.type in DEFINING:
+            raise InvalidQuery(f"{in_quotes(old)} defines a type or a predicate.", hint="Define another one.")
+        for taken in view.nodes([new]):
+            hint = f"`kb id next {self.node.type}` gives a free id."
+            raise IntegrityViolation(f"{in_quotes(new)} is the id of a {taken.type} already.", hint=hint)
+        holder = view.renamed([new]).get(new, old)
+        if holder != old:
+            raise IntegrityViolation(f"{in_quotes(new)} is a former id of {in_quotes(holder)}.", hint="Choose another.")
+        self.state: State = view.gather(msgspec.structs.replace(NOTHING, touching=frozenset({old, new})))
+        self.links = [link for link in self.state.links.values() if self._name(link.id, old, new) != link.id]
+        renamed = [self._name(link.id, old, new) for link in self.links]
+        if view.links(renamed):
+            message = f"An edge waits for {in_quotes(new)} that would be the same as one of {in_quotes(old)}."
+            raise IntegrityViolation(message, hint=f"Remove one of the two; `kb show {old}` lists its edges.")
+        statements = (one.src for link in self.links for one in link.statements)
+        self.paths = sorted({*self.node.owners.values(), *statements} - {CLIENT})
+        self.sources = {source.path: source for source in view.sources(self.paths)}
+        self.suspect = len(suspects(view.rows, ends=[old]))
+
+    def _name(self, key: str, old: str, new: str) -> str:
+        """Return the id that an entity or a link has afterwards."""
+        if key == old:
+            return new
+        link = self.state.links.get(key)
+        if link is None:
+            return key
+        ends = self._name(link.from_id, old, new), self._name(link.to_id, old, new)
+        return key if ends == (link.from_id, link.to_id) else link_id(link.type, link.kind, *ends)
+
+    def renamed(self, link: Link, old: str, new: str) -> Link:
+        """Return a link as it is afterwards."""
+        statements = tuple(
+            sorted(msgspec.structs.replace(one, said=new if one.said == old else one.said) for one in link.statements)
+        )
+        return msgspec.structs.replace(
+            link,
+            id=self._name(link.id, old, new),
+            from_id=self._name(link.from_id, old, new),
+            to_id=self._name(link.to_id, old, new),
+            statements=statements,
+        )
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """One rename: from which id to which, and the former ids that the entity has afterwards."""
+
+    old: str
+    new: str
+    former: tuple[str, ...]
+    """Set in the document that defines the entity if that is Markdown, else in the store."""
+
+
+def _missing(view: View, key: str) -> NotFound:
+    holder = view.renamed([key]).get(key)
+    if holder:
+        return NotFound(f"{in_quotes(key)} is called {in_quotes(holder)} now.", hint="Name it by that id.")
+    return NotFound(f"There is no entity {in_quotes(key)}.", hint=is_it(near_ids(view.rows, key, 1)))
+
+
+def rename(target: Target, old: str, new: str, *, message: str = "", dry_run: bool = False) -> Written:
+    """Give an entity another id, wherever it is named; the old one goes on to mean it.
+
+    Raises: ``NotFound``, ``InvalidQuery``; ``IntegrityViolation`` for an id in use; ``NotSynced`` where a file that
+    names the entity is not taken in; ``DerivedFact`` for a file that KB cannot change safely, with its line; as
+    ``documents.commit``.
+    """
+    fault = check_id(new)
+    if fault:
+        raise InvalidQuery(f"{in_quotes(new[: limits.MAX_ID_CHARS])} cannot be an id: {fault}.", hint="Choose another.")
+    if old == new:
+        raise InvalidQuery("The two ids are the same.", hint="`kb rename OLD NEW` gives OLD the id NEW.")
+    found: _Found = target.workspace.store(target.branch).read(lambda view: _Found(view, old, new))
+    former = (*(one for one in former_ids(found.node) if one != new), old)
+    said = message or f"rename {old} to {new}"
+    return _carried_out(target, found, _Step(old, new, former), message=said, dry_run=dry_run)
+
+
+def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) -> Written | None:
+    """Undo the rename that a record made, in the files too; None when it renamed nothing that files name.
+
+    Raises: as ``rename``.
+    """
+
+    def step(view: View) -> tuple[_Found, _Step] | None:
+        pair = _renamed_by(view, seq)
+        if pair is None:
+            return None
+        now, before = pair
+        found = _Found(view, now, before)
+        former = tuple(one for one in former_ids(found.node) if one != before)
+        return (found, _Step(now, before, former)) if found.paths else None
+
+    planned = target.workspace.store(target.branch).read(step)
+    if planned is None:
+        return None
+    return _carried_out(target, *planned, message=message or f"revert {seq}", dry_run=dry_run)
+
+
+def in_files(seq: int, written: Written) -> DerivedFact:
+    """Return the error for a rename that is to be undone in files, where that was not asked for; it has the changes."""
+    names = ", ".join(edit.path for edit in written.edits)
+    return DerivedFact(
+        f"Record {seq} renamed an entity that files name: {names}.",
+        hint=f"`kb revert {seq} --files` changes them back as well.",
+        data={"files": [edit.as_json() for edit in written.edits]},
+    )
+
+
+def _renamed_by(view: View, seq: int) -> tuple[str, str] | None:
+    """Return the id that a record gave an entity, and the one that it had before; None for any other record."""
+    if not view.basis.history_from < seq <= view.seq:
+        return None
+    changes = changes_of(view, [seq])[seq].nodes
+    gone = {change.key for change in changes if change.after is None}
+    for change in changes:
+        if change.before is None and change.after is not None:
+            for former in reversed(former_ids(change.after)):
+                if former in gone:
+                    return change.key, former
+    return None
+
+
+def _carried_out(target: Target, found: _Found, step: _Step, *, message: str, dry_run: bool) -> Written:
+    edits = [_edit(target, found, path, step) for path in found.paths]
+    schema = target.workspace.schema
+    plan = _planner(step, edits, schema, in_file=_is_in_file(target, found))
+    if edits:
+        outcome = commit(target, edits, message=message, dry_run=dry_run, plan=plan)
+    else:
+        outcome = _recorded(target, plan, message=message, dry_run=dry_run)
+    return Written(outcome, edits)
+
+
+def _recorded(target: Target, plan: Planner, *, message: str, dry_run: bool) -> Outcome:
+    """Record a rename of what no file names."""
+    workspace, branch = target.workspace, target.branch
+    request = Request(
+        digest=hashlib.sha256(branch.encode()).hexdigest(),
+        message=message,
+        dry_run=dry_run,
+        limit_bytes=limits.MAX_RECORD_BYTES,
+        lock_wait_s=workspace.config.lock_wait_s,
+    )
+    guard = workspace.guard(branch) if target.follows_head else None
+    head_commit = workspace.head_commit(branch)
+    return workspace.store(branch).commit(
+        target.author, request, plan, guard=guard, head_commit=head_commit, branch=branch
+    )
+
+
+def _is_in_file(target: Target, found: _Found) -> bool:
+    """Tell whether the former ids belong into the document that defines the entity."""
+    return bool(found.node.path) and is_markdown(target.workspace, found.node.path)
+
+
+def _planner(step: _Step, edits: Sequence[FileEdit], project: Schema, *, in_file: bool) -> Planner:
+    def plan(view: View, stamp: Stamp) -> Draft:
+        found = _Found(view, step.old, step.new)
+        hashes = {edit.path: hashlib.sha256(edit.before or b"").hexdigest() for edit in edits}
+        if hashes != {path: source.hash for path, source in found.sources.items()}:
+            raise StaleBase(f"Somebody changed what names {in_quotes(step.old)} meanwhile.", hint="Run it again.")
+        fields, owners = dict(found.node.fields), dict(found.node.owners)
+        fields.pop(FORMER_IDS, None)
+        owners.pop(FORMER_IDS, None)
+        if step.former:
+            fields[FORMER_IDS] = list(step.former)
+            if in_file:
+                owners[FORMER_IDS] = found.node.path
+        node = msgspec.structs.replace(found.node, id=step.new, fields=fields, owners=owners)
+        ops: list[Operation] = inverse.node_ops(None, node)
+        for link in found.links:
+            ops += inverse.link_ops(None, found.renamed(link, step.old, step.new))
+        for link in found.links:
+            ops += inverse.link_ops(link, None)
+        ops += inverse.node_ops(found.node, None)
+        ops += resolve(found.state, {step.new: node.type}, view.schema(project))
+        ops += [_taken_in(found.sources[edit.path], edit.after) for edit in edits]
+        asked = needs(ops) | Needs(frozenset({step.old}), frozenset(), frozenset({step.old}), frozenset())
+        state = view.gather(asked)
+        warnings = []
+        if found.suspect:
+            edges = counted(found.suspect, "edge")
+            warnings.append(f"{edges} of {step.old} {'was' if found.suspect == 1 else 'were'} suspect; none is now.")
+        planned = tuple(ops)
+        return Draft(planned, apply(state, stamp, planned), state.loaded, warnings=tuple(warnings))
+
+    return plan
+
+
+def _taken_in(source: SourceFile, content: bytes) -> ReadSource:
+    """Return the operation by which a file counts as taken in with other content; it says the same otherwise."""
+    return ReadSource(
+        path=source.path,
+        hash=hashlib.sha256(content).hexdigest(),
+        extractor=source.extractor,
+        base=source.version,
+        is_ok=source.is_ok,
+        problems=source.problems,
+    )
+
+
+def _edit(target: Target, found: _Found, path: str, step: _Step) -> FileEdit:
+    """Return the edit of a file after which it names the entity by its new id, and says the same otherwise."""
+    workspace, old, new = target.workspace, step.old, step.new
+    before = read_document(workspace, path)
+    source = found.sources.get(path)
+    if source is None or source.hash != hashlib.sha256(before).hexdigest():
+        raise NotSynced(f"{path} names {in_quotes(old)}, and says something else than the records.")
+    facts = facts_of(workspace, path, before)
+    lines = sorted(_lines(facts, old))
+    refusal: DerivedFact | None = None
+    wanted = _meant(facts, found.node.path == path, step, in_file=_is_in_file(target, found))
+    try:
+        text = before.decode()
+    except UnicodeDecodeError as error:
+        raise refused(path, 0, "it is not UTF-8.", "Save it as UTF-8.") from error
+    # First the lines that state it alone: what the text of a document says stays as somebody wrote it.
+    for among in (lines, range(1, text.count("\n") + 2)):
+        try:
+            after = _with_former(_swapped(text, old, new, among), path, found, step, target).encode()
+        except CannotEdit as error:
+            refusal = refused(path, error.line, f"{error.reason}.", f"Edit {in_quotes(path)} and sync.")
+            continue
+        if meaning(facts_of(workspace, path, after)) == wanted:
+            return FileEdit(path, before, after)
+    hint = f"Change it in {in_quotes(path)} by hand: a sync takes that for another entity."
+    reason = f"KB cannot put {in_quotes(new)} in the place of {in_quotes(old)} here."
+    raise refusal or refused(path, lines[0] if lines else 0, reason, hint)
+
+
+def _lines(facts: Facts, key: str) -> set[int]:
+    """Return the lines in which a file names an entity, counted from 1."""
+    found = {one.line for one in facts.entities if one.id == key}
+    return {*found, *(one.line for one in facts.links if key in {one.target, one.subject})} - {0}
+
+
+def _swapped(text: str, old: str, new: str, among: Sequence[int]) -> str:
+    """Return a text with one word in place of another on some of its lines, counted from 1."""
+    word = re.compile(rf"(?<![\w-]){re.escape(old)}(?![\w-]|[./:#]\w)")
+    lines = text.split("\n")
+    for number in among:
+        if 0 < number <= len(lines):
+            lines[number - 1] = word.sub(lambda _: new, lines[number - 1])
+    return "\n".join(lines)
+
+
+def _with_former(text: str, path: str, found: _Found, step: _Step, target: Target) -> str:
+    """Return the text with the former ids in its front matter, if it is the document that defines the entity."""
+    if path != found.node.path or not _is_in_file(target, found):
+        return text
+    facts = facts_of(target.workspace, path, text.encode())
+    stated = next((one for one in facts.entities if one.id == step.new), None)
+    lines = {name.removeprefix("attributes."): line for name, line in stated.lines.items()} if stated else {}
+    return edited(text, {_KEY: list(step.former) or None}, lines)
+
+
+def _meant(facts: Facts, is_own: bool, step: _Step, *, in_file: bool) -> list[Any]:
+    """Return what a file is to say afterwards."""
+    entities = []
+    for one in facts.entities:
+        fields = dict(one.fields)
+        if one.id == step.old and is_own and in_file:
+            fields.pop(FORMER_IDS, None)
+            fields |= {FORMER_IDS: list(step.former)} if step.former else {}
+        entities.append(msgspec.structs.replace(one, fields=fields))
+    return meaning(msgspec.structs.replace(facts, entities=tuple(entities)), {step.old: step.new})

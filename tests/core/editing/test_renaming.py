@@ -1,0 +1,190 @@
+"""A rename changes the id of an entity wherever it is named, and nothing else; the old id goes on to mean it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kbcore.editing.documents import Target
+from kbcore.editing.renaming import rename, undo
+from kbcore.editing.setting import Written
+from kbcore.errors import DerivedFact, IntegrityViolation, InvalidQuery, NotFound, NotSynced
+from kbcore.model import Node
+from kbcore.store import Author
+from tests.support.project import Project
+
+LOGIN = "---\nid: REQ-1  # never reused\ntitle: Log in\nstatus: open\n---\n# Log in\n\nSince REQ-1 was split.\n"
+LOGOUT = "---\nid: REQ-2\ntitle: Log out\nstatus: open\ndepends_on:\n  - REQ-1 # first\n---\nsee REQ-1\n"
+CHECK = "---\nid: TEST-1\ntitle: T\nstatus: active\nlinks: [REQ-1, REQ-10]\n---\n"
+SYMBOLS = "symbols:\n- title: login\n  id: S-1\n  links:\n  - REQ-1\n"
+FILES = {
+    "docs/requirements/login.md": LOGIN,
+    "docs/requirements/logout.md": LOGOUT,
+    "docs/tests/t.md": CHECK,
+    "docs/symbols.yaml": SYMBOLS,
+}
+EDGE = {"type": "relates_to", "kind": "example", "from": "REQ-1", "to": "REQ-2", "confidence": 0.5}
+
+
+def target(project: Project) -> Target:
+    read = project.workspace().store("main").read
+    return Target(project.workspace(), "main", Author("ann", "cli", "kb/test"), read, follows_head=True)
+
+
+def renamed(project: Project, old: str = "REQ-1", new: str = "REQ-7", **options: Any) -> Written:
+    return rename(target(project), old, new, **options)
+
+
+def texts(project: Project) -> dict[str, str]:
+    return {path: (project.root / path).read_text() for path in FILES}
+
+
+def facts(project: Project) -> tuple[dict[str, Any], set[tuple[Any, ...]]]:
+    """Return what is stated now, by whom and when it was made, without seqs and times of updates."""
+    view = project.view()
+    nodes = {
+        row[0]: row[1:]
+        for row in view.rows("select id, type, title, status, priority, attributes, owners, path, created_at from node")
+    }
+    columns = "type, kind, from_id, to_id, stands, confidence, statements, created_at, created_by"
+    return nodes, set(view.rows(f"select {columns} from link"))
+
+
+@pytest.fixture
+def filled(project: Project) -> Project:
+    project.sync(FILES)
+    project.apply(entities=[{"id": "REQ-1", "priority": "must"}], edges=[EDGE])
+    return project
+
+
+def test_files_and_records_name_the_new_id_in_one_record_and_nothing_else_changes(filled: Project) -> None:
+    nodes, links = facts(filled)
+    written = renamed(filled)
+    assert written.outcome.seq == filled.seq() == 3
+    assert texts(filled) == {
+        "docs/requirements/login.md": LOGIN.replace("id: REQ-1", "id: REQ-7").replace(
+            "open\n", "open\nformer_ids: [REQ-1]\n"
+        ),
+        "docs/requirements/logout.md": LOGOUT.replace("- REQ-1", "- REQ-7"),
+        "docs/tests/t.md": CHECK.replace("[REQ-1,", "[REQ-7,"),
+        "docs/symbols.yaml": SYMBOLS.replace("REQ-1", "REQ-7"),
+    }
+    now_nodes, now_links = facts(filled)
+    before, after = nodes.pop("REQ-1"), now_nodes.pop("REQ-7")
+    assert now_nodes == nodes
+    assert json.loads(after[4]) == {"former_ids": ["REQ-1"]}
+    assert (after[:4], after[6:]) == (before[:4], before[6:])
+    swapped = {
+        tuple("REQ-7" if cell == "REQ-1" else str(cell).replace('"REQ-1"', '"REQ-7"') for cell in link)
+        for link in links
+    }
+    assert {tuple(map(str, link)) for link in now_links} == swapped
+    assert not filled.sync().outcome.applied  # the files say what is recorded
+    assert not filled.sync(rebuild=True).outcome.applied
+
+
+def test_a_dry_run_writes_neither_files_nor_records(filled: Project) -> None:
+    before = texts(filled)
+    planned = renamed(filled, dry_run=True)
+    assert (planned.outcome.created, planned.outcome.deleted) == (("REQ-7",), ("REQ-1",))
+    assert (texts(filled), filled.seq()) == (before, 2)
+
+
+def test_an_undone_rename_leaves_every_file_and_every_fact_as_they_were(filled: Project) -> None:
+    before, known = texts(filled), facts(filled)
+    renamed(filled)
+    shown = undo(target(filled), 3, dry_run=True)
+    assert shown is not None
+    assert "-id: REQ-7  # never reused\n+id: REQ-1  # never reused\n" in shown.edits[0].diff()
+    assert filled.seq() == 3
+    undo(target(filled), 3)
+    assert (texts(filled), facts(filled)) == (before, known)
+    assert not filled.sync().outcome.applied
+    assert undo(target(filled), 2) is None
+
+
+def test_a_second_rename_keeps_both_former_ids_and_one_back_frees_none(filled: Project) -> None:
+    renamed(filled)
+    renamed(filled, "REQ-7", "REQ-8")
+    assert filled.view().renamed(["REQ-1", "REQ-7", "REQ-8"]) == {"REQ-1": "REQ-8", "REQ-7": "REQ-8"}
+    renamed(filled, "REQ-8", "REQ-1")
+    assert filled.view().renamed(["REQ-1", "REQ-7", "REQ-8"]) == {"REQ-7": "REQ-1", "REQ-8": "REQ-1"}
+    assert not filled.sync().outcome.applied
+
+
+def test_an_entity_of_a_manifest_keeps_its_former_id_in_the_store(filled: Project) -> None:
+    renamed(filled, "S-1", "S-2")
+    assert (filled.root / "docs/symbols.yaml").read_text() == SYMBOLS.replace("S-1", "S-2")
+    assert filled.view().renamed(["S-1"]) == {"S-1": "S-2"}
+    assert not filled.sync().outcome.applied
+
+
+def test_an_entity_that_no_file_names_is_renamed_in_the_store_alone(filled: Project) -> None:
+    filled.apply(entities=[{"id": "A", "type": "symbol", "title": "a", "status": "active", "attributes": {"size": 3}}])
+    written = renamed(filled, "A", "B")
+    assert not written.edits
+    node = filled.node("B")
+    assert isinstance(node, Node)
+    assert node.fields["attributes.size"] == 3
+    assert filled.node("A") is None
+    assert undo(target(filled), written.outcome.seq) is None  # the revert of any record does it
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("REQ-1", "REQ-2", IntegrityViolation),
+        ("REQ-1", "REQ-1", InvalidQuery),
+        ("REQ-1", " x", InvalidQuery),
+        ("REQ-5", "REQ-6", NotFound),
+        ("REQ-1", "a: b # c", DerivedFact),
+    ],
+)
+def test_an_id_that_cannot_be_given_is_refused_and_nothing_is_written(
+    filled: Project, old: str, new: str, error: type[Exception]
+) -> None:
+    before = texts(filled)
+    with pytest.raises(error):
+        renamed(filled, old, new)
+    assert (texts(filled), filled.seq()) == (before, 2)
+
+
+def test_a_file_that_says_something_else_than_the_records_refuses_the_rename(filled: Project) -> None:
+    filled.write({"docs/tests/t.md": CHECK.replace("active", "draft")})
+    with pytest.raises(NotSynced, match=r"docs/tests/t\.md"):
+        renamed(filled)
+    assert (filled.root / "docs/requirements/login.md").read_text() == LOGIN
+
+
+def test_a_former_id_names_no_new_entity_of_a_client_or_a_file(filled: Project) -> None:
+    renamed(filled)
+    with pytest.raises(IntegrityViolation, match="is a former id of 'REQ-7'"):
+        filled.apply(entities=[{"id": "REQ-1", "type": "req", "title": "T", "status": "open"}])
+    with pytest.raises(NotFound):
+        filled.delete(entities=[{"id": "REQ-1"}])
+    with pytest.raises(IntegrityViolation, match="is a former id of 'REQ-7'"):
+        renamed(filled, "REQ-2", "REQ-1")
+    again = filled.sync({"docs/requirements/again.md": LOGIN})
+    assert [one.code for _, one in again.problems if one.severity == "error"] == ["former_id"]
+    assert filled.node("REQ-1") is None
+
+
+def test_an_edge_to_a_former_id_leads_to_the_entity(filled: Project) -> None:
+    renamed(filled)
+    outcome = filled.apply(edges=[{"type": "depends_on", "from": "REQ-1", "to": "REQ-2"}])
+    assert outcome.warnings == ("'REQ-1' is called 'REQ-7' now.",)
+    filled.sync({"docs/requirements/new.md": LOGOUT.replace("id: REQ-2", "id: REQ-3")})
+    assert filled.link("REQ-3", "depends_on", "REQ-7").stands
+    assert filled.link("REQ-7", "depends_on", "REQ-2").stands
+
+
+def test_files_of_a_clone_that_lacks_the_record_resolve_a_former_id_that_a_document_states(project: Project) -> None:
+    project.sync({"docs/requirements/logout.md": LOGOUT, "docs/requirements/login.md": LOGIN})
+    moved = LOGIN.replace("id: REQ-1", "id: REQ-7").replace("open\n", "open\nformer_ids: [REQ-1]\n")
+    project.sync({"docs/requirements/login.md": moved})
+    assert project.link("REQ-2", "depends_on", "REQ-7").stands
+    project.sync({"docs/requirements/login.md": LOGIN})
+    assert project.link("REQ-2", "depends_on", "REQ-1").stands
+    assert project.view().renamed(["REQ-1"]) == {}
