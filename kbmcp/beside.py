@@ -46,9 +46,7 @@ def misuses(asked: QueryArguments) -> Iterator[Problem]:
         yield Problem("$.type", "not_for_coverage", "`coverage` is that of requirements.", "Leave `type` out.")
 
 
-def impact(
-    call: Call, key: str, asked: QueryArguments, view: View, schema: Schema, seq: int | None, *, room: int
-) -> Payload:
+def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: int | None, *, room: int) -> Payload:
     """Return what a change of the one entity affects, as much of it as fits into so many characters.
 
     Raises: ``NotFound``.
@@ -57,9 +55,9 @@ def impact(
     from kbcore.analysis import subject
     from kbcore.history.log import missing
 
-    start = subject.find(view.rows, key, seq)
+    start = subject.find(view.rows, asked.ids[0], seq)
     if start is None:
-        raise missing(view, key) if seq is None else NotFound(f"There was no {key!r} at seq {seq}.")
+        raise missing(view, asked.ids[0]) if seq is None else NotFound(f"There was no {asked.ids[0]!r} at seq {seq}.")
     depth = asked.depth if "depth" in asked.model_fields_set else _IMPACT_DEPTH
     found = analysis.impact(view.rows, schema, start, at=seq, depth=depth)
     shown = {"branch": call.branch, "seq": view.seq if seq is None else seq}

@@ -24,6 +24,7 @@ from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, leading, length_of
 from kbmcp.wire import QueryArguments, read
 
 if TYPE_CHECKING:
+    from kbcore.history.when import When
     from kbcore.query import Page, Query
     from kbcore.query.conditions import AnyOf
     from kbcore.view.view import View
@@ -119,7 +120,6 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     a walk; ``HistoryPruned``.
     """
     from kbcore.history.moment import Meant, read_meant
-    from kbcore.history.when import point_in
     from kbcore.query import Known, check, with_present_ids
     from kbcore.sync.overlay import as_of
     from kbcore.view.defined import schema_at
@@ -132,11 +132,7 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     at = None if asked.at is None else str(asked.at)
     if part is not None:
         at = None if part.overlay else str(part.seq)
-    point = None
-    try:
-        point = point_in(call.workspace, call.branch, at) if at is not None else None
-    except InvalidQuery as error:
-        found.append(Problem("$.at", "bad_value", error.message, error.hint))
+    point = None if at is None else _point_of(call, at, found)
     project, root = call.workspace.schema, str(call.workspace.repo.worktree)
 
     def answer(view: View, seq: int | None) -> Payload:
@@ -145,7 +141,8 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
         if seq is None:
             checked = with_present_ids(checked, view.renamed)
         if asked.impact:
-            return beside.impact(call, checked.ids[0], asked, view, schema, seq, room=room)
+            of_present = asked.model_copy(update={"ids": list(checked.ids)})
+            return beside.impact(call, of_present, view, schema, seq, room=room)
         pages = _Pages(
             call,
             view,
@@ -168,6 +165,17 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
         return call.page(lambda view: answer(view, None))
     except InvalidQuery as error:
         raise _by_key(error, asked.where) from error
+
+
+def _point_of(call: Call, at: str, problems: list[Problem]) -> When | None:
+    """Return the point of the history that a text means; what is no point is added to the problems."""
+    from kbcore.history.when import point_in
+
+    try:
+        return point_in(call.workspace, call.branch, at)
+    except InvalidQuery as error:
+        problems.append(Problem("$.at", "bad_value", error.message, error.hint))
+        return None
 
 
 def _query_of(asked: QueryArguments, problems: list[Problem], *, is_part: bool) -> Query:

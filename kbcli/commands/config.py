@@ -73,8 +73,8 @@ def set_(
     from pathlib import Path
 
     from kbcli.clients.jsontext import NotJson, with_member
-    from kbcli.replacing import replace_file
     from kbcore.errors import InvalidConfig, NotInitialised, StorageError
+    from kbcore.replacing import replace_file
     from kbcore.workspace import CONFIG
 
     session = session_of(ctx)

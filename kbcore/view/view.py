@@ -232,12 +232,15 @@ class View:
 
     def renamed(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the present id of each of these ids that an entity had before and none has now."""
+        wanted = {key for key in keys if key}
+        # Most ids are found at once. The former ids take a scan of all entities, once for each view.
+        wanted -= {node.id for node in self.nodes(sorted(wanted))}
+        if not wanted:
+            return {}
         if self._pending.changes_former_ids(self._former.of(self._tail)):
             self._fold_pending()
         holders = self._former.holders(self._tail)
-        found = {key: holders[key] for key in keys if key in holders}
-        there = {node.id for node in self.nodes(list(found))} if found else set()
-        return {key: holder for key, holder in found.items() if key not in there}
+        return {key: holders[key] for key in wanted if key in holders}
 
     def _fold_definitions(self) -> None:
         if self._pending.changes_definitions(self._defined.nodes(self._tail)):
