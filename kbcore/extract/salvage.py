@@ -214,7 +214,7 @@ def _first_line_apart(piece: str, line: int, anchors: yamltext.Anchors, fault: F
 
 def _as_typed(text: str) -> str:
     """Return a text without its comment; nothing when it is a quote, list or mapping that is not closed."""
-    text = _COMMENT.sub("", text).strip()
+    text = yamltext.with_parentheses(_COMMENT.sub("", text).strip(), text)
     closer = _CLOSERS.get(text[:1])
     is_broken = text[:1] in {"|", ">"} or (closer is not None and closer not in text[1:-1])
     return "" if is_broken else text

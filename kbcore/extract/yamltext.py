@@ -1,12 +1,15 @@
 """YAML to plain values in which every scalar is text as typed, with the line of every key and list item.
 
-Nothing is resolved: ``0023``, ``1.10``, ``on``, ``~`` and dates stay text; only an empty value is None. Depth
+Nothing is resolved: ``0023``, ``1.10``, ``on``, ``~`` and dates stay text; only an empty value is None. Where `` #``
+is inside parentheses that end on the same line, as in ``retired (PR #12)``, it begins no comment. Depth
 and the number of nodes are limited, aliases counted as often as they are used, and tags are refused. The text
 is read event by event: libyaml's own composer has no limit of depth.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -27,6 +30,7 @@ from kbcore.extract.tree import Tree, duplicate_key, is_small
 from kbcore.visible import in_quotes
 
 MERGE_KEY: Final = "<<"
+_IN_PARENTHESES: Final = re.compile(r"\([^()\n]*[ \t]#[^\n]*\)")
 _HARMLESS_TAGS: Final = frozenset({"!", *(f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map"))})
 
 
@@ -54,10 +58,33 @@ def read(text: str, first_line: int = 1, anchors: Anchors | None = None) -> Tree
     reader = _Reader(CParser(text), first_line, known)
     try:
         tree = reader.tree()
+        if isinstance(tree.root, dict | list) and _IN_PARENTHESES.search(text):
+            _restore_parentheses(tree.root, tree.places, text.split("\n"), first_line)
         tree.is_small = is_small(text)
         return tree
     finally:
         known.nodes = reader.nodes
+
+
+def with_parentheses(value: str, line: str) -> str:
+    """Return the value on a line, with what follows it there as a comment and ends parentheses that it opens."""
+    if value.count("(") <= value.count(")"):
+        return value
+    rest = line.partition(value)[2].rstrip()
+    whole = f"{value}{rest}"
+    is_comment = rest[:1] in {" ", "\t"} and rest.lstrip(" \t").startswith("#")
+    return whole if is_comment and whole.count("(") <= whole.count(")") else value
+
+
+def _restore_parentheses(value: Any, places: dict[int, Any], lines: list[str], first_line: int) -> None:
+    """Put back what YAML takes for a comment although it is inside parentheses that the value opens."""
+    where = places[id(value)]
+    members: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, member in [*members]:
+        if isinstance(member, dict | list):
+            _restore_parentheses(member, places, lines, first_line)
+        elif isinstance(member, str):
+            value[key] = with_parentheses(member, lines[where[key] - first_line])
 
 
 def refusal(problem: str, mark: Any) -> yaml.MarkedYAMLError:

@@ -16,6 +16,9 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,400}")
 _REAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """What people write for a number; Python takes more than that: ``nan``, ``1_000``, the digits of every script."""
 
+_REMARK: Final = re.compile(r"([^\s()][^()]*?)[ \t]*\(([^()]*)\)")
+"""A status and a remark in parentheses, such as ``retired (PR #12)``."""
+
 
 def stated_fields(entity: StatedEntity, definition: EntityType) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the values to keep, and what is wrong with each that cannot be kept."""
@@ -59,8 +62,17 @@ def unfit_fields(fields: Mapping[str, Any], definition: EntityType) -> dict[str,
     return {name: fault for name, fault in faults.items() if fault}
 
 
+def _without_remark(status: str, statuses: Collection[str]) -> str:
+    """Return a status without a remark in parentheses: one with a number, or one after a status that is listed."""
+    found = None if status in statuses else _REMARK.fullmatch(status)
+    has_remark = found is not None and (found[1] in statuses or any(letter.isdigit() for letter in found[2]))
+    return found[1] if found and has_remark else status
+
+
 def _value(name: str, stated: Any, definition: EntityType) -> tuple[Any, str]:
     """Return the value to keep for what a file typed, or what is wrong with it."""
+    if name == "status" and isinstance(stated, str):
+        stated = _without_remark(stated, definition.statuses)
     if name in CORE_FIELDS:
         fault = field_problem(name, stated)
         if fault:

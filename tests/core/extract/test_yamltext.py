@@ -50,6 +50,25 @@ def test_scalars_stay_what_the_author_typed(typed):
     assert read(f"key: {typed}\nlist: [{typed}]\n") == {"key": typed, "list": [typed]}
 
 
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        ("retired (PR #12)", "retired (PR #12)"),
+        ("a (b, see #3, #4)  ", "a (b, see #3, #4)"),
+        ("a (b (c #1) d)", "a (b (c #1) d)"),
+        ("a (b) # c (d)", "a (b)"),
+        ("a (b # c", "a (b"),
+        ("a b # (c)", "a b"),
+        ('"a (b" # c)', "a (b"),
+        ("|\n  a (b #c)", "a (b #c)"),
+    ],
+)
+def test_no_comment_begins_inside_parentheses_that_end_on_the_line(typed, value):
+    assert read(f"first: 1\nkey: {typed}") == {"first": "1", "key": value}
+    assert read(f"key:\n- {typed}") == {"key": [value]}
+    assert yamltext.read(f"key: {typed}", 7).root == {"key": value}
+
+
 def test_only_an_empty_value_is_none():
     assert read("a:\nb: \"\"\nc: ''\nd: ~\ne: # comment\n") == {
         "a": None,

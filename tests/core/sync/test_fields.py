@@ -59,3 +59,28 @@ def test_a_file_with_such_a_number_is_told_where_and_its_last_one_is_kept(projec
     assert problem.line == 6
     assert problem.hint
     assert project.node("F-1").fields["attributes.score"] == 4
+
+
+@pytest.mark.parametrize(
+    ("statuses", "text", "status"),
+    [
+        ((), "retired (PR #12)", "retired"),
+        ((), "retired (wontfix)", "retired (wontfix)"),
+        (("open", "retired"), "retired (wontfix)", "retired"),
+        (("retired (v2)",), "retired (v2)", "retired (v2)"),
+        (("open",), "odd (why)", "odd (why)"),
+        ((), "(2024)", "(2024)"),
+    ],
+)
+def test_a_remark_in_parentheses_is_no_part_of_a_status(statuses: tuple[str, ...], text: str, status: str) -> None:
+    definition = EntityType("fact", statuses=statuses)
+    wanted, faults = stated_fields(StatedEntity("F", "fact", {"status": text}, 1, {}), definition)
+    assert (wanted["status"], faults) == (status, {})
+
+
+@pytest.mark.parametrize("more", ["", "owner: [broken\n"])
+def test_a_number_with_a_hash_in_parentheses_is_kept_in_a_document(project: Project, more: str) -> None:
+    front = f"id: F-1\ntitle: Flag (see #3)\nstatus: retired (PR #12)\n{more}"
+    project.sync({"docs/flags/f.md": f"---\n{front}---\n"})
+    node = project.node("F-1")
+    assert (node.fields["title"], node.fields["status"]) == ("Flag (see #3)", "retired")
