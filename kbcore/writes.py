@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
@@ -18,7 +18,7 @@ from kbcore.errors import IntegrityViolation, Rejected
 from kbcore.ids import is_link_id
 from kbcore.locate import DERIVED, with_lines
 from kbcore.model import Link, Node, nested
-from kbcore.planning.findings import Surroundings, Users, Writer, members_wanted
+from kbcore.planning.findings import Overwritten, Surroundings, Users, Writer, members_wanted
 from kbcore.planning.plan import plan, reads
 from kbcore.planning.secrets import CODE as SECRET
 from kbcore.query.known import nearest_id as nearest_known
@@ -35,8 +35,6 @@ from kbcore.view.view import View
 from kbcore.view.working import plan_on
 from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
-
-E = TypeVar("E", Node, Link)
 
 MANY_ITEMS: Final = 500
 """A changeset of more items is planned before the branch is locked."""
@@ -315,22 +313,33 @@ def writer(view: View, seq: int) -> Writer:
     return Writer(seq, rows[0][0] or "") if rows else Writer(seq)
 
 
-def other_setters(view: View, actor: str, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Writer]]:
-    """Return who set these fields of these elements to what they are, by id and field, where it was another actor.
+def other_setters(view: View, actor: str, overwritten: Mapping[str, Overwritten]) -> dict[str, dict[str, Writer]]:
+    """Return who set fields that are overwritten to what they are, by id and field, where it was another actor.
 
-    Another version of the same program is not another actor.
-    The last ``_MOST_VERSIONS`` versions of an element are looked at, as far as history has them. Where a value is
-    older than these, its writer has no name.
+    Another version of the same program is not another actor. The last ``_MOST_VERSIONS`` versions of an element are
+    looked at, as far as history has them. Where a value is older than these, its writer has no name.
     """
-    nodes = [key for key in wanted if not is_link_id(key)]
-    links = [key for key in wanted if is_link_id(key)]
-    versions: dict[str, Sequence[tuple[Node | Link, str]]] = {
-        **_versions(view, NODES, _with_others(view, NODES, nodes, actor)),
-        **_versions(view, LINKS, _with_others(view, LINKS, links, actor)),
-    }
-    setters = {key: {name: _setter(found, name) for name in wanted[key]} for key, found in versions.items()}
+    seqs = {key: [one.before.version] for key, one in overwritten.items()}
+    changed = [key for key, one in overwritten.items() if one.before.version > one.before.created_seq]
+    for table, keys in _by_table(changed):
+        condition, keyed = among(keys)
+        sql = f"select id, version from {table.name}_history where id {condition}"  # noqa: S608 - parameters
+        for key, version in view.rows(sql, keyed):
+            seqs[key].append(version)
+    wanted = sorted({seq for each in seqs.values() for seq in each})
+    actors = dict(view.rows("select seq, actor from record where seq in (select unnest(?::bigint[]))", [wanted]))
     own = _program(actor)
-    return {key: {name: one for name, one in its.items() if _program(one.actor) != own} for key, its in setters.items()}
+    others = [key for key in overwritten if any(_program(actors.get(seq) or "") != own for seq in seqs[key])]
+    versions = {key: [overwritten[key].before] for key in others}
+    for table, keys in _by_table([key for key in others if len(seqs[key]) > 1]):
+        for element in _past_versions(view, table, keys):
+            versions[element.id].append(element)
+    setters = {}
+    for key, found in versions.items():
+        written = [(one, actors.get(one.version) or "") for one in found]
+        by_field = {name: _setter(written, name) for name in overwritten[key].fields}
+        setters[key] = {name: one for name, one in by_field.items() if _program(one.actor) != own}
+    return setters
 
 
 def _program(actor: str) -> str:
@@ -338,38 +347,22 @@ def _program(actor: str) -> str:
     return re.sub(_VERSION, "", actor)
 
 
-def _with_others(view: View, table: Table[Any], keys: Sequence[str], actor: str) -> list[str]:
-    """Return those of these elements of which not every version is known to be of this actor."""
-    if not keys:
-        return []
-    name = table.name
+def _by_table(keys: Sequence[str]) -> list[tuple[Table[Any], list[str]]]:
+    """Return the tables that hold these elements, each with their ids."""
+    both = (
+        (NODES, [key for key in keys if not is_link_id(key)]),
+        (LINKS, [key for key in keys if is_link_id(key)]),
+    )
+    return [(table, found) for table, found in both if found]
+
+
+def _past_versions(view: View, table: Table[Any], keys: Sequence[str]) -> list[Node | Link]:
+    """Return the last earlier versions of each of these elements, the newest first."""
     condition, keyed = among(keys)
     sql = f"""
-select distinct e.id from (
-  select id, version from {name} where id {condition}
-  union all select id, version from {name}_history where id {condition}
-) e left join record r on r.seq = e.version
-where r.actor is null or regexp_replace(r.actor, '{_VERSION}', '') <> ?"""  # noqa: S608 - parameters
-    return sorted(row[0] for row in view.rows(sql, [*keyed, *keyed, _program(actor)]))
-
-
-def _versions(view: View, table: Table[E], keys: Sequence[str]) -> dict[str, list[tuple[E, str]]]:
-    """Return the last versions of each of these elements, with their actors, the newest first."""
-    if not keys:
-        return {}
-    name = table.name
-    condition, parameters = among(keys)
-    sql = f"""
-select e.*, r.actor from (
-  select {table.columns} from {name} where id {condition}
-  union all select {table.columns} from {name}_history where id {condition}
-) e left join record r on r.seq = e.version
-qualify row_number() over (partition by e.id order by e.version desc) <= {_MOST_VERSIONS} order by e.version desc"""  # noqa: S608 - parameters
-    rows = view.rows(sql, parameters * 2)
-    found: dict[str, list[tuple[E, str]]] = {}
-    for row in rows:
-        found.setdefault(row[0], []).append((table.element(row), row[-1] or ""))
-    return found
+select {table.columns} from {table.name}_history where id {condition}
+qualify row_number() over (partition by id order by version desc) <= {_MOST_VERSIONS} order by version desc"""  # noqa: S608 - parameters
+    return [table.element(row) for row in view.rows(sql, keyed)]
 
 
 def _setter(versions: Sequence[tuple[Node | Link, str]], name: str) -> Writer:

@@ -63,6 +63,14 @@ class Writer(msgspec.Struct, frozen=True):
         return f"by {in_quotes(self.actor)} at seq {self.seq}" if self.actor else f"at seq {self.seq} or earlier"
 
 
+class Overwritten(msgspec.Struct, frozen=True):
+    """An element of which a changeset gives other values to fields that have one."""
+
+    words: str
+    before: Node | Link
+    fields: tuple[str, ...]
+
+
 class Surroundings(msgspec.Struct, frozen=True):
     """What a plan needs to know beside the state.
 
@@ -87,16 +95,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Returns what else than these elements uses what a definition of this type and name defines."""
     writer: Callable[[int], Writer] = Writer
     """Returns who wrote the record at a seq."""
-    setters: Callable[[Mapping[str, Sequence[str]]], Mapping[str, Mapping[str, Writer]]] = lambda _: {}
-    """Returns who set these fields of these elements to what they are, by id and field, where it was another actor."""
-
-
-class Overwritten(msgspec.Struct, frozen=True):
-    """An element of which a changeset gives other values to fields that have one."""
-
-    words: str
-    before: Node | Link
-    fields: tuple[str, ...]
+    setters: Callable[[Mapping[str, Overwritten]], Mapping[str, Mapping[str, Writer]]] = lambda _: {}
+    """Returns who set fields that are overwritten to what they are, by id and field, where it was another actor."""
 
 
 class Findings:
@@ -154,7 +154,7 @@ class Findings:
         if not self.overwritten or self.problems:
             return
         elements = dict(islice(self.overwritten.items(), _MAX_LOOKED_UP))
-        setters = self.around.setters({key: one.fields for key, one in elements.items()})
+        setters = self.around.setters(elements)
         warnings = [_overwritten_words(one, setters[key]) for key, one in elements.items() if setters.get(key)]
         self.warnings += warnings[:_MAX_OVERWRITTEN]
         if len(warnings) > _MAX_OVERWRITTEN:
