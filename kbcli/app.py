@@ -177,7 +177,10 @@ def _said(error: Any) -> str:
     from kbcore.visible import in_quotes
 
     parameters = ctx.command.get_params(ctx)
-    places = {f"--{str(one.metavar).lower()}": one.metavar for one in parameters if one.param_type_name == "argument"}
+    arguments = [
+        word for one in parameters if one.param_type_name == "argument" for word in str(one.metavar).split("|")
+    ]
+    places = {f"--{word.lower()}": word for word in arguments}
     if name in places:
         hint = f"Give {places[name]} without it: `{ctx.command_path} {places[name]}`."
     else:

@@ -120,7 +120,7 @@ def _shared(view: View, when: When) -> Meant:
     found = when.shared(view) if when.shared else None
     if not found:
         message = f"This branch shares no record with {in_quotes(when.other)}."
-        raise InvalidQuery(message, hint="`kb branch diff A B` compares branches, and --branch reads another one.")
+        raise InvalidQuery(message, hint="`kb branch diff A B` compares two branches.")
     return Meant(found, f"Seq {found} is the last record that is also in {in_quotes(when.other)}.")
 
 

@@ -77,7 +77,7 @@ def test_a_linked_worktree_shares_the_kb_of_the_main_one(kb, synced, tmp_path):
         (["query", "--limit", "many"], "whole number"),
         (["sleep", "--phase", "two"], "not a whole number"),
         (["sleep", "--phase", "9" * 19], "too large a number"),
-        (["check", "--format", "xml"], "text, json, sarif"),
+        (["check", "--format", "xml"], "text, short, json, sarif"),
         (["delete", "--edge", "A", "depends_on"], "3 arguments"),
         (["status", "surplus"], "surplus"),
         (["--branch", "", "status"], "empty"),

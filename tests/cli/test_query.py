@@ -51,7 +51,6 @@ def apply(kb, **request) -> None:
         (["--limit", "1"], ["REQ-1"]),
         (["--at", "0"], []),
         (["--at", "1"], ["REQ-1", "REQ-2", "TEST-1"]),
-        (["--at", "2001-01-01"], []),
     ],
 )
 def test_each_filter_finds_what_it_names(kb, synced, words, found):

@@ -54,7 +54,7 @@ def test_nothing_is_coerced(tool, arguments, path, kb):
 
 
 def test_a_missing_choice_is_told_with_what_there_is_to_choose_from(kb):
-    assert kb.refused("kb_history")["message"] == "`action` is missing: log, show, diff or revert."
+    assert kb.refused("kb_history")["message"] == "`action` is missing: log, show, diff, who or revert."
 
 
 def test_a_wrong_kind_is_told_with_the_right_one(kb):
