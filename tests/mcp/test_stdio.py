@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import threading
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -37,7 +38,11 @@ def ends() -> Iterator[Ends]:
     reads, client_writes = os.pipe()
     client_reads, writes = os.pipe()
     yield Ends(reads, client_writes, writes, client_reads)
-    for fd in (reads, client_reads, writes):
+    os.close(client_reads)
+    for thread in threading.enumerate():  # one that still writes would go on in a pipe that gets the same number
+        if thread.name == "kb-mcp output":
+            thread.join(END_S)
+    for fd in (reads, writes):
         os.close(fd)
 
 
