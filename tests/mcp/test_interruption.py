@@ -20,10 +20,13 @@ WAIT_S = 20.0
 LOAD_S = 0.5
 """What the end of a process may take longer on a machine that is at work."""
 
-PATTERNS = " ".join(f'?{name} {{type: "Requirement"}}' for name in "abcd")
-ADDED = "FILTER(CONTAINS(?a.name, ?b.name) && CONTAINS(?c.name, ?d.name) && ?a.id < ?c.id && ?b.id > ?d.id)"
+PATTERNS = " ".join(f'?{name} {{type: "Requirement"}}' for name in "abcdef")
+ADDED = (
+    "FILTER(CONTAINS(?a.name, ?b.name) && CONTAINS(?c.name, ?d.name) && CONTAINS(?e.name, ?f.name) "
+    "&& ?a.id < ?c.id && ?b.id > ?d.id && ?e.id < ?a.id && ?f.id > ?c.id)"
+)
 SLOW = f"FIND(COUNT(?a)) WHERE {{ {PATTERNS} {ADDED} }}"
-"""A cartesian product of four times 400 entities: it would take hours, and its time limit is 60 s here."""
+"""A product of six times 400 entities: it takes far longer than a test, and its time limit is 60 s here."""
 
 
 @pytest.fixture
