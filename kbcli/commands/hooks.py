@@ -78,7 +78,7 @@ def _told(session: Session, results: Sequence[HookResult]) -> int:
 
 
 def tell_hooks(output: Output, results: Sequence[HookResult]) -> None:
-    """Show how the hooks stand; what the system refused also with ``--quiet``. A remedy for several comes once."""
+    """Show how the hooks stand; what the system refused also with ``--quiet``. A text for several comes once."""
     from kbcli.words.lines import hook_line
     from kbcore.visible import visible_lines
 
@@ -89,3 +89,5 @@ def tell_hooks(output: Output, results: Sequence[HookResult]) -> None:
         output.say(hook_line(result))
         if result.remedy and (following is None or following.remedy != result.remedy):
             output.note(visible_lines(result.remedy))
+    for note in dict.fromkeys(result.note for result in results if result.note):
+        output.say(visible_lines(note))

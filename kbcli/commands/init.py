@@ -21,7 +21,7 @@ def run(
     *,
     no_hooks: Annotated[bool, typer.Option("--no-hooks", help="Leave the git hooks alone.")] = False,
     hooks_path: Annotated[
-        str | None, typer.Option("--hooks-path", metavar="DIR", help="Write the hooks there.")
+        str | None, typer.Option("--hooks-path", metavar="DIR", help="Write the hooks there, and have git run them.")
     ] = None,
     default_branch: Annotated[
         str | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +11,12 @@ import msgspec
 
 from kbcli.hooks import managers, script
 from kbcli.hooks.managers import Manager
-from kbcli.hooks.place import Place, remedy_outside
+from kbcli.hooks.place import Place, other_hooks, remedy_outside
 from kbcli.hooks.results import REINSTALL, Action, HookResult, State
 from kbcore.limits import MAX_CONFIG_BYTES
 from kbcore.replacing import replace_file
 
 _ANY_EXECUTE = 0o111
-_MAX_HOOK_BYTES = 1024 * 1024
 _READ = 0o444
 
 
@@ -167,9 +167,11 @@ def _is_executable(place: Place, hook: _Hook) -> bool:
 def _remedy_not_run(place: Place) -> str:
     if place.is_husky:
         return f"husky runs it once {place.active} exists: run `npx husky` in this worktree."
+    others = other_hooks(place.active)
+    move = f" move {', '.join(others)} here, which git would no longer run there, then" if others else ""
     return (
-        f"git runs hooks from {place.active}, not from here. To change that:"
-        f" `git config core.hooksPath '{place.folder}'`."
+        f"git runs hooks from {place.active}, not from here. To change that:{move}"
+        f" `git config core.hooksPath {shlex.quote(str(place.folder))}`."
     )
 
 
@@ -195,7 +197,7 @@ def _read(path: Path) -> _Hook:
         return _Hook(path=path)
     if stat.S_ISLNK(found.st_mode):
         return _Hook(path=path, exists=True, foreign="is a symbolic link")
-    if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_HOOK_BYTES:
+    if not stat.S_ISREG(found.st_mode) or found.st_size > script.MAX_HOOK_BYTES:
         return _Hook(path=path, exists=True, foreign="is no script")
     content = path.read_bytes()
     foreign = "" if script.is_shell(content) else "is no shell script"

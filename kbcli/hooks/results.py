@@ -27,5 +27,7 @@ class HookResult(msgspec.Struct, frozen=True):
     action: Action = "none"
     remedy: str = ""
     """What to do by hand; empty when there is nothing."""
+    note: str = ""
+    """What else was changed so that git runs the hook; empty when nothing was."""
     way: Way = "file"
     """``config``: git itself is told to run KB, by the entry ``hook.kb-EVENT`` of the repository's configuration."""

@@ -14,6 +14,8 @@ from typing import Final
 
 EVENTS: Final = ("post-checkout", "post-merge", "post-rewrite", "post-commit")
 
+MAX_HOOK_BYTES: Final = 1024 * 1024
+"""What is larger is no script that KB edits."""
 SHEBANG: Final = b"#!/bin/sh\n"
 
 _MARK = b"# >>> kb hook >>>"

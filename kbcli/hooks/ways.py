@@ -13,7 +13,7 @@ import msgspec
 
 from kbcli.hooks import configured, files, script
 from kbcli.hooks.configured import Entries
-from kbcli.hooks.place import Place, find_place
+from kbcli.hooks.place import Place, find_place, run_from_default, run_from_here
 from kbcli.hooks.results import REINSTALL, HookResult
 from kbcore.errors import GitUnusable
 from kbcore.git import Repository
@@ -53,24 +53,47 @@ def install(
 ) -> list[HookResult]:
     """Have git run KB: by its configuration, by the hooks that are run, or by those of ``hooks_path``; idempotent.
 
-    ``fallback`` is the program for when PATH has no ``kb``; see ``own_program``. What could not be done is
-    said in the results.
+    ``fallback`` is the program for when PATH has no ``kb``; see ``own_program``. git runs the hooks of ``hooks_path``
+    from then on, unless ``core.hooksPath`` is set or other hooks would be lost. What could not be done is said in the
+    results.
 
     Raises:
         GitUnusable: git cannot tell where its hooks are.
     """
-    return _each(_install, _look_around(repo, env, hooks_path, fallback))
+    here = _look_around(repo, env, hooks_path, fallback)
+    results = _each(_install, here)
+    if not here.is_named or here.place.is_run or all(one.state != "ignored" for one in results):
+        return results
+    try:
+        note = run_from_here(here.place, repo, env)
+    except (GitUnusable, OSError) as error:
+        return [msgspec.structs.replace(one, state="failed", remedy=_reason(here, error)) for one in results]
+    if not note:
+        return results
+    now = _look_around(repo, env, hooks_path, fallback)
+    looked = _each(lambda _, event: [files.look(now.place, event)], now)
+    installed = [
+        msgspec.structs.replace(one, action=written.action, note=note)
+        for one, written in zip(looked, results, strict=True)
+    ]
+    return [*installed, *_each(lambda _, event: _done(files.uninstall(now.default, event)), now)]
 
 
 def uninstall(repo: Repository, env: Mapping[str, str], *, hooks_path: Path | None = None) -> list[HookResult]:
     """Take KB out of the hooks: out of git's configuration, out of the files that are run, and those that are not.
 
-    A file that holds nothing else is deleted.
+    A file that holds nothing else is deleted. ``core.hooksPath`` is unset where KB set it and no hook is left there.
 
     Raises:
         GitUnusable: git cannot tell where its hooks are.
     """
-    return _each(_uninstall, _look_around(repo, env, hooks_path, None))
+    here = _look_around(repo, env, hooks_path, None)
+    results = _each(_uninstall, here)
+    try:
+        note = run_from_default(repo, env)
+    except (GitUnusable, OSError) as error:
+        return [msgspec.structs.replace(one, state="failed", remedy=_reason(here, error)) for one in results]
+    return [msgspec.structs.replace(one, note=note) for one in results]
 
 
 def status(
@@ -103,13 +126,19 @@ def _each(act: Callable[[_Here, str], Sequence[HookResult]], here: _Here) -> lis
         try:
             found.extend(act(here, event))
         except OSError as error:
-            path = str(error.filename or here.place.folder)
-            remedy = f"{path}: {error.strerror}. Mend that and run the command again."
-            found.append(HookResult(event, str(here.place.folder / event), "failed", remedy=remedy))
+            path = str(here.place.folder / event)
+            found.append(HookResult(event, path, "failed", remedy=_reason(here, error)))
         except GitUnusable as error:
             config = str(here.entries.repo.common_dir / "config")
-            found.append(HookResult(event, config, "failed", remedy=f"{error.message} {error.hint}", way="config"))
+            found.append(HookResult(event, config, "failed", remedy=_reason(here, error), way="config"))
     return found
+
+
+def _reason(here: _Here, error: OSError | GitUnusable) -> str:
+    """Return why a hook could not be read or written, and what to do."""
+    if isinstance(error, GitUnusable):
+        return f"{error.message} {error.hint}"
+    return f"{error.filename or here.place.folder}: {error.strerror}. Correct that and run the command again."
 
 
 def _install(here: _Here, event: str) -> list[HookResult]:

@@ -1,7 +1,7 @@
 """What KB asks of git: where the repository is, which branch is checked out, which branches exist.
 
 Nothing that a repository configures is ever run, and nothing is written to it but its id (``identity``), and the hooks
-in its configuration that the user asked for (``hookconfig``).
+and the folder of hooks in its configuration that the user asked for (``hookconfig``).
 """
 
 from __future__ import annotations

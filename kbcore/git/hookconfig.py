@@ -1,4 +1,5 @@
-"""Git's hooks by configuration: whether this git has them, and the entries that KB keeps in a repository's own file.
+"""Git's hooks by configuration: whether this git has them, the entries that KB keeps in a repository's own file, and
+the folder that git runs hook files from.
 
 Only that file is read and written, never one of the user's or of the machine, and only below the names that are asked
 for. Whether git runs an entry is for git itself to say.
@@ -12,12 +13,15 @@ from typing import Final
 
 import msgspec
 
-from kbcore.git.commands import run_git
+from kbcore.git.commands import ask_git_dir, run_git
 from kbcore.git.repository import Repository
 
 _PROBE: Final = "kb-probe"
 _NO_SUCH_COMMAND: Final = 129
 _NOTHING_FOUND: Final = 1
+_HOOKS_PATH: Final = "core.hooksPath"
+_OWN_HOOKS_PATH: Final = "kb.hooksPath"
+"""The value of ``core.hooksPath`` that KB has written, so that KB takes back its own value only."""
 _OFF: Final = frozenset({"disabled", "event-disabled"})
 
 
@@ -75,3 +79,29 @@ def write_configured_hook(
 def remove_configured_hook(repo: Repository, env: Mapping[str, str], name: str) -> None:
     """Take a hook out of the repository's own configuration, where it is. Raises: ``GitUnusable``."""
     run_git(repo, env, ["config", "--local", "--remove-section", f"hook.{name}"])
+
+
+def hooks_path(repo: Repository, env: Mapping[str, str]) -> str | None:
+    """Return ``core.hooksPath`` as it is in force, from any file of git's; None where it is not set.
+
+    Raises: ``GitUnusable``.
+    """
+    return ask_git_dir(repo.git_dir, env, _HOOKS_PATH.lower())
+
+
+def write_hooks_path(repo: Repository, env: Mapping[str, str], value: str) -> None:
+    """Let git run hook files from another folder in this repository. Raises: ``GitUnusable``."""
+    for key in (_OWN_HOOKS_PATH, _HOOKS_PATH):
+        run_git(repo, env, ["config", "--local", "--replace-all", key, value])
+
+
+def written_hooks_path(repo: Repository, env: Mapping[str, str]) -> str | None:
+    """Return ``core.hooksPath`` where it is the value that KB has written, else None. Raises: ``GitUnusable``."""
+    written = ask_git_dir(repo.git_dir, env, _OWN_HOOKS_PATH.lower())
+    return written if written is not None and written == hooks_path(repo, env) else None
+
+
+def remove_hooks_path(repo: Repository, env: Mapping[str, str]) -> None:
+    """Take back the value that KB has written, and forget that KB wrote it. Raises: ``GitUnusable``."""
+    for key in (_HOOKS_PATH, _OWN_HOOKS_PATH):
+        run_git(repo, env, ["config", "--local", "--unset-all", key])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+import pytest
+
 from kbcli import hooks
 from tests.support.hooks import (
     EVENTS,
@@ -98,15 +100,63 @@ def test_a_hooks_folder_that_is_not_there_is_told_and_once(root, tmp_path):
     assert remedy.count("gone") == 1
 
 
-def test_a_hooks_path_of_the_user_s_choice_says_when_git_does_not_look_there(root):
+def test_a_folder_that_is_named_is_run_by_git_until_uninstall(root):
+    install(root)
+    before = (root / ".git/config").read_text()
+    folder = root / "tools" / "hooks"
+    found = install(root, hooks_path=folder)
+    assert outcome(found) == [
+        *((event, "active", "created") for event in EVENTS),
+        *((event, "absent", "deleted") for event in EVENTS),
+    ]
+    assert found[0].note.startswith("Set core.hooksPath to tools/hooks: ")
+    assert [one.path for one in status(root)] == [str(folder / event) for event in EVENTS]
+    again = install(root, hooks_path=folder)
+    assert outcome(again) == [(event, "active", "kept") for event in EVENTS]
+    assert {one.note for one in again} == {""}
+    gone = uninstall(root)
+    assert outcome(gone) == [(event, "absent", "deleted") for event in EVENTS]
+    assert gone[0].note == "Unset core.hooksPath, which `kb` had set to tools/hooks."
+    assert (root / ".git/config").read_text().replace("[kb]\n", "") == before.replace("[kb]\n", "")
+
+
+def test_a_folder_outside_of_the_worktree_is_named_as_it_is(root, tmp_path):
+    assert install(root, hooks_path=tmp_path / "hooks")[0].state == "active"
+    assert git(root, "config", "core.hooksPath") == str(tmp_path / "hooks")
+
+
+@pytest.mark.parametrize("content", [b"#!/bin/sh\necho mine\n", b"\x7fELF"])
+def test_a_named_folder_is_not_run_where_other_hooks_would_be_lost(root, content):
+    hook(root, "pre-commit", content)
     folder = root / "tools" / "hooks"
     result = install(root, hooks_path=folder)[0]
     assert (result.path, result.state, result.action) == (str(folder / "post-checkout"), "ignored", "created")
-    assert f"git config core.hooksPath '{folder}'" in result.remedy
-    assert not hook(root).exists()
+    assert "move pre-commit here" in result.remedy
+    assert f"git config core.hooksPath {folder}`" in result.remedy
+    assert run_git(root, "config", "core.hooksPath").returncode == 1
+    hook(root, "pre-commit").chmod(0o644)  # git ignores it from then on
+    assert outcome(install(root, hooks_path=folder))[0] == ("post-checkout", "active", "kept")
+
+
+def test_a_hooks_path_of_the_user_s_own_is_neither_replaced_nor_unset(root):
+    (root / "other").mkdir()
+    git(root, "config", "core.hooksPath", "other")
+    folder = root / "tools" / "hooks"
+    result = install(root, hooks_path=folder)[0]
+    assert (result.state, result.note) == ("ignored", "")
+    assert str(root / "other") in result.remedy
     git(root, "config", "core.hooksPath", "tools/hooks")
     assert outcome(install(root, hooks_path=folder))[0] == ("post-checkout", "active", "kept")
     assert uninstall(root, hooks_path=folder)[0].action == "deleted"
+    assert git(root, "config", "core.hooksPath") == "tools/hooks"
+
+
+def test_a_folder_that_has_hooks_of_others_stays_the_one_that_git_runs(root):
+    folder = root / "tools" / "hooks"
+    install(root, hooks_path=folder)
+    (folder / "pre-commit").write_text("#!/bin/sh\n")
+    assert uninstall(root)[0].note == ""
+    assert git(root, "config", "core.hooksPath") == "tools/hooks"
 
 
 def test_husky_s_own_scripts_are_edited_and_not_what_husky_generates(root, program):
