@@ -5,6 +5,7 @@ An end of an edge is the name of an entity type, ``any`` (every entity) or ``lin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import product
@@ -221,6 +222,8 @@ CORE: Final = schema_of(CORE_ENTITIES, CORE_EDGES)
 """KB's own vocabulary, the same in every store."""
 
 
+_SIMPLE: Final = re.compile(r"[A-Za-z][\w-]{0,60}", re.ASCII)
+"""A value that needs no quotes in YAML."""
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "text": (str,),
     "number": (int, float),
@@ -240,6 +243,19 @@ def attribute_problem(attribute: Attribute, value: Any) -> str:
     if attribute.values and value not in attribute.values:
         return f"must be one of {', '.join(attribute.values)}"
     return _members_problem(attribute.keys, value) if attribute.keys else ""
+
+
+def allowed_values_hint(definition: EntityType, field: str, value: Any) -> str:
+    """Return how a project adds a value to the list that an attribute of a type has; empty where that is no remedy."""
+    name = field.removeprefix("attributes.")
+    attribute = definition.attributes.get(name) if name != field else None
+    if attribute is None or not attribute.values or not isinstance(value, str) or not _SIMPLE.fullmatch(value):
+        return ""
+    core = CORE.entities.get(definition.name)
+    if core is None or name not in core.attributes:
+        return f"A new value goes into the `values` of {in_quotes(name)} in {definition.origin or '.kb/schema'}."
+    example = f"entities: {{{definition.name}: {{attributes: {{{name}: {{values: [{value}]}}}}}}}}"
+    return f"A new value goes into a file of .kb/schema/: `{example}`."
 
 
 def _members_problem(keys: tuple[str, ...], value: Mapping[str, Any]) -> str:

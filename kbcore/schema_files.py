@@ -1,8 +1,8 @@
 """The project's types, ``.kb/schema/*.yaml``: read from texts into one schema on top of KB's own. Pure.
 
 KB's own types are strict: a project adds attributes, statuses, a default status and a description to them,
-and says of KB's edges whether they may form cycles and what a change affects; ends and required fields
-stay. All problems are found in one go.
+and values to an attribute that has a list of them. It says of KB's edges whether they may form cycles and what
+a change affects; ends and required fields stay. All problems are found in one go.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from kbcore import limits, schema_members
 from kbcore.errors import Problem
-from kbcore.schema import ANY, CORE, LINK, EdgeType, EntityType, Impact, Schema
+from kbcore.schema import ANY, CORE, LINK, Attribute, EdgeType, EntityType, Impact, Schema
 from kbcore.schema_text import is_core_schema
 from kbcore.shape import Spot, read_yaml, refuse, shown
 
@@ -170,13 +170,30 @@ class _Loader:
         core = CORE.entities.get(name)
         for key, spot in found.items():
             if core and key in core.attributes:
-                message = f"The attribute {key!r} of {name!r} is KB's own and cannot be changed."
-                spot.wrong("core_type", message, "Leave it out, or add an attribute of another name.")
+                added[key] = self.more_values(name, key, core.attributes[key], spot)
             elif schema_members.may_name_attribute(key, spot) and self.is_first(
                 f"attribute {key!r} of {name!r}", spot, "attribute", name, key
             ):
                 added[key] = schema_members.attribute(spot)
         return added
+
+    def more_values(self, name: str, key: str, core: Attribute, spot: Spot) -> Attribute:
+        """Return an attribute of KB's own with the values that a project adds to its list; all else stays."""
+        known = self.entities[name].attributes[key]
+        if not core.values:
+            message = f"The attribute {key!r} of {name!r} is KB's own and cannot be changed."
+            spot.wrong("core_type", message, "Leave it out, or add an attribute of another name.")
+            return known
+        found = spot.known_members(schema_members.ATTRIBUTE_KEYS, "key of an attribute")
+        for member in found.keys() - {"values"}:
+            message = f"`{member}` of the attribute {key!r} of {name!r}, which is KB's own, cannot be changed."
+            found[member].wrong(
+                "core_type", message, f"Leave `{member}` out; `values` adds to {', '.join(core.values)}."
+            )
+        if "values" not in found or not self.is_first(f"list of `values` of {key!r} of {name!r}", spot, name, key):
+            return known
+        values = dict.fromkeys((*core.values, *schema_members.labels(found["values"])))
+        return msgspec.structs.replace(core, values=tuple(values))
 
     def edge(self, name: str, found: Mapping[str, Spot], spot: Spot) -> None:
         flags = {key: schema_members.flag(found[key]) for key in ("acyclic", "kind") if key in found}

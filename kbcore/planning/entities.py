@@ -11,7 +11,7 @@ from kbcore.model import CORE_FIELDS, STAMPS, Node
 from kbcore.phrases import shortened
 from kbcore.planning.findings import Findings, members_wanted
 from kbcore.record import PutNode
-from kbcore.schema import EdgeType, EntityType, attribute_problem
+from kbcore.schema import EdgeType, EntityType, allowed_values_hint, attribute_problem
 from kbcore.suggest import did_you_mean
 from kbcore.values import is_same, normal_time
 from kbcore.visible import in_quotes
@@ -163,4 +163,5 @@ def _check_attributes(found: Findings, item: EntityWrite, definition: EntityType
         fault = attribute_problem(attribute, wanted[field]) if field in wanted else ""
         if fault:
             message = f"`{field}` of {in_quotes(item.id)} {fault}."
-            found.wrong(f"{item.path}.{field}", "wrong_type", message, attribute.description)
+            hint = allowed_values_hint(definition, field, wanted[field]) or attribute.description
+            found.wrong(f"{item.path}.{field}", "wrong_type", message, hint)

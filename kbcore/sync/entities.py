@@ -14,7 +14,7 @@ from kbcore.ids import check_id
 from kbcore.model import STAMPS, Node
 from kbcore.phrases import counted, is_or_are, some_of
 from kbcore.record import DropNode, Operation, PutNode
-from kbcore.schema import EntityType, Schema
+from kbcore.schema import EntityType, Schema, allowed_values_hint
 from kbcore.state import State
 from kbcore.suggest import did_you_mean
 from kbcore.sync.claims import HeldBack, Reading, claims_of, lost_owners
@@ -164,7 +164,9 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     wanted, faults = stated_fields(entity, definition)
     _check_status(case, definition, wanted.get("status"))
     for name, fault in faults.items():
-        case.wrong(name, "bad_value", f"`{name}` {fault}.", "Mend it; until then the last known value is kept.")
+        more = allowed_values_hint(definition, name, entity.fields[name])
+        hint = f"Correct it; until then the last known value is kept. {more}".rstrip()
+        case.wrong(name, "bad_value", f"`{name}` {fault}.", hint)
     known = _shown(node)
     owners = node.owners if node else {}
     mine = {name for name, owner in owners.items() if owner == path or owner in lost}

@@ -112,11 +112,23 @@ edges:
     assert CORE.edges["depends_on"].acyclic
 
 
+def test_a_project_adds_values_to_the_list_of_a_core_attribute():
+    text = "entities: {test: {attributes: {kind: {values: [performance, e2e]}}}}"
+    kind = load_schema({A: text}).entities["test"].attributes["kind"]
+    assert kind.values == ("unit", "integration", "e2e", "performance")
+    assert (kind.type, kind.description) == ("text", CORE.entities["test"].attributes["kind"].description)
+    assert CORE.entities["test"].attributes["kind"].values == ("unit", "integration", "e2e")
+    with pytest.raises(InvalidConfig) as refused:
+        load_schema({A: text, B: text})
+    assert [(one.code, one.source) for one in refused.value.details] == [("defined_twice", f"{B}:1")]
+
+
 @pytest.mark.parametrize(
     ("text", "path", "word"),
     [
         ("entities: {req: {required: [title]}}", "$.entities.req.required", "`required`"),
-        ("entities: {test: {attributes: {kind: {type: text}}}}", "$.entities.test.attributes.kind", "'kind'"),
+        ("entities: {test: {attributes: {kind: {type: text}}}}", "$.entities.test.attributes.kind.type", "`type`"),
+        ("entities: {symbol: {attributes: {kind: {values: [a]}}}}", "$.entities.symbol.attributes.kind", "'kind'"),
         ("edges: {implements: {from: [req]}}", "$.edges.implements.from", "`from`"),
         ("edges: {implements: {to: [req]}}", "$.edges.implements.to", "`to`"),
         ("edges: {implements: {kind: true}}", "$.edges.implements.kind", "`kind`"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kbcore.errors import InvalidChangeset
 from kbcore.extract.facts import StatedEntity
 from kbcore.schema import Attribute, EntityType
 from kbcore.sync.fields import stated_fields
-from tests.support.project import Project, req
+from tests.support.project import Project, document, req
 
 FACT = EntityType("fact", attributes={"score": Attribute("number")})
 
@@ -84,3 +85,27 @@ def test_a_number_with_a_hash_in_parentheses_is_kept_in_a_document(project: Proj
     project.sync({"docs/flags/f.md": f"---\n{front}---\n"})
     node = project.node("F-1")
     assert (node.fields["title"], node.fields["status"]) == ("Flag (see #3)", "retired")
+
+
+def test_a_value_that_is_not_in_the_list_says_where_to_add_it_and_is_taken_then(project: Project) -> None:
+    test = {"id": "T-1", "type": "test", "title": "T", "status": "active", "attributes": {"kind": "load"}}
+    files = {"docs/tests/2.md": document("T-2", title="T", status="active", kind="load")}
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(entities=[test])
+    [(_, problem)] = project.sync(files).problems
+    line = "entities: {test: {attributes: {kind: {values: [load]}}}}"
+    for hint in (refused.value.details[0].hint, problem.hint):
+        assert f"A new value goes into a file of .kb/schema/: `{line}`." in hint
+    project.write({".kb/schema/own.yaml": f"{line}\n"})
+    project.apply(entities=[test])
+    assert project.sync().problems == ()
+    assert {project.node(one).fields["attributes.kind"] for one in ("T-1", "T-2")} == {"load"}
+
+
+def test_a_value_that_is_not_in_a_list_of_the_project_says_where_that_is(project: Project) -> None:
+    project.write({".kb/schema/own.yaml": "entities: {fact: {attributes: {method: {values: [read, told]}}}}\n"})
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(
+            entities=[{"id": "F", "type": "fact", "title": "T", "status": "s", "attributes": {"method": "guessed"}}]
+        )
+    assert refused.value.details[0].hint == "A new value goes into the `values` of 'method' in .kb/schema/own.yaml."
