@@ -94,9 +94,11 @@ def _detail(problem: Problem, message: str, remedy: str, *, is_request: bool) ->
     place = f"{problem.source}: {problem.path}" if problem.source and is_inside else problem.source or problem.path
     hint = f" ({problem.hint})" if problem.hint not in {"", remedy} else ""
     if problem.message.rstrip(".") not in message:
-        return f"  {place}: {problem.message}{hint}"
+        return f"  {place}: {problem.message}{hint}" if place != "$" else f"  {problem.message}{hint}"
     place = problem.path if is_inside else place
-    return f"  at {place}{hint}" if hint or (place not in message and place != "$") else ""
+    if place == "$":
+        return f" {hint}" if hint else ""
+    return f"  at {place}{hint}" if hint or place not in message else ""
 
 
 def tell_usage(output: Output, message: str, hint: str) -> int:

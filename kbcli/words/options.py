@@ -29,13 +29,12 @@ OPTIONS: Final = {
 }
 """What is typed for each argument of a query."""
 
-_NAMED: Final = re.compile(rf"`({'|'.join(OPTIONS)})`")
 _PLACE: Final = re.compile(r"\$\.(\w+)(?:\[\d+\])?(?:\.\w+)?")
 
 
 @contextlib.contextmanager
 def placed(output: Output, options: Mapping[str, str]) -> Iterator[None]:
-    """Let errors of the block name an option in place of a JSON path; ``options`` are those of members of a request.
+    """Let errors of the block speak of options instead of members of a request, which ``options`` maps to them.
 
     A program that reads JSON is told the path.
     """
@@ -43,23 +42,33 @@ def placed(output: Output, options: Mapping[str, str]) -> Iterator[None]:
         yield
     except KBError as error:
         if not output.is_json:
-            error.details = tuple(msgspec.structs.replace(one, path=_option(one, options)) for one in error.details)
+            error.message, error.hint = _said(error.message, options), _said(error.hint, options)
+            error.details = tuple(_typed(one, options) for one in error.details)
         raise
 
 
 def in_option_words(error: InvalidQuery) -> InvalidQuery:
     """Return the error with options in place of arguments and of JSON paths."""
-    details = [
-        msgspec.structs.replace(one, path=_option(one, OPTIONS), message=_said(one.message), hint=_said(one.hint))
-        for one in error.details
-    ]
-    return InvalidQuery(_said(error.message), hint=_said(error.hint), details=details, data=error.data)
+    details = [_typed(one, OPTIONS) for one in error.details]
+    message, hint = _said(error.message, OPTIONS), _said(error.hint, OPTIONS)
+    return InvalidQuery(message, hint=hint, details=details, data=error.data)
 
 
-def _option(problem: Problem, options: Mapping[str, str]) -> str:
+def _typed(problem: Problem, options: Mapping[str, str]) -> Problem:
+    """Return a problem as a person who typed the options reads it.
+
+    An argument that is typed without an option has no place: the message names its value.
+    """
     found = _PLACE.fullmatch(problem.path)
-    return options.get(found[1], problem.path) if found else problem.path
+    path = options.get(found[1], problem.path) if found else problem.path
+    return msgspec.structs.replace(
+        problem,
+        path=path if path.startswith(("-", "$")) else "$",
+        message=_said(problem.message, options),
+        hint=_said(problem.hint, options),
+    )
 
 
-def _said(text: str) -> str:
-    return _NAMED.sub(lambda found: f"`{OPTIONS[found[1]]}`", text)
+def _said(text: str, options: Mapping[str, str]) -> str:
+    named = "|".join(map(re.escape, options))
+    return re.sub(rf"`({named})`", lambda found: f"`{options[found[1]]}`", text)

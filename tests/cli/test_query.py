@@ -160,7 +160,7 @@ def test_all_faults_of_a_query_are_told_at_once_with_the_nearest_names(kb, synce
     assert kb("query", "--has", ":x").status == 2
     assert kb("query", "--where", "title").status == 2
     assert kb("query", "--at", "someday").status == 2
-    assert kb("query", "rec").err == ("error: There is no entity type 'rec'.\n  at TYPE\nhint: Did you mean 'req'?\n")
+    assert kb("query", "rec").err == ("error: There is no entity type 'rec'.\nhint: Did you mean 'req'?\n")
 
 
 @pytest.mark.parametrize(
