@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcli.hooks import EVENTS
+
 AGENT: Final = "demo-agent"
 """How the agent of the tour calls itself; KB takes it for the actor of what it writes."""
 
@@ -138,8 +140,9 @@ PARTS: Final = (
                 ("specified_by: [SCN-004]",),
             ),
             Command(
-                "`kb init` writes what is missing in .kb and installs two git hooks. It changes nothing else.",
+                f"`kb init` writes what is missing in .kb and installs {len(EVENTS)} git hooks. Nothing else changes.",
                 "kb init",
+                tuple(f"Hook {event}: active" for event in EVENTS),
             ),
             Command("The memory is for everybody: its settings are tracked by git, its stores are not.", "git add .kb"),
             Command("", 'git commit --quiet -m "Set up KB"'),

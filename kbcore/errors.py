@@ -14,7 +14,7 @@ KBError
 ├─ Incompatible   written by a newer KB: FormatTooNew
 └─ Misuse         wrong place, name or argument
      NotARepository · NotInitialised · UnknownBranch · InvalidConfig · NotFound · InvalidQuery
-     HistoryPruned · AlreadyWatched · AlreadyAsleep · GitUnusable
+     HistoryPruned · AlreadyWatched · AlreadyAsleep · GitUnusable · UnexpectedBranch
 
 ``ViewDamaged``, ``interrupting.Stopped`` and ``git.MustAskGit`` are no errors: KB catches them, and no user sees them.
 Anything else that is raised is a bug: it propagates and is reported, never swallowed.
@@ -367,6 +367,12 @@ class GitUnusable(Misuse, code="git_unusable", exit_status=67):
     """git is missing, too old for this repository, or refused."""
 
     default_hint = "Run the named git command yourself; its advice applies."
+
+
+class UnexpectedBranch(Misuse, code="unexpected_branch", exit_status=69):
+    """The branch is not the one that the request expects; sending it again changes nothing."""
+
+    default_hint = "Check out the expected branch, or send the request without it if this branch is meant."
 
 
 class ViewDamaged(Exception):

@@ -18,7 +18,7 @@ import msgspec
 from anyio import CapacityLimiter, from_thread
 
 from kbcore import __version__, limits
-from kbcore.errors import BranchMoved, KBError, UnknownBranch
+from kbcore.errors import KBError, UnexpectedBranch, UnknownBranch
 from kbmcp.listing import Listing
 from kbmcp.replies import Payload, visible
 from kbmcp.turns import Turns
@@ -141,16 +141,16 @@ class Service:
     def arrive(self, expect_branch: str = "") -> Arrival:
         """Return what a call concerns, as it is found when the call has come.
 
-        Raises: ``BranchMoved`` when the branch is not the expected one; as opening a workspace and choosing a branch.
+        Raises: ``UnexpectedBranch`` when it is not the expected one; as opening a workspace and choosing a branch.
         """
         from kbcore import branches
 
         workspace = self.workspace()
         choice = branches.choose(workspace, self.options.branch)
         if expect_branch and choice.branch != expect_branch:
-            raise BranchMoved(
+            raise UnexpectedBranch(
                 f"The branch is {choice.branch}, not {expect_branch} as expected.",
-                data={"old": expect_branch, "new": choice.branch},
+                data={"expected": expect_branch, "branch": choice.branch},
             )
         return Arrival(workspace, choice)
 

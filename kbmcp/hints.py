@@ -45,6 +45,7 @@ _NEXT: Final = {
     "stale_base": "Read what is listed again with {kb_query} and `ids`, then send the request anew.",
     "derived_fact": "Edit the named file and run `kb sync`, or leave those fields out and call {kb_TOOL} again.",
     "files_unknown": "Call {kb_TOOL} again when that is over.",
+    "unexpected_branch": "Check out the expected branch, or leave `expect_branch` out if this branch is meant.",
     "branch_moved": "Make sure which branch is meant, read again with {kb_query}, then call {kb_TOOL} again.",
     "revert_conflict": "Revert the later records first with {kb_history}, or write the old values with {kb_upsert}.",
     "limit_exceeded": "Split the request into several calls of {kb_TOOL}.",

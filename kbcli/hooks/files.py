@@ -11,7 +11,7 @@ import msgspec
 
 from kbcli.hooks import managers, script
 from kbcli.hooks.managers import Manager
-from kbcli.hooks.place import Place, other_hooks, remedy_outside
+from kbcli.hooks.place import Place, remedy_outside
 from kbcli.hooks.results import REINSTALL, Action, HookResult, State
 from kbcore.limits import MAX_CONFIG_BYTES
 from kbcore.replacing import replace_file
@@ -67,6 +67,21 @@ def uninstall(place: Place, event: str) -> list[HookResult]:
     """
     first, *aside = [_uninstall_at(place, event, f"{event}{ending}") for ending in ("", *managers.ASIDE)]
     return [first, *(one for one in aside if one.action != "none")]
+
+
+def hooks_in(folder: Path) -> list[Path]:
+    """Return the files of a folder that may be hooks; git's own samples are none. Raises: ``OSError``."""
+    return [path for path in folder.glob("*") if path.suffix != ".sample" and path.is_file()]
+
+
+def other_hooks(folder: Path) -> tuple[str, ...]:
+    """Return the names of the hooks in a folder that git would run and that are not KB's alone. Raises: ``OSError``."""
+    found = [path for path in hooks_in(folder) if path.stat().st_mode & _ANY_EXECUTE]
+    return tuple(sorted(path.name for path in found if not _is_kb_alone(_read(path))))
+
+
+def _is_kb_alone(hook: _Hook) -> bool:
+    return script.has_block(hook.content) and script.is_ours_alone(hook.content)
 
 
 def _target(place: Place, event: str) -> Path:

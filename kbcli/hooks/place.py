@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from kbcli.hooks import script
-from kbcore.git import Repository, SharedModes, hookconfig, hooks_dir
+from kbcore.git import Repository, SharedModes, hooks_dir
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -97,53 +97,6 @@ def remedy_outside(place: Place, event: str) -> str:
         f" `kb hooks install --hooks-path '{place.active}'`, or add this line to its {event}:"
         f" {script.snippet(event)}"
     )
-
-
-def other_hooks(folder: Path) -> tuple[str, ...]:
-    """Return the names of the hooks in a folder that git runs, or would run, and that are not KB's alone.
-
-    Raises: ``OSError``.
-    """
-    if not folder.is_dir():
-        return ()
-    found = [path for path in folder.iterdir() if _is_hook(path)]
-    return tuple(sorted(one.name for one in found if os.access(one, os.X_OK) and not _is_kb_alone(one)))
-
-
-def run_from_here(place: Place, repo: Repository, env: Mapping[str, str]) -> str:
-    """Set ``core.hooksPath`` to the folder, where it is not set and no other hook would be lost; say what was changed.
-
-    The folder is named from the top of the worktree if it is in it: each worktree then runs its own copy of it.
-
-    Raises: ``GitUnusable``; ``OSError``.
-    """
-    if hookconfig.hooks_path(repo, env) is not None or other_hooks(place.active):
-        return ""
-    top = repo.worktree if repo.has_worktree else None
-    is_inside = top is not None and place.folder.is_relative_to(top) and place.folder != top
-    value = str(place.folder.relative_to(top)) if top is not None and is_inside else str(place.folder)
-    hookconfig.write_hooks_path(repo, env, value)
-    return f"Set core.hooksPath to {value}: git runs the hooks of that folder now, and not those in {place.active}."
-
-
-def run_from_default(repo: Repository, env: Mapping[str, str]) -> str:
-    """Unset ``core.hooksPath`` where KB has set it and its folder has no hook left; say what was changed.
-
-    Raises: ``GitUnusable``; ``OSError``.
-    """
-    written = hookconfig.written_hooks_path(repo, env)
-    if written is None or any(_is_hook(path) for path in hooks_dir(repo, env).glob("*")):
-        return ""
-    hookconfig.remove_hooks_path(repo, env)
-    return f"Unset core.hooksPath, which `kb` had set to {written}."
-
-
-def _is_hook(path: Path) -> bool:
-    return path.suffix != ".sample" and path.is_file()
-
-
-def _is_kb_alone(path: Path) -> bool:
-    return path.stat().st_size <= script.MAX_HOOK_BYTES and script.is_ours_alone(path.read_bytes())
 
 
 def _looks_like_husky(folder: Path) -> bool:

@@ -13,10 +13,10 @@ import msgspec
 
 from kbcli.hooks import configured, files, script
 from kbcli.hooks.configured import Entries
-from kbcli.hooks.place import Place, find_place, run_from_default, run_from_here
+from kbcli.hooks.place import Place, find_place
 from kbcli.hooks.results import REINSTALL, HookResult
 from kbcore.errors import GitUnusable
-from kbcore.git import Repository
+from kbcore.git import Repository, hookconfig, hooks_dir
 
 _RUN: Final = frozenset({"active", "outdated"})
 
@@ -65,7 +65,7 @@ def install(
     if not here.is_named or here.place.is_run or all(one.state != "ignored" for one in results):
         return results
     try:
-        note = run_from_here(here.place, repo, env)
+        note = _run_from_here(here.place, repo, env)
     except (GitUnusable, OSError) as error:
         return [msgspec.structs.replace(one, state="failed", remedy=_reason(here, error)) for one in results]
     if not note:
@@ -90,7 +90,7 @@ def uninstall(repo: Repository, env: Mapping[str, str], *, hooks_path: Path | No
     here = _look_around(repo, env, hooks_path, None)
     results = _each(_uninstall, here)
     try:
-        note = run_from_default(repo, env)
+        note = _run_from_default(repo, env)
     except (GitUnusable, OSError) as error:
         return [msgspec.structs.replace(one, state="failed", remedy=_reason(here, error)) for one in results]
     return [msgspec.structs.replace(one, note=note) for one in results]
@@ -158,6 +158,34 @@ def _uninstall(here: _Here, event: str) -> list[HookResult]:
 
 def _done(results: Sequence[HookResult]) -> list[HookResult]:
     return [one for one in results if one.action != "none"]
+
+
+def _run_from_here(place: Place, repo: Repository, env: Mapping[str, str]) -> str:
+    """Set ``core.hooksPath`` to the folder, where it is not set and no other hook would be lost; say what was changed.
+
+    The folder is named from the top of the worktree if it is in it: each worktree then runs its own copy of it.
+
+    Raises: ``GitUnusable``; ``OSError``.
+    """
+    if hookconfig.hooks_path(repo, env) is not None or files.other_hooks(place.active):
+        return ""
+    top = repo.worktree if repo.has_worktree else None
+    is_inside = top is not None and place.folder.is_relative_to(top) and place.folder != top
+    value = str(place.folder.relative_to(top)) if top is not None and is_inside else str(place.folder)
+    hookconfig.write_hooks_path(repo, env, value)
+    return f"Set core.hooksPath to {value}: git runs the hooks of that folder now, and not those in {place.active}."
+
+
+def _run_from_default(repo: Repository, env: Mapping[str, str]) -> str:
+    """Unset ``core.hooksPath`` where KB has set it and its folder has no hook left; say what was changed.
+
+    Raises: ``GitUnusable``; ``OSError``.
+    """
+    written = hookconfig.written_hooks_path(repo, env)
+    if written is None or files.hooks_in(hooks_dir(repo, env)):
+        return ""
+    hookconfig.remove_hooks_path(repo, env)
+    return f"Unset core.hooksPath, which `kb` had set to {written}."
 
 
 def _status(here: _Here, event: str) -> list[HookResult]:

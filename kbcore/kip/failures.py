@@ -46,6 +46,7 @@ TOLD: Final[Mapping[str, Told]] = {
     errors.LimitExceeded.code: Told(RESOURCE, "Split the command into smaller ones and send them as a batch."),
     errors.DerivedFact.code: Told(IMMUTABLE, "Edit the named file and have it synced, or leave that key out."),
     errors.BranchMoved.code: Told(VERSION, "Make sure which branch is meant, FIND again, then send the command again."),
+    errors.UnexpectedBranch.code: Told(VERSION),
     errors.RevertConflict.code: Told(VERSION),
     errors.LockTimeout.code: Told(TIMEOUT, "Another process writes to the branch; send the command again in a moment."),
     errors.LockUnsupported.code: Told(INTERNAL),

@@ -17,6 +17,7 @@ from kbcli import app, tour
 from kbcli.commands import demo
 from tests.support.console import ROOT, environment
 from tests.support.forked import stand_in
+from tests.support.hooks import EVENTS
 from tests.support.places import stores_at
 from tests.support.repos import git
 
@@ -71,6 +72,11 @@ def test_it_shows_each_command_as_typed_and_each_call_of_the_agent(taken):
                 assert f"$ {step.line}\n" in taken.output
             elif isinstance(step, tour.Talk):
                 assert all(f"--> {call.tool} " in taken.output for call in step.calls)
+
+
+def test_it_counts_the_hooks_that_are_installed(taken):
+    installed = [event for event in EVENTS if f"Hook {event}: active, created" in taken.output]
+    assert f"installs {len(installed)} git hooks" in taken.output
 
 
 def test_the_answers_are_what_the_programs_said(taken):

@@ -111,7 +111,7 @@ def test_what_is_wrong_is_told_once(kb, synced):
     both = kb(
         "apply", "-", stdin='{"entities": [{"id": "A", "type": "reqs"}, {"id": "A", "type": "tset", "owner": 1}]}'
     )
-    assert both.err.count("reqs") == both.err.count("`owner`") == 1
+    assert both.err.count("'reqs'") == both.err.count("`owner`") == 1
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "3", "text", "- a\n", "entities: x", "{}"])

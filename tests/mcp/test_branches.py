@@ -30,12 +30,13 @@ def test_a_switch_between_two_calls_is_followed(project):
 def test_an_expected_branch_is_insisted_on(project):
     with agent(project.root) as found:
         error = found.refused("kb_upsert", entities=[entity("A")], expect_branch="feature")
-        assert (error["code"], error["old"], error["new"]) == ("branch_moved", "feature", "main")
+        assert (error["code"], error["expected"], error["branch"]) == ("unexpected_branch", "feature", "main")
+        assert error["retryable"] is False
         assert "Nothing was written" in error["message"]
         version = found.call("kb_upsert", entities=[entity("A")], expect_branch="main")["seq"]
         target = {"id": "A", "expected_version": version}
-        assert found.refused("kb_delete", entities=[target], expect_branch="feature")["code"] == "branch_moved"
-        assert found.refused("kb_history", action="revert", seq=1, expect_branch="x")["code"] == "branch_moved"
+        assert found.refused("kb_delete", entities=[target], expect_branch="feature")["code"] == "unexpected_branch"
+        assert found.refused("kb_history", action="revert", seq=1, expect_branch="x")["code"] == "unexpected_branch"
         assert found.call("kb_query")["total"] == 1
 
 

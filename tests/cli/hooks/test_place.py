@@ -125,6 +125,13 @@ def test_a_folder_outside_of_the_worktree_is_named_as_it_is(root, tmp_path):
     assert git(root, "config", "core.hooksPath") == str(tmp_path / "hooks")
 
 
+def test_a_link_to_a_hook_is_a_hook_that_would_be_lost(root):
+    (root / "lint.sh").write_text("#!/bin/sh\n")
+    (root / "lint.sh").chmod(0o755)
+    hook(root, "pre-commit").symlink_to(root / "lint.sh")
+    assert install(root, hooks_path=root / "hooks")[0].state == "ignored"
+
+
 @pytest.mark.parametrize("content", [b"#!/bin/sh\necho mine\n", b"\x7fELF"])
 def test_a_named_folder_is_not_run_where_other_hooks_would_be_lost(root, content):
     hook(root, "pre-commit", content)
