@@ -459,6 +459,29 @@ def test_a_sharp_s_is_two(titled, text):
     assert page.found.snippets["K-2"].marked() == "«Grosse» Messe"
 
 
+@pytest.mark.parametrize(
+    ("text", "answered"),
+    [
+        ("Größe", ["größe"]),
+        ("GRÖSSE", ["grösse"]),
+        ("grosse", ["grosse"]),
+        ("GrößeMesse", ["größe", "messe"]),
+        ("eine-Größe Äpfel", ["eine", "größe", "äpfel"]),
+        ("\uff27\uff32ÖẞE", ["größe"]),
+    ],
+)
+def test_an_answer_names_the_words_as_they_were_typed(titled, text, answered):
+    assert ask(titled, text).found.document(1)["words"] == answered
+
+
+def test_an_answer_names_what_nothing_holds_as_it_was_typed(titled):
+    page = ask(titled, "Größe Äußerungen")
+    assert page.found.document(page.total)["unknown"] == ["äußerungen"]
+    assert "No entity holds 'äußerungen'" in " ".join(page.found.sentences(page.total))
+    misspelled = ask(titled, "grözse")
+    assert misspelled.found.document(misspelled.total)["corrected"] == {"grözse": ["grosse"]}
+
+
 TYPOS = {
     "приветик": ["привтик", "привтеик", "приветикк", "пгиветик"],
     "δρόμολόγιο": ["δρομολγοιο"],

@@ -83,10 +83,10 @@ class Found(msgspec.Struct, frozen=True):
 
     def document(self, total: int) -> dict[str, Any]:
         """Return what is said of the search in JSON."""
-        told: dict[str, Any] = {"words": [word.text for word in self.search.asked]}
-        corrected = {word.text: list(word.corrected) for word in self.search.words if word.corrected}
+        told: dict[str, Any] = {"words": [word.shown for word in self.search.asked]}
+        corrected = {word.shown: list(word.corrected) for word in self.search.words if word.corrected}
         told |= {"corrected": corrected} if corrected else {}
-        also = {word.text: list(word.also) for word in self.search.words if word.also}
+        also = {word.shown: list(word.also) for word in self.search.words if word.also}
         told |= {"also": also} if also else {}
         told |= {"unknown": list(self.search.unknown)} if self.search.unknown else {}
         told |= {"is_partial": True} if self.is_partial and total else {}
@@ -98,7 +98,7 @@ class Found(msgspec.Struct, frozen=True):
         """Yield what a person should know of the answer."""
         for word in self.search.words:
             if word.corrected:
-                yield f"No entity holds {in_quotes(word.text)}; looked for {_listed(word.corrected)} instead."
+                yield f"No entity holds {in_quotes(word.shown)}; looked for {_listed(word.corrected)} instead."
         unknown = self.search.unknown
         also = tuple(term for word in self.search.words for term in word.also)
         if not total:
@@ -122,7 +122,7 @@ class Found(msgspec.Struct, frozen=True):
             return "Nothing relevant: there is no entity yet."
         if not self.search.known:
             return f"Nothing relevant: no entity holds {_listed(self.search.unknown)}."
-        held = [f"{in_quotes(word.text)} is in {word.held_by or 'none'}" for word in self.search.asked[:_FEW]]
+        held = [f"{in_quotes(word.shown)} is in {word.held_by or 'none'}" for word in self.search.asked[:_FEW]]
         held += ["…"] if len(self.search.asked) > _FEW else []
         what = "nothing that passes the other filters" if self.is_narrowed else "no entity"
         return f"Nothing relevant: {what} holds enough of the words. Of all entities, {', '.join(held)}."

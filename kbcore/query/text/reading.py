@@ -124,8 +124,10 @@ def _has_spelling(text: str) -> bool:
 def _read(index: Index, text: str) -> list[Word]:
     """Return the words of a text, each once; the last one also stands for all that begin with it."""
     asked: dict[str, dict[str, None]] = {}
+    typed: dict[str, str] = {}
     last = ""
     for piece in words.pieces(words.read(text)):
+        typed = words.spellings(piece) | typed
         whole = words.whole(piece)
         if spelled := _as_name(index, whole):
             [last] = whole
@@ -136,7 +138,7 @@ def _read(index: Index, text: str) -> list[Word]:
             for part in words.parts(run):
                 asked[part] = asked.setdefault(part, {part: None}) | wholes
                 last = part
-    return _listed(asked, last)
+    return [msgspec.structs.replace(word, typed=typed.get(word.text, "")) for word in _listed(asked, last)]
 
 
 def _as_name(index: Index, whole: Sequence[str]) -> list[str]:

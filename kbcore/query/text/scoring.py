@@ -69,6 +69,7 @@ class Ranking(msgspec.Struct, frozen=True):
 class Word(msgspec.Struct, frozen=True):
     """A word that was asked for. ``held_by`` counts the entities that hold it or a form of it.
 
+    ``text`` is its term, and ``typed`` what was typed where that is something else, as ``größe`` for ``grosse``.
     ``forms`` are other forms of it. ``corrected`` names what was looked for in its place, a typo away, because nothing
     holds it as it is; ``also`` what was looked for besides it. ``near`` are ids like a numbered name that nothing has.
     A stop word (``is_stop``) is not looked for, and a light one is left out where nothing holds all of the words.
@@ -83,6 +84,12 @@ class Word(msgspec.Struct, frozen=True):
     near: tuple[str, ...] = ()
     is_stop: bool = False
     is_light: bool = False
+    typed: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The word as an answer names it."""
+        return self.typed or self.text
 
     @property
     def is_numbered(self) -> bool:
@@ -133,7 +140,7 @@ class Search(msgspec.Struct, frozen=True):
     @property
     def unknown(self) -> tuple[str, ...]:
         """The words that nothing holds."""
-        return tuple(word.text for word in self.asked if not word.held_by)
+        return tuple(word.shown for word in self.asked if not word.held_by)
 
     @property
     def is_hopeless(self) -> bool:

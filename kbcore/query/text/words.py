@@ -116,6 +116,18 @@ def parts(text: str) -> list[str]:
     return [term for term in found if term]
 
 
+def spellings(piece: str) -> dict[str, str]:
+    """Return the words of a piece as they were typed, in small letters, by the term of each; none that is its own term.
+
+    So an answer to ``Größe`` speaks of ``größe``, and not of the term ``grosse``.
+    """
+    if piece.isascii():
+        return {}
+    runs_of = _RUNS.findall(_WIDE_ONES.sub(r" \1 ", _HUMPS.sub(" ", piece)))
+    typed = {normal(run): run.lower() for run in [piece, *runs_of]}
+    return {term: word for term, word in typed.items() if term != word}
+
+
 def whole(text: str) -> list[str]:
     """Return the one term that stands for all parts of a piece or a run; none in a wide script."""
     if text.isascii():
