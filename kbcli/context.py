@@ -109,6 +109,10 @@ class Session:
         self.signals = signals or Signals()
         self._has_looked = False
 
+    def be_silent(self) -> None:
+        """Promise to write nothing, and to tell nobody anything but the answer."""
+        self.is_read_only = self.output.is_quiet = self.has_told_losses = True
+
     @property
     def start(self) -> Path:
         """Return the folder that the command runs in, as if started there.

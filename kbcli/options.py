@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperArgument, TyperOption
 
+from kbcli import completion
 from kbcli.context import Session
 from kbcli.terminal.colours import When
 from kbcore.suggest import nearest
@@ -49,12 +50,14 @@ def backup_file(session: Session, name: str) -> Path:
 
 
 def _keep_directory(ctx: typer.Context, value: list[str] | None) -> None:
-    if not ctx.resilient_parsing:
-        session_of(ctx).directories += value or []
+    # Also while a shell completes: it offers what there is in that folder.
+    session_of(ctx).directories += value or []
 
 
 def _keep_branch(ctx: typer.Context, value: str | None) -> None:
-    if value is not None and not ctx.resilient_parsing:
+    if value is not None and ctx.resilient_parsing:
+        session_of(ctx).branch = value
+    elif value is not None:
         if not value:
             raise typer.BadParameter("it is empty.")
         if session_of(ctx).branch:
@@ -174,6 +177,8 @@ def _is_ours(parameter: Any) -> bool:
 
 def _plain(parameter: Any) -> Any:
     parameter._runtime_param = _Plain(parameter)  # noqa: SLF001 - Typer would import pydantic here: 60 ms a call
+    if completion.is_completed(parameter):
+        parameter._custom_shell_complete = completion.complete  # noqa: SLF001 - what `autocompletion=` of Typer sets
     words = len((parameter.metavar or "").split())
     if isinstance(parameter, TyperOption) and parameter.multiple and words > 1:
         parameter.nargs = words

@@ -1,4 +1,4 @@
-"""What somebody may be about to type: ids, tags, actors and records that begin like it, the likeliest first.
+"""What somebody may be about to type: ids, tags, statuses, actors and records that begin like it, the likeliest first.
 
 One statement each, over the current state; nothing typed is a pattern.
 """
@@ -48,6 +48,16 @@ def tags(view: View, typed: str, *, most: int) -> Likely:
         group by tag order by count(*) desc, tag limit ?
     """
     return _likely(view, sql, [typed, most])
+
+
+def statuses(view: View, typed: str, *, type: str = "", most: int) -> Likely:  # noqa: A002 - the word of the contract
+    """Return statuses that begin like what was typed, those of the most entities first; only of a type, if given."""
+    sql = """
+        select status, count(*) over () from node
+        where status is not null and starts_with(lower(status), lower(?)) and ? in ('', type)
+        group by status order by count(*) desc, status limit ?
+    """
+    return _likely(view, sql, [typed, type, most])
 
 
 def actors(view: View, typed: str, *, most: int) -> Likely:
