@@ -146,16 +146,17 @@ def _tell(answer: SyncAnswer) -> None:
 
 def _tell_missing(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:
     """Say of each branch that was merged just now how much of what clients wrote is in its store alone."""
+    if words[0] not in {POST_MERGE, POST_COMMIT}:
+        return
+    workspace = session.workspace
+    current = workspace.head().branch
+    merged = [name for name in _merged(session, words, env) if name != current and workspace.has_store(name)]
+    if not merged:
+        return
     from kbcli.words.lines import missing_line
     from kbcore import branches
 
-    workspace = session.workspace
-    current = workspace.head().branch
-    if words[0] not in {POST_MERGE, POST_COMMIT} or all(name == current for name, _ in branches.stores(workspace)):
-        return
-    for name in _merged(session, words, env):
-        if name == current or not workspace.has_store(name):
-            continue
+    for name in merged:
         missing = branches.missing_on(workspace, current, name)
         if line := missing_line(name, current, missing):
             _say(line)

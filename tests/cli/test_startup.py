@@ -48,7 +48,7 @@ COMMANDS = {
     "impact REQ-1": HISTORY,
     "graph REQ-1": HISTORY | {"kbcore.rules"},
     "kip DESCRIBE\\ PRIMER": HISTORY,
-    "export": STORE,
+    "export": HISTORY,
     "sync": SYNC,
     "hook post-checkout 0 0 0": set[str](),
     "hook post-merge 0": (SYNC - {"typer"}),

@@ -76,11 +76,11 @@ def test_files_give_way_to_the_configuration_and_come_back_with_an_older_git(roo
     install_in_files(root)
     hook(root, "post-rewrite").rename(hook(root, "post-rewrite.legacy"))
     found = install(root, newer)
-    assert [one.action for one in found if one.way == "config"] == ["created"] * 3
+    assert [one.action for one in found if one.way == "config"] == ["created"] * len(EVENTS)
     assert [one.action for one in found if one.way == "file"] == ["deleted", "removed", "deleted"]
     assert [path.name for path in hook(root).parent.iterdir()] == ["post-merge"]
     stranded = status_in_files(root)
-    assert [(one.state, one.way) for one in stranded] == [("ignored", "config")] * 3
+    assert [(one.state, one.way) for one in stranded] == [("ignored", "config")] * len(EVENTS)
     assert "`kb hooks install`" in stranded[0].remedy
     back = install_in_files(root)
     assert [one.action for one in back if one.way == "file"] == ["created", "added", "created"]
@@ -93,17 +93,17 @@ def test_what_is_there_both_ways_is_said_and_mended(root, newer):
     install_in_files(root)
     (root / ".git/config").write_bytes(lines)
     found = status(root, newer)
-    assert [one.state for one in found] == ["outdated"] * 3
+    assert [one.state for one in found] == ["outdated"] * len(EVENTS)
     assert str(hook(root)) in found[0].remedy
     install(root, newer)
-    assert [one.state for one in status(root, newer)] == ["active"] * 3
+    assert [one.state for one in status(root, newer)] == ["active"] * len(EVENTS)
     assert not hook(root).exists()
 
 
 def test_an_entry_that_names_another_program_is_outdated_and_one_switched_off_stays_off(root, newer, program):
     install(root, newer, fallback=program)
-    assert [one.state for one in status(root, newer)] == ["outdated"] * 3
-    assert [one.action for one in install(root, newer)] == ["updated"] * 3
+    assert [one.state for one in status(root, newer)] == ["outdated"] * len(EVENTS)
+    assert [one.action for one in install(root, newer)] == ["updated"] * len(EVENTS)
     git(root, "config", "hook.kb-post-merge.enabled", "false")
     git(root, "config", "hook.post-rewrite.enabled", "false")
     assert [one.state for one in install(root, newer)] == ["active", "ignored", "ignored"]
@@ -116,13 +116,13 @@ def test_a_tracked_hook_that_runs_kb_already_stays_the_way(root, newer):
     found = install(root, newer)
     assert outcome(found) == [(event, "active", "kept") for event in EVENTS]
     assert {one.way for one in found} == {"file"}
-    assert [one.state for one in status(root, newer)] == ["active"] * 3
+    assert [one.state for one in status(root, newer)] == ["active"] * len(EVENTS)
 
 
 def test_no_folder_of_hooks_shadows_the_configuration(root, newer, tmp_path):
     git(root, "config", "core.hooksPath", tmp_path)
     assert status(root, newer)[0].remedy == "Run `kb hooks install`."
-    assert [one.state for one in install(root, newer)] == ["active"] * 3
+    assert [one.state for one in install(root, newer)] == ["active"] * len(EVENTS)
     assert "hook.kb-" not in config_of(make_repository(tmp_path / "other"))
 
 
@@ -130,20 +130,20 @@ def test_a_named_folder_gets_files_all_the_same(root, newer):
     install(root, newer)
     folder = root / ".git/hooks"
     found = install(root, newer, hooks_path=folder)
-    assert [(one.way, one.action) for one in found] == [("file", "created"), ("config", "removed")] * 3
-    assert [one.state for one in status(root, newer, hooks_path=folder)] == ["active"] * 3
+    assert [(one.way, one.action) for one in found] == [("file", "created"), ("config", "removed")] * len(EVENTS)
+    assert [one.state for one in status(root, newer, hooks_path=folder)] == ["active"] * len(EVENTS)
 
 
 def test_a_configuration_that_cannot_be_written_is_a_result(root, newer):
     (root / ".git/config.lock").touch()
     found = install(root, newer)
-    assert [one.state for one in found] == ["failed"] * 3
+    assert [one.state for one in found] == ["failed"] * len(EVENTS)
     assert "could not lock config file" in found[0].remedy
 
 
 def test_an_older_git_takes_entries_out_as_well(root, newer):
     install(root, newer)
-    assert [one.action for one in uninstall_with_old_git(root)] == ["removed"] * 3
+    assert [one.action for one in uninstall_with_old_git(root)] == ["removed"] * len(EVENTS)
     assert "hook" not in config_of(root)
 
 
@@ -154,5 +154,5 @@ def test_worktrees_of_a_bare_repository_share_its_hooks(tmp_path, newer):
     for env in (newer, ENV):
         assert [one.action for one in hooks.install(find_repository(linked), env) if one.state == "active"] == [
             "created"
-        ] * 3
-        assert [one.state for one in hooks.status(find_repository(other), env)] == ["active"] * 3
+        ] * len(EVENTS)
+        assert [one.state for one in hooks.status(find_repository(other), env)] == ["active"] * len(EVENTS)
