@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.limits import MAX_NAME_CHARS
-from kbcore.schema import ANY, LINK, MEMORY, EdgeType, EntityType, Schema
+from kbcore.schema import ANY, LINK, MEMORY, MENTIONS, EdgeType, EntityType, Impact, Schema
 
 TYPE: Final = "$ConceptType"
 """The type of the nodes that define types of concepts, itself among them."""
@@ -141,7 +141,7 @@ CORE_CONCEPTS: Final = (
     _predicate(IN_DOMAIN, "The subject belongs to that field of knowledge.", ("*",), (DOMAIN,)),
     _predicate("consolidated_to", "What lasts of the episode was taken out as the object.", (EVENT,), ("*",)),
     _predicate("derived_from", "The subject was taken out of that episode.", ("*",), (EVENT,)),
-    _predicate("mentions", "The episode speaks of the object.", (EVENT,), ("*",)),
+    _predicate(MENTIONS, "The episode speaks of the object, or the text of the document links to it.", ("*",), ("*",)),
     _predicate("assigned_to", "The task is for that actor.", (SLEEP_TASK,), (PERSON,)),
     _predicate("created_by", "That actor made the subject.", ("*",), (PERSON,)),
     _predicate("prefers", "The subject prefers the object.", (PERSON,), ("Preference",)),
@@ -232,7 +232,10 @@ def extended(schema: Schema, definitions: Iterable[Concept] = ()) -> Schema:
             entities.setdefault(one.name, EntityType(one.name, description, ("title",), "active", origin=ORIGIN))
         elif one.type == PREDICATE:
             acyclic = one.attributes.get("acyclic") is True
+            # What speaks of something is not affected when that changes.
+            impact: Impact = "none" if one.name == MENTIONS else "from"
+            ends = (ANY, LINK)
             edges.setdefault(
-                one.name, EdgeType(one.name, (ANY, LINK), (ANY, LINK), description, acyclic=acyclic, origin=ORIGIN)
+                one.name, EdgeType(one.name, ends, ends, description, acyclic=acyclic, impact=impact, origin=ORIGIN)
             )
     return Schema(entities, edges)

@@ -17,6 +17,7 @@ from kbcore.ids import is_link_id
 from kbcore.model import CLIENT, OBJECT_FIELDS, STAMPS, Link, Node, edge_json, entity_json
 from kbcore.values import is_same
 from kbcore.view.past import changes_between, state_at
+from kbcore.view.tables import WAITS_FOR_PAGE, waits_for_page
 from kbcore.view.view import View
 
 _CHUNK: Final = 5_000
@@ -49,7 +50,7 @@ def export(view: View) -> Export:
     ids = [key for (key,) in view.rows("select id from link where stands order by from_id, type, kind, to_id")]
     links = {link.id: link for chunk in _chunks(ids) for link in view.links(chunk)}
     ranked = sorted(ids, key=lambda key: _rank(links, key))
-    [(waiting,)] = view.rows("select count(*) from link where not stands")
+    [(waiting,)] = view.rows(f"select count(*) from link where not stands and not {WAITS_FOR_PAGE}")  # noqa: S608 - a constant
     return Export(entities, [_edge(links[key]) for key in ranked], waiting)
 
 
@@ -65,7 +66,8 @@ def export_at(view: View, seq: int) -> Export:
     keys = sorted(standing, key=lambda key: _place(standing[key]))
     ranked = sorted(keys, key=lambda key: _rank(standing, key))
     entities = [_entity(state.nodes[key]) for key in sorted(state.nodes)]
-    return Export(entities, [_edge(standing[key]) for key in ranked], len(state.links) - len(standing))
+    waiting = sum(not link.stands and not waits_for_page(link) for link in state.links.values())
+    return Export(entities, [_edge(standing[key]) for key in ranked], waiting)
 
 
 def missing_on(other: View | None, view: View) -> Export:

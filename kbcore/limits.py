@@ -18,6 +18,8 @@ MAX_DEPTH: Final = 32
 """Nesting of a value."""
 MAX_TAGS: Final = 1000
 """Entries of one list field."""
+MAX_MENTIONS: Final = 1000
+"""Documents and ids that the text of one document mentions."""
 MAX_CHANGESET_ID_CHARS: Final = 64
 MAX_CHANGESET_ITEMS: Final = 10_000
 """Entities and edges that one client changeset may name."""

@@ -20,6 +20,9 @@ LINK: Final = "link"
 MEMORY: Final = "KIP"
 """Where a type or predicate of the memory comes from, in place of a schema file: KIP's, or a branch's."""
 
+MENTIONS: Final = "mentions"
+"""The edge that a link in the text of a document is; a predicate of KIP."""
+
 AttributeType = Literal["text", "number", "boolean", "list", "object", "any"]
 Impact = Literal["from", "to", "both", "none"]
 

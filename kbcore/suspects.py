@@ -16,6 +16,7 @@ import msgspec
 
 from kbcore.concepts import IN_DOMAIN
 from kbcore.gaps import Rows, gaps_in
+from kbcore.schema import MENTIONS
 
 _CONTENT: Final = """{
   'type': type, 'name': name, 'title': title, 'status': status, 'tags': tags, 'owner': owner, 'priority': priority,
@@ -27,8 +28,8 @@ _CONTENT: Final = """{
 # With split_part, DuckDB 2.0.0 fails to plan this for a single entity that has a path and no text_ref.""
 _ANY: Final = "and true"
 """Where a condition on the edges may stand."""
-_ORDER: Final = f"'{IN_DOMAIN}', 'assigned_to', 'created_by'"
-"""Edges that put in order and say nothing of what they lead to: they hold whatever becomes of that."""
+_ORDER: Final = f"'{IN_DOMAIN}', 'assigned_to', 'created_by', '{MENTIONS}'"
+"""Edges that put in order, or only name what they lead to: they hold whatever becomes of that."""
 _NOW: Final = 2**62
 """The seq that ended what stands."""
 

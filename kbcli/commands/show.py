@@ -108,7 +108,7 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
     from kbcore.history.reach import not_listed
     from kbcore.history.when import is_seq
     from kbcore.model import edge_json, entity_json
-    from kbcore.view.tables import files_of
+    from kbcore.view.tables import files_of, waits_for_page
 
     subject = view.renamed([subject]).get(subject, subject)
     nodes = view.as_recorded(view.nodes([subject]))
@@ -116,7 +116,8 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
         return record_json(opened.store, view, int(subject))
     if not nodes:
         raise missing(view, subject)
-    edges = sorted(view.as_recorded(view.touching([subject])), key=_place)
+    touching = view.as_recorded(view.touching([subject]))
+    edges = sorted((link for link in touching if not waits_for_page(link)), key=_place)
     unread = [source.path for source in view.sources(sorted(files_of(nodes[0]))) if not source.is_ok]
     return {
         "entity": entity_json(nodes[0]) | ({"stale": True, "stale_files": unread} if unread else {}),

@@ -48,7 +48,9 @@ class StatedLink(msgspec.Struct, frozen=True):
 
     ``type`` is None for a bare target: sync then takes the one edge type that fits the two entity types, in
     whichever direction fits. ``target`` is an entity id, or, with ``is_path``, a path relative to the root of
-    the repository whose document is meant. ``reverse`` means that the target is the ``from`` end.
+    the repository whose document is meant. ``reverse`` means that the target is the ``from`` end. ``in_text`` is a link
+    of running text, which may well lead to what is no entity: that is no problem, and where the file states another
+    link between the two entities, or the schema does not allow this one, it is left out.
     """
 
     subject: str
@@ -59,6 +61,7 @@ class StatedLink(msgspec.Struct, frozen=True):
     line: int = 0
     is_path: bool = False
     reverse: bool = False
+    in_text: bool = False
 
 
 class Facts(msgspec.Struct, frozen=True):

@@ -26,6 +26,8 @@ DEFAULT_KIND: Final = "link"
 _REVERSED: Final = {"superseded_by": "supersedes"}
 
 _URL: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://|mailto:)\S+")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|[/\\]{2}")
+"""The beginning of a URL, also of one without a scheme of its own."""
 _MARKDOWN_LINK: Final = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*+\])*+\]\(\s*+<?+([^()<>\s]++)>?+[^()]*+\)")
 _WIKILINK: Final = re.compile(r"!?\[\[([^\[\]|]+)(?:\|[^\[\]]*)?\]\]")
 _ID_WORD: Final = re.compile(r"""[^\s,;|<>(){}"'`]+""")
@@ -223,6 +225,15 @@ def parse_target(text: str, path: str) -> Target:
     if marked:
         return Target(text, fault="it is neither a URL nor a Markdown file")
     return Target(text, fault=check_id(text) or "")
+
+
+def parse_path(text: str, path: str) -> str | None:
+    """Return the document, from the root, that a link in the text of the document at ``path`` leads to, or None."""
+    file = text.partition("#")[0].partition("?")[0].strip()
+    if not _DOCUMENT.search(file) or _SCHEME.match(text):
+        return None
+    target = _document(file, path)
+    return None if target.fault else target.text
 
 
 def targets_in(text: str, path: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The extractor for Markdown: one document is one entity, stated by its front matter and its first lines.
+"""The extractor for Markdown: one document is one entity, stated by its front matter, its first lines and its links.
 
 A file is never passed over in silence: it gives an entity, a problem or a note. No id is guessed.
 """
@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
-from kbcore.extract import conflicts, frontmatter, globs, plainyaml, prose, settings
+from kbcore.extract import conflicts, frontmatter, globs, mentions, plainyaml, prose, settings
 from kbcore.extract.decoding import decode
-from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, at_most
+from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, StatedLink, at_most
 from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
 from kbcore.extract.tree import Tree, mapping
 from kbcore.ids import check_id
@@ -62,7 +62,7 @@ class MarkdownExtractor:
     """Reads Markdown documents in the configured folders."""
 
     name = NAME
-    version = 3
+    version = 4
 
     def path_rules(self, settings_: Mapping[str, Any]) -> Sequence[PathRule]:
         """Return the globs of each type."""
@@ -138,10 +138,11 @@ def _facts(draft: _Draft) -> Facts:
         draft.fault(line, "missing_title", "the document has no title", hint)
     sheet.fields.setdefault("text_ref", draft.source.path)
     sheet.lines.setdefault("text_ref", line)
+    mentioned = _mentions(draft, entity_id)
     problems = at_most([*draft.problems, *sheet.all_problems()])
     return Facts(
         (sheet.entity(entity_id, entity_type, line),),
-        tuple(sheet.links.links.values()),
+        (*sheet.links.links.values(), *mentioned),
         problems,
         is_complete=is_whole and not any(problem.severity == "error" for problem in problems),
     )
@@ -252,6 +253,18 @@ def _read_outline(draft: _Draft, outline: prose.Outline, sheet: Sheet) -> None:
         sheet.status("status", status.text, status.number)
     for line in (*superseding, *prose.superseding(outline.sections.get("links", ()))):
         sheet.superseding(line.text, line.number)
+
+
+def _mentions(draft: _Draft, entity_id: str) -> list[StatedLink]:
+    """Return the links of the text, if the settings want them of this document."""
+    wanted = draft.settings.get("mentions", True)
+    path = draft.source.path
+    if not wanted or (wanted is not True and not globs.matches(path, settings.globs_of(wanted))):
+        return []
+    document, beginnings = draft.document, settings.globs_of(draft.settings.get("mentionIds", ()))
+    found, problems = mentions.mentions(document.body, document.body_line, path, entity_id, beginnings)
+    draft.problems += problems
+    return found
 
 
 def _passed_over(reason: str, hint: str, problems: Sequence[FileProblem] = ()) -> Facts:

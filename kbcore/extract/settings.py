@@ -56,6 +56,25 @@ def _check_globs(spot: Spot) -> list[tuple[str, Spot]]:
     return []
 
 
+def _check_flag_or_globs(spot: Spot) -> list[tuple[str, Spot]]:
+    if not isinstance(spot.value, bool | str | list):
+        spot.must_be("true, false or a list of globs", "Write `false`, or the globs of the documents that count.")
+        return []
+    return [] if isinstance(spot.value, bool) else _check_globs(spot)
+
+
+def _check_beginnings(spot: Spot) -> list[tuple[str, Spot]]:
+    """Check a list of what ids begin with, or the one that stands alone."""
+    if not isinstance(spot.value, str | list):
+        spot.must_be("a list of what ids begin with", 'For example ["REQ-", "ADR-"].')
+    elif isinstance(spot.value, list) and len(spot.value) > limits.MAX_GLOBS:
+        _check_number(spot, spot.value)
+    else:
+        for place in [spot] if isinstance(spot.value, str) else spot.items():
+            _is_name(place.value, place)
+    return []
+
+
 def _check_paths_of_types(spot: Spot) -> list[tuple[str, Spot]]:
     """Check an object of globs by entity type; a glob that stands twice would give its files two types."""
     types = []
@@ -120,6 +139,8 @@ BUILT_IN: Final[Mapping[str, Mapping[str, Callable[[Spot], list[tuple[str, Spot]
         "titleFromHeading": _check_flag,
         "ignore": _check_globs,
         "keys": _check_names,
+        "mentions": _check_flag_or_globs,
+        "mentionIds": _check_beginnings,
     },
     "manifest": {PATHS: _check_globs},
     "gherkin": {PATHS: _check_globs},

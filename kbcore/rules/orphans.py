@@ -6,7 +6,7 @@ from typing import Final
 
 from kbcore.concepts import VOCABULARY
 from kbcore.rules.rule import Finding, Rows, Rule, RuleContext
-from kbcore.schema import Schema
+from kbcore.schema import MENTIONS, Schema
 
 _SQL: Final = """
 select n.id, n.type, n.path, coalesce(s.extractor, '') from node n left join source s on s.path = n.path
@@ -17,12 +17,18 @@ _KNOWN: Final = [sorted({kind for kind, _ in VOCABULARY}), sorted(f"{kind} {name
 """What every store knows need not be linked to anything."""
 
 
-_HAS_EDGES: Final = "select 1 from link where stands limit 1"
+_HAS_EDGES: Final = f"select 1 from link where stands and (type <> '{MENTIONS}' or len(files) = 0) limit 1"  # noqa: S608 - fixed
+_HAS_MENTIONS: Final = "select 1 from link where stands limit 1"
+"""Links in texts show no project that links its entities: it did not write them for that."""
 
 
 def why_it_waits(rows: Rows) -> str:
     """Return why the rule does not judge a branch: before the first edge every entity is alone."""
-    return "" if rows(_HAS_EDGES, []) else "The branch has no edge yet; the rule is run from the first one on."
+    if rows(_HAS_EDGES, []):
+        return ""
+    if rows(_HAS_MENTIONS, []):
+        return "The branch has no edge yet but links in texts; the rule is run from the first other one on."
+    return "The branch has no edge yet; the rule is run from the first one on."
 
 
 def _run(context: RuleContext) -> list[Finding]:

@@ -6,13 +6,14 @@ from typing import Final
 
 from kbcore.rules.likeness import lookalikes
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
+from kbcore.view.tables import WAITS_FOR_PAGE
 
-_SQL: Final = """
+_SQL: Final = f"""
 with known as (select id from node union all select id from link where stands)
 select l.from_id, l.type, l.to_id, l.files, f.id is not null, t.id is not null
 from link l left join known f on f.id = l.from_id left join known t on t.id = l.to_id
-where not l.stands
-"""
+where not l.stands and not {WAITS_FOR_PAGE}
+"""  # noqa: S608 - a constant
 
 
 def _run(context: RuleContext) -> list[Finding]:

@@ -60,10 +60,10 @@ def compare(view: View, stamp: Stamp, files: Sequence[Found], ways: Ways) -> Com
         read = {reading.path for reading in readings}
         last, state = _planned(view, stamp, readings, gone, ways.schema)
         others = unfit_elsewhere(last, state, ways.schema, read) | contested_elsewhere(last, read)
-        moved = _moved(last)
-        more = ways.as_taken_in(view, others | _linked_elsewhere(view, moved, {*read, *gone}))
+        turned = [*_moved(last), *_turned_paths(last)]
+        more = ways.as_taken_in(view, others | _linked_elsewhere(view, turned, {*read, *gone}))
         if not more:
-            touching = msgspec.structs.replace(NOTHING, touching=frozenset(moved))
+            touching = msgspec.structs.replace(NOTHING, touching=frozenset(turned))
             paths = read.union(gone, others, _named_by_path(readings))
             return Compared(tuple(readings), last, state.loaded, Reads(state.loaded | touching, frozenset(paths)))
         files = (*files, *more)
@@ -109,12 +109,21 @@ def _moved(found: Difference) -> list[str]:
     return moved
 
 
-def _linked_elsewhere(view: View, moved: Sequence[str], read: Collection[str]) -> set[str]:
-    """Return the files, not read now, that link to entities which move.
+def _turned_paths(found: Difference) -> list[str]:
+    """Return the documents that define another entity from now on, or one at all: links may wait for such a path."""
+    turned = set[str]()
+    for change in found.changes.nodes:
+        was, now = (change.before.path if change.before else ""), (change.after.path if change.after else "")
+        turned |= {was, now} - {""} if was != now else set()
+    return sorted(turned)
+
+
+def _linked_elsewhere(view: View, turned: Sequence[str], read: Collection[str]) -> set[str]:
+    """Return the files, not read now, that link to entities which move, or wait for the path of a document.
 
     They may have named one by the path of its document, and mean another one then.
     """
-    sources = {statement.src for link in view.touching(moved) for statement in link.statements}
+    sources = {statement.src for link in view.touching(turned) for statement in link.statements}
     return sources - {CLIENT, *read}
 
 

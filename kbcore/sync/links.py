@@ -106,10 +106,18 @@ def _wanted(plan: LinkPlan, reading: Reading, around: Surroundings, known: Mappi
     of_ends: dict[frozenset[str], list[Link]] = {}
     for link in known.values():
         of_ends.setdefault(frozenset((link.from_id, link.to_id)), []).append(link)
-    for one in reading.facts.links:
+    joined: set[frozenset[str]] = set()
+    for one in sorted(reading.facts.links, key=lambda link: link.in_text):
         stated = _stated(_Case(plan, reading.path, one, around, of_ends))
-        if stated:
-            wanted.setdefault(link_id(*stated.edge), stated)
+        if stated is None:
+            continue
+        ends = frozenset(stated.edge[2:])
+        if not one.in_text:
+            joined.add(ends)
+        elif len(ends) == 1 or ends in joined:
+            # The text says no more than the file does elsewhere.
+            continue
+        wanted.setdefault(link_id(*stated.edge), stated)
     return wanted
 
 
@@ -190,6 +198,8 @@ def _stated(case: _Case) -> Stated | None:
     target = _target(case)
     types = (around.type_of(link.subject), around.type_of(target))
     fault = None if types[1] else check_id(target)
+    if fault and link.in_text:
+        return None
     if fault:
         case.wrong("bad_id", f"{target!r} cannot be an id: {fault}.", f"Name the id of an entity. {_LEFT_OUT}")
         return None
@@ -208,6 +218,8 @@ def _target(case: _Case) -> str:
     ids = case.around.ids_of_path.get(target, ())
     if len(ids) == 1:
         return next(iter(ids))
+    if case.link.in_text:
+        return target
     if ids:
         hint = f"Name one of their ids: {', '.join(islice(ids, 10))}."
         case.wrong(UNRESOLVED_PATH, f"{target} defines several entities.", hint, "warning")
@@ -250,6 +262,8 @@ def _typed(
     if case.link.reverse:
         (from_id, from_type), (to_id, to_type) = (to_id, to_type), (from_id, from_type)
     if from_type and to_type and not schema.fits(name, from_type, to_type):
+        if case.link.in_text:
+            return None
         message = f"`{name}` leads from {edge.way}, not from {from_type} {from_id} to {to_type} {to_id}."
         hint = f"Name another edge, or only the id: KB then takes the edge that fits. {_LEFT_OUT}"
         case.wrong(MISFIT, message, hint)

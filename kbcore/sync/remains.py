@@ -11,7 +11,7 @@ from kbcore.extract.facts import FileProblem, Severity
 from kbcore.model import Link, NoteOnFile, SourceFile, Statement
 from kbcore.sync.answer import Located
 from kbcore.view.database import among
-from kbcore.view.tables import SOURCE, source_of
+from kbcore.view.tables import SOURCE, WAITS_FOR_PAGE, source_of, waits_for_page
 from kbcore.view.view import View
 
 _statements: Final = msgspec.json.Decoder(tuple[Statement, ...])
@@ -47,13 +47,16 @@ def stale_sources(view: View, paths: Collection[str] | None = None) -> tuple[str
 
 
 def unresolved_links(view: View, paths: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
-    """Return the links that wait for an end, as (from, target, source), in order; ``paths`` limits their sources."""
+    """Return the links that wait for an end, as (from, target, source), in order; ``paths`` limits their sources.
+
+    A link in a text to a page that is no entity is none of them.
+    """
 
     def waits(link: Link) -> bool:
-        return not link.stands and (paths is None or link.statements[0].source in paths)
+        return not link.stands and not waits_for_page(link) and (paths is None or link.statements[0].source in paths)
 
     columns = ("id", "from_id", "to_id", "type", "source", "statements")
-    links = view.cells("link", columns, _at("not stands and source", paths), waits)
+    links = view.cells("link", columns, _at(f"not stands and not {WAITS_FOR_PAGE} and source", paths), waits)
     there = _existing(view, {end for _, from_id, to_id, *_ in links for end in (from_id, to_id)})
     found = []
     for _, from_id, to_id, _, source, statements in sorted(links, key=lambda link: link[1:5]):

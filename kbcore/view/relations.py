@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from kbcore.view.tables import WAITS_FOR_PAGE
+
 
 class Column(msgspec.Struct, frozen=True):
     """One column: its name, its type in DuckDB, what it means, and the expression over the view that gives it."""
@@ -90,14 +92,14 @@ _LISTED: Final = (
     Relation("edge", "an edge as it stands: both its ends exist", _EDGE, "link where stands"),
     Relation(
         "unresolved",
-        "a link that waits for an end that does not exist",
+        "a link that waits for an end that does not exist; not one of a text to a page that is no entity",
         (
             Column("type", "VARCHAR", "the type of edge, null while nobody can tell it", "nullif(type, '')"),
             *_ENDS[1:],
             *_STATED,
             _VERSION,
         ),
-        "link where not stands",
+        f"link where not stands and not {WAITS_FOR_PAGE}",
     ),
     Relation(
         "file",

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.model import CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement
+from kbcore.model import CLIENT, CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement
+from kbcore.schema import MENTIONS
 
 VIEW_FORMAT: Final = 6
 
@@ -66,6 +67,11 @@ LINK: Final[Columns] = {
     "version": "BIGINT",
 }
 """``stands`` is false for an unresolved link (an end is missing); ``files`` are the files that state it."""
+
+WAITS_FOR_PAGE: Final = (
+    f"(type = '{MENTIONS}' and not stands and len(files) > 0 and regexp_matches(to_id, '(?i)\\.(md|markdown)$'))"
+)
+"""The condition that a link in the text of a document leads to a page that is no entity: nothing is wrong with it."""
 
 SOURCE: Final[Columns] = {
     "path": "VARCHAR",
@@ -225,6 +231,14 @@ def link_row(link: Link) -> dict[str, Any]:
         "created_seq": link.created_seq,
         "version": link.version,
     }
+
+
+def waits_for_page(link: Link) -> bool:
+    """Tell what ``WAITS_FOR_PAGE`` asks of a row."""
+    is_of_file = any(statement.src != CLIENT for statement in link.statements)
+    return (
+        not link.stands and link.type == MENTIONS and is_of_file and link.to_id.lower().endswith((".md", ".markdown"))
+    )
 
 
 def link_of(row: Sequence[Any]) -> Link:

@@ -31,6 +31,7 @@ _WORDS: Final = {
     "MAX_TEXT_BYTES": "one text of a field or an attribute, the SQL of a rule",
     "MAX_VALUE_BYTES": "one list or object, as JSON",
     "MAX_TAGS": "entries of one list of a field",
+    "MAX_MENTIONS": "documents and ids that the text of one document links to",
     "MAX_DEPTH": "lists and objects inside of each other",
     "MAX_SOURCE_FILE_BYTES": "a document, a manifest, a feature file",
     "MAX_FRONT_MATTER_BYTES": "the front matter of a document",

@@ -13,7 +13,7 @@ def decision(text, path="docs/adr/0002-new.md"):
     facts = EXTRACTOR.extract(Source(path, text.encode(), "adr"), {"idFromFilename": True})
     assert facts.is_complete
     (found,) = facts.entities
-    return found, facts.links
+    return found, tuple(link for link in facts.links if not link.in_text)
 
 
 def title(body):
