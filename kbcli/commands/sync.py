@@ -77,6 +77,8 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str]) -> None:
         output.note(synced.note_line(note))
     if not answer.is_idle and (left := not_read_line(answer.not_read)):
         output.note(visible(left))
+    if waiting := synced.waiting_line(answer):
+        output.note(waiting)
     for warning in answer.outcome.warnings:
         output.warn(visible(warning))
     if answer.bad:

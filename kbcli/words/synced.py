@@ -90,6 +90,16 @@ def _level(rule: str, severity: str, levels: Mapping[str, str]) -> str:
     return levels.get(rule) or next((one.severity for one in RULES if one.id == rule), severity)
 
 
+def waiting_line(answer: SyncAnswer) -> str:
+    """Return how many of the edges that a sync created are links to pages that are no entity, or nothing."""
+    count = answer.waiting_mentions
+    if not count:
+        return ""
+    if count == 1:
+        return "1 of the edges is a link in a text to a page that is no entity; it waits."
+    return f"{count:,} of the edges are links in texts to pages that are no entity; they wait."
+
+
 def note_line(note: CountedNote) -> str:
     """Return what is to be said of one file, or of many alike with one of them as the example."""
     line = problem_line(note.path, note.line, note.message, note.hint)

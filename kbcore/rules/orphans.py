@@ -17,16 +17,18 @@ _KNOWN: Final = [sorted({kind for kind, _ in VOCABULARY}), sorted(f"{kind} {name
 """What every store knows need not be linked to anything."""
 
 
-_HAS_EDGES: Final = f"select 1 from link where stands and (type <> '{MENTIONS}' or len(files) = 0) limit 1"  # noqa: S608 - fixed
-_HAS_MENTIONS: Final = "select 1 from link where stands limit 1"
-"""Links in texts show no project that links its entities: it did not write them for that."""
+_HAS: Final = f"""select exists (from link where stands and (type <> '{MENTIONS}' or len(files) = 0)),
+  exists (from link where stands)
+"""
+"""Links in texts do not show that a project links its entities: they are written for readers."""
 
 
 def why_it_waits(rows: Rows) -> str:
     """Return why the rule does not judge a branch: before the first edge every entity is alone."""
-    if rows(_HAS_EDGES, []):
+    [(has_edges, has_mentions)] = rows(_HAS, [])
+    if has_edges:
         return ""
-    if rows(_HAS_MENTIONS, []):
+    if has_mentions:
         return "The branch has no edge yet but links in texts; the rule is run from the first other one on."
     return "The branch has no edge yet; the rule is run from the first one on."
 

@@ -67,6 +67,8 @@ class SyncAnswer(msgspec.Struct, frozen=True):
     noted: tuple[str, ...] = ()
     not_read: dict[str, int] = {}
     """How many files in the folders of documents no extractor wants, by ending; of a sync of all files."""
+    waiting_mentions: int = 0
+    """Of the edges that it created, links in texts to pages that are no entity."""
 
     @property
     def is_idle(self) -> bool:
@@ -92,6 +94,7 @@ class SyncAnswer(msgspec.Struct, frozen=True):
             "updated": len(outcome.updated),
             "deleted": len(outcome.deleted),
             "edges": msgspec.to_builtins(outcome.edges),
+            "waiting_mentions": self.waiting_mentions,
             "unresolved": [dict(zip(("from", "target", "source"), one, strict=True)) for one in self.unresolved],
             "problems": [{"path": path, **msgspec.to_builtins(problem)} for path, problem in listed],
             "notes": msgspec.to_builtins(self.notes),

@@ -26,6 +26,7 @@ from kbcore.sync.planned import FilePlan
 from kbcore.sync.remains import NOTHING_KNOWN, remains
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
+from kbcore.view.tables import waits_for_page
 from kbcore.view.view import View
 from kbcore.workspace import Workspace, moved
 
@@ -212,4 +213,8 @@ class _Attempt:
             doubted=pending.doubted,
             noted=tuple(change.key for change in self.found.last.changes.sources),
             not_read=scan.not_read,
+            waiting_mentions=sum(
+                change.before is None and change.after is not None and waits_for_page(change.after)
+                for change in self.found.last.changes.links
+            ),
         )

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from kbcli.words.synced import waiting_line
 from kbcore.analysis.impact import impact
 from kbcore.analysis.subject import find
 from kbcore.checks import run_checks
 from kbcore.exporting import export, export_at
 from kbcore.rules import Report
+from kbcore.sync.overlay import WorktreeFiles
 from kbcore.sync.remains import unresolved_links
 from kbcore.view.relations import RELATIONS
+from kbcore.view.view import View
 from tests.support.project import Project, document, req
+from tests.support.sleeping import Sleeper
 
 REQS = "docs/requirements"
 CONFIG = ".kb/config.json"
@@ -81,8 +85,10 @@ def test_a_mention_follows_what_its_path_defines(project: Project) -> None:
 def test_pages_that_are_no_entity_are_in_no_report(project: Project) -> None:
     answer = project.sync({A: LINKS_TO_B, "docs/guide.md": "# Guide"})
     assert (answer.unresolved, answer.problems, answer.unresolved_elsewhere) == ((), (), 0)
+    assert (answer.outcome.edges.created, answer.waiting_mentions, answer.as_json()["waiting_mentions"]) == (2, 2, 2)
+    assert waiting_line(answer) == "2 of the edges are links in texts to pages that are no entity; they wait."
     again = project.sync()
-    assert (again.outcome.applied, again.changed, again.problems) == (False, 0, ())
+    assert (again.outcome.applied, again.changed, again.problems, waiting_line(again)) == (False, 0, (), "")
     view = project.view()
     assert unresolved_links(view) == ()
     assert checked(project, "unresolved-reference").violations == []
@@ -179,3 +185,26 @@ def test_an_export_of_mentions_can_be_imported(project: Project, tmp_path: Path)
     other = Project(tmp_path / "other")
     other.import_(entities=exported.entities, edges=exported.edges)
     assert other.edges("A") == {EDGE}
+
+
+def test_readers_see_a_mention_whose_document_was_not_synced_yet(project: Project) -> None:
+    project.sync({A: text("A", "[b](b.md)")})
+    project.write({B: req("B")})
+    files = WorktreeFiles(None)
+
+    def standing(view: View) -> list[tuple[str, str, str]]:
+        return view.rows("select from_id, type, to_id from link where stands")
+
+    found = files.read(project.workspace(), "main", lambda view, _: standing(view), time_s=60.0)
+    assert found == [EDGE[:3]]
+    assert standing(project.view()) == []
+    files.close()
+
+
+def test_mentions_of_files_are_no_memory_that_a_sleep_cycle_logs(tmp_path: Path) -> None:
+    kip = Sleeper(tmp_path / "repo")
+    kip.project.sync({A: LINKS_TO_B, B: req("B")})
+    seq = kip.seq()
+    kip.sleep(force=True)
+    assert kip.seq() == seq
+    kip.project.close()
