@@ -120,9 +120,9 @@ def _renamed(call: Call, old: str, new: str, changeset: Changeset) -> Payload:
 
 
 def _applied(call: Call, asked: Write) -> Outcome:
-    from kbcore import writes
+    from kbcore.introduced import written
 
-    return writes.carry_out(
+    return written.carry_out(
         call.workspace,
         call.branch,
         call.author,

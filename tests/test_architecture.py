@@ -35,7 +35,7 @@ view.tables view.relations view.fold view.tail
 storage replacing view viewcache replay git config usersettings config_text schema_files schema_members schema_text
 
 answers branchview branchtree checks completing store workspace relocation branches writes sync history upkeep
-introduced init watch locate exporting texts searching allocation editing
+introduced init watch locate exporting texts searching rehearsal allocation editing
 
 kip
 

@@ -31,6 +31,7 @@ def run(
     """
     from kbcli import changefile
     from kbcore import changeset, writes
+    from kbcore.introduced import written
 
     session = session_of(ctx)
     session.writes = True
@@ -43,7 +44,7 @@ def run(
     opened = session.open()
     with session.output.waiting("Applying"):
         author = writes.importing(session.author) if is_import else session.author
-        outcome = writes.carry_out(
+        outcome = written.carry_out(
             opened.workspace,
             opened.branch,
             author,

@@ -44,8 +44,9 @@ def run(
     """
     from kbcli import exits
     from kbcli.words.options import placed
-    from kbcore import changeset, writes
+    from kbcore import changeset
     from kbcore.errors import InvalidQuery
+    from kbcore.introduced import written
 
     session = session_of(ctx)
     request = _request(ids or [], edge or [], cascade=cascade)
@@ -57,7 +58,7 @@ def run(
         follows_head = opened.choice.follows_head
         with placed(session.output, _OPTIONS):
             wanted = changeset.parse_deletion({**asked, "dry_run": is_dry})
-            return writes.carry_out(opened.workspace, opened.branch, session.author, wanted, follows_head=follows_head)
+            return written.carry_out(opened.workspace, opened.branch, session.author, wanted, follows_head=follows_head)
 
     if session.output.is_interactive and not (yes or dry_run):
         with placed(session.output, _OPTIONS):

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import interrupting, limits
+from kbcore import interrupting, limits, rehearsal
 from kbcore.errors import Interrupted, InvalidQuery, KBError
 from kbcore.history.moment import Meant, meant, read_head
 from kbcore.history.when import When, point_in
 from kbcore.interrupting import Stopped
-from kbcore.kip import failures, rehearsal
+from kbcore.kip import failures
 from kbcore.kip import syntax as s
 from kbcore.kip.binding import read as read_command
 from kbcore.kip.errors import IMMUTABLE, SYNTAX, envelope, placing, refused

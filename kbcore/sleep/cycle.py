@@ -11,10 +11,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kbcore import limits
+from kbcore import limits, rehearsal
 from kbcore.changeset import digest_of
 from kbcore.errors import InvalidQuery, KBError
-from kbcore.kip import rehearsal
 from kbcore.kip.kml.intent import Intent, changeset_of
 from kbcore.kip.kml.refusals import Origin
 from kbcore.phrases import some_of

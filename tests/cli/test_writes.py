@@ -255,7 +255,9 @@ def test_a_terminal_is_asked_before_anything_goes(kb, synced, user):
     status, screen = at_a_terminal(user, "y\n", "delete", "A")
     assert status == 0
     assert kb("query", "--id", "A", "--json").json["total"] == 0
-    assert at_a_terminal(user, "", "delete", "--yes", "B") == (0, "")
+    status, screen = at_a_terminal(user, "", "delete", "--yes", "B")
+    assert (status, screen.count("\n")) == (0, 1)
+    assert "orphans (warning): The req C is linked to nothing." in screen
 
 
 def test_a_terminal_is_shown_what_goes_and_only_that_goes(kb, synced, user):

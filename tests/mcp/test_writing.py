@@ -43,6 +43,16 @@ def test_an_agent_that_creates_what_another_one_created_is_refused_and_is_warned
         assert {problem["code"] for problem in error["details"]} == {"set_by_kb"}
 
 
+def test_a_dry_run_and_a_write_warn_of_a_circle(kb):
+    ways = [
+        {"type": "depends_on", "from": one, "to": other} for one, other in (("LOOP-1", "LOOP-2"), ("LOOP-2", "LOOP-1"))
+    ]
+    kb.call("kb_upsert", entities=[entity("LOOP-1"), entity("LOOP-2")], edges=ways[:1])
+    for dry_run in (True, False):
+        warnings = kb.call("kb_upsert", edges=ways[1:], dry_run=dry_run)["warnings"]
+        assert [warning.startswith("acyclic (error): depends_on goes in a circle") for warning in warnings] == [True]
+
+
 def test_the_same_changeset_takes_effect_once(kb):
     request = {"changeset_id": "once", "entities": [entity("ONCE")]}
     first, again = kb.call("kb_upsert", **request), kb.call("kb_upsert", **request)

@@ -23,8 +23,8 @@ from kbcore.kip.kml.refusals import Origin, in_kip
 from kbcore.kip.kml.update import apply_update
 from kbcore.kip.kml.upsert import apply_upserts
 from kbcore.kip.kml.work import Work
-from kbcore.kip.rehearsal import take
 from kbcore.locate import DERIVED, with_lines
+from kbcore.rehearsal import take
 from kbcore.state import Draft, Stamp
 from kbcore.store import Author, Request
 from kbcore.view.view import View

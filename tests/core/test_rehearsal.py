@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from kbcore.errors import LimitExceeded
-from kbcore.kip.rehearsal import take
 from kbcore.needs import NOTHING
 from kbcore.record import PutNode
+from kbcore.rehearsal import take
 from kbcore.state import Draft, Stamp
 from kbcore.store import Planner, Request
 from kbcore.view.view import View
