@@ -16,8 +16,10 @@ import msgspec
 
 from kbcore.concepts import IN_DOMAIN
 from kbcore.gaps import Rows, gaps_in
+from kbcore.model import Node
 from kbcore.schema import MENTIONS
 
+_encode = msgspec.json.Encoder(order="sorted").encode
 _CONTENT: Final = """{
   'type': type, 'name': name, 'title': title, 'status': status, 'tags': tags, 'owner': owner, 'priority': priority,
   'severity': severity, 'links': links, 'metadata': metadata,
@@ -26,10 +28,13 @@ _CONTENT: Final = """{
     then substr(text_ref, length(path) + 2) else text_ref end
 }"""
 # With split_part, DuckDB 2.0.0 fails to plan this for a single entity that has a path and no text_ref.""
+_PASSING: Final = frozenset({"attributes.line", "attributes.consolidation_status", "attributes.consolidated_at"})
+"""Fields that ``_CONTENT`` leaves out, as nodes have them."""
 _ANY: Final = "and true"
 """Where a condition on the edges may stand."""
-_ORDER: Final = f"'{IN_DOMAIN}', 'assigned_to', 'created_by', '{MENTIONS}'"
+ORDERING: Final = (IN_DOMAIN, "assigned_to", "created_by", MENTIONS)
 """Edges that put in order, or only name what they lead to: they hold whatever becomes of that."""
+_ORDER: Final = ", ".join(f"'{edge}'" for edge in ORDERING)
 _NOW: Final = 2**62
 """The seq that ended what stands."""
 
@@ -119,6 +124,16 @@ where l.stands and l.type not in ({_ORDER})
   {_ANY}
 """  # noqa: S608 - no text from outside
 """Edges last confirmed before the first state of their target that is known, where that is not how it came to be."""
+
+
+def content_of(node: Node) -> bytes:
+    """Return what ``_CONTENT`` does of a node: the same for the same content, and else another."""
+    fields = {key: value for key, value in node.fields.items() if key not in _PASSING and value is not None}
+    fields["name"] = fields.get("name", node.id)
+    ref = fields.get("text_ref")
+    if isinstance(ref, str) and (ref == node.path or ref.startswith(f"{node.path}#")):
+        fields["text_ref"] = ref[len(node.path) + 1 :]
+    return _encode(fields)
 
 
 class Suspect(msgspec.Struct, frozen=True, array_like=True):

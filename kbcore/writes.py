@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -19,7 +19,8 @@ from kbcore.ids import is_link_id
 from kbcore.locate import DERIVED, with_lines
 from kbcore.model import Link, Node, nested
 from kbcore.planning.findings import Overwritten, Surroundings, Users, Writer, members_wanted
-from kbcore.planning.plan import plan, reads
+from kbcore.planning.plan import plan as plan_changes
+from kbcore.planning.plan import reads
 from kbcore.planning.secrets import CODE as SECRET
 from kbcore.query.known import nearest_id as nearest_known
 from kbcore.record import IMPORT
@@ -56,6 +57,13 @@ AnyEdge = TypeVar("AnyEdge", EdgeWrite, EdgeDelete)
 Reading = Callable[[Callable[[View], Any]], Any]
 """Returns what a function returns of a view of the branch."""
 
+Noting = Callable[[Draft], object]
+"""Is given each plan; the last is the one that is carried out."""
+
+
+def _not_noted(_: Draft) -> None:
+    """Do nothing with a plan."""
+
 
 class _InUse(Exception):
     """The allocated id in the argument names an entity by now."""
@@ -77,6 +85,7 @@ def carry_out(
     *,
     follows_head: bool,
     read: Reading | None = None,
+    note: Noting = _not_noted,
 ) -> Outcome:
     """Commit a client's changeset to a branch.
 
@@ -90,11 +99,13 @@ def carry_out(
     """
     marks = [] if changeset.problems else [one.id for one in changeset.entities if numbering.marked_prefix(one.id)]
     if not marks:
-        return _carried_out(workspace, branch, author, changeset, follows_head=follows_head)
+        return _carried_out(workspace, branch, author, changeset, follows_head=follows_head, note=note)
     ask = read or workspace.store(branch).read
     for _ in range(NUMBERED):
         try:
-            return _numbered(workspace, branch, author, changeset, marks=marks, ask=ask, follows_head=follows_head)
+            return _numbered(
+                workspace, branch, author, changeset, marks=marks, ask=ask, follows_head=follows_head, note=note
+            )
         except _InUse as error:
             taken = error.args[0]
     message = f"{in_quotes(taken)} was taken by somebody else, as were the numbers before it."
@@ -110,6 +121,7 @@ def _numbered(
     marks: Sequence[str],
     ask: Reading,
     follows_head: bool,
+    note: Noting,
 ) -> Outcome:
     """Carry out a changeset with the next numbers in place of the marks. Raises ``_InUse`` where one is in use."""
 
@@ -129,7 +141,9 @@ def _numbered(
             keys = stack.enter_context(allocation.reserved(workspace, wanted))
         ids = dict(zip(marks, keys, strict=True))
         given = _with_ids(changeset, ids)
-        outcome = _carried_out(workspace, branch, author, given, follows_head=follows_head, fresh=frozenset(keys))
+        outcome = _carried_out(
+            workspace, branch, author, given, follows_head=follows_head, note=note, fresh=frozenset(keys)
+        )
         return outcome if outcome.duplicate else msgspec.structs.replace(outcome, ids=ids)
 
 
@@ -148,6 +162,7 @@ def _carried_out(
     changeset: Changeset,
     *,
     follows_head: bool,
+    note: Noting,
     fresh: Collection[str] = (),
 ) -> Outcome:
     request = Request(dry_run=True)
@@ -162,11 +177,18 @@ def _carried_out(
         )
     store = workspace.store(branch)
     guard = workspace.guard(branch) if follows_head else None
+    plan = planner(changeset, workspace, fresh=fresh)
+
+    def noted(view: View, stamp: Stamp) -> Draft:
+        draft = plan(view, stamp)
+        note(draft)
+        return draft
+
     try:
         return store.commit(
             author,
             request,
-            planner(changeset, workspace, fresh=fresh),
+            noted,
             guard=guard,
             head_commit=workspace.head_commit(branch),
             loads=preloading(changeset),
@@ -228,7 +250,7 @@ def planner(
                 setters=partial(other_setters, view, stamp.actor) if warns_of_overwriting else lambda _: {},
                 former=former,
             )
-            return plan(changeset, state, around)
+            return plan_changes(changeset, state, around)
 
         for node in view.nodes(list(fresh)) if fresh else ():
             raise _InUse(node.id)

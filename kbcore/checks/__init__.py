@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from kbcore.branchtree import tree_of
 from kbcore.checks.accepted import ATTRIBUTE, Reasons, read_baseline, without_accepted
 from kbcore.errors import NotFound, Problem
-from kbcore.rules import ON_DEMAND, Report, Rule, RuleContext, check, load_rules, orphans
+from kbcore.rules import ON_DEMAND, Report, Rule, RuleContext, check, load_rules, look, orphans
 from kbcore.rules import RULES as OWN
+from kbcore.rules.few import Look
 from kbcore.rules.project import ProjectRule
 from kbcore.rules.rule import Tree
 from kbcore.suggest import did_you_mean
@@ -88,6 +89,23 @@ def judge(
         found = check(context, workspace.config.rules, only=only, project=[*project, *extra], idle=idle)
     baseline = read_baseline(workspace.baseline_text, f"{workspace.settings_name}/{BASELINE}")
     return without_accepted(found, workspace.config.suppressions, lambda of: _reasons(view, of), baseline)
+
+
+def look_at(workspace: Workspace, at: Look, only: Collection[str]) -> Report:
+    """Return what KB's own rules that are named find by look-ups, without what is suppressed or in the baseline.
+
+    Raises: ``InvalidConfig``.
+    """
+    found = look(at, workspace.config.rules, only)
+    if not found.violations:
+        return found
+
+    def reasons(ids: list[str]) -> Reasons:
+        said = {id_: node.fields.get(f"attributes.{ATTRIBUTE}") for id_, node in at.side.nodes(ids).items()}
+        return {id_: one for id_, one in said.items() if isinstance(one, dict)}
+
+    baseline = read_baseline(workspace.baseline_text, f"{workspace.settings_name}/{BASELINE}")
+    return without_accepted(found, workspace.config.suppressions, reasons, baseline)
 
 
 def _reasons(view: View, ids: list[str]) -> Reasons:

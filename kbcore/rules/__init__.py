@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kbcore.rules.registry import NAMES, ON_DEMAND, RULES, Level, Report, RuleRun, Violation, check
+from kbcore.rules.registry import NAMES, ON_DEMAND, RULES, Level, Report, RuleRun, Violation, check, look
 from kbcore.rules.rule import Finding, Rule, RuleContext, Severity
 from kbcore.rules.rulesfile import load_rules
 
@@ -20,4 +20,5 @@ __all__ = [
     "Violation",
     "check",
     "load_rules",
+    "look",
 ]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
+from kbcore.errors import LimitExceeded
 from kbcore.phrases import counted
+from kbcore.rules.few import Edge, Look, Side
 from kbcore.rules.rule import Finding, Rule, RuleContext
 
 _MAX_SHOWN: Final = 20
 """Entities of one cycle that a message names."""
 
+_MOST_WALKED: Final = 5_000
+"""Entities that a walk by look-ups may meet: more of them are left to a check."""
 _MOST_STEPS: Final = 32
 _OTHERS: Final = "(select id from main.node where not list_contains($3::varchar[], type))"
 _STANDING: Final = f"""l.stands and list_contains($1::varchar[], l.type)
@@ -39,16 +43,21 @@ def _run(context: RuleContext) -> list[Finding]:
     own = [name for name in names if not context.schema.edges[name].origin]
     asked = [names, own, sorted(context.schema.memory_types)]
     rows = _near(context, asked)
-    graphs: dict[str, defaultdict[str, list[str]]] = {name: defaultdict(list) for name in names}
+    found = context.rows(_ALL, asked) if rows is None else rows
+    return _findings(found, lambda ids: dict[str, str](context.rows(_PATHS, [ids])))
+
+
+def _findings(rows: Iterable[tuple[Any, ...]], paths_of: Callable[[list[str]], Mapping[str, str]]) -> list[Finding]:
+    graphs: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     found: list[tuple[str, list[str], frozenset[str]]] = []
-    for edge, from_id, to_id in context.rows(_ALL, asked) if rows is None else rows:
+    for edge, from_id, to_id in rows:
         if from_id == to_id:
             found.append((edge, [from_id], frozenset({from_id})))
         else:
             graphs[edge][from_id].append(to_id)
     for edge, graph in graphs.items():
         found += [(edge, shortest_cycle(graph, group), group) for group in knots(graph)]
-    paths = dict[str, str](context.rows(_PATHS, [[cycle[0] for _, cycle, _ in found]])) if found else {}
+    paths = paths_of([cycle[0] for _, cycle, _ in found]) if found else {}
     return [_finding(edge, cycle, group, paths.get(cycle[0]) or "") for edge, cycle, group in found]
 
 
@@ -61,6 +70,66 @@ def _near(context: RuleContext, asked: list[list[str]]) -> list[tuple[Any, ...]]
         return None
     rows = context.near(_WALKED, [*asked, sorted(context.ids)])
     return None if rows and rows[0][-1] >= _MOST_STEPS else [row[:-1] for row in rows]
+
+
+def _look(look: Look) -> list[Finding]:
+    """Look at the circles through the ends of edges that came to stand: no other edge can close one."""
+    added: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for change in look.changes.links:
+        link, before = change.after, change.before
+        if link is None or not link.stands or (before is not None and before.stands):
+            continue
+        definition = look.schema.edges.get(link.type)
+        if definition is not None and definition.acyclic:
+            added[link.type].append((link.from_id, link.to_id))
+    rows = [row for edge, ends in added.items() for row in _circling(look, edge, ends)]
+    return _findings(rows, lambda ids: {id_: node.path for id_, node in look.side.nodes(ids).items()})
+
+
+def _circling(look: Look, edge: str, ends: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """Return the edges of a type that lead on from these ends, where they may be a part of a circle."""
+    if not any(_meet(look.side, edge, to_id, from_id) for from_id, to_id in ends):
+        return []
+    found: dict[str, Edge] = {}
+    asked, frontier = set[str](), {end for pair in ends for end in pair}
+    while frontier:
+        reached = [one for one in look.side.out_of(frontier, edge) if one.stands]
+        found |= {one.id: one for one in reached}
+        _check_length(found)
+        asked |= frontier
+        frontier = {one.to_id for one in reached} - asked
+    if not look.schema.edges[edge].origin:
+        ids = {end for one in found.values() for end in (one.from_id, one.to_id)}
+        memory = {id_ for id_, node in look.side.nodes(ids).items() if node.type in look.schema.memory_types}
+        known = memory | (ids - look.side.nodes(ids).keys())
+        found = {key: one for key, one in found.items() if not {one.from_id, one.to_id} <= known}
+    return [(edge, one.from_id, one.to_id) for one in found.values()]
+
+
+def _meet(side: Side, edge: str, start: str, end: str) -> bool:
+    """Tell whether one may come from ``start`` to ``end`` by edges of a type; walked from both, the shorter first."""
+    if start == end:
+        return True
+    ahead, back = {start}, {end}
+    ahead_edge, back_edge = {start}, {end}
+    while ahead_edge and back_edge:
+        if len(ahead_edge) < len(back_edge):
+            ahead_edge = {one.to_id for one in side.out_of(ahead_edge, edge) if one.stands} - ahead
+            ahead |= ahead_edge
+        else:
+            back_edge = {one.from_id for one in side.into(back_edge, edge) if one.stands} - back
+            back |= back_edge
+        if ahead & back:
+            return True
+        _check_length(ahead | back)
+    return False
+
+
+def _check_length(walked: Collection[str]) -> None:
+    if len(walked) > _MOST_WALKED:
+        raise LimitExceeded(
+            f"More than {_MOST_WALKED:,} entities lie on the ways from here; `kb check --rule acyclic` reads them."
+        )
 
 
 def _finding(edge: str, cycle: list[str], group: frozenset[str], path: str) -> Finding:
@@ -153,4 +222,5 @@ RULE: Final = Rule(
     _run,
     example="depends_on goes in a circle: REQ-1 → REQ-2 → REQ-1.",
     remedy="Remove one of the edges of the circle.",
+    look=_look,
 )

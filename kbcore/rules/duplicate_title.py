@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, Final
 
-from kbcore.rules.likeness import folded_words
+from kbcore.model import Node
+from kbcore.rules.few import Look, is_retired, text_of
+from kbcore.rules.likeness import SAME_TITLES, TITLE_KEY, folded_words
 from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
 from kbcore.rules.statuses import RETIRED, has_status
 from kbcore.visible import in_quotes
 
 _FOLDED: Final = folded_words("title")
-_IS_PLAIN: Final = r"strlen(title) = length(title) and not regexp_matches(title, '\s\s|[\t\n\f\r]')"
-"""Nearly all titles are, and what is said twice is rare: so only few are looked at closely."""
-_KEY: Final = f"case when {_IS_PLAIN} then lower(trim(title)) else {_FOLDED} end"
+_KEY: Final = TITLE_KEY
+"""What is said twice is rare: so only few are looked at closely."""
 _COUNTS: Final = f"trim(title) <> '' and not {has_status('status', RETIRED)}"
 _ALL: Final = f"""
 with keyed as (select id, hash(type, {_KEY}) as key from node where title <> '')
@@ -33,8 +36,28 @@ _FEW: Final = 8
 
 
 def _run(context: RuleContext) -> list[Finding]:
+    return _findings(context.rows(_ALL, []) if context.ids is None else _near(context, sorted(context.ids)))
+
+
+def _look(look: Look) -> list[Finding]:
+    ids = look.nodes_with("type", "title", "status")
+    nodes = [node for one in look.changes.nodes if one.key in ids for node in (one.before, one.after) if node]
+    keys = {key for node in nodes if (key := SAME_TITLES.key(node))}
+    if not keys:
+        return []
+    groups: defaultdict[str, list[Node]] = defaultdict(list)
+    for node in sorted(look.side.alike(SAME_TITLES, keys), key=lambda one: one.id):
+        if not is_retired(node):
+            groups[SAME_TITLES.key(node)].append(node)
+    alike = [each for each in groups.values() if len(each) > 1]
+    return _findings(
+        (each[0].type, [one.id for one in each], [one.path for one in each], min(text_of(one, "title") for one in each))
+        for each in alike
+    )
+
+
+def _findings(groups: Iterable[tuple[Any, ...]]) -> list[Finding]:
     found = []
-    groups = context.rows(_ALL, []) if context.ids is None else _near(context, sorted(context.ids))
     for type_, ids, paths, title in groups:
         message = f"{listed(ids)} are of type {type_} and have one title, {in_quotes(title)}."
         files = sorted({path for path in paths if path})
@@ -64,4 +87,5 @@ RULE: Final = Rule(
     _run,
     example="REQ-12 and REQ-7 are of type req and have one title, 'Log in with a passkey'.",
     remedy="Merge the two, or say in the title what tells them apart.",
+    look=_look,
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
+from kbcore.rules.few import Look, is_retired
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.rules.statuses import RETIRED, has_status
 
@@ -18,8 +20,22 @@ select * from (
 
 
 def _run(context: RuleContext) -> list[Finding]:
+    return _findings(context.near(_SQL, []))
+
+
+def _look(look: Look) -> list[Finding]:
+    ids = look.nodes_with("type", "status") | {link.to_id for link in look.links_of("publishes", "consumes")}
+    events = [node for node in look.side.nodes(ids).values() if node.type == "event" and not is_retired(node)]
+    if not events:
+        return []
+    has = {(edge.to_id, edge.type) for edge in look.side.into([node.id for node in events]) if edge.stands}
+    rows = [(node.id, node.path, (node.id, "publishes") in has, (node.id, "consumes") in has) for node in events]
+    return _findings(row for row in rows if not all(row[2:]))
+
+
+def _findings(rows: Iterable[tuple[Any, ...]]) -> list[Finding]:
     found = []
-    for id_, path, is_published, is_consumed in context.near(_SQL, []):
+    for id_, path, is_published, is_consumed in rows:
         lacking = ["publishes"] * (not is_published) + ["consumes"] * (not is_consumed)
         message = f"{id_}: nobody {' or '.join(lacking)} it."
         found.append(Finding(id_, message, _hint(id_, path, lacking), path, values=tuple(lacking)))
@@ -39,4 +55,5 @@ RULE: Final = Rule(
     _run,
     example="order-placed: nobody consumes it.",
     remedy="State the symbol that publishes or consumes it, or give the event the status `retired`.",
+    look=_look,
 )

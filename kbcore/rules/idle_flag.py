@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kbcore.rules.few import Look, is_retired
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.rules.statuses import RETIRED, has_status
 
@@ -14,10 +15,21 @@ select id, path from node where type = 'flag' and not {has_status("status", RETI
 
 
 def _run(context: RuleContext) -> list[Finding]:
-    return [
-        Finding(id_, f"{id_} guards nothing (no edge guards).", _hint(path), path)
-        for id_, path in context.near(_SQL, [])
-    ]
+    return [_finding(id_, path) for id_, path in context.near(_SQL, [])]
+
+
+def _look(look: Look) -> list[Finding]:
+    ids = look.nodes_with("type", "status") | {link.from_id for link in look.links_of("guards")}
+    flags = [node for node in look.side.nodes(ids).values() if node.type == "flag" and not is_retired(node)]
+    if not flags:
+        return []
+    edges = look.side.out_of([node.id for node in flags])
+    guarding = {edge.from_id for edge in edges if edge.stands and edge.type == "guards"}
+    return [_finding(node.id, node.path) for node in flags if node.id not in guarding]
+
+
+def _finding(id_: str, path: str) -> Finding:
+    return Finding(id_, f"{id_} guards nothing (no edge guards).", _hint(path), path)
 
 
 def _hint(path: str) -> str:
@@ -33,4 +45,5 @@ RULE: Final = Rule(
     _run,
     example="FLAG-3 guards nothing (no edge guards).",
     remedy="State what the flag switches, or give it the status `retired`.",
+    look=_look,
 )

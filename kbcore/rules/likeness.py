@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from kbcore.query.known import without_zeros
 from kbcore.rules.rule import Rows
+from kbcore.view.tables import Likeness
 
 
 def folded(expression: str) -> str:
@@ -19,6 +21,29 @@ def folded_words(expression: str) -> str:
     """Return the SQL expression of what titles have in common that differ only in case, spaces and normal form."""
     # By way of capitals, so that all small forms of a letter are one; what has no capital is spelt out.
     return rf"trim(regexp_replace(replace(lower(upper(nfc_normalize({expression}))), 'ß', 'ss'), '\s+', ' ', 'g'))"
+
+
+def alike_key(id_: str) -> str:
+    """Return what ``folded`` does of an id."""
+    small = "".join(char.lower()[0] for char in unicodedata.normalize("NFC", id_))
+    return _without_zeros(small)
+
+
+def words_key(text: str) -> str:
+    """Return what ``folded_words`` does of a text."""
+    capitals = (upper if len(upper := char.upper()) == 1 else char for char in unicodedata.normalize("NFC", text))
+    small = "".join(char.lower()[0] for char in capitals).replace("ß", "ss")
+    return re.sub("[ \t\n\f\r]+", " ", small).strip(" ")
+
+
+IS_PLAIN: Final = r"strlen(title) = length(title) and not regexp_matches(title, '\s\s|[\t\n\f\r]')"
+"""Nearly all titles are, and those are quicker to compare."""
+TITLE_KEY: Final = f"case when {IS_PLAIN} then lower(trim(title)) else {folded_words('title')} end"
+SIMILAR_IDS: Final = Likeness(folded("id"), lambda node: alike_key(node.id))
+SAME_TITLES: Final = Likeness(
+    f"case when trim(title) <> '' then type || ' ' || {TITLE_KEY} else '' end",
+    lambda node: f"{node.type} {words_key(title)}" if (title := str(node.fields.get("title") or "")).strip(" ") else "",
+)
 
 
 def lookalikes(rows: Rows, unknown: Iterable[str]) -> dict[str, str]:

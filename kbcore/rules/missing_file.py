@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterator
 from typing import Final
 
+from kbcore.model import Node
+from kbcore.rules.few import Look
 from kbcore.rules.rule import Finding, NotApplicable, Rule, RuleContext
 
 _SQL: Final = """
@@ -32,6 +35,26 @@ def _run(context: RuleContext) -> list[Finding]:
     return [_finding(id_, field, file, source) for id_, field, file, source in rows if file in missing]
 
 
+def _look(look: Look) -> list[Finding]:
+    ids = look.nodes_with("type", "text_ref", "attributes.file")
+    rows = [row for node in look.side.nodes(ids).values() for row in _named(node)]
+    if not rows:
+        return []
+    plain = {file: posixpath.normpath(file) for _, _, file, _ in rows}
+    known = {one.path for one in look.side.sources(set(plain.values()))}
+    missing = look.side.missing({file for file, path in plain.items() if path not in known})
+    return [_finding(id_, field, file, source) for id_, field, file, source in rows if file in missing]
+
+
+def _named(node: Node) -> Iterator[tuple[str, str, str, str]]:
+    """Yield what ``_SQL`` selects of a node."""
+    ref, file = node.fields.get("text_ref"), node.fields.get("attributes.file")
+    if isinstance(ref, str) and ref != node.path and ref.partition("#")[0]:
+        yield node.id, "text_ref", ref.partition("#")[0], node.owners.get("text_ref", "")
+    if node.type == "symbol" and isinstance(file, str) and file:
+        yield node.id, "attributes.file", file, node.owners.get("attributes.file", "")
+
+
 def _finding(id_: str, field: str, file: str, source: str) -> Finding:
     name = field.removeprefix("attributes.")
     message = f"{id_} has {file} as its `{name}`, which is not in the repository."
@@ -50,4 +73,5 @@ RULE: Final = Rule(
     _run,
     example="SYM-2 has src/login.py as its `file`, which is not in the repository.",
     remedy="Correct the path, or bring the file back.",
+    look=_look,
 )

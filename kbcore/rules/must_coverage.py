@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
-from kbcore.rules.not_applicable import reason
+from kbcore.rules.few import Look, is_retired, text_of
+from kbcore.rules.not_applicable import reason, reason_in
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.rules.statuses import RETIRED, has_status
+from kbcore.schema import NOT_APPLICABLE
 
 _NEEDED: Final = (("specified_by", "scenario", "specified"), ("verified_by", "test", "verified"))
 
@@ -25,8 +28,30 @@ where n.type = 'req' and lower(n.priority) = 'must' and not {has_status("n.statu
 
 
 def _run(context: RuleContext) -> list[Finding]:
+    return _findings(context.near(_SQL, []))
+
+
+def _look(look: Look) -> list[Finding]:
+    edges = [edge for edge, _, _ in _NEEDED]
+    fields = ("type", "priority", "status", f"attributes.{NOT_APPLICABLE}")
+    ids = look.nodes_with(*fields) | {link.from_id for link in look.links_of(*edges)}
+    needing = [
+        node
+        for node in look.side.nodes(ids).values()
+        if node.type == "req" and text_of(node, "priority").lower() == "must" and not is_retired(node)
+    ]
+    if not needing:
+        return []
+    has = {(edge.from_id, edge.type) for edge in look.side.out_of([node.id for node in needing]) if edge.stands}
+    return _findings(
+        (node.id, node.path, *((node.id, edge) in has or bool(reason_in(node, aspect)) for edge, _, aspect in _NEEDED))
+        for node in needing
+    )
+
+
+def _findings(rows: Iterable[tuple[Any, ...]]) -> list[Finding]:
     found = []
-    for id_, path, *covered in context.near(_SQL, []):
+    for id_, path, *covered in rows:
         for (edge, what, _), has_it in zip(_NEEDED, covered, strict=True):
             if not has_it:
                 message = f"{id_} has priority must, but no {what} (no edge {edge})."
@@ -49,4 +74,5 @@ RULE: Final = Rule(
     _run,
     example="REQ-7 has priority must, but no test (no edge verified_by).",
     remedy="Link the requirement to its scenario and to its test.",
+    look=_look,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kbcore.model import Node
 from kbcore.schema import NOT_APPLICABLE
 
 
@@ -13,3 +14,10 @@ def reason(column: str, aspect: str) -> str:
     place = f"'/{NOT_APPLICABLE}/{aspect}'"
     said = f"nullif(trim(json_extract_string({column}, {place}), ' \t\r\n'), '')"
     return f"(case when json_type({column}, {place}) = 'VARCHAR' then {said} end)"
+
+
+def reason_in(node: Node, aspect: str) -> str:
+    """Return the reason that a node gives for an aspect, "" where it gives none."""
+    said = node.fields.get(f"attributes.{NOT_APPLICABLE}")
+    text = said.get(aspect) if isinstance(said, dict) else None
+    return text.strip(" \t\r\n") if isinstance(text, str) else ""

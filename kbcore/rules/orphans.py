@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from kbcore.concepts import VOCABULARY
+from kbcore.model import Node
+from kbcore.rules.few import Look
 from kbcore.rules.rule import Finding, Rows, Rule, RuleContext
 from kbcore.schema import MENTIONS, Schema
 
@@ -34,10 +36,34 @@ def why_it_waits(rows: Rows) -> str:
 
 
 def _run(context: RuleContext) -> list[Finding]:
-    return [
-        Finding(id_, f"{id_} ({type_}) is linked to nothing.", _hint(context.schema, type_, path, extractor), path)
-        for id_, type_, path, extractor in context.near(_SQL, _KNOWN)
-    ]
+    return [_finding(context.schema, row) for row in context.near(_SQL, _KNOWN)]
+
+
+def _look(look: Look) -> list[Finding]:
+    ids = look.nodes_with("type", "name") | {end for link in look.links_of() for end in (link.from_id, link.to_id)}
+    changed = look.side.links([one.key for one in look.changes.links]).values()
+    linked = {end for edge in changed if edge.stands for end in (edge.from_id, edge.to_id)}
+    nodes = [node for node in look.side.nodes(ids - linked).values() if not _is_known(node)]
+    if not nodes:
+        return []
+    alone = {node.id for node in nodes}
+    alone -= {edge.from_id for edge in look.side.out_of(alone) if edge.stands}
+    alone -= {edge.to_id for edge in look.side.into(alone) if edge.stands}
+    if not alone or not look.side.has_edges():
+        return []
+    extractors = {one.path: one.extractor for one in look.side.sources({node.path for node in nodes})}
+    rows = [(node.id, node.type, node.path, extractors.get(node.path, "")) for node in nodes if node.id in alone]
+    return [_finding(look.schema, row) for row in rows]
+
+
+def _is_known(node: Node) -> bool:
+    """Tell whether every store knows a node: what the SQL says with ``_KNOWN``."""
+    return (node.type, node.fields.get("name", node.id)) in VOCABULARY
+
+
+def _finding(schema: Schema, row: tuple[Any, ...]) -> Finding:
+    id_, type_, path, extractor = row
+    return Finding(id_, f"{id_} ({type_}) is linked to nothing.", _hint(schema, type_, path, extractor), path)
 
 
 def _hint(schema: Schema, type_: str, path: str, extractor: str) -> str:
@@ -61,4 +87,5 @@ RULE: Final = Rule(
     _run,
     example="SYM-9 (symbol) is linked to nothing.",
     remedy="State what it belongs to, or remove it.",
+    look=_look,
 )

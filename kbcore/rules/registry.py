@@ -6,6 +6,7 @@ A rule that could not run is reported as not run and never counts as passed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, Literal
 
 import msgspec
@@ -33,6 +34,7 @@ from kbcore.rules import (
     unreadable_source,
     unresolved_reference,
 )
+from kbcore.rules.few import Look
 from kbcore.rules.rule import Finding, NotApplicable, Rule, RuleContext, Severity, in_order
 from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
@@ -171,6 +173,22 @@ def check(
     return Report(is_ok(violations, runs), violations, runs)
 
 
+def look(at: Look, levels: Mapping[str, Level], only: Collection[str]) -> Report:
+    """Return what those of KB's own rules that are named, and not off, find by look-ups of what a change may break."""
+    violations: list[Violation] = []
+    runs = []
+    for rule in RULES:
+        level = levels.get(rule.id, rule.severity)
+        if rule.look is None or rule.id not in only or level == "off":
+            continue
+        findings, run = _tried(rule, level, partial(rule.look, at))
+        findings.sort(key=_place)
+        runs.append(run)
+        violations += [_violation(rule.id, level, one) for one in findings]
+    violations.sort(key=lambda violation: violation.severity)
+    return Report(is_ok(violations, runs), violations, runs)
+
+
 def is_ok(violations: Iterable[Violation], runs: Iterable[RuleRun]) -> bool:
     """Tell whether no violation is an error, and every rule that is not off could run."""
     return all(run.status != "not_run" for run in runs) and all(one.severity != "error" for one in violations)
@@ -192,8 +210,21 @@ def _check_names(only: Sequence[str], rules: Collection[str]) -> None:
 
 
 def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Finding], RuleRun]:
+    found, run = _tried(rule, severity, partial(rule.run, context))
+    if context.ids is not None:
+        wanted = context.ids
+        found = [one for one in found if one.id in wanted or one.concerns & wanted]
+    found.sort(key=_place)
+    return found, run
+
+
+def _place(one: Finding) -> tuple[str, ...]:
+    return one.id, in_order(one.message), one.source, one.hint
+
+
+def _tried(rule: Rule, severity: Severity, find: Callable[[], list[Finding]]) -> tuple[list[Finding], RuleRun]:
     try:
-        found = rule.run(context)
+        return find(), RuleRun(rule.id, severity, "ran")
     except ViewDamaged:
         raise
     except NotApplicable as error:
@@ -206,8 +237,3 @@ def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Fin
             raise refused from error
         words = " ".join(str(error).split()) or "no reason given"
         return [], RuleRun(rule.id, severity, "not_run", f"{type(error).__name__}: {words}")
-    if context.ids is not None:
-        wanted = context.ids
-        found = [one for one in found if one.id in wanted or one.concerns & wanted]
-    found.sort(key=lambda one: (one.id, in_order(one.message), one.source, one.hint))
-    return found, RuleRun(rule.id, severity, "ran")

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import msgspec
 
 from kbcore.schema import Schema
+
+if TYPE_CHECKING:
+    from kbcore.rules.few import Look
 
 Severity = Literal["error", "warning"]
 Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -126,6 +129,8 @@ class Rule(msgspec.Struct, frozen=True):
     run: Callable[[RuleContext], list[Finding]]
     example: str = ""
     remedy: str = ""
+    look: Callable[[Look], list[Finding]] | None = None
+    """The same by look-ups, for what a change of few elements may have broken (``kbcore.rules.few``)."""
 
 
 def first_file(files: Sequence[str] | None) -> str:

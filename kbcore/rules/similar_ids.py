@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, Final
 
-from kbcore.rules.likeness import differences, folded
+from kbcore.model import Node
+from kbcore.rules.few import Look
+from kbcore.rules.likeness import SIMILAR_IDS, alike_key, differences, folded
 from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
 
 _FOLDED: Final = folded("id")
@@ -23,8 +27,22 @@ _NEAR: Final = _ALIKE.replace("_AMONG_", _NEAR_TO)
 
 
 def _run(context: RuleContext) -> list[Finding]:
+    return _findings(context.rows(_ALL, []) if context.ids is None else context.rows(_NEAR, [sorted(context.ids)]))
+
+
+def _look(look: Look) -> list[Finding]:
+    ids = look.came_or_went()
+    if not ids:
+        return []
+    groups: defaultdict[str, list[Node]] = defaultdict(list)
+    for node in sorted(look.side.alike(SIMILAR_IDS, {alike_key(id_) for id_ in ids}), key=lambda one: one.id):
+        groups[alike_key(node.id)].append(node)
+    alike = [nodes for nodes in groups.values() if len(nodes) > 1]
+    return _findings(([node.id for node in nodes], [node.path for node in nodes]) for nodes in alike)
+
+
+def _findings(groups: Iterable[tuple[Any, ...]]) -> list[Finding]:
     found = []
-    groups = context.rows(_ALL, []) if context.ids is None else context.rows(_NEAR, [sorted(context.ids)])
     for ids, paths in groups:
         what = differences(ids)
         # in another normal form two ids look the same, so what they are made of is shown
@@ -44,4 +62,5 @@ RULE: Final = Rule(
     _run,
     example="REQ-7 and req-7 are different entities whose ids differ only in case.",
     remedy="If one is a slip, keep one id and correct the other.",
+    look=_look,
 )

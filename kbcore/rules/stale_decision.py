@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kbcore.rules.few import Look, text_of
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
-from kbcore.rules.statuses import OUTDATED, TENTATIVE, has_status
+from kbcore.rules.statuses import OUTDATED, TENTATIVE, has_status, is_status
 from kbcore.visible import in_quotes
 
 _SQL: Final = f"""
@@ -27,6 +28,30 @@ def _run(context: RuleContext) -> list[Finding]:
     return [_finding(*row) for row in context.near(_SQL, [])]
 
 
+def _look(look: Look) -> list[Finding]:
+    nodes = look.nodes_with("type", "status")
+    superseded = {edge.to_id for edge in look.side.out_of(nodes) if edge.type == "supersedes"} if nodes else set()
+    ids = nodes | superseded | {link.to_id for link in look.links_of("constrained_by", "supersedes")}
+    decisions = {id_: node for id_, node in look.side.nodes(ids).items() if node.type == "adr"}
+    if not decisions:
+        return []
+    edges = [edge for edge in look.side.into(decisions) if edge.stands]
+    by = [edge for edge in edges if edge.type == "supersedes" and edge.from_id != edge.to_id]
+    known = look.side.nodes({edge.from_id for edge in by})
+    successors: dict[str, str] = {}
+    for edge in sorted(by, key=lambda one: one.from_id):
+        node = known.get(edge.from_id)
+        if node is not None and not is_status(text_of(node, "status"), TENTATIVE):
+            successors.setdefault(edge.to_id, node.id)
+    rows = []
+    for edge in edges:
+        decision, successor = decisions[edge.to_id], successors.get(edge.to_id)
+        status = text_of(decision, "status")
+        if edge.type == "constrained_by" and (successor or is_status(status, OUTDATED)):
+            rows.append((edge.from_id, decision.id, edge.files, status, decision.path, successor))
+    return [_finding(*row) for row in rows]
+
+
 def _finding(*row: Any) -> Finding:
     symbol, decision, files, status, path, successor = row
     source = first_file(files)
@@ -46,4 +71,5 @@ RULE: Final = Rule(
     _run,
     example="SYM-2 is constrained by ADR-1, which is superseded by ADR-4.",
     remedy="Link the symbol to the decision that holds now.",
+    look=_look,
 )

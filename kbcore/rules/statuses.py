@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 RETIRED: Final = ("deprecated", "obsolete", "rejected", "removed", "retired", "superseded", "withdrawn")
@@ -21,3 +22,9 @@ def has_status(column: str, statuses: tuple[str, ...]) -> str:
     """
     listed = ", ".join(f"'{status}'" for status in statuses)
     return f"regexp_extract(lower(coalesce({column}, '')), '[a-z]+') in ({listed})"
+
+
+def is_status(status: str, statuses: tuple[str, ...]) -> bool:
+    """Tell what the condition of ``has_status`` does of the value of a column."""
+    found = re.search("[a-z]+", status.lower())
+    return found is not None and found[0] in statuses

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from kbcore.rules.few import Look
 from kbcore.rules.rule import Finding, Rule, RuleContext, first_file, quoted
 from kbcore.suspects import Suspect, suspects
 
@@ -16,6 +17,10 @@ def _run(context: RuleContext) -> list[Finding]:
     found = suspects(context.near, ends=context.ids)
     supposed = {seq for (seq,) in context.rows(_SUPPOSED, [])} if found else set[int]()
     return [_finding(one, has_record=one.changed_seq not in supposed) for one in found]
+
+
+def _look(look: Look) -> list[Finding]:
+    return [_finding(one, has_record=True) for one in look.suspect()]
 
 
 def _finding(one: Suspect, *, has_record: bool) -> Finding:
@@ -51,4 +56,5 @@ RULE: Final = Rule(
         "Look whether it still holds. If so, confirm it (`kb confirm`, or the edge again in `kb_upsert`): that"
         " confirms it and changes nothing else. If not, mend what the edge comes from, or the edge."
     ),
+    look=_look,
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
+from kbcore.rules.few import Edge, Look
 from kbcore.rules.likeness import lookalikes
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
 from kbcore.view.tables import WAITS_FOR_PAGE
@@ -19,7 +21,27 @@ where not l.stands and not {WAITS_FOR_PAGE}
 def _run(context: RuleContext) -> list[Finding]:
     rows = context.near(_SQL, [])
     missing = {row[0] for row in rows if not row[4]} | {row[2] for row in rows if not row[5]}
-    alike = lookalikes(context.rows, missing)
+    return _findings(rows, lookalikes(context.rows, missing))
+
+
+def _look(look: Look) -> list[Finding]:
+    edges = dict(look.side.links([one.key for one in look.changes.links]))
+    ends = look.came_or_went()  # of an edge that lacks both ends, and now one
+    if ends:
+        edges |= {edge.id: edge for edge in (*look.side.out_of(ends), *look.side.into(ends))}
+    waiting = [edge for edge in edges.values() if not edge.stands]
+    if not waiting:
+        return []
+    named = {end for edge in waiting for end in (edge.from_id, edge.to_id)}
+    there = {*look.side.nodes(named), *(id_ for id_, edge in look.side.links(named).items() if edge.stands)}
+    return _findings([_row(edge, there) for edge in waiting], {})
+
+
+def _row(edge: Edge, there: set[str]) -> tuple[Any, ...]:
+    return edge.from_id, edge.type, edge.to_id, edge.files, edge.from_id in there, edge.to_id in there
+
+
+def _findings(rows: Sequence[tuple[Any, ...]], alike: dict[str, str]) -> list[Finding]:
     found = []
     for from_id, type_, to_id, files, has_from, has_to in rows:
         gone = [end for end, is_there in ((from_id, has_from), (to_id, has_to)) if not is_there]
@@ -59,4 +81,5 @@ RULE: Final = Rule(
     _run,
     example="SYM-2 implements REQ-70, but there is no REQ-70.",
     remedy="Correct the id, create what it names, or take the link out.",
+    look=_look,
 )

@@ -9,8 +9,8 @@ Superseded rows go to ``X_history`` with the seq that ended them, so an element 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -132,6 +132,13 @@ _notes = msgspec.json.Decoder(tuple[NoteOnFile, ...])
 _said = msgspec.json.Decoder(tuple[Statement, ...])
 _object = msgspec.json.Decoder(dict[str, Any])
 _names = msgspec.json.Decoder(dict[str, str])
+
+
+class Likeness(NamedTuple):
+    """What alike nodes have in common, as SQL over the columns of ``node`` and as a function; "" is like nothing."""
+
+    sql: str
+    key: Callable[[Node], str]
 
 
 def _text(value: Any) -> str:

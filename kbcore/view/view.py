@@ -19,6 +19,7 @@ from kbcore.record import VOCABULARY, Record
 from kbcore.schema import Schema
 from kbcore.state import Changes, Stamp, State
 from kbcore.view import database, filling
+from kbcore.view.alike import Alikes
 from kbcore.view.basis import Basis
 from kbcore.view.database import among, quoted
 from kbcore.view.defined import Defined
@@ -29,7 +30,7 @@ from kbcore.view.remembered import Remembered
 from kbcore.view.renamed import FormerIds
 from kbcore.view.session import Session
 from kbcore.view.shown import Shown
-from kbcore.view.tables import ELEMENTS, LINK, NODE, SOURCE, Columns, link_of, node_of, source_of
+from kbcore.view.tables import ELEMENTS, LINK, NODE, SOURCE, Columns, Likeness, link_of, node_of, source_of
 from kbcore.view.tail import Pending, Tail
 
 E = TypeVar("E", Node, Link)
@@ -62,6 +63,7 @@ class View:
         self._pending = Pending()
         self._is_whole = True
         self._filter = KeyFilter(self._ask_base)
+        self._alikes = Alikes(self._ask_base)
         self._bad: frozenset[str] | None = None
         self._defined = Defined(self._ask_base)
         self._former = FormerIds(self._ask_base)
@@ -205,6 +207,14 @@ class View:
     def touching(self, ids: Sequence[str]) -> list[Link]:
         """Return the links that have one of these ids as an end, standing or not."""
         return self._links((), ids)
+
+    def alike(self, likeness: Likeness, keys: Sequence[str]) -> list[Node]:
+        """Return the nodes that have one of these texts in common."""
+        self._fold_pending()
+        later = self._tail.elements["node"]
+        ids = dict.fromkeys(self._alikes.in_tail(likeness, keys, later.values()))
+        ids |= dict.fromkeys(id_ for id_ in self._alikes.in_base(likeness, keys) if id_ not in later)
+        return [node for node in self.nodes(list(ids)) if likeness.key(node) in keys]
 
     def cells(
         self, table: str, columns: Sequence[str], condition: tuple[str, Sequence[Any]], is_so: Callable[[Any], object]
@@ -427,6 +437,7 @@ class View:
             self._tail.add(entry, changes)
             self._defined.note(changes)
             self._former.note(changes)
+            self._alikes.note(change.after for change in changes.nodes)
 
     def _show(self) -> None:
         """Make everything that this view holds visible to SQL."""
@@ -467,6 +478,7 @@ class View:
             self._filter.grow(
                 {NODE_IDS: nodes, LINK_IDS: links, LINK_ENDS: tail.ends, CHANGESETS: tail.changesets.keys()}
             )
+            self._alikes.clear()
             self._tail = Tail()
             self._bad = None
             self._read.clear()

@@ -257,7 +257,7 @@ def test_a_terminal_is_asked_before_anything_goes(kb, synced, user):
     assert kb("query", "--id", "A", "--json").json["total"] == 0
     status, screen = at_a_terminal(user, "", "delete", "--yes", "B")
     assert (status, screen.count("\n")) == (0, 1)
-    assert "orphans (warning): The req C is linked to nothing." in screen
+    assert "orphans (warning): C (req) is linked to nothing." in screen
 
 
 def test_a_terminal_is_shown_what_goes_and_only_that_goes(kb, synced, user):

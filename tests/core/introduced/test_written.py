@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kbcore import branches, changeset
 from kbcore.answers import Outcome
+from kbcore.branchtree import tree_of
+from kbcore.checks import judge
+from kbcore.errors import KBError
 from kbcore.introduced import written
-from tests.support.project import AUTHOR, Project
+from kbcore.introduced.judging import apart
+from kbcore.rules import Report, acyclic, orphans
+from kbcore.view.view import View
+from tests.support.histories import laws
+from tests.support.project import AUTHOR, Project, caches_at
 
 CYCLE = "acyclic (error): depends_on goes in a circle: A → B → A."
 
@@ -69,3 +81,147 @@ def test_a_rule_that_is_off_is_not_run_and_many_entities_are_left_to_a_check(lin
     assert (
         warning == "The rules were not run on what this touches: it has 501 items, more than 500. `kb check` runs them."
     )
+
+
+def test_an_edge_that_was_suspect_already_is_not_said_again(linked: Project) -> None:
+    def said(**fields: Any) -> list[str]:
+        return [one.split(",")[0] for one in carried_out(linked, {"entities": [{"id": "A", **fields}]}).warnings]
+
+    suspect = ["suspect-edge (warning): M depends_on A"]
+    assert said(title="Another title") == suspect
+    assert said(title="A third title") == []
+    assert said(title="Title of A") == [], "it says again what was confirmed"
+    assert said(status="draft") == suspect
+    linked.apply(edges=[depends("M", "A")])
+    assert said(attributes={"line": 7}) == [], "where it is said does not count"
+    linked.apply(entities=[{"id": "M", "owner": "ann"}])
+    assert said(status="open") == suspect, "a change of what it comes from confirmed it"
+    assert said(status="draft") == []
+
+
+def test_what_is_alike_is_found_in_a_base_and_in_what_came_after_it(linked: Project) -> None:
+    shutil.rmtree(caches_at(linked.root))
+    caches_at(linked.root).mkdir()
+    again = Project(linked.root, is_new=False)
+    again.view()
+    for one, other in (("A", "a"), ("B", "b"), ("M", "m"), ("m2", "M2"), ("M2", "M02")):
+        entities = [req(other, title=f"title OF  {one}")]
+        warnings = carried_out(again, {"entities": entities}).warnings
+        rules = [warning.split(" (")[0] for warning in warnings]
+        assert rules == ["orphans", *(["similar-ids"] * (one != "m2")), *(["duplicate-title"] * (one != "m2"))], (
+            warnings
+        )
+    assert again.view().rows("select count(*) from base.node") == [(3,)]
+
+
+def test_a_walk_that_meets_too_many_is_left_to_a_check(linked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acyclic, "_MOST_WALKED", 2)
+    linked.apply(entities=[req("C"), req("D")], edges=[depends("B", "C"), depends("C", "D"), depends("D", "M")])
+    [warning] = carried_out(linked, {"edges": [depends("D", "A")]}).warnings
+    assert warning.startswith("The rule acyclic could not run: More than 2 entities lie on the ways from here")
+
+
+TYPES = {
+    "REQ-1": "req",
+    "REQ-01": "req",
+    "REQ-2": "req",
+    "TEST-1": "test",
+    "SCN-1": "scenario",
+    "SYM-1": "symbol",
+    "ADR-1": "adr",
+    "ADR-2": "adr",
+    "EV-1": "event",
+    "FLAG-1": "flag",
+}
+EDGES = (
+    *(("depends_on", one, other) for one in ("REQ-1", "REQ-01", "REQ-2") for other in ("REQ-1", "REQ-01", "REQ-2")),
+    ("verified_by", "REQ-1", "TEST-1"),
+    ("specified_by", "REQ-1", "SCN-1"),
+    ("verified_by", "REQ-2", "TEST-1"),
+    ("implements", "SYM-1", "REQ-1"),
+    ("implements", "SYM-1", "REQ-2"),
+    ("constrained_by", "SYM-1", "ADR-1"),
+    ("constrained_by", "SYM-1", "ADR-2"),
+    ("supersedes", "ADR-2", "ADR-1"),
+    ("supersedes", "ADR-1", "ADR-2"),
+    ("publishes", "SYM-1", "EV-1"),
+    ("consumes", "SYM-1", "EV-1"),
+    ("guards", "FLAG-1", "SYM-1"),
+)
+_VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "title": st.sampled_from(["Log in", "LOG  in", "Straße", "STRASSE", "Other"]),
+    "status": st.sampled_from(["draft", "open", "accepted", "retired", "superseded"]),
+    "priority": st.sampled_from(["must", "Must", "could"]),
+    "text_ref": st.sampled_from(["gone.md", "README.md#here"]),
+    "attributes": st.sampled_from(
+        [{"file": "gone.py"}, {"not_applicable": {"verified": "by hand"}}, {"not_applicable": {"specified": " "}}]
+    ),
+}
+_entity = st.builds(
+    lambda key, title, status, more: {"id": key, "type": TYPES[key], "title": title, "status": status, **more},
+    st.sampled_from(sorted(TYPES)),
+    _VALUES["title"],
+    _VALUES["status"],
+    st.fixed_dictionaries({}, optional={key: _VALUES[key] for key in ("priority", "text_ref", "attributes")}),
+)
+_edge = st.sampled_from(EDGES).map(lambda one: {"type": one[0], "from": one[1], "to": one[2]})
+_put = st.builds(
+    lambda entities, edges: {"entities": entities, "edges": edges},
+    st.lists(_entity, max_size=5, unique_by=lambda one: str(one["id"])),
+    st.lists(_edge, max_size=4, unique_by=str),
+)
+_removal = st.builds(
+    lambda ids, edges: {"entities": [{"id": key} for key in ids], "edges": edges, "cascade": True},
+    st.lists(st.sampled_from(sorted(TYPES)), max_size=2, unique=True),
+    st.lists(_edge, max_size=2, unique_by=str),
+)
+_step = st.one_of(_put, _put, _put, _removal)
+_ALL = [{"id": key, "type": type_, "title": key, "status": "open"} for key, type_ in TYPES.items()]
+_FIRST: dict[str, Any] = {
+    "entities": _ALL,
+    "edges": [{"type": type_, "from": one, "to": other} for type_, one, other in EDGES if one > other or one[0] != "R"],
+}
+
+
+@laws(36)
+@given(st.sampled_from([{"entities": []}, {"entities": _ALL}, _FIRST]), st.lists(_step, min_size=2, max_size=6))
+def test_the_warnings_are_those_of_the_rules_run_whole_before_and_after(
+    first: dict[str, Any], steps: list[dict[str, Any]]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project(Path(folder) / "repo")
+        if first["entities"]:
+            project.apply(**first)
+        for step in steps:
+            request = {key: value for key, value in step.items() if value}
+            is_removal = "cascade" in request
+            seq = project.seq()
+            try:
+                tried = carried_out(project, request | {"dry_run": True}, deletes=is_removal)
+            except KBError:
+                continue  # what is refused breaks nothing
+            done = carried_out(project, request, deletes=is_removal)
+            told = [one for one in done.warnings if one.split(" (")[0] in written.LOOKING]
+            assert told == [one for one in tried.warnings if one.split(" (")[0] in written.LOOKING]
+            assert told == whole(project, seq, is_removal=is_removal), f"{request} at seq {seq}"
+
+
+def whole(project: Project, seq: int, *, is_removal: bool) -> list[str]:
+    """Return the warnings that the rules give that are run over everything at a seq and now."""
+    workspace = project.workspace()
+    now = project.view()
+    if now.seq == seq:
+        return []
+    why = orphans.why_it_waits(now.rows)
+
+    def idle(name: str) -> str:
+        # A circle that is there still, when a larger one was opened, is not new.
+        return why if name == "orphans" else "a removal closes no circle" if name == "acyclic" and is_removal else ""
+
+    def found(view: View) -> Report:
+        tree = tree_of(workspace, "main")
+        return judge(workspace, view, tree, only=sorted(written.LOOKING), is_own=True, idle=idle)
+
+    with workspace.store("main").view_until(seq) as before:
+        news = apart(found(before), found(now), before, now).report
+    return [*written.by_rule(news.violations)]

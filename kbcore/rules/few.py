@@ -1,0 +1,113 @@
+"""What rules look at where few elements changed: look-ups by key in the state before or after, and no scan.
+
+A rule answers from these the same as from the whole branch, for what the change may have broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from kbcore.model import Link, Node, SourceFile
+from kbcore.rules.statuses import RETIRED, is_status
+from kbcore.schema import Schema
+from kbcore.state import Change, Changes
+from kbcore.suspects import Suspect
+from kbcore.view.tables import Likeness, files_of
+
+E = TypeVar("E")
+
+COLUMNS: Final = ("id", "type", "kind", "from_id", "to_id", "files", "stands", "version")
+
+
+class Edge(NamedTuple):
+    """What rules look at of a link."""
+
+    id: str
+    type: str
+    kind: str
+    from_id: str
+    to_id: str
+    files: list[str]
+    stands: bool
+    version: int
+
+
+def edge_of(link: Link) -> Edge:
+    """Return what rules look at of a link."""
+    files = sorted(files_of(link))
+    return Edge(link.id, link.type, link.kind, link.from_id, link.to_id, files, link.stands, link.version)
+
+
+class Side(Protocol):
+    """The state before or after a change, asked by key."""
+
+    def nodes(self, ids: Collection[str]) -> dict[str, Node]:
+        """Return the nodes with these ids, as far as they exist."""
+
+    def links(self, ids: Collection[str]) -> dict[str, Edge]:
+        """Return the links with these ids, as far as they exist."""
+
+    def out_of(self, ids: Collection[str], type_: str = "") -> list[Edge]:
+        """Return the links that lead from these ids, standing or not; of one type, or of any."""
+
+    def into(self, ids: Collection[str], type_: str = "") -> list[Edge]:
+        """Return the links that lead to these ids, standing or not; of one type, or of any."""
+
+    def has_edges(self) -> bool:
+        """Tell whether any link stands."""
+
+    def sources(self, paths: Collection[str]) -> list[SourceFile]:
+        """Return the source files with these paths, as far as they were read."""
+
+    def missing(self, paths: Collection[str]) -> set[str]:
+        """Return those of these paths at which there is no file of the repository, as ``rule.Tree`` does."""
+
+    def alike(self, likeness: Likeness, keys: Collection[str]) -> list[Node]:
+        """Return the nodes that have one of these texts in common."""
+
+
+class Look(msgspec.Struct, frozen=True):
+    """A side, what changed between the two sides, and the schema of the branch.
+
+    ``suspect`` returns the edges that the change made suspect: that depends on the history of both sides.
+    """
+
+    side: Side
+    changes: Changes
+    schema: Schema
+    suspect: Callable[[], list[Suspect]]
+
+    def came_or_went(self) -> set[str]:
+        """Return the ids of the nodes that stand on one side alone."""
+        return {one.key for one in self.changes.nodes if one.before is None or one.after is None}
+
+    def nodes_with(self, *fields: str) -> set[str]:
+        """Return the ids of the nodes that came, went, or have another value in one of these fields."""
+        return {one.key for one in self.changes.nodes if is_turned(one, fields)}
+
+    def links_of(self, *types: str) -> list[Link]:
+        """Return the changed links of these types, of any where none is named, as they are on one side."""
+        ends = (one.after or one.before for one in self.changes.links)
+        return [link for link in ends if link is not None and (not types or link.type in types)]
+
+
+def is_turned(change: Change[Node], fields: Iterable[str]) -> bool:
+    """Tell whether a node came, went, or has another value in one of these fields."""
+    before, after = change.before, change.after
+    if before is None or after is None:
+        return True
+    return any(before.fields.get(name) != after.fields.get(name) for name in fields) or before.path != after.path
+
+
+def text_of(node: Node, field: str) -> str:
+    """Return the value of a field of text, "" where there is none."""
+    value = node.fields.get(field)
+    return value if isinstance(value, str) else ""
+
+
+def is_retired(node: Node) -> bool:
+    """Tell whether a node asks for nothing any more."""
+    return is_status(text_of(node, "status"), RETIRED)
