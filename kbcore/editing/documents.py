@@ -20,6 +20,7 @@ from kbcore.changeset import Changeset
 from kbcore.errors import DerivedFact, InvalidQuery, KBError, Problem, StaleBase, StorageError
 from kbcore.extract.facts import Facts, StatedEntity, StatedLink
 from kbcore.extract.markdown import NAME as MARKDOWN
+from kbcore.introduced import written
 from kbcore.record import SYNC
 from kbcore.replacing import create_file, remove_file, replace_file
 from kbcore.state import Draft, Stamp
@@ -70,8 +71,8 @@ class Target(NamedTuple):
     follows_head: bool
 
     def carry_out(self, changeset: Changeset) -> Outcome:
-        """Commit a changeset. Raises: as ``writes.carry_out``."""
-        return writes.carry_out(
+        """Commit a changeset, with the warnings of ``written.carry_out``. Raises: as ``writes.carry_out``."""
+        return written.carry_out(
             self.workspace, self.branch, self.author, changeset, follows_head=self.follows_head, read=self.read
         )
 
