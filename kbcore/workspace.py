@@ -409,11 +409,14 @@ class Workspace:
         """Return a function that reads the commit which a record of this branch is made at, "" for none.
 
         That is the commit of HEAD while HEAD is on the branch. No write fails for want of it, or waits for git: where
-        the branch follows HEAD, the guard has git asked, and the commit is read again.
+        the branch follows HEAD, the guard has git asked, and the commit is read again. Where git would be started each
+        time, there is none.
         """
 
         def commit() -> str:
             try:
+                if git.needs_git_each_time(self.repo):
+                    return ""
                 now = self.head(starts_git=False)
             except (git.MustAskGit, GitUnusable, NotARepository):
                 return ""

@@ -116,7 +116,8 @@ class _Attempt:
             around |= {"repository": call.repository, "branch": call.branch}
             try:
                 payload = {"repository": call.repository} | ready.job.run(call)
-                service.listing.note(call, payload)
+                if not ready.job.writes:  # after a write, a reading would first publish the view
+                    service.listing.note(call, payload)
                 news = service.news(call)
             except KBError:
                 around |= _noted({}, service.news(call), is_dotted=call.is_dotted)

@@ -2,8 +2,8 @@
 
 They come from the schema of the project and from the definitions of the branch. A list waits only a moment for the
 definitions: where the view of the branch is still to be built, it has the names of the project, and the next call finds
-that there are more. Between calls nothing runs, and a call reads the definitions only where the branch, its last record
-or the schema is not the one of the call before.
+that there are more. Between calls nothing runs, and only a call that reads looks at the definitions, where the branch,
+its last record or the schema is not the one of the call before.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -61,15 +62,16 @@ class Listing:
             return self._given
 
     def note(self, call: Call, answer: Mapping[str, Any]) -> None:
-        """Take in what the names are after a call with this answer. Raises: as reading a store."""
+        """Take in what the names are as of a call that read, and had this answer."""
         schema = call.workspace.schema
         as_of = (call.branch, answer.get("seq"), schema)
         with self._gate:
             if self._given is None or as_of == self._as_of:
                 return
-        found = call.store.read(lambda view: self._found(view, schema))
-        with self._gate:
-            self._as_of, self._latest = as_of, found
+        with suppress(KBError):  # the call is answered; the next one says what is wrong with the store
+            found = call.store.read(lambda view: self._found(view, schema))
+            with self._gate:
+                self._as_of, self._latest = as_of, found
 
     def is_changed(self) -> bool:
         """Tell whether the client has another list than the one it would get now; it is asked once for each change."""

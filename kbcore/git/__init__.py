@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kbcore.git.blobs import Blob, Tree
 from kbcore.git.commands import LOCAL_ENV_VARS, hooks_dir
-from kbcore.git.head import HeadCache, HeadState, MustAskGit, read_head
+from kbcore.git.head import HeadCache, HeadState, MustAskGit, needs_git_each_time, read_head
 from kbcore.git.identity import IdCache, write_id
 from kbcore.git.ownership import SharedModes, check_owner, find_own_repository
 from kbcore.git.reflog import BirthCache, birth_of, former_names, was_moved
@@ -49,6 +49,7 @@ __all__ = [
     "is_in_use",
     "local_branches",
     "merged_since",
+    "needs_git_each_time",
     "read_head",
     "was_moved",
     "worktree_heads",

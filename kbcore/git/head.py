@@ -91,6 +91,11 @@ def uses_reftable(git_dir: Path) -> bool:
     return _head_target(git_dir) == _REFTABLE_STUB
 
 
+def needs_git_each_time(repo: Repository) -> bool:
+    """Tell whether git is started for each reading of HEAD: nothing shows whether its refs have changed."""
+    return uses_reftable(repo.git_dir) and _tables_key(repo) is None
+
+
 def _head_target(git_dir: Path) -> bytes:
     """Return the full ref name in HEAD, or the commit."""
     path = git_dir / "HEAD"

@@ -155,7 +155,7 @@ def test_all_that_stands_is_exported_and_applied_elsewhere(synced, kb, tmp_path,
     import shutil
 
     other = shutil.copytree(models / "ready", tmp_path / "other", symlinks=True)
-    assert kb("apply", synced / "all.json", cwd=other).status == 0
+    assert kb("apply", "--import", synced / "all.json", cwd=other).status == 0
     assert kb("export", cwd=other).out == first
     assert json.loads(kb("export", "again.json", "--json", cwd=other).out)["entities"] == 3
 

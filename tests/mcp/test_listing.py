@@ -177,19 +177,20 @@ def test_a_client_with_a_handshake_is_told_once_that_the_list_has_changed(projec
         server.answer(1)
         server.send("tools/list", {}, 2)
         server.reply(2)
-        for key in (3, 4):
-            server.call(key, "kb_upsert", {"entities": [concept("Fact")]})
+        server.call(3, "kb_upsert", {"entities": [concept("Fact")]})
+        server.answer(3)
+        for key in (4, 5):
+            server.call(key, "kb_query")
             server.answer(key)
         project.apply(entities=[concept("Elsewhere")])
-        server.call(5, "kb_query")
-        server.answer(5)
+        server.call(6, "kb_query")
+        server.answer(6)
         server.close()
         said = [json.loads(line) for line in server.lines]
         told = [at for at, one in enumerate(said) if one.get("method") == "notifications/tools/list_changed"]
         answered = [one.get("id") for one in said]
         assert len(told) == 2
-        assert answered.index(3) > answered.index(2)
-        assert answered.index(2) < told[0] < answered.index(4) < told[1]
+        assert answered.index(3) < told[0] < answered.index(5) < told[1]
 
 
 @pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")])

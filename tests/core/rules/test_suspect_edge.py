@@ -118,7 +118,7 @@ def test_a_confirmation_is_reverted_without_harm(project):
 
 
 def test_only_what_an_entity_says_counts(project):
-    project.apply(entities=[{"id": "B", "updated_at": "2020-01-01", "source": "elsewhere"}])
+    project.import_(entities=[{"id": "B", "updated_at": "2020-01-01", "source": "elsewhere"}])
     assert suspects(project) == []
 
 
