@@ -185,7 +185,7 @@ def make_private(fs: Fs, folder: Path) -> None:
 
     Raises: ``OSError``; ``StorageError`` where it would be in another user's folder, or is one that others write to.
     """
-    nearest = next(one for one in (folder, *folder.parents) if files.is_there(fs, one))
+    nearest = next((one for one in (folder, *folder.parents) if files.is_there(fs, one)), Path(folder.anchor))
     if fs.lstat(nearest).st_uid != os.geteuid():
         raise StorageError(f"{nearest} belongs to another user")
     lacking = [one for one in (folder, *folder.parents) if one.is_relative_to(nearest) and one != nearest]

@@ -161,7 +161,7 @@ def put_branch_gone(root: Path, kb) -> None:
         ("head", "journal", "error", 42),
         ("config", "settings", "error", 63),
         ("schema", "settings", "error", 63),
-        ("extractor", "settings", "error", 63),
+        ("extractor", "extractors", "warning", 0),
         ("rule", "settings", "error", 63),
         ("ruled", "rules", "error", 63),
         ("core", "schema", "note", 0),

@@ -27,7 +27,7 @@ from kbcore.errors import (
     StatementTimeout,
     StoreWentBack,
 )
-from kbcore.history.log import log, record_json
+from kbcore.history.log import Selection, log, record_json
 from kbcore.history.moment import read_at
 from kbcore.record import Hole
 from kbcore.storage import head, journal, layout, verify
@@ -240,7 +240,7 @@ def test_what_only_a_cached_view_knows_enters_as_a_record_marked_unproven(projec
     }
     told = record_json(project.workspace().store("main"), project.view(), 5)
     assert (told["source"], told["unproven"]["seq"]) == ("unproven", 4)
-    assert [row["seq"] for row in log(project.view(), source="unproven")] == [5]
+    assert [row["seq"] for row in log(project.view(), Selection(source="unproven"))] == [5]
     assert is_proven(project)
     tally.done()
 

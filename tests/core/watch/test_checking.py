@@ -35,7 +35,12 @@ class Scene:
         self.told: list[Event] = []
         self.checking = Checking(self.clock, self.told.append, Troubles(self.clock, self.told.append, lambda: False))
         self.project = project
-        project.sync({"docs/requirements/one.md": req("REQ-1")})
+        # The rule `orphans` waits for the first edge of a project.
+        linked = {
+            "docs/requirements/linked.md": req("REQ-8", links="[REQ-9]"),
+            "docs/requirements/end.md": req("REQ-9"),
+        }
+        project.sync({"docs/requirements/one.md": req("REQ-1"), **linked})
         self.checking.begin()
 
     def change(self, files: Mapping[str, str | None]) -> None:

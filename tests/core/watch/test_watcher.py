@@ -739,7 +739,8 @@ def test_a_file_that_only_a_rule_asks_for_is_missed_after_a_while_of_quiet(
     monkeypatch.setattr(pauses, "QUIET_SCAN_S", 0.1)
     monkeypatch.setattr(pauses, "LONGEST_QUIET_SCAN_S", 0.4)
     source = project.root / "src/login.py"
-    commit_files(project.root, {"src/login.py": "", ONE: req("REQ-1", text_ref="src/login.py")})
+    linked = {f"{REQS}/linked.md": req("REQ-8", links="[REQ-9]"), f"{REQS}/end.md": req("REQ-9")}
+    commit_files(project.root, {"src/login.py": "", ONE: req("REQ-1", text_ref="src/login.py"), **linked})
     with Watched(project.root) as watched:
         first = waited_for_check(watched, "new", "orphans")
         assert "missing-file" not in {one.rule for one in first.new}
