@@ -21,6 +21,7 @@ from kbcore.record import VOCABULARY
 from kbcore.storage import frame, head, snapshot
 from kbcore.storage.fs import RealFs
 from kbcore.storage.head import SnapshotRef
+from kbcore.storage.layout import GIT_REF
 from kbcore.workspace import Machine, StorePool, open_workspace
 from tests.support.cli import environment
 from tests.support.golden import ANSWERS, GOLDEN, SUMS, ask, opened, sums
@@ -43,8 +44,12 @@ def user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def written(root: Path) -> dict[str, bytes]:
-    """Return every file of the stores but the locks, whose text is only for people."""
-    paths = [path for path in stores_at(root).rglob("*") if path.is_file() and "lock" not in path.name]
+    """Return every file of the stores but the locks, whose text is only for people, and the notes of git's refs.
+
+    A note is no part of the history, and is written anew whenever it is missing or of another format.
+    """
+    files = [path for path in stores_at(root).rglob("*") if path.is_file()]
+    paths = [path for path in files if "lock" not in path.name and path.name != GIT_REF]
     return {str(path.relative_to(root)): path.read_bytes() for path in paths}
 
 
