@@ -21,6 +21,7 @@ from kbcore.errors import DerivedFact, InvalidQuery, KBError, Problem, StaleBase
 from kbcore.extract.facts import Facts, StatedEntity, StatedLink
 from kbcore.extract.markdown import NAME as MARKDOWN
 from kbcore.introduced import written
+from kbcore.phrases import some_of
 from kbcore.record import SYNC
 from kbcore.replacing import create_file, remove_file, replace_file
 from kbcore.state import Draft, Stamp
@@ -35,6 +36,7 @@ from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace, moved
 
 _MAX_DIFF_LINES: Final = 400
+_MOST_NAMED: Final = 10
 
 
 class FileEdit(msgspec.Struct, frozen=True):
@@ -230,22 +232,37 @@ def _write(workspace: Workspace, edits: Sequence[FileEdit]) -> None:
     Raises: ``StaleBase``, ``StorageError``.
     """
     for edit in edits:
-        if edit.before is not None and read_document(workspace, edit.path) != edit.before:
-            raise _changed(edit.path)
+        _require_unchanged(workspace, edit)
     done: list[FileEdit] = []
     for edit in edits:
         try:
+            # Again, directly before it is replaced: writing many files takes long enough for a person to save one.
+            _require_unchanged(workspace, edit)
             _write_one(workspace, edit, edit.after)
-        except FileExistsError as error:
-            _undo(workspace, done)
-            raise _changed(edit.path) from error
-        except OSError as error:
+        except (KBError, OSError) as error:
+            refusal = _refusal(edit, error)
             left = _undo(workspace, done)
-            message = f"{edit.path} cannot be written: {error.strerror}."
             if left:
-                message += f" These were written before and could not be put back: {', '.join(left)}."
-            raise StorageError(message) from error
+                refusal.message += (
+                    f" These were written before and could not be put back: {some_of(left, _MOST_NAMED)}."
+                )
+                refusal.hint = "`git diff` shows what was written into them. Put them right and run it again."
+            raise refusal from error
         done.append(edit)
+
+
+def _require_unchanged(workspace: Workspace, edit: FileEdit) -> None:
+    if edit.before is not None and read_document(workspace, edit.path) != edit.before:
+        raise _changed(edit.path)
+
+
+def _refusal(edit: FileEdit, error: KBError | OSError) -> KBError:
+    """Return the error that says why a file was not written."""
+    if isinstance(error, KBError):
+        return error
+    if isinstance(error, FileExistsError):
+        return _changed(edit.path)
+    return StorageError(f"{edit.path} cannot be written: {error.strerror}.")
 
 
 def _write_one(workspace: Workspace, edit: FileEdit, content: bytes) -> None:
@@ -260,15 +277,17 @@ def _write_one(workspace: Workspace, edit: FileEdit, content: bytes) -> None:
 
 
 def _undo(workspace: Workspace, done: Sequence[FileEdit]) -> list[str]:
-    """Put files back as they were; return those for which the system refuses it."""
+    """Put files back as they were; return those for which that is refused, or which changed after they were written."""
     left = []
     for edit in done:
         try:
-            if edit.before is None:
+            if read_document(workspace, edit.path) != edit.after:
+                left.append(edit.path)
+            elif edit.before is None:
                 remove_file(workspace.repo.worktree / edit.path)
             else:
                 _write_one(workspace, edit, edit.before)
-        except OSError:
+        except (KBError, OSError):
             left.append(edit.path)
     return left
 

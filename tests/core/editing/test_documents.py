@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 
 from kbcore.editing.documents import FileEdit, Target, commit
-from kbcore.errors import BranchMoved, StaleBase
+from kbcore.errors import BranchMoved, StaleBase, StorageError
 from kbcore.store import Author
 from tests.support.project import Project, req
 
@@ -55,6 +60,61 @@ def test_a_new_file_never_takes_the_place_of_another_and_what_was_written_before
     assert (project.root / TWO).read_text() == "mine\n"
     assert not (project.root / new).exists()
     assert project.seq() == 1
+
+
+_SAVING: list[tuple[str, Callable[[], None]]] = []
+
+
+def _save(event: str, args: tuple[Any, ...]) -> None:
+    if event == "os.rename" and _SAVING and str(args[1]).endswith(_SAVING[0][0]):
+        _SAVING.pop()[1]()
+
+
+sys.addaudithook(_save)
+
+
+@contextmanager
+def saving_while_written(path: str, save: Callable[[], None]) -> Iterator[None]:
+    """Save something, as an editor does, in the moment in which KB replaces a file."""
+    _SAVING[:] = [(path, save)]
+    try:
+        yield
+    finally:
+        _SAVING.clear()
+
+
+def test_a_document_that_is_saved_while_others_are_written_is_kept_and_the_others_are_put_back(
+    project: Project,
+) -> None:
+    project.sync({ONE: req("A"), TWO: req("B")})
+    edits = [edit(ONE, req("A"), req("A", owner="ann")), edit(TWO, req("B"), req("B", owner="ann"))]
+    with (
+        saving_while_written(ONE, lambda: project.write({TWO: req("B", owner="bob")})),
+        pytest.raises(StaleBase, match=r"b\.md has changed") as told,
+    ):
+        commit(target(project), edits, message="m", dry_run=False)
+    assert "Nothing was written" in told.value.hint
+    assert (project.root / TWO).read_text() == req("B", owner="bob")
+    assert (project.root / ONE).read_text() == req("A")
+    assert project.seq() == 1
+
+
+def test_what_was_saved_in_a_file_that_was_written_is_not_undone_and_the_error_names_the_file(project: Project) -> None:
+    project.sync({ONE: req("A"), TWO: req("B")})
+    three = "docs/requirements/c.md"
+    project.sync({three: req("C")})
+    edits = [edit(path, req(key), req(key, owner="ann")) for path, key in ((ONE, "A"), (TWO, "B"), (three, "C"))]
+
+    def save() -> None:
+        project.write({ONE: req("A", owner="bob")})
+        (project.root / three).unlink()
+
+    with saving_while_written(TWO, save), pytest.raises(StorageError) as told:
+        commit(target(project), edits, message="m", dry_run=False)
+    assert told.value.message.endswith("could not be put back: docs/requirements/a.md.")
+    assert "Nothing was written" not in told.value.hint
+    assert (project.root / ONE).read_text() == req("A", owner="bob")
+    assert (project.root / TWO).read_text() == req("B")
 
 
 def test_documents_of_a_branch_that_is_not_checked_out_are_not_written(project: Project) -> None:
