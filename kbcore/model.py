@@ -67,8 +67,13 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def former_ids(node: Node | None) -> tuple[str, ...]:
-    """Return the ids that an entity had before it was renamed; a single text is one id."""
-    value = node.fields.get(FORMER_IDS) if node else None
+    """Return the ids that an entity had before it was renamed."""
+    return former_ids_of(node.fields) if node else ()
+
+
+def former_ids_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the former ids among the fields of an entity; a single text is one id."""
+    value = fields.get(FORMER_IDS)
     items = value if isinstance(value, list) else [value]
     return tuple(dict.fromkeys(one for one in items if isinstance(one, str) and one))
 

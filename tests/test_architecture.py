@@ -28,7 +28,7 @@ reader secrets
 
 kip.errors kip.places kip.syntax kip.grammar kip.reference kip.parsing kip.binding kip.printer
 
-state folding needs bare gaps planning query cursor rules analysis extract inverse canonical strictjson shape
+state folding needs bare gaps planning query cursor rules analysis extract inverse renames canonical strictjson shape
 suspects confirmed rulesettings sleepsettings numbering
 view.tables view.relations view.fold view.tail
 

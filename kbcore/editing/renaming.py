@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import inverse, limits
+from kbcore import limits
 from kbcore.answers import Outcome
 from kbcore.bare import resolve
 from kbcore.concepts import DEFINING
@@ -30,12 +30,13 @@ from kbcore.errors import (
 )
 from kbcore.extract.facts import Facts
 from kbcore.folding import apply
-from kbcore.ids import check_id, link_id
-from kbcore.model import CLIENT, FORMER_IDS, Link, Node, SourceFile, former_ids
+from kbcore.ids import check_id
+from kbcore.model import CLIENT, FORMER_IDS, Node, SourceFile, former_ids
 from kbcore.needs import NOTHING, Needs, needs
 from kbcore.phrases import counted
 from kbcore.query.known import near_ids
-from kbcore.record import Operation, ReadSource
+from kbcore.record import ReadSource
+from kbcore.renames import rename_ops, renamed_links
 from kbcore.schema import Schema
 from kbcore.state import Draft, Stamp, State
 from kbcore.store import Planner, Request
@@ -66,38 +67,14 @@ class _Found:
         if holder != old:
             raise IntegrityViolation(f"{in_quotes(new)} is a former id of {in_quotes(holder)}.", hint="Choose another.")
         self.state: State = view.gather(msgspec.structs.replace(NOTHING, touching=frozenset({old, new})))
-        self.links = [link for link in self.state.links.values() if self._name(link.id, old, new) != link.id]
-        renamed = [self._name(link.id, old, new) for link in self.links]
-        if view.links(renamed):
+        pairs = renamed_links(self.state, old, new)
+        if view.links([after.id for _, after in pairs]):
             message = f"An edge waits for {in_quotes(new)} that would be the same as one of {in_quotes(old)}."
             raise IntegrityViolation(message, hint=f"Remove one of the two; `kb show {old}` lists its edges.")
-        statements = (one.src for link in self.links for one in link.statements)
+        statements = (one.src for link, _ in pairs for one in link.statements)
         self.paths = sorted({*self.node.owners.values(), *statements} - {CLIENT})
         self.sources = {source.path: source for source in view.sources(self.paths)}
         self.suspect = len(suspects(view.rows, ends=[old]))
-
-    def _name(self, key: str, old: str, new: str) -> str:
-        """Return the id that an entity or a link has afterwards."""
-        if key == old:
-            return new
-        link = self.state.links.get(key)
-        if link is None:
-            return key
-        ends = self._name(link.from_id, old, new), self._name(link.to_id, old, new)
-        return key if ends == (link.from_id, link.to_id) else link_id(link.type, link.kind, *ends)
-
-    def renamed(self, link: Link, old: str, new: str) -> Link:
-        """Return a link as it is afterwards."""
-        statements = tuple(
-            sorted(msgspec.structs.replace(one, said=new if one.said == old else one.said) for one in link.statements)
-        )
-        return msgspec.structs.replace(
-            link,
-            id=self._name(link.id, old, new),
-            from_id=self._name(link.from_id, old, new),
-            to_id=self._name(link.to_id, old, new),
-            statements=statements,
-        )
 
 
 class _Step(msgspec.Struct, frozen=True):
@@ -226,12 +203,7 @@ def _planner(step: _Step, edits: Sequence[FileEdit], project: Schema, *, in_file
             if in_file:
                 owners[FORMER_IDS] = found.node.path
         node = msgspec.structs.replace(found.node, id=step.new, fields=fields, owners=owners)
-        ops: list[Operation] = inverse.node_ops(None, node)
-        for link in found.links:
-            ops += inverse.link_ops(None, found.renamed(link, step.old, step.new))
-        for link in found.links:
-            ops += inverse.link_ops(link, None)
-        ops += inverse.node_ops(found.node, None)
+        ops = rename_ops(found.state, found.node, node)
         ops += resolve(found.state, {step.new: node.type}, view.schema(project))
         ops += [_taken_in(found.sources[edit.path], edit.after) for edit in edits]
         asked = needs(ops) | Needs(frozenset({step.old}), frozenset(), frozenset({step.old}), frozenset())

@@ -12,7 +12,7 @@ import msgspec
 
 from kbcore import interrupting
 from kbcore.extract.facts import Facts
-from kbcore.model import CLIENT, FORMER_IDS, former_ids
+from kbcore.model import CLIENT, former_ids, former_ids_of
 from kbcore.needs import NOTHING, Needs
 from kbcore.schema import Schema
 from kbcore.state import Changes, Reads, Stamp, State
@@ -136,8 +136,7 @@ def _former(view: View, readings: Sequence[Reading], gone: Collection[str]) -> d
     paths = {node.id: node.path for node in view.nodes(sorted(set(found.values())))} if found else {}
     now = {key: holder for key, holder in found.items() if paths.get(holder) not in read or holder in stated}
     for key, entity in stated.items():
-        value = entity.fields.get(FORMER_IDS)
-        now |= {one: key for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)}
+        now |= dict.fromkeys(former_ids_of(entity.fields), key)
     return now
 
 

@@ -19,7 +19,7 @@ from kbcore.record import ForgetSource, Operation, ReadSource
 from kbcore.schema import Schema
 from kbcore.state import Changes, Stamp, State
 from kbcore.sync.claims import Reading
-from kbcore.sync.entities import DUPLICATE, FORMER, EntityPlan, Past, plan_entities
+from kbcore.sync.entities import DUPLICATE, FORMER, EntityPlan, Past, plan_entities, plan_renames
 from kbcore.sync.links import CONTESTED, MISFIT, UNRESOLVED_PATH, Surroundings, plan_links
 
 RECONSIDERED: Final = frozenset({DUPLICATE, FORMER, UNRESOLVED_PATH, MISFIT, CONTESTED})
@@ -74,13 +74,20 @@ def difference(
     """
     ordered = sorted(readings, key=lambda one: one.path)
     absent = frozenset(gone)
-    entities = plan_entities(ordered, absent, state, schema, past)
+    renamed, before = plan_renames(ordered, absent, state, past), state
+    if renamed.ops:
+        # The rest is worked out on what the renames make; an element that they make has no version yet.
+        before = State(state.nodes.values(), state.links.values(), state.sources.values())
+        apply(before, msgspec.structs.replace(stamp, seq=0), renamed.ops)
+    entities = plan_entities(ordered, absent, before, schema, past)
+    for key, type_ in renamed.types.items():
+        entities.types.setdefault(key, type_)
     known: dict[str, Collection[str]] = {**ids_of_path, **entities.accepted}
-    links = plan_links(ordered, absent, Surroundings(state, schema, entities, known, past.renamed))
+    links = plan_links(ordered, absent, Surroundings(before, schema, entities, known, past.renamed))
     found = [(reading.path, problem) for reading in ordered for problem in reading.facts.problems]
     problems = sorted([*found, *entities.problems, *links.problems], key=lambda one: (one[0], one[1].line, one[1].code))
     sources = _sources(ordered, absent, state, entities, problems)
-    ops = [*entities.ops, *links.ops, *sources]
+    ops = [*renamed.ops, *entities.ops, *links.ops, *sources]
     changes = apply(state, stamp, ops)
     return Difference(tuple(ops), changes, tuple(problems), tuple(entities.warnings))
 

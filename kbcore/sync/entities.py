@@ -10,12 +10,14 @@ import msgspec
 
 from kbcore.concepts import TYPE, how_to_add
 from kbcore.extract.facts import FileProblem, Severity, StatedEntity
+from kbcore.folding import apply
 from kbcore.ids import check_id
-from kbcore.model import STAMPS, Node
+from kbcore.model import FORMER_IDS, STAMPS, Node, former_ids, former_ids_of
 from kbcore.phrases import counted, is_or_are, some_of
 from kbcore.record import DropNode, Operation, PutNode
+from kbcore.renames import rename_ops
 from kbcore.schema import EntityType, Schema, allowed_values_hint
-from kbcore.state import State
+from kbcore.state import Stamp, State
 from kbcore.suggest import did_you_mean
 from kbcore.sync.claims import HeldBack, Reading, claims_of, lost_owners
 from kbcore.sync.fields import stated_by_clients, stated_fields, unfit_fields
@@ -52,6 +54,58 @@ class Past(msgspec.Struct, frozen=True):
     former: Mapping[str, Node] = {}
     unsaid: frozenset[str] = frozenset()
     renamed: Mapping[str, str] = {}
+
+
+class RenamePlan(msgspec.Struct):
+    """The operations that give entities the ids that files state now; ``types`` are the types of these, by id."""
+
+    ops: list[Operation]
+    types: dict[str, str]
+
+
+def plan_renames(readings: Sequence[Reading], gone: frozenset[str], state: State, past: Past) -> RenamePlan:
+    """Return the renames that these files state: an entity goes, and one comes that had its id before, or has it next.
+
+    So a rename that git brings keeps what clients stated of the entity, as `kb rename` does where it is typed. An id
+    that comes names the one that goes among its former ids; where a rename is undone, the one that goes names it.
+    """
+    held = HeldBack(readings)
+    stated = {one.id: one for reading in readings for one in reading.facts.entities}
+    paths = {reading.path for reading in readings}
+    going = {
+        key: node
+        for key, node in state.nodes.items()
+        if key not in stated
+        and (node.path in gone or (node.path in paths and not held.has(node.path, key, node)))
+        and node.path
+    }
+    plan = RenamePlan([], {})
+    before = {former: key for key, node in going.items() for former in former_ids(node)}
+    now = state
+    for key, entity in stated.items() if going else ():
+        named = [*reversed(former_ids_of(entity.fields)), before.get(key, "")]
+        old = next((one for one in named if one in going), None)
+        if old is None or key in state.nodes or check_id(key) or past.renamed.get(key, key) != key:
+            continue
+        if now is state:
+            now = State(state.nodes.values(), state.links.values())
+        node = going.pop(old)
+        ops = rename_ops(now, node, _with_id(node, key))
+        apply(now, Stamp(0, "", "", ""), ops)
+        plan.ops += ops
+        plan.types[key] = node.type
+    return plan
+
+
+def _with_id(node: Node, key: str) -> Node:
+    """Return an entity with another id, which is no former id of it any more; those that a file states stay its."""
+    fields = dict(node.fields)
+    if key in former_ids(node) and FORMER_IDS not in node.owners:
+        left = [one for one in former_ids(node) if one != key]
+        fields |= {FORMER_IDS: left}
+        if not left:
+            del fields[FORMER_IDS]
+    return msgspec.structs.replace(node, id=key, fields=fields)
 
 
 def plan_entities(

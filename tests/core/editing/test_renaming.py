@@ -14,6 +14,7 @@ from kbcore.errors import DerivedFact, IntegrityViolation, InvalidQuery, NotFoun
 from kbcore.model import Node
 from kbcore.store import Author
 from tests.support.project import Project
+from tests.support.repos import git
 
 LOGIN = "---\nid: REQ-1  # never reused\ntitle: Log in\nstatus: open\n---\n# Log in\n\nSince REQ-1 was split.\n"
 LOGOUT = "---\nid: REQ-2\ntitle: Log out\nstatus: open\ndepends_on:\n  - REQ-1 # first\n---\nsee REQ-1\n"
@@ -29,8 +30,9 @@ EDGE = {"type": "relates_to", "kind": "example", "from": "REQ-1", "to": "REQ-2",
 
 
 def target(project: Project) -> Target:
-    read = project.workspace().store("main").read
-    return Target(project.workspace(), "main", Author("ann", "cli", "kb/test"), read, follows_head=True)
+    branch = project.workspace().head().branch
+    read = project.workspace().store(branch).read
+    return Target(project.workspace(), branch, Author("ann", "cli", "kb/test"), read, follows_head=True)
 
 
 def renamed(project: Project, old: str = "REQ-1", new: str = "REQ-7", **options: Any) -> Written:
@@ -188,3 +190,72 @@ def test_files_of_a_clone_that_lacks_the_record_resolve_a_former_id_that_a_docum
     project.sync({"docs/requirements/login.md": LOGIN})
     assert project.link("REQ-2", "depends_on", "REQ-1").stands
     assert project.view().renamed(["REQ-1"]) == {}
+
+
+def files_after(project: Project, old: str = "REQ-1", new: str = "REQ-7") -> dict[str, str | bytes | None]:
+    """Return what a rename writes into the files, without writing it."""
+    return {one.path: one.after for one in renamed(project, old, new, dry_run=True).edits}
+
+
+def test_files_in_which_an_entity_was_renamed_elsewhere_keep_what_clients_stated_of_it(filled: Project) -> None:
+    filled.apply(edges=[{"type": "implements", "from": "S-1", "to": "REQ-1", "attributes": {"by": "ann"}}])
+    before = facts(filled)
+    synced = filled.sync(files_after(filled))
+    assert synced.outcome.warnings == ()
+    assert (synced.outcome.created[0], synced.outcome.deleted[0]) == ("REQ-7", "REQ-1")
+    assert filled.link("S-1", "implements", "REQ-7").fields["attributes.by"] == "ann"
+    now = facts(filled)
+    filled.sync(dict(FILES))
+    assert facts(filled) == before
+    renamed(filled)
+    assert facts(filled) == now
+    assert not filled.sync(rebuild=True).outcome.applied
+
+
+def test_a_rename_that_git_merges_keeps_what_clients_stated_on_the_branch_that_takes_it_in(filled: Project) -> None:
+    git(filled.root, "add", ".")
+    git(filled.root, "commit", "-qm", "documents")
+    filled.switch("f", create=True)
+    filled.sync()
+    renamed(filled)
+    git(filled.root, "commit", "-qam", "rename")
+    filled.switch("main")
+    filled.apply(
+        entities=[{"id": "REQ-1", "attributes": {"k": "mine"}}],
+        edges=[{"type": "implements", "from": "S-1", "to": "REQ-1"}],
+    )
+    created_at = filled.node("REQ-1").created_at
+    git(filled.root, "merge", "-q", "f")
+    filled.sync()
+    node = filled.node("REQ-7")
+    assert (node.fields["attributes.k"], node.fields["priority"], node.created_at) == ("mine", "must", created_at)
+    assert filled.link("S-1", "implements", "REQ-7").stands
+    assert filled.node("REQ-1") is None
+
+
+def test_the_document_that_is_renamed_may_come_after_those_that_name_it(filled: Project) -> None:
+    filled.apply(edges=[{"type": "depends_on", "from": "REQ-2", "to": "REQ-1", "attributes": {"by": "ann"}}])
+    after = files_after(filled)
+    own = after.pop("docs/requirements/login.md")
+    filled.sync(after)
+    filled.sync({"docs/requirements/login.md": own})
+    link = filled.link("REQ-2", "depends_on", "REQ-7")
+    assert (link.fields["attributes.by"], link.stands) == ("ann", True)
+    assert {one.src for one in link.statements} == {"", "docs/requirements/logout.md"}
+    assert filled.node("REQ-7").fields["priority"] == "must"
+    assert not filled.sync(rebuild=True).outcome.applied
+
+
+def test_a_document_may_move_in_the_commit_that_renames_its_entity(filled: Project) -> None:
+    own = files_after(filled)["docs/requirements/login.md"]
+    filled.sync({"docs/requirements/login.md": None, "docs/requirements/sign-in.md": own})
+    node = filled.node("REQ-7")
+    assert (node.path, node.fields["priority"]) == ("docs/requirements/sign-in.md", "must")
+    assert set(node.owners.values()) == {"docs/requirements/sign-in.md"}
+
+
+def test_a_former_id_that_is_still_stated_stays_an_entity_of_its_own(filled: Project) -> None:
+    other = LOGOUT.replace("id: REQ-2", "id: REQ-9\nformer_ids: [REQ-1]")
+    filled.sync({"docs/requirements/logout.md": other})
+    assert filled.node("REQ-1").fields["priority"] == "must"
+    assert "priority" not in filled.node("REQ-9").fields
