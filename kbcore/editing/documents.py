@@ -17,7 +17,16 @@ import msgspec
 from kbcore import limits, writes
 from kbcore.answers import Outcome
 from kbcore.changeset import Changeset
-from kbcore.errors import DerivedFact, InvalidQuery, KBError, Problem, StaleBase, StorageError
+from kbcore.errors import (
+    DerivedFact,
+    IntegrityViolation,
+    InvalidQuery,
+    KBError,
+    NotFound,
+    Problem,
+    StaleBase,
+    StorageError,
+)
 from kbcore.extract.facts import Facts, StatedEntity, StatedLink
 from kbcore.extract.markdown import NAME as MARKDOWN
 from kbcore.introduced import written
@@ -37,6 +46,9 @@ from kbcore.workspace import Workspace, moved
 
 _MAX_DIFF_LINES: Final = 400
 _MOST_NAMED: Final = 10
+_RECORDED_BESIDE: Final = (
+    "Another process recorded changes while the files were written; what the files say is recorded."
+)
 
 
 class FileEdit(msgspec.Struct, frozen=True):
@@ -161,7 +173,7 @@ def commit(
 
     What would refuse the record is found before a file is written. If something refuses it afterwards, the files are
     written, as the error says, and the next sync records them. ``plan`` plans the record in place of what a sync of the
-    files would.
+    files would; where it does not fit any more because of what was recorded meanwhile, the files are synced instead.
 
     Raises: ``InvalidQuery`` for a branch that is not checked out; ``StaleBase`` when a file is not what was read;
     ``StorageError``; ``BranchMoved``; what ``more`` and ``BranchStore.commit`` raise.
@@ -182,24 +194,33 @@ def commit(
         limit_bytes=limits.MAX_RECORD_BYTES,
         lock_wait_s=workspace.config.lock_wait_s,
     )
-    author = target.author if plan else msgspec.structs.replace(target.author, source=SYNC)
+    sync_author = msgspec.structs.replace(target.author, source=SYNC)
+    author = target.author if plan else sync_author
     store = workspace.store(branch)
     head_commit = workspace.head_commit(branch)
     outcome = store.commit(author, request, planner, guard=checkout.guard, head_commit=head_commit, branch=branch)
     if dry_run:
         return outcome
     _write(workspace, edits)
+    request = msgspec.structs.replace(request, dry_run=False)
+
+    def record(by: Author, planner: Planner) -> Outcome:
+        guard = settled(workspace).guard
+        return store.commit(by, request, planner, guard=guard, head_commit=head_commit, branch=branch)
+
     try:
-        return store.commit(
-            author,
-            msgspec.structs.replace(request, dry_run=False),
-            planner,
-            guard=settled(workspace).guard,
-            head_commit=head_commit,
-            branch=branch,
-        )
+        try:
+            return record(author, planner)
+        except (NotFound, StaleBase, IntegrityViolation):
+            if plan is None:
+                raise
+            # Another process recorded something in between, such as a watcher that saw some of the files: what they
+            # say now is recorded as a sync records it.
+            outcome = record(sync_author, _planner(workspace, edits, None))
+            return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _RECORDED_BESIDE))
     except KBError as error:
-        error.message = f"{error.message} {', '.join(edit.path for edit in edits)} was written; `kb sync` records it."
+        paths = some_of([edit.path for edit in edits], _MOST_NAMED)
+        error.message = f"{error.message} {paths} {'was' if len(edits) == 1 else 'were'} written; `kb sync` records it."
         error.applied = "yes"
         raise
 

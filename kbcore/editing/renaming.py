@@ -33,7 +33,7 @@ from kbcore.folding import apply
 from kbcore.ids import check_id
 from kbcore.model import CLIENT, FORMER_IDS, Node, SourceFile, former_ids
 from kbcore.needs import NOTHING, Needs, needs
-from kbcore.phrases import counted
+from kbcore.phrases import counted, some_of
 from kbcore.query.known import near_ids
 from kbcore.record import ReadSource
 from kbcore.renames import rename_ops, renamed_links
@@ -46,6 +46,7 @@ from kbcore.view.past import changes_of
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
 
+_MOST_NAMED: Final = 10
 _KEY: Final = FORMER_IDS.removeprefix("attributes.")
 
 
@@ -134,7 +135,7 @@ def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) 
 
 def in_files(seq: int, written: Written) -> DerivedFact:
     """Return the error for a rename that is to be undone in files, where that was not asked for; it has the changes."""
-    names = ", ".join(edit.path for edit in written.edits)
+    names = some_of([edit.path for edit in written.edits], _MOST_NAMED)
     return DerivedFact(
         f"Record {seq} renamed an entity that files name: {names}.",
         hint=f"`kb revert {seq} --files` changes them back as well.",

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import pytest
 
 from kbcore.editing.documents import FileEdit, Target, commit
 from kbcore.errors import BranchMoved, StaleBase, StorageError
 from kbcore.store import Author
 from tests.support.project import Project, req
+from tests.support.saving import saving_while_written
 
 ONE, TWO = "docs/requirements/a.md", "docs/requirements/b.md"
 
@@ -60,27 +56,6 @@ def test_a_new_file_never_takes_the_place_of_another_and_what_was_written_before
     assert (project.root / TWO).read_text() == "mine\n"
     assert not (project.root / new).exists()
     assert project.seq() == 1
-
-
-_SAVING: list[tuple[str, Callable[[], None]]] = []
-
-
-def _save(event: str, args: tuple[Any, ...]) -> None:
-    if event == "os.rename" and _SAVING and str(args[1]).endswith(_SAVING[0][0]):
-        _SAVING.pop()[1]()
-
-
-sys.addaudithook(_save)
-
-
-@contextmanager
-def saving_while_written(path: str, save: Callable[[], None]) -> Iterator[None]:
-    """Save something, as an editor does, in the moment in which KB replaces a file."""
-    _SAVING[:] = [(path, save)]
-    try:
-        yield
-    finally:
-        _SAVING.clear()
 
 
 def test_a_document_that_is_saved_while_others_are_written_is_kept_and_the_others_are_put_back(

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from kbcore.editing.documents import Target
-from kbcore.editing.renaming import rename, undo
+from kbcore.editing.renaming import in_files, rename, undo
 from kbcore.editing.setting import Written
 from kbcore.errors import DerivedFact, IntegrityViolation, InvalidQuery, NotFound, NotSynced
 from kbcore.model import Node
 from kbcore.store import Author
 from tests.support.project import Project
 from tests.support.repos import git
+from tests.support.saving import saving_while_written
 
 LOGIN = "---\nid: REQ-1  # never reused\ntitle: Log in\nstatus: open\n---\n# Log in\n\nSince REQ-1 was split.\n"
 LOGOUT = "---\nid: REQ-2\ntitle: Log out\nstatus: open\ndepends_on:\n  - REQ-1 # first\n---\nsee REQ-1\n"
@@ -259,3 +260,27 @@ def test_a_former_id_that_is_still_stated_stays_an_entity_of_its_own(filled: Pro
     filled.sync({"docs/requirements/logout.md": other})
     assert filled.node("REQ-1").fields["priority"] == "must"
     assert "priority" not in filled.node("REQ-9").fields
+
+
+@pytest.mark.parametrize("last", ["docs/requirements/logout.md", "docs/tests/t.md"])
+def test_a_rename_succeeds_where_a_watcher_records_the_files_while_they_are_written(filled: Project, last: str) -> None:
+    filled.apply(edges=[{"type": "implements", "from": "S-1", "to": "REQ-1", "attributes": {"by": "ann"}}])
+    other = Project(filled.root, is_new=False)
+    try:
+        with saving_while_written(last, other.sync):
+            written = renamed(filled)
+    finally:
+        other.close()
+    assert any("Another process recorded changes" in one for one in written.outcome.warnings)
+    assert filled.node("REQ-7").fields["priority"] == "must"
+    assert filled.link("S-1", "implements", "REQ-7").fields["attributes.by"] == "ann"
+    assert filled.node("REQ-1") is None
+    assert not filled.sync(rebuild=True).outcome.applied
+
+
+def test_the_files_that_an_undone_rename_changes_are_named_up_to_a_limit(filled: Project) -> None:
+    more = {f"docs/requirements/m{number:02}.md": LOGOUT.replace("REQ-2", f"M-{number}") for number in range(20)}
+    filled.sync(more)
+    error = in_files(3, renamed(filled, dry_run=True))
+    assert len(error.message) < 500
+    assert "and 14 more" in error.message
