@@ -61,6 +61,8 @@ class EntityWrite(msgspec.Struct, frozen=True):
     is_whole: bool = True
     replaces: bool = False
     mode: Mode = "upsert"
+    is_import: bool = False
+    """Whether it may set what KB sets otherwise."""
 
 
 class EdgeWrite(msgspec.Struct, frozen=True):
@@ -227,7 +229,7 @@ def _entity(reader: Reader, path: str, item: Mapping[str, Any], mode: Mode, *, i
     replaces = reader.flag(path, item, "replace")
     its_mode = "create" if reader.flag(path, item, "create") else mode
     is_whole = len(reader.problems) == before
-    return EntityWrite(path, key, values, objects, removed, is_whole, replaces, its_mode)
+    return EntityWrite(path, key, values, objects, removed, is_whole, replaces, its_mode, is_import)
 
 
 def _stamps(

@@ -14,7 +14,7 @@ import msgspec
 from kbcore import limits
 from kbcore.history.compare import merge_base
 from kbcore.ids import is_link_id
-from kbcore.model import CLIENT, OBJECT_FIELDS, STAMPS, Link, Node, edge_json, entity_json
+from kbcore.model import CLIENT, FORMER_IDS, OBJECT_FIELDS, STAMPS, Link, Node, edge_json, entity_json
 from kbcore.values import is_same
 from kbcore.view.past import changes_between, state_at
 from kbcore.view.tables import WAITS_FOR_PAGE, waits_for_page
@@ -137,10 +137,10 @@ def _fields_missing(
 
     Only what a client wrote since ``before`` counts; what the other branch changed since by itself stays as it is
     there. An element that neither had gets all that clients wrote, if ``is_new`` says that they can make it. Attributes
-    and metadata come with those that the element has there.
+    and metadata come with those that the element has there. Former ids are left out: KB sets them.
     """
     was, its = before.fields if before else {}, there.fields if there else {}
-    written = {name: value for name, value in element.fields.items() if name not in element.owners}
+    written = {name: value for name, value in element.fields.items() if name not in {*element.owners, FORMER_IDS}}
     since = {name for name, value in written.items() if _differs(was, name, value)}
     if there is None:
         return (written, False) if before is None and is_new else ({}, bool(since))

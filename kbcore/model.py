@@ -39,7 +39,8 @@ OBJECT_FIELDS: Final = ("attributes", "metadata")
 CLIENT: Final = ""
 """The source of a statement made by a person or an agent, as opposed to a file's path."""
 
-FORMER_IDS: Final = "attributes.former_ids"
+FORMER_KEY: Final = "former_ids"
+FORMER_IDS: Final = f"attributes.{FORMER_KEY}"
 """The field with the ids that an entity had before: each goes on to mean it, and names no other entity."""
 
 

@@ -31,7 +31,7 @@ from kbcore.errors import (
 from kbcore.extract.facts import Facts
 from kbcore.folding import apply
 from kbcore.ids import check_id
-from kbcore.model import CLIENT, FORMER_IDS, Node, SourceFile, former_ids
+from kbcore.model import CLIENT, FORMER_IDS, FORMER_KEY, Node, SourceFile, former_ids
 from kbcore.needs import NOTHING, Needs, needs
 from kbcore.phrases import counted, some_of
 from kbcore.query.known import near_ids
@@ -47,7 +47,6 @@ from kbcore.view.view import View
 from kbcore.visible import in_quotes
 
 _MOST_NAMED: Final = 10
-_KEY: Final = FORMER_IDS.removeprefix("attributes.")
 
 
 class _Found:
@@ -283,7 +282,7 @@ def _with_former(text: str, path: str, found: _Found, step: _Step, target: Targe
     facts = facts_of(target.workspace, path, text.encode())
     stated = next((one for one in facts.entities if one.id == step.new), None)
     lines = {name.removeprefix("attributes."): line for name, line in stated.lines.items()} if stated else {}
-    return edited(text, {_KEY: list(step.former) or None}, lines)
+    return edited(text, {FORMER_KEY: list(step.former) or None}, lines)
 
 
 def _meant(facts: Facts, is_own: bool, step: _Step, *, in_file: bool) -> list[Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kbcore.changeset import EntityWrite
+from kbcore.changeset import SET_BY_KB, EntityWrite
 from kbcore.concepts import DEFINING, ORIGIN, STYLE_WORDS, TYPE, Concept, how_to_add, is_well_named
-from kbcore.model import CORE_FIELDS, STAMPS, Node
+from kbcore.model import CORE_FIELDS, FORMER_IDS, FORMER_KEY, STAMPS, Node
 from kbcore.phrases import shortened
 from kbcore.planning.findings import Findings, members_wanted
 from kbcore.record import PutNode
@@ -40,6 +40,8 @@ def plan_entity(found: Findings, item: EntityWrite) -> None:
         wanted |= _name_in_id(item.id, definition)
     shown = _shown(old)
     values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
+    if not item.is_import and FORMER_IDS not in owners:
+        _keep_former_ids(found, item, values, unset)
     if definition is None:
         found.doubtful.add(item.id)
         values.pop("type", None)
@@ -56,6 +58,19 @@ def plan_entity(found: Findings, item: EntityWrite) -> None:
         if "type" in values:
             found.types[item.id] = definition.name
         found.ops.append(PutNode(id=item.id, base=old.version if old else 0, set=values, unset=tuple(unset)))
+
+
+def _keep_former_ids(found: Findings, item: EntityWrite, values: Mapping[str, Any], unset: list[str]) -> None:
+    """Refuse former ids that a client states: no file could define an entity with one of them any more.
+
+    They stay where a client replaces all attributes and does not name them.
+    """
+    if FORMER_IDS in unset and FORMER_KEY not in item.objects.get("attributes", {}):
+        unset.remove(FORMER_IDS)
+    if FORMER_IDS in values or FORMER_IDS in unset:
+        message = f"`{FORMER_KEY}` is set by KB and by documents, not by a client."
+        hint = "Leave it out; `kb rename OLD NEW` gives an entity another id."
+        found.wrong(f"{item.path}.{FORMER_IDS}", SET_BY_KB, message, hint)
 
 
 def _refuse_existing(found: Findings, item: EntityWrite, old: Node) -> None:

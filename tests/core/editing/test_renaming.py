@@ -10,7 +10,7 @@ import pytest
 from kbcore.editing.documents import Target
 from kbcore.editing.renaming import in_files, rename, undo
 from kbcore.editing.setting import Written
-from kbcore.errors import DerivedFact, IntegrityViolation, InvalidQuery, NotFound, NotSynced
+from kbcore.errors import DerivedFact, IntegrityViolation, InvalidChangeset, InvalidQuery, NotFound, NotSynced
 from kbcore.model import Node
 from kbcore.store import Author
 from tests.support.project import Project
@@ -284,3 +284,25 @@ def test_the_files_that_an_undone_rename_changes_are_named_up_to_a_limit(filled:
     error = in_files(3, renamed(filled, dry_run=True))
     assert len(error.message) < 500
     assert "and 14 more" in error.message
+
+
+@pytest.mark.parametrize("value", ["REQ-30", ["REQ-30"], ["S-1", "REQ-30"]])
+def test_a_client_cannot_keep_the_document_of_another_entity_out_by_former_ids(filled: Project, value: Any) -> None:
+    renamed(filled, "S-1", "S-2")
+    for key in ("REQ-2", "S-2"):
+        with pytest.raises(InvalidChangeset, match="`former_ids` is set by KB") as told:
+            filled.apply(entities=[{"id": key, "attributes": {"former_ids": value}}])
+        assert [(one.path, one.code) for one in told.value.details] == [
+            ("$.entities[0].attributes.former_ids", "set_by_kb")
+        ]
+    filled.sync({"docs/requirements/30.md": LOGOUT.replace("REQ-2", "REQ-30")})
+    assert filled.node("REQ-30") is not None
+
+
+def test_former_ids_stay_where_a_client_sends_an_entity_back_or_replaces_its_attributes(filled: Project) -> None:
+    renamed(filled, "S-1", "S-2")
+    assert not filled.apply(entities=[{"id": "S-2", "attributes": {"former_ids": ["S-1"]}}]).applied
+    filled.apply(entities=[{"id": "S-2", "replace": True, "attributes": {"size": 3}}])
+    assert filled.view().renamed(["S-1"]) == {"S-1": "S-2"}
+    with pytest.raises(InvalidChangeset, match="`former_ids` is set by KB"):
+        filled.apply(entities=[{"id": "S-2", "attributes": {"former_ids": None}}])
