@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from kbcore import strictjson
 from kbcore.answers import Outcome
 from kbcore.changeset import parse
 from kbcore.editing.documents import (
@@ -30,6 +31,7 @@ from kbcore.editing.frontmatter import CannotEdit, Value, edited
 from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound, Problem
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, Node
+from kbcore.phrases import some_of
 from kbcore.query.known import near_ids
 from kbcore.schema import Schema
 from kbcore.suggest import is_it
@@ -40,6 +42,7 @@ from kbcore.workspace import Workspace
 
 _ASSIGNMENT: Final = re.compile(r"(?P<name>[^=]*?)(?P<how>\+=|-=|:=|=)(?P<value>.*)", re.DOTALL)
 _STAMPED: Final = frozenset({"created_at", "updated_at", "source"})
+_MOST_NAMED: Final = 10
 _HINT: Final = "For example status=done, tags+=web, owner= (removes it) or attributes.size:=3."
 
 
@@ -121,19 +124,9 @@ def _value(one: Assignment, old: Any, kind: str) -> Any:
     if one.how in {"+=", "-="}:
         if not is_list and old is not None:
             raise InvalidQuery(f"`{one.name}` is no list.", hint=f"Set it: {one.name}=….")
-        before = old if isinstance(old, list) else []
-        if one.how == "-=":
-            missing = next((item for item in items if item not in before), None)
-            if missing is not None:
-                raise InvalidQuery(f"`{one.name}` has no {in_quotes(missing)}.", hint=f"It has {', '.join(before)}.")
-            return [item for item in before if item not in items] or None
-        return [*before, *(item for item in dict.fromkeys(items) if item not in before)]
+        return _list(one, old if isinstance(old, list) else [], items)
     if one.how == ":=":
-        try:
-            return json.loads(one.value)
-        except (ValueError, RecursionError) as error:
-            hint = "With := the value is JSON; with = it is text."
-            raise InvalidQuery(f"`{one.name}`: {in_quotes(one.value[:80])} is not JSON.", hint=hint) from error
+        return _json(one)
     if one.value == "":
         return None
     if is_list:
@@ -141,6 +134,30 @@ def _value(one: Assignment, old: Any, kind: str) -> Any:
     if kind in {"number", "boolean", "object"}:
         return _value(one._replace(how=":="), old, kind)
     return one.value
+
+
+def _list(one: Assignment, before: Sequence[Any], items: Sequence[str]) -> list[Any] | None:
+    """Return a list with items added or removed, None for an empty one. An item that is no text is named as in JSON."""
+    texts = [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in before]
+    if one.how == "-=":
+        missing = next((item for item in items if item not in texts), None)
+        if missing is not None:
+            hint = f"It has {some_of(texts, _MOST_NAMED)}." if texts else "It is empty."
+            raise InvalidQuery(f"`{one.name}` has no {in_quotes(missing)}.", hint=hint)
+        return [item for item, text in zip(before, texts, strict=True) if text not in items] or None
+    if texts != list(before):
+        message = f"`{one.name}` has items that are no text, and += adds text."
+        raise InvalidQuery(message, hint=f"Set all of it as JSON: {one.name}:=[…].")
+    return [*before, *(item for item in dict.fromkeys(items) if item not in before)]
+
+
+def _json(one: Assignment) -> Any:
+    tree = strictjson.read(one.value)
+    if tree.problems or not one.value.strip():
+        reason = f": {tree.problems[0].message}" if tree.problems else ""
+        message = f"`{one.name}`: {in_quotes(one.value[:80])} is not JSON{reason}."
+        raise InvalidQuery(message, hint="With := the value is JSON; with = it is text.")
+    return tree.root
 
 
 def set_fields(target: Target, key: str, words: Sequence[str], *, message: str = "", dry_run: bool = False) -> Written:

@@ -77,6 +77,26 @@ def test_a_field_in_a_file_of_another_kind_is_refused_with_its_line(kb, synced):
     assert "docs/symbols.yaml:3: KB does not change this kind of file." in ran.err
 
 
+def test_a_list_that_holds_more_than_text_is_changed_by_the_text_of_its_items(kb, synced):
+    client(kb, attributes={"sizes": [1, 2.5, "x", True]})
+    ran = kb("set", "REQ-9", "sizes-=x,9")
+    assert "`attributes.sizes` has no '9'." in ran.err
+    assert "It has 1, 2.5, x, true." in ran.err
+    assert "sizes:=[…]" in kb("set", "REQ-9", "sizes+=4").err
+    assert kb("set", "REQ-9", "sizes-=x,1,true").status == 0
+    assert shown(kb, "REQ-9")["attributes"]["sizes"] == [2.5]
+    assert "It is empty." in kb("set", "REQ-9", "names-=x").err
+
+
+@pytest.mark.parametrize("value", ['{"a": 1, "a": 2}', "[1,]", "NaN", "", "99999999999999999999999", "1 2"])
+def test_a_value_that_is_not_strict_json_is_refused(kb, synced, value):
+    client(kb)
+    ran = kb("set", "REQ-9", f"size:={value}")
+    assert ran.status != 0
+    assert "is not JSON" in ran.err
+    assert "attributes" not in shown(kb, "REQ-9")
+
+
 def test_an_edge_is_stated_confirmed_and_removed(kb, synced):
     assert kb("link", "REQ-1", "depends_on", "REQ-2", "--confidence", "0.5").out.endswith("edges: 1 created.\n")
     assert kb("query", "edge", "--where", "from=REQ-1", "--json").json["edges"][0]["confidence"] == 0.5
