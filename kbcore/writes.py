@@ -243,7 +243,7 @@ def planner(
                 suggest=lambda word: nearest_id(view, word),
                 secrets=level,
                 pruned=view.basis.history_from,
-                suspect=lambda ids: {one.id for one in suspects(view.rows, ids)},
+                suspect=lambda ids: {one.id: one.changed_seq for one in suspects(view.rows, ids)},
                 called=called,
                 users=partial(users, view),
                 writer=partial(writer, view),

@@ -18,10 +18,10 @@ def confirm(
 ) -> Outcome:
     """Confirm the suspect edges of an entity, or the one of this type, kind and target, as one record.
 
-    An edge that is not suspect stays as it is.
+    An edge that is not suspect stays as it is. A change that comes after the edges were read is not confirmed.
 
-    Raises: ``NotFound``; ``NotSynced`` where only files that were not taken in yet make an edge suspect; as
-    ``Target.carry_out``.
+    Raises: ``NotFound``; ``StaleBase`` for such a change; ``NotSynced`` where only files that were not taken in
+    yet make an edge suspect; as ``Target.carry_out``.
     """
 
     def suspect(view: View) -> dict[str, Suspect]:
@@ -33,9 +33,13 @@ def confirm(
             raise NotFound(f"There is no edge {words}.", hint=f"`kb show {key}` lists its edges.")
         return {one.id: one for one in suspects(view.rows, ids=[name])}
 
-    shown: dict[str, Suspect] = target.read(suspect)
+    def on(view: View) -> tuple[dict[str, Suspect], int]:
+        return suspect(view), view.recorded_seq
+
+    shown, seq = target.read(on)
     store = target.workspace.store(target.branch)
-    recorded = store.read(suspect) if shown else {}
+    found = store.read(suspect) if shown else {}
+    recorded = {key: one for key, one in found.items() if key in shown}
     for one in shown.values():
         if one.id not in recorded:
             raise NotSynced(f"{in_quotes(one.to_id)} changed in a file that is not taken in yet.")
@@ -46,4 +50,4 @@ def confirm(
         for one in recorded.values()
     ]
     said = message or " ".join(["confirm", key, *(edge[:1] if edge else []), *(edge[2:] if edge else [])])
-    return target.carry_out(parse({"edges": edges, "message": said, "dry_run": dry_run}))
+    return target.carry_out(parse({"edges": edges, "message": said, "dry_run": dry_run, "expected_seq": seq}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kbcore.changeset import EdgeWrite
+from kbcore.changeset import Changeset, EdgeWrite
 from kbcore.concepts import PREDICATE, how_to_add
 from kbcore.ids import is_link_id
 from kbcore.model import CLIENT, STAMPS, Link
@@ -46,16 +46,22 @@ def plan_edge(found: Findings, item: EdgeWrite) -> None:
     )
 
 
-def plan_repeated(found: Findings) -> None:
+def plan_repeated(found: Findings, changeset: Changeset) -> None:
     """Add what it means to write edges as they stand already, once all else that the changeset writes is planned.
 
     An edge whose target has changed since is confirmed, and nothing else: who states it stays. Any other is from now on
-    stated by the client as well, if it was not.
+    stated by the client as well, if it was not. A change of the target that came after what the client read is not
+    confirmed: the changeset is refused.
     """
     repeated = found.repeated.values()
-    suspect = found.around.suspect([link.id for link in repeated]) if repeated else frozenset[str]()
+    suspect = found.around.suspect([link.id for link in repeated]) if repeated else dict[str, int]()
+    paths, read_seq = {edge.id: edge.path for edge in changeset.edges}, changeset.expected_seq
     turned = {op.id for op in found.ops if isinstance(op, PutNode) and {*op.set, *op.unset} - {*STAMPS}}
     for link in repeated:
+        changed_seq = suspect.get(link.id, 0)
+        if read_seq is not None and changed_seq > read_seq:
+            message = f"{in_quotes(link.to_id)} changed at seq {changed_seq}, after {read_seq}."
+            found.wrong(paths[link.id], "stale", message, "Look at what it says now, and confirm the edge if it holds.")
         is_suspect = link.id in suspect or (link.stands and link.to_id in turned)
         if is_suspect or all(statement.src != CLIENT for statement in link.statements):
             kind_of_op = ConfirmLink if is_suspect else StateLink

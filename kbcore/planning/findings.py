@@ -85,8 +85,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     suggest: Callable[[str], str]
     secrets: Literal["error", "warning", "off"] = "warning"
     pruned: int = 0
-    suspect: Callable[[Sequence[str]], Collection[str]] = lambda _: frozenset()
-    """Returns those of these edges, by id, whose target has changed since they were last confirmed."""
+    suspect: Callable[[Sequence[str]], Mapping[str, int]] = lambda _: {}
+    """Returns those of these edges, by id, whose target has changed since they were last confirmed; with the seq."""
     called: Callable[[str], str] = str
     """Returns what the client calls a type."""
     former: Mapping[str, str] = {}

@@ -58,7 +58,7 @@ def plan(changeset: Changeset, state: State, around: Surroundings) -> Draft:
         plan_entity(found, entity)
     for edge in changeset.edges:
         plan_edge(found, edge)
-    plan_repeated(found)
+    plan_repeated(found, changeset)
     for item in changeset.edge_deletes:
         plan_edge_deletion(found, item, cascade=changeset.cascade)
     plan_entity_deletions(found, changeset.entity_deletes, cascade=changeset.cascade)
