@@ -502,9 +502,15 @@ class BranchStore:
         """
         if not request.changeset_id:
             return None
-        return self._seen.ask(head, lambda view: self._answered(view, request, branch), is_writing=True)
+        return self._seen.ask(head, lambda view: self.answered(view, request, branch), is_writing=True)
 
-    def _answered(self, view: View, request: Request, branch: str) -> Outcome | None:
+    def answered(self, view: View, request: Request, branch: str) -> Outcome | None:
+        """Return the answer that this changeset id got the first time, if a view knows it.
+
+        Raises: ``ChangesetIdReused`` when it came with other content.
+        """
+        if not request.changeset_id:
+            return None
         known = view.changeset(request.changeset_id)
         if known is None:
             return None

@@ -25,7 +25,7 @@ _AROUND: Final = frozenset({"expect_branch", "sync", "rename"})
 """The arguments of a write that are no part of its changeset."""
 _NO_DRY_SYNC: Final = "A dry run records nothing, so `sync` contradicts `dry_run`."
 _RENAME_ALONE: Final = "A rename is a record of its own: one a call, and nothing else in it."
-_LISTS: Final = ("unchanged", "created", "updated", "deleted", "warnings")
+_LISTS: Final = ("unchanged", "created", "updated", "deleted", "warnings", "files")
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -72,6 +72,9 @@ def _read(
             problems.append(Problem("$.rename", "wrong_type", f"The new id of {in_quotes(name)} is no text.", ""))
     if renames and (len(renames) > 1 or changeset.size or syncs):
         problems.append(Problem("$.rename", "contradiction", _RENAME_ALONE, "Send anything else in another call."))
+    if renames and request.get("mode", "upsert") != "upsert":
+        message = "`mode` says how entities are written, and a rename writes none."
+        problems.append(Problem("$.mode", "contradiction", message, "Leave it out."))
     if (syncs or renames) and not problems:
         changeset = msgspec.structs.replace(
             changeset, problems=tuple(one for one in changeset.problems if one.code != "empty")
@@ -114,9 +117,16 @@ def _renamed(call: Call, old: str, new: str, changeset: Changeset) -> Payload:
     from kbcore.editing.renaming import rename
 
     target = Target(call.workspace, call.branch, call.author, call.read, call.follows_head)
-    outcome, edits = rename(target, old, new, message=changeset.message, dry_run=changeset.dry_run)
-    shown = answer_of(call, outcome)
-    return shown | {"files": [edit.path for edit in edits]} if edits else shown
+    outcome, edits = rename(
+        target,
+        old,
+        new,
+        message=changeset.message,
+        dry_run=changeset.dry_run,
+        changeset_id=changeset.changeset_id,
+        expected_seq=changeset.expected_seq,
+    )
+    return answer_of(call, outcome, [edit.path for edit in edits])
 
 
 def _applied(call: Call, asked: Write) -> Outcome:
@@ -132,11 +142,11 @@ def _applied(call: Call, asked: Write) -> Outcome:
     )
 
 
-def answer_of(call: Call, outcome: Outcome) -> Payload:
-    """Return the answer of a write that was carried out or planned."""
-    payload = outcome.as_json()
+def answer_of(call: Call, outcome: Outcome, files: Sequence[str] = ()) -> Payload:
+    """Return the answer of a write that was carried out or planned, with the files that were edited for it."""
+    payload = outcome.as_json() | ({"files": list(files)} if files else {})
     payload["warnings"] = [in_tool_words(warning, is_dotted=call.is_dotted) for warning in payload["warnings"]]
     fitted = fit(payload, [(name, payload) for name in _LISTS])
     if "omitted" in fitted:
-        fitted["note"] = "The lists of ids are cut, as `omitted` counts; the request was carried out whole."
+        fitted["note"] = "The lists are cut, as `omitted` counts; the request was carried out whole."
     return fitted

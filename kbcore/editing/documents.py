@@ -160,16 +160,26 @@ def meaning(facts: Facts, swap: Mapping[str, str] | None = None) -> list[Any]:
     return [entities, sorted(encode(link(one)) for one in facts.links), sorted(problems), facts.is_complete]
 
 
+def framed(target: Target, *, message: str, dry_run: bool) -> Request:
+    """Return what frames the record of changed documents."""
+    return Request(
+        digest=hashlib.sha256(target.branch.encode()).hexdigest(),
+        message=message,
+        dry_run=dry_run,
+        limit_bytes=limits.MAX_RECORD_BYTES,
+        lock_wait_s=target.workspace.config.lock_wait_s,
+    )
+
+
 def commit(
     target: Target,
     edits: Sequence[FileEdit],
+    request: Request,
     *,
-    message: str,
-    dry_run: bool,
     more: More | None = None,
     plan: Planner | None = None,
 ) -> Outcome:
-    """Write files and record what they say, as one record; with ``dry_run`` neither.
+    """Write files and record what they say, as one record; where the request is a dry run neither.
 
     What would refuse the record is found before a file is written. If something refuses it afterwards, the files are
     written, as the error says, and the next sync records them. ``plan`` plans the record in place of what a sync of the
@@ -187,22 +197,15 @@ def commit(
         error.hint = f"Documents are changed on the branch that is checked out. Check out {branch} first."
         raise error
     planner = plan or _planner(workspace, edits, more)
-    request = Request(
-        digest=hashlib.sha256(branch.encode()).hexdigest(),
-        message=message,
-        dry_run=True,
-        limit_bytes=limits.MAX_RECORD_BYTES,
-        lock_wait_s=workspace.config.lock_wait_s,
-    )
+    tried = msgspec.structs.replace(request, dry_run=True)
     sync_author = msgspec.structs.replace(target.author, source=SYNC)
     author = target.author if plan else sync_author
     store = workspace.store(branch)
     head_commit = workspace.head_commit(branch)
-    outcome = store.commit(author, request, planner, guard=checkout.guard, head_commit=head_commit, branch=branch)
-    if dry_run:
+    outcome = store.commit(author, tried, planner, guard=checkout.guard, head_commit=head_commit, branch=branch)
+    if request.dry_run:
         return outcome
     _write(workspace, edits)
-    request = msgspec.structs.replace(request, dry_run=False)
 
     def record(by: Author, planner: Planner) -> Outcome:
         guard = settled(workspace).guard

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kbcore import allocation, numbering
 from kbcore.changeset import parse
-from kbcore.editing.documents import FileEdit, Target, commit, entity_in, facts_of, read_file
+from kbcore.editing.documents import FileEdit, Target, commit, entity_in, facts_of, framed, read_file
 from kbcore.editing.frontmatter import CannotEdit, Value, edited
 from kbcore.editing.setting import Assignment, Written, assignment, client_request, values_of
 from kbcore.errors import IntegrityViolation, InvalidChangeset, InvalidQuery, Problem
@@ -311,7 +311,8 @@ def _written(target: Target, edit: FileEdit, kind: str, *, message: str, dry_run
     if os.path.lexists(workspace.repo.worktree / edit.path):
         hint = "Name another file."
         raise IntegrityViolation(f"{in_quotes(edit.path)} is there already.", hint=hint)
-    outcome = commit(target, [edit], message=message or f"new {kind} {key}", dry_run=dry_run, more=is_new)
+    request = framed(target, message=message or f"new {kind} {key}", dry_run=dry_run)
+    outcome = commit(target, [edit], request, more=is_new)
     return Written(outcome, [edit])
 
 

@@ -16,16 +16,29 @@ import msgspec
 from kbcore import limits
 from kbcore.answers import Outcome
 from kbcore.bare import resolve
+from kbcore.changeset import digest_of
 from kbcore.concepts import DEFINING
-from kbcore.editing.documents import FileEdit, Target, commit, facts_of, is_markdown, meaning, read_document, refused
+from kbcore.editing.documents import (
+    FileEdit,
+    Target,
+    commit,
+    facts_of,
+    framed,
+    is_markdown,
+    meaning,
+    read_document,
+    refused,
+)
 from kbcore.editing.frontmatter import CannotEdit, edited
 from kbcore.editing.setting import Written
 from kbcore.errors import (
     DerivedFact,
     IntegrityViolation,
+    InvalidChangeset,
     InvalidQuery,
     NotFound,
     NotSynced,
+    Problem,
     StaleBase,
 )
 from kbcore.extract.facts import Facts
@@ -84,6 +97,8 @@ class _Step(msgspec.Struct, frozen=True):
     new: str
     former: tuple[str, ...]
     """Set in the document that defines the entity if that is Markdown, else in the store."""
+    expected_seq: int | None = None
+    """The entity must not have changed after it."""
 
 
 def _missing(view: View, key: str) -> NotFound:
@@ -93,22 +108,44 @@ def _missing(view: View, key: str) -> NotFound:
     return NotFound(f"There is no entity {in_quotes(key)}.", hint=is_it(near_ids(view.rows, key, 1)))
 
 
-def rename(target: Target, old: str, new: str, *, message: str = "", dry_run: bool = False) -> Written:
+def rename(
+    target: Target,
+    old: str,
+    new: str,
+    *,
+    message: str = "",
+    dry_run: bool = False,
+    changeset_id: str = "",
+    expected_seq: int | None = None,
+) -> Written:
     """Give an entity another id, wherever it is named; the old one goes on to mean it.
 
+    A ``changeset_id`` takes effect once: sent again, it gets its first answer, without the files. An entity that
+    changed after ``expected_seq`` is not renamed.
+
     Raises: ``NotFound``, ``InvalidQuery``; ``IntegrityViolation`` for an id in use; ``NotSynced`` where a file that
-    names the entity is not taken in; ``DerivedFact`` for a file that KB cannot change safely, with its line; as
-    ``documents.commit``.
+    names the entity is not taken in; ``DerivedFact`` for a file that KB cannot change safely, with its line;
+    ``StaleBase`` and ``InvalidChangeset`` by ``expected_seq``; as ``documents.commit``.
     """
     fault = check_id(new)
     if fault:
         raise InvalidQuery(f"{in_quotes(new[: limits.MAX_ID_CHARS])} cannot be an id: {fault}.", hint="Choose another.")
     if old == new:
         raise InvalidQuery("The two ids are the same.", hint="`kb rename OLD NEW` gives OLD the id NEW.")
-    found: _Found = target.workspace.store(target.branch).read(lambda view: _Found(view, old, new))
+    request = framed(target, message=message or f"rename {old} to {new}", dry_run=dry_run)
+    if changeset_id:
+        members = {"rename": {old: new}, "message": message, "expected_seq": expected_seq}
+        request = msgspec.structs.replace(request, changeset_id=changeset_id, digest=digest_of("rename", members))
+    store = target.workspace.store(target.branch)
+
+    def on(view: View) -> Outcome | _Found:
+        return store.answered(view, request, target.branch) or _Found(view, old, new)
+
+    found = store.read(on)
+    if isinstance(found, Outcome):
+        return Written(found)
     former = (*(one for one in former_ids(found.node) if one != new), old)
-    said = message or f"rename {old} to {new}"
-    return _carried_out(target, found, _Step(old, new, former), message=said, dry_run=dry_run)
+    return _carried_out(target, found, _Step(old, new, former, expected_seq), request)
 
 
 def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) -> Written | None:
@@ -129,7 +166,7 @@ def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) 
     planned = target.workspace.store(target.branch).read(step)
     if planned is None:
         return None
-    return _carried_out(target, *planned, message=message or f"revert {seq}", dry_run=dry_run)
+    return _carried_out(target, *planned, framed(target, message=message or f"revert {seq}", dry_run=dry_run))
 
 
 def in_files(seq: int, written: Written) -> DerivedFact:
@@ -156,27 +193,17 @@ def _renamed_by(view: View, seq: int) -> tuple[str, str] | None:
     return None
 
 
-def _carried_out(target: Target, found: _Found, step: _Step, *, message: str, dry_run: bool) -> Written:
+def _carried_out(target: Target, found: _Found, step: _Step, request: Request) -> Written:
     edits = [_edit(target, found, path, step) for path in found.paths]
     schema = target.workspace.schema
     plan = _planner(step, edits, schema, in_file=_is_in_file(target, found))
-    if edits:
-        outcome = commit(target, edits, message=message, dry_run=dry_run, plan=plan)
-    else:
-        outcome = _recorded(target, plan, message=message, dry_run=dry_run)
+    outcome = commit(target, edits, request, plan=plan) if edits else _recorded(target, plan, request)
     return Written(outcome, edits)
 
 
-def _recorded(target: Target, plan: Planner, *, message: str, dry_run: bool) -> Outcome:
+def _recorded(target: Target, plan: Planner, request: Request) -> Outcome:
     """Record a rename of what no file names."""
     workspace, branch = target.workspace, target.branch
-    request = Request(
-        digest=hashlib.sha256(branch.encode()).hexdigest(),
-        message=message,
-        dry_run=dry_run,
-        limit_bytes=limits.MAX_RECORD_BYTES,
-        lock_wait_s=workspace.config.lock_wait_s,
-    )
     guard = workspace.guard(branch) if target.follows_head else None
     head_commit = workspace.head_commit(branch)
     return workspace.store(branch).commit(
@@ -192,6 +219,7 @@ def _is_in_file(target: Target, found: _Found) -> bool:
 def _planner(step: _Step, edits: Sequence[FileEdit], project: Schema, *, in_file: bool) -> Planner:
     def plan(view: View, stamp: Stamp) -> Draft:
         found = _Found(view, step.old, step.new)
+        _check_stale(found.node, step.expected_seq, head=stamp.seq - 1)
         hashes = {edit.path: hashlib.sha256(edit.before or b"").hexdigest() for edit in edits}
         if hashes != {path: source.hash for path, source in found.sources.items()}:
             raise StaleBase(f"Somebody changed what names {in_quotes(step.old)} meanwhile.", hint="Run it again.")
@@ -216,6 +244,17 @@ def _planner(step: _Step, edits: Sequence[FileEdit], project: Schema, *, in_file
         return Draft(planned, apply(state, stamp, planned), state.loaded, warnings=tuple(warnings))
 
     return plan
+
+
+def _check_stale(node: Node, seq: int | None, *, head: int) -> None:
+    """Refuse a rename of what changed after the client read it. Raises: ``InvalidChangeset``, ``StaleBase``."""
+    if seq is not None and seq > head:
+        message, hint = f"There is no seq {seq} yet; the head is {head}.", "Send the seq of the answer that was read."
+        problem = Problem("$.expected_seq", "out_of_range", message, hint)
+        raise InvalidChangeset(message, hint=hint, details=[problem])
+    if seq is not None and node.version > seq:
+        message = f"{in_quotes(node.id)} changed at seq {node.version}, after {seq}."
+        raise StaleBase(message, details=[Problem("$.rename", "stale", message, "Read it again and decide again.")])
 
 
 def _taken_in(source: SourceFile, content: bytes) -> ReadSource:

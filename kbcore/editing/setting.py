@@ -22,6 +22,7 @@ from kbcore.editing.documents import (
     commit,
     entity_in,
     facts_of,
+    framed,
     is_markdown,
     meaning,
     read_document,
@@ -195,7 +196,7 @@ def set_fields(target: Target, key: str, words: Sequence[str], *, message: str =
         raise InvalidChangeset(problem.message, hint=hint, details=[problem])
     edit = edit_fields(workspace, node, values)
     edits = [edit] if edit.after != edit.before else []
-    return Written(commit(target, edits, message=said, dry_run=dry_run), edits)
+    return Written(commit(target, edits, framed(target, message=said, dry_run=dry_run)), edits)
 
 
 def client_request(node: Node, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ GROUPS = {
             "kbcore.store:BranchStore.commit",
             "kbcore.store:BranchStore._committed",
             "kbcore.store:BranchStore._first_answer",
-            "kbcore.store:BranchStore._answered",
+            "kbcore.store:BranchStore.answered",
             "kbcore.store:drafted",
             "kbcore.store:recorded",
             "kbcore.viewcache:is_usable",

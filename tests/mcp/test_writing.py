@@ -222,3 +222,36 @@ def test_an_entity_is_renamed_alone_in_a_call_and_its_former_id_goes_on_to_mean_
     error = kb.refused("kb_upsert", rename={"NEW-1": "X"}, entities=[entity("Y")])
     assert [one["path"] for one in error["details"]] == ["$.rename"]
     assert kb.refused("kb_upsert", rename={"NEW-1": "X", "A": "B"})["code"] == "invalid_changeset"
+
+
+def test_a_rename_takes_effect_once_and_only_on_what_was_read(project):
+    project.apply(entities=[entity("R-1")])
+    project.sync({"docs/requirements/f.md": req("F-1")})
+    with agent(project.root) as found:
+        for old, new in (("R-1", "R-2"), ("F-1", "F-2")):  # of the store, and of a file
+            stale = found.refused("kb_upsert", rename={old: new}, expected_seq=0, changeset_id=old)
+            assert (stale["code"], stale["details"][0]["path"]) == ("stale_base", "$.rename")
+            ahead = found.refused("kb_upsert", rename={old: new}, expected_seq=99)
+            assert [one["code"] for one in ahead["details"]] == ["out_of_range"]
+            seq = found.call("kb_query", ids=[old])["seq"]
+            request = {"rename": {old: new}, "expected_seq": seq, "changeset_id": f"id-{old}"}
+            first, again = found.call("kb_upsert", **request), found.call("kb_upsert", **request)
+            assert (first["duplicate"], first["changeset_id"]) == (False, f"id-{old}")
+            assert (again["duplicate"], again["seq"], again["created"]) == (True, first["seq"], [new])
+            other = found.refused("kb_upsert", rename={new: "X"}, changeset_id=f"id-{old}")
+            assert other["code"] == "changeset_id_reused"
+        error = found.refused("kb_upsert", rename={"R-2": "X"}, mode="create")
+        assert [(one["path"], one["code"]) for one in error["details"]] == [("$.mode", "contradiction")]
+
+
+def test_the_answer_to_a_rename_in_many_files_fits_and_counts_the_files_it_leaves_out(project):
+    linked = {
+        f"docs/requirements/{'n' * 150}{number}.md": req(f"L-{number}", depends_on="T-1") for number in range(130)
+    }
+    project.sync({"docs/requirements/t.md": req("T-1"), **linked})
+    with agent(project.root) as found:
+        result = found.result("kb_upsert", {"rename": {"T-1": "T-2"}, "dry_run": True})
+        answer = answer_of(result)
+        assert len(text_of(result)) <= 20_000
+        assert answer["files"]
+        assert len(answer["files"]) + answer["omitted"]["files"] == 131

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.editing.documents import FileEdit, Target, commit
+from kbcore.answers import Outcome
+from kbcore.editing.documents import FileEdit, Target, commit, framed
 from kbcore.errors import BranchMoved, StaleBase, StorageError
 from kbcore.store import Author
 from tests.support.project import Project, req
@@ -22,13 +23,17 @@ def edit(path: str, old: str | None, new: str) -> FileEdit:
     return FileEdit(path, None if old is None else old.encode(), new.encode())
 
 
+def written(project: Project, edits: list[FileEdit], *, dry_run: bool = False) -> Outcome:
+    return commit(target(project), edits, framed(target(project), message="m", dry_run=dry_run))
+
+
 def test_files_are_written_and_recorded_as_one_record(project: Project) -> None:
     project.sync({ONE: req("A"), TWO: req("B")})
     edits = [edit(ONE, req("A"), req("A", owner="ann")), edit(TWO, req("B"), req("B", owner="ann"))]
-    planned = commit(target(project), edits, message="m", dry_run=True)
+    planned = written(project, edits, dry_run=True)
     assert (planned.updated, planned.applied, project.seq()) == (("A", "B"), False, 1)
     assert (project.root / ONE).read_text() == req("A")
-    assert commit(target(project), edits, message="m", dry_run=False).seq == project.seq() == 2
+    assert written(project, edits).seq == project.seq() == 2
     assert not project.sync().outcome.applied
 
 
@@ -37,7 +42,7 @@ def test_a_file_that_changed_since_it_was_read_refuses_all_of_them(project: Proj
     project.write({TWO: req("B", owner="bob")})
     edits = [edit(ONE, req("A"), req("A", owner="ann")), edit(TWO, req("B"), req("B", owner="ann"))]
     with pytest.raises(StaleBase):
-        commit(target(project), edits, message="m", dry_run=False)
+        written(project, edits)
     assert (project.root / ONE).read_text() == req("A")
     assert (project.root / TWO).read_text() == req("B", owner="bob")
     assert project.seq() == 1
@@ -51,7 +56,7 @@ def test_a_new_file_never_takes_the_place_of_another_and_what_was_written_before
     new = "docs/requirements/c.md"
     edits = [edit(ONE, req("A"), req("A", owner="ann")), edit(new, None, req("C")), edit(TWO, None, req("B"))]
     with pytest.raises(StaleBase):
-        commit(target(project), edits, message="m", dry_run=False)
+        written(project, edits)
     assert (project.root / ONE).read_text() == req("A")
     assert (project.root / TWO).read_text() == "mine\n"
     assert not (project.root / new).exists()
@@ -96,5 +101,5 @@ def test_documents_of_a_branch_that_is_not_checked_out_are_not_written(project: 
     project.sync({ONE: req("A")})
     project.switch("other", create=True)
     with pytest.raises(BranchMoved):
-        commit(target(project), [edit(ONE, req("A"), req("A", owner="ann"))], message="m", dry_run=False)
+        written(project, [edit(ONE, req("A"), req("A", owner="ann"))])
     assert (project.root / ONE).read_text() == req("A")
