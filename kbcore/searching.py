@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kbcore.errors import ViewDamaged
 from kbcore.model import Node
@@ -17,6 +17,9 @@ from kbcore.workspace import Workspace
 if TYPE_CHECKING:  # what reads text, and its database, is imported where a text is asked for
     from kbcore.query.text.reading import Index
     from kbcore.texts import BranchTexts
+
+_FIRST_DOCUMENTS: Final = 8
+"""So many documents are read at first, then twice as many, and so on."""
 
 
 class _Texts:
@@ -50,15 +53,28 @@ def _at_hand(workspace: Workspace, branch: str, wanted: Sequence[tuple[str, str]
 
 
 def documents(
-    workspace: Workspace, branch: str, view: View, entities: Sequence[Node], at: int | None
+    workspace: Workspace, branch: str, view: View, entities: Sequence[Node], at: int | None, *, room: int | None = None
 ) -> dict[str, str | None]:
     """Return the text of the documents that state one entity each, by its id, as of a seq (None: the head).
 
     It is None for a document that neither the worktree nor the last commit of the branch holds as it was then.
+
+    With ``room`` the document of a single entity is whole; of several, each is cut after so many characters, and no
+    more are read once those of the first entities have so many together: at most twice as many, and a few.
     """
     hashes = hashes_of(view, sorted({node.path for node in entities if node.path}), at)
-    texts = dict(_at_hand(workspace, branch, sorted(hashes.items())))
-    return {node.id: texts.get(hashes[node.path]) for node in entities if node.path in hashes}
+    stated = [node for node in entities if node.path in hashes]
+    most = None if len(entities) == 1 else room
+    found: dict[str, str | None] = {}
+    taken, begin, count = 0, 0, _FIRST_DOCUMENTS
+    while begin < len(stated) and (room is None or taken < room):
+        some = stated[begin : begin + count]
+        begin, count = begin + count, count * 2
+        wanted = sorted({(node.path, hashes[node.path]) for node in some})
+        texts = {digest: text[:most] for digest, text in _at_hand(workspace, branch, wanted)}
+        found |= {node.id: texts.get(hashes[node.path]) for node in some}
+        taken += sum(len(texts.get(hashes[node.path], "")) for node in some)
+    return found
 
 
 def search(workspace: Workspace, store: BranchStore, branch: str, view: View, query: Query) -> Page:

@@ -85,14 +85,17 @@ class Beside:
         covered = self._covered
         return {"coverage": covered.total.as_json() | ({"retired": covered.retired} if covered.retired else {})}
 
-    def rows(self, nodes: Sequence[Node], rows: Iterable[Payload]) -> list[Payload]:
-        """Return the rows of these entities, each with what was asked for."""
+    def rows(self, nodes: Sequence[Node], rows: Iterable[Payload], room: int) -> list[Payload]:
+        """Return the rows of these entities, each with what was asked for.
+
+        The body of a single entity is whole. Of several, no more is read than shows that they take more than the room.
+        """
         shown = list(rows)
         if self.has_body:
             from kbcore.searching import documents
 
             call = self._call
-            bodies = documents(call.workspace, call.branch, self._view, nodes, self._seq)
+            bodies = documents(call.workspace, call.branch, self._view, nodes, self._seq, room=room)
             shown = [row | ({BODY: bodies[row["id"]]} if row["id"] in bodies else {}) for row in shown]
         if self._asked.coverage:
             known = {one.id: one for one in self._covered.requirements}

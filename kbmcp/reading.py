@@ -291,7 +291,7 @@ class _Pages:
             | (page.found.shown(node.id) if page.found else {})
             for node in page.entities
         ]
-        entities = self._more.rows(page.entities, entities)
+        entities = self._more.rows(page.entities, entities, self._room)
         return {
             "branch": self._call.branch,
             "seq": page.seq,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 
@@ -99,6 +100,38 @@ def test_a_body_is_that_of_the_document_and_a_long_one_comes_in_parts(project):
         cut = found.call("kb_query", ids=["B"], body=True)
         assert [one["field"] for one in cut["cut"]] == ["body"]
         assert '`body` beside `fields` ["body"]' in cut["note"]
+
+
+def test_of_a_page_with_long_bodies_no_more_is_read_than_fits(project):
+    head = "---\nid: B-{:02}\ntitle: t\nstatus: open\n---\n"
+    texts = {number: f"{number} is here.\n" * 20_000 for number in range(10, 40)}
+    project.sync({f"docs/requirements/{number}.md": head.format(number) + text for number, text in texts.items()})
+    with agent(project.root) as found:
+        found.call("kb_query", type="req", body=True, limit=1)
+        tracemalloc.start()
+        try:
+            answer = found.call("kb_query", type="req", body=True, limit=1000)
+            most = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert most < sum(map(len, texts.values()))
+        assert [one["id"] for one in answer["entities"]] == ["B-10"]
+        assert [(one["field"], one["characters"]) for one in answer["cut"]] == [("body", len(texts[10]))]
+        assert answer["total"] == 30
+
+
+def test_bodies_that_fit_are_all_there_also_of_many_rows(project):
+    head = "---\nid: S-{:02}\ntitle: t\nstatus: open\n---\n"
+    project.sync({f"docs/requirements/{n}.md": head.format(n) + f"{n} is here.\n" * (n % 7) for n in range(10, 90)})
+    seen, asked = {}, {"type": "req", "body": True, "fields": ["title", "body"], "limit": 70}
+    with agent(project.root) as found:
+        while True:
+            answer = found.call("kb_query", **asked)
+            seen |= {one["id"]: one["body"] for one in answer["entities"]}
+            if not answer["next_cursor"]:
+                break
+            asked["cursor"] = answer["next_cursor"]
+    assert seen == {f"S-{n}": f"{n} is here.\n" * (n % 7) for n in range(10, 90)}
 
 
 def test_the_body_is_that_of_the_file_now_and_of_the_record_in_the_past(project):
