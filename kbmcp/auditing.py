@@ -14,6 +14,7 @@ from kbcore import cursor as cursors
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.visible import in_quotes
 from kbmcp.calls import Call
+from kbmcp.cutting import shortened
 from kbmcp.explaining import limit_problems, refused_arguments
 from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, leading, length_of
 from kbmcp.wire import HistoryArguments
@@ -27,12 +28,14 @@ Rows = Iterable[tuple[int, str, Any]]
 """The rows from where a page begins: the place after each, the key that it stands under, and itself."""
 
 _NOTE_CHARS: Final = 700
-_WHO_CHARS: Final = 400
-"""What the answer to who wrote an entity or a field may take: about 100 tokens."""
-_WHO_REST_CHARS: Final = 110
-"""What stands around the rows: the note on stored text, the repository, and how many rows are left out."""
-_WHY_CHARS: Final = 100
-"""So much of the message of a record is shown there."""
+_WHO_CHARS: Final = 230
+"""What the rows of the answer to who wrote an entity or a field may take: with the rest, but for the id, 100 tokens."""
+_WHY_CHARS: Final = 102
+"""So much of the message of a record is shown there, as JSON."""
+_ACTOR_CHARS: Final = 50
+"""So much of the name of its actor, likewise."""
+_MORE_CHARS: Final = 60
+"""What is kept free for a few fields, and how many more there are."""
 _ONLY_FOR: Final = {
     "id": ("log", "who"),
     "field": ("who",),
@@ -277,16 +280,30 @@ def _who(call: Call, asked: _Wanted, view: View) -> Payload:
     """Return who wrote an entity, or one field of it, as short as an agent can take it along with each question."""
     from kbcore.history.authorship import authorship, written_json
 
-    rows = [written_json(view, one) for one in authorship(view, asked.id, asked.field)]
-    for row in rows:
-        if len(row.get("message", "")) > _WHY_CHARS:
-            row["message"] = row["message"][: _WHY_CHARS - 1] + "…"
-    shown: Payload = {"branch": call.branch, "seq": view.seq, "id": asked.id}
+    key = view.renamed([asked.id]).get(asked.id, asked.id)
+    rows = [_brief(written_json(view, one)) for one in authorship(view, key, asked.field)]
+    shown: Payload = {"branch": call.branch, "seq": view.seq, "id": key}
     shown |= {"field": asked.field} if asked.field else {}
-    room = _WHO_CHARS - length_of(shown) - _WHO_REST_CHARS
-    kept = max(1, leading(rows, room))
-    written = [cut_deep(row, max(room, _WHY_CHARS)) for row in rows[:kept]]
-    return shown | {"written": written} | ({"earlier": len(rows) - kept} if kept < len(rows) else {})
+    kept = max(1, leading(rows, _WHO_CHARS))
+    return shown | {"written": rows[:kept]} | ({"earlier": len(rows) - kept} if kept < len(rows) else {})
+
+
+def _brief(row: Payload) -> Payload:
+    """Return who wrote fields, within the room for all rows: the record whole, then as much of the rest as fits."""
+    shown = dict(row)
+    if length_of(shown.get("actor", "")) > _ACTOR_CHARS:
+        shown["actor"] = shortened(shown["actor"], _ACTOR_CHARS)
+    lists = {name: shown.pop(name) for name in ("fields", "files") if name in shown}
+    message = shown.get("message", "")
+    room = min(_WHY_CHARS, _WHO_CHARS - _MORE_CHARS - length_of(shown | {"message": ""}))
+    if length_of(message) > room:
+        shown["message"] = shortened(message, room)
+    for name, items in lists.items():
+        more = {f"more_{name}": len(items)}
+        kept = leading(items, _WHO_CHARS - length_of(shown | more | {name: []}))
+        shown |= {name: items[:kept]} if kept else {}
+        shown |= {f"more_{name}": len(items) - kept} if kept < len(items) else {}
+    return shown
 
 
 def _show(call: Call, asked: _Wanted, view: View) -> Payload:

@@ -206,6 +206,41 @@ def test_who_wrote_an_attribute_and_who_deleted_an_entity(project):
         assert found.refused("kb_history", action="who", id="B")["code"] == "not_found"
 
 
+@pytest.mark.parametrize("message", ["because " * 40, '"' * 500, "\x01" * 500, "why"])
+@pytest.mark.parametrize("key", ["src/" + "deep/" * 22 + "module.py#a_symbol", "A"])
+def test_who_wrote_names_the_record_whatever_else_is_long(project, key, message):
+    attributes = {f"part_{number}": 1 for number in range(60)}
+    with agent(project.root, name="a client with a rather long name, and an even longer one") as found:
+        found.call("kb_upsert", entities=[entity(key, attributes=attributes)], message=message)
+        result = found.result("kb_history", {"action": "who", "id": key})
+    assert len(text_of(result)) <= 400 + len(key)
+    (one,) = result.structured_content["written"]
+    assert (one["seq"], one["at"][:2], one["actor"][:8], one["message"][:1]) == (1, "20", "a client", message[0])
+    assert len(one.get("fields", [])) + one["more_fields"] == 63
+
+
+def test_who_wrote_steps_over_renames_also_undone_ones(project):
+    project.apply(entities=[entity("R-1", owner="ann", severity="low")], message="first")
+    project.apply(entities=[{"id": "R-1", "owner": "ben"}])
+    with agent(project.root) as found:
+
+        def written(key, field=""):
+            answer = found.call("kb_history", action="who", id=key, **({"field": field} if field else {}))
+            return answer["id"], [(one["seq"], one["fields"]) for one in answer["written"]]
+
+        found.call("kb_upsert", rename={"R-1": "R-2"})
+        found.call("kb_upsert", entities=[{"id": "R-2", "severity": "high"}])
+        for key in ("R-1", "R-2"):
+            assert written(key, "owner") == ("R-2", [(2, ["owner"])])
+            assert written(key, "severity") == ("R-2", [(4, ["severity"])])
+            assert written(key, "title") == ("R-2", [(1, ["title"])])
+        assert written("R-2", "attributes") == ("R-2", [(3, ["attributes.former_ids"])])
+        found.call("kb_upsert", rename={"R-2": "R-3"})
+        assert written("R-1", "owner") == ("R-3", [(2, ["owner"])])
+        found.call("kb_history", action="revert", seq=5)
+        assert written("R-2", "owner") == ("R-2", [(2, ["owner"])])
+
+
 def test_who_wrote_takes_at_most_100_tokens(project):
     project.apply(entities=[entity("A", attributes={f"part_{number}": 1 for number in range(60)})], message="w" * 900)
     for number in range(5):
