@@ -25,6 +25,11 @@ _COVERAGE_TAKES: Final = frozenset(
 )
 _IMPACT_PARTS: Final = ("direct", "transitive", "tests", "related", "decisions", "people")
 _IMPACT_DEPTH: Final = 50
+_HIGHER: Final = "A higher `limit` shows the rest."
+_NO_ROOM: Final = (
+    "No more fits into one answer: a smaller `depth` leaves out what is farther away, and {kb_query} with `from`, "
+    "`follow` and `depth` pages through what edges reach."
+)
 
 
 def misuses(asked: QueryArguments) -> Iterator[Problem]:
@@ -38,12 +43,30 @@ def misuses(asked: QueryArguments) -> Iterator[Problem]:
             for other in sorted(given - takes):
                 if getattr(asked, other, getattr(asked, f"{other}_", None)):
                     yield Problem(f"$.{other}", f"not_for_{name}", f"`{other}` does not apply to `{name}`.", hint)
+    yield from _unused(asked)
     if asked.impact and len(asked.ids) != 1:
         yield Problem(
             "$.ids", "missing_argument", "`impact` needs one id in `ids`.", "The impact is that of one entity."
         )
     if asked.coverage and asked.type not in {"", "req"}:
         yield Problem("$.type", "not_for_coverage", "`coverage` is that of requirements.", "Leave `type` out.")
+
+
+def _unused(asked: QueryArguments) -> Iterator[Problem]:
+    """Yield the arguments about rows that the answer has none of."""
+    from kbcore.query.keys import EDGE
+
+    if asked.count:
+        for name in ("body", "edges", "fields", "provenance"):
+            if getattr(asked, name):
+                message = f"`count` answers with the number alone, so `{name}` does not apply."
+                yield Problem(f"$.{name}", "not_for_count", message, f"Leave out `count` or `{name}`.")
+    elif asked.provenance and asked.fields and (asked.type == EDGE or not asked.edges):
+        hint = "Name `source`, `created_at`, `updated_at` among the fields, or leave `fields` out."
+        message = "`fields` says what is shown, so `provenance` does not apply."
+        yield Problem("$.provenance", "not_for_fields", message, hint)
+    if asked.type == EDGE and asked.body:
+        yield Problem("$.body", "not_for_edges", "An edge has no document.", "Leave `body` out.")
 
 
 def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: int | None, *, room: int) -> Payload:
@@ -64,7 +87,7 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
     shown |= analysis.impact_json(found, depth=depth, limit=asked.limit)
     fitted: Payload = fit(shown, [(name, shown) for name in _IMPACT_PARTS], room)
     if any(total > len(fitted[name]) for name, total in fitted["totals"].items()):
-        fitted["note"] = "The lists are cut: `totals` counts all. A higher `limit` or a smaller `depth` shows the rest."
+        fitted["note"] = f"The lists are cut: `totals` counts all. {_NO_ROOM if 'omitted' in fitted else _HIGHER}"
     return fitted
 
 
@@ -77,6 +100,7 @@ class Beside:
         self._view = view
         self._seq = seq
         self.has_body = asked.body
+        self.has_coverage = asked.coverage
 
     def whole(self) -> Payload:
         """Return what is said of all that match, not of the rows of one page."""
@@ -98,11 +122,11 @@ class Beside:
             bodies = documents(call.workspace, call.branch, self._view, nodes, self._seq, room=room)
             shown = [row | ({BODY: bodies[row["id"]]} if row["id"] in bodies else {}) for row in shown]
         if self._asked.coverage:
-            known = {one.id: one for one in self._covered.requirements}
-            shown = [
-                row | {"coverage": known[row["id"]].shown_by() if row["id"] in known else {"retired": True}}
-                for row in shown
-            ]
+            from kbcore.rules.statuses import RETIRED, is_status
+
+            known = {one.id: one.shown_by() for one in self._covered.requirements}
+            known |= {node.id: {"retired": True} for node in nodes if is_status(node.fields["status"], RETIRED)}
+            shown = [row | ({"coverage": known[row["id"]]} if row["id"] in known else {}) for row in shown]
         return shown
 
     @cached_property

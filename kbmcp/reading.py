@@ -14,6 +14,8 @@ import msgspec
 from kbcore import cursor as cursors
 from kbcore import limits
 from kbcore.errors import HistoryPruned, InvalidQuery, KBError, NotFound, Problem
+from kbcore.phrases import counted
+from kbcore.visible import in_quotes
 from kbmcp import beside
 from kbmcp.beside import Beside
 from kbmcp.calls import Call
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from kbcore.history.when import When
     from kbcore.query import Page, Query
     from kbcore.query.conditions import AnyOf
+    from kbcore.query.emptied import Filter
     from kbcore.view.view import View
 
 _AROUND_CHARS: Final = 800
@@ -37,6 +40,10 @@ _CUTS_SHARE: Final = 10
 _COMMON: Final = ("branch", "seq", "freshness", "pending_files", "freshness_reason")
 """Members that several answers share."""
 _BESIDE: Final = "Put it into each of the queries that it belongs to."
+_MOST_FILTERS: Final = 5
+_VALUE_CHARS: Final = 80
+"""Of the filters that leave nothing so many are named, with so much of their values."""
+_ASK_BODY: Final = "`body` true adds the document; beside it, `fields` may name `body`."
 _UNREAD: Final = "?"
 """Stands for the start of a walk that cannot be read: what needs one is not wrong for that."""
 
@@ -140,14 +147,14 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
         checked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found, root=root)
         if seq is None:
             checked = with_present_ids(checked, view.renamed)
+        of_present = asked.model_copy(update={"ids": list(checked.ids)})
         if asked.impact:
-            of_present = asked.model_copy(update={"ids": list(checked.ids)})
             return beside.impact(call, of_present, view, schema, seq, room=room)
         pages = _Pages(
             call,
             view,
             msgspec.structs.replace(checked, at=seq),
-            Beside(call, asked, view, seq),
+            Beside(call, of_present, view, seq),
             asked.fields,
             room=room,
             with_provenance=asked.provenance,
@@ -164,7 +171,7 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
             return read_meant(call.store, point, answer_at, notes=call.notes)
         return call.page(lambda view: answer(view, None))
     except InvalidQuery as error:
-        raise _by_key(error, asked.where) from error
+        raise _as_asked(error, asked) from error
 
 
 def _point_of(call: Call, at: str, problems: list[Problem]) -> When | None:
@@ -215,10 +222,15 @@ def _conditions(item: Any) -> AnyOf:
     return conditions_of(*item) if isinstance(item, tuple) else conditions_of("", None)
 
 
-def _by_key(error: InvalidQuery, where: list[Any] | dict[str, Any]) -> InvalidQuery:
-    """Return the error with the comparisons of an object named by their keys."""
+def _as_asked(error: InvalidQuery, asked: QueryArguments) -> InvalidQuery:
+    """Return the error with the comparisons of an object named by their keys, and with how the document is had."""
+    where = asked.where
     names = {f"$.where[{at}]": f"$.where.{key}" for at, key in enumerate(where)} if isinstance(where, dict) else {}
-    details = [msgspec.structs.replace(one, path=names.get(one.path, one.path)) for one in error.details]
+    hints = {f"$.fields[{at}]": _ASK_BODY for at, name in enumerate(asked.fields) if name == beside.BODY}
+    details = [
+        msgspec.structs.replace(one, path=names.get(one.path, one.path), hint=hints.get(one.path, one.hint))
+        for one in error.details
+    ]
     return InvalidQuery(error.message, hint=error.hint, details=details, data=error.data)
 
 
@@ -356,14 +368,22 @@ class _Pages:
         return shown | {"entities": [{"id": entity["id"]}], "part": part, "next_cursor": cursor}
 
     def _nothing(self) -> Iterator[str]:
-        """Yield why nothing matches, where a filter names what nothing has or a walk goes the wrong way."""
+        """Yield why nothing matches: a filter names what nothing has, a walk goes the wrong way, or two do not meet."""
         from kbcore.query.emptied import filters_of
 
-        for one in filters_of(self._view, self._wanted):
-            if lacking := one.lacking():
-                yield lacking
-            if one.against:
-                yield f"Against the direction of the edges: {one.against}. {self._other_way()}"
+        filters = filters_of(self._view, self._wanted)
+        found = [lacking for one in filters if (lacking := one.lacking())]
+        found += [
+            f"Against the direction of the edges: {one.against}. {self._other_way()}" for one in filters if one.against
+        ]
+        yield from found or [self._without(one) for one in filters if one.total][:_MOST_FILTERS]
+
+    def _without(self, one: Filter) -> str:
+        """Return how many match without one filter."""
+        matches = f"{counted(one.total, 'edge' if self._wanted.is_edge else 'entity')} would match"
+        if one.name == "type" and self._more.has_coverage:
+            return f"`coverage` is that of requirements: {matches} without it."
+        return f"Without `{one.name}` {in_quotes(one.value[:_VALUE_CHARS])} {matches}."
 
     def _other_way(self) -> str:
         if self._wanted.reverse:

@@ -58,6 +58,8 @@ def test_a_large_impact_is_cut_and_says_so(project):
             assert 40 < len(answer["direct"]) < 400
             assert answer["totals"]["direct"] == 400
             assert "`totals`" in answer["note"]
+            assert ("A higher `limit`" in answer["note"]) is (limit == 50)
+            assert ("No more fits" in answer["note"]) is (limit == 1000)
 
 
 def test_coverage_is_counted_and_shown_by_requirement(linked):
@@ -154,6 +156,12 @@ def test_the_body_is_that_of_the_file_now_and_of_the_record_in_the_past(project)
         ({"coverage": True, "text": "word"}, {"$.text"}),
         ({"coverage": True, "from": "R-1"}, {"$.from"}),
         ({"coverage": True, "type": "test"}, {"$.type"}),
+        (
+            {"count": True, "body": True, "edges": True, "fields": ["title"], "provenance": True},
+            {"$.body", "$.edges", "$.fields", "$.provenance"},
+        ),
+        ({"fields": ["title"], "provenance": True}, {"$.provenance"}),
+        ({"type": "edge", "body": True}, {"$.body"}),
     ],
 )
 def test_an_argument_that_would_be_passed_over_is_refused(linked, arguments, paths):
@@ -166,3 +174,28 @@ def test_the_impact_of_what_is_not_there_is_refused_with_what_is_near(linked):
         error = found.refused("kb_query", ids=["R-11"], impact=True)
         assert (error["code"], "R-1" in error["hint"]) == ("not_found", True)
         assert found.refused("kb_query", ids=["R-9"], impact=True, at=1)["code"] == "not_found"
+
+
+def test_the_coverage_of_a_former_id_is_that_of_the_requirement(linked):
+    with agent(linked.root) as found:
+        found.call("kb_upsert", rename={"R-1": "R-9"})
+        answer = found.call("kb_query", coverage=True, ids=["R-1"])
+        assert (answer["coverage"]["requirements"], answer["entities"][0]["id"]) == (1, "R-9")
+        assert answer["entities"][0]["coverage"]["verified"] == ["T-1"]
+        retired = found.call("kb_query", coverage=True, ids=["R-3"])["entities"]
+        assert retired == [retired[0] | {"coverage": {"retired": True}}]
+
+
+def test_an_empty_answer_names_the_filter_that_leaves_nothing(linked):
+    with agent(linked.root) as found:
+        assert found.call("kb_query", type="req", ids=["T-1"])["note"] == (
+            "Without `type` 'req' 1 entity would match. Without `ids` 'T-1' 3 entities would match."
+        )
+        note = found.call("kb_query", coverage=True, ids=["T-1"])["note"]
+        assert "`coverage` is that of requirements: 1 entity would match without it." in note
+        assert "'T-2'" in found.call("kb_query", type="test", ids=["T-2"])["note"]
+
+
+def test_fields_that_name_the_body_without_body_say_how_to_get_it(linked):
+    with agent(linked.root) as found:
+        assert "`body` true" in found.refused("kb_query", ids=["R-1"], fields=["title", "body"])["hint"]
