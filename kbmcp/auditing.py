@@ -40,6 +40,9 @@ _ONLY_FOR: Final = {
     "id": ("log", "who"),
     "field": ("who",),
     "to": ("diff",),
+    "message": ("revert",),
+    "cursor": ("log", "show", "diff"),
+    "limit": ("log", "show", "diff"),
     **dict.fromkeys(("since", "until", "actor", "session"), ("log", "diff")),
 }
 """The actions that an argument applies to."""
@@ -80,8 +83,11 @@ class _Wanted(NamedTuple):
     actor: str
     session: str
     limit: int
-    cursor: str
     message: str
+    mark: str
+    """Stands for what was asked for, in cursors: the texts of the points, not what they mean by now."""
+    begun: cursors.Cursor | None
+    """The cursor that was sent."""
 
     @property
     def is_narrowed(self) -> bool:
@@ -99,15 +105,21 @@ class _Wanted(NamedTuple):
 def _wanted(call: Call, asked: HistoryArguments) -> _Wanted:
     """Return what is asked for with seqs for the points; which instant or record one means is noted.
 
-    Raises: ``InvalidQuery`` for what is no point; as ``moment.after`` and ``moment.up_to``.
+    With a cursor they are those of the first page, whatever was written since.
+
+    Raises: ``InvalidQuery`` for what is no point, and for a cursor of another request; as ``moment.after`` and
+    ``moment.up_to``.
     """
     from kbcore.history import moment
     from kbcore.history.when import When, point_in
 
+    what = (asked.action, asked.id, asked.field, asked.seq, asked.to, asked.since, asked.until)
+    mark = cursors.request_mark((call.branch, *what, asked.actor, asked.session))
+    begun = cursors.decode(asked.cursor, mark) if asked.cursor else None
     points: dict[str, When] = {}
     problems = list[Problem]()
     for name, text in (("since", asked.since), ("until", asked.until)):
-        if text is not None:
+        if text is not None and begun is None:
             try:
                 points[name] = point_in(call.workspace, call.branch, str(text))
             except InvalidQuery as error:
@@ -125,17 +137,23 @@ def _wanted(call: Call, asked: HistoryArguments) -> _Wanted:
         }
 
     seqs = call.store.read(seqs_in) if points else {}
+    seq = asked.seq or seqs.get("since", 0)
+    to = seqs.get("until") if asked.to is None else asked.to
+    if begun:
+        since, _, until = begun.basis.partition(".")
+        seq, to = int(since), int(until) if until else None
     return _Wanted(
         action=asked.action,
         id=asked.id,
         field=asked.field,
-        seq=asked.seq or seqs.get("since", 0),
-        to=seqs.get("until") if asked.to is None else asked.to,
+        seq=seq,
+        to=to,
         actor=asked.actor,
         session=asked.session,
         limit=asked.limit,
-        cursor=asked.cursor,
         message=asked.message,
+        mark=mark,
+        begun=begun,
     )
 
 
@@ -151,7 +169,10 @@ def _misfits(asked: HistoryArguments) -> Iterator[Problem]:
         hint = f"`kb log` finds it, then action {action} takes it as `seq`."
         yield Problem("$.seq", "missing_argument", f"The action {action} needs `seq`, the number of a record.", hint)
     for name, actions in _ONLY_FOR.items():
-        if getattr(asked, name) not in {"", None} and action not in actions:
+        if (
+            getattr(asked, name) not in {"", None, HistoryArguments.model_fields[name].default}
+            and action not in actions
+        ):
             hint = f"Only the action {' or '.join(actions)} takes it. Leave it out."
             yield Problem(f"$.{name}", "not_for_action", f"`{name}` does not apply to the action {action}.", hint)
     if asked.seq is not None and action in {"log", "who"}:
@@ -206,7 +227,7 @@ def _reading_record(call: Call, asked: _Wanted) -> Payload:
 
 
 def _stated(call: Call, asked: _Wanted, view: View, found: Payload) -> Payload:
-    page, operations = _Page(call, asked, view.seq), found.pop("operations")
+    page, operations = _Page(asked, view.seq), found.pop("operations")
     rows = ((after, "operations", one) for after, one in enumerate(operations[page.place :], page.place + 1))
     shown: Payload = cut_deep({"branch": call.branch, **found}, PAGE_CHARS // 2)
     return page.answer(shown, ["operations"], rows, len(operations))
@@ -215,13 +236,15 @@ def _stated(call: Call, asked: _Wanted, view: View, found: Payload) -> Payload:
 class _Page:
     """Where a page of rows begins, and what of it fits.
 
-    Its cursor holds how many rows were shown before, and the place to go on: how much was looked at for them.
+    Its cursor holds how many rows were shown before, and the place to go on: how much was looked at for them; and the
+    seqs between which records are meant.
     """
 
-    def __init__(self, call: Call, asked: _Wanted, head: int) -> None:
-        self._digest = cursors.request_mark((call.branch, *asked[: _Wanted._fields.index("limit")]))
+    def __init__(self, asked: _Wanted, head: int) -> None:
+        self._digest = asked.mark
+        self._basis = f"{asked.seq}.{'' if asked.to is None else asked.to}"
         self._limit = asked.limit
-        self._found = cursors.decode(asked.cursor, self._digest) if asked.cursor else None
+        self._found = asked.begun
         shown, _, place = self._found.last.partition(".") if self._found else ("0", "", "0")
         self.start = int(shown)
         self.place = int(place or shown)
@@ -249,7 +272,7 @@ class _Page:
                 break
         cursor = None
         if following < total:
-            cursor = cursors.encode(cursors.Cursor(self._digest, self.head, total, f"{following}.{place}"))
+            cursor = cursors.encode(cursors.Cursor(self._digest, self.head, total, f"{following}.{place}", self._basis))
             notes.append(f"{total - following} of {total} follow: repeat the call with this next_cursor as `cursor`.")
         note = {"note": " ".join(notes)} if notes else {}
         return {**shown, "total": total, **lists, "next_cursor": cursor, **note}
@@ -260,7 +283,7 @@ def _log(call: Call, asked: _Wanted, view: View) -> Payload:
     from kbcore.history.reach import not_listed
     from kbcore.view.past import seqs_of
 
-    page, rest = _Page(call, asked, view.seq), not_listed(view)
+    page, rest = _Page(asked, view.seq), not_listed(view)
     first = max(rest.pruned_before, asked.seq + 1)
     last = page.head if asked.to is None else min(page.head, asked.to)
     selection = asked.selection(first - 1, last)
@@ -310,7 +333,7 @@ def _show(call: Call, asked: _Wanted, view: View) -> Payload:
     from kbcore.history.log import count_operations, operations_from, record_facts
     from kbcore.history.reach import check_record
 
-    page, seq = _Page(call, asked, view.seq), asked.seq
+    page, seq = _Page(asked, view.seq), asked.seq
     check_record(view, seq)
     shown: Payload = {"branch": call.branch, **record_facts(call.store, view, seq)}
     shown = cut_deep(shown, PAGE_CHARS // 2)
@@ -323,7 +346,7 @@ def _diff(call: Call, asked: _Wanted, view: View) -> Payload:
     from kbcore.history.compare import changed_by, count_differences, diff, differences_from
     from kbcore.history.moment import seq_at
 
-    page = _Page(call, asked, view.seq)
+    page = _Page(asked, view.seq)
     low = seq_at(view, str(asked.seq))
     high = page.head if asked.to is None else seq_at(view, str(asked.to))
     if asked.is_narrowed:

@@ -62,6 +62,31 @@ def test_a_page_of_the_log_is_not_moved_by_new_records(project):
         assert second["next_cursor"] is None
 
 
+@pytest.mark.parametrize(
+    ("action", "rows", "points"),
+    [
+        ("log", "records", {"since": "2020-01-01"}),
+        ("log", "records", {"until": "now"}),
+        ("log", "records", {"since": "2020-01-01", "actor": "tester"}),
+        ("diff", "entities", {"since": "2020-01-01", "until": "now"}),
+    ],
+)
+def test_pages_between_points_go_on_where_they_were_when_something_is_written_meanwhile(project, action, rows, points):
+    for number in range(4):
+        project.apply(entities=[entity(f"A-{number}")])
+    with agent(project.root) as found:
+        first = found.call("kb_history", action=action, limit=2, **points)
+        project.apply(entities=[entity("LATE")])
+        second = found.call("kb_history", action=action, limit=2, cursor=first["next_cursor"], **points)
+        assert len({json.dumps(one) for one in first[rows] + second[rows]}) == first["total"] == 4
+        assert second["next_cursor"] is None
+        other = {"until": "2030-01-01"} if "since" in points else {"since": "2020-01-01"}
+        assert (
+            found.refused("kb_history", action=action, cursor=first["next_cursor"], **(points | other))["applied"]
+            == "no"
+        )
+
+
 def test_a_record_is_shown_with_before_and_after(kb):
     answer = kb.call("kb_history", action="show", seq=1)
     [operation] = answer["operations"]
@@ -257,7 +282,10 @@ def test_who_wrote_takes_at_most_100_tokens(project):
 
 @pytest.mark.parametrize(
     ("arguments", "path"), [({"action": "who"}, "$.id"), ({"action": "log", "field": "title"}, "$.field"),
-                            ({"action": "who", "id": "E-00", "seq": 1}, "$.seq")],
+                            ({"action": "who", "id": "E-00", "seq": 1}, "$.seq"),
+                            ({"action": "revert", "seq": 1, "limit": 5}, "$.limit"),
+                            ({"action": "who", "id": "E-00", "cursor": "x"}, "$.cursor"),
+                            ({"action": "log", "message": "why"}, "$.message")],
 )  # fmt: skip
 def test_an_argument_that_who_lacks_or_does_not_take_is_named(kb, arguments, path):
     assert kb.refused("kb_history", **arguments)["details"][0]["path"] == path
