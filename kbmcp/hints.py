@@ -56,6 +56,11 @@ _NEXT: Final = {
     "not_initialised": "Run `kb init` in the repository, then call {kb_TOOL} again.",
 }
 """The remedy by code, where it is not the core's own."""
+_EXISTS: Final = (
+    "For a new entity take another id, as `PREFIX-{n}` for the next free number; to change what exists, read it with "
+    "{kb_query} and `ids` and leave out `mode` and `create`."
+)
+"""The remedy where every problem is an id in use, whatever the code of the error."""
 _BY_CODE: Final = frozenset({"stale_base", "revert_conflict"})
 """Codes whose remedy says all that the core's own says, and with which call."""
 _AND_THEN: Final = frozenset({"not_found"})
@@ -166,7 +171,9 @@ def hint_for(error: KBError, key: str) -> str:
     elif own in {problem.hint for problem in error.details}:
         own = ""
     following = _NEXT.get(error.code, error.default_hint)
-    if error.code in _AND_THEN and key != "kb.check":
+    if error.details and all(problem.code == "exists" for problem in error.details):
+        found = _EXISTS
+    elif error.code in _AND_THEN and key != "kb.check":
         found = f"{own} {following}".strip()
     else:
         found = following if error.code in _BY_CODE else own or following
