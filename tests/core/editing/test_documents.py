@@ -72,7 +72,7 @@ def test_a_document_that_is_saved_while_others_are_written_is_kept_and_the_other
         saving_while_written(ONE, lambda: project.write({TWO: req("B", owner="bob")})),
         pytest.raises(StaleBase, match=r"b\.md has changed") as told,
     ):
-        commit(target(project), edits, message="m", dry_run=False)
+        commit(target(project), edits, framed(target(project), message="m", dry_run=False))
     assert "Nothing was written" in told.value.hint
     assert (project.root / TWO).read_text() == req("B", owner="bob")
     assert (project.root / ONE).read_text() == req("A")
@@ -90,7 +90,7 @@ def test_what_was_saved_in_a_file_that_was_written_is_not_undone_and_the_error_n
         (project.root / three).unlink()
 
     with saving_while_written(TWO, save), pytest.raises(StorageError) as told:
-        commit(target(project), edits, message="m", dry_run=False)
+        commit(target(project), edits, framed(target(project), message="m", dry_run=False))
     assert told.value.message.endswith("could not be put back: docs/requirements/a.md.")
     assert "Nothing was written" not in told.value.hint
     assert (project.root / ONE).read_text() == req("A", owner="bob")
