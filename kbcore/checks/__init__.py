@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from kbcore.branchtree import tree_of
-from kbcore.checks.accepted import ATTRIBUTE, Reasons, read_baseline, without_accepted
+from kbcore.checks.accepted import ATTRIBUTE, Reasons, read_baseline, said_by, without_accepted
 from kbcore.errors import NotFound, Problem
-from kbcore.rules import ON_DEMAND, Report, Rule, RuleContext, check, load_rules, look, orphans
+from kbcore.rules import NAMES, ON_DEMAND, Report, Rule, RuleContext, check, load_rules, look, orphans
 from kbcore.rules import RULES as OWN
 from kbcore.rules.few import Look
 from kbcore.rules.project import ProjectRule
@@ -31,7 +30,7 @@ where a.id in (select id from node union all select id from link union all selec
 """What a violation can be about: what is there, what a link names, and a file."""
 
 _SUPPRESS: Final = f"""
-select id, json_extract(attributes, '$.{ATTRIBUTE}')::varchar from node
+select id from node
 where id in (select unnest($1::varchar[])) and json_extract(attributes, '$.{ATTRIBUTE}') is not null
 """  # noqa: S608 - no text from outside
 
@@ -88,7 +87,8 @@ def judge(
         context = RuleContext(view.rows, schema, frozenset(ids) or None, sandbox, tree, nearby, now_s)
         found = check(context, workspace.config.rules, only=only, project=[*project, *extra], idle=idle)
     baseline = read_baseline(workspace.baseline_text, f"{workspace.settings_name}/{BASELINE}")
-    return without_accepted(found, workspace.config.suppressions, lambda of: _reasons(view, of), baseline)
+    names = [*NAMES, *(rule.id for rule in project)]
+    return without_accepted(found, workspace.config.suppressions, lambda of: _reasons(view, of), baseline, names)
 
 
 def look_at(workspace: Workspace, at: Look, only: Collection[str]) -> Report:
@@ -101,17 +101,17 @@ def look_at(workspace: Workspace, at: Look, only: Collection[str]) -> Report:
         return found
 
     def reasons(ids: list[str]) -> Reasons:
-        said = {id_: node.fields.get(f"attributes.{ATTRIBUTE}") for id_, node in at.side.nodes(ids).items()}
-        return {id_: one for id_, one in said.items() if isinstance(one, dict)}
+        return {id_: said for id_, node in at.side.nodes(ids).items() if (said := said_by(node))}
 
     baseline = read_baseline(workspace.baseline_text, f"{workspace.settings_name}/{BASELINE}")
-    return without_accepted(found, workspace.config.suppressions, reasons, baseline)
+    names = [*NAMES, *(rule.id for rule in project_rules(workspace))]
+    return without_accepted(found, workspace.config.suppressions, reasons, baseline, names)
 
 
 def _reasons(view: View, ids: list[str]) -> Reasons:
-    """Return what entities say in their attribute ``suppress``, by rule."""
-    found = view.rows(_SUPPRESS, [ids])
-    return {id_: said for id_, text in found if isinstance(said := json.loads(text), dict)}
+    """Return what entities say in their attribute ``suppress``."""
+    stating = [row[0] for row in view.rows(_SUPPRESS, [ids])]
+    return {node.id: said for node in view.nodes(stating) if (said := said_by(node))}
 
 
 def rule_times(workspace: Workspace) -> Times:

@@ -8,23 +8,45 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from kbcore.errors import InvalidConfig
 from kbcore.extract.globs import matches
+from kbcore.model import Node
 from kbcore.rules import Report, Violation
 from kbcore.rules.registry import is_ok
 from kbcore.rulesettings import Suppression
+from kbcore.suggest import did_you_mean
+from kbcore.visible import in_quotes
 
 ATTRIBUTE: Final = "suppress"
 """The attribute of an entity that holds a reason for each rule that it need not keep."""
 FORMAT: Final = 1
 
-Reasons = Mapping[str, Mapping[str, Any]]
+
+class Said(msgspec.Struct, frozen=True):
+    """The value of that attribute, and the file that states it; "" where a client wrote it."""
+
+    value: Any
+    file: str
+
+    @property
+    def reasons(self) -> Mapping[str, Any]:
+        """Return what counts: the reasons in a file. A client cannot take what it wrote out of the reports."""
+        return self.value if self.file and isinstance(self.value, dict) else {}
+
+
+Reasons = Mapping[str, Said]
 """What entities say in that attribute, by their ids."""
+
+
+def said_by(node: Node) -> Said | None:
+    """Return what an entity says in that attribute."""
+    name = f"attributes.{ATTRIBUTE}"
+    return Said(node.fields[name], node.owners.get(name, "")) if name in node.fields else None
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -87,15 +109,17 @@ def without_accepted(
     suppressions: Sequence[Suppression],
     reasons_of: Callable[[list[str]], Reasons],
     baseline: Baseline,
+    names: Collection[str],
 ) -> Report:
     """Return a report without what is suppressed or in the baseline, both counted.
 
-    ``reasons_of`` returns what the entities of these ids say in their attribute ``suppress``.
+    ``reasons_of`` returns what the entities of these ids say in their attribute ``suppress``; ``names`` are those of
+    all rules.
     """
     if not report.violations:
         return report
     reasons = reasons_of(sorted({one.id for one in report.violations}))
-    left = [_hinted(one, reasons) for one in report.violations if not _is_suppressed(one, suppressions, reasons)]
+    left = [_hinted(one, reasons, names) for one in report.violations if not _is_suppressed(one, suppressions, reasons)]
     suppressed = len(report.violations) - len(left)
     accepted = Counter(baseline)
     new = []
@@ -109,7 +133,7 @@ def without_accepted(
 
 
 def _is_suppressed(one: Violation, suppressions: Sequence[Suppression], reasons: Reasons) -> bool:
-    said = reasons.get(one.id, {}).get(one.rule)
+    said = reasons[one.id].reasons.get(one.rule) if one.id in reasons else None
     if isinstance(said, str) and said.strip():
         return True
     return any(
@@ -118,9 +142,22 @@ def _is_suppressed(one: Violation, suppressions: Sequence[Suppression], reasons:
     )
 
 
-def _hinted(one: Violation, reasons: Reasons) -> Violation:
-    """Return a violation that says why a suppression in its document does not count."""
-    if one.rule not in reasons.get(one.id, {}):
-        return one
-    hint = f"`{ATTRIBUTE}` names {one.rule} without a reason; write why. {one.hint}".rstrip()
-    return msgspec.structs.replace(one, hint=hint)
+def _hinted(one: Violation, reasons: Reasons, names: Collection[str]) -> Violation:
+    """Return a violation that says why a suppression of its entity does not count."""
+    why = _why_not(reasons[one.id], one.rule, names) if one.id in reasons else ""
+    return msgspec.structs.replace(one, hint=f"{why} {one.hint}".rstrip()) if why else one
+
+
+def _why_not(said: Said, rule: str, names: Collection[str]) -> str:
+    """Return why what an entity says suppresses no violation of a rule; "" where it is not meant to."""
+    if not isinstance(said.value, dict):
+        return f"`{ATTRIBUTE}` is ignored: it takes a reason for each rule, as in `{ATTRIBUTE}: {{{rule}: why}}`."
+    if rule in said.value:
+        if not said.file:
+            return f"`{ATTRIBUTE}` is ignored: a client wrote it, and it counts only in a document."
+        return f"`{ATTRIBUTE}` names {rule} without a reason; write why."
+    unknown = [name for name in said.value if name not in names]
+    if not unknown:
+        return ""
+    near = did_you_mean(unknown[0], names)
+    return f"`{ATTRIBUTE}` names {in_quotes(unknown[0])}, and there is no such rule. {near}".rstrip()

@@ -110,6 +110,30 @@ def test_a_reason_in_the_document_suppresses_a_rule_for_it(kb, crowded):
     assert f"{COUNT - 1} warnings, 1 suppressed (1 rule ran)" in ran.out.splitlines()[-1]
 
 
+def test_a_reason_that_a_client_wrote_suppresses_nothing(kb, crowded):
+    stated = {"entities": [{"id": "M-00", "attributes": {"suppress": {"orphans": "trust me"}}}]}
+    written = kb("apply", "-", stdin=json.dumps(stated))
+    assert written.status == 0, written.err
+    first = kb("check", "--rule", "orphans", "--json").json["violations"][0]
+    assert first["id"] == "M-00"
+    assert first["hint"].startswith("`suppress` is ignored: a client wrote it, and it counts only in a document.")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{orphanz: why}", "`suppress` names 'orphanz', and there is no such rule. Did you mean 'orphans'?"),
+        ("orphans", "`suppress` is ignored: it takes a reason for each rule, as in `suppress: {orphans: why}`."),
+        ("{secret: an example}", ""),
+    ],
+)
+def test_a_suppression_in_a_document_that_cannot_count_is_named(kb, crowded, text, said):
+    usual = kb("check", "--rule", "orphans", "--json").json["violations"][0]["hint"]
+    write(crowded, {"docs/requirements/m00.md": document("M-00", f"suppress: {text}\n")})
+    first = kb("check", "--rule", "orphans", "--json").json["violations"][0]
+    assert (first["id"], first["hint"]) == ("M-00", f"{said} {usual}".lstrip())
+
+
 def test_a_reason_in_the_configuration_suppresses_a_rule_by_id_or_paths(kb, crowded):
     entries = [
         {"rule": "orphans", "paths": ["docs/requirements/m0*.md"], "reason": "imported"},
