@@ -104,10 +104,12 @@ def run(
         session_,
     )
     _check_limit(asked)
+    about_baseline = [*["--write-baseline"] * write_baseline, *["--no-baseline"] * no_baseline]
     if explain is not None:
-        _keep_apart("--explain speaks of one rule as it stands", asked, ["--test-rules"] * test_rules, asked.only)
+        others = [*["--test-rules"] * test_rules, *about_baseline]
+        _keep_apart("--explain describes one rule", asked, others, asked.only)
     if test_rules:
-        _keep_apart("--test-rules judges the graphs of tests", asked)
+        _keep_apart("--test-rules judges the graphs of tests", asked, about_baseline)
     _check_states(asked)
     if write_baseline:
         narrowed = asked._replace(fail_on="error", requires_synced=False, only_records=False)
@@ -291,10 +293,15 @@ def _first(violations: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]
 
 
 def _write_baseline(session: Session, asked: _Asked) -> int:
-    """Write what is wrong now as the baseline. Rules that could not run add nothing to it, and are named."""
+    """Write what is wrong now as the baseline; it keeps what it has of rules that could not run, and they are named.
+
+    Raises: ``InvalidConfig`` where the baseline that is there is needed for that, and cannot be read.
+    """
+    from collections import Counter
+
     from kbcli import exits
     from kbcli.reports.text import warn_of_rules
-    from kbcore.checks.accepted import baseline_text
+    from kbcore.checks.accepted import baseline_text, key_of, of_rules, read_baseline
     from kbcore.phrases import counted
     from kbcore.storage import files
     from kbcore.visible import visible
@@ -304,16 +311,17 @@ def _write_baseline(session: Session, asked: _Asked) -> int:
     workspace, output = opened.workspace, session.output
     with output.waiting("Checking"):
         told, _, _ = _judged(opened, _Look(opened, asked), asked)
-    found = told.report.violations
-    files.publish_file(session.machine.fs, workspace.settings_dir / BASELINE, baseline_text(found).encode())
     path = f"{workspace.settings_name}/{BASELINE}"
+    found = Counter(map(key_of, told.report.violations))
+    if not_run := {run.id for run in told.report.rules if run.status == "not_run"}:
+        found += of_rules(read_baseline(workspace.renewed().baseline_text, path), not_run)
+    count = found.total()
+    files.publish_file(session.machine.fs, workspace.settings_dir / BASELINE, baseline_text(found).encode())
     if output.is_json:
-        output.document({"path": path, "violations": len(found)})
+        output.document({"path": path, "violations": count})
         return exits.DONE
     warn_of_rules(output, told)
-    output.say(
-        visible(f"{counted(len(found), 'violation')} written to {path}; commit it. `kb check` reports only others.")
-    )
+    output.say(visible(f"{counted(count, 'violation')} written to {path}; commit it. `kb check` reports only others."))
     return exits.DONE
 
 

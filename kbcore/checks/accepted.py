@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -91,10 +91,14 @@ def read_baseline(text: str | None, file: str) -> Baseline:
     return kept
 
 
-def baseline_text(violations: Iterable[Violation]) -> str:
-    """Return the text of a baseline of these violations: in a fixed order, one on each line, as git merges it best."""
-    counts = Counter(key_of(one) for one in violations)
-    entries = [msgspec.structs.replace(entry, count=count) for entry, count in counts.items()]
+def of_rules(baseline: Baseline, rules: Collection[str]) -> Baseline:
+    """Return what a baseline holds of these rules."""
+    return Counter({entry: count for entry, count in baseline.items() if entry.rule in rules})
+
+
+def baseline_text(baseline: Baseline) -> str:
+    """Return the text of a baseline: in a fixed order, one entry on each line, as git merges it best."""
+    entries = [msgspec.structs.replace(entry, count=count) for entry, count in baseline.items()]
     entries.sort(key=lambda one: (one.rule, one.id, one.code, one.field, one.values))
     lines = ",\n".join("  " + json.dumps(msgspec.to_builtins(one), ensure_ascii=False) for one in entries)
     return (

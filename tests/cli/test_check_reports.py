@@ -201,6 +201,28 @@ def test_a_baseline_that_is_none_is_refused(kb, crowded):
     assert kb("check").status == 63
 
 
+def test_a_new_baseline_keeps_what_is_accepted_of_a_rule_that_could_not_run(kb, crowded):
+    rule = "rules:\n- id: own\n  description: None.\n  sql: {}\n"
+    write(crowded, {".kb/rules/own.yaml": rule.format("select id, 'is one' as message from entity")})
+    kb("check", "--write-baseline")
+    before = (crowded / ".kb/baseline.json").read_text()
+    assert '"rule": "own"' in before
+    write(crowded, {".kb/rules/own.yaml": rule.format("select nothing from nowhere")})
+    ran = kb("check", "--write-baseline")
+    assert (ran.status, "the rule own could not run" in ran.err) == (0, True)
+    assert (crowded / ".kb/baseline.json").read_text() == before
+    write(crowded, {".kb/baseline.json": "{"})
+    assert kb("check", "--write-baseline").status == 63  # what it accepts of the rule is not known
+
+
+@pytest.mark.parametrize("other", [("--explain", "orphans"), ("--test-rules",)])
+@pytest.mark.parametrize("option", ["--write-baseline", "--no-baseline"])
+def test_no_baseline_is_written_where_nothing_is_judged(kb, crowded, other, option):
+    ran = kb("check", *other, option)
+    assert (ran.status, f"leave out {option}" in " ".join(ran.err.split())) == (2, True), ran.err
+    assert not (crowded / ".kb/baseline.json").exists()
+
+
 def test_orphans_wait_for_the_first_edge_and_coverage_does_not(kb, ready):
     write(ready, {"docs/requirements/a.md": document("REQ-1", "priority: must\n")})
     ran = kb("check")
