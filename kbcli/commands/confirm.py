@@ -12,8 +12,10 @@ from kbcli.options import session_of
 def run(
     ctx: typer.Context,
     key: Annotated[str, typer.Argument(metavar="ID", help="An entity, or the one that the edge leads from.")],
-    edge: Annotated[str, typer.Argument(metavar="EDGE", help="The type of one edge; TYPE:KIND if it has a kind.")] = "",
-    to_id: Annotated[str, typer.Argument(metavar="TO", help="The entity that this edge leads to.")] = "",
+    edge: Annotated[
+        str | None, typer.Argument(metavar="EDGE", help="The type of one edge; TYPE:KIND if it has a kind.")
+    ] = None,
+    to_id: Annotated[str | None, typer.Argument(metavar="TO", help="The entity that this edge leads to.")] = None,
     *,
     message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for the record.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
@@ -28,11 +30,13 @@ def run(
     from kbcore.editing.confirming import confirm
     from kbcore.errors import InvalidQuery
 
-    if edge and not to_id:
+    if not (edge is None and to_id is None) and not (edge and to_id):
         raise InvalidQuery("An edge has two ends.", hint="`kb confirm FROM EDGE TO` names one edge.")
     session = session_of(ctx)
     session.writes = True
-    name, _, kind = edge.partition(":")
-    one = (name, kind, to_id) if edge else None
+    one = None
+    if edge and to_id:
+        name, _, kind = edge.partition(":")
+        one = (name, kind, to_id)
     outcome = confirm(session.open().target, key, one, message=message, dry_run=dry_run)
     session.tell_outcome(outcome)

@@ -237,6 +237,14 @@ def test_suspect_edges_of_an_entity_are_confirmed(kb, synced):
     assert records(kb)[0]["message"] == "confirm REQ-1"
 
 
+@pytest.mark.parametrize("words", [("", "REQ-1"), ("depends_on", ""), ("", ""), ("",)])
+def test_an_empty_word_does_not_confirm_every_edge(kb, synced, words):
+    kb("set", "REQ-1", "title=Log in again")
+    ran = kb("confirm", "REQ-2", *words)
+    assert (ran.status, "An edge has two ends." in ran.err) == (2, True)
+    assert suspect(kb) == 1
+
+
 def test_one_edge_is_confirmed_and_what_is_not_recorded_yet_is_not(kb, synced):
     words = ("confirm", "REQ-2", "depends_on", "REQ-1")
     write(synced, {DOCUMENT: LOGIN.replace("title: Log in", "title: Log in again")})
