@@ -12,7 +12,6 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from kbcli.reports.told import Told
-from kbcli.words.violations import what
 from kbcore.rules import RuleRun, Violation
 from kbcore.visible import visible
 
@@ -37,7 +36,7 @@ def _suite(told: Told, run: RuleRun, violations: list[Violation]) -> ET.Element:
     cases = []
     named: Counter[str] = Counter()
     for one in violations:
-        name = _safe(what(one))[:_NAME_CHARS]
+        name = _safe(one.sentence)[:_NAME_CHARS]
         named[name] += 1
         cases.append(_case(told, one, name if named[name] == 1 else f"{name} ({named[name]})"))
     if not cases:
@@ -66,7 +65,7 @@ def _case(told: Told, one: Violation, name: str) -> ET.Element:
     said = {"message": _safe(one.message), "type": one.severity}
     outcome = ET.SubElement(case, "failure" if told.counts(one) else "skipped", said)
     place = f"{one.source}:{line}" if line else one.source
-    outcome.text = "\n".join(_safe(part) for part in (place, what(one), one.hint) if part)
+    outcome.text = "\n".join(_safe(part) for part in (place, one.sentence, one.hint) if part)
     return case
 
 

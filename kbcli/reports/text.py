@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 from kbcli.render import Output
 from kbcli.reports.told import Told, summary
 from kbcli.words.lines import problem_line
-from kbcli.words.violations import short_line, what
+from kbcli.words.violations import short_line
 from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.phrases import counted
 from kbcore.rules import Violation
@@ -50,7 +50,9 @@ def tell(output: Output, told: Told) -> None:
         output.data(f"{output.styled(group.severity, colour)} {visible(group.rule)}: {group.total}\n")
         for one in group.shown:
             line = 0 if one.first.message.startswith(one.first.source) else told.lines.get(one.first, 0)
-            said = problem_line(one.first.source, line, what(one.first), one.first.hint) + visible(_alike(one.others))
+            said = problem_line(one.first.source, line, one.first.sentence, one.first.hint) + visible(
+                _alike(one.others)
+            )
             output.data("".join(f"{part}\n" for part in output.wrapped(said, _INDENT)))
         if rest := _rest(group, told.command):
             output.data("".join(f"{part}\n" for part in output.wrapped(visible(rest), _INDENT)))

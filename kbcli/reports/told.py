@@ -7,7 +7,6 @@ from typing import Final
 
 import msgspec
 
-from kbcli.words.violations import what
 from kbcore.introduced.symbols import Comment
 from kbcore.phrases import counted, some_of
 from kbcore.rules import Report, Violation
@@ -77,5 +76,5 @@ def comments_line(told: Told) -> str:
 
 def sentences(violation: Violation) -> str:
     """Return what a violation says and the remedy, as sentences that follow each other."""
-    said = what(violation)
+    said = violation.sentence
     return f"{said}{'' if said.endswith(('.', '!', '?')) else '.'} {violation.hint}".strip()

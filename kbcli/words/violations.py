@@ -11,21 +11,15 @@ if TYPE_CHECKING:
     from kbcore.rules import Violation
 
 
-def what(violation: Violation) -> str:
-    """Return what a violation says, with the id that it is about unless that is said already."""
-    is_named = violation.id in {"", violation.source} or violation.id in violation.message
-    return violation.message if is_named else f"{violation.id}: {violation.message}"
-
-
 def violation_line(violation: Violation, line: int = 0) -> str:
     """Return a violation with the file to edit, and the line in it where that is known, as compilers write it."""
-    said = problem_line(violation.source, line, what(violation), violation.hint)
+    said = problem_line(violation.source, line, violation.sentence, violation.hint)
     return said + visible(f" [{violation.rule}]")
 
 
 def short_line(violation: Violation, line: int = 0) -> str:
     """Return a violation in one line as compilers write it: place, severity, what it says, rule."""
-    place, said = violation.source, what(violation)
+    place, said = violation.source, violation.sentence
     if said.startswith(f"{place}:"):
         place, _, said = said.partition(": ")
     elif line:

@@ -110,6 +110,5 @@ def by_rule(violations: list[Violation]) -> Iterator[str]:
         found.setdefault(violation.rule, []).append(violation)
     for rule, broken in found.items():
         first = broken[0]
-        what = first.message if first.id in first.message else f"{first.id}: {first.message}"
         more = f" ({len(broken) - 1} more; `kb check --rule {rule}` lists them.)" if len(broken) > 1 else ""
-        yield f"{rule} ({first.severity}): {what}{more}"
+        yield f"{rule} ({first.severity}): {first.sentence}{more}"

@@ -5,6 +5,7 @@ A rule that could not run is reported as not run and never counts as passed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Literal
@@ -91,6 +92,13 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
     def kind(self) -> tuple[str, ...]:
         """Return what it has in common with the same fault of another entity."""
         return self.rule, self.code, self.field, *self.values
+
+    @property
+    def sentence(self) -> str:
+        """Return the message, with the id that it is about before it unless it names that or its file."""
+        whole = rf"(?<![\w/#-])(?<!\w[.:]){re.escape(self.id)}(?![\w/#-]|[.:]\w)"  # no part of a longer id
+        is_named = self.id in {"", self.source} or re.search(whole, self.message)
+        return self.message if is_named else f"{self.id}: {self.message}"
 
 
 class RuleRun(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ import pytest
 
 from kbcore import rules
 from kbcore.errors import NotFound, ResourceLimit
-from kbcore.rules import Finding, Rule, RuleContext
+from kbcore.rules import Finding, Rule, RuleContext, Violation
 from kbcore.schema import CORE
 from tests.support.graph import graph_of, link, node
 
@@ -177,3 +177,18 @@ def test_findings_come_in_the_order_of_the_numbers_in_their_messages():
     texts = ["a.md:13: Late.", "a.md:6: Early."]
     rule = Rule("mine", "error", "", lambda _: [Finding("A", text) for text in texts])
     assert [one.message for one in run(graph_of(), only=["mine"], project=[rule]).violations] == texts[::-1]
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("is wrong, see REQ-10", "REQ-1: is wrong, see REQ-10"),
+        ("is wrong, see REQ-1.2", "REQ-1: is wrong, see REQ-1.2"),
+        ("is wrong, see OLD-REQ-1", "REQ-1: is wrong, see OLD-REQ-1"),
+        ("Nothing implements REQ-1.", "Nothing implements REQ-1."),
+        ("REQ-1 (req) is linked to nothing.", "REQ-1 (req) is linked to nothing."),
+        ("'REQ-1': wrong", "'REQ-1': wrong"),
+    ],
+)
+def test_a_violation_names_its_entity_unless_the_message_does(message, said):
+    assert Violation("own", "error", "REQ-1", message, "", "docs/a.md").sentence == said
