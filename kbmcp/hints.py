@@ -70,7 +70,7 @@ _SHELL_WORD: Final = r"(?:'(?:[^']|'\"'\"')*'|[\w@%+=:,./-]+?)"
 _REMOVE_EDGE: Final = (
     rf"(?P<remove>[Rr]emove it): `?kb delete --edge (?P<edge>{_SHELL_WORD} \S+ {_SHELL_WORD})`?(?P<stop>\.?)$"
 )
-_CONFIRM: Final = rf"(?P<confirm>confirm it): echo (?P<request>{_SHELL_WORD}) \| kb apply -$"
+_CONFIRM: Final = rf"(?P<confirm>confirm it): `kb confirm (?P<suspect>{_SHELL_WORD} {_SHELL_WORD} {_SHELL_WORD})`$"
 _QUOTED: Final = r"(?<!\w)(?P<quoted>'[^']*'|\"[^\"]*\")(?!\w)"
 _COMMAND: Final = r"(?P<run>\b(?:[Rr]un|[Ss]ee) |(?<=: ))?`kb (?P<command>[a-z]+)(?P<rest>[^`]*)`"
 _PLACE: Final = r"\{kb_(?P<tool>[a-z]+)\}"
@@ -121,9 +121,12 @@ def _removed(found: re.Match[str], *, is_dotted: bool, is_read_only: bool) -> st
 
 def _confirmed(found: re.Match[str], *, is_dotted: bool, is_read_only: bool) -> str:
     if is_read_only:
-        return f"{found['confirm']}, for which you ask the user to run `echo {found['request']} | kb apply -`"
+        return f"{found['confirm']}, for which you ask the user to run `kb confirm {found['suspect']}`"
     tool = spelled("kb.upsert", is_dotted=is_dotted)
-    return f"{found['confirm']} with {tool} and {shlex.split(found['request'])[0]}"
+    from_id, type_, to_id = shlex.split(found["suspect"])
+    name, _, kind = type_.partition(":")
+    edge = {"type": name, "from": from_id, "to": to_id} | ({"kind": kind} if kind else {})
+    return f"{found['confirm']} with {tool} and {json.dumps({'edges': [edge]}, ensure_ascii=False)}"
 
 
 def _edges(words: str) -> str:

@@ -102,6 +102,7 @@ def run(
         statistics,
         actor,
         session_,
+        no_baseline,
     )
     _check_limit(asked)
     about_baseline = [*["--write-baseline"] * write_baseline, *["--no-baseline"] * no_baseline]
@@ -163,13 +164,23 @@ class _Asked(NamedTuple):
     statistics: bool = False
     actor: str = ""
     session: str = ""
+    no_baseline: bool = False
 
-    @property
-    def command(self) -> str:
-        """Return the command that asks the same, without rules and limits."""
+    def command_on(self, branch: str) -> str:
+        """Return the command that asks the same, without rules and limits; ``branch`` as it was named, or ""."""
         import shlex
 
-        words = [*self.targets, *["--staged"] * self.staged, *(["--since", self.since] if self.since else [])]
+        words = [
+            *self.targets,
+            *(["--branch", branch] if branch else []),
+            *["--staged"] * self.staged,
+            *(["--since", self.since] if self.since else []),
+            *(["--actor", self.actor] if self.actor else []),
+            *(["--session", self.session] if self.session else []),
+            *(["--severity", self.severity] if self.severity else []),
+            *["--recorded"] * self.only_records,
+            *["--no-baseline"] * self.no_baseline,
+        ]
         return " ".join(["kb check", *map(shlex.quote, words)])
 
 
@@ -213,7 +224,9 @@ def _check(session: Session, asked: _Asked) -> int:
     look = _Look(opened, asked)
     with placed(session.output, {"rules": "--rule"}), session.output.waiting("Checking"):
         told, more, files = _judged(opened, look, asked)
-    told = msgspec.structs.replace(told, fail_on=asked.fail_on, limit=asked.limit, command=asked.command)
+    told = msgspec.structs.replace(
+        told, fail_on=asked.fail_on, limit=asked.limit, command=asked.command_on(session.branch)
+    )
     if session.output.is_json or asked.statistics:
         _tell_data(session, told, asked, {"branch": told.branch, **files.as_json()}, more)
     else:

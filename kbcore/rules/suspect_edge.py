@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final
+from typing import Final
 
 from kbcore.rules.few import Look
 from kbcore.rules.rule import Finding, Rule, RuleContext, first_file, quoted
@@ -35,13 +34,11 @@ def _finding(one: Suspect, *, has_record: bool) -> Finding:
             f"{one.from_id} {one.type} {one.to_id}: whether {one.to_id} is as it was when the edge was last confirmed "
             f"is not proven, because {one.unproven}."
         )
-    edge: dict[str, Any] = {"type": one.type, "from": one.from_id, "to": one.to_id}
-    edge |= {"kind": one.kind} if one.kind else {}
-    request = quoted(json.dumps({"edges": [edge]}, ensure_ascii=False))
-    otherwise = f"mend what {source} says" if source else "mend or remove it"
+    type_ = f"{one.type}:{one.kind}" if one.kind else one.type
+    otherwise = f"correct what {source} says" if source else "correct or remove it"
     look = f"`git log -p -- {quoted(one.text_path)}`" if one.text_path else f"`kb log {quoted(one.to_id)}`"
-    look = f"See {look}. If the edge holds no more, {otherwise}"
-    hint = f"{look}; if it holds, confirm it: echo {request} | kb apply -"
+    look = f"See {look}. If the edge no longer holds, {otherwise}"
+    hint = f"{look}; if it holds, confirm it: `kb confirm {quoted(one.from_id)} {quoted(type_)} {quoted(one.to_id)}`"
     return Finding(one.from_id, message, hint, source, frozenset({one.to_id}), values=(one.type, one.to_id))
 
 
@@ -54,7 +51,7 @@ RULE: Final = Rule(
     example=("SYM-2 implements REQ-7, but REQ-7 has changed at seq 9; the edge was last confirmed at seq 4."),
     remedy=(
         "Look whether it still holds. If so, confirm it (`kb confirm`, or the edge again in `kb_upsert`): that"
-        " confirms it and changes nothing else. If not, mend what the edge comes from, or the edge."
+        " confirms it and changes nothing else. If not, correct what the edge comes from, or the edge."
     ),
     look=_look,
 )

@@ -48,6 +48,15 @@ def test_a_limit_shows_each_and_says_how_many_are_left(kb, crowded):
     assert kb("check", "--limit", "1", "--format", "sarif").status == 2
 
 
+def test_the_command_for_each_one_asks_as_it_was_asked(kb, crowded):
+    kb("check", "--write-baseline")
+    asked = ("--no-baseline", "--severity", "warning", "--recorded", "--branch", "main")
+    said = kb("check", *asked).out.splitlines()[-2].strip()
+    again = "--branch main --severity warning --recorded --no-baseline --rule orphans"
+    assert said == f"each one: kb check {again} --limit {COUNT}"
+    assert len(kb(*said.split()[3:]).out.splitlines()) == COUNT + 2
+
+
 def test_a_short_report_is_a_line_for_each_with_file_and_line(kb, crowded):
     lines = kb("check", "--format", "short").out.splitlines()
     assert len(lines) == COUNT + 4

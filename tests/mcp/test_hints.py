@@ -53,14 +53,20 @@ def sentences_of_the_core():
                 yield f"{place}:{node.lineno}", text
 
 
-def test_what_confirms_an_edge_is_told_as_a_call_or_as_something_to_ask_for():
-    request = '{"edges": [{"type": "implements", "from": "A", "to": "B"}]}'
-    hint = f"See `kb log B`. If the edge holds no more, mend it; if it holds, confirm it: echo '{request}' | kb apply -"
+@pytest.mark.parametrize(
+    ("words", "edge"),
+    [
+        ("A implements B", '{"type": "implements", "from": "A", "to": "B"}'),
+        ("'A b' implements:part 'B c'", '{"type": "implements", "from": "A b", "to": "B c", "kind": "part"}'),
+    ],
+)
+def test_what_confirms_an_edge_is_told_as_a_call_or_as_something_to_ask_for(words, edge):
+    hint = f"See `kb log B`. If the edge no longer holds, correct it; if it holds, confirm it: `kb confirm {words}`"
     said = in_tool_words(hint, is_dotted=False)
-    assert said.endswith(f"confirm it with kb_upsert and {request}")
+    assert said.endswith(f'confirm it with kb_upsert and {{"edges": [{edge}]}}')
     assert said.startswith("See kb_history with action log and `id` B. If")
     asked = in_tool_words(hint, is_dotted=False, is_read_only=True)
-    assert asked.endswith(f"confirm it, for which you ask the user to run `echo '{request}' | kb apply -`")
+    assert asked.endswith(f"confirm it, for which you ask the user to run `kb confirm {words}`")
 
 
 def test_what_the_core_says_of_its_commands_is_told_in_the_words_of_the_tools():

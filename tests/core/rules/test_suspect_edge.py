@@ -50,7 +50,7 @@ def test_an_edge_is_suspect_when_its_target_changes(project):
     [found] = run_checks(project.workspace(), project.view(), branch="main", only=[RULE]).violations
     assert (found.severity, found.source) == ("warning", "")
     assert found.message == "A implements B, but B has changed at seq 2; the edge was last confirmed at seq 1."
-    assert found.hint.endswith("""echo '{"edges": [{"type": "implements", "from": "A", "to": "B"}]}' | kb apply -""")
+    assert found.hint.endswith("confirm it: `kb confirm A implements B`")
 
 
 def test_applying_it_again_confirms_it_and_changes_nothing_else(project):
