@@ -66,7 +66,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     try:
         clock.check()
         if _is_wanted(session) and not (words[0] == POST_COMMIT and _is_in_sequence(session)):
-            _tell(_answer_at_rest(session) or _take_in(session))
+            _tell(session, _answer_at_rest(session) or _take_in(session))
             _tell_missing(session, words, env)
             session.publish_views()
     except NotInitialised:
@@ -135,13 +135,17 @@ def _take_in(session: Session) -> SyncAnswer:
     return answer
 
 
-def _tell(answer: SyncAnswer) -> None:
+def _tell(session: Session, answer: SyncAnswer) -> None:
     from kbcli.words import lines, synced
 
     if lines.has_changes(answer.outcome):
         _say(synced.sync_line(answer))
     if answer.bad:
-        _say(lines.unread(answer.bad))
+        from kbcore.checks import known_to
+
+        workspace = session.workspace
+        if unread := synced.faults(answer, workspace.config.rules, known_to(workspace)).unread:
+            _say(lines.unread(unread))
 
 
 def _tell_missing(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ from kbcli.options import session_of
 
 if TYPE_CHECKING:
     from kbcli.context import Session
+    from kbcli.words.synced import Faults
     from kbcore.sync.answer import SyncAnswer
 
 
@@ -37,7 +38,7 @@ def run(
     if session.output.is_json:
         session.output.document(answer.as_json())
     else:
-        _tell(session, answer, named=paths or [])
+        _tell(session, answer, named=paths or [], is_strict=strict)
     return exits.UNREADABLE if strict and answer.bad else exits.DONE
 
 
@@ -63,26 +64,25 @@ def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool
         return sync(workspace, opened.branch, session.author, options)
 
 
-def _tell(session: Session, answer: SyncAnswer, *, named: list[str]) -> None:
-    from kbcli.words import lines, synced
+def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: bool) -> None:
+    from kbcli.words import synced
     from kbcore.sync.answer import not_read_line
     from kbcore.sync.pending import wanted
     from kbcore.visible import visible
 
     output = session.output
     output.say(synced.sync_line(answer))
-    for fault in synced.faults(answer, session.workspace.config.rules):
-        output.fault(fault.severity, fault.text)
-    for note in answer.notes:
-        output.note(synced.note_line(note))
+    if answer.is_idle and not named and not is_strict:
+        if said := _faults(session, answer, is_strict=False).line:
+            output.note(said)
+    else:
+        _tell_faults(session, answer, is_strict=is_strict)
     if not answer.is_idle and (left := not_read_line(answer.not_read)):
         output.note(visible(left))
     if waiting := synced.waiting_line(answer):
         output.note(waiting)
     for warning in answer.outcome.warnings:
         output.warn(visible(warning))
-    if answer.bad:
-        output.note(f"{lines.unread(answer.bad)} What could not be read stays as it was known.")
     elsewhere = synced.elsewhere_line(answer.problems_elsewhere, answer.unresolved_elsewhere)
     if elsewhere:
         output.note(elsewhere)
@@ -90,3 +90,35 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str]) -> None:
         place = f"below {', '.join(named)} is" if named else "is"
         globs = [glob for want in wanted(session.workspace) for glob, _ in want.globs]
         output.note(visible(f"No file {place} where the extractors look: {synced.globs_line(globs)}."))
+
+
+def _tell_faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> None:
+    """List what is wrong in files, and what is only noted."""
+    from kbcli.words import lines, synced
+
+    output = session.output
+    found = _faults(session, answer, is_strict=is_strict)
+    for fault in found.lines:
+        output.fault(fault.severity, fault.text)
+    for note in answer.notes:
+        output.note(synced.note_line(note))
+    if found.unread:
+        output.note(f"{lines.unread(found.unread)} What could not be read stays as it was known.")
+
+
+def _faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> Faults:
+    """Return what is wrong in files: with --strict all, else without what the project accepts."""
+    from kbcli.words import synced
+    from kbcore.errors import InvalidConfig
+
+    if not synced.has_faults(answer):  # nothing that reads rules is imported
+        return synced.Faults([], 0, 0, 0)
+    from kbcore.checks import known_to
+
+    known = None
+    if not is_strict:
+        try:
+            known = known_to(session.workspace)
+        except InvalidConfig as error:  # the sync is done; only the baseline cannot be read
+            session.output.warn(error.message)
+    return synced.faults(answer, session.workspace.config.rules, known)

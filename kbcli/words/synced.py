@@ -14,6 +14,7 @@ from kbcore.sync.links import UNRESOLVED_PATH
 from kbcore.visible import visible
 
 if TYPE_CHECKING:
+    from kbcore.checks.accepted import Known
     from kbcore.sync.answer import CountedNote, SyncAnswer
 
 
@@ -54,34 +55,64 @@ class Fault(NamedTuple):
     text: str
 
 
-def faults(answer: SyncAnswer, levels: Mapping[str, str]) -> list[Fault]:
+class Faults(NamedTuple):
+    """What is wrong in files: one line for each or for several alike, how many there are, and in how many files."""
+
+    lines: list[Fault]
+    errors: int
+    warnings: int
+    unread: int
+
+    @property
+    def line(self) -> str:
+        """Return how many there are, in one line; "" without any."""
+        found = [counted(self.errors, "error")] * bool(self.errors)
+        found += [counted(self.warnings, "warning")] * bool(self.warnings)
+        how = "`kb check` lists them" if not self.unread else "`kb check` and `kb sync --strict` list them"
+        return f"{' and '.join(found)} in files; {how}." if found else ""
+
+
+def has_faults(answer: SyncAnswer) -> bool:
+    """Tell whether a sync found anything wrong in files."""
+    return bool(answer.unresolved) or any(problem.severity != "note" for _, problem in answer.problems)
+
+
+def faults(answer: SyncAnswer, levels: Mapping[str, str], known: Known | None) -> Faults:
     """Return what is wrong, errors first; of many faults of one code the first few, and how many more there are.
 
     ``levels`` are those of the rules that the configuration changes. What `kb check` reports too has the severity that
-    it has there; a fault of a rule that is off is none.
+    it has there; a fault of a rule that is off is none, and neither is one that the project accepts, as ``known`` says.
     """
     found: dict[tuple[str, str, str], list[str]] = {}
+    unread = set()
     for path, problem in answer.problems:
         if problem.severity == "note" or problem.code == UNRESOLVED_PATH:  # these are among what is unresolved
             continue
         rule = _RULES.get(problem.code) or (UNREADABLE if problem.severity == "error" else "")
+        if rule and known and known.accepts(rule, path, path, code=problem.code):
+            continue
+        if rule == UNREADABLE:
+            unread.add(path)
         line = problem_line(path, problem.line, problem.message, problem.hint)
         found.setdefault((_level(rule, problem.severity, levels), rule, problem.code), []).append(line)
     for from_id, target, source in answer.unresolved:
+        if known and known.accepts(UNRESOLVED, from_id, source, target=target):
+            continue
         line = visible(f"unresolved: {from_id} -> {target} (stated in {source})")
         found.setdefault((_level(UNRESOLVED, "error", levels), UNRESOLVED, ""), []).append(line)
-    shown = []
+    shown, counts = [], {"error": 0, "warning": 0}
     for (severity, rule, code), lines in sorted(found.items(), key=lambda one: one[0][0]):
         if severity == "off":
             continue
         level: Literal["error", "warning"] = "error" if severity == "error" else "warning"
+        counts[level] += len(lines)
         kept = lines if len(lines) <= _FEW + 1 else lines[:_FEW]
         shown += [Fault(level, line) for line in kept]
         if len(lines) > len(kept):
             how = f"`kb check --rule {rule} --format short`" if rule else "`kb sync --json`"
             of = f" ({code})" if code else ""
             shown.append(Fault(level, f"{len(lines) - len(kept):,} more like these{of}; {how} lists them."))
-    return shown
+    return Faults(shown, counts["error"], counts["warning"], len(unread))
 
 
 def _level(rule: str, severity: str, levels: Mapping[str, str]) -> str:

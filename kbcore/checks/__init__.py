@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from kbcore.branchtree import tree_of
-from kbcore.checks.accepted import ATTRIBUTE, Reasons, read_baseline, said_by, without_accepted
+from kbcore.checks.accepted import ATTRIBUTE, Baseline, Known, Reasons, read_baseline, said_by, without_accepted
 from kbcore.errors import NotFound, Problem
 from kbcore.rules import NAMES, ON_DEMAND, Report, Rule, RuleContext, check, load_rules, look, orphans
 from kbcore.rules import RULES as OWN
@@ -86,7 +86,7 @@ def judge(
         now_s = workspace.machine.clock.monotonic_s
         context = RuleContext(view.rows, schema, frozenset(ids) or None, sandbox, tree, nearby, now_s)
         found = check(context, workspace.config.rules, only=only, project=[*project, *extra], idle=idle)
-    baseline = read_baseline(workspace.baseline_text, f"{workspace.settings_name}/{BASELINE}")
+    baseline = baseline_of(workspace)
     names = [*NAMES, *(rule.id for rule in project)]
     return without_accepted(found, workspace.config.suppressions, lambda of: _reasons(view, of), baseline, names)
 
@@ -103,9 +103,19 @@ def look_at(workspace: Workspace, at: Look, only: Collection[str]) -> Report:
     def reasons(ids: list[str]) -> Reasons:
         return {id_: said for id_, node in at.side.nodes(ids).items() if (said := said_by(node))}
 
-    baseline = read_baseline(workspace.baseline_text, f"{workspace.settings_name}/{BASELINE}")
+    baseline = baseline_of(workspace)
     names = [*NAMES, *(rule.id for rule in project_rules(workspace))]
     return without_accepted(found, workspace.config.suppressions, reasons, baseline, names)
+
+
+def baseline_of(workspace: Workspace) -> Baseline:
+    """Return the baseline in force. Raises: ``InvalidConfig``."""
+    return read_baseline(workspace.baseline_text, f"{workspace.settings_name}/{BASELINE}")
+
+
+def known_to(workspace: Workspace) -> Known:
+    """Return what a project accepts of the faults that a sync reports. Raises: ``InvalidConfig``."""
+    return Known(workspace.config.suppressions, baseline_of(workspace))
 
 
 def _reasons(view: View, ids: list[str]) -> Reasons:

@@ -136,14 +136,33 @@ def without_accepted(
     return Report(is_ok(new, report.rules), new, report.rules, suppressed, len(left) - len(new))
 
 
+class Known:
+    """What the settings and the baseline accept of faults that a sync reports, which knows no types of edges."""
+
+    def __init__(self, suppressions: Sequence[Suppression], baseline: Baseline) -> None:
+        self._suppressions = suppressions
+        self._left: Counter[tuple[str, str, str, tuple[str, ...]]] = Counter()
+        for entry, count in baseline.items():
+            self._left[entry.rule, entry.id, entry.code, entry.values[-1:]] += count
+
+    def accepts(self, rule: str, key: str, source: str, *, code: str = "", target: str = "") -> bool:
+        """Tell whether this is accepted; each entry of the baseline accepts as many as it counts."""
+        if _is_in_settings(rule, key, source, self._suppressions):
+            return True
+        entry = (rule, key, code, (target,) if target else ())
+        self._left[entry] -= 1
+        return self._left[entry] >= 0
+
+
+def _is_in_settings(rule: str, key: str, source: str, suppressions: Sequence[Suppression]) -> bool:
+    return any(one.rule == rule and (one.id == key if one.id else matches(source, one.paths)) for one in suppressions)
+
+
 def _is_suppressed(one: Violation, suppressions: Sequence[Suppression], reasons: Reasons) -> bool:
     said = reasons[one.id].reasons.get(one.rule) if one.id in reasons else None
     if isinstance(said, str) and said.strip():
         return True
-    return any(
-        rule.rule == one.rule and (rule.id == one.id if rule.id else matches(one.source, rule.paths))
-        for rule in suppressions
-    )
+    return _is_in_settings(one.rule, one.id, one.source, suppressions)
 
 
 def _hinted(one: Violation, reasons: Reasons, names: Collection[str]) -> Violation:

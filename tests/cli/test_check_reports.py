@@ -265,3 +265,27 @@ def test_a_sync_counts_what_is_alike(kb, ready):
     told = kb("sync").err.splitlines()
     assert len([line for line in told if "unresolved: " in line]) == 5
     assert "error: 35 more like these; `kb check --rule unresolved-reference --format short` lists them." in told
+
+
+def test_a_sync_and_a_hook_are_silent_about_what_the_project_accepts(kb, synced):
+    gone = document("B-1", "links: [REQ-1, GONE-1]\n")
+    write(synced, {"docs/requirements/bad.md": "---\nid: [\n---\n", "docs/requirements/b1.md": gone})
+    ran = kb("sync")
+    assert ("bad.md" in ran.err, "GONE-1" in ran.err) == (True, True)
+    counts = "2 errors in files; `kb check` and `kb sync --strict` list them.\n"
+    assert (kb("sync").err, kb("sync").out.count("\n")) == (counts, 1)
+    assert "bad.md" in kb("sync", "--strict").err
+    assert "1 file could not be read whole" in kb("hook", "post-merge", "0").err
+    kb("check", "--write-baseline")
+    assert (kb("sync").err, kb("hook", "post-merge", "0").err) == ("", "")
+    write(synced, {"docs/requirements/b2.md": document("B-2", "links: [REQ-1, GONE-2]\n")})
+    changed = kb("sync").err
+    assert ("GONE-2" in changed, "GONE-1" in changed, "bad.md" in changed) == (True, False, False)
+    (synced / ".kb/baseline.json").unlink()
+    accepted = [{"rule": "unreadable-source", "paths": ["docs/requirements/bad.md"], "reason": "is a draft"}]
+    write(synced, {".kb/config.json": json.dumps({"suppress": accepted})})
+    kb("sync")
+    assert kb("hook", "post-merge", "0").err == ""
+    assert kb("sync").err == "2 errors in files; `kb check` lists them.\n"
+    write(synced, {".kb/baseline.json": "{"})
+    assert ".kb/baseline.json is no baseline" in kb("sync").err
