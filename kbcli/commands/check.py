@@ -9,7 +9,7 @@ import typer
 from kbcli.options import session_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from kbcli.context import Opened, Session
     from kbcli.reports.told import Told
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     Format = Literal["text", "short", "json", "sarif", "junit", "github"]
     Severity = Literal["error", "warning"]
+
+_NAMED = 5
+"""So many paths are named in a note."""
 
 
 def run(
@@ -396,7 +399,9 @@ class _Look:
         from kbcore.checks import run_checks
 
         ids, _ = self._targets(view)
-        report = run_checks(self._opened.workspace, view, branch=self._opened.branch, only=self._only, ids=ids)
+        report = run_checks(
+            self._opened.workspace, view, branch=self._opened.branch, only=self._only, ids=ids, may_be_unknown=True
+        )
         report = self._of_severity(report)
         told = Told(self._opened.branch, view.seq, report, lines=self._lines_now(view, report.violations))
         return told, {}
@@ -437,13 +442,23 @@ class _Look:
 
     def _targets(self, view: View) -> tuple[list[str], list[str]]:
         """Return the ids to look at, and the paths of files and folders. Raises: ``NotFound``, ``InvalidQuery``."""
-        from kbcore.checks.targets import targets_of
+        from kbcore.checks.targets import files_of_repository, targets_of
+        from kbcore.phrases import some_of
+        from kbcore.visible import in_quotes
 
         if not self._asked.targets:
             return [], []
-        repo, start = self._opened.workspace.repo, self._opened.session.start
-        root = repo.worktree if repo.has_worktree else start
-        return targets_of(view, self._asked.targets, start, root, may_be_new=self._asked.staged)
+        workspace, start = self._opened.workspace, self._opened.session.start
+        root = workspace.repo.worktree if workspace.repo.has_worktree else start
+
+        def files_among(paths: list[str]) -> Collection[str]:
+            return paths if self._asked.staged else files_of_repository(workspace, paths)
+
+        found = targets_of(view, self._asked.targets, start, root, files_among)
+        if found.unknown and not self._asked.staged:
+            named = some_of([in_quotes(path) for path in found.unknown], _NAMED)
+            self._opened.session.output.note(f"Not judged, as nothing is known from it: {named}.")
+        return [*found.ids, *found.unknown], found.paths
 
     def _narrowed(self, view: View, report: Report) -> Report:
         """Return what of a report concerns the targets and has the severity that is asked for."""

@@ -6,8 +6,19 @@ import contextlib
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+import msgspec
+
 from kbcore.branchtree import tree_of
-from kbcore.checks.accepted import ATTRIBUTE, Baseline, Known, Reasons, read_baseline, said_by, without_accepted
+from kbcore.checks.accepted import (
+    ATTRIBUTE,
+    Baseline,
+    Known,
+    Reasons,
+    read_baseline,
+    said_by,
+    with_present_ids,
+    without_accepted,
+)
 from kbcore.errors import NotFound, Problem
 from kbcore.rules import NAMES, ON_DEMAND, Report, Rule, RuleContext, check, load_rules, look, orphans
 from kbcore.rules import RULES as OWN
@@ -43,18 +54,22 @@ def run_checks(
     only: Sequence[str] = (),
     ids: Sequence[str] = (),
     is_own: bool = False,
+    may_be_unknown: bool = False,
     idle: Callable[[str], str] = lambda _: "",
 ) -> Report:
     """Return what the rules found in a branch, whose view this is.
 
     ``only`` names the rules to run, ``ids`` the entities to look at; with ``is_own`` only KB's own rules are run, which
-    take no time of their own choosing. What is suppressed or in the baseline is counted alone. ``idle`` is that of
-    ``kbcore.rules.check``.
+    take no time of their own choosing. With ``may_be_unknown`` nothing need be known of the ids. What is suppressed or
+    in the baseline is counted alone. ``idle`` is that of ``kbcore.rules.check``.
 
     Raises: ``NotFound`` for unknown ids or an unknown rule; ``InvalidConfig`` for settings or rules files that cannot
     be used; what ``idle`` raises.
     """
-    check_ids(view, ids)
+    present = view.renamed(ids)
+    ids = [present.get(one, one) for one in ids]
+    if not may_be_unknown:
+        check_ids(view, ids)
 
     def waits(name: str) -> str:
         return idle(name) or (orphans.why_it_waits(view.rows) if name == orphans.RULE.id else "")
@@ -86,9 +101,15 @@ def judge(
         now_s = workspace.machine.clock.monotonic_s
         context = RuleContext(view.rows, schema, frozenset(ids) or None, sandbox, tree, nearby, now_s)
         found = check(context, workspace.config.rules, only=only, project=[*project, *extra], idle=idle)
-    baseline = baseline_of(workspace)
+    baseline, suppressions = baseline_of(workspace), workspace.config.suppressions
+    if not found.violations:
+        return found
+    accepted = {text for entry in baseline for text in (entry.id, *entry.values)} | {one.id for one in suppressions}
+    present = view.renamed(accepted)
+    baseline = with_present_ids(baseline, present)
+    suppressions = tuple(msgspec.structs.replace(one, id=present.get(one.id, one.id)) for one in suppressions)
     names = [*NAMES, *(rule.id for rule in project)]
-    return without_accepted(found, workspace.config.suppressions, lambda of: _reasons(view, of), baseline, names)
+    return without_accepted(found, suppressions, lambda of: _reasons(view, of), baseline, names)
 
 
 def look_at(workspace: Workspace, at: Look, only: Collection[str]) -> Report:

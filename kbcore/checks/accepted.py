@@ -91,6 +91,17 @@ def read_baseline(text: str | None, file: str) -> Baseline:
     return kept
 
 
+def with_present_ids(baseline: Baseline, present: Mapping[str, str]) -> Baseline:
+    """Return a baseline with the present ids of what was renamed since it was written."""
+    if not present:
+        return baseline
+    kept: Baseline = Counter()
+    for entry, count in baseline.items():
+        values = tuple(present.get(one, one) for one in entry.values)
+        kept[msgspec.structs.replace(entry, id=present.get(entry.id, entry.id), values=values)] += count
+    return kept
+
+
 def of_rules(baseline: Baseline, rules: Collection[str]) -> Baseline:
     """Return what a baseline holds of these rules."""
     return Counter({entry: count for entry, count in baseline.items() if entry.rule in rules})

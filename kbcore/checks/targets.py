@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from kbcore.errors import NotFound, Problem
-from kbcore.suggest import did_you_mean
+from kbcore.git.blobs import once_added
+from kbcore.suggest import is_it, near_ones
 from kbcore.sync.paths import normal_paths
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
+from kbcore.workspace import Workspace
 from kbcore.writes import nearest_id
 
 _IDS: Final = """
@@ -25,33 +28,56 @@ union select from_id from link where list_has_any(files, $1)
 """
 
 
-def targets_of(
-    view: View, names: Sequence[str], start: Path, root: Path, *, may_be_new: bool = False
-) -> tuple[list[str], list[str]]:
-    """Return the ids to look at, those of files and of what they state among them, and the paths that were named.
+class Targets(NamedTuple):
+    """What to look at: ids, with those of files and of what they state, and the paths that were named.
 
-    A name is an id where there is such an id, else the path of a file or folder, from the folder ``start``; with
-    ``may_be_new`` of one from which nothing is known, too.
-
-    Raises: ``NotFound`` with each name that is neither; ``InvalidQuery`` for a path outside the repository.
+    ``unknown`` are those of the paths from which nothing is known.
     """
-    known = {row[0] for row in view.rows(_IDS, [list(names)])}
+
+    ids: list[str]
+    paths: list[str]
+    unknown: list[str]
+
+
+def targets_of(
+    view: View, names: Sequence[str], start: Path, root: Path, files_among: Callable[[list[str]], Collection[str]]
+) -> Targets:
+    """Return what is meant: a name is an id, or a former one, else the path of something from ``start``.
+
+    ``files_among`` returns those of some paths, from the root, that are or were files or folders of the repository:
+    they may be named although nothing is known from them, as scripts name whatever a commit touches.
+
+    Raises: ``NotFound`` with each name that is nothing; ``InvalidQuery`` for a path outside the repository.
+    """
+    present = view.renamed(names)
+    names = [present.get(name, name) for name in names]
+    known = {row[0] for row in view.rows(_IDS, [names])}
     named = {name: normal_paths([name], start, root)[0] for name in names if name not in known}
     files = sorted(row[0] for row in view.rows(_FILES, [])) if named else []
     within = {
         name: [one for one in files if not path or one == path or one.startswith(f"{path}/")]
         for name, path in named.items()
     }
-    problems = [_unknown(view, name, files) for name, found in within.items() if not (found or may_be_new)]
+    unknown = sorted({named[name] for name, found in within.items() if not found})
+    there = files_among(unknown) if unknown else ()
+    problems = [_unknown(view, name, files) for name in within if not within[name] and named[name] not in there]
     if problems:
         raise NotFound(problems[0].message, hint=problems[0].hint, details=problems if len(problems) > 1 else ())
     paths = sorted({path for found in within.values() for path in found})
     stated = [row[0] for row in view.rows(_STATED, [paths])] if paths else []
-    return sorted({*known, *paths, *stated}), sorted(named.values())
+    return Targets(sorted({*known, *paths, *stated}), sorted(named.values()), unknown)
+
+
+def files_of_repository(workspace: Workspace, paths: list[str]) -> Collection[str]:
+    """Return those of these paths, from the root, that are or were files or folders. Raises: ``GitUnusable``."""
+    root = workspace.repo.worktree
+    there = {path for path in paths if workspace.repo.has_worktree and os.path.lexists(root / path)}
+    gone = [path for path in paths if path not in there]
+    return there | (once_added(workspace.repo, workspace.machine.env, gone) if gone else set())
 
 
 def _unknown(view: View, name: str, files: Sequence[str]) -> Problem:
     near = nearest_id(view, name)
-    hint = f"Did you mean {in_quotes(near)}?" if near else did_you_mean(name, files)
-    message = f"{in_quotes(name)} is no id, and no file or folder from which anything is known."
+    hint = is_it([near]) if near else is_it(near_ones(name, files))
+    message = f"{in_quotes(name)} is no id, and neither a file nor a folder of the repository."
     return Problem("$.targets", "unknown_id", message, hint)

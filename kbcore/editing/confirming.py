@@ -27,7 +27,8 @@ def confirm(
     def suspect(view: View) -> dict[str, Suspect]:
         if edge is None:
             return {one.id: one for one in suspects(view.rows, ends=[find(view, key).id])}
-        name = link_id(edge[0], edge[1], key, edge[2])
+        present = view.renamed([key, edge[2]])
+        name = link_id(edge[0], edge[1], present.get(key, key), present.get(edge[2], edge[2]))
         if not view.links([name]):
             words = f"{in_quotes(key)} {edge[0]} {in_quotes(edge[2])}"
             raise NotFound(f"There is no edge {words}.", hint=f"`kb show {key}` lists its edges.")

@@ -85,8 +85,8 @@ def assignment(text: str, schema: Schema) -> Assignment:
 
 
 def find(view: View, key: str) -> Node:
-    """Return the entity of an id. Raises ``NotFound`` with the nearest one."""
-    for node in view.nodes([key]):
+    """Return the entity of an id, or of a former one. Raises ``NotFound`` with the nearest one."""
+    for node in view.nodes([view.renamed([key]).get(key, key)]):
         return node
     raise NotFound(f"There is no entity {in_quotes(key)}.", hint=is_it(near_ids(view.rows, key, 1)))
 

@@ -48,6 +48,16 @@ Tree = dict[str, Blob]
 """Files by path, in order."""
 
 
+def once_added(repo: Repository, env: Mapping[str, str], paths: Sequence[str]) -> set[str]:
+    """Return those of these paths at which a commit of the history of HEAD added a file, there still or not.
+
+    Raises: ``GitUnusable``.
+    """
+    look = ["--literal-pathspecs", "log", "--format=", "--name-only", "-z", "--no-renames", "--diff-filter=A", "HEAD"]
+    answer = run_git(repo, env, [*look, "--", *paths], allowed=(0, 128), timeout_s=_TIMEOUT_S)  # 128: no commit yet
+    return {path_text(name) for name in answer.output.split(b"\0") if name} & {*paths}
+
+
 def commit_of(repo: Repository, env: Mapping[str, str], rev: str) -> str | None:
     """Return the commit that a revision means, None when it means none. Raises: ``GitUnusable``."""
     if rev.startswith("-"):

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.support.cli import write
+from tests.support.repos import commit_files
 
 COUNT = 12
 
@@ -108,6 +109,20 @@ def test_a_target_that_is_nothing_is_refused_with_the_nearest(kb, crowded):
     assert (ran.status, "Did you mean 'docs/requirements/b" in ran.err) == (64, True)
     assert kb("check", "B1").status == 64
     assert kb("check", "../elsewhere").status == 2
+
+
+def test_a_file_from_which_nothing_is_known_is_noted_and_the_rest_judged(kb, crowded):
+    commit_files(crowded, {"src/[a].py": "pass\n", "docs/requirements/gone.md": document("GONE")})
+    (crowded / "docs/requirements/gone.md").unlink()
+    ran = kb("check", "src/[a].py", "docs/requirements/gone.md", "docs/requirements/b1.md", "--json")
+    assert (ran.status, [one["id"] for one in ran.json["violations"]]) == (1, ["B-1"])
+    noted = "Not judged, as nothing is known from it: 'docs/requirements/gone.md', 'src/[a].py'."
+    assert noted in kb("check", "src/[a].py", "docs/requirements/gone.md", "docs/requirements/b1.md").err
+    alone = kb("check", "src/[a].py")
+    assert (alone.status, "no violations" in alone.out) == (0, True)
+    assert kb("check", "src/[a].py", "--since", "1", "--json").json["violations"] == []
+    unknown = kb("check", "b1.md", "zzzzzzzz")
+    assert (unknown.status, "Known:" in unknown.err) == (64, False)
 
 
 def test_a_reason_in_the_document_suppresses_a_rule_for_it(kb, crowded):
@@ -222,6 +237,21 @@ def test_a_new_baseline_keeps_what_is_accepted_of_a_rule_that_could_not_run(kb, 
     assert (crowded / ".kb/baseline.json").read_text() == before
     write(crowded, {".kb/baseline.json": "{"})
     assert kb("check", "--write-baseline").status == 63  # what it accepts of the rule is not known
+
+
+def test_what_is_accepted_stays_so_after_a_rename(kb, crowded):
+    accepted = [{"rule": "must-coverage", "id": "MUST", "reason": "is to come"}]
+    write(crowded, {".kb/config.json": json.dumps({"suppress": accepted})})
+    kb("check", "--write-baseline")
+    for old in ("M-00", "B-1", "MUST"):
+        assert kb("rename", old, f"NEW-{old}").status == 0
+    left = kb("check", "--json").json
+    assert (left["violations"], left["in_baseline"], left["suppressed"]) == ([], COUNT + 2, 2)
+
+
+def test_a_former_id_names_what_to_check(kb, crowded):
+    kb("rename", "B-1", "B-9")
+    assert [one["id"] for one in kb("check", "B-1", "--json").json["violations"]] == ["B-9"]
 
 
 @pytest.mark.parametrize("other", [("--explain", "orphans"), ("--test-rules",)])

@@ -270,6 +270,14 @@ def test_a_renamed_entity_is_found_and_its_history_shown_under_both_ids(kb, sync
     assert kb("id", "next", "req").out == "REQ-8\n"
 
 
+def test_a_former_id_names_what_to_set_and_to_confirm(kb, synced):
+    kb("rename", "REQ-1", "REQ-7")
+    assert kb("set", "REQ-1", "title=Log in again").status == 0
+    assert (shown(kb, "REQ-7")["title"], suspect(kb)) == ("Log in again", 1)
+    assert kb("confirm", "REQ-2", "depends_on", "REQ-1").status == 0
+    assert suspect(kb) == 0
+
+
 def test_a_revert_of_a_rename_shows_the_change_of_the_files_and_makes_it_when_asked(kb, synced):
     kb("rename", "REQ-1", "REQ-7")
     ran = kb("revert", "2")
