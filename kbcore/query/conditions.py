@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, get_args
 
 import msgspec
 
+from kbcore import limits
 from kbcore.errors import InvalidQuery
 from kbcore.query.keys import KeyKind
 from kbcore.visible import in_quotes
@@ -40,11 +41,15 @@ GRAMMAR: Final = (
     'quotes: `title="this OR that"`.'
 )
 
-_QUOTED: Final = r'"(?:[^"\\]|\\.)*"'
-_HEAD: Final = re.compile(rf"\s*(?P<key>{_QUOTED}|[^=!<>~^]*?)\s*(?P<operator>[=!<>~^]+)\s*", re.DOTALL)
-_OR: Final = re.compile(r"\s+OR\s+")
-_QUOTED_VALUE: Final = re.compile(rf"(?P<value>{_QUOTED})(?:\s*\Z|\s+OR\s+(?=\S))", re.DOTALL)
-_LOOKS_LIKE_MORE: Final = re.compile(r"\s(?P<word>or|Or|and|And|AND|&&?|\|\|?)\s+[\w.-]+\s*(?:[!<>^]?=|[<>~])")
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_SIGNS: Final = re.compile(r"[=!<>~^]++")
+_BLANKS: Final = re.compile(r"\s*+")
+_OR: Final = re.compile(r"(?<!\s)\s++OR(?=\s|\Z)")
+_BEGINS_WITH_OR: Final = re.compile(r"OR(?=\s|\Z)")
+_LOOKS_LIKE_MORE: Final = re.compile(r"\s(?P<word>or|Or|and|And|AND|&&?|\|\|?)\s++[\w.-]++\s*+(?:[!<>^]?=|[<>~])")
+_ENDS_IN_AND: Final = re.compile(r"(?<!\s)\s++(?P<word>AND|&&?|\|\|?)\Z")
+_SHOWN_CHARS: Final = 200
+"""So many characters of a text that is refused are shown."""
 
 
 class Condition(msgspec.Struct, frozen=True):
@@ -79,14 +84,19 @@ def text_of(conditions: AnyOf) -> str:
 def parse_where(text: str) -> AnyOf:
     """Return the conditions that a text such as ``status=open`` or ``size>3 OR owner!=ann`` says.
 
+    It takes time in proportion to the length of the text.
+
     Raises: ``InvalidQuery`` with the operators that there are.
     """
-    found, rest = [], text
-    while True:
-        condition, rest = _parse_first(rest, text)
+    if len(text) > limits.MAX_TEXT_BYTES:
+        message = f"A condition of {len(text)} characters was given; the limit is {limits.MAX_TEXT_BYTES}."
+        raise InvalidQuery(message, hint="Ask for several values in several queries.")
+    whole = text.strip()
+    found, at = [], 0
+    while not found or at < len(whole):
+        condition, at = _parse_at(whole, at)
         found.append(condition)
-        if not rest:
-            return tuple(found)
+    return tuple(found)
 
 
 def conditions_of(key: str, value: Any) -> AnyOf:
@@ -101,40 +111,68 @@ def conditions_of(key: str, value: Any) -> AnyOf:
     return tuple(Condition(key, one if isinstance(one, str) else json.dumps(one)) for one in values)
 
 
-def _parse_first(text: str, whole: str) -> tuple[Condition, str]:
-    """Return the first condition of a text, and the text after the ``OR`` behind it, "" for none."""
-    head = _HEAD.match(text)
-    if not head or not head["key"] or _OR.search(head["key"]):
-        raise InvalidQuery(f"{in_quotes(whole)} is no condition such as KEY=VALUE.", hint=GRAMMAR)
-    operator = head["operator"]
-    if operator not in OPERATORS:
-        raise InvalidQuery(f"There is no operator {in_quotes(operator)} in {in_quotes(whole)}.", hint=GRAMMAR)
-    value, rest = _parse_value(text[head.end() :], whole)
+def _parse_at(whole: str, at: int) -> tuple[Condition, int]:
+    """Return the condition that begins at a place of a text, and where the one after its ``OR`` begins."""
+    if _BEGINS_WITH_OR.match(whole, at):
+        raise _wrong(f"{_shown(whole)} has no condition before OR.")
+    key, at = _parse_key(whole, at)
+    signs = _SIGNS.match(whole, at)
+    operator = signs[0] if signs else ""
+    if not signs or operator not in OPERATORS:
+        raise _wrong(f"There is no operator {in_quotes(operator)} in {_shown(whole)}.")
+    value, at = _parse_value(whole, signs.end())
     if not value and operator not in {"=", "!="}:
-        raise InvalidQuery(f"{in_quotes(whole)} has no value behind `{operator}`.", hint=GRAMMAR)
-    key = _unquoted(head["key"], whole) if head["key"].startswith('"') else head["key"]
-    return Condition(key, value, operator), rest
+        raise _wrong(f"{_shown(whole)} has no value after `{operator}`.")
+    return Condition(key, value, operator), at
 
 
-def _parse_value(text: str, whole: str) -> tuple[str, str]:
-    if text.startswith('"'):
-        found = _QUOTED_VALUE.match(text)
-        if not found:
-            raise InvalidQuery(f"The quotes in {in_quotes(whole)} do not enclose one value.", hint=GRAMMAR)
-        return _unquoted(found["value"], whole), text[found.end() :]
-    mark = _OR.search(text)
-    value, rest = (text[: mark.start()], text[mark.end() :]) if mark else (text, "")
-    if more := _LOOKS_LIKE_MORE.search(value):
+def _parse_key(whole: str, at: int) -> tuple[str, int]:
+    """Return the key that begins at a place, and where the operator after it begins."""
+    quoted = _QUOTED.match(whole, at)
+    signs = _SIGNS.search(whole, quoted.end() if quoted else at)
+    key = whole[at : signs.start()].strip() if signs else ""
+    if not signs or not key or (quoted and key != quoted[0]) or (not quoted and _OR.search(key)):
+        raise _wrong(f"{_shown(whole)} is no condition such as KEY=VALUE.")
+    return (_unquoted(key, whole) if quoted else key), signs.start()
+
+
+def _parse_value(whole: str, at: int) -> tuple[str, int]:
+    """Return the value after an operator, and where the condition after its ``OR`` begins."""
+    begin = _end(_BLANKS, whole, at)
+    quoted = _QUOTED.match(whole, begin)
+    mark = _OR.search(whole, quoted.end() if quoted else at)
+    end = mark.start() if mark else len(whole)
+    value = whole[begin:end].strip() if begin <= end else ""
+    if value.startswith('"'):
+        if not quoted or value != quoted[0]:
+            raise _wrong(f"The quotes in {_shown(whole)} do not enclose one value.")
+        value = _unquoted(value, whole)
+    elif more := _LOOKS_LIKE_MORE.search(value) or _ENDS_IN_AND.search(value):
         instead = "OR in capital letters" if more["word"].lower() in {"or", "|", "||"} else "a `where` for each"
-        message = f"{in_quotes(whole)} seems to hold several conditions in one: write {instead}."
-        raise InvalidQuery(message, hint=GRAMMAR)
-    if mark and not rest.strip():
-        raise InvalidQuery(f"{in_quotes(whole)} has no condition behind OR.", hint=GRAMMAR)
-    return value.strip(), rest
+        raise _wrong(f"{_shown(whole)} seems to hold several conditions in one: write {instead}.")
+    after = _end(_BLANKS, whole, mark.end()) if mark else end
+    if mark and after == len(whole):
+        raise _wrong(f"{_shown(whole)} has no condition after OR.")
+    return value, after
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Return where a pattern that may match nothing ends."""
+    found = pattern.match(text, at)
+    return found.end() if found else at
 
 
 def _unquoted(text: str, whole: str) -> str:
     try:
         return str(json.loads(text, strict=False))
     except ValueError as error:
-        raise InvalidQuery(f"The text in quotes in {in_quotes(whole)} is not JSON.", hint=GRAMMAR) from error
+        raise _wrong(f"The text in quotes in {_shown(whole)} is not JSON.") from error
+
+
+def _shown(whole: str) -> str:
+    """Return a text in quotes, cut where it is long."""
+    return in_quotes(whole if len(whole) <= _SHOWN_CHARS else f"{whole[:_SHOWN_CHARS]}…")
+
+
+def _wrong(message: str) -> InvalidQuery:
+    return InvalidQuery(message, hint=GRAMMAR)

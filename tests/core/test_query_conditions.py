@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
+
 import pytest
 
 from kbcore import limits, query
@@ -42,6 +45,9 @@ class TestReading:
             ('"a<b"=1', [("a<b", "=", "1")]),
             ("title=salt and pepper", [("title", "=", "salt and pepper")]),
             ("note=a=b>c", [("note", "=", "a=b>c")]),
+            ("owner= OR owner=ann", [("owner", "=", ""), ("owner", "=", "ann")]),
+            ("state=OR OR state=CA", [("state", "=", "OR"), ("state", "=", "CA")]),
+            ("OR=1", [("OR", "=", "1")]),
         ],
     )
     def test_a_text_is_read_as_its_conditions(self, text, expected):
@@ -53,10 +59,16 @@ class TestReading:
             ("owner", "no condition such as KEY=VALUE"),
             ("owner==ann", "There is no operator '=='"),
             ("owner=>ann", "There is no operator '=>'"),
-            ("size>", "no value behind `>`"),
-            ("title~", "no value behind `~`"),
+            ("size>", "no value after `>`"),
+            ("title~", "no value after `~`"),
             ("a=1 OR b", "no condition such as KEY=VALUE"),
-            ("a=1 OR ", "no condition behind OR"),
+            ("a=1 OR ", "no condition after OR"),
+            ("size>5 OR", "no condition after OR"),
+            ('a="x" OR', "no condition after OR"),
+            ("a= OR", "no condition after OR"),
+            ("OR size>5", "no condition before OR"),
+            ("a=1 OR OR b=2", "no condition before OR"),
+            ("size>5 AND", "a `where` for each"),
             ("a=1 or b=2", "write OR in capital letters"),
             ("a=1 and b=2", "a `where` for each"),
             ("a=1 AND b>2", "a `where` for each"),
@@ -70,6 +82,30 @@ class TestReading:
             parse_where(text)
         assert said in caught.value.message
         assert "`^=` begins with" in caught.value.hint
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            " " * 60_000,
+            f"k{' ' * 60_000}v",
+            f"k=a{' ' * 60_000}x",
+            "k=" + "a or " * 12_000,
+            '"' * 60_000,
+            'k="' + "a " * 30_000,
+            "a=1 OR " * 8_000 + "a=1",
+        ],
+    )
+    def test_a_long_text_is_read_in_proportion_to_its_length(self, text):
+        began = time.process_time()
+        with contextlib.suppress(InvalidQuery):
+            parse_where(text)
+        assert time.process_time() - began < 2
+
+    def test_a_text_that_is_too_long_is_refused_and_not_shown_whole(self):
+        for text in ("a=" + "x" * limits.MAX_TEXT_BYTES, "x" * 60_000):
+            with pytest.raises(InvalidQuery) as caught:
+                parse_where(text)
+            assert len(caught.value.message) < 300
 
     def test_a_member_of_an_object_is_equal_to_its_value_or_to_one_of_a_list(self):
         assert conditions_of("a", "x OR y=z") == (Condition("a", "x OR y=z"),)
