@@ -55,6 +55,8 @@ def sortable(statement: Statement, key: Key) -> list[str]:
 def _holds(statement: Statement, condition: Condition, *, is_edge: bool) -> str:
     key = key_of(condition.key, is_edge=is_edge)
     assert key is not None, "the query was not checked"  # noqa: S101
+    if not condition.value and condition.operator in {"=", "!="}:
+        return f"{'' if condition.operator == '=' else 'not '}({_is_empty(statement, key)})"
     if condition.operator == "!=":
         return f"not coalesce({_compares(statement, key, '=', condition.value)}, false)"
     return _compares(statement, key, condition.operator, condition.value)
@@ -77,6 +79,20 @@ def _compares(statement: Statement, key: Key, operator: Operator, value: str) ->
         entries = _entry_compares(statement, "n.files", operator, value)
         return f"({_text_compares(statement, column, operator, value)} or {entries})"
     return _text_compares(statement, column, operator, value)
+
+
+def _is_empty(statement: Statement, key: Key) -> str:
+    """Return the condition that a field is missing or holds nothing."""
+    column = f"n.{key.column}"
+    if key.kind == "member":
+        at = statement.bind(pointer(key.member))
+        text = f"coalesce(json_extract_string({column}, {at}), '')"
+        return f"{text} = '' or ({text} = '[]' and json_type({column}, {at}) = 'ARRAY')"
+    if key.kind == "list":
+        return f"coalesce(len({column}), 0) = 0"
+    if key.kind == "stated_by":
+        return f"coalesce({column}, '') = '' and coalesce(len(n.files), 0) = 0"
+    return f"coalesce({column}, '') = ''" if key.kind == "text" else f"{column} is null"
 
 
 def _text_compares(statement: Statement, text: str, operator: Operator, value: str) -> str:
@@ -139,16 +155,12 @@ def _means(statement: Statement, value: str) -> Callable[[str, str], str]:
     """Return what makes the condition that a value of JSON means the same as a text."""
     bound = statement.bind(value)
     number, span = number_of(value), span_of(value)
-    whole = statement.bind(number.whole) if number and number.whole else ""
-    real = statement.bind(number.real) if number else ""
     is_true = statement.bind(value.lower()) if value.lower() in {"true", "false"} else ""
 
     def means(text: str, kind: str) -> str:
         parts = [f"{text} = {bound}"]
-        if whole:
-            parts.append(f"({kind} {_WHOLE} and {text} = {whole})")
-        if real:
-            parts.append(f"({kind} = 'DOUBLE' and try_cast({text} as double) = {real})")
+        if number:
+            parts.append(_number_compares(statement, text, kind, "=", number))
         if is_true:
             parts.append(f"({kind} = 'BOOLEAN' and {text} = {is_true})")
         if span:

@@ -56,8 +56,9 @@ class Condition(msgspec.Struct, frozen=True):
     """A comparison of one field with a value.
 
     ``=`` is exact, for a list one of its entries; ``!=`` holds wherever ``=`` does not, also where the field is
-    missing. ``~`` and ``^=`` do not distinguish capital letters. The others order numbers as numbers, times as times,
-    and text with the numbers in it as numbers (``REQ-2`` before ``REQ-12``).
+    missing. With no value ``=`` holds where the field is missing or empty, and ``!=`` where it has a value. ``~`` and
+    ``^=`` do not distinguish capital letters. The others order numbers as numbers, times as times, and text with the
+    numbers in it as numbers (``REQ-2`` before ``REQ-12``).
     """
 
     key: str
@@ -92,7 +93,8 @@ def parse_where(text: str) -> AnyOf:
         message = f"A condition of {len(text)} characters was given; the limit is {limits.MAX_TEXT_BYTES}."
         raise InvalidQuery(message, hint="Ask for several values in several queries.")
     whole = text.strip()
-    found, at = [], 0
+    found: list[Condition] = []
+    at = 0
     while not found or at < len(whole):
         condition, at = _parse_at(whole, at)
         found.append(condition)

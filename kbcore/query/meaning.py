@@ -1,6 +1,7 @@
 """What a value of ``--where`` means: a number whatever its spelling, a time as the span that it names. Pure.
 
-Text is compared exactly; ``3.0`` finds the number 3, and ``2026-01-31`` every instant of that day in UTC.
+Text is compared exactly, but for text that spells a number or a time; ``3.0`` finds the number 3, also where a
+document spells it ``3``, and ``2026-01-31`` every instant of that day in UTC.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from kbcore.values import normal_time
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?")
 _CLOCK: Final = re.compile(r"\d\d:\d\d(?P<seconds>:\d\d(?:\.(?P<fraction>\d+))?)?")
+_RELATIVE: Final = re.compile(
+    r"now|today|yesterday|tomorrow|last (?:week|month|year)|\w{1,6} (?:second|minute|hour|day|week|month|year)s? ago"
+)
 _MOST_DIGITS: Final = 20
 """Digits of the largest whole number that a value may be."""
 
@@ -35,6 +39,11 @@ def number_of(text: str) -> Number | None:
     exact = Decimal(text)
     is_whole = exact.adjusted() < _MOST_DIGITS and exact == exact.to_integral_value()
     return Number(float(text), str(int(exact)) if is_whole else "")
+
+
+def is_relative_time(text: str) -> bool:
+    """Tell whether a text names a time that depends on the present one, such as ``today`` and ``2 days ago``."""
+    return bool(_RELATIVE.fullmatch(text.lower()))
 
 
 def span_of(text: str) -> tuple[str, str] | None:

@@ -17,7 +17,7 @@ from kbcore.model import OBJECT_FIELDS
 from kbcore.query.conditions import ALLOWED, AnyOf, Condition
 from kbcore.query.keys import EDGE, MEMBERS, Key, KeyKind, field_names, field_of, is_path_key, key_names, key_of
 from kbcore.query.known import Known
-from kbcore.query.meaning import number_of, path_of, span_of
+from kbcore.query.meaning import is_relative_time, number_of, path_of, span_of
 from kbcore.schema import Schema
 from kbcore.suggest import did_you_mean, nearest
 from kbcore.values import text_problem
@@ -264,8 +264,12 @@ def _key_problems(query: Query, names: _Names) -> Iterable[Problem]:
         elif one.operator not in ALLOWED[key.kind]:
             hint = f"It takes {', '.join(f'`{operator}`' for operator in ALLOWED[key.kind])}."
             yield Problem(path, "bad_operator", f"`{one.key}` cannot be compared with `{one.operator}`.", hint)
+        elif key.kind == "member" and one.operator[0] in "<>" and is_relative_time(one.value):
+            message = f"`{one.key}` cannot be compared with {in_quotes(one.value)}."
+            hint = f"Write the date or the time, for example `{one.key}{one.operator}{_EXAMPLES['time']}`."
+            yield Problem(path, "bad_value", message, hint)
         elif key.kind in _EXAMPLES:
-            fault = _value_fault(key, one.value)
+            fault = _value_fault(key, one.value) if one.value or one.operator not in {"=", "!="} else ""
             if fault:
                 hint = f"For example `{one.key}{one.operator}{_EXAMPLES[key.kind]}`."
                 yield Problem(path, "bad_value", f"`{one.key}` is {fault}, not {in_quotes(one.value)}.", hint)

@@ -136,7 +136,20 @@ class TestMeaning:
         [
             ("priority=must OR priority=should", ["REQ-1", "REQ-2"]),
             ("priority!=must", ["REQ-10", "REQ-2", "REQ-20"]),
-            ("priority!=", ["REQ-1", "REQ-10", "REQ-2", "REQ-20"]),
+            ("priority!=", ["REQ-1", "REQ-10", "REQ-2"]),
+            ("priority=", ["REQ-20"]),
+            ("due=", ["REQ-20"]),
+            ("due!=", ["REQ-1", "REQ-10", "REQ-2"]),
+            ("tag=", ["REQ-10", "REQ-2", "REQ-20"]),
+            ("tag!=", ["REQ-1"]),
+            ("version=", []),
+            ("created_at!=", ["REQ-1", "REQ-10", "REQ-2", "REQ-20"]),
+            ("owner= OR owner=ann", ["REQ-1", "REQ-10", "REQ-20"]),
+            ("size=10.0", ["REQ-2"]),
+            ("size=010", ["REQ-2"]),
+            ("size!=10.0", ["REQ-1", "REQ-10", "REQ-20"]),
+            ("size=30.0", ["REQ-10"]),
+            ("size=1e1", ["REQ-2"]),
             ("owner!=ann", ["REQ-10", "REQ-2", "REQ-20"]),
             ("size>9", ["REQ-10", "REQ-2"]),
             ("size>=9", ["REQ-1", "REQ-10", "REQ-2"]),
@@ -201,6 +214,10 @@ class TestRefusals:
     def test_an_operator_compares_a_number_or_a_time_with_one(self):
         assert refusal("version>new").hint == "For example `version>0.5`."
         assert refusal("created_at<=soon").hint == "For example `created_at<=2026-01-31`."
+
+    @pytest.mark.parametrize("word", ["today", "Yesterday", "2 days ago", "now", "last week"])
+    def test_an_attribute_is_ordered_beside_a_time_that_is_written_out_alone(self, word):
+        assert refusal(f"due<{word}").hint == "Write the date or the time, for example `due<2026-01-31`."
 
     def test_too_many_conditions_are_refused(self):
         text = " OR ".join(["a=1"] * (limits.MAX_QUERY_CONDITIONS + 1))
