@@ -114,6 +114,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb config set rules.orphans off", "a rule that shall not run"),
         ("kb config set extractors.manifest.paths '[\"docs/symbols.yaml\"]'", "a list, as JSON"),
     ),
+    "config unset": (("kb config unset rules.orphans", "the default of the rule again"),),
     "schema": (("kb schema req", "what a requirement may hold"),),
     "demo": (("kb demo --into kb-demo", "set up an example project, and look around in it"),),
 }

@@ -59,7 +59,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "hooks": Listed("hooks", "Install, remove or look at the git hooks."),
     "hook": Listed("hook", ""),
     "schema": Listed("schema", "Show the types of entities and edges."),
-    "config": Listed("config", "Show the settings of the repository, or set one."),
+    "config": Listed("config", "Show the settings of the repository, set or unset one."),
     "mcp": Listed("mcp", "Serve agents over MCP on standard input and output."),
     "demo": Listed("demo", "Show KB at work on an example project."),
 }

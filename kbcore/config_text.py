@@ -37,6 +37,11 @@ def settings_in(text: str | None) -> list[Setting]:
     return sorted(found.values(), key=lambda one: one.name)
 
 
+def groups() -> list[str]:
+    """Return the names under which settings with names of their own are kept, such as ``rules``."""
+    return [name for name, value in json.loads(default_config_text()).items() if isinstance(value, dict)]
+
+
 def _flat(root: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     def below(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         if depth and isinstance(value, dict):

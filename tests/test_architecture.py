@@ -29,13 +29,14 @@ reader secrets
 kip.errors kip.places kip.syntax kip.grammar kip.reference kip.parsing kip.binding kip.printer
 
 state folding needs bare gaps planning query cursor rules analysis extract inverse renames canonical strictjson shape
+jsonedit
 suspects confirmed rulesettings sleepsettings numbering
 view.tables view.relations view.fold view.tail
 
 storage replacing view viewcache replay git config usersettings config_text schema_files schema_members schema_text
 
 answers branchview branchtree checks completing store workspace relocation branches writes sync history upkeep
-introduced init watch locate exporting texts searching rehearsal allocation editing
+introduced init watch locate exporting texts searching rehearsal allocation editing config_edit
 
 kip
 

@@ -14,9 +14,10 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from kbcli.clients import jsontext, tomltext
+from kbcli.clients import tomltext
 from kbcli.clients.difference import difference
 from kbcli.clients.kinds import TABLES, Kind
+from kbcore import jsonedit
 from kbcore.errors import InvalidConfig, StorageError
 from kbcore.replacing import replace_file
 
@@ -71,8 +72,8 @@ def servers(kind: Kind, place: Place) -> dict[str, dict[str, Any]]:
     before, _ = _read(place)
     try:
         text = (before or b"").decode("utf-8").removeprefix(_BOM)
-        held: Any = tomltext.parse(text) if kind.format == "toml" else jsontext.parse(text or "{}").plain
-    except (UnicodeDecodeError, jsontext.NotJson, tomltext.NotToml) as error:
+        held: Any = tomltext.parse(text) if kind.format == "toml" else jsonedit.parse(text or "{}").plain
+    except (UnicodeDecodeError, jsonedit.NotJson, tomltext.NotToml) as error:
         raise _refused(f"{place.path} cannot be read: {error}", "Mend it, then") from error
     found = {table: held.get(table) for table in TABLES} if isinstance(held, dict) else {}
     return {table: listed for table, listed in found.items() if isinstance(listed, dict)}
@@ -97,7 +98,7 @@ def plan(kind: Kind, place: Place, name: str, entry: Mapping[str, Any], roots: S
     bom = _BOM if text.startswith(_BOM) else ""
     try:
         after = bom + _changed(kind, text.removeprefix(_BOM), name, entry, roots)
-    except jsontext.NotJson as error:
+    except jsonedit.NotJson as error:
         where = f"{place.path}:{error.line}:{error.column}"
         raise _refused(f"{where}: {error}", "Mend the file at that place, then") from error
     except tomltext.NotToml as error:
@@ -126,14 +127,14 @@ def _changed(kind: Kind, text: str, name: str, entry: Mapping[str, Any], roots: 
                 changed = tomltext.with_listed(changed, (table,), key, str(root))
         return changed
     changed = text if text.strip() else "{}\n"
-    old: Any = jsontext.parse(changed).plain
+    old: Any = jsonedit.parse(changed).plain
     there = (old.get(kind.table) or {}) if isinstance(old, dict) else {}
     if isinstance(there, dict) and isinstance(there.get(name), dict):
         for key, value in entry.items():
             if there[name].get(key) != value:
-                changed = jsontext.with_member(changed, (kind.table, name, key), value)
+                changed = jsonedit.with_member(changed, (kind.table, name, key), value)
         return changed
-    return jsontext.with_member(changed, (kind.table, name), dict(entry))
+    return jsonedit.with_member(changed, (kind.table, name), dict(entry))
 
 
 def _check_way(place: Place) -> None:

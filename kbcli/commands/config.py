@@ -1,4 +1,4 @@
-"""``kb config``: show the settings of the repository, and set one."""
+"""``kb config``: show the settings of the repository, set one, and unset one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ if TYPE_CHECKING:
     from kbcore.config_text import Setting
     from kbcore.workspace import Workspace
 
-app = group_of("Show the settings of the repository, or set one; without a command, list them.")
+app = group_of("Show the settings of the repository, set or unset one; without a command, list them.")
+
+
+class WithNumbers(Command):
+    """A command whose arguments may be numbers below zero: they are no options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return what is left of the words when the options are taken off."""
+        numbers = [] if "--" in args else [word for word in args if word[:1] == "-" and word[1:2].isdigit()]
+        rest = [word for word in args if word not in numbers]
+        return super().parse_args(ctx, [*rest, "--", *numbers] if numbers else args)
+
 
 _NAME = typer.Argument(metavar="SETTING", help="Its name, such as `kip.rowLimit`.")
 
@@ -42,11 +53,13 @@ def list_(ctx: typer.Context) -> None:
 @app.command("get", cls=Command)
 def get(ctx: typer.Context, name: Annotated[str, _NAME]) -> None:
     """Show the value of one setting, or of several whose names begin so."""
+    from kbcore.visible import in_quotes
+
     session = session_of(ctx)
     found = _settings(session.workspace)
     exact = [one for one in found if one.name == name]
     inside = [one for one in found if one.name.startswith(f"{name}.")]
-    if not exact and not inside:
+    if not exact and not inside and not _is_group(name):
         raise _unknown(name, found)
     value = exact[0].value if exact else {one.name.removeprefix(f"{name}."): one.value for one in inside}
     if session.output.is_json:
@@ -56,9 +69,11 @@ def get(ctx: typer.Context, name: Annotated[str, _NAME]) -> None:
         session.output.data(f"{_shown(value)}\n")
     else:
         session.output.data("".join(f"{one.name} {_shown(one.value)}\n" for one in inside))
+        if not inside:
+            session.output.note(f"Nothing is set in {in_quotes(name)}.")
 
 
-@app.command("set", cls=Command)
+@app.command("set", cls=WithNumbers)
 def set_(
     ctx: typer.Context,
     name: Annotated[str, _NAME],
@@ -68,39 +83,41 @@ def set_(
 
     A value that the setting does not take is refused, and nothing is written.
     """
-    import os
-    import stat
-    from pathlib import Path
-
-    from kbcli.clients.jsontext import NotJson, with_member
-    from kbcore.errors import InvalidConfig, NotInitialised, StorageError
-    from kbcore.replacing import replace_file
-    from kbcore.workspace import CONFIG
+    from kbcore.config_edit import folders_in, set_setting
+    from kbcore.visible import in_quotes
 
     session = session_of(ctx)
     workspace = session.workspace_as_it_is()  # its settings may be what is wrong
-    if not workspace.settings_dir.is_dir():
-        raise NotInitialised(f"There is no {_path(workspace)}.")
-    text = workspace.config_text()
     wanted = _value(value)
-    try:
-        changed = with_member(text or "{}\n", name.split("."), wanted)
-    except NotJson as error:
-        message = f"{_path(workspace)}:{error.line}: {error}."
-        raise InvalidConfig(message, hint="Correct the file by hand first.") from error
-    workspace.config_in(changed)
-    # Through a link: a settings file may be one, to a file of the same folder.
-    path = Path(os.path.realpath(workspace.settings_dir / CONFIG))
-    if changed != text:
-        mode = stat.S_IMODE(path.stat().st_mode) if text is not None else 0o644
-        try:
-            replace_file(path, changed.encode(), mode)
-        except OSError as error:
-            raise StorageError(f"{_path(workspace)} cannot be written: {error.strerror}.") from error
+    is_changed = set_setting(workspace, name, wanted)
+    for glob in folders_in(workspace, name, wanted):
+        example = f"{glob.rstrip('/')}/**/*.md"
+        session.output.warn(
+            f"{in_quotes(glob)} is a folder; files in it are read by a glob such as {in_quotes(example)}."
+        )
     if session.output.is_json:
-        session.output.document({"path": _path(workspace), "name": name, "value": wanted, "changed": changed != text})
+        session.output.document({"path": _path(workspace), "name": name, "value": wanted, "changed": is_changed})
     else:
         session.output.say(f"{name} is {_shown(wanted)} in {_path(workspace)}.")
+
+
+@app.command("unset", cls=Command)
+def unset(ctx: typer.Context, name: Annotated[str, _NAME]) -> None:
+    """Remove one setting from .kb/config.json, or all whose names begin so: the defaults apply again."""
+    from kbcore.config_edit import unset_setting
+
+    session = session_of(ctx)
+    workspace = session.workspace_as_it_is()
+    is_changed = unset_setting(workspace, name)
+    if not is_changed:
+        found = _settings(workspace)
+        if not _is_group(name) and not any(one.name == name or one.name.startswith(f"{name}.") for one in found):
+            raise _unknown(name, found)
+    if session.output.is_json:
+        session.output.document({"path": _path(workspace), "name": name, "changed": is_changed})
+    else:
+        said = "was removed from" if is_changed else "was not set in"
+        session.output.say(f"{name} {said} {_path(workspace)}.")
 
 
 def _settings(workspace: Workspace) -> list[Setting]:
@@ -111,6 +128,13 @@ def _settings(workspace: Workspace) -> list[Setting]:
     if text is not None:
         workspace.config_in(text)
     return settings_in(text)
+
+
+def _is_group(name: str) -> bool:
+    """Tell whether settings with names of their own are kept under a name, even where none is set."""
+    from kbcore.config_text import groups
+
+    return name in groups()
 
 
 def _unknown(name: str, found: list[Setting]) -> Exception:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from kbcore.config_edit import set_setting
 from kbcore.config_text import settings_in
+from kbcore.storage.fs import RealFs
+from tests.support.project import Project
 from tests.support.repos import git
 
 
@@ -109,3 +113,63 @@ def test_outside_of_a_kb_nothing_is_set(kb, user, tmp_path):
     git(folder, "init", "-q")
     assert "There is no .kb/config.json." in kb("config", "set", "kip.rowLimit", "9", cwd=folder).err
     assert not (folder / ".kb").exists()
+
+
+@pytest.mark.parametrize("name", ["rules.orphans", "kip.rowLimit", "extractors.manifest.paths", "staged", "kip"])
+def test_a_setting_is_unset_and_the_rest_of_the_file_stays(kb, synced, name):
+    kb("config", "set", "rules.orphans", "off")
+    expected = json.loads(config(synced).read_text())
+    *outer, last = name.split(".")
+    inside = expected
+    for key in outer:
+        inside = inside[key]
+    del inside[last]
+    assert kb("config", "unset", name).status == 0
+    assert json.loads(config(synced).read_text()) == expected
+
+
+def test_what_is_not_set_is_not_unset(kb, synced):
+    kb("config", "unset", "kip")
+    before = config(synced).read_bytes()
+    assert kb("config", "unset", "kip.rowLimit", "--json").json["changed"] is False
+    assert "No setting 'nope' is set." in kb("config", "unset", "nope").err
+    assert config(synced).read_bytes() == before
+
+
+def test_a_refusal_names_a_line_of_the_file_only_where_the_file_is_wrong(kb, synced):
+    refused = kb("config", "set", "nope", "1").err
+    assert refused.startswith("error: There is no setting 'nope'.")
+    config(synced).write_text('{\n"kip": {"rowLimit": "many"}}')
+    refused = kb("config", "set", "lockWaitSeconds", "5").err
+    assert refused.startswith("error: .kb/config.json:2: `kip.rowLimit` must be")
+
+
+def test_a_number_below_zero_is_a_value(kb, synced):
+    for words in (("lockWaitSeconds", "-5"), ("lockWaitSeconds", "-5", "--json"), ("--", "lockWaitSeconds", "-5")):
+        ended = kb("config", "set", *words)
+        assert "must be a number of seconds from 0" in ended.out + ended.err
+    assert "has no option '-x'" in kb("config", "set", "lockWaitSeconds", "-x").err
+
+
+def test_a_group_in_which_nothing_is_set_is_empty(kb, synced):
+    assert kb("config", "get", "rules", "--json").json["value"] == {}
+    assert "Nothing is set in 'rules'." in kb("config", "get", "rules").err
+
+
+def test_a_glob_that_names_a_folder_is_set_with_a_warning(kb, synced):
+    (synced / "docs" / "more").mkdir(parents=True)
+    warned = kb("config", "set", "extractors.markdown.paths.req", "docs/more")
+    assert (warned.status, "'docs/more/**/*.md'" in warned.err) == (0, True)
+    assert "is a folder" not in kb("config", "set", "extractors.markdown.paths.req", "docs/more/*.md").err
+
+
+def test_settings_that_are_set_at_the_same_time_are_all_kept(synced):
+    names = ["lockWaitSeconds", "ruleTimeLimitSeconds", "kip.rowLimit", "sleep.intervalHours", "sleep.mostOrphans"]
+
+    def set_it(name):
+        return set_setting(Project(synced, fs=RealFs(), is_new=False).workspace(), name, 7)
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        assert all(pool.map(set_it, names))
+    stated = {one.name: one.value for one in settings_in(config(synced).read_text())}
+    assert {name: stated[name] for name in names} == dict.fromkeys(names, 7)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbcli.clients.difference import difference
-from kbcli.clients.jsontext import with_member
+from kbcore.jsonedit import with_member
 
 
 @pytest.mark.parametrize(

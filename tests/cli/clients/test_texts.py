@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcli.clients import jsontext, tomltext
+from kbcli.clients import tomltext
+from kbcore import jsonedit
 
 KEYS = st.text(max_size=6)
 PLAIN = st.recursive(
@@ -36,18 +37,18 @@ def commented(text: str, marks: list[str]) -> str:
 )
 def test_a_member_is_set_and_nothing_else_is_changed(document, indent, marks):
     text = commented(json.dumps(document, indent=indent, ensure_ascii=False), marks)
-    assert jsontext.parse(text).plain == document
+    assert jsonedit.parse(text).plain == document
     if isinstance(document.get("servers", {}), dict):
-        changed = jsontext.with_member(text, ("servers", "kb"), ENTRY)
+        changed = jsonedit.with_member(text, ("servers", "kb"), ENTRY)
         wanted = {**document, "servers": {**document.get("servers", {}), "kb": ENTRY}}
-        assert jsontext.parse(changed).plain == wanted
-        assert jsontext.with_member(changed, ("servers", "kb"), ENTRY) == changed
+        assert jsonedit.parse(changed).plain == wanted
+        assert jsonedit.with_member(changed, ("servers", "kb"), ENTRY) == changed
 
 
 @given(DOCUMENTS, KEYS)
 def test_what_is_inserted_leaves_the_rest_byte_for_byte(document, key):
     text = json.dumps(document, indent=2)
-    changed = jsontext.with_member(text, (key,), 1)
+    changed = jsonedit.with_member(text, (key,), 1)
     if key not in document:
         lines = changed.split("\n")
         assert [line.rstrip(",") for line in text.split("\n") if line not in {"{}", "{", "}"}] == [
@@ -57,22 +58,22 @@ def test_what_is_inserted_leaves_the_rest_byte_for_byte(document, key):
 
 @given(st.text())
 def test_any_text_is_read_or_refused_with_a_place(text):
-    with suppress(jsontext.NotJson):
-        jsontext.parse(text)
-    with pytest.raises(jsontext.NotJson) as refused:
-        jsontext.parse(text + "\n{")
+    with suppress(jsonedit.NotJson):
+        jsonedit.parse(text)
+    with pytest.raises(jsonedit.NotJson) as refused:
+        jsonedit.parse(text + "\n{")
     assert 1 <= refused.value.line <= text.count("\n") + 2
     assert refused.value.column >= 1
 
 
 @pytest.mark.parametrize("text", ["[" * 300, '{"a":' * 300, '"\\ud800', "{'a': 1}", '{"a" 1}', "{,}", "[1 2]", "[,]"])
 def test_what_is_no_json_is_refused(text):
-    with pytest.raises(jsontext.NotJson):
-        jsontext.parse(text)
+    with pytest.raises(jsonedit.NotJson):
+        jsonedit.parse(text)
 
 
 def test_line_ends_are_those_of_the_file():
-    assert jsontext.with_member('{\r\n  "a": 1\r\n}\r\n', ("b",), {"c": 2}) == (
+    assert jsonedit.with_member('{\r\n  "a": 1\r\n}\r\n', ("b",), {"c": 2}) == (
         '{\r\n  "a": 1,\r\n  "b": {\r\n    "c": 2\r\n  }\r\n}\r\n'
     )
     assert tomltext.with_table("a = 1\r\n", ("t",), {"b": "c"}) == 'a = 1\r\n\r\n[t]\r\nb = "c"\r\n'

@@ -1,4 +1,4 @@
-"""Sets one member of a JSON text, with comments or without, and leaves every other byte as it is. Pure.
+"""Sets or removes one member of a JSON text, with comments or without; every other byte stays as it is. Pure.
 
 What clients read is JSON with ``//`` and ``/* */`` comments and with commas after the last member; it is kept so.
 """
@@ -65,6 +65,35 @@ def with_member(text: str, path: Sequence[str], value: Any) -> str:
         outer = inner
     shown = _shown(value, _unit(text), len(path), _newline(text))
     return text[: outer.start] + shown + text[outer.end :]
+
+
+def without_member(text: str, path: Sequence[str]) -> str:
+    """Return the text without what is at a path of keys; as it is where nothing is there.
+
+    The text is an object. Raises: ``NotJson``.
+    """
+    outer = parse(text)
+    *above, name = path
+    for key in above:
+        if key not in outer.members:
+            return text
+        outer = outer.members[key]
+    names = list(outer.members)
+    if name not in names:
+        return text
+    at = names.index(name)
+    ends = [outer.start + 1, *(one.end for one in outer.members.values())]
+    if len(names) == 1:
+        return text[: outer.start + 1] + text[outer.end - 1 :]
+    if at == len(names) - 1:
+        return text[: ends[at]] + text[ends[at + 1] :]
+    return text[: _key_after(text, ends[at])] + text[_key_after(text, ends[at + 1]) :]
+
+
+def _key_after(text: str, end: int) -> int:
+    """Return where the next key begins after a member, or after the brace before the first one."""
+    at = _skip(text, end)
+    return _skip(text, at + 1) if text[at : at + 1] == "," else at
 
 
 def _with_new(text: str, outer: Value, depth: int, key: str, value: Any) -> str:
