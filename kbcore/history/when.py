@@ -47,6 +47,9 @@ _LAST: Final = re.compile(r"last (week|month|year)")
 _DAYS: Final = tuple(name.lower() for name in calendar.day_name)
 _GAPS: Final = re.compile(r"[\s._]+")
 _ZONE: Final = re.compile(r"\s+([+-]\d\d:?\d\d)$")
+_CLOCK: Final = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?")
+_HOURS: Final[Mapping[str, int]] = {"midnight": 0, "noon": 12, "tea": 17}
+"""Words for an hour, as git has them."""
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _INSTANT: Final = dt.timedelta(microseconds=1)
 
@@ -183,6 +186,9 @@ def _in_words(word: str, now: str, *, is_local: bool) -> tuple[str, str] | None:
     if day:
         begin = dt.datetime.combine(day, dt.time())
         return in_utc(begin), in_utc(begin + dt.timedelta(days=1))
+    if time_of_day := _time_of_day(said, here):
+        begin, length = time_of_day
+        return in_utc(begin), in_utc(begin + length)
     if said == "now":
         return now, text_of(instant + _INSTANT)
     last, ago = _LAST.fullmatch(said), _AGO.fullmatch(said)
@@ -205,13 +211,28 @@ def _counted(ago: re.Match[str] | None) -> tuple[int, str]:
 
 
 def _day(said: str, today: dt.date) -> dt.date | None:
-    """Return the day that a word means, a name of the week the last one before today; None where it is no day."""
+    """Return the day that a word means; None where it is no day.
+
+    A day of the week is the last one up to today, as in git; with "last" it is the last one before today.
+    """
     if said in {"today", "yesterday"}:
         return today - dt.timedelta(days=said == "yesterday")
     name = said.removeprefix("last ")
     if name not in _DAYS:
         return None
-    return today - dt.timedelta(days=(today.weekday() - _DAYS.index(name) - 1) % 7 + 1)
+    days = (today.weekday() - _DAYS.index(name)) % 7
+    return today - dt.timedelta(days=7 if days == 0 and name != said else days)
+
+
+def _time_of_day(said: str, here: dt.datetime) -> tuple[dt.datetime, dt.timedelta] | None:
+    """Return the last such time of a day, up to now, and how long it is; None where it is none."""
+    clock = _CLOCK.fullmatch(said)
+    if not clock and said not in _HOURS:
+        return None
+    hour, minute, second = (int(part or 0) for part in clock.groups()) if clock else (_HOURS[said], 0, 0)
+    begin = here.replace(hour=hour, minute=minute, second=second, microsecond=0)
+    length = dt.timedelta(seconds=1) if clock and clock[3] else dt.timedelta(minutes=1)
+    return (begin if begin <= here else begin - dt.timedelta(days=1)), length
 
 
 def _months_before(time: dt.datetime, months: int) -> dt.datetime:

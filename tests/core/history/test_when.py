@@ -48,7 +48,15 @@ def day(text: str) -> tuple[str, str]:
         ("2026-01-31", day("2026-01-31")),
         ("today", day("2026-03-30")),
         ("Yesterday", day("2026-03-29")),
-        ("monday", day("2026-03-23")),
+        ("monday", day("2026-03-30")),
+        ("last monday", day("2026-03-23")),
+        ("tuesday", day("2026-03-24")),
+        ("sunday", day("2026-03-29")),
+        ("9:15", ("2026-03-30T09:15:00.000000Z", "2026-03-30T09:16:00.000000Z")),
+        ("11:30", ("2026-03-29T11:30:00.000000Z", "2026-03-29T11:31:00.000000Z")),
+        ("09:15:30", ("2026-03-30T09:15:30.000000Z", "2026-03-30T09:15:31.000000Z")),
+        ("noon", ("2026-03-29T12:00:00.000000Z", "2026-03-29T12:01:00.000000Z")),
+        ("midnight", ("2026-03-30T00:00:00.000000Z", "2026-03-30T00:01:00.000000Z")),
         ("last friday", day("2026-03-27")),
         ("2026-01-31 12:00", ("2026-01-31T12:00:00.000000Z", "2026-01-31T12:01:00.000000Z")),
         ("2026-01-31 12:00:05", ("2026-01-31T12:00:05.000000Z", "2026-01-31T12:00:06.000000Z")),
@@ -84,7 +92,10 @@ def test_a_local_time_without_a_zone_is_one_of_the_machine(text: str, wanted: tu
     assert span(text, is_local=True) == wanted
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "1.5", "2026-13-01", "someday", "2 parsecs ago", "999999 years ago"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "-1", "1.5", "24:00", "11:60", "11:3", "2026-13-01", "someday", "2 parsecs ago", "999999 years ago"],
+)
 def test_what_is_neither_a_seq_nor_a_time_is_none(text: str) -> None:
     assert when_of(text, now=NOW) is None
 
