@@ -9,6 +9,8 @@ from kbcore.ids import check_branch_name
 from kbcore.visible import in_quotes
 
 if TYPE_CHECKING:
+    import typer
+
     from kbcli.context import Opened, Session
     from kbcore.analysis.subject import Subject
     from kbcore.history.log import Selection
@@ -65,6 +67,21 @@ class Filters(NamedTuple):
     def named(self) -> list[str]:
         """Return the options that are given."""
         return [f"--{name}" for name, value in zip(self._fields, self, strict=True) if value]
+
+
+def refuse_empty(ctx: typer.Context) -> None:
+    """Refuse an argument or option of a command that is typed and empty: it would mean all.
+
+    Raises: ``InvalidQuery``.
+    """
+    from kbcore.errors import InvalidQuery
+
+    for one in ctx.command.params:
+        value = ctx.params.get(one.name or "")
+        source = ctx.get_parameter_source(one.name or "")
+        if isinstance(value, str) and not value.strip() and source is not None and source.name == "COMMANDLINE":
+            name = one.opts[0] if one.param_type_name == "option" else str(getattr(one, "metavar", None) or one.name)
+            raise InvalidQuery(f"{name} is empty.", hint="Leave it out to limit nothing, or give it a value.")
 
 
 def open_range(session: Session, ends: tuple[str, str]) -> tuple[Opened, str, str]:

@@ -45,12 +45,13 @@ def run(
     that was the last one then, or while that commit was checked out. A date is its whole day. A time without a zone is
     a local one. `kb branch diff` compares branches.
     """
-    from kbcli.asof import Filters, open_range
+    from kbcli.asof import Filters, open_range, refuse_empty
     from kbcli.words.changes import tell_difference
     from kbcore.history.when import range_of
     from kbcore.visible import visible
 
     session = session_of(ctx)
+    refuse_empty(ctx)
     filters = Filters(actor, source, session_)
     ends = range_of(a) if a and b is None else None
     if a is None and not since:
@@ -70,7 +71,11 @@ def run(
         session.output.note(f"note: {visible(said)}")
     tell_difference(session.output, found["entities"], found["edges"])
     if not found["entities"] and not found["edges"]:
-        session.output.note(f"Nothing differs between seq {found['from']} and seq {found['to']}.")
+        between = f"between seq {found['from']} and seq {found['to']}"
+        if filters.named():
+            session.output.note(f"Nothing that matches {' and '.join(filters.named())} differs {between}.")
+        else:
+            session.output.note(f"Nothing differs {between}.")
 
 
 def _refuse_branches(opened: Opened, *points: str) -> None:

@@ -10,8 +10,10 @@ import typer
 from kbcli.options import session_of
 
 if TYPE_CHECKING:
+    from kbcli.context import Opened
     from kbcli.listing import Rows
     from kbcli.render import Output
+    from kbcore.errors import NotFound
     from kbcore.gaps import Earlier
     from kbcore.history.log import Selection
     from kbcore.store import BranchStore
@@ -48,6 +50,8 @@ class _Read(NamedTuple):
     notes: list[str]
     """Which instants or records the points mean."""
     warnings: list[str]
+    near: str = ""
+    """A question for an actor who was meant, where nothing is by the one that was named."""
 
 
 def run(
@@ -91,9 +95,9 @@ def run(
 
     A POINT is a seq, a time or a revision of git, as `kb diff --help` says.
     """
-    from kbcli.asof import Filters, open_range
+    from kbcli.asof import Filters, open_range, refuse_empty
     from kbcli.bounds import rows_of, table_format
-    from kbcore.errors import InvalidQuery
+    from kbcore.errors import InvalidQuery, NotFound
     from kbcore.history.when import range_of
     from kbcore.visible import visible
 
@@ -105,11 +109,11 @@ def run(
     table_format(format_, output)
     if id_ == "":
         raise InvalidQuery("The id is empty.", hint="Leave it out for the records of the whole branch.")
-    if patch and stat:
-        raise typer.BadParameter("--patch shows all that --stat names; leave out one of them.")
+    refuse_empty(ctx)
     if oneline and (patch or stat):
         raise typer.BadParameter("--oneline shows a line for each record; leave out --oneline, --patch or --stat.")
     filters = Filters(actor, source, session_, since, until)
+    given = [*[id_ or ""] * bool(id_), *filters.named(), *["--before"] * (before is not None)]
     ends = range_of(id_) if id_ else None
     if ends and (since or until):
         raise typer.BadParameter(f"{id_} says since and until when; leave out it, or --since and --until.")
@@ -120,7 +124,10 @@ def run(
         opened = session.open_to_read()
     detail = "patch" if patch else "stat" if stat else "" if oneline or output.is_json else "names"
     asked = _Asked(filters.read(opened), id_ or "", before, most, detail)
-    found = opened.store.read(lambda view: _read(opened.store, view, asked))
+    try:
+        found = opened.store.read(lambda view: _read(opened.store, view, asked))
+    except NotFound as error:
+        raise _with_range(opened, id_ or "", error) from error
     session.notes += found.warnings
     if output.is_json:
         name = {"patch": "operations", "stat": "touched"}.get(detail)
@@ -135,8 +142,29 @@ def run(
         _tell_table(output, found)
     else:
         _tell_pages(output, found, detail, session.machine.clock.now())
-    given = [*["ID"] * bool(id_), *filters.named(), *["--before"] * (before is not None)]
     _tell_rest(output, found, given, limit)
+
+
+def _with_range(opened: Opened, word: str, error: NotFound) -> NotFound:
+    """Return an error of an id that is unknown, with the ranges to write where it is a point of the history."""
+    from kbcore.errors import InvalidQuery, NotFound
+
+    try:
+        opened.point(word)
+    except InvalidQuery:
+        return error
+    hint = (
+        f"For a point of the history write a range: `kb log {word}..` is what came after it, `kb log ..{word}` before."
+    )
+    return NotFound(error.message, hint=hint, details=error.details, data=error.data)
+
+
+def _near_actors(view: View, actor: str) -> str:
+    """Return a question for the actors that are like one of whom there is no record, "" where none is."""
+    from kbcore.suggest import is_it, near_ones
+
+    actors = [row[0] for row in view.rows("select distinct actor from record order by actor limit 1000")]
+    return is_it(near_ones(actor, actors)) if actor not in actors else ""
 
 
 def _read(store: BranchStore, view: View, asked: _Asked) -> _Read:
@@ -161,7 +189,8 @@ def _read(store: BranchStore, view: View, asked: _Asked) -> _Read:
             break
     last = (before or 0) if len(rows) else 0
     notes, warnings = asked.selection.notes(view), asked.selection.warnings(view)
-    return _Read(rows, view.seq, not_listed(view), last, has_more, notes, warnings)
+    near = _near_actors(view, asked.selection.actor) if not rows and asked.selection.actor else ""
+    return _Read(rows, view.seq, not_listed(view), last, has_more, notes, warnings, near)
 
 
 def _named(view: View, asked: _Asked, seqs: Sequence[int]) -> dict[int, Any]:
@@ -208,9 +237,11 @@ def _tell_pages(output: Output, found: _Read, detail: str, now: str) -> None:
 
 def _tell_rest(output: Output, read: _Read, narrowing: Sequence[str], limit: int | None) -> None:
     """Say why nothing is shown, and how to see what is not."""
+    from kbcore.visible import visible
+
     said = read.rest.sentences()
     if not read.rows and (narrowing or not said):
-        output.note(_nothing(narrowing, read.head, is_whole=not said))
+        output.note(visible(f"{_nothing(narrowing, read.head, is_whole=not said)} {read.near}".rstrip()))
     if read.has_more:
         say = output.note if limit else output.note_always
         say(f"There are more: {_ways_on(len(read.rows), read.last)}.")

@@ -58,6 +58,7 @@ def page(output: Output, record: Json, *, head: int, now: str) -> list[str]:
     return [
         output.styled(f"record {record['seq']}", "yellow") + mark,
         visible(f"Actor:  {record['actor']} through {record['source']}"),
+        *([visible(f"Session: {record['session']}")] if record.get("session") else []),
         f"Date:   {short_time(record['at'])}{ago}",
         *([f"Clock:  {short_time(record['clock'])}, which was behind"] if record.get("clock") else []),
         "",

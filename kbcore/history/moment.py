@@ -142,7 +142,7 @@ def _at_commit(view: View, when: When) -> Meant:
     raise InvalidQuery(
         f"{name}, and no record of this branch was made at it or at an ancestor of it.",
         hint=f"Give a seq or a time; `git show -s --format=%cI {when.commit[:SHOWN_COMMIT]}` says when it was made. "
-        "Records tell their commit since vocabulary 2.",
+        "Records made by an earlier KB, or where git had no commit, name none.",
     )
 
 

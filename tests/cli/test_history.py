@@ -450,3 +450,42 @@ def test_what_no_document_states_has_no_text(kb, synced):
     kb("apply", "-", stdin=json.dumps({"entities": [{"id": "X", "type": "req", "title": "T", "status": "open"}]}))
     assert "Document" not in kb("show", "X").out
     assert "body" not in kb("show", "X", "--json").json
+
+
+def test_an_empty_text_is_no_point_and_no_filter(kb, synced):
+    for words in (
+        ("log", "--since", ""),
+        ("log", "--actor", " "),
+        ("diff", ""),
+        ("diff", "0", ""),
+        ("diff", "--since="),
+    ):
+        refused = kb(*words)
+        assert (refused.status, "is empty" in refused.err) == (2, True), words
+
+
+def test_a_log_names_what_was_typed_where_nothing_matches(kb, synced):
+    assert "No record matches 1..1;" in kb("log", "1..1").err
+    [actor] = {one["actor"] for one in kb("log", "--json").json["records"]}
+    assert f"Did you mean '{actor}'?" in kb("log", "--actor", actor.upper()).err
+
+
+def test_a_point_in_the_place_of_an_id_is_answered_with_the_ranges_to_write(kb, synced):
+    git(synced, "tag", "v1")
+    assert "`kb log v1..`" in kb("log", "v1").err
+    assert "`kb log nope..`" not in kb("log", "nope").err
+
+
+def test_a_log_with_a_patch_takes_stat_as_well(kb, synced):
+    assert kb("log", "-n", "1", "-p", "--stat").out == kb("log", "-n", "1", "-p").out != ""
+
+
+def test_a_log_says_the_session(kb, synced, user):
+    user.setenv("KB_SESSION", "s1")
+    kb("set", "REQ-1", "owner=ann")
+    assert "Session: s1" in kb("log", "-n", "1").out
+
+
+def test_a_difference_that_a_filter_leaves_empty_names_the_filter(kb, synced):
+    assert "Nothing that matches --actor differs between" in kb("diff", "0", "--actor", "x").err
+    assert "Nothing differs between seq 1 and seq 1." in kb("diff", "1", "1").err
