@@ -203,9 +203,9 @@ class Service:
         from kbcore import branches
 
         branch = self.options.branch or workspace.head().branch
-        if not self.options.is_read_only or (
-            workspace.has_store(branch) and workspace.verdict_on(branch) != "made_again"
-        ):
+        has_store = workspace.has_store(branch)
+        is_its_own = has_store and workspace.verdict_on(branch) != "made_again"
+        if is_its_own or not (has_store or self.options.is_read_only):
             return branch
         return self._served(workspace, branches.Choice(branch, follows_head=False), writes=False)[0].branch
 
@@ -299,24 +299,18 @@ class Service:
         branch = choice.branch
         if writes:
             return choice, self._first_use(branches.ensure(workspace, branch, follows_head=choice.follows_head))
-        if not self.options.is_read_only:
+        if not self.options.is_read_only or workspace.has_store(branch):
             answering, ensured = branches.for_reading(workspace, choice)
             return answering, self._first_use(ensured)
-        has_former = workspace.verdict_on(branch) == "made_again"
-        if workspace.has_store(branch) and not has_former:
-            return choice, ""
         loss = branches.loss_of(workspace, branch)
         origin = branches.find_origin(workspace, branch)
         if origin is None and loss:
             raise branches.error_of(workspace, loss)
-        if origin is None and has_former:
-            return choice, f"git deleted {branch} and made it again: this is the store of the earlier branch."
         if origin is None:
             hint = "Start the server without --read-only."
             raise UnknownBranch(f"{branch} has no store yet, and this server only reads.", hint=hint)
-        why = "was deleted in git and made again" if has_former else "has no store yet"
         notice = (
-            f"{branch} {why}, and this server only reads: this is {origin.branch}, which it comes from. "
+            f"{branch} has no store yet, and this server only reads: this is {origin.branch}, which it comes from. "
             f"{loss.sentence() if loss else ''} {branches.remembered(workspace, branch)}"
         )
         return branches.Choice(origin.branch, follows_head=False), notice.rstrip()

@@ -48,14 +48,12 @@ def ensure(
     *,
     follows_head: bool = False,
     accepts_loss: bool = False,
-    notes_ref: bool = True,
 ) -> Ensured:
     """Make sure that a branch has a store; a new one is a copy, history included, of what ``find_origin`` names.
 
     With ``follows_head`` the branch was read from HEAD. No store is made for one that git has renamed or deleted since,
     nor for one whose store is missing, unless ``accepts_loss``. The store of an earlier branch of this name, which git
-    has deleted since, makes room for a new one. ``notes_ref`` is False for a request that only reads: it notes nothing
-    in a store that is there.
+    has deleted since, makes room for a new one.
 
     Raises: ``BranchMoved`` or ``UnknownBranch`` in the first case, ``StoreWentBack`` in the second; ``LockTimeout``,
     ``ReadOnlyStore``, ``StorageFull`` and what reading the store that is copied raises.
@@ -63,11 +61,11 @@ def ensure(
     if workspace.unmovable is not None:
         raise workspace.unmovable
     if workspace.has_store(branch) and (verdict := workspace.verdict_on(branch)) != "made_again":
-        return _found(workspace, branch, verdict, notes_ref=notes_ref)
+        return _found(workspace, branch, verdict)
     with repository_lock(workspace, accepts_loss=accepts_loss):
         has_former = workspace.has_store(branch)
         if has_former and (verdict := workspace.verdict_on(branch)) != "made_again":
-            return _found(workspace, branch, verdict, notes_ref=notes_ref)
+            return _found(workspace, branch, verdict)
         if not accepts_loss or has_former:
             lost.refuse(workspace, branch)
         seen = workspace.ref_seen(branch)
@@ -96,7 +94,7 @@ def note_ref(workspace: Workspace, branch: str) -> None:
     gitref.write(workspace.machine.fs, workspace.directory_of(branch), workspace.ref_seen(branch))
 
 
-def _found(workspace: Workspace, branch: str, verdict: Verdict, *, notes_ref: bool) -> Ensured:
+def _found(workspace: Workspace, branch: str, verdict: Verdict, *, notes_ref: bool = True) -> Ensured:
     """Return what to say of a store that is there; with ``notes_ref`` note what git has of its branch."""
     if verdict == "same":
         return Ensured(branch, is_new=False)
@@ -117,8 +115,8 @@ def warning(workspace: Workspace, branch: str) -> str:
     verdict = workspace.verdict_on(branch)
     if verdict == "made_again":
         return (
-            f"git deleted {branch} and made it again since its store was last used: the next command that uses the "
-            f"store gives {branch} a new one, and puts this one in the trash."
+            f"git deleted {branch} and made it again since its store was last used: the next command that writes, or "
+            f"a hook of git, gives {branch} a new one, and puts this one in the trash."
         )
     return _doubt(workspace, branch) if verdict == "doubtful" else ""
 
@@ -249,17 +247,46 @@ def open_to_read(workspace: Workspace, named: str | None) -> tuple[BranchStore, 
 def for_reading(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
     """Return the branch that answers for a choice, its store made on first use; see ``open_to_read``.
 
-    Where nothing is stored and nothing can be, that is an empty store which only this process has.
+    Where nothing is stored and nothing can be, that is an empty store which only this process has. The store of an
+    earlier branch of this name, which git has deleted since, stays where it is: only a writer puts it in the trash.
 
     Raises: as ``ensure``, only when there is nothing to copy, and not because nothing can be written.
     """
     if workspace.unmovable is not None and workspace.has_store(choice.branch):
         notice = f"{workspace.unmovable.message}. The stores are read in {workspace.branches_dir}, where they are."
         return choice, Ensured(choice.branch, is_new=False, notice=notice)
+    if workspace.has_store(choice.branch):
+        verdict = workspace.verdict_on(choice.branch)
+        if verdict == "made_again":
+            return _of_earlier(workspace, choice)
+        return choice, _found(workspace, choice.branch, verdict, notes_ref=False)
     try:
-        return choice, ensure(workspace, choice.branch, follows_head=choice.follows_head, notes_ref=False)
+        return choice, ensure(workspace, choice.branch, follows_head=choice.follows_head)
     except (Unavailable, StoreWentBack) as error:
         return _without_store(workspace, choice, error)
+
+
+def _of_earlier(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
+    """Return the branch that answers for one whose store is that of an earlier branch of its name.
+
+    Raises: ``StoreWentBack`` when records are missing from that store, and there is nothing else to read;
+    ``GitUnusable`` and what reading its head raises.
+    """
+    loss = lost.loss_of(workspace, choice.branch)
+    origin = find_origin(workspace, choice.branch)
+    if loss and origin is None:
+        raise lost.error_of(workspace, loss)
+    why = f"git deleted {choice.branch} and made it again since its store was last used"
+    then = "The next command that writes makes a new store, and puts that of the earlier branch in the trash."
+    if origin is None:
+        notice = f"{why}: this is the store of the earlier branch. {then}"
+        return choice, Ensured(choice.branch, is_new=False, notice=notice, is_warning=True)
+    notice = f"{why}: this is {origin.branch}, from which a new store will be copied. {then}"
+    if loss:
+        error = lost.error_of(workspace, loss)
+        notice = f"{error.message} This is {origin.branch}. {error.hint}"
+    ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=True)
+    return Choice(origin.branch, follows_head=False), ensured
 
 
 def _without_store(workspace: Workspace, choice: Choice, error: KBError) -> tuple[Choice, Ensured]:
@@ -277,31 +304,18 @@ def _without_store(workspace: Workspace, choice: Choice, error: KBError) -> tupl
         raise refused from other
     if origin is None and (loss or not _is_refused_by_system(error)):
         raise refused
-    if origin is None and not workspace.has_store(choice.branch):
-        return choice, _read_as_empty(workspace, choice.branch, error)
     if origin is None:
-        notice = (
-            f"git deleted {choice.branch} and made it again: this is the store of the earlier branch, which cannot be "
-            f"moved ({refused.message})."
-        )
-        return choice, Ensured(choice.branch, is_new=False, notice=notice, is_warning=True)
+        return choice, _read_as_empty(workspace, choice.branch, error)
     is_lost = isinstance(refused, StoreWentBack)
-    has_former = workspace.has_store(choice.branch)
-    if has_former:
-        why = (
-            f"git deleted {choice.branch} and made it again. The store of the earlier branch is still in its place, "
-            f"and cannot be moved ({refused.message}):"
-        )
-    else:
-        why = f"{choice.branch} has no store yet and cannot get one ({refused.message}):"
     sentences = [
         f"{refused.message} This is {origin.branch}. {refused.hint}"
         if is_lost
-        else f"{why} this is {origin.branch}, from which it will be copied.",
+        else f"{choice.branch} has no store yet and cannot get one ({refused.message}): this is {origin.branch}, "
+        f"from which it will be copied.",
         remembered,
     ]
     notice = " ".join(filter(None, sentences))
-    ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=is_lost or has_former)
+    ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=is_lost)
     return Choice(origin.branch, follows_head=False), ensured
 
 

@@ -52,6 +52,8 @@ def test_a_reftable_repository_is_like_any_other(kb, reftable, tmp_path):
     git(root, "branch", "-D", "renamed", env=reftable)
     git(root, "branch", "renamed", env={**reftable, "GIT_COMMITTER_DATE": "2099-01-01 10:00:00 +0000"})
     assert "git deleted renamed and made it again" in kb("query", "--branch", "renamed", cwd=root).err
+    assert branches(kb, cwd=root) == {"main": 1, "renamed": 2}
+    kb("branch", "ensure", "renamed", cwd=root)
     assert branches(kb, cwd=root) == {"main": 1, "renamed": 1}
     assert kb("doctor", cwd=root).status == 0
 

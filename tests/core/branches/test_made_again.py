@@ -67,10 +67,28 @@ def test_a_branch_made_again_gets_a_new_store_and_the_old_one_is_in_the_trash(to
     assert lost.losses(topic.workspace()) == []
 
 
-def test_a_request_that_only_reads_does_the_same(topic: Project) -> None:
+def test_a_request_that_only_reads_answers_from_the_origin_and_moves_nothing(topic: Project) -> None:
     make_again(topic)
-    _, choice, used = branches.open_to_read(topic.workspace(), "topic")
-    assert (choice.branch, used.is_new, trashed(topic)) == ("topic", True, ["topic"])
+    for _ in range(2):
+        store, choice, used = branches.open_to_read(topic.workspace(), "topic")
+        assert (choice.branch, used.is_new, used.is_warning, trashed(topic)) == ("main", False, True, [])
+        assert {key for (key,) in store.read(lambda view: view.rows("select id from node"))} == {"A"}
+        assert used.notice.startswith("git deleted topic and made it again since its store was last used: this is main")
+    assert first_use(topic, "topic").is_new
+    assert branches.open_to_read(topic.workspace(), "topic")[1:] == (
+        branches.Choice("topic", follows_head=False),
+        branches.Ensured("topic", is_new=False),
+    )
+
+
+def test_where_there_is_no_origin_a_request_that_only_reads_answers_from_the_earlier_store(project: Project) -> None:
+    run_at(1, project, "branch", "topic")
+    project.apply(branch="topic", entities=[req("OLD")])
+    make_again(project)
+    store, choice, used = branches.open_to_read(project.workspace(), "topic")
+    assert (choice.branch, used.is_warning, trashed(project)) == ("topic", True, [])
+    assert store.read(lambda view: view.rows("select id from node")) == [("OLD",)]
+    assert "this is the store of the earlier branch" in used.notice
 
 
 def test_the_restored_store_of_the_earlier_branch_stays(topic: Project) -> None:
