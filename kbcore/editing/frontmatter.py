@@ -21,9 +21,12 @@ _KEY: Final = re.compile(
 _ITEM: Final = re.compile(r"(?P<dash> *-[ ]+)(?P<rest>\S.*)")
 _BLANK: Final = re.compile(r"[ \t]*(?:#.*)?")
 _SCALAR: Final = re.compile(
-    r"(?P<gap>[ \t]*)(?P<value>\"(?:[^\"\\]|\\.)*\"|'(?:[^']|'')*'|\[[^\[\]{}#]*\]|[^\s\"'\[\]{}|>&*!%@`#,?-]"
-    r"(?:[^#]|(?<![ \t])#)*?|-[^\s#](?:[^#]|(?<![ \t])#)*?)?(?P<comment>(?:[ \t]+#.*|[ \t]*))"
+    r"(?P<gap>[ \t]*+(?!#)|[ \t]*(?=[ \t]#))"
+    r"(?P<value>\"(?:[^\"\\]|\\.)*+\"|'(?:[^']|'')*+'|\[[^\[\]{}#]*+\]"
+    r"|(?:[^\s\"'\[\]{}|>&*!%@`#,?-]|-[^\s#])(?:[^ \t#]|(?<![ \t])#|[ \t]++(?=[^#]))*+)?"
+    r"(?P<comment>[ \t]++#.*|[ \t]*+)"
 )
+"""A value on one line, as it is written. No part gives back what it took, so that it takes linear time."""
 _PLAIN: Final = re.compile(r"[^\W_](?:[\w ./+()$~^;<>=@%*&!?|'\"-]|:(?! |$)|,(?=[^ ])|(?<=\S)#)*")
 _IN_LIST: Final = re.compile(r"[^\W_][\w ./+()$~^;<>=@%*&!?|-]*")
 

@@ -9,7 +9,7 @@ is read event by event: libyaml's own composer has no limit of depth.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -30,7 +30,7 @@ from kbcore.extract.tree import Tree, duplicate_key, is_small
 from kbcore.visible import in_quotes
 
 MERGE_KEY: Final = "<<"
-_IN_PARENTHESES: Final = re.compile(r"\([^()\n]*[ \t]#[^\n]*\)")
+_IN_PARENTHESES: Final = re.compile(r"\([^()]*[ \t]#")
 _HARMLESS_TAGS: Final = frozenset({"!", *(f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map"))})
 
 
@@ -58,8 +58,10 @@ def read(text: str, first_line: int = 1, anchors: Anchors | None = None) -> Tree
     reader = _Reader(CParser(text), first_line, known)
     try:
         tree = reader.tree()
-        if isinstance(tree.root, dict | list) and _IN_PARENTHESES.search(text):
-            _restore_parentheses(tree.root, tree.places, text.split("\n"), first_line)
+        if isinstance(tree.root, dict | list):
+            lines = dict(_lines_with_parentheses(text, first_line))
+            if lines:
+                _restore_parentheses(tree.root, tree.places, lines)
         tree.is_small = is_small(text)
         return tree
     finally:
@@ -76,15 +78,34 @@ def with_parentheses(value: str, line: str) -> str:
     return whole if is_comment and whole.count("(") <= whole.count(")") else value
 
 
-def _restore_parentheses(value: Any, places: dict[int, Any], lines: list[str], first_line: int) -> None:
-    """Put back what YAML takes for a comment although it is inside parentheses that the value opens."""
+def _lines_with_parentheses(text: str, first_line: int) -> Iterator[tuple[int, str]]:
+    """Return the lines in which a `` #`` may be inside parentheses, each with its number. Takes linear time."""
+    if "(" in text and "#" in text:
+        for number, line in enumerate(text.split("\n"), first_line):
+            if _IN_PARENTHESES.search(line, 0, line.rfind(")") + 1):
+                yield number, line
+
+
+def _restore_parentheses(root: Any, places: dict[int, Any], lines: dict[int, str]) -> None:
+    """Put back what YAML takes for a comment although it is inside parentheses that the value opens.
+
+    A comment follows the last value of a line: only that one is looked at, so that a long line takes linear time.
+    """
+    last: dict[int, tuple[Any, Any]] = {}
+    _find_last(root, places, lines, last)
+    for number, (holder, key) in last.items():
+        holder[key] = with_parentheses(holder[key], lines[number])
+
+
+def _find_last(value: Any, places: dict[int, Any], lines: dict[int, str], last: dict[int, tuple[Any, Any]]) -> None:
+    """Note the last value of each of these lines that opens parentheses: what holds it, and its key there."""
     where = places[id(value)]
     members: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, member in [*members]:
+    for key, member in members:
         if isinstance(member, dict | list):
-            _restore_parentheses(member, places, lines, first_line)
-        elif isinstance(member, str):
-            value[key] = with_parentheses(member, lines[where[key] - first_line])
+            _find_last(member, places, lines, last)
+        elif isinstance(member, str) and where[key] in lines and member.count("(") > member.count(")"):
+            last[where[key]] = (value, key)
 
 
 def refusal(problem: str, mark: Any) -> yaml.MarkedYAMLError:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
+
 import pytest
 
 from kbcore.editing.frontmatter import CannotEdit, Value, edited
@@ -74,3 +77,11 @@ def test_windows_line_ends_and_a_byte_order_mark_stay() -> None:
 def test_what_is_not_written_in_a_plain_way_is_refused(text: str) -> None:
     with pytest.raises(CannotEdit):
         changed(text, {"title": "New"})
+
+
+@pytest.mark.parametrize("rest", ["x" + " " * 60_000 + "y", " " * 60_000 + "{", "x" + " " * 60_000 + "#"])
+def test_a_long_line_takes_linear_time(rest: str) -> None:
+    started = time.process_time()
+    with contextlib.suppress(CannotEdit):
+        edited(f"---\nowner: {rest}\n---\n", {"owner": "ann"}, {"owner": 2})
+    assert time.process_time() - started < 0.5

@@ -1,5 +1,7 @@
 """YAML is read as text with lines, and refuses what is dangerous."""
 
+import time
+
 import pytest
 import yaml
 from hypothesis import given
@@ -279,3 +281,14 @@ def _no_none(value):
     if isinstance(value, dict):
         return {key: _no_none(item) for key, item in value.items()}
     return "" if value is None else value
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: x\nb: y " + "( # " * 20_000, "a: " + "( #" * 30_000, "a: [" + '"( #", ' + '"(", ' * 20_000 + '")"]'],
+    ids=["open", "no end", "many values on one line"],
+)
+def test_a_long_line_of_parentheses_takes_linear_time(text):
+    started = time.process_time()
+    yamltext.read(text)
+    assert time.process_time() - started < 0.5
