@@ -174,7 +174,7 @@ def _lost_sight_of(one: Trashed, default: str) -> str:
     if one.records is None:
         said = f"{one.name} holds a damaged journal"
     elif one.facts is None:
-        said = f"It cannot be told whether clients wrote on {one.name} what {default} has not"
+        said = f"It is not known whether clients wrote on {one.name} what {default} has not"
     else:
         said = f"Clients wrote {counted(one.facts, 'fact')} on {one.name} that {default} has not"
     if one.place:

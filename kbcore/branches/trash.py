@@ -13,8 +13,9 @@ import os
 import shlex
 import sys
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,9 @@ from kbcore.workspace import Workspace
 _ALIVE: Final = "its branch came back just now"
 _CHANGING: Final = "git keeps changing its refs, and it is not known whether its branch exists; run it again"
 _ASKED: Final = 3
+_MOST_COUNTED: Final = 10
+_COUNTING_S: Final = 2.0
+"""So many stores at most, and so long, `kb gc` looks for what clients wrote there and the default branch has not."""
 """How often git is asked whether a branch is in use: each change of a ref meanwhile may be that of this branch."""
 KEPT_DAYS: Final = 90
 """A store stays in the trash for so many days at least, unless a person says otherwise."""
@@ -124,7 +128,10 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
     fs = workspace.machine.fs
     # Whoever makes a store waits for the lock of the repository, and counting may take a while.
     alive = living(workspace)
-    counted = {name: _facts_missing(workspace, name, place) for name, place in stores(workspace) if name not in alive}
+    absent = {loss.branch for loss in lost.losses(workspace)}
+    counted = _counted(
+        workspace, {name: place for name, place in stores(workspace) if name not in alive and name not in absent}
+    )
     with contextlib.nullcontext() if dry_run else repository_lock(workspace):
         if not dry_run:
             branchdir.clear_unfinished(workspace.machine.fs, workspace.branches_dir)
@@ -372,6 +379,18 @@ def _remove(workspace: Workspace, name: str, directory: Path, others: Sequence[P
         workspace.place.forget(directory.name)
         return msgspec.structs.replace(found, place=str(place))
     return _CHANGING
+
+
+def _counted(workspace: Workspace, dead: Mapping[str, Path]) -> dict[str, tuple[int | None, int | None]]:
+    """Return ``_facts_missing`` of the first of these stores, until the time for it is over: each is read for it."""
+    clock, found = workspace.machine.clock, dict[str, tuple[int | None, int | None]]()
+    end_s = clock.monotonic_s() + _COUNTING_S
+    for name, place in islice(dead.items(), _MOST_COUNTED):
+        if clock.monotonic_s() >= end_s:
+            break
+        if workspace.directory_of(name) == place:
+            found[name] = _facts_missing(workspace, name, place)
+    return found
 
 
 def _facts_missing(workspace: Workspace, name: str, directory: Path) -> tuple[int | None, int | None]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kbcore import branches
+from kbcore.clock import SystemClock
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import stores_at
 from tests.support.project import Project
@@ -55,3 +56,29 @@ def test_a_store_whose_branch_is_alive_again_is_not_moved_or_comes_back_at_once(
     assert done.reasons == {"back": "its branch came back just now", "main": "the default branch"}
     assert ("back" in fs.renamed) == (moment == "after")
     assert (stores_at(project.root) / "back/head.json").exists()
+
+
+class Hurried(SystemClock):
+    """A clock on which each look at it takes a second and a half."""
+
+    def __init__(self) -> None:
+        self.time_s = 0.0
+
+    def monotonic_s(self) -> float:
+        self.time_s += 1.5
+        return self.time_s
+
+
+def test_what_only_dead_stores_have_is_counted_for_a_limited_time(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
+    for name in ("one", "two"):
+        git(project.root, "branch", name)
+        project.apply(branch=name, entities=[{"id": "B", "type": "req", "title": "B", "status": "open"}])
+        git(project.root, "branch", "-D", name)
+    found = branches.collect(project.workspace(), dry_run=True).trash
+    assert [(one.name, one.facts) for one in found] == [("one", 1), ("two", 1)]
+    project.machine.clock = Hurried()
+    found = branches.collect(project.workspace(), dry_run=True).trash
+    project.close()
+    assert [(one.name, one.facts) for one in found] == [("one", 1), ("two", None)]
