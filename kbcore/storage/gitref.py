@@ -90,13 +90,17 @@ def read(fs: Fs, directory: Path) -> RefSeen | None:
 def write(fs: Fs, directory: Path, seen: RefSeen) -> None:
     """Note what a store saw. What cannot be written is noted at the next use.
 
-    Renamed into place, so that no reader finds half of it.
+    Renamed into place, so that no reader finds half of it. No lock is held: each writer has a file of its own until
+    then.
     """
     path = directory / layout.GIT_REF
-    with contextlib.suppress(OSError):
-        with files.opened(fs, layout.tmp_path(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
+    new = layout.own_tmp_path(path)
+    try:
+        with files.opened(fs, new, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as fd:
             files.write_all(fs, fd, msgspec.json.encode(seen) + b"\n")
-        fs.replace(layout.tmp_path(path), path)
+        fs.replace(new, path)
+    except OSError:
+        files.remove_quietly(fs, new)
 
 
 def forget(fs: Fs, directory: Path) -> None:

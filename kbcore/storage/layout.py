@@ -6,6 +6,7 @@ Invariant: a name that ``head.json`` may use is what these functions make, so no
 from __future__ import annotations
 
 import re
+import secrets
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ BUILDING_PREFIX: Final = ".tmp-"
 """A branch directory under construction, beside the finished ones."""
 
 _SEGMENT: Final = re.compile(r"journal-([0-9]{10,18})\.jsonl", re.ASCII)
+_OWN_TMP: Final = re.compile(r"\.[0-9a-f]{8}$", re.ASCII)
 _SNAPSHOT: Final = re.compile(r"snapshot-([0-9]{10,18})\.jsonl", re.ASCII)
 
 Kind = Literal["head", "lock", "quarantine", "git_ref", "segment", "snapshot", "unfinished", "strange"]
@@ -57,8 +59,8 @@ def kind_of(name: str) -> Kind:
         return "segment"
     if snapshot_seq(name) is not None:
         return "snapshot"
-    base = name.removesuffix(TMP_SUFFIX)
-    if base != name and kind_of(base) in {"head", "snapshot", "segment", "git_ref"}:
+    base = _OWN_TMP.sub("", name.removesuffix(TMP_SUFFIX))
+    if name.endswith(TMP_SUFFIX) and kind_of(base) in {"head", "snapshot", "segment", "git_ref"}:
         return "unfinished"
     return "strange"
 
@@ -75,6 +77,11 @@ def restore_command(directory: Path, branch: str = "") -> str:
 def tmp_path(path: Path) -> Path:
     """Return where a file is written before it is renamed to ``path``."""
     return path.with_name(path.name + TMP_SUFFIX)
+
+
+def own_tmp_path(path: Path) -> Path:
+    """Return the same as ``tmp_path`` for a file that several may write at once: each has a name of its own."""
+    return path.with_name(f"{path.name}.{secrets.token_hex(4)}{TMP_SUFFIX}")
 
 
 def _number(pattern: re.Pattern[str], name: str, spell: Callable[[int], str]) -> int | None:

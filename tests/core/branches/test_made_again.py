@@ -10,7 +10,8 @@ import pytest
 
 from kbcore import branches
 from kbcore.branches import lost
-from kbcore.storage import gitref
+from kbcore.storage import gitref, layout
+from tests.support.faultfs import NoSyncFs
 from tests.support.places import stores_at
 from tests.support.project import Project
 from tests.support.repos import commit_files, git, git_env
@@ -221,3 +222,26 @@ def test_a_store_with_missing_records_is_not_put_away(topic: Project) -> None:
     with pytest.raises(Exception, match="went back to an earlier state"):
         first_use(other, "topic")
     assert trashed(other) == []
+
+
+class Overtaken(NoSyncFs):
+    """Lets another writer note something else in the middle of the first note that is written."""
+
+    def __init__(self, directory: Path, other: gitref.RefSeen) -> None:
+        super().__init__()
+        self.directory, self.other = directory, [other]
+
+    def write(self, fd: int, data: bytes | memoryview) -> int:
+        done = super().write(fd, data[:20])
+        if self.other:
+            gitref.write(self, self.directory, self.other.pop())
+        return done
+
+
+def test_two_that_note_at_once_leave_one_whole_note(tmp_path: Path) -> None:
+    first, other = (gitref.RefSeen(gitref.FORMAT, mark * 64, had_ref=True) for mark in "ab")
+    fs = Overtaken(tmp_path, other)
+    gitref.write(fs, tmp_path, first)
+    assert gitref.read(fs, tmp_path) == first
+    assert [path.name for path in tmp_path.iterdir()] == ["git-ref.json"]
+    assert layout.kind_of(layout.own_tmp_path(tmp_path / layout.GIT_REF).name) == "unfinished"
