@@ -67,8 +67,13 @@ class Author(msgspec.Struct, frozen=True):
 
 
 def session_name(text: str) -> str:
-    """Return the name of a session as records have it: on one line, with escapes, cut to 100 characters."""
-    return visible(text.strip())[:_MAX_SESSION_CHARS]
+    """Return the name of a session as records have it: on one line, with whole escapes, cut to 100 characters."""
+    shown = ""
+    for one in map(visible, text.strip()[:_MAX_SESSION_CHARS]):
+        if len(shown) + len(one) > _MAX_SESSION_CHARS:
+            break
+        shown += one
+    return shown
 
 
 class MadeAt(NamedTuple):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbcore.store import session_name
 from kbcore.visible import escaped_json, in_quotes, json_text, visible, visible_lines
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]))
@@ -88,3 +89,9 @@ def test_a_backslash_in_a_name_stays_single_in_quotes():
 def test_escapes_in_json_keep_the_meaning():
     assert escaped_json('["\u202e\U000e0041"]') == r'["\u202e\udb40\udc41"]'
     assert json.loads(escaped_json('["\u202e"]')) == ["\u202e"]
+
+
+def test_the_name_of_a_session_ends_with_no_part_of_an_escape() -> None:
+    assert session_name("x" * 98 + "\x1b[2J") == "x" * 98
+    assert session_name(" " + "x" * 200) == "x" * 100
+    assert session_name("a\nb") == r"a\nb"
