@@ -17,6 +17,7 @@ from kbcore.suggest import did_you_mean
 from kbcore.values import is_same
 from kbcore.view.past import Later
 from kbcore.view.view import View
+from kbcore.visible import in_quotes
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -58,7 +59,7 @@ def authorship(view: View, key: str, field: str = "") -> list[Written]:
     if field and not found:
         found = _removers(changes, field)
     if field and not found:
-        raise NotFound(f"{key!r} has no {field!r}.", hint=did_you_mean(field, fields))
+        raise NotFound(f"{in_quotes(key)} has no {in_quotes(field)}.", hint=did_you_mean(field, fields))
     seqs = sorted(found, reverse=True)
     written = [_written(view, seq, {name: now.owners.get(name, CLIENT) for name in sorted(found[seq])}) for seq in seqs]
     return written[:1] if field else written

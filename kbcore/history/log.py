@@ -23,6 +23,7 @@ from kbcore.store import BranchStore
 from kbcore.suggest import is_it
 from kbcore.view.past import LINKS, NODES, SOURCES, Table, changes_at, changes_from, count_changed, seqs_of
 from kbcore.view.view import View
+from kbcore.visible import in_quotes
 
 _COLUMNS = (
     "seq, changeset_id, written_at, clock, actor, source, message, repair, commit, session, "
@@ -136,29 +137,29 @@ def missing(view: View, key: str) -> NotFound:
     """Return the error for an id that names no entity now: it is gone, an edge, awaited by an edge, or unknown."""
     now = view.renamed([key]).get(key)
     if now:
-        return NotFound(f"{key!r} is called {now!r} now.", hint=f"`kb show {now}` shows it.")
+        return NotFound(f"{in_quotes(key)} is called {in_quotes(now)} now.", hint=f"`kb show {now}` shows it.")
     gone = view.rows("select max(ended) from node_history where id = ?", [key])[0][0]
     if gone is not None and gone > view.recorded_seq:
         hint = f"`kb log {key}` shows the records that speak of it."
-        return NotFound(f"{key!r} is gone: no file states it any more, which is not recorded yet.", hint=hint)
+        return NotFound(f"{in_quotes(key)} is gone: no file states it any more, which is not recorded yet.", hint=hint)
     if gone is not None:
-        return NotFound(f"{key!r} is gone since seq {gone}.", hint=f"`kb show {gone}` shows what happened.")
+        return NotFound(f"{in_quotes(key)} is gone since seq {gone}.", hint=f"`kb show {gone}` shows what happened.")
     records = f"`kb log {key}` shows the records that speak of it."
     if is_link_id(key) and view.links([key]):
-        return NotFound(f"{key!r} is an edge, not an entity.", hint=records)
+        return NotFound(f"{in_quotes(key)} is an edge, not an entity.", hint=records)
     waiting = sorted(edge_words(link) for link in view.touching([key]))
     if waiting:
         more = f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else ""
-        return NotFound(f"There is no entity {key!r}; an edge waits for it: {waiting[0]}{more}.", hint=records)
+        return NotFound(f"There is no entity {in_quotes(key)}; an edge waits for it: {waiting[0]}{more}.", hint=records)
     from kbcore.query.known import near_ids  # noqa: PLC0415 - only failures pay for it
 
     hint = "" if is_link_id(key) else is_it(near_ids(view.rows, key))
     said = not_listed(view).sentences()
     if said:
         first = first_record(view)
-        message = f"No entity {key!r} was in this branch since seq {first}. {' '.join(said)}"
+        message = f"No entity {in_quotes(key)} was in this branch since seq {first}. {' '.join(said)}"
         return NotFound(message, hint=hint)
-    return NotFound(f"No entity {key!r} was ever in this branch.", hint=hint)
+    return NotFound(f"No entity {in_quotes(key)} was ever in this branch.", hint=hint)
 
 
 def _record(row: tuple[Any, ...]) -> dict[str, Any]:

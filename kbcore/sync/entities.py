@@ -22,6 +22,7 @@ from kbcore.suggest import did_you_mean
 from kbcore.sync.claims import HeldBack, Reading, claims_of, lost_owners
 from kbcore.sync.fields import stated_by_clients, stated_fields, unfit_fields
 from kbcore.values import is_same
+from kbcore.visible import in_quotes
 
 DUPLICATE: Final = "duplicate_id"
 FORMER: Final = "former_id"
@@ -124,11 +125,11 @@ def plan_entities(
             if claims[entity.id] != reading.path:
                 others.append((reading, entity))
             elif past.renamed.get(entity.id, entity.id) != entity.id and entity.id not in state.nodes:
-                message = f"The id {entity.id!r} is a former id of {past.renamed[entity.id]!r}."
+                message = f"The id {in_quotes(entity.id)} is a former id of {in_quotes(past.renamed[entity.id])}."
                 problem = FileProblem(entity.line, FORMER, message, "Choose another id; until then it is left out.")
                 plan.problems.append((reading.path, problem))
             elif entity.id in accepted:
-                message = f"The id {entity.id!r} stands twice in this file."
+                message = f"The id {in_quotes(entity.id)} stands twice in this file."
                 problem = FileProblem(entity.line, "repeated_id", message, "Give each its own id.")
                 plan.problems.append((reading.path, problem))
             else:
@@ -172,7 +173,7 @@ def _plan_others(
     """Plan entities of files that do not keep their ids: one stands where the file that keeps it cannot say enough."""
     for reading, entity in others:
         if entity.id in standing:
-            message = f"The id {entity.id!r} is already stated by {standing[entity.id]}."
+            message = f"The id {in_quotes(entity.id)} is already stated by {standing[entity.id]}."
             hint = "Give one of the two another id; until then this one is left out."
             plan.problems.append((reading.path, FileProblem(entity.line, DUPLICATE, message, hint)))
         elif _plan_entity(_Case(plan, reading, entity, None, past), schema, frozenset()):
@@ -278,7 +279,7 @@ def _tell(
 
 def _check_status(case: _Case, definition: EntityType, status: str | None) -> None:
     if status and definition.statuses and status not in definition.statuses:
-        message = f"{status!r} is no status of a {definition.name}."
+        message = f"{in_quotes(status)} is no status of a {definition.name}."
         case.note("unknown_status", message, f"Use one of: {', '.join(definition.statuses)}.", "warning")
 
 
@@ -295,13 +296,13 @@ def _take_over(case: _Case, lost: frozenset[str], wanted: Mapping[str, Any]) -> 
 def _definition(case: _Case, schema: Schema) -> EntityType | None:
     fault = check_id(case.entity.id)
     if fault:
-        case.wrong("id", "bad_id", f"{case.entity.id!r} cannot be an id: {fault}.", "Choose another id.")
+        case.wrong("id", "bad_id", f"{in_quotes(case.entity.id)} cannot be an id: {fault}.", "Choose another id.")
         return None
     definition = schema.entities.get(case.entity.type)
     if definition is None:
         near = did_you_mean(case.entity.type, schema.entities)
         hint = f"{near} {how_to_add(TYPE, case.entity.type, by_record=False)}"
-        case.wrong("type", "unknown_type", f"There is no entity type {case.entity.type!r}.", hint)
+        case.wrong("type", "unknown_type", f"There is no entity type {in_quotes(case.entity.type)}.", hint)
     return definition
 
 
@@ -313,7 +314,7 @@ def _default(case: _Case, definition: EntityType, present: AbstractSet[str]) -> 
             continue
         if name == "status":
             default["status"] = definition.status_default
-            message = f"No status is stated; {case.entity.id} gets {definition.status_default!r}."
+            message = f"No status is stated; {case.entity.id} gets {in_quotes(definition.status_default)}."
             case.note("default_status", message, "Add `status:` to say otherwise.")
             continue
         if name not in case.entity.lines and all(one.code != f"missing_{name}" for one in case.problems):
