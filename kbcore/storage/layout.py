@@ -74,6 +74,11 @@ def restore_command(directory: Path, branch: str = "") -> str:
     return f"`kb restore FILE --only {shlex.quote(name) if name else 'BRANCH'} --replace`"
 
 
+def salvage_command(branch: str, *options: str) -> str:
+    """Return the command that salvages a branch, with more options."""
+    return f"`{' '.join(['kb doctor --salvage --branch', shlex.quote(branch), *options])}`"
+
+
 def tmp_path(path: Path) -> Path:
     """Return where a file is written before it is renamed to ``path``."""
     return path.with_name(path.name + TMP_SUFFIX)

@@ -5,6 +5,7 @@ Each thing that was looked at is a finding, also when it is well; what could not
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
@@ -246,7 +247,10 @@ def _store(workspace: Workspace, branch: str, stores: list[StoreHealth]) -> Iter
     good_seq = proof.good_seq
     if proof.head is not None and not proof.is_sound:
         good_seq = good.good_seq(fs, directory, proof.head)
-    yield from of_proof(proof, directory, branch)
+    loss = None
+    with contextlib.suppress(KBError):  # what cannot be read is in the proof
+        loss = lost.loss_of(workspace, branch)
+    yield from of_proof(proof, directory, branch, lacks_records=loss is not None)
     if proof.head is None:
         return
     head, size = proof.head, verify.stats(fs, directory, proof.head)

@@ -202,7 +202,7 @@ def accept(workspace: Workspace, branch: str, author: Author) -> Begun:
     machine, directory = workspace.machine, workspace.directory_of(branch)
     witness, loss = workspace.witness(branch), lost.loss_of(workspace, branch)
     reasons = _reasons(witness, loss)
-    _refuse_damage(workspace, branch)
+    _refuse_damage(workspace, branch, loss)
     _keep_view(workspace, branch, loss)
     if not workspace.has_store(branch):
         if loss and not _is_wanted(workspace, branch):
@@ -283,7 +283,7 @@ def question(workspace: Workspace, branch: str) -> str:
     journal; what reading raises.
     """
     witness, loss = workspace.witness(branch), lost.loss_of(workspace, branch)
-    _refuse_damage(workspace, branch)
+    _refuse_damage(workspace, branch, loss)
     if workspace.has_store(branch):
         of = journal.read_head(workspace.machine.fs, workspace.directory_of(branch))
         _insist(workspace, branch, of, had=(), has=_reasons(witness, loss))
@@ -292,7 +292,7 @@ def question(workspace: Workspace, branch: str) -> str:
     return f"{said}{consequence} Give the store a new id and go on as it is now?"
 
 
-def _refuse_damage(workspace: Workspace, branch: str) -> None:
+def _refuse_damage(workspace: Workspace, branch: str, loss: Loss | None) -> None:
     """Refuse to begin an epoch in a damaged journal: the record would follow records that a salvage may give up.
 
     Raises: ``JournalCorrupt``, ``JournalTruncated``.
@@ -300,7 +300,7 @@ def _refuse_damage(workspace: Workspace, branch: str) -> None:
     if not workspace.has_store(branch):
         return
     fs, directory = workspace.machine.fs, workspace.directory_of(branch)
-    found = of_proof(verify.prove(fs, directory), directory, branch)
+    found = of_proof(verify.prove(fs, directory), directory, branch, lacks_records=loss is not None)
     damaged = damaged_journals(found, branch)
     known_damage.renew(fs, directory, workspace.cache_of(branch), damaged)
     if damaged:

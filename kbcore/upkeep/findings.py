@@ -92,12 +92,16 @@ def told_once(findings: Iterable[Finding]) -> list[Finding]:
     return list(dict.fromkeys(told))
 
 
-def of_proof(proof: verify.Proof, directory: Path, branch: str) -> list[Finding]:
-    """Return what proving the files of a store found, each with its remedy."""
+def of_proof(proof: verify.Proof, directory: Path, branch: str, *, lacks_records: bool = False) -> list[Finding]:
+    """Return what proving the files of a store found, each with its remedy.
+
+    ``lacks_records`` says that the store lacks acknowledged records as well: a salvage then has to be confirmed.
+    """
     found = []
+    options = ("--yes",) if lacks_records else ()
     for one in proof.findings:
         severity: Severity = "error" if one.severity == "damage" else one.severity
-        remedy = f"{_remedy(one)} {_way_out(one, proof, directory, branch)}".strip()
+        remedy = f"{_remedy(one)} {_way_out(one, proof, directory, branch, options)}".strip()
         found.append(
             Finding("journal", severity, one.code, one.message, remedy, branch, one.file, one.line, one.offset)
         )
@@ -116,15 +120,10 @@ def rebuild_command(branch: str) -> str:
     return f"`kb doctor --rebuild-head --branch {shlex.quote(branch)}`"
 
 
-def salvage_command(branch: str, *options: str) -> str:
-    """Return the command that salvages a branch, with more options."""
-    return f"`{' '.join(['kb doctor --salvage --branch', shlex.quote(branch), *options])}`"
-
-
-def salvage_advice(branch: str) -> str:
+def salvage_advice(branch: str, *options: str) -> str:
     """Return what to do about damage where there is no backup."""
     return (
-        f"Without a backup, run {salvage_command(branch)}: it keeps a copy of the store and every record that is "
+        f"Without a backup, run {layout.salvage_command(branch, *options)}: it keeps a copy of the store and every record that is "
         "proven, and says which records are gone."
     )
 
@@ -145,7 +144,9 @@ def _remedy(found: verify.Finding) -> str:
     return without_referral(found.hint) or _REMEDIES.get(found.code, "")
 
 
-def _way_out(found: verify.Finding, proof: verify.Proof, directory: Path, branch: str) -> str:
+def _way_out(
+    found: verify.Finding, proof: verify.Proof, directory: Path, branch: str, options: tuple[str, ...]
+) -> str:
     """Return what to do about damage where there is no backup, "" for what has its remedy already."""
     if found.code == HeadDamaged.code and found.file == str(directory):
         return ""  # it holds nothing that a head could be made of
@@ -157,7 +158,7 @@ def _way_out(found: verify.Finding, proof: verify.Proof, directory: Path, branch
     if _is_mixed(found, proof):
         given_up = "for the records that are there, as if they were the right ones"
         return f"Without a backup, {rebuild_command(branch)} makes a new head {given_up}; it keeps a copy of the store."
-    return salvage_advice(branch)
+    return salvage_advice(branch, *options)
 
 
 def _is_mixed(found: verify.Finding, proof: verify.Proof) -> bool:

@@ -51,7 +51,6 @@ from kbcore.storage.recovery import Report
 from kbcore.storage.witness import Loss
 from kbcore.store import Author
 from kbcore.upkeep.epochs import ACCEPTED, NoteContent, append_note, ending_with
-from kbcore.upkeep.findings import salvage_command
 from kbcore.upkeep.snapshot_sources import with_snapshot
 from kbcore.view.past import state_at
 from kbcore.view.view import View
@@ -222,7 +221,7 @@ def _insist_accepted(loss: Loss, branch: str, *, is_accepted: bool, is_sound: bo
     if is_sound:
         raise error
     if not is_accepted:
-        command = salvage_command(branch, "--yes")
+        command = layout.salvage_command(branch, "--yes")
         command_to_restore = layout.restore_command(loss.directory, branch)
         restored = f"If there is a backup, {command_to_restore} brings the store back as it was then."
         hint = (

@@ -17,7 +17,6 @@ from kbcore.errors import KBError, ResourceLimit, SnapshotCorrupt, StatementTime
 from kbcore.storage import files, journal, layout, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef, Tip
-from kbcore.upkeep.findings import salvage_command
 from kbcore.view.past import state_at
 from kbcore.view.view import View
 from kbcore.viewcache import VIEW, open_view
@@ -78,7 +77,7 @@ def sources(workspace: Workspace, branch: str, whole: Head, wanted: Iterable[Sna
             f"{directory / found[0].ref.file} stood for the records before {whole.first_seq}, which were pruned, and "
             "neither another branch nor a cached view has the same facts. Nothing was changed.",
             hint=f"If there is a backup, {layout.restore_command(directory, branch)} brings the branch back as it was "
-            f"then. Without one, run {salvage_command(branch)}: it keeps what the records from {whole.first_seq} on "
+            f"then. Without one, run {layout.salvage_command(branch)}: it keeps what the records from {whole.first_seq} on "
             "state.",
             data={"file": str(directory / found[0].ref.file)},
         )

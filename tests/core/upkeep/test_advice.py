@@ -10,10 +10,12 @@ import pytest
 
 from kbcore.branches import lost
 from kbcore.errors import KBError, StoreWentBack
+from kbcore.upkeep import epochs
 from kbcore.upkeep.caches import witnesses
 from kbcore.upkeep.compacting import compact
 from kbcore.upkeep.salvage import salvage
 from tests.core.branches.test_lost import accepted, copied, fresh, put, put_back, store_of
+from tests.support.cli import run_kb
 from tests.support.project import AUTHOR, Project
 
 BRANCH = "feature/x"
@@ -101,3 +103,20 @@ def test_the_advice_about_a_view_of_lost_records_restores_only_that_branch(proje
 
 def test_the_advice_where_the_branch_is_not_known_has_a_place_for_its_name() -> None:
     assert commands(StoreWentBack.default_hint) == ["restore FILE --only BRANCH --replace"]
+
+
+@pytest.mark.parametrize("begins", ["the warning", "a new epoch"])
+def test_the_advice_about_a_damaged_store_that_lacks_records_works_word_by_word(feature: Project, begins: str) -> None:
+    copy = copied(feature, BRANCH)
+    put(feature, "D")
+    put_back(feature, copy, BRANCH)
+    changed(segments(feature)[-1], lambda data: data.replace(b'"C"', b'"X"'))
+    [loss] = lost.losses(feature.workspace())
+    hint = loss.warning()
+    if begins == "a new epoch":
+        hint = hint_of(lambda: epochs.accept(feature.workspace(), BRANCH, AUTHOR))
+    *_, command = re.findall(r"`(kb doctor --salvage [^`]*)`", hint)
+    done = run_kb(feature.root, *command.split()[1:])
+    assert done.status == 0, done.err
+    assert not lost.losses(fresh(feature).workspace())
+    assert fresh(feature).node("A")
