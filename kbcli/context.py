@@ -15,7 +15,7 @@ import msgspec
 from kbcli.ending import Signals
 from kbcli.render import Output
 from kbcore import __version__
-from kbcore.errors import GitUnusable, InvalidQuery, KBError, StoreWentBack
+from kbcore.errors import GitUnusable, InvalidQuery, KBError, ReadOnlyStore, StoreWentBack
 from kbcore.limits import FILES_S
 from kbcore.visible import visible, visible_lines
 
@@ -274,6 +274,8 @@ class Session:
         """Report an error, and return the status to end with. A loss that it names is not warned of again."""
         from kbcli import exits
 
+        if isinstance(error, ReadOnlyStore) and "workspace" in self.__dict__:
+            error = self.workspace.refused(error)
         if isinstance(error, StoreWentBack):
             self.has_told_losses = True
             losses = [store.loss for store in self._watched]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 
 import pytest
 
@@ -80,7 +81,17 @@ def test_every_option_that_the_page_names_exists():
 
 
 @pytest.mark.parametrize(
-    "status", [exits.VIOLATIONS, exits.USAGE, exits.UNREADABLE, exits.BUG, exits.OUTPUT_FAILED, exits.INTERRUPTED]
+    "status",
+    [
+        exits.VIOLATIONS,
+        exits.USAGE,
+        exits.UNREADABLE,
+        exits.BUG,
+        exits.OUTPUT_FAILED,
+        exits.INTERRUPTED,
+        128 + signal.SIGTERM,
+        exits.READER_GONE,
+    ],
 )
 def test_every_status_of_its_own_is_on_the_page(status):
     assert re.search(rf"\b{status}\b", PAGE.partition("**Exit status.**")[2].partition("\n\n")[0])
