@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from kbcore.errors import LimitExceeded
+from kbcore.errors import KBError, LimitExceeded
 from kbcore.numbering import next_id
 from kbcore.storage import files
 from kbcore.storage.lock import held
@@ -51,15 +51,18 @@ def known_next(workspace: Workspace, prefix: str, used: Sequence[str]) -> str:
 def reserved(workspace: Workspace, wanted: Sequence[tuple[str, Sequence[str]]]) -> Iterator[list[str]]:
     """Reserve an id for each prefix, with the ids of its series that are in use; the block gets them in this order.
 
-    They are free again if the block raises.
+    They are free again if the block raises, except where its error leaves open whether something was written.
 
     Raises: as ``numbering.next_id``; ``LimitExceeded`` for too many reservations; ``LockTimeout``; ``StorageError``.
     """
     taken = _reserve(workspace, wanted)
     try:
         yield taken
-    except BaseException:
-        _release(workspace, taken)
+    except BaseException as error:
+        if not isinstance(error, KBError) or error.applied == "no":
+            # They are free again after an hour anyway: what failed in the block is what the caller must know.
+            with contextlib.suppress(KBError):
+                _release(workspace, taken)
         raise
 
 

@@ -294,6 +294,12 @@ def _write_one(workspace: Workspace, edit: FileEdit, content: bytes) -> None:
     place = Path(os.path.realpath(workspace.repo.worktree / edit.path))
     if not place.is_relative_to(root):
         raise StorageError(f"{edit.path} is not in the repository: a link leads to {place}.")
+    repo = workspace.repo
+    closed = (repo.git_dir, repo.common_dir, workspace.branches_dir, workspace.cache_dir)
+    is_closed = any(place.is_relative_to(os.path.realpath(folder)) for folder in closed)
+    if is_closed or ".git" in place.relative_to(root).parts:
+        message = f"{edit.path} is in a folder of git or of KB's own data: {place}."
+        raise StorageError(message, hint="Name a file in another folder.")
     if edit.before is None:
         create_file(place, content)
     else:

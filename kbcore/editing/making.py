@@ -117,6 +117,7 @@ class _Plan:
         self.definition = type_named(view, workspace, wish.kind)
         self.schema: Schema = view.schema(workspace.schema)
         self.begin, self.last = _series(view, wish.kind, wish.prefix)
+        self.path = _normal(workspace, wish.path) if wish.path else ""
         self.folder = "" if wish.in_store or wish.path else _folder(view, workspace, wish.kind)
         _check_free(view, [wish.key] if wish.key else [])
 
@@ -131,7 +132,7 @@ def make(target: Target, wish: Wish, *, edit: Edit | None = None, message: str =
     workspace = target.workspace
     plan: _Plan = target.read(lambda view: _Plan(view, workspace, wish))
     values = _values(plan, wish)
-    if not (plan.folder or wish.path):
+    if not (plan.folder or plan.path):
         if edit is not None and "title" not in values:
             raise InvalidQuery(f"A {wish.kind} has no document to edit.", hint="Give its title.")
         return _recorded(target, plan, wish, values, message=message, dry_run=dry_run)
@@ -144,7 +145,7 @@ def make(target: Target, wish: Wish, *, edit: Edit | None = None, message: str =
             key = allocation.known_next(workspace, plan.begin, [plan.last])
         else:
             [key] = stack.enter_context(allocation.reserved(workspace, [(plan.begin, [plan.last])]))
-        path = wish.path or f"{plan.folder}/{_file_name(key, str(values.get('title', '')))}"
+        path = plan.path or f"{plan.folder}/{_file_name(key, str(values.get('title', '')))}"
         text = _text(workspace, path, wish.kind, {"id": key, **values})
         if edit is not None:
             text = edit(text)
@@ -200,6 +201,18 @@ def _check_free(view: View, keys: Sequence[str]) -> None:
     for former, holder in view.renamed(keys).items():
         message = f"{in_quotes(former)} is a former id of {in_quotes(holder)}, and names no other entity."
         raise IntegrityViolation(message, hint="Choose another id.")
+
+
+def _normal(workspace: Workspace, path: str) -> str:
+    """Return a path that was named from the root of the worktree, without ``..``: globs are compared with such a one.
+
+    Raises: ``InvalidQuery`` for a path outside the worktree.
+    """
+    root = workspace.repo.worktree
+    normal = os.path.relpath(root / path, root)
+    if normal == ".." or normal.startswith("../"):
+        raise InvalidQuery(f"{in_quotes(path)} is not inside the repository.", hint=f"Name a file below {root}.")
+    return normal
 
 
 def _folder(view: View, workspace: Workspace, kind: str) -> str:

@@ -197,7 +197,7 @@ def test_the_editor_may_change_the_document_before_it_is_written(kb, synced, use
             "'REQ-1' is the id of a req already, in 'docs/requirements/login.md'.",
         ),
         (("req", "--title", "T", "--file", DOCUMENT), f"'{DOCUMENT}' is there already."),
-        (("req", "--title", "T", "--file", "../x.md"), "No Markdown document is read at '../x.md'."),
+        (("req", "--title", "T", "--file", "../x.md"), "'../x.md' is not inside the repository."),
         (("req", "--title", "T", "--file", "README.md"), "No Markdown document is read at 'README.md'."),
         (("req", "--title", "T", "--id", " x"), "cannot be an id"),
         (("reqs", "--title", "T"), "There is no entity type 'reqs'."),
@@ -220,6 +220,28 @@ def test_a_folder_that_leads_out_of_the_repository_gets_no_document(kb, synced, 
     (synced / "docs/adr").symlink_to(tmp_path / "outside")
     assert "a link leads to" in kb("new", "adr", "--title", "T").err
     assert list((tmp_path / "outside").iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["docs/requirements/../../.git/x.md", "docs/requirements/../../../x.md"])
+def test_a_path_that_leads_out_of_the_folders_of_documents_gets_no_document(kb, synced, path):
+    ran = kb("new", "req", "--title", "T", "--file", path)
+    assert (ran.status != 0, records(kb)[0]["seq"]) == (True, 1)
+    assert not (synced / ".git/x.md").exists()
+    assert not (synced.parent / "x.md").exists()
+
+
+def test_a_path_with_a_detour_is_the_file_that_it_means(kb, synced):
+    ran = kb("new", "req", "--title", "T", "--file", "docs/requirements/../requirements/./t.md")
+    assert "Written: docs/requirements/t.md\n" in ran.out
+    assert kb("sync", "--json").json["seq"] == 2  # the record of it stays
+
+
+def test_no_document_is_made_in_the_folder_of_git(kb, synced):
+    (synced / "docs/requirements/inside").symlink_to("../../.git")
+    ran = kb("new", "req", "--title", "T", "--file", "docs/requirements/inside/x.md")
+    assert ran.status == 24
+    assert not (synced / ".git/x.md").exists()
+    assert records(kb)[0]["seq"] == 1
 
 
 def suspect(kb):
