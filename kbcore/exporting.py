@@ -25,6 +25,7 @@ _PART_BYTES: Final = limits.MAX_CHANGESET_BYTES // 2
 """Items of one part, as JSON: its record also says who states each of them."""
 _NOT_STATED: Final = frozenset({"version", "sources", "unresolved"})
 _STAMPS: Final = frozenset({*STAMPS, "created_by"})
+_MEMBERS: Final = tuple(f"{name}." for name in OBJECT_FIELDS)
 _encode = msgspec.json.Encoder().encode
 
 Part = dict[str, list[dict[str, Any]]]
@@ -35,7 +36,8 @@ class Export(msgspec.Struct, frozen=True):
     """What stands on a branch, entities by id, and edges after what they begin and end at.
 
     ``waiting`` counts what was left out because it cannot be applied: edges of which an end does not exist, and of
-    ``missing_on`` also facts about what does not exist there, and values that the other branch or a file changed there.
+    ``missing_on`` also facts about what does not exist there, values that the other branch or a file changed there, and
+    a null among the attributes or metadata of what exists there.
     """
 
     entities: list[dict[str, Any]]
@@ -136,8 +138,9 @@ def _fields_missing(
     """Return the fields of an element that another branch is to get, and whether some are left out.
 
     Only what a client wrote since ``before`` counts; what the other branch changed since by itself stays as it is
-    there. An element that neither had gets all that clients wrote, if ``is_new`` says that they can make it. Attributes
-    and metadata come with those that the element has there. Former ids are left out: KB sets them.
+    there. An element that neither had gets all that clients wrote, if ``is_new`` says that they can make it. Former ids
+    are left out: KB sets them. So is a null among attributes or metadata for any other element: a changeset could only
+    set the whole object with it.
     """
     was, its = before.fields if before else {}, there.fields if there else {}
     written = {name: value for name, value in element.fields.items() if name not in {*element.owners, FORMER_IDS}}
@@ -146,9 +149,8 @@ def _fields_missing(
         return (written, False) if before is None and is_new else ({}, bool(since))
     lacking = {name for name in since if _differs(its, name, written[name])}
     free = {name for name in lacking if name not in there.owners and not _is_changed(was, its, name)}
-    heads = tuple(f"{prefix}." for prefix in OBJECT_FIELDS if any(name.startswith(f"{prefix}.") for name in free))
-    beside = {name: value for name, value in its.items() if name.startswith(heads) and name not in there.owners}
-    return beside | {name: written[name] for name in sorted(free)}, len(free) < len(lacking)
+    free -= {name for name in free if written[name] is None and name.startswith(_MEMBERS)}
+    return {name: written[name] for name in sorted(free)}, len(free) < len(lacking)
 
 
 def _differs(fields: Mapping[str, Any], name: str, value: Any) -> bool:

@@ -97,10 +97,31 @@ def test_what_both_branches_changed_or_the_other_deleted_is_left_out_and_counted
 def test_attributes_that_the_other_branch_has_stay(topic: Project) -> None:
     topic.apply(branch="main", entities=[{"id": "OLD", "attributes": {"theirs": 1}}])
     topic.apply(entities=[{"id": "OLD", "attributes": {"mine": 2}}])
-    assert missing(topic).entities == [{"id": "OLD", "attributes": {"mine": 2, "theirs": 1}}]
+    assert missing(topic).entities == [{"id": "OLD", "attributes": {"mine": 2}}]
     bring(topic)
     fields = topic.view("main").nodes(["OLD"])[0].fields
     assert (fields["attributes.mine"], fields["attributes.theirs"]) == (2, 1)
+
+
+def test_what_the_other_branch_writes_after_the_export_stays(topic: Project) -> None:
+    topic.apply(branch="main", entities=[{"id": "OLD", "attributes": {"theirs": 1}}])
+    topic.apply(entities=[{"id": "OLD", "attributes": {"mine": 2}}])
+    exported = [*parts(missing(topic))]
+    topic.apply(branch="main", entities=[{"id": "OLD", "attributes": {"theirs": 99}}])
+    for part in exported:
+        topic.apply(branch="main", **part)
+    fields = topic.view("main").nodes(["OLD"])[0].fields
+    assert (fields["attributes.mine"], fields["attributes.theirs"]) == (2, 99)
+
+
+def test_a_null_among_attributes_does_not_replace_those_that_the_other_branch_has(topic: Project) -> None:
+    topic.apply(branch="main", entities=[{"id": "OLD", "attributes": {"theirs": 1}}])
+    topic.apply(entities=[{"id": "OLD", "replace": True, "attributes": {"mine": 2, "none": None}}])
+    assert missing(topic) == Export([{"id": "OLD", "attributes": {"mine": 2}}], [], 1)
+    topic.apply(entities=[{**req("NEW"), "replace": True, "attributes": {"none": None}}])
+    assert missing(topic).entities[0] == {**req("NEW"), "replace": True, "attributes": {"none": None}}
+    bring(topic)
+    assert topic.view("main").nodes(["OLD"])[0].fields["attributes.theirs"] == 1
 
 
 def test_what_cannot_be_written_there_is_counted(topic: Project) -> None:
