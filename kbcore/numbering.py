@@ -1,7 +1,8 @@
 """Which number comes next in a series of ids such as REQ-1, REQ-2: the prefix of a type, and the highest id in use.
 
-A number is in use while an entity or an edge has it, and for ever after: an id that was deleted or renamed is not given
-to something else.
+A number is in use while an entity or an edge has it, and after that for as long as the history knows the id: an id that
+was deleted is not given to something else. Former ids of entities stay in use. Where old history is dropped, the deleted
+ids in it go with it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ _MARKED: Final = re.compile(r"(.*)\{n[0-9]{0,4}\}", re.DOTALL)
 _USED: Final = """
 select id from node where starts_with(id, $1) union select id from node_history where starts_with(id, $1)
 union select from_id from link where starts_with(from_id, $1) union select to_id from link where starts_with(to_id, $1)
+union select former.id
+  from (select unnest(list_append(json_extract_string(attributes, '$.former_ids[*]'),
+      json_extract_string(attributes, '$.former_ids'))) as id
+    from node where contains(attributes, '"former_ids"')) as former
+  where starts_with(former.id, $1)
 """
 _HIGHEST: Final = f"""
 with used as ({_USED}), numbered as (

@@ -127,6 +127,17 @@ def test_the_next_id_is_reserved_and_follows_what_files_and_history_have_used(kb
     assert "Known: " in kb("id", "next", "nope").err
 
 
+def test_the_next_id_follows_former_ids_that_a_document_states(kb, synced):
+    stated = "---\nid: PAY-1\ntitle: T\nstatus: open\nformer_ids: [REQ-7, OLD-1]\n---\n"
+    write(synced, {"docs/requirements/pay.md": stated})
+    write(synced, {"docs/requirements/one.md": stated.replace("PAY-1", "PAY-2").replace("[REQ-7, OLD-1]", "ONE-7")})
+    assert kb("id", "next", "req", "--prefix", "ONE-", "--dry-run").out == "ONE-8\n"
+    assert kb("id", "next", "req", "--prefix", "REQ-", "--dry-run").out == "REQ-8\n"
+    assert "Written: docs/requirements/REQ-8-new.md" in kb("new", "req", "--prefix", "REQ-", "--title", "New").out
+    entity = {"id": "REQ-{n}", "type": "req", "title": "T", "status": "open"}
+    assert kb("apply", "-", "--json", stdin=json.dumps({"entities": [entity]})).json["created"] == ["REQ-9"]
+
+
 def test_a_changeset_gets_the_next_number_wherever_it_names_it_and_the_same_when_it_is_sent_again(kb, synced):
     entity = {"id": "REQ-{n}", "type": "req", "title": "T", "status": "open"}
     edge = {"type": "depends_on", "from": "REQ-{n}", "to": "REQ-{n2}"}
