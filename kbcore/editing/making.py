@@ -9,17 +9,17 @@ import os
 import posixpath
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
 from kbcore import allocation, numbering
 from kbcore.changeset import parse
-from kbcore.editing.documents import FileEdit, Target, commit, entity_in, facts_of, framed, read_file
+from kbcore.editing.documents import FileEdit, Target, commit, facts_of, framed, read_file
 from kbcore.editing.frontmatter import CannotEdit, Value, edited
 from kbcore.editing.setting import Assignment, Written, assignment, client_request, values_of
 from kbcore.errors import IntegrityViolation, InvalidChangeset, InvalidQuery, Problem
-from kbcore.extract.facts import Facts
+from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.extract.markdown import NAME as MARKDOWN
 from kbcore.ids import check_id
 from kbcore.model import Node
@@ -28,6 +28,7 @@ from kbcore.state import Draft, Stamp
 from kbcore.suggest import did_you_mean
 from kbcore.sync.pending import wanted
 from kbcore.sync.scan import wanted_at
+from kbcore.values import is_same
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
@@ -146,10 +147,12 @@ def make(target: Target, wish: Wish, *, edit: Edit | None = None, message: str =
         else:
             [key] = stack.enter_context(allocation.reserved(workspace, [(plan.begin, [plan.last])]))
         path = plan.path or f"{plan.folder}/{_file_name(key, str(values.get('title', '')))}"
-        text = _text(workspace, path, wish.kind, {"id": key, **values})
+        wished = {"id": key, **values}
+        text = _text(workspace, path, wish.kind, wished)
         if edit is not None:
-            text = edit(text)
-        return _written(target, FileEdit(path, None, text.encode()), wish.kind, message=message, dry_run=dry_run)
+            text, wished = edit(text), {}
+        file = FileEdit(path, None, text.encode())
+        return _written(target, file, wish.kind, wished, message=message, dry_run=dry_run)
 
 
 def _values(plan: _Plan, wish: Wish) -> dict[str, Any]:
@@ -309,11 +312,17 @@ def _lines(head: str) -> dict[str, int]:
     return found
 
 
-def _written(target: Target, edit: FileEdit, kind: str, *, message: str, dry_run: bool) -> Written:
-    """Write a new document that states one new entity, and record it."""
+def _written(
+    target: Target, edit: FileEdit, kind: str, wished: Mapping[str, Any], *, message: str, dry_run: bool
+) -> Written:
+    """Write a new document that states one new entity, with the id and the fields that are wished, and record it."""
     workspace = target.workspace
-    facts = facts_of(workspace, edit.path, edit.after)
-    key = _one_entity(edit.path, kind, facts)
+    stated = _one_entity(edit.path, kind, facts_of(workspace, edit.path, edit.after))
+    key, fields = stated.id, {"id": stated.id, **stated.fields}
+    for name, value in wished.items():
+        if name not in fields or not is_same(_unspaced(fields[name]), _unspaced(value)):
+            message = f"Front matter cannot state `{name}` as {in_quotes(str(value))}: it would be read as another fact."
+            raise InvalidQuery(message, hint="Leave it out, and write it into the document by hand.")
 
     def is_new(view: View, _: Stamp, draft: Draft) -> Draft:
         _check_free(view, [key])
@@ -329,16 +338,23 @@ def _written(target: Target, edit: FileEdit, kind: str, *, message: str, dry_run
     return Written(outcome, [edit])
 
 
-def _one_entity(path: str, kind: str, facts: Facts) -> str:
-    """Return the id of the entity that a new document states. Raises: ``InvalidChangeset`` with all that is wrong."""
+def _unspaced(value: Any) -> Any:
+    """Return a value of front matter without the blanks that a document may have more or fewer of."""
+    if isinstance(value, list):
+        return [_unspaced(one) for one in value]
+    return " ".join(value.split()) if isinstance(value, str) else value
+
+
+def _one_entity(path: str, kind: str, facts: Facts) -> StatedEntity:
+    """Return the entity that a new document states. Raises: ``InvalidChangeset`` with all that is wrong."""
     faults = [
         Problem("$", one.code, f"{path}:{one.line}: {one.message}", one.hint, path)
         for one in facts.problems
         if one.severity == "error"
     ]
     if not faults and len(facts.entities) == 1 and facts.entities[0].type == kind:
-        stated = entity_in(facts, facts.entities[0].id)
-        if stated and stated.fields.get("title"):
-            return stated.id
+        stated = facts.entities[0]
+        if stated.fields.get("title"):
+            return stated
     said = faults[0].message if faults else f"{path} would not state one {kind} with an id and a title."
     raise InvalidChangeset(said, hint=faults[0].hint if faults else "Write both.", details=faults)

@@ -161,6 +161,16 @@ def test_a_new_entity_gets_the_next_id_and_a_document_as_one_record(kb, synced):
     assert kb("sync", "--json").json["seq"] == 2
 
 
+def test_a_document_states_fields_as_they_were_asked_for(kb, synced):
+    asked = ["size=3", "ratio=3.50", "due=2026-01-31", "flag=true", "none=null", "note=a: b # c", "owner= ann "]
+    asked += ["tags=1,b"]
+    ran = kb("new", "req", "--title", "'quoted': [x]", *asked)
+    assert ran.status == 0, ran.err
+    entity = shown(kb, "REQ-3")
+    assert entity["title"] == "'quoted': [x]"
+    assert entity["attributes"]["note"] == "a: b # c"
+
+
 def test_a_dry_run_of_a_new_entity_shows_its_document_and_reserves_nothing(kb, synced):
     for _ in range(2):
         ran = kb("new", "req", "--title", "T", "--dry-run")
@@ -214,6 +224,9 @@ def test_the_editor_may_change_the_document_before_it_is_written(kb, synced, use
         (("reqs", "--title", "T"), "There is no entity type 'reqs'."),
         (("req", "--title", "T", "attributes.size:=3"), "front matter holds text and lists of text."),
         (("symbol", "--title", "T", "title=U"), "`title` is set twice."),
+        (("req", "--title", "keepme", "attributes.title=zzz"), "cannot state `title` as 'keepme'"),
+        (("req", "--title", "T", "attributes.id=REQ-99"), "cannot state `id` as 'REQ-3'"),
+        (("req", "--title", "T", "attributes.depends_on=REQ-1"), "cannot state `attributes.depends_on` as 'REQ-1'"),
     ],
 )
 def test_an_entity_that_cannot_be_made_is_refused_and_nothing_is_written(kb, synced, words, said):
