@@ -37,6 +37,8 @@ TEMPLATES: Final = "templates"
 """The folder in ``.kb`` with the project's own templates, one a type: ``req.md``."""
 
 _MAX_SLUG_CHARS: Final = 60
+_MAX_NAME_BYTES: Final = 200
+"""Of the name of a document, without `.md`: file systems stop at 255 bytes, and temporary names add to it."""
 _MARK: Final = re.compile(r"\{(id|title|status|type)\}")
 _FILE_NAME: Final = re.compile(r"[\w$.-]+")
 _PLAIN_TEMPLATE: Final = "---\nid: new\ntitle: new\nstatus: new\n---\n\n# {title}\n"
@@ -243,7 +245,8 @@ def _file_name(key: str, title: str) -> str:
     words = unicodedata.normalize("NFC", title).casefold()
     slug = re.sub(r"[\W_]+", "-", words).strip("-")[:_MAX_SLUG_CHARS].strip("-")
     name = re.sub(r"[^\w.-]+", "-", key).strip(".-") or "new"
-    return f"{name}-{slug}.md" if slug else f"{name}.md"
+    whole = f"{name}-{slug}" if slug else name
+    return whole.encode()[:_MAX_NAME_BYTES].decode(errors="ignore").rstrip(".-") + ".md"
 
 
 def _text(workspace: Workspace, path: str, kind: str, values: dict[str, Any]) -> str:

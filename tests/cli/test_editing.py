@@ -145,8 +145,23 @@ def test_a_changeset_gets_the_next_number_wherever_it_names_it_and_the_same_when
     first, again = (kb("apply", "-", "--json", stdin=json.dumps(request)).json for _ in range(2))
     assert first["ids"] == {"REQ-{n}": "REQ-3", "REQ-{n2}": "REQ-4"}
     assert again["duplicate"]
+    assert again["ids"] == first["ids"]
     assert again["created"] == first["created"] == ["REQ-3", "REQ-4"]
     assert kb("query", "edge", "--where", "from=REQ-3", "--json").json["edges"][0]["to"] == "REQ-4"
+
+
+def test_a_repeated_changeset_names_the_ids_of_several_series_or_none_where_they_cannot_be_told_apart(kb, synced):
+    def sent(name, *keys):
+        entities = [{"id": key, "type": "req", "title": "T", "status": "open"} for key in keys]
+        stdin = json.dumps({"changeset_id": name, "entities": entities})
+        first, again = (kb("apply", "-", "--json", stdin=stdin).json for _ in range(2))
+        return first["ids"], again.get("ids")
+
+    client(kb, "A-9")
+    first, again = sent("c", "A-{n2}", "B-{n}", "A-{n1}", "A-12", "A-x")
+    assert first == again == {"A-{n2}": "A-10", "B-{n}": "B-1", "A-{n1}": "A-11"}
+    first, again = sent("d", "C-{n}", "C-1{n}")
+    assert (first, again) == ({"C-{n}": "C-1", "C-1{n}": "C-11"}, None)
 
 
 def test_a_new_entity_gets_the_next_id_and_a_document_as_one_record(kb, synced):
@@ -159,6 +174,15 @@ def test_a_new_entity_gets_the_next_id_and_a_document_as_one_record(kb, synced):
     assert shown(kb, "REQ-3")["title"] == "Pay: later"
     assert records(kb)[0]["message"] == "why"
     assert kb("sync", "--json").json["seq"] == 2
+
+
+@pytest.mark.parametrize(("key", "title"), [("R" * 200, "T" * 60), ("REQ-3", "語" * 300), ("語" * 200, "語")])
+def test_a_long_id_or_title_is_cut_in_the_name_of_the_document(kb, synced, key, title):
+    ran = kb("new", "req", "--id", key, "--title", title)
+    assert ran.status == 0, ran.err
+    [path] = [one for one in (synced / "docs/requirements").iterdir() if one.name.startswith(key[:3])]
+    assert len(path.name.encode()) <= 203
+    assert shown(kb, key)["title"] == title
 
 
 def test_a_document_states_fields_as_they_were_asked_for(kb, synced):
