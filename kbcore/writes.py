@@ -144,7 +144,28 @@ def _numbered(
         outcome = _carried_out(
             workspace, branch, author, given, follows_head=follows_head, note=note, fresh=frozenset(keys)
         )
-        return outcome if outcome.duplicate else msgspec.structs.replace(outcome, ids=ids)
+        if outcome.duplicate:
+            ids = _ids_given(changeset, marks, outcome.created)
+        return msgspec.structs.replace(outcome, ids=ids)
+
+
+def _ids_given(changeset: Changeset, marks: Sequence[str], created: Sequence[str]) -> dict[str, str]:
+    """Return which id each mark got when a changeset was carried out before; nothing where that is not certain.
+
+    The numbers of one prefix were given in the order of the marks.
+    """
+    named = {one.id for one in changeset.entities}
+    by_prefix: dict[str, list[str]] = {}
+    for mark in marks:
+        by_prefix.setdefault(str(numbering.marked_prefix(mark)), []).append(mark)
+    ids: dict[str, str] = {}
+    for prefix, its in by_prefix.items():
+        numbers = [(numbering.number_in(key, prefix), key) for key in created if key not in named]
+        found = sorted((number, key) for number, key in numbers if number is not None)
+        if len(found) != len(its):
+            return {}
+        ids |= {mark: key for mark, (_, key) in zip(its, found, strict=True)}
+    return ids
 
 
 def _with_ids(changeset: Changeset, ids: Mapping[str, str]) -> Changeset:
