@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
+from typing import Final
 
 from kbcore.storage.fs import shared_mode
+
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+"""What systems say where a file system has no hard links, as FAT and some network file systems."""
 
 
 def replace_file(path: Path, content: bytes, mode: int | None, *, share: int = 0) -> None:
@@ -38,6 +43,8 @@ def replace_file(path: Path, content: bytes, mode: int | None, *, share: int = 0
 def create_file(path: Path, content: bytes) -> None:
     """Make a new file, synced with its folder. Folders are made.
 
+    Where the file system has no hard links, a crash at the wrong moment leaves it empty.
+
     Raises: ``FileExistsError`` when there is one already; ``OSError``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +54,13 @@ def create_file(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        path.hardlink_to(new)
+        try:
+            path.hardlink_to(new)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            path.open("xb").close()  # so that the file of another process is not replaced
+            new.replace(path)
         _sync_folder(path.parent)
     finally:
         new.unlink(missing_ok=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
 import pytest
 
-from kbcore.replacing import replace_file
+from kbcore.replacing import create_file, replace_file
 
 
 def test_a_file_and_then_its_folder_are_synced(tmp_path, monkeypatch):
@@ -38,3 +39,29 @@ def test_what_another_process_of_the_same_id_left_or_is_writing_is_in_nobodys_wa
     replace_file(tmp_path / "file", b"new", 0o644)
     assert (tmp_path / "file").read_bytes() == b"new"
     assert other.read_bytes() == b"half"
+
+
+@pytest.mark.parametrize("number", [None, errno.EPERM, errno.EOPNOTSUPP])
+def test_a_new_file_is_made_with_and_without_hard_links_and_replaces_none(tmp_path, monkeypatch, number):
+    if number is not None:
+
+        def refuse(*_: object, **__: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "link", refuse)
+    create_file(tmp_path / "made" / "file", b"new")
+    assert (tmp_path / "made" / "file").read_bytes() == b"new"
+    with pytest.raises(FileExistsError):
+        create_file(tmp_path / "made" / "file", b"newer")
+    assert (tmp_path / "made" / "file").read_bytes() == b"new"
+    assert [one.name for one in (tmp_path / "made").iterdir()] == ["file"]
+
+
+def test_a_new_file_that_the_system_refuses_for_another_reason_is_not_made(tmp_path, monkeypatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(OSError, match="error"):
+        create_file(tmp_path / "file", b"new")
+    assert list(tmp_path.iterdir()) == []
