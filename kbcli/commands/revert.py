@@ -44,6 +44,13 @@ def run(
                 raise in_files(seqs[0], written)
             session.tell_outcome(*written)
             return
+    else:
+        for seq in seqs:
+            renamed = undo(opened.target, seq, dry_run=True)
+            if renamed is not None:
+                error = in_files(seq, renamed)
+                error.hint = f"Undo it by itself, with the files: `kb revert {seq} --files`."
+                raise error
     with session.output.waiting("Undoing"):
         outcome = revert(opened.workspace, opened.branch, session.author, seqs, options, follows_head=follows_head)
     session.tell_outcome(outcome)

@@ -362,6 +362,17 @@ def test_a_revert_of_a_rename_shows_the_change_of_the_files_and_makes_it_when_as
     assert kb("sync", "--json").json["seq"] == 3
 
 
+@pytest.mark.parametrize("files", [[], ["--files"]])
+def test_a_rename_that_files_name_is_undone_by_itself_alone(kb, synced, files):
+    kb("rename", "REQ-1", "REQ-7")
+    client(kb)
+    ran = kb("revert", "3", "2", *files)
+    assert (ran.status, "Undo it by itself, with the files: `kb revert 2 --files`." in ran.err) == (15, True)
+    assert (len(records(kb)), shown(kb, "REQ-9")["id"]) == (3, "REQ-9")
+    client(kb, "REQ-10")
+    assert kb("revert", "4", "3", *files).status == 0
+
+
 TAKER = """
 import io, json, sys
 from kbcli import app
