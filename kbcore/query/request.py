@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from kbcore import limits
+from kbcore.concepts import TYPE, how_to_add
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.ids import is_link_id
 from kbcore.model import OBJECT_FIELDS
@@ -19,12 +20,14 @@ from kbcore.query.keys import EDGE, MEMBERS, Key, KeyKind, field_names, field_of
 from kbcore.query.known import Known
 from kbcore.query.meaning import is_relative_time, number_of, path_of, span_of
 from kbcore.schema import Schema
-from kbcore.suggest import did_you_mean, nearest
+from kbcore.suggest import did_you_mean, is_it, near_ones, nearest
 from kbcore.values import text_problem
 from kbcore.visible import in_quotes
 
 _EXAMPLES: Final[Mapping[KeyKind, str]] = {"flag": "false", "number": "0.5", "time": "2026-01-31"}
 """Values of keys that do not take every text."""
+_LIKE_EDGE: Final = 0.7
+"""How much a type that is none must be like the word for edges, which is no type, to mean it."""
 
 
 class Pattern(msgspec.Struct, frozen=True):
@@ -236,7 +239,8 @@ def _number_problems(query: Query) -> Iterable[Problem]:
 
 def _type_problems(query: Query, schema: Schema) -> Iterable[Problem]:
     if query.type and not query.is_edge and query.type not in schema.entities:
-        hint = did_you_mean(query.type, [*schema.entities, EDGE])
+        near = near_ones(query.type, schema.entities) or near_ones(query.type, [EDGE], least_alike=_LIKE_EDGE)
+        hint = is_it(near) or f"{did_you_mean('', [*schema.entities, EDGE])} {how_to_add(TYPE, query.type)}"
         yield Problem("$.type", "unknown_type", f"There is no entity type {in_quotes(query.type)}.", hint)
 
 

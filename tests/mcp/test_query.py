@@ -175,6 +175,13 @@ def test_a_walk_goes_along_edges_and_against_them(kb):
     assert "kb_query with `text`" in error["hint"]
 
 
+def test_a_type_that_nothing_is_like_is_answered_with_those_there_are_and_how_to_add_one(kb):
+    hint = kb.refused("kb_query", type="widget")["hint"]
+    assert hint.startswith("Known: ")
+    assert ("Did you mean" in hint, "entities: {widget:" in hint) == (False, True)
+    assert kb.refused("kb_query", type="edgs")["hint"] == "Did you mean 'edge'?"
+
+
 def test_an_answer_without_rows_names_what_nothing_has_and_the_other_way(kb):
     said = "Nothing has the tag 'mny'. Did you mean 'many'?"
     assert kb.call("kb_query", tags=["mny"])["note"] == kb.call("kb_query", text="title", tags=["mny"])["note"] == said
