@@ -66,7 +66,7 @@ def _keep_former_ids(found: Findings, item: EntityWrite, values: Mapping[str, An
     They stay where a client replaces all attributes and does not name them.
     """
     if FORMER_IDS in unset and FORMER_KEY not in item.objects.get("attributes", {}):
-        unset.remove(FORMER_IDS)
+        unset[:] = [name for name in unset if name != FORMER_IDS]
     if FORMER_IDS in values or FORMER_IDS in unset:
         message = f"`{FORMER_KEY}` is set by KB and by documents, not by a client."
         hint = "Leave it out; `kb rename OLD NEW` gives an entity another id."
