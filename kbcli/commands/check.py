@@ -138,6 +138,8 @@ def _check_limit(asked: _Asked) -> None:
     if asked.limit is not None and not 1 <= asked.limit <= MAX_PAGE_ROWS:
         message = f"--limit must be from 1 to {MAX_PAGE_ROWS}, not {asked.limit}."
         raise InvalidQuery(message, hint="Leave it out for the first few of each rule, or say --format short for all.")
+    if asked.limit is not None and asked.statistics:
+        raise typer.BadParameter("--statistics counts every violation; leave out --limit.")
     if (asked.limit is not None or asked.statistics) and asked.format in {"sarif", "junit", "github"}:
         raise typer.BadParameter(f"--format {asked.format} is whole; leave out --limit and --statistics.")
 

@@ -63,8 +63,11 @@ def tell(output: Output, told: Told) -> None:
 def tell_short(output: Output, told: Told) -> None:
     """Write one line for each violation."""
     output.is_paged = True
-    limit = told.limit or (FEW * FEW if output.is_terminal else None)
-    violations = told.report.violations[:limit]
+    violations = told.report.violations
+    if told.limit is not None:
+        violations = [one for found in _by_rule(violations).values() for one in found[: told.limit]]
+    elif output.is_terminal:
+        violations = violations[: FEW * FEW]
     output.stream(f"{short_line(one, told.lines.get(one, 0))}\n" for one in violations)
     warn_of_rules(output, told)
     output.note(visible(summary(told)))

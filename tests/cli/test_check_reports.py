@@ -63,6 +63,11 @@ def test_a_short_report_is_a_line_for_each_with_file_and_line(kb, crowded):
     assert len(lines) == COUNT + 4
     assert lines[0].startswith("docs/requirements/b1.md:5: error: B-1 links to GONE-1")
     assert lines[-1] == "docs/requirements/m11.md:2: warning: M-11 (req) is linked to nothing. [orphans]"
+    ran = kb("check", "--format", "short", "--limit", "1")
+    rules = [line.rpartition("[")[2] for line in ran.out.splitlines()]
+    assert rules == ["unresolved-reference]", "must-coverage]", "orphans]"]
+    assert f"3 of {COUNT + 4} shown" in ran.err
+    assert kb("check", "--statistics", "--limit", "1").status == 2
 
 
 def test_no_line_says_an_id_twice(kb, crowded):
