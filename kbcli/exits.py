@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kbcli.render import Output
 from kbcore import bugs
 from kbcore.errors import KBError, Problem, Rejected, StorageError
+from kbcore.limits import MAX_PROBLEMS
 from kbcore.visible import visible, visible_lines
 
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ BUG_CODE: Final = "internal_error"
 
 _BUG_HINT: Final = "What KB has acknowledged is safe. Please report it, with that file."
 _LEFT_OUT: Final = "…"
+_ALIKE: Final = 5
+"""How many lines at most tell of problems that differ in numbers alone."""
+_NUMBER: Final = re.compile(r"\d+")
 
 
 def statuses() -> dict[str, int]:
@@ -69,10 +74,8 @@ def tell(output: Output, error: KBError, *, writes: bool = False) -> int:
         return error.exit_status
     output.error(visible(error.message_for(writes=writes)))
     remedy = _remedy(error)
-    for problem in error.details:
-        line = _detail(problem, error.message, remedy, is_request=isinstance(error, Rejected))
-        if line:
-            output.error_detail(visible(line))
+    for line in _details(error, remedy):
+        output.error_detail(visible(line))
     if remedy:
         # A hint may have lines, such as git's advice. No text of others begins one.
         output.error_detail(f"hint: {visible_lines(remedy)}".replace("\n", "\n  "))
@@ -83,6 +86,23 @@ def _remedy(error: KBError) -> str:
     """Return the remedy to end with: that of the only problem goes before the one for all errors of its class."""
     is_general = error.hint in {"", error.default_hint}
     return (error.details[0].hint if len(error.details) == 1 and is_general else "") or error.hint
+
+
+def _details(error: KBError, remedy: str) -> Iterator[str]:
+    """Return the problems as lines; of many that differ in numbers alone the first ones, and how many there are."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for problem in error.details:
+        line = _detail(problem, error.message, remedy, is_request=isinstance(error, Rejected))
+        kind = (_NUMBER.sub("#", line), problem.code)
+        if line:
+            alike.setdefault(kind, []).append(line)
+    for lines in alike.values():
+        if len(lines) <= _ALIKE:
+            yield from lines
+            continue
+        yield from lines[: _ALIKE - 1]
+        of_all = f" of the first {MAX_PROBLEMS} problems" if len(error.details) >= MAX_PROBLEMS else ""
+        yield f"  … and {len(lines) - _ALIKE + 1} more like these{of_all}; --json has each."
 
 
 def _detail(problem: Problem, message: str, remedy: str, *, is_request: bool) -> str:

@@ -277,8 +277,8 @@ class StoreWentBack(Damaged, code="store_went_back", exit_status=45):
 
     default_hint = (
         "If there is a backup, `kb restore FILE --only BRANCH --replace` brings the store back as it was then. To go "
-        "on without the missing records, a person runs `kb doctor --new-epoch --branch BRANCH`, or, where the journal is "
-        "damaged as well, `kb doctor --salvage --branch BRANCH --yes`."
+        "on without the missing records, a person runs `kb doctor --new-epoch --branch BRANCH`, or, where the journal "
+        "is damaged as well, `kb doctor --salvage --branch BRANCH --yes`."
     )
 
 

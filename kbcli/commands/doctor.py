@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from kbcore.upkeep.doctor import Diagnosis
     from kbcore.upkeep.repair import Repaired
     from kbcore.upkeep.salvage import Salvaged
+
+_REPEATED_CHARS: Final = 80
+"""Up to this length a remedy is shown again with each finding that has it."""
 
 
 def run(
@@ -135,21 +138,30 @@ def _diagnose(session: Session) -> int:
     if session.output.is_json:
         session.output.document(found.as_json())
     else:
-        _tell(session, found)
+        tell(session.output, found)
     return exits.status_of(found.findings)
 
 
-def _tell(session: Session, found: Diagnosis) -> None:
+def tell(output: Output, found: Diagnosis) -> None:
+    """Show a diagnosis: each finding, and its remedy where it has one."""
     from kbcore.phrases import counted
     from kbcore.visible import visible, visible_lines
 
-    output = session.output
     output.is_paged = True
     colours: dict[str, Style] = {"ok": "green", "note": "cyan", "warning": "yellow"}
+    told: dict[str, str] = {}  # each remedy, with the place that it was told for
     for one in found.findings:
         mark = output.styled(f"{one.severity.replace('_', ' '):11}", colours.get(one.severity, "red"))
         place = f"{one.check} {one.branch}" if one.branch else one.check
         output.data(output.flowed(f"{mark} {visible(f'{place}: {one.message}')}") + "\n")
+        if not one.remedy:
+            continue
+        if len(one.remedy) > _REPEATED_CHARS and one.remedy in told:
+            output.data(
+                output.flowed(f"{'':11}   {visible(f'The remedy is that of {told[one.remedy]}, above.')}") + "\n"
+            )
+            continue
+        told.setdefault(one.remedy, place)
         # Only the remedy for a hook has lines of its own, and it names nothing that a repository could choose.
         for line in visible_lines(one.remedy).splitlines() if one.check == "hooks" else [visible(one.remedy)]:
             output.data(f"{'':11}   {line}\n")

@@ -145,10 +145,12 @@ def _compared(session: Session, view: View | None, *, has_files: bool) -> tuple[
         }
         blind = sorted(pending.scan.blind)
         faults = [f"{one.message} {one.hint}" for one in pending.faults]
+    # One that is gone is named once: the next sync forgets that it could not be read.
+    bad = [path for path in stale_sources(view) if path not in files["removed"]] if view else []
     names = ("from", "target", "source")
     links = unresolved_links(view) if view else ()
     found = {
-        "files": {**files, "bad": list(stale_sources(view)) if view else [], "not_listed": blind},
+        "files": {**files, "bad": bad, "not_listed": blind},
         "unresolved": [dict(zip(names, link, strict=True)) for link in links],
     }
     return found, faults

@@ -289,11 +289,24 @@ def _refusal(edit: FileEdit, error: KBError | OSError) -> KBError:
     return StorageError(f"{edit.path} cannot be written: {error.strerror}.")
 
 
+def _leads_out(worktree: Path, path: str, place: Path) -> StorageError:
+    """Return the error about a document that a link leads out of the repository, with the name of the link."""
+    steps = [*reversed(Path(path).parents), Path(path)]
+    root = os.path.realpath(worktree)
+    out = [one for one in steps if not Path(os.path.realpath(worktree / one)).is_relative_to(root)]
+    link = next((one for one in out if (worktree / one).is_symlink()), Path(path))
+    return StorageError(
+        f"{path} is not in the repository: the link {link} leads to {os.path.realpath(worktree / link)}.",
+        hint=f"KB writes no file outside the repository. Replace {link} with what belongs in its place, or remove it.",
+        data={"file": str(place)},
+    )
+
+
 def _write_one(workspace: Workspace, edit: FileEdit, content: bytes) -> None:
     root = os.path.realpath(workspace.repo.worktree)
     place = Path(os.path.realpath(workspace.repo.worktree / edit.path))
     if not place.is_relative_to(root):
-        raise StorageError(f"{edit.path} is not in the repository: a link leads to {place}.")
+        raise _leads_out(workspace.repo.worktree, edit.path, place)
     repo = workspace.repo
     closed = (repo.git_dir, repo.common_dir, workspace.branches_dir, workspace.cache_dir)
     is_closed = any(place.is_relative_to(os.path.realpath(folder)) for folder in closed)

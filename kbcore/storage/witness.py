@@ -214,8 +214,8 @@ class Loss(msgspec.Struct, frozen=True):
         name = shlex.quote(self.branch)
         return (
             f"If there is a backup, {layout.restore_command(self.directory, self.branch)} brings the store back as it "
-            f"was then. To go on without the missing records, a person runs `kb doctor --new-epoch --branch {name}`, or, "
-            f"where the journal is damaged as well, {layout.salvage_command(self.branch, '--yes')}."
+            f"was then. To go on without the missing records, a person runs `kb doctor --new-epoch --branch {name}`, "
+            f"or, where the journal is damaged as well, {layout.salvage_command(self.branch, '--yes')}."
         )
 
     def warning(self, remedy: str = "") -> str:

@@ -123,8 +123,8 @@ def rebuild_command(branch: str) -> str:
 def salvage_advice(branch: str, *options: str) -> str:
     """Return what to do about damage where there is no backup."""
     return (
-        f"Without a backup, run {layout.salvage_command(branch, *options)}: it keeps a copy of the store and every record that is "
-        "proven, and says which records are gone."
+        f"Without a backup, run {layout.salvage_command(branch, *options)}: it keeps a copy of the store and every "
+        "record that is proven, and says which records are gone."
     )
 
 
@@ -144,9 +144,7 @@ def _remedy(found: verify.Finding) -> str:
     return without_referral(found.hint) or _REMEDIES.get(found.code, "")
 
 
-def _way_out(
-    found: verify.Finding, proof: verify.Proof, directory: Path, branch: str, options: tuple[str, ...]
-) -> str:
+def _way_out(found: verify.Finding, proof: verify.Proof, directory: Path, branch: str, options: tuple[str, ...]) -> str:
     """Return what to do about damage where there is no backup, "" for what has its remedy already."""
     if found.code == HeadDamaged.code and found.file == str(directory):
         return ""  # it holds nothing that a head could be made of

@@ -77,8 +77,8 @@ def sources(workspace: Workspace, branch: str, whole: Head, wanted: Iterable[Sna
             f"{directory / found[0].ref.file} stood for the records before {whole.first_seq}, which were pruned, and "
             "neither another branch nor a cached view has the same facts. Nothing was changed.",
             hint=f"If there is a backup, {layout.restore_command(directory, branch)} brings the branch back as it was "
-            f"then. Without one, run {layout.salvage_command(branch)}: it keeps what the records from {whole.first_seq} on "
-            "state.",
+            f"then. Without one, run {layout.salvage_command(branch)}: it keeps what the records from "
+            f"{whole.first_seq} on state.",
             data={"file": str(directory / found[0].ref.file)},
         )
     return found

@@ -216,6 +216,15 @@ def test_status_shows_bad_files_and_unresolved_links(kb, synced):
     assert "T-2 -> REQ-77" in kb("status").out
 
 
+def test_status_names_a_file_that_was_not_read_and_is_gone_once(kb, synced):
+    write(synced, {"docs/requirements/bad.md": BAD})
+    kb("sync")
+    write(synced, {"docs/requirements/bad.md": None})
+    files = kb("status", "--json").json["files"]
+    assert (files["removed"], files["bad"]) == (["docs/requirements/bad.md"], [])
+    assert kb("status").out.count("docs/requirements/bad.md") == 1
+
+
 @pytest.mark.parametrize("has_cache", [True, False])
 def test_status_writes_nothing_at_all(kb, synced, has_cache):
     write(synced, {"docs/requirements/login.md": LOGIN.replace("open", "done")})

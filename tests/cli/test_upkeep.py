@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from kbcli.commands import doctor
+from kbcli.render import Output
 from kbcore.bugs import BUGS
 from kbcore.clock import SystemClock
 from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
+from kbcore.upkeep.doctor import Diagnosis
+from kbcore.upkeep.findings import Finding
 from tests.support.cli import DOCUMENTS, LOGIN, write
 from tests.support.places import caches_at, stores_at
 from tests.support.repos import commit_files, git
@@ -124,8 +128,23 @@ def test_the_doctor_finds_nothing_wrong_where_nothing_is_wrong(kb, synced, user,
     assert {"program", "git", "settings", "extractors", "rules", "hooks", "disk", "journal"} <= found
     assert {one["code"] for one in by_check(ran)["disk"]} == {"free_space", "speed"}
     assert [one["branch"] for one in ran.json["stores"]] == ["main"]
-    assert kb("doctor").out.endswith("All is well.\n")
+    out = kb("doctor").out
+    assert out.endswith("All is well.\n")
+    assert all(line.strip() for line in out.splitlines())
     assert everything(synced) == before
+
+
+def test_a_long_remedy_that_several_findings_have_is_shown_once(capsys):
+    remedy = "Do all of this. " * 10
+    found = [Finding("stores", "error", "x", "Bad.", remedy, branch) for branch in ("one", "two", "three")]
+    found.append(Finding("git", "ok", "version", "Well."))
+    output = Output({})
+    doctor.tell(output, Diagnosis(tuple(found), ()))
+    output.flush()
+    out = capsys.readouterr().out
+    assert out.count("Do all of this.") == 10
+    assert out.count("The remedy is that of stores one, above.") == 2
+    assert all(line.strip() for line in out.splitlines())
 
 
 def test_the_doctor_warns_of_hooks_that_can_find_no_kb(kb, synced, user):

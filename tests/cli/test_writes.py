@@ -52,6 +52,19 @@ def test_the_text_says_what_was_done(kb, synced):
     assert kb("apply", "c.json").out == "main at seq 2: nothing to change.\n"
 
 
+def test_problems_that_differ_in_numbers_alone_are_told_together(kb, synced):
+    entities = [{"id": f"REQ-{number}", "type": "req", "title": "T"} for number in range(10, 3000)]
+    ran = kb("apply", "-", stdin=json.dumps({"entities": [{"id": "X", "type": "reqq", "title": "T"}, *entities]}))
+    lines = ran.err.splitlines()
+    assert "2991 problems" in lines[0]
+    assert lines[2].startswith("  $.entities[1].status: `status` of 'REQ-10' is missing.")
+    assert "  … and 195 more like these of the first 200 problems; --json has each." in lines
+    assert sum("reqq" in line for line in lines) == 1
+    assert len(lines) < 10, ran.err
+    told = kb("apply", "-", "--json", stdin=json.dumps({"entities": entities})).error["details"]
+    assert len(told) == 200
+
+
 def test_a_changeset_in_yaml_means_what_it_would_mean_in_json(kb, synced):
     write(synced, {"changes.yaml": YAML})
     assert kb("apply", "changes.yaml", "--json").json["created"] == ["0007"]
