@@ -7,9 +7,8 @@ expects this seq is refused then, and cannot undo what its author has not seen.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kbcore.errors import InvalidQuery, NotFound, Problem
@@ -38,7 +37,6 @@ _NEAREST: Final = 5
 _ROWS: Final = 25
 _RECORDS: Final = 10
 _ACTORS: Final = 1_000
-_NUMBERED: Final = re.compile(r"(.*?)([0-9]+)$")
 
 
 def of_requirement(call: Call, asked: Asked, seq: int, room: int) -> Payload:
@@ -52,8 +50,11 @@ def of_requirement(call: Call, asked: Asked, seq: int, room: int) -> Payload:
 
 def of_decisions(call: Call, asked: Asked, seq: int, room: int) -> Payload:
     """Return the latest decisions, what one may hold, and an id that is free. Raises: as the tools do."""
+    from kbcore.editing.documents import Target
+    from kbcore.editing.making import take_id
     from kbcore.schema_text import schema_json
 
+    target = Target(call.workspace, call.branch, call.author, call.read, call.follows_head)
     whole = schema_json(call.workspace.schema)
     edges = {name: edge for name, edge in whole["edges"].items() if name in {"affects", "supersedes", "constrained_by"}}
     found = _query(call, type="adr", sort="-updated_at", fields=_SHORT, limit=_ROWS)
@@ -61,7 +62,7 @@ def of_decisions(call: Call, asked: Asked, seq: int, room: int) -> Payload:
         "decisions": found["entities"],
         "decisions_total": found["total"],
         "schema": {"entities": {"adr": whole["entities"]["adr"]}, "edges": edges},
-        "free_id": call.read(lambda view: _free_id([row[0] for row in view.rows(_ADRS)])),
+        "free_id": take_id(target, "adr", dry_run=True),
     }
     return _block(call, asked, seq, room, rows)
 
@@ -154,17 +155,6 @@ def _cut(shown: Payload, call: Call) -> Payload:
 
 
 _COUNT: Final = "select count(*) from record where file <> '' and seq > ? and ? in ('', actor)"
-_ADRS: Final = "select id from node where type = 'adr' order by id"
-
-
-def _free_id(ids: Sequence[str]) -> str:
-    """Return the id that follows the others, by the prefix that most of them have."""
-    found = [match for key in ids if (match := _NUMBERED.fullmatch(key))]
-    if not found:
-        return "ADR-1"
-    prefix = Counter(match[1] for match in found).most_common(1)[0][0]
-    last = max((match[2] for match in found if match[1] == prefix), key=int)
-    return f"{prefix}{int(last) + 1:0{len(last)}}"
 
 
 def _query(call: Call, **arguments: Any) -> Payload:

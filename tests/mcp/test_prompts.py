@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from kbcore import branches
+from kbcore import allocation, branches
 from kbcore.sync.overlay import WorktreeFiles
 from kbmcp import prompts
 from kbmcp.calls import Call, Options, Service
@@ -180,6 +180,17 @@ def test_a_server_that_only_reads_offers_what_is_left(told, mode):
             assert not {"kb_upsert", "kb_delete", "revert,"} & set(text.split())
         assert "--read-only" in refused(reader, "record_decision").message
         assert "record_decision" not in refused(reader, "record_decisio").message
+
+
+def test_a_free_id_was_never_used_and_is_what_kb_would_give_next(tmp_path):
+    made = Project(tmp_path / "decisions")
+    made.apply(entities=[entity("ADR-0001", "adr"), entity("ADR-0002", "adr")])
+    made.delete(entities=[{"id": "ADR-0002"}])
+    with agent(made.root) as found:
+        assert got(found, "record_decision", title="T")[2]["free_id"] == "ADR-0003"
+        with allocation.reserved(made.workspace(), [("ADR-", ["ADR-0002"])]):
+            assert got(found, "record_decision", title="T")[2]["free_id"] == "ADR-0004"
+    made.close()
 
 
 @pytest.fixture(scope="module")
