@@ -132,6 +132,7 @@ def _names(file: str, count: int) -> list[str]:
 def _write(session: Session, texts: list[tuple[str, str]], *, force: bool) -> None:
     """Write files. Raises: ``InvalidQuery`` where one exists that may not be overwritten; ``StorageError``."""
     from kbcore.errors import InvalidQuery, StorageError
+    from kbcore.replacing import replace_file
     from kbcore.visible import visible
 
     paths = [(session.start / name, text) for name, text in texts if name != _STDOUT]
@@ -141,8 +142,12 @@ def _write(session: Session, texts: list[tuple[str, str]], *, force: bool) -> No
             raise InvalidQuery(message, hint="Name another file, or overwrite it with --force.")
     for path, text in paths:
         try:
-            with path.open("w" if force or path.exists() else "x", encoding="utf-8") as file:
-                file.write(text)
+            if path.is_file():
+                whole = path.resolve()
+                replace_file(whole, text.encode(), whole.stat().st_mode & 0o7777)
+            else:
+                with path.open("w" if path.exists() else "x", encoding="utf-8") as file:
+                    file.write(text)
         except OSError as error:
             raise StorageError(f"{visible(str(path))} cannot be written: {error.strerror}.") from error
     session.output.stream(text for name, text in texts if name == _STDOUT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import resource
 import shutil
 from collections.abc import Callable
 
@@ -351,3 +352,21 @@ def test_only_a_command_that_writes_says_that_nothing_was_written_and_it_says_so
         ran = kb(*words, *(mode if words != ["export"] else []))
         assert ran.status == 45, ran
         assert "nothing was written" not in (ran.out + ran.err).lower(), ran
+
+
+def test_an_export_that_cannot_be_written_leaves_the_old_one_whole(kb, synced):
+    kb("apply", "-", stdin=json.dumps({"entities": [{"id": "REQ-1", "attributes": {"long": "x" * 60_000}}]}))
+    (synced / "kept").write_text("the old one")
+    (synced / "all.json").symlink_to("kept")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, hard))
+    try:
+        ran = kb("export", "all.json", "--force")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (ran.status, "cannot be written" in ran.err) == (24, True)
+    assert (synced / "kept").read_text() == "the old one"
+    (synced / "kept").chmod(0o640)
+    assert kb("export", "all.json", "--force").status == 0
+    assert len(json.loads((synced / "kept").read_text())["entities"]) > 1
+    assert ((synced / "all.json").is_symlink(), (synced / "kept").stat().st_mode & 0o777) == (True, 0o640)
