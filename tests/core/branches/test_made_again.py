@@ -232,7 +232,7 @@ class Overtaken(NoSyncFs):
         self.directory, self.other = directory, [other]
 
     def write(self, fd: int, data: bytes | memoryview) -> int:
-        done = super().write(fd, data[:20])
+        done = super().write(fd, data[:40])
         if self.other:
             gitref.write(self, self.directory, self.other.pop())
         return done
