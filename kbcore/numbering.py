@@ -1,8 +1,8 @@
 """Which number comes next in a series of ids such as REQ-1, REQ-2: the prefix of a type, and the highest id in use.
 
 A number is in use while an entity or an edge has it, and after that for as long as the history knows the id: an id that
-was deleted is not given to something else. Former ids of entities stay in use. Where old history is dropped, the deleted
-ids in it go with it.
+was deleted is not given to something else. Former ids of entities stay in use. Deleted ids whose history is dropped are
+free again.
 """
 
 from __future__ import annotations

@@ -324,7 +324,9 @@ def _written(
     key, fields = stated.id, {"id": stated.id, **stated.fields}
     for name, value in wished.items():
         if name not in fields or not is_same(_unspaced(fields[name]), _unspaced(value)):
-            message = f"Front matter cannot state `{name}` as {in_quotes(str(value))}: it would be read as another fact."
+            message = (
+                f"Front matter cannot state `{name}` as {in_quotes(str(value))}: it would be read as another fact."
+            )
             raise InvalidQuery(message, hint="Leave it out, and write it into the document by hand.")
 
     def is_new(view: View, _: Stamp, draft: Draft) -> Draft:

@@ -26,9 +26,13 @@ def test_an_id_stays_reserved_where_the_record_may_be_durable(project: Project) 
 
 
 def test_an_error_is_not_hidden_by_one_of_giving_the_id_back(project: Project) -> None:
-    with pytest.raises(IntegrityViolation), allocation.reserved(project.workspace(), [("REQ-", [])]) as [key]:
-        lock = project.workspace().cache_dir / "ids.lock"
-        lock.unlink()
-        lock.mkdir()  # now the reservations cannot be written
-        raise IntegrityViolation(key)
+    def fail_when_the_id_cannot_be_given_back() -> None:
+        with allocation.reserved(project.workspace(), [("REQ-", [])]) as [key]:
+            lock = project.workspace().cache_dir / "ids.lock"
+            lock.unlink()
+            lock.mkdir()  # now the reservations cannot be written
+            raise IntegrityViolation(key)
+
+    with pytest.raises(IntegrityViolation):
+        fail_when_the_id_cannot_be_given_back()
     assert following(project) == "REQ-2"
