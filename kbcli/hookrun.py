@@ -137,6 +137,7 @@ def _take_in(session: Session) -> SyncAnswer:
 
 def _tell(session: Session, answer: SyncAnswer) -> None:
     from kbcli.words import lines, synced
+    from kbcore.sync.faults import faults
 
     if lines.has_changes(answer.outcome):
         _say(synced.sync_line(answer))
@@ -144,7 +145,7 @@ def _tell(session: Session, answer: SyncAnswer) -> None:
         from kbcore.checks import known_to
 
         workspace = session.workspace
-        if unread := synced.faults(answer, workspace.config.rules, known_to(workspace)).unread:
+        if unread := faults(answer, workspace.config.rules, known_to(workspace)).unread:
             _say(lines.unread(unread))
 
 

@@ -84,3 +84,9 @@ def _marks(text: str) -> tuple[str, str]:
     while nonce in text:
         nonce = secrets.token_hex(_NONCE_BYTES)
     return f"<kb-data-{nonce}>", f"</kb-data-{nonce}>"
+
+
+def problem_line(path: str, line: int, message: str, hint: str) -> str:
+    """Return a problem of a file as compilers write it."""
+    place = f"{path}:{line}: " if line else f"{path}: " if path and not message.startswith(path) else ""
+    return visible(f"{place}{message}" + (f" ({hint})" if hint else ""))

@@ -20,11 +20,14 @@ from kbmcp.replies import Payload, fit
 
 if TYPE_CHECKING:
     from kbcore.answers import Outcome
+    from kbcore.sync.answer import SyncAnswer
 
 _AROUND: Final = frozenset({"expect_branch", "sync", "rename"})
 """The arguments of a write that are no part of its changeset."""
 _NO_DRY_SYNC: Final = "A dry run records nothing, so `sync` contradicts `dry_run`."
 _RENAME_ALONE: Final = "A rename is a record of its own: one a call, and nothing else in it."
+_MOST_BESIDE_ERROR: Final = 10
+"""So many warnings of a sync are said beside the error of the changeset that came with it."""
 _LISTS: Final = ("unchanged", "created", "updated", "deleted", "warnings", "files")
 
 
@@ -100,16 +103,28 @@ def carry_out(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:
     from kbcore.sync.run import SyncOptions, check_worktree, sync
 
     check_worktree(call.workspace, call.branch)
-    synced = sync(call.workspace, call.branch, call.author, SyncOptions()).outcome
+    answer = sync(call.workspace, call.branch, call.author, SyncOptions())
+    synced, said = answer.outcome, _said_of_files(call, answer)
     recorded = f"What the files say was recorded first, up to seq {synced.seq}."
-    if not (asked.changeset.size):
-        return answer_of(call, synced)
+    if not asked.changeset.size:
+        return answer_of(call, msgspec.structs.replace(synced, warnings=said))
     try:
-        shown = answer_of(call, _applied(call, asked))
+        written = _applied(call, asked)
     except KBError as error:
         error.message = f"{error.message} {recorded}"
+        call.notes.extend(said[:_MOST_BESIDE_ERROR])
         raise
+    shown = answer_of(call, msgspec.structs.replace(written, warnings=(*said, *written.warnings)))
     return shown | {"note": f"{recorded} {shown.get('note', '')}".strip()}
+
+
+def _said_of_files(call: Call, answer: SyncAnswer) -> tuple[str, ...]:
+    """Return what a sync warns of, and what it found wrong in the files, whether it read them this time or before."""
+    from kbcore.checks import known_to
+    from kbcore.sync.faults import faults, has_faults
+
+    found = faults(answer, call.workspace.config.rules, known_to(call.workspace)).lines if has_faults(answer) else []
+    return (*answer.outcome.warnings, *(f"{one.severity}: {one.text}" for one in found))
 
 
 def _renamed(call: Call, old: str, new: str, changeset: Changeset) -> Payload:

@@ -10,8 +10,8 @@ from kbcli.options import session_of
 
 if TYPE_CHECKING:
     from kbcli.context import Session
-    from kbcli.words.synced import Faults
     from kbcore.sync.answer import SyncAnswer
+    from kbcore.sync.faults import Faults
 
 
 def run(
@@ -108,11 +108,11 @@ def _tell_faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> No
 
 def _faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> Faults:
     """Return what is wrong in files: with --strict all, else without what the project accepts."""
-    from kbcli.words import synced
     from kbcore.errors import InvalidConfig
+    from kbcore.sync import faults
 
-    if not synced.has_faults(answer):  # nothing that reads rules is imported
-        return synced.Faults([], 0, 0, 0)
+    if not faults.has_faults(answer):  # nothing that reads rules is imported
+        return faults.Faults([], 0, 0, 0)
     from kbcore.checks import known_to
 
     known = None
@@ -121,4 +121,4 @@ def _faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> Faults:
             known = known_to(session.workspace)
         except InvalidConfig as error:  # the sync is done; only the baseline cannot be read
             session.output.warn(error.message)
-    return synced.faults(answer, session.workspace.config.rules, known)
+    return faults.faults(answer, session.workspace.config.rules, known)

@@ -40,9 +40,8 @@ def run(ctx: typer.Context) -> int:
 
 
 def _tell(session: Session, proof: Verified) -> None:
-    from kbcli.words.lines import problem_line
     from kbcore.phrases import counted
-    from kbcore.visible import visible
+    from kbcore.visible import problem_line, visible
 
     output = session.output
     for finding in proof.findings:

@@ -7,12 +7,11 @@ from typing import Final, Literal, NamedTuple
 
 from kbcli.render import Output
 from kbcli.reports.told import Told, summary
-from kbcli.words.lines import problem_line
 from kbcli.words.violations import short_line
 from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.phrases import counted
 from kbcore.rules import Violation
-from kbcore.visible import visible
+from kbcore.visible import problem_line, visible
 
 FEW: Final = 5
 """So many violations of a rule are shown where no limit is given; more of them if they are of one kind."""

@@ -100,12 +100,6 @@ def left_out_words(branch: str, other: str) -> str:
     return f"What {other} lacks the entity for, or has changed by itself, is left out: {shown}"
 
 
-def problem_line(path: str, line: int, message: str, hint: str) -> str:
-    """Return a problem of a file as compilers write it."""
-    place = f"{path}:{line}: " if line else f"{path}: " if path and not message.startswith(path) else ""
-    return visible(f"{place}{message}" + (f" ({hint})" if hint else ""))
-
-
 def hook_line(result: HookResult) -> str:
     """Return how one git hook stands."""
     done = "" if result.action in {"none", "kept"} else f", {result.action}"

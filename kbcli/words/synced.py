@@ -5,26 +5,18 @@ Every line says no more than was done: a file that could not be read is not amon
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
-from kbcli.words.lines import changes_of, problem_line
+from kbcli.words.lines import changes_of
 from kbcore.phrases import counted
-from kbcore.sync.links import UNRESOLVED_PATH
-from kbcore.visible import visible
+from kbcore.visible import problem_line, visible
 
 if TYPE_CHECKING:
-    from kbcore.checks.accepted import Known
     from kbcore.sync.answer import CountedNote, SyncAnswer
 
 
 _GLOBS: Final = 12
-_FEW: Final = 5
-"""So many faults of one code are shown."""
-UNREADABLE: Final = "unreadable-source"
-UNRESOLVED: Final = "unresolved-reference"
-_RULES: Final = {"unknown_status": "unknown-status"}
-"""The rules that report the same as a sync does, by its codes; errors of others make a file unreadable."""
 
 
 def sync_line(answer: SyncAnswer) -> str:
@@ -46,79 +38,6 @@ def _from(answer: SyncAnswer) -> str:
     removed = f" and {answer.removed} removed" if answer.removed else ""
     unread = f", {answer.unread} of them not read whole" if answer.unread else ""
     return f"from {answer.changed} of {files}{removed}{unread}"
-
-
-class Fault(NamedTuple):
-    """Something wrong in a file, or several alike, as severe as `kb check` has it, in one line."""
-
-    severity: Literal["error", "warning"]
-    text: str
-
-
-class Faults(NamedTuple):
-    """What is wrong in files: one line for each or for several alike, how many there are, and in how many files."""
-
-    lines: list[Fault]
-    errors: int
-    warnings: int
-    unread: int
-
-    @property
-    def line(self) -> str:
-        """Return how many there are, in one line; "" without any."""
-        found = [counted(self.errors, "error")] * bool(self.errors)
-        found += [counted(self.warnings, "warning")] * bool(self.warnings)
-        how = "`kb check` lists them" if not self.unread else "`kb check` and `kb sync --strict` list them"
-        return f"{' and '.join(found)} in files; {how}." if found else ""
-
-
-def has_faults(answer: SyncAnswer) -> bool:
-    """Tell whether a sync found anything wrong in files."""
-    return bool(answer.unresolved) or any(problem.severity != "note" for _, problem in answer.problems)
-
-
-def faults(answer: SyncAnswer, levels: Mapping[str, str], known: Known | None) -> Faults:
-    """Return what is wrong, errors first; of many faults of one code the first few, and how many more there are.
-
-    ``levels`` are those of the rules that the configuration changes. What `kb check` reports too has the severity that
-    it has there; a fault of a rule that is off is none, and neither is one that the project accepts, as ``known`` says.
-    """
-    found: dict[tuple[str, str, str], list[str]] = {}
-    unread = set()
-    for path, problem in answer.problems:
-        if problem.severity == "note" or problem.code == UNRESOLVED_PATH:  # these are among what is unresolved
-            continue
-        rule = _RULES.get(problem.code) or (UNREADABLE if problem.severity == "error" else "")
-        if rule and known and known.accepts(rule, path, path, code=problem.code):
-            continue
-        if rule == UNREADABLE:
-            unread.add(path)
-        line = problem_line(path, problem.line, problem.message, problem.hint)
-        found.setdefault((_level(rule, problem.severity, levels), rule, problem.code), []).append(line)
-    for from_id, target, source in answer.unresolved:
-        if known and known.accepts(UNRESOLVED, from_id, source, target=target):
-            continue
-        line = visible(f"unresolved: {from_id} -> {target} (stated in {source})")
-        found.setdefault((_level(UNRESOLVED, "error", levels), UNRESOLVED, ""), []).append(line)
-    shown, counts = [], {"error": 0, "warning": 0}
-    for (severity, rule, code), lines in sorted(found.items(), key=lambda one: one[0][0]):
-        if severity == "off":
-            continue
-        level: Literal["error", "warning"] = "error" if severity == "error" else "warning"
-        counts[level] += len(lines)
-        kept = lines if len(lines) <= _FEW + 1 else lines[:_FEW]
-        shown += [Fault(level, line) for line in kept]
-        if len(lines) > len(kept):
-            how = f"`kb check --rule {rule} --format short`" if rule else "`kb sync --json`"
-            of = f" ({code})" if code else ""
-            shown.append(Fault(level, f"{len(lines) - len(kept):,} more like these{of}; {how} lists them."))
-    return Faults(shown, counts["error"], counts["warning"], len(unread))
-
-
-def _level(rule: str, severity: str, levels: Mapping[str, str]) -> str:
-    from kbcore.rules import RULES
-
-    return levels.get(rule) or next((one.severity for one in RULES if one.id == rule), severity)
 
 
 def waiting_line(answer: SyncAnswer) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kbcli.words.lines import problem_line
-from kbcore.visible import visible
+from kbcore.visible import problem_line, visible
 
 if TYPE_CHECKING:
     from kbcore.rules import Violation

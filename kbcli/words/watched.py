@@ -11,12 +11,12 @@ import msgspec
 
 from kbcli.terminal.cells import shortened
 from kbcli.terminal.flowing import flowed
-from kbcli.words.lines import changes_of, problem_line
+from kbcli.words.lines import changes_of
 from kbcli.words.synced import elsewhere_line, note_line
 from kbcli.words.violations import violation_line
 from kbcore.phrases import counted
 from kbcore.sync.paths import is_named
-from kbcore.visible import visible
+from kbcore.visible import problem_line, visible
 from kbcore.watch.events import Checked, Event, Following, Listening, Polling, Resumed, Synced, Waiting
 
 if TYPE_CHECKING:

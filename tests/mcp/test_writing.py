@@ -208,6 +208,28 @@ def test_a_write_records_what_files_say_first_when_asked(project):
         assert found.answer("kb_query", ids=["REQ-3"])["seq"] == 4, wrong
 
 
+def test_a_write_says_what_its_sync_found_wrong_in_files(project):
+    project.write({"docs/requirements/1.md": req("REQ-1"), "docs/requirements/2.md": "---\nid: [\n---\n"})
+    linked = req("REQ-3").replace("\n---\n", "\nlinks: [NOWHERE]\n---\n", 1)
+    project.write({"docs/requirements/3.md": linked})
+    with direct(project.root) as found:
+        alone = found.answer("kb_upsert", sync=True)["warnings"]
+        assert [one.split(":")[:2] for one in alone] == [
+            ["error", " docs/requirements/2.md"],
+            ["error", " unresolved"],
+        ]
+        assert "REQ-3 -> NOWHERE (stated in docs/requirements/3.md)" in alone[1]
+        assert found.answer("kb_upsert", sync=True)["warnings"] == alone
+        found.answer("kb_upsert", entities=[{"id": "REQ-1", "owner": "agent"}])
+        project.write({"docs/requirements/1.md": req("REQ-1").replace("\n---\n", "\nowner: Eva\n---\n", 1)})
+        answer = found.answer("kb_upsert", entities=[entity("REQ-4")], sync=True)
+        assert answer["created"] == ["REQ-4"]
+        assert "now states `owner` of" in answer["warnings"][0]
+        assert answer["warnings"][1:3] == alone
+        refused = found.answer("kb_upsert", entities=[{"id": "T-2", "type": "test"}], sync=True)
+        assert "docs/requirements/2.md" in str(refused)
+
+
 def test_a_new_entity_gets_the_next_number_and_every_answer_says_which(kb):
     first = kb.call("kb_upsert", entities=[entity("NUM-{n}"), entity("NUM-{n2}")], changeset_id="numbers")
     again = kb.call("kb_upsert", entities=[entity("NUM-{n}"), entity("NUM-{n2}")], changeset_id="numbers")
