@@ -240,6 +240,8 @@ def _check(session: Session, asked: _Asked) -> int:
             session.output.note(visible(said))
         if not (told.seq or told.pending_files):
             session.output.note("There is nothing to check yet: `kb sync` takes in documents.")
+    if files.freshness == "unknown" and not (session.output.is_json or asked.staged or asked.only_records):
+        session.tell_files(opened.branch, files)
     return exits.DONE if told.report.passes(asked.fail_on) else exits.VIOLATIONS
 
 

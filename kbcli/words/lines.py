@@ -68,7 +68,9 @@ def files_line(branch: str, state: FileState) -> str:
             f"{counted(number, 'file')} {verb} from the records of {branch}; the answer has what the files say. "
             "`kb sync` records it."
         )
-    if state.freshness == "unknown" and not state.is_asked:
+    if state.is_past:
+        return f"The answer is of the records of {branch} as of seq {state.seq}, not of the files."
+    if state.freshness == "unknown":
         return f"The answer is of the records of {branch} alone, not of the files. {state.reason}"
     return ""
 

@@ -65,6 +65,8 @@ class FileState(msgspec.Struct, frozen=True):
     is_asked: bool = False
     point: str = ""
     """How the time or commit that was asked for leads to ``seq``."""
+    is_past: bool = False
+    """The answer is as of ``seq``, which is not the head or was named."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the members that an answer carries."""
@@ -87,7 +89,7 @@ def records_alone(reason: str, *, is_asked: bool = True, seq: int = 0) -> FileSt
 def as_of(seq: int, said: str = "") -> FileState:
     """Return the state of an answer as of an earlier seq; ``said`` is how the point that was asked for leads to it."""
     reason = f"The answer is as of seq {seq}. {said}".rstrip()
-    return msgspec.structs.replace(records_alone(reason, seq=seq), point=said)
+    return msgspec.structs.replace(records_alone(reason, seq=seq), point=said, is_past=True)
 
 
 class ChangedPaths(Protocol):

@@ -423,3 +423,13 @@ def test_a_rule_gets_no_more_time_than_the_user_allows_and_all_rules_have_one_bu
         assert f"the rule {name} could not run" in ran.err
     assert ran.err.count("all rules of the project have 3.5 s, and none is left") == 3
     assert "Rules that took longest: slow 3." in ran.err
+
+
+def test_an_answer_of_the_records_alone_says_so(kb, synced):
+    assert "not of the files" not in kb("check").err
+    git(synced, "checkout", "-q", "-b", "topic")
+    said = "note: The answer is of the records of main alone, not of the files. topic is checked out"
+    for words in (("check",), ("check", "--statistics"), ("query", "req"), ("impact", "REQ-1")):
+        assert said in kb("--branch", "main", *words).err, words
+    assert "note: The answer is of the records of topic as of seq 1, not of the files." in kb("query", "--at", "1").err
+    assert kb("--branch", "main", "check", "--recorded").err == ""
