@@ -153,7 +153,7 @@ class KipRefused(Rejected, code="kip_refused", exit_status=18):
 
 
 class NotSynced(Rejected, code="not_synced", exit_status=19):
-    """The records do not hold what the files say, and the request asks that they do."""
+    """The records do not hold what the files say, and the request needs that they do."""
 
     default_hint = "Run `kb sync`, then run it again."
 

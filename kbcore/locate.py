@@ -1,21 +1,95 @@
-"""The line of a file that states a fact: read only when a refusal has to name it."""
+"""The file, and its line, that states a fact: looked for only when a refusal has to name it."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from kbcore.changeset import Changeset
-from kbcore.errors import DerivedFact, Problem, Rejected
+from kbcore.errors import DerivedFact, NotFound, NotSynced, Problem, Rejected
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.sync.pending import wanted
 from kbcore.sync.scan import read_named
 from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
 
+if TYPE_CHECKING:
+    from kbcore.view.view import View
+
 DERIVED: Final = DerivedFact.code
 """The code of a problem with a fact that a file states."""
+
+_NOT_THERE: Final = frozenset({"unknown_entity", "not_found", "missing_field"})
+"""Codes of problems with an entity that no record has."""
+SYNC_FIRST: Final = "Run `kb sync` first."
+
+Reading = Callable[[Callable[["View"], Any]], Any]
+"""Returns what a function returns of a view of the branch with what its files say."""
+
+
+def unrecorded(read: Reading, ids: Collection[str]) -> dict[str, str]:
+    """Return the file that states each of these entities that no record has."""
+
+    def on(view: View) -> dict[str, str]:
+        return {node.id: node.path for node in view.nodes(sorted(ids)) if node.created_seq > view.recorded_seq}
+
+    found: dict[str, str] = read(on) if ids else {}
+    return found
+
+
+def unrecorded_words(key: str, path: str) -> str:
+    """Return that a file states an entity that no record has."""
+    return f"{in_quotes(path)} states {in_quotes(key)}, but it is not recorded yet."
+
+
+def check_unrecorded(read: Reading, changeset: Changeset) -> None:
+    """Refuse to create what a file states that is not recorded yet. Raises: ``NotSynced``."""
+    items = {item.id: item for item in changeset.entities if item.id and item.mode == "create"}
+    files = unrecorded(read, items.keys())
+    if files:
+        problems = [
+            Problem(f"{items[key].path}.id", "exists", unrecorded_words(key, path), SYNC_FIRST, path)
+            for key, path in sorted(files.items())
+        ]
+        raise NotSynced(
+            f"The changeset is to create what exists already: {problems[0].message}", hint=SYNC_FIRST, details=problems
+        )
+
+
+def with_unrecorded(read: Reading, changeset: Changeset, refused: Rejected | NotFound) -> Rejected | NotFound:
+    """Return a refusal that names the files of entities that are missing because no record has them yet."""
+    ids = {f"{edge.path}.from": edge.from_id for edge in changeset.edges}
+    ids |= {f"{edge.path}.to": edge.to_id for edge in changeset.edges}
+    ids |= {item.path: item.id for item in changeset.entities}
+    ids |= {item.path: item.id for item in changeset.entity_deletes}
+
+    def id_of(problem: Problem) -> str:
+        place = problem.path if problem.path in ids else problem.path.rpartition(".")[0]
+        return ids.get(place, "") if problem.code in _NOT_THERE else ""
+
+    files = unrecorded(read, {key for key in map(id_of, refused.details) if key})
+    if not files:
+        return refused
+    details: dict[tuple[str, ...], Problem] = {}
+    for problem in refused.details:
+        key = id_of(problem)
+        if key not in files:
+            details[problem.path, problem.code, problem.message] = problem
+        elif (key,) not in details:  # of an entity with several fields missing it is said once
+            said = unrecorded_words(key, files[key])
+            details[key,] = Problem(problem.path, problem.code, said, SYNC_FIRST, files[key])
+    found = [*details.values()]
+    what = refused.message.partition(": ")[0]
+    hints = {problem.hint for problem in found}
+    error = NotSynced if all(len(key) == 1 for key in details) else type(refused)
+    return error(
+        f"{what}: {found[0].message if len(found) == 1 else f'{len(found)} problems.'}",
+        hint=hints.pop() if len(hints) == 1 else "",
+        details=found,
+        data=refused.data,
+    )
 
 
 def with_lines(workspace: Workspace, changeset: Changeset, refused: Rejected, *, branch: str) -> Rejected:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kbcore import limits, writes
+from kbcore import limits
 from kbcore.answers import Outcome
 from kbcore.changeset import Changeset
 from kbcore.errors import (
@@ -30,6 +30,7 @@ from kbcore.errors import (
 from kbcore.extract.facts import Facts, StatedEntity, StatedLink
 from kbcore.extract.markdown import NAME as MARKDOWN
 from kbcore.introduced import written
+from kbcore.locate import Reading
 from kbcore.phrases import some_of
 from kbcore.record import SYNC
 from kbcore.replacing import create_file, remove_file, replace_file
@@ -81,7 +82,7 @@ class Target(NamedTuple):
     workspace: Workspace
     branch: str
     author: Author
-    read: writes.Reading
+    read: Reading
     follows_head: bool
 
     def carry_out(self, changeset: Changeset) -> Outcome:

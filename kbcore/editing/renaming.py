@@ -44,6 +44,7 @@ from kbcore.errors import (
 from kbcore.extract.facts import Facts
 from kbcore.folding import apply
 from kbcore.ids import check_id
+from kbcore.locate import SYNC_FIRST, unrecorded, unrecorded_words
 from kbcore.model import CLIENT, FORMER_IDS, FORMER_KEY, Node, SourceFile, former_ids
 from kbcore.needs import NOTHING, Needs, needs
 from kbcore.phrases import counted, some_of
@@ -141,7 +142,12 @@ def rename(
     def on(view: View) -> Outcome | _Found:
         return store.answered(view, request, target.branch) or _Found(view, old, new)
 
-    found = store.read(on)
+    try:
+        found = store.read(on)
+    except NotFound as error:
+        for key, path in unrecorded(target.read, [old]).items():
+            raise NotSynced(unrecorded_words(key, path), hint=SYNC_FIRST) from error
+        raise
     if isinstance(found, Outcome):
         return Written(found)
     former = (*(one for one in former_ids(found.node) if one != new), old)

@@ -21,6 +21,7 @@ from kbcore.errors import KBError
 from kbcore.introduced.compare import introduced
 from kbcore.introduced.identity import numbers_in
 from kbcore.introduced.sides import Sides
+from kbcore.locate import Reading
 from kbcore.rules import RULES, Violation
 from kbcore.state import Changes, Draft
 from kbcore.store import Author, Request
@@ -40,7 +41,7 @@ def carry_out(
     changeset: Changeset,
     *,
     follows_head: bool,
-    read: writes.Reading | None = None,
+    read: Reading | None = None,
 ) -> Outcome:
     """Do as ``writes.carry_out``, and warn of what then breaks KB's own rules and did not before.
 

@@ -208,6 +208,28 @@ def test_a_write_records_what_files_say_first_when_asked(project):
         assert found.answer("kb_query", ids=["REQ-3"])["seq"] == 4, wrong
 
 
+def test_a_write_names_the_file_of_an_entity_that_is_not_recorded_yet(project):
+    said = "'docs/requirements/7.md' states 'REQ-7', but it is not recorded yet."
+    project.write({"docs/requirements/7.md": req("REQ-7")})
+    with direct(project.root) as found:
+        found.answer("kb_upsert", entities=[entity("REQ-1")])
+        for request in (
+            {"entities": [entity("REQ-7")], "mode": "create"},
+            {"edges": [{"type": "depends_on", "from": "REQ-1", "to": "REQ-7"}]},
+            {"entities": [{"id": "REQ-7", "owner": "agent"}]},
+            {"entities": [{"id": "REQ-7", "owner": "agent"}], "mode": "update"},
+            {"rename": {"REQ-7": "REQ-8"}},
+        ):
+            error = found.answer("kb_upsert", **request)["error"]
+            assert said in error["message"], request
+            assert error["hint"] == "Call kb_upsert with `sync` true first.", request
+        error = found.answer("kb_upsert", edges=[{"type": "depends_on", "from": "REQ-1", "to": "REQ-77"}])["error"]
+        assert "There is no entity 'REQ-77'" in error["message"]
+        assert found.answer("kb_upsert", entities=[{"id": "REQ-7", "owner": "agent"}], sync=True)["updated"] == [
+            "REQ-7"
+        ]
+
+
 def test_a_write_says_what_its_sync_found_wrong_in_files(project):
     project.write({"docs/requirements/1.md": req("REQ-1"), "docs/requirements/2.md": "---\nid: [\n---\n"})
     linked = req("REQ-3").replace("\n---\n", "\nlinks: [NOWHERE]\n---\n", 1)
