@@ -38,6 +38,8 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
     Raises: ``InvalidQuery`` for arguments that are wrong, with those that are known already, or a cursor that does not
     fit; ``NotFound`` for unknown rules or ids; ``InvalidConfig``.
     """
+    from kbcore.sync.pending import nothing_read, settings_missing
+
     found = [*problems, *limit_problems(asked.limit)]
     if found:
         raise refused_arguments(found)
@@ -45,7 +47,12 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
     def judged(view: View, state: FileState) -> Payload:
         if state.freshness == "unknown" and not state.is_asked:
             raise FilesUnknown(f"The files cannot be judged, so no rule was run. {state.reason}", hint=_LATER)
-        return _page(call, asked, view) | state.as_json()
+        shown = _page(call, asked, view) | state.as_json()
+        said = [f"{fault.message} {fault.hint}" for fault in settings_missing(call.workspace)]
+        if not state.seq and state.freshness == "current":
+            said.append(nothing_read(call.workspace))
+        call.notes.extend(one for one in said if one)
+        return shown
 
     return call.files.read(call.workspace, call.branch, judged, time_s=limits.FILES_CHECK_S)
 

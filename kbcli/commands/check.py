@@ -217,6 +217,7 @@ def _check(session: Session, asked: _Asked) -> int:
     from kbcli.reports.told import comments_line
     from kbcli.words.options import placed
     from kbcore import relocation
+    from kbcore.sync.pending import nothing_read, settings_missing
     from kbcore.visible import visible
 
     if asked.staged:
@@ -224,6 +225,8 @@ def _check(session: Session, asked: _Asked) -> int:
 
         check_worktree(session.workspace, session.named_branch)
     opened = session.open_to_read()
+    for fault in settings_missing(opened.workspace):
+        session.output.warn(visible(f"{fault.message} {fault.hint}"))
     for one in relocation.beside(opened.workspace):
         session.output.warn(visible(str(one)))
     look = _Look(opened, asked)
@@ -239,7 +242,8 @@ def _check(session: Session, asked: _Asked) -> int:
         if said := comments_line(told):
             session.output.note(visible(said))
         if not (told.seq or told.pending_files):
-            session.output.note("There is nothing to check yet: `kb sync` takes in documents.")
+            unread = nothing_read(opened.workspace) if files.freshness == "current" else ""
+            session.output.note(visible(unread) or "There is nothing to check yet: `kb sync` takes in documents.")
     if files.freshness == "unknown" and not (session.output.is_json or asked.staged or asked.only_records):
         session.tell_files(opened.branch, files)
     return exits.DONE if told.report.passes(asked.fail_on) else exits.VIOLATIONS

@@ -138,6 +138,8 @@ def _answer(
     from kbcli.bounds import check_format, table_format
     from kbcli.pages.query import tell, write_document
     from kbcore.errors import InvalidQuery
+    from kbcore.sync.pending import settings_missing
+    from kbcore.visible import visible
 
     session = session_of(ctx)
     check_format(format_, {None, "json"}, is_json=session.output.is_json)
@@ -162,6 +164,8 @@ def _answer(
         nothing = () if answer.first.total else _nothing(wanted, answer.first.seq, at, filters)
         tell(session, answer, table_format(format_, session.output), nothing)
         session.tell_files(opened.branch, files)
+        for fault in settings_missing(opened.workspace):
+            session.output.warn(visible(f"{fault.message} {fault.hint}"))
 
 
 def _nothing(wanted: Query, seq: int, at: str | None, filters: list[Filter]) -> list[str]:

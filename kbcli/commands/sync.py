@@ -66,7 +66,7 @@ def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool
 
 def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: bool) -> None:
     from kbcli.words import synced
-    from kbcore.sync.answer import not_read_line
+    from kbcore.sync.answer import globs_line, not_read_line
     from kbcore.sync.pending import wanted
     from kbcore.visible import visible
 
@@ -89,7 +89,7 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: 
     if not answer.scanned and not answer.removed:
         place = f"below {', '.join(named)} is" if named else "is"
         globs = [glob for want in wanted(session.workspace) for glob, _ in want.globs]
-        output.note(visible(f"No file {place} where the extractors look: {synced.globs_line(globs)}."))
+        output.note(visible(f"No file {place} where the extractors look: {globs_line(globs)}."))
 
 
 def _tell_faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> None:

@@ -5,8 +5,7 @@ Every line says no more than was done: a file that could not be read is not amon
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kbcli.words.lines import changes_of
 from kbcore.phrases import counted
@@ -14,9 +13,6 @@ from kbcore.visible import problem_line, visible
 
 if TYPE_CHECKING:
     from kbcore.sync.answer import CountedNote, SyncAnswer
-
-
-_GLOBS: Final = 12
 
 
 def sync_line(answer: SyncAnswer) -> str:
@@ -63,11 +59,3 @@ def elsewhere_line(problems: int, unresolved: int) -> str:
         *([counted(unresolved, "unresolved link")] if unresolved else []),
     ]
     return f"Elsewhere: {' and '.join(found)}; `kb sync` without paths lists them." if found else ""
-
-
-def globs_line(globs: Sequence[str]) -> str:
-    """Return the globs of the files that the extractors read, as far as one line holds them."""
-    if not globs:
-        return "nowhere, as .kb/config.json says"
-    more = f" and {len(globs) - _GLOBS} more, as .kb/config.json says" if len(globs) > _GLOBS else ""
-    return ", ".join(globs[:_GLOBS]) + more

@@ -5,7 +5,7 @@ All of it speaks of the named paths only; of the rest it says how much there is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +24,7 @@ COUNTED: Final = "default_status"
 
 _STATES_STATUS: Final = frozenset({"markdown", "manifest"})
 _ENDINGS: Final = 5
+_GLOBS: Final = 12
 _ENDING_CHARS: Final = 20
 _NO_PLACE: Final = (
     "Where its files have no place for one, set `status` with a changeset, "
@@ -143,3 +144,11 @@ def divided(found: Iterable[Located], named: frozenset[str]) -> tuple[tuple[Loca
         else:
             others += 1
     return tuple(kept), others
+
+
+def globs_line(globs: Sequence[str]) -> str:
+    """Return the globs of the files that the extractors read, as far as one line holds them."""
+    if not globs:
+        return "nowhere, as .kb/config.json says"
+    more = f" and {len(globs) - _GLOBS} more, as .kb/config.json says" if len(globs) > _GLOBS else ""
+    return ", ".join(globs[:_GLOBS]) + more

@@ -6,7 +6,8 @@ A file has changed when its content is not what was taken in, or when another ex
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,11 +19,16 @@ from kbcore.extract import registry
 from kbcore.extract.facts import FileProblem
 from kbcore.extract.globs import glob_set
 from kbcore.extract.settings import EDGE_NAMES
+from kbcore.ids import path_text
 from kbcore.model import SourceFile
+from kbcore.phrases import counted
 from kbcore.sync import scan as scanning
+from kbcore.sync.answer import globs_line
 from kbcore.sync.difference import RECONSIDERED
 from kbcore.sync.paths import check_known, is_named
 from kbcore.sync.scan import FileStamp, Found, Known, Scan, Wanted
+from kbcore.sync.walk import SKIPPED_FOLDERS
+from kbcore.visible import in_quotes
 from kbcore.workspace import CONFIG, KB, Workspace
 
 if TYPE_CHECKING:
@@ -43,6 +49,8 @@ _OPEN: Final = f"(problems::varchar <> '[]' and ({_CODES}))"
 _EMPTY: Final = hashlib.sha256(b"").hexdigest()
 _KNOWN: Final = ("path", "hash", "extractor", "problems")
 _FEW_FOLDERS: Final = 20
+_MOST_LOOKED_AT: Final = 10_000
+"""So many files are looked at for documents that no extractor reads."""
 _BELOW: Final = "exists (select 1 from unnest($1::varchar[]) as t(folder) where starts_with(path, t.folder || '/'))"
 
 
@@ -121,7 +129,44 @@ def _wanted(workspace: Workspace) -> tuple[tuple[Wanted, ...], list[Problem]]:
     faults += [
         one for one in map(registry.not_installed, config.extractors.keys() - loaded.usable) if one.path not in broken
     ]
-    return tuple(wants), [*([_NO_CONFIG] if workspace.lacks_config() else []), *faults]
+    return tuple(wants), [*settings_missing(workspace), *faults]
+
+
+def settings_missing(workspace: Workspace) -> list[Problem]:
+    """Return that a project with settings has no configuration, if that is so. Raises: ``InvalidConfig``."""
+    return [_NO_CONFIG] if workspace.lacks_config() else []
+
+
+def nothing_read(workspace: Workspace) -> str:
+    """Return that no file is where the extractors look, and how many documents lie elsewhere; "" where one is.
+
+    Raises: ``InvalidConfig``.
+    """
+    wants, elsewhere = wanted(workspace), []
+    for path in _paths(workspace.repo.worktree):
+        if scanning.is_wanted(wants, path):
+            return ""
+        if path.lower().endswith(".md"):
+            elsewhere.append(path)
+    globs = [glob for want in wants for glob, _ in want.globs]
+    said = f"Nothing is read: no file is where the extractors look ({globs_line(globs)})."
+    if elsewhere:
+        lie = "lies" if len(elsewhere) == 1 else "lie"
+        said += f" {counted(len(elsewhere), 'Markdown file')} {lie} elsewhere, such as {in_quotes(elsewhere[0])}."
+    return f"{said} Move the documents, or name their folders in {SETTINGS}."
+
+
+def _paths(root: Path) -> Iterator[str]:
+    """Yield the first files below a folder in order, but none of hidden folders, as paths from it."""
+    left = _MOST_LOOKED_AT
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(one for one in folders if one not in SKIPPED_FOLDERS and not one.startswith("."))
+        place = Path(folder).relative_to(root)
+        for name in sorted(files)[:left]:
+            yield path_text((place / name).as_posix())
+        left -= len(files)
+        if left <= 0:
+            return
 
 
 def as_defined(wants: Sequence[Wanted], view: View) -> tuple[Wanted, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kbcore.rules import RULES
+from tests.mcp.agents import direct
 from tests.support.cli import LOGIN, environment, path_with_kb, write
 from tests.support.repos import add_worktree, git, run_git
 
@@ -433,3 +434,23 @@ def test_an_answer_of_the_records_alone_says_so(kb, synced):
         assert said in kb("--branch", "main", *words).err, words
     assert "note: The answer is of the records of topic as of seq 1, not of the files." in kb("query", "--at", "1").err
     assert kb("--branch", "main", "check", "--recorded").err == ""
+
+
+def test_a_check_of_a_project_of_which_nothing_is_read_says_where_the_documents_lie(kb, ready):
+    write(ready, {"notes/a.md": LOGIN})
+    kb("sync")
+    ran = kb("check")
+    assert "Nothing is read: no file is where the extractors look (" in ran.err
+    assert "1 Markdown file lies elsewhere, such as 'notes/a.md'." in ran.err
+    with direct(ready) as found:
+        assert "1 Markdown file lies elsewhere" in found.answer("kb_check")["note"]
+
+
+def test_a_missing_configuration_is_said_by_what_answers_without_it(kb, synced):
+    write(synced, {".kb/schema/own.yaml": "entities: {}\n"})
+    assert kb("check").err == ""
+    (synced / ".kb/config.json").unlink()
+    for words in (("check",), ("query",)):
+        assert ".kb/config.json is missing, so KB's defaults hold." in kb(*words).err, words
+    with direct(synced) as found:
+        assert ".kb/config.json is missing" in found.answer("kb_check")["note"]
