@@ -63,6 +63,7 @@ def run(
         exported = read_as_of(opened, at, export_at)[0]
     else:
         exported = opened.store.read(lambda view: export_at(view, view.seq))
+        _warn_of_unrecorded(opened)
     if exported.waiting and not_on is None:
         count = exported.waiting
         what = "edge waits for its end and was" if count == 1 else "edges wait for an end and were"
@@ -75,6 +76,21 @@ def run(
         _write(session, list(zip(_names(file, len(texts)), texts, strict=True)), force=force)
     if file != _STDOUT:
         _tell(session, file, len(exported.entities), len(exported.edges))
+
+
+def _warn_of_unrecorded(opened: Opened) -> None:
+    """Warn that the records do not hold what files say, where that is so."""
+    from kbcore.limits import FILES_S
+    from kbcore.phrases import counted
+    from kbcore.visible import visible
+
+    state = opened.files.state(opened.workspace, opened.branch, time_s=FILES_S)
+    if count := state.pending_files:
+        differ = "differs" if count == 1 else "differ"
+        said = (
+            f"{counted(count, 'file')} {differ} from the records of {opened.branch}, and the export is of the records"
+        )
+        opened.session.output.warn(visible(f"{said} alone. Run `kb sync` first."))
 
 
 def _format_of(file: str) -> str:
