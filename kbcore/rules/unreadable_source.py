@@ -8,6 +8,7 @@ import msgspec
 
 from kbcore.model import NoteOnFile
 from kbcore.rules.rule import Finding, Rule, RuleContext
+from kbcore.visible import in_quotes
 
 _notes = msgspec.json.Decoder(tuple[NoteOnFile, ...])
 _STALE: Final = "Until then, what was last known from the file stays as it is."
@@ -15,7 +16,7 @@ _STALE: Final = "Until then, what was last known from the file stays as it is."
 
 def _run(context: RuleContext) -> list[Finding]:
     found = []
-    for path, problems in context.near("select path, problems from source where not is_ok", []):
+    for path, problems, mark in context.near("select path, problems, extractor from source where not is_ok", []):
         notes = [note for note in _notes.decode(problems) if note.severity == "error"]
         for note in notes:
             line = f":{note.line}" if note.line else ""
@@ -23,7 +24,8 @@ def _run(context: RuleContext) -> list[Finding]:
             hint = note.hint if "until then" in note.hint.lower() else f"{note.hint} {_STALE}".lstrip()
             found.append(Finding(path, f"{path}{line}: {note.message}", hint, path, code=note.code))
         if not notes:
-            hint = f"Run `kb sync` to see why. {_STALE}"
+            name = in_quotes(mark.rpartition("/")[0])
+            hint = f"Run `kb sync` to see whether the extractor {name} can be used here. {_STALE}"
             found.append(Finding(path, f"{path}: the file could not be read completely.", hint, path))
     return found
 

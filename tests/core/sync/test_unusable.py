@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kbcore.checks import run_checks
 from kbcore.errors import InvalidConfig
+from kbcore.sync.faults import faults
 from tests.support.project import Project, req
 from tests.support.repos import git
 
@@ -78,6 +80,13 @@ def test_the_files_of_an_extractor_that_cannot_be_used_are_kept(
     assert project.node("REQ-1").fields["title"] == "Another"
     assert [bool(project.node(key)) for key in "ABCD"] == [True, True, True, False]
     assert {one.path for one in project.view().sources(["TODO", "TODO2"]) if not one.is_ok} == {"TODO"}
+    [said] = run_checks(project.workspace(), project.view(), branch="main", only=["unreadable-source"]).violations
+    assert (said.id, said.hint.partition(".")[0]) == (
+        "TODO",
+        "Run `kb sync` to see whether the extractor 'todos' can be used here",
+    )
+    told = faults(project.sync(), {})
+    assert any("extractor 'todos'" in one.text for one in told)
     answer = project.sync()
     assert (answer.outcome.applied, answer.changed, {one.code for _, one in answer.problems}) == (False, 0, {code})
     assert not project.sync(rebuild=True).outcome.applied
