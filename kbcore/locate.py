@@ -50,7 +50,7 @@ def check_unrecorded(read: Reading, changeset: Changeset) -> None:
     files = unrecorded(read, items.keys())
     if files:
         problems = [
-            Problem(f"{items[key].path}.id", "exists", unrecorded_words(key, path), SYNC_FIRST, path)
+            Problem(f"{items[key].path}.id", NotSynced.code, unrecorded_words(key, path), SYNC_FIRST, path)
             for key, path in sorted(files.items())
         ]
         raise NotSynced(
