@@ -260,6 +260,11 @@ def _with(kind: str, text: str, made: str) -> str:
 
 def compared(st: Statement, sign: str, one: Operand, other: Operand) -> str:
     """Return the condition that two values compare so (``=``, ``<``, …), null or false where they do not."""
+    if sign == "=" and not {"true", "false"} & {one.is_null, other.is_null}:
+        # One equality that has each side for itself is a key to join by; alternatives are tried for each pair of rows.
+        only_texts = not any(side.number or side.flag or side.other for side in (one, other))
+        made = [_identity(side, only_texts=only_texts) for side in (one, other)]
+        return f"({made[0]} is not distinct from {made[1]})"
     parts = []
     if one.number and other.number:
         is_simple = one.real and other.real and (one.is_small or other.is_small)
@@ -274,6 +279,24 @@ def compared(st: Statement, sign: str, one: Operand, other: Operand) -> str:
     return f"({' or '.join(parts)})" if parts else "false"
 
 
+def _identity(of: Operand, *, only_texts: bool) -> str:
+    """Return what two values have in common exactly where KIP says that they are equal. Null is equal to null."""
+    text = of.text or "null::varchar"
+    moment = _moment_in("v.t")
+    parts = {"m": moment, "t": f"case when {moment} is null then v.t end"}
+    if not only_texts:
+        parts |= {"n": "v.n", "b": "v.b", "o": "v.o"}
+    values = {"t": text}
+    if not only_texts:
+        values |= {
+            "n": of.number or "null::struct(w hugeint, f double)",
+            "b": of.flag or "null::boolean",
+            "o": of.other or "null::varchar",
+        }
+    listed, made = (", ".join(f"'{name}': {sql}" for name, sql in fields.items()) for fields in (values, parts))
+    return f"list_transform([{{{listed}}}], lambda v: {{{made}}})[1]"
+
+
 def _texts_compared(st: Statement, sign: str, one: Operand, other: Operand) -> str:
     plain = f"{one.text} {sign} {other.text}"
     if any(side.constant is not None and moment_of(side.constant) is None for side in (one, other)):
@@ -285,7 +308,11 @@ def _texts_compared(st: Statement, sign: str, one: Operand, other: Operand) -> s
 def _moment(st: Statement, of: Operand) -> str:
     if of.constant is not None:
         return f"{st.bind(moment_of(of.constant))}::timestamptz"
-    return f"case when regexp_full_match({of.text}, '{_TIME}') then try_cast({of.text} as timestamptz) end"
+    return _moment_in(of.text)
+
+
+def _moment_in(text: str) -> str:
+    return f"case when regexp_full_match({text}, '{_TIME}') then try_cast({text} as timestamptz) end"
 
 
 def moment_of(text: str) -> str | None:

@@ -183,6 +183,46 @@ def test_a_page_of_what_was_pruned_is_refused(graph) -> None:
         ask(old, 'FIND(?n) WHERE { ?n {type: "Topic"} }', at=3)
 
 
+VALUES: dict[str, list[Any]] = {
+    "number": [1, 1.0],
+    "big": [2**53 + 1],
+    "near": [2**53],
+    "text": ["1"],
+    "zero": [0, -0.0],
+    "moment": ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00"],
+    "no moment": ["2026-02-30T00:00:00Z"],
+    "flag": [True],
+    "word": ["true"],
+    "list": [["a"], ["a"]],
+    "list in a text": ['["a"]'],
+    "nothing": [None, None],
+}
+
+
+def test_two_fields_are_equal_where_their_values_are() -> None:
+    found = [(f"{kind}/{at}", value) for kind, values in VALUES.items() for at, value in enumerate(values)]
+    given = [(name, {} if value is None else {"attributes__v": value}) for name, value in found]
+    nodes = [node(f"Topic:{name}", "Topic", name=name, title=name, **more) for name, more in given]
+    both = '?x {type: "Topic"} ?y {type: "Topic"}'
+    for condition, is_same in (
+        ("?x.attributes.v == ?y.attributes.v", True),
+        ("?x.attributes.v != ?y.attributes.v", False),
+    ):
+        rows = ask(graph_of(nodes, []), f"FIND(?x.name, ?y.name) WHERE {{ {both} FILTER({condition}) }}").result
+        pairs = {(one, other) for one, other in zip(*rows, strict=True)}
+        names = [name for name, _ in found]
+        expected = {(x, y) for x in names for y in names if (x.split("/")[0] == y.split("/")[0]) is is_same}
+        assert pairs == expected
+
+
+@pytest.mark.parametrize("field", ["name", "attributes.v"])
+def test_equal_fields_are_found_without_comparing_each_pair(field: str) -> None:
+    names = [f"p{at}" for at in range(8000)]
+    many = graph_of([node(f"Topic:{one}", "Topic", name=one, title=one, attributes__v=one) for one in names], [])
+    text = f'FIND(COUNT(?x)) WHERE {{ ?x {{type: "Topic"}} ?y {{type: "Topic"}} FILTER(?x.{field} == ?y.{field}) }}'
+    assert ask(many, text, limits=KipLimits(time_s=3)).result == 8000
+
+
 def test_more_rows_than_the_limit_are_refused_and_a_page_of_them_is_not(graph) -> None:
     text = 'FIND(?n.name) WHERE { ?n {type: "Person"} }'
     error = refusal(graph, text, limits=KipLimits(rows=3))
