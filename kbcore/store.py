@@ -199,12 +199,13 @@ class BranchStore:
         """Let go of the view."""
         self._seen.close()
 
-    def read(self, use: Callable[[View], T]) -> T:
+    def read(self, use: Callable[[View], T], *, publishes: bool = True) -> T:
         """Return ``use(view)`` on a view of the last acknowledged head.
 
-        A view that turns out to be damaged is thrown away, built anew and asked again.
+        A view that turns out to be damaged is thrown away, built anew and asked again. Without ``publishes`` a view
+        that is due to be published is left to a later reading: the answer to a write waits for this one.
         """
-        return self._read(lambda head: self._seen.ask(head, use))
+        return self._read(lambda head: self._seen.ask(head, use), publishes=publishes)
 
     def read_overlaid(
         self,
@@ -230,9 +231,9 @@ class BranchStore:
 
         return self._read(at)
 
-    def _read(self, ask: Callable[[Head], T]) -> T:
+    def _read(self, ask: Callable[[Head], T], *, publishes: bool = True) -> T:
         """Return ``ask(head)`` for the last acknowledged head, and publish a view if that is due."""
-        if self._is_due and self._publishing == "late":
+        if publishes and self._is_due and self._publishing == "late":
             self.publish_when_due()
 
         def at(head: Head) -> T:

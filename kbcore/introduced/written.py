@@ -67,7 +67,9 @@ def _warnings(workspace: Workspace, branch: str, author: Author, draft: Draft, *
         return _found(workspace, branch, view, changes)
 
     try:
-        return _tried(workspace, branch, author, draft) if is_tried else workspace.store(branch).read(on)
+        return (
+            _tried(workspace, branch, author, draft) if is_tried else workspace.store(branch).read(on, publishes=False)
+        )
     except KBError as error:
         return [_not_run(error.message)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -390,8 +391,8 @@ def test_a_suspect_edge_is_told_with_the_command_that_confirms_it(kb, synced):
     kb("sync")
     ran = kb("check", "--rule", "suspect-edge")
     [told] = [line for line in ran.out.splitlines() if "S implements REQ-1, but REQ-1 has changed at seq 3" in line]
-    request = told.partition("echo '")[2].partition("'")[0]
-    assert kb("apply", "-", stdin=request).status == 0
+    command = told.partition("`kb confirm ")[2].partition("`")[0]
+    assert kb("confirm", *shlex.split(command)).status == 0
     assert "S implements" not in kb("check", "--rule", "suspect-edge").out
     assert "~ S implements REQ-1 (confirmed)" in kb("show", "4").out
     assert "nothing to change" in kb("revert", "4").out
