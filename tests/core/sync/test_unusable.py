@@ -85,7 +85,7 @@ def test_the_files_of_an_extractor_that_cannot_be_used_are_kept(
         "TODO",
         "Run `kb sync` to see whether the extractor 'todos' can be used here",
     )
-    told = faults(project.sync(), {})
+    told = faults(project.sync(), {}, None).lines
     assert any("extractor 'todos'" in one.text for one in told)
     answer = project.sync()
     assert (answer.outcome.applied, answer.changed, {one.code for _, one in answer.problems}) == (False, 0, {code})
