@@ -149,7 +149,7 @@ PARTS: Final = (
             Command(
                 "`kb sync` reads the documents. All that differs from the memory becomes one changeset, one record.",
                 "kb sync",
-                ("SCN-007",),
+                ("`kb check` lists",),
             ),
             Command("Nothing has changed since, so nothing is written.", "kb sync"),
             Command("Where it stands.", "kb status", ("main",)),

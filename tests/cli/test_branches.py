@@ -54,7 +54,7 @@ def test_status_says_first_what_the_next_command_does_with_the_store_of_a_delete
         assert kb("query", "--branch", "other", "-q").err.startswith("warning: git deleted other and made it again")
     assert not (stores_at(synced) / ".trash").exists()
     assert kb("branch", "ensure", "other").err.startswith("warning: git deleted other and made it again")
-    assert kb("query", "--branch", "other").err == ""
+    assert "trash" not in kb("query", "--branch", "other").err
     assert kb("branch", "ensure", "other", "--keep").out == "other: was there, at seq 1\n"
     assert kb("branch", "ensure", "other", "--keep", "--from", "main").status == 2
 
@@ -377,7 +377,7 @@ def test_a_store_that_went_back_is_read_with_a_warning_and_not_written_to(kb, sy
     hook = kb("hook", "post-checkout", "0", "1", "1")
     assert (hook.status, said in hook.err) == (0, True)
     assert kb("doctor", "--new-epoch", "--yes").status == 0
-    assert kb("apply", "-", "-q", stdin=changeset % "A").err == ""
+    assert kb("apply", "-", "-q", stdin=changeset % "A").status == 0
 
 
 @pytest.mark.parametrize("is_gone", [True, False])
@@ -447,7 +447,8 @@ def test_each_advice_for_an_emptied_folder_leads_to_a_working_store(kb, synced, 
     assert kb("backup", str(backup)).status == 0
     emptied(synced, what)
     hint = kb(*command, stdin=WRITE).error["hint"]
-    advices = re.findall(ADVICE, hint)
+    # The salvage is for a journal that is damaged as well.
+    advices = [one for one in re.findall(ADVICE, hint) if "--salvage" not in one]
     assert sorted(one.split()[0] for one in advices) == ["doctor", "restore"], hint
     for advice in advices:
         if what == "one" and advice.startswith("doctor"):
@@ -469,7 +470,7 @@ def test_the_advice_for_a_lost_branch_means_that_branch_and_not_the_one_that_is_
     kb("apply", "-", "--branch", "topic", stdin=WRITE)
     emptied(synced, "all")
     for branch in ("topic", "main"):
-        [advice] = re.findall(r"`kb (doctor [^`]*)`", kb("query", "--branch", branch, "--json").error["hint"])
+        [advice, _] = re.findall(r"`kb (doctor [^`]*)`", kb("query", "--branch", branch, "--json").error["hint"])
         assert kb(*shlex.split(advice), "--yes").status == 0
     assert kb("doctor").status == 0
 
