@@ -149,19 +149,19 @@ def tell(output: Output, found: Diagnosis) -> None:
 
     output.is_paged = True
     colours: dict[str, Style] = {"ok": "green", "note": "cyan", "warning": "yellow"}
-    told: dict[str, str] = {}  # each remedy, with the place that it was told for
+    shown: dict[str, str] = {}  # the place that each remedy was shown for
     for one in found.findings:
         mark = output.styled(f"{one.severity.replace('_', ' '):11}", colours.get(one.severity, "red"))
         place = f"{one.check} {one.branch}" if one.branch else one.check
         output.data(output.flowed(f"{mark} {visible(f'{place}: {one.message}')}") + "\n")
         if not one.remedy:
             continue
-        if len(one.remedy) > _REPEATED_CHARS and one.remedy in told:
+        if len(one.remedy) > _REPEATED_CHARS and one.remedy in shown:
             output.data(
-                output.flowed(f"{'':11}   {visible(f'The remedy is that of {told[one.remedy]}, above.')}") + "\n"
+                output.flowed(f"{'':11}   {visible(f'The remedy is that of {shown[one.remedy]}, above.')}") + "\n"
             )
             continue
-        told.setdefault(one.remedy, place)
+        shown.setdefault(one.remedy, place)
         # Only the remedy for a hook has lines of its own, and it names nothing that a repository could choose.
         for line in visible_lines(one.remedy).splitlines() if one.check == "hooks" else [visible(one.remedy)]:
             output.data(f"{'':11}   {line}\n")

@@ -338,7 +338,10 @@ def test_what_was_given_up_is_told_where_the_rest_is_listed(kb, pruned):
 
 
 def test_what_lies_before_the_first_record_is_not_told_of_the_whole_branch(kb, told):
-    assert "Seq 0 is before the first record; nothing stood then.\n" in kb("query", "--at", "0").err
+    assert kb("query", "--at", "0").err == (
+        "Seq 0 is before the first record; nothing stood then.\n"
+        "note: The answer is of the records of main as of seq 0, not of the files.\n"
+    )
     assert kb("query", "--at", "2001-01-01").err.startswith("error: '2001-01-01' is before the first record, which was")
     assert kb("query", "--at", "2999-01-01").status == 2
 

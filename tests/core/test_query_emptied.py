@@ -109,7 +109,7 @@ def test_a_path_is_meant_however_it_is_written(valued, path):
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../other/a.md", ".", "a.md", ""])
 def test_a_path_that_leads_out_and_a_name_stay_as_they_are(path):
-    assert path_of(path, "/work/tree") == path
+    assert path_of(path, "/repo/tree") == path
 
 
 def test_only_keys_of_paths_are_taken_for_paths(valued):
