@@ -22,7 +22,6 @@ from tests.support.watched import Watched
 from tests.support.whereabouts import Stores, judge_answers, lasting, stays
 
 SHARED = ("main", "one", "two")
-MAY_REFUSE = {"branch_moved", "unknown_branch"}
 
 
 @pytest.fixture

@@ -198,7 +198,9 @@ class Person:
         is_killed = self.random.random() < 0.5
         status, said = self._stopped(signal.SIGKILL if is_killed else signal.SIGTERM, "watch", within_s=2.0)
         is_second = "is watched already" in said
-        if (status not in {0, 16, -signal.SIGKILL, -signal.SIGTERM} and not is_second) or "Traceback" in said:
+        has_not_begun = not said and status in {-signal.SIGTERM, 128 + signal.SIGTERM}
+        may = status in {0, 16, -signal.SIGKILL} or is_second or has_not_begun
+        if not may or "Traceback" in said:
             self.wrong.append(f"kb watch: {status} {said[-500:]}")
 
     def _kill(self, key: str) -> None:

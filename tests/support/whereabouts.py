@@ -22,7 +22,7 @@ from tests.support.project import Project
 
 LONGEST_S = 10.0 + 3 * 2.0 + 5.0
 """The lock wait of the configuration, what a sync waits for git before it gives up, and what a busy machine adds."""
-MAY_REFUSE = frozenset({"branch_moved", "unknown_branch"})
+MAY_REFUSE = frozenset({"branch_moved", "unexpected_branch", "unknown_branch"})
 
 
 class Stay(msgspec.Struct, frozen=True):
