@@ -53,11 +53,15 @@ class Folded:
 
 def letter_begin(text: str, at: int) -> int:
     """Return where the letter begins within which a place in a text is; the place itself where it is between two."""
+    if text.isascii():
+        return at
     return next((place for place in range(at, max(at - _MOST_CHARS, 0), -1) if not _is_within(text, place)), at)
 
 
 def letter_end(text: str, at: int) -> int:
     """Return where the letter ends within which a place in a text is; the place itself where it is between two."""
+    if text.isascii():
+        return at
     return next((place for place in range(at, min(at + _MOST_CHARS, len(text)) + 1) if not _is_within(text, place)), at)
 
 

@@ -67,20 +67,21 @@ def snippets(asked: Search, entities: Sequence[Node], bodies: Mapping[str, str])
     Of two that hold as many, the document comes first, because the rest is at hand anyway.
     """
     sought = [*map(_Sought, asked.known)]
+    any_of = re.compile("|".join(re.escape(one.term) for word in asked.known for one in (*word.exact, *word.loose)))
     windows = [
         (node.id, field, text, cut)
         for node in entities
         for field, whole in _texts(node, bodies.get(node.id, ""))
-        for text, cut in _window(sought, whole)
+        for text, cut in _window(sought, any_of, whole)
     ]
     if not windows:
         return {}
-    shown = [_letters(text) for _, _, text, _ in windows]
-    of_word = _hits(asked, {*chain(*shown)}, {*chain(*map(_pairs, shown))} - {""})
+    shown = [_Shown(text) for _, _, text, _ in windows]
+    of_word = _hits(asked, {*chain(*(one.pieces for one in shown))}, {*chain(*(one.pairs for one in shown))} - {""})
     names = {at: _pattern(word) for at, word in enumerate(asked.known) if word.is_numbered}
     best: dict[str, tuple[int, Snippet]] = {}
-    for (id_, field, text, cut), pieces in zip(windows, shown, strict=True):
-        found = list(_spans(pieces, of_word))
+    for (id_, field, text, cut), own in zip(windows, shown, strict=True):
+        found = list(own.spans(of_word))
         folded = Folded(text) if names else None
         found += [(span, {at}) for at, name in names.items() if folded for span in folded.spans(name)]
         spans, held = _merged(found, text), set().union(*(hit for _, hit in found))
@@ -111,10 +112,12 @@ def _leaves(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _window(sought: Sequence[_Sought], whole: str) -> Iterator[tuple[str, tuple[bool, bool]]]:
+def _window(sought: Sequence[_Sought], any_of: re.Pattern[str], whole: str) -> Iterator[tuple[str, tuple[bool, bool]]]:
     """Yield the piece of a text around its hits, if it seems to hold one, on one line; and where it was cut."""
     whole = composed(whole)
     folded = Folded(whole)
+    if not any_of.search(folded.text):
+        return
     places = [at for word in sought if (at := word.place(whole, folded)) is not None]
     if not places:
         return
@@ -153,16 +156,15 @@ def _hits(asked: Search, pieces: set[str], pairs: set[str]) -> dict[str, set[int
 
 
 def _terms(piece: str) -> list[str]:
+    if piece.isascii() and piece.isalnum():
+        return words.all_terms(piece)
     return [term for one in words.pieces(words.read(piece)) for term in words.all_terms(one)]
 
 
 def _letters(text: str) -> list[str]:
     """Return what a text is made of, each mark in one with the letter that it stands on."""
-    pieces = words.shown(text)
-    if text.isascii():
-        return pieces
     found: list[str] = []
-    for piece in pieces:
+    for piece in words.shown(text):
         if found and is_added(piece[0]):
             found[-1] += piece
         else:
@@ -170,26 +172,33 @@ def _letters(text: str) -> list[str]:
     return found
 
 
-def _pairs(pieces: Sequence[str]) -> Iterator[str]:
-    """Yield each two characters of a wide script that stand side by side, empty text for all other neighbours."""
-    if all(map(str.isascii, pieces)):
-        return iter(())
-    return (one + other if _is_wide(one) and _is_wide(other) else "" for one, other in pairwise(pieces))
-
-
 def _is_wide(piece: str) -> bool:
     is_one = not piece.isascii() and letter_end(piece, 1) == len(piece)
     return is_one and unicodedata.category(piece[0]) in _OF_WIDE
 
 
-def _spans(pieces: Sequence[str], of_word: Mapping[str, set[int]]) -> Iterator[tuple[tuple[int, int], set[int]]]:
-    """Yield where the hits are in what pieces make up, and which words each is one of."""
-    at = 0
-    for piece, pair in zip_longest(pieces, _pairs(pieces), fillvalue=""):
-        for hit in (piece, pair):
-            if hit in of_word:
-                yield (at, at + len(hit)), of_word[hit]
-        at += len(piece)
+class _Shown:
+    """A piece of text, taken apart."""
+
+    def __init__(self, text: str) -> None:
+        self.pieces: list[str] = words.shown(text) if text.isascii() else _letters(text)
+        self.pairs: list[str] = []
+        """Each two characters of a wide script that are side by side, empty text for all other neighbours."""
+        if not text.isascii():
+            is_wide = [*map(_is_wide, self.pieces)]
+            self.pairs = [
+                one + other if both == (True, True) else ""
+                for (one, other), both in zip(pairwise(self.pieces), pairwise(is_wide), strict=True)
+            ]
+
+    def spans(self, of_word: Mapping[str, set[int]]) -> Iterator[tuple[tuple[int, int], set[int]]]:
+        """Yield where the hits are in the text, and which words each is one of."""
+        at = 0
+        for piece, pair in zip_longest(self.pieces, self.pairs, fillvalue=""):
+            for hit in (piece, pair):
+                if hit in of_word:
+                    yield (at, at + len(hit)), of_word[hit]
+            at += len(piece)
 
 
 def _merged(found: Sequence[tuple[tuple[int, int], set[int]]], text: str) -> tuple[tuple[int, int], ...]:
