@@ -47,7 +47,9 @@ def _row(place: Place, count: int) -> Row:
         return together(found, place.python("-c", DUCKDB_START))
 
     kb, floor = in_turns(
-        lambda: place.kb(root, "query", "--text", " ".join(WORDS), "--limit", "50"), grep, rounds=place.sizes.rounds_of(count)
+        lambda: place.kb(root, "query", "--text", " ".join(WORDS), "--limit", "50"),
+        grep,
+        rounds=place.sizes.rounds_of(count),
     )
     return Row(
         name="kb query --text",
