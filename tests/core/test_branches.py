@@ -10,13 +10,10 @@ import pytest
 from kbcore import branches
 from kbcore.errors import BranchMoved, NotInitialised, UnknownBranch
 from kbcore.workspace import open_workspace
+from tests.core.branches.making import req
 from tests.support.places import caches_at, stores_at
 from tests.support.project import Project
 from tests.support.repos import add_worktree, commit_files, git, start_conflicting_rebase
-
-
-def req(key: str) -> dict[str, str]:
-    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open"}
 
 
 def test_a_branch_begins_with_the_default_branchs_history_and_goes_its_own_way(project: Project) -> None:

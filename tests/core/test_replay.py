@@ -11,6 +11,7 @@ from kbcore import canonical, replay
 from kbcore.errors import HistoryPruned, SnapshotCorrupt
 from kbcore.storage import compaction
 from kbcore.storage.head import Head, Sealed, Segment, SnapshotRef, Tip
+from tests.core.storage.making import head_of
 from tests.support.stores import Stored
 
 LAST = "journal-0000000005.jsonl"
@@ -39,14 +40,7 @@ def compact(made: Stored, **options: int) -> None:
 
 def with_hole(*snapshots: int) -> Head:
     """Return the head of records 1, 2, 5 and 6, of which none was pruned, with snapshots at these seqs."""
-    return Head(
-        format=1,
-        features_required=(),
-        store_id="own",
-        lineage="one",
-        branch="main",
-        origin=None,
-        pruned=None,
+    return head_of(
         snapshots=tuple(SnapshotRef(f"snapshot-{seq:010}.jsonl", seq, "", 1, "") for seq in snapshots),
         segments=(Segment("journal-0000000001.jsonl", 1, "one", Sealed(200, 2, "")), Segment(LAST, 5, "sum of 4")),
         head=Tip(6, "sum of 6", LAST, 200, ""),

@@ -9,24 +9,14 @@ import msgspec
 import pytest
 
 from kbcore.errors import ViewDamaged
-from kbcore.storage.head import Epoch, Head, Origin, Pruned, Segment, SnapshotRef, Tip
+from kbcore.storage.head import Epoch, Head, Origin, Pruned, Segment, SnapshotRef
 from kbcore.view.basis import Basis
 from kbcore.viewcache import VIEW, is_ahead, is_usable, open_view
+from tests.core.storage.making import head_of
 from tests.support.stores import Stored
 
 FILE = "journal-0000000001.jsonl"
-HEAD = Head(
-    format=1,
-    features_required=(),
-    store_id="own",
-    lineage="one",
-    branch="main",
-    origin=None,
-    pruned=None,
-    snapshots=(),
-    segments=(Segment(FILE, 1, "one"),),
-    head=Tip(7, "sum of 7", FILE, 700, ""),
-)
+HEAD = head_of()
 COPY = msgspec.structs.replace(HEAD, origin=Origin("other", 5, "sum of 5"))
 ACCEPTED = msgspec.structs.replace(HEAD, store_id="new", epochs=(Epoch("own", 5, "sum of 5", 9, ""),))
 SNAPSHOT = SnapshotRef("snapshot-0000000003.jsonl", 3, "", 1, "")

@@ -11,23 +11,11 @@ import pytest
 from kbcore import branches
 from kbcore.branches import lost
 from kbcore.storage import gitref, layout
+from tests.core.branches.making import first_use, req, trashed
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import stores_at
 from tests.support.project import Project
 from tests.support.repos import commit_files, git, git_env
-
-
-def req(key: str) -> dict[str, str]:
-    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open"}
-
-
-def first_use(project: Project, branch: str | None = None) -> branches.Ensured:
-    return branches.open_branch(project.workspace(), branch)[2]
-
-
-def trashed(project: Project) -> list[str]:
-    folder = stores_at(project.root) / ".trash"
-    return sorted(path.name.partition("~")[0] for path in folder.iterdir()) if folder.exists() else []
 
 
 def facts(project: Project, branch: str | None = None) -> set[str]:

@@ -15,6 +15,7 @@ from kbcore import branches
 from kbcore.branches import moves
 from kbcore.errors import KBError, StorageFull
 from kbcore.storage import branchdir, journal
+from tests.core.branches.making import req
 from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
 from tests.support.places import stores_at
 from tests.support.project import Project
@@ -22,10 +23,6 @@ from tests.support.repos import git
 
 NO_SYNC = NoSyncFs()
 CHANGING = {"replace", "mkdir", "rmdir", "fsync_dir"}
-
-
-def req(key: str) -> dict[str, str]:
-    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open"}
 
 
 def replace(project: Project) -> object:

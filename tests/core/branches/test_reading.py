@@ -12,14 +12,11 @@ import pytest
 from kbcli.readonly import ReadOnlyFs
 from kbcore import branches
 from kbcore.errors import GitUnusable, ReadOnlyStore, StoreWentBack, UnknownBranch
+from tests.core.branches.making import req
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import stores_at
 from tests.support.project import Project
 from tests.support.repos import git
-
-
-def req(key: str) -> dict[str, str]:
-    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open"}
 
 
 class FullFs(NoSyncFs):

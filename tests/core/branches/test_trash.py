@@ -17,14 +17,11 @@ from kbcore.clock import SystemClock, text_of
 from kbcore.errors import KBError, UnknownBranch
 from kbcore.storage import head
 from kbcore.storage.trashed import ASIDE
+from tests.core.branches.making import req
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import STORES_NAME, stores_at
 from tests.support.project import Project
 from tests.support.repos import add_worktree, git
-
-
-def req(key: str) -> dict[str, str]:
-    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open"}
 
 
 class Interrupted(NoSyncFs):

@@ -13,15 +13,12 @@ import pytest
 from kbcore import branches
 from kbcore.viewcache import AHEAD, VIEW, ViewCache
 from kbcore.workspace import MAX_WARM_VIEWS
+from tests.core.branches.making import req
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import caches_at, stores_at
 from tests.support.project import Project
 from tests.support.repos import git
 from tests.support.stores import Stored
-
-
-def req(key: str) -> dict[str, str]:
-    return {"id": key, "type": "req", "title": f"Title of {key}", "status": "open"}
 
 
 def cache_of(project: Project, branch: str) -> Path:

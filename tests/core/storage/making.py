@@ -74,22 +74,51 @@ def fill(directory: Path, records: int, *, pad: int = 0) -> Head:
     return new
 
 
+def compacted_store(tmp_path: Path, *records: int, name: str = "main") -> Path:
+    """Create a store with a segment for each of these numbers of records; all but the last are sealed, by snapshots."""
+    directory = new_store(tmp_path, records[0], name=name)
+    for number in records[1:]:
+        compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b'{"seq":%d}' % of.seq], wait_s=0)
+        fill(directory, number)
+    return directory
+
+
 def holed_store(tmp_path: Path, *, snapshots: tuple[int, ...] = (3, 5)) -> Path:
     """Create a store of records 1 to 3, 6 and 7, with these of the snapshots at 3 and 5; the file between is gone."""
-    directory = new_store(tmp_path, 3)
-    for _ in range(2):
-        compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b'{"seq":%d}' % of.seq], wait_s=0)
-        fill(directory, 2)
+    directory = compacted_store(tmp_path, 3, 2, 2)
+    (directory / head.read(FS, directory).segments[1].file).unlink()
+    remove_from_head(directory, 4, *({3, 5} - {*snapshots}))
+    return directory
+
+
+def remove_from_head(directory: Path, *seqs: int) -> None:
+    """Take segments and snapshots out of a head, by the seq in their names; before a gap that makes missing records."""
     of = head.read(FS, directory)
-    (directory / of.segments[1].file).unlink()
     new = msgspec.structs.replace(
         of,
         features_required=tuple(sorted({*of.features_required, head.HOLES})),
-        segments=(of.segments[0], of.segments[2]),
-        snapshots=tuple(ref for ref in of.snapshots if ref.seq in snapshots),
+        segments=tuple(part for part in of.segments if part.first_seq not in seqs),
+        snapshots=tuple(ref for ref in of.snapshots if ref.seq not in seqs),
     )
     (directory / "head.json").write_bytes(head.encode(new))
-    return directory
+
+
+def head_of(**stated: Any) -> Head:
+    """Return the head of seven records of branch main in one segment, with other values where stated."""
+    file = "journal-0000000001.jsonl"
+    whole = Head(
+        format=1,
+        features_required=(),
+        store_id="own",
+        lineage="one",
+        branch="main",
+        origin=None,
+        pruned=None,
+        snapshots=(),
+        segments=(head.Segment(file, 1, "one"),),
+        head=head.Tip(7, "sum of 7", file, 700, ""),
+    )
+    return msgspec.structs.replace(whole, **stated)
 
 
 def append(directory: Path, number: int, *, fs: Any = NO_SYNC) -> Head:

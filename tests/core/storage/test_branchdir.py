@@ -25,8 +25,8 @@ from tests.core.storage.making import (
     FS,
     NO_SYNC,
     append,
+    compacted_store,
     contents,
-    fill,
     holed_store,
     names,
     new_store,
@@ -38,12 +38,7 @@ from tests.support.faultfs import FailingFs, LoggingFs
 
 def compacted(tmp_path: Path, name: str = "main") -> Path:
     """Two sealed segments with snapshots, and two records in the active one."""
-    directory = new_store(tmp_path, 3, name=name)
-    compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b"1"])
-    fill(directory, 3)
-    compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b"2"])
-    fill(directory, 2)
-    return directory
+    return compacted_store(tmp_path, 3, 3, 2, name=name)
 
 
 def copy(source: Path, target: Path, fs=NO_SYNC) -> head.Head:
@@ -93,7 +88,10 @@ def test_a_copy_has_the_history_of_its_source_and_an_id_of_its_own(tmp_path: Pat
     assert (new.branch, new.origin) == ("feature/topic", head.Origin("main", 8, of.hash))
     assert new.store_id != of.store_id
     assert numbers(tmp_path / "topic") == numbers(source)
-    assert [list(snapshot.read(FS, tmp_path / "topic", new, ref)) for ref in new.snapshots] == [[b"1"], [b"2"]]
+    assert [list(snapshot.read(FS, tmp_path / "topic", new, ref)) for ref in new.snapshots] == [
+        [b'{"seq":3}'],
+        [b'{"seq":6}'],
+    ]
     assert verify.prove(FS, tmp_path / "topic").findings == ()
 
 

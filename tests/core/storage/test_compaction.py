@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from kbcore import limits
@@ -16,12 +15,14 @@ from tests.core.storage.making import (
     FS,
     NO_SYNC,
     append,
+    compacted_store,
     contents,
     fill,
     holed_store,
     new_store,
     next_line,
     numbers,
+    remove_from_head,
     segment,
 )
 from tests.support.faultfs import FailingFs, LoggingFs
@@ -41,12 +42,7 @@ def names(directory: Path) -> set[str]:
 
 def three_times(tmp_path: Path, name: str = "main") -> Path:
     """Segments 1-3, 4-6, 7- and snapshots at 3 and 6; two records in the active one."""
-    directory = new_store(tmp_path, 3, name=name)
-    compact(directory)
-    fill(directory, 3)
-    compact(directory)
-    fill(directory, 2)
-    return directory
+    return compacted_store(tmp_path, 3, 3, 2, name=name)
 
 
 def test_it_seals_the_segment_and_keeps_every_answer(tmp_path: Path) -> None:
@@ -291,21 +287,9 @@ def test_pruning_that_would_give_up_more_than_was_asked_is_refused(tmp_path: Pat
     assert compact(directory, before=8).head.first_seq == 8
 
 
-def edit(directory: Path, *, without: tuple[int, ...]) -> None:
-    """Take segments and snapshots out of a head, by the seq in their names; before a gap that makes missing records."""
-    of = head.read(FS, directory)
-    new = msgspec.structs.replace(
-        of,
-        features_required=tuple(sorted({*of.features_required, head.HOLES})),
-        segments=tuple(part for part in of.segments if part.first_seq not in without),
-        snapshots=tuple(ref for ref in of.snapshots if ref.seq not in without),
-    )
-    (directory / "head.json").write_bytes(head.encode(new))
-
-
 def test_pruning_does_not_begin_history_where_no_snapshot_is(tmp_path: Path) -> None:
     directory = three_times(tmp_path)
-    edit(directory, without=(3,))
+    remove_from_head(directory, 3)
     with pytest.raises(InvalidQuery, match=r"before seq 4 alone: .* the records 4 to 6 could be"):
         compact(directory, before=4)
     assert compact(directory, before=7).head.first_seq == 7
@@ -314,7 +298,7 @@ def test_pruning_does_not_begin_history_where_no_snapshot_is(tmp_path: Path) -> 
 def test_pruning_gives_up_no_more_where_the_first_snapshot_is_gone_already(tmp_path: Path) -> None:
     directory = three_times(tmp_path)
     compact(directory, before=4)
-    edit(directory, without=(3,))
+    remove_from_head(directory, 3)
     assert compact(directory, before=5).head.first_seq == 4
 
 
@@ -323,6 +307,6 @@ def test_pruning_up_to_missing_records_keeps_what_comes_after_the_next_ones(tmp_
     for _ in range(4):
         compact(directory)
         fill(directory, 2)
-    edit(directory, without=(4, 8, 3, 5))
+    remove_from_head(directory, 4, 8, 3, 5)
     assert [(hole.first, hole.last) for hole in head.read(FS, directory).holes] == [(4, 5), (8, 9)]
     assert compact(directory, before=6).head.parts == ((6, 7), (10, 11))

@@ -13,6 +13,7 @@ from tests.core.storage.making import (
     FS,
     NO_SYNC,
     append,
+    compacted_store,
     contents,
     fill,
     names,
@@ -72,10 +73,7 @@ def test_a_witness_of_lost_records_is_not_believed_about_another_beginning(tmp_p
 
 
 def compacted(tmp_path: Path, name: str = "main") -> Path:
-    directory = new_store(tmp_path, 3, name=name)
-    compaction.compact(NO_SYNC, directory, CLOCK, lambda of: [b"1"])
-    fill(directory, 2)
-    return directory
+    return compacted_store(tmp_path, 3, 2, name=name)
 
 
 def test_a_lost_head_is_made_again_from_the_journal(tmp_path: Path) -> None:
