@@ -1,4 +1,6 @@
-"""The global options, and how what was typed becomes a value. Defined once, attached to every command.
+"""The global options, those that several commands share, and how what was typed becomes a value.
+
+The global options are defined once and attached to every command.
 
 Text, numbers and choices are all that commands take, so no validation library is imported for them.
 """
@@ -20,6 +22,24 @@ from kbcore.values import text_problem
 from kbcore.visible import in_quotes
 
 Parameter = TyperOption | TyperArgument
+
+Message = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for the record.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")]
+At = Annotated[
+    str | None, typer.Option("--at", metavar="POINT", help="As the branch was then, as `kb diff --help` says.")
+]
+Actor = Annotated[
+    str, typer.Option("--actor", metavar="A", help="Only what this person or agent changed.", show_default=False)
+]
+Source = Annotated[
+    str,
+    typer.Option(
+        "--source", metavar="S", help="Only what was changed through it: cli, sync, mcp, …", show_default=False
+    ),
+]
+SessionName = Annotated[
+    str, typer.Option("--session", metavar="S", help="Only what was changed in this session.", show_default=False)
+]
 
 GLOBAL: Final = "Global options"
 _PLACES: Final = frozenset({"PATH", "DIR", "FILE|-"})

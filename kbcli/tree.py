@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, Final, NamedTuple
@@ -256,6 +256,15 @@ def group_of(help_text: str) -> typer.Typer:
     return typer.Typer(
         cls=Group, help=help_text, rich_markup_mode=None, add_completion=False, context_settings=SETTINGS
     )
+
+
+def run_by_default(group: typer.Typer, command: Callable[[typer.Context], int | None]) -> None:
+    """Run a command of a group where none of its commands is typed."""
+
+    def default(ctx: typer.Context) -> int | None:
+        return None if ctx.invoked_subcommand else command(ctx)
+
+    group.callback(**WITHOUT_COMMAND)(default)
 
 
 def _complete(command: Any) -> None:

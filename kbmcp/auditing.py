@@ -343,15 +343,14 @@ def _show(call: Call, asked: _Wanted, view: View) -> Payload:
 
 
 def _diff(call: Call, asked: _Wanted, view: View) -> Payload:
-    from kbcore.history.compare import changed_by, count_differences, diff, differences_from
+    from kbcore.history.compare import count_differences, diff, differences_from
     from kbcore.history.moment import seq_at
 
     page = _Page(asked, view.seq)
     low = seq_at(view, str(asked.seq))
     high = page.head if asked.to is None else seq_at(view, str(asked.to))
     if asked.is_narrowed:
-        keys = changed_by(view, asked.selection(min(low, high), max(low, high)).seqs(view))
-        found = diff(view, low, high, only=keys)
+        found = diff(view, low, high, changed_by=asked.selection(low, high))
         listed = [(key, one) for key in ("entities", "edges") for one in found[key]]
         shown = {"branch": call.branch, "seq": page.head, "from": low, "to": high}
         rest = ((after, *one) for after, one in enumerate(listed[page.place :], page.place + 1))

@@ -23,8 +23,6 @@ _IMPACT_TAKES: Final = frozenset({"impact", "ids", "depth", "limit", "at"})
 _COVERAGE_TAKES: Final = frozenset(
     {"coverage", "body", "type", "ids", "tags", "status", "fields", "limit", "cursor", "at"}
 )
-_IMPACT_PARTS: Final = ("direct", "transitive", "tests", "related", "decisions", "people")
-_IMPACT_DEPTH: Final = 50
 _HIGHER: Final = "A higher `limit` shows the rest."
 _NO_ROOM: Final = (
     "No more fits into one answer: a smaller `depth` leaves out what is farther away, and {kb_query} with `from`, "
@@ -77,15 +75,16 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
     from kbcore.analysis import impact as analysis
     from kbcore.analysis import subject
     from kbcore.history.log import missing
+    from kbcore.limits import MAX_TRAVERSAL_DEPTH
 
     start = subject.find(view.rows, asked.ids[0], seq)
     if start is None:
         raise missing(view, asked.ids[0]) if seq is None else NotFound(f"There was no {asked.ids[0]!r} at seq {seq}.")
-    depth = asked.depth if "depth" in asked.model_fields_set else _IMPACT_DEPTH
+    depth = asked.depth if "depth" in asked.model_fields_set else MAX_TRAVERSAL_DEPTH
     found = analysis.impact(view.rows, schema, start, at=seq, depth=depth)
     shown = {"branch": call.branch, "seq": view.seq if seq is None else seq}
     shown |= analysis.impact_json(found, depth=depth, limit=asked.limit)
-    fitted: Payload = fit(shown, [(name, shown) for name in _IMPACT_PARTS], room)
+    fitted: Payload = fit(shown, [(name, shown) for name in (*analysis.PARTS, "people")], room)
     if any(total > len(fitted[name]) for name, total in fitted["totals"].items()):
         fitted["note"] = f"The lists are cut: `totals` counts all. {_NO_ROOM if 'omitted' in fitted else _HIGHER}"
     return fitted

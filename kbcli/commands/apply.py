@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import DryRun, session_of
 
 
 def run(
@@ -20,7 +20,7 @@ def run(
             help="Take times, authors and sources from the file, as an export has them. The record says so.",
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Apply a changeset from a file, all of it or nothing.
 

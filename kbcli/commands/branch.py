@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kbcli.options import session_of
-from kbcli.tree import WITHOUT_COMMAND, Command, group_of
+from kbcli.tree import Command, group_of, run_by_default
 
 if TYPE_CHECKING:
     from kbcore.branches import Held
 
 app = group_of("List, make and compare branch stores; without a command, list them.")
-
-
-@app.callback(**WITHOUT_COMMAND)
-def default(ctx: typer.Context) -> None:
-    """List the branches, where no command says otherwise."""
-    if not ctx.invoked_subcommand:
-        list_(ctx)
 
 
 @app.command("list", cls=Command)
@@ -60,6 +53,9 @@ def list_(ctx: typer.Context) -> None:
         output.note("No branch has a store any more; `kb doctor` says what to do.")
     else:
         output.note("No branch has a store yet; `kb sync` makes the first.")
+
+
+run_by_default(app, list_)
 
 
 @app.command("ensure", cls=Command)

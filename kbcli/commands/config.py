@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kbcli.options import session_of
-from kbcli.tree import WITHOUT_COMMAND, Command, group_of
+from kbcli.tree import Command, group_of, run_by_default
 
 if TYPE_CHECKING:
     from kbcore.config_text import Setting
@@ -29,13 +29,6 @@ class WithNumbers(Command):
 _NAME = typer.Argument(metavar="SETTING", help="Its name, such as `kip.rowLimit`.")
 
 
-@app.callback(**WITHOUT_COMMAND)
-def default(ctx: typer.Context) -> None:
-    """List the settings, where no command says otherwise."""
-    if not ctx.invoked_subcommand:
-        list_(ctx)
-
-
 @app.command("list", cls=Command)
 def list_(ctx: typer.Context) -> None:
     """List every setting with its value, and whether the file states it."""
@@ -48,6 +41,9 @@ def list_(ctx: typer.Context) -> None:
         return
     rows = [(one.name, _shown(one.value), _path(workspace) if one.is_stated else "default") for one in found]
     output.stream(f"{line}\n" for line in output.list_lines(("SETTING", "VALUE", "FROM"), rows))
+
+
+run_by_default(app, list_)
 
 
 @app.command("get", cls=Command)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import DryRun, Message, session_of
 
 
 def run(
@@ -17,8 +17,8 @@ def run(
     ] = None,
     to_id: Annotated[str | None, typer.Argument(metavar="TO", help="The entity that this edge leads to.")] = None,
     *,
-    message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for the record.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+    message: Message = "",
+    dry_run: DryRun = False,
 ) -> None:
     """Confirm suspect edges.
 
@@ -33,7 +33,6 @@ def run(
     if not (edge is None and to_id is None) and not (edge and to_id):
         raise InvalidQuery("An edge has two ends.", hint="`kb confirm FROM EDGE TO` names one edge.")
     session = session_of(ctx)
-    session.writes = True
     one = None
     if edge and to_id:
         name, _, kind = edge.partition(":")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import At, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,9 +30,7 @@ def run(
         Texts,
         typer.Option("--lacks", metavar="ASPECT", help="Only rows that lack it, twice both; totals stay those of all."),
     ] = None,
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="POINT", help="As the branch stood then, as `kb diff --help` says.")
-    ] = None,
+    at: At = None,
     fail_under: Annotated[
         Texts,
         typer.Option("--fail-under", metavar="[ASPECT=]PERCENT", help="End with status 1 below; may be repeated."),

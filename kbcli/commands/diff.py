@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import Actor, SessionName, Source, session_of
 
 if TYPE_CHECKING:
     from kbcli.asof import Filters
@@ -29,15 +29,9 @@ def run(
     until: Annotated[
         str, typer.Option("--until", metavar="POINT", help="Up to then, not up to the head.", show_default=False)
     ] = "",
-    actor: Annotated[
-        str, typer.Option("--actor", metavar="A", help="Only what this actor changed.", show_default=False)
-    ] = "",
-    source: Annotated[
-        str, typer.Option("--source", metavar="S", help="Only what was changed through it.", show_default=False)
-    ] = "",
-    session_: Annotated[
-        str, typer.Option("--session", metavar="S", help="Only what was changed in this session.", show_default=False)
-    ] = "",
+    actor: Actor = "",
+    source: Source = "",
+    session_: SessionName = "",
 ) -> None:
     """Show what changed between two points of the history, going from the first to the second.
 
@@ -93,11 +87,10 @@ def _refuse_branches(opened: Opened, *points: str) -> None:
 
 
 def _found(opened: Opened, first: str, last: str, filters: Filters, *, is_since: bool) -> dict[str, Any]:
-    """Return the difference; between two seqs also when the journal is damaged behind both."""
-    from kbcore.history.compare import changed_by, diff
+    """Return the difference; between two seqs also when the journal is damaged after both."""
+    from kbcore.history.compare import diff
     from kbcore.history.log import Selection
     from kbcore.history.moment import Meant, after, clock_notes, meant, read_at, said_of
-    from kbcore.history.when import When
 
     begin, end = opened.point(first) if first else None, opened.point(last) if last else None
 
@@ -107,14 +100,12 @@ def _found(opened: Opened, first: str, last: str, filters: Filters, *, is_since:
     def read(view: View) -> dict[str, Any]:
         opened.session.notes += clock_notes(view, *filter(None, (begin, end)))
         low = Meant(after(view, begin)) if is_since and begin else at(view, begin)
-        high, only = at(view, end), None
-        if filters.named():
-            ends = sorted((low.seq, high.seq))
-            between = Selection(*filters[:3], *(When(str(seq), seq=seq) for seq in ends))
-            only = changed_by(view, between.seqs(view))
+        high = at(view, end)
         said = [one.said for one in (low, high) if one.said]
         said += [said_of(view, begin, is_since=True)] if is_since and begin and begin.seq is None else []
-        return diff(view, low.seq, high.seq, only=only) | ({"points": said} if said else {})
+        return diff(view, low.seq, high.seq, changed_by=Selection(filters.actor, filters.source, filters.session)) | (
+            {"points": said} if said else {}
+        )
 
     seqs = [point.seq if point else None for point in (begin, end)]
     if any(seq is None for seq in seqs):

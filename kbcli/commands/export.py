@@ -27,7 +27,7 @@ def run(
     at: Annotated[
         str | None,
         typer.Option(
-            "--at", metavar="POINT", help="As everything stood then, as `kb diff --help` says; also before damage."
+            "--at", metavar="POINT", help="As everything was then, as `kb diff --help` says; also before damage."
         ),
     ] = None,
     not_on: Annotated[

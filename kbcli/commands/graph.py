@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import At, session_of
 from kbcore.limits import DEFAULT_SECTION_ROWS
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ def run(
     follow: Annotated[
         Texts, typer.Option("--follow", metavar="EDGE[,EDGE]", help="Only these edges, either way; may be repeated.")
     ] = None,
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="POINT", help="As the branch stood then, as `kb diff --help` says.")
-    ] = None,
+    at: At = None,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", help="So many entities at most.")
     ] = DEFAULT_SECTION_ROWS,

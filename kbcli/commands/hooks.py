@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kbcli.options import session_of
-from kbcli.tree import WITHOUT_COMMAND, Command, group_of
+from kbcli.tree import Command, group_of, run_by_default
 
 if TYPE_CHECKING:
     from kbcli.context import Session
@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from kbcore.git import Repository
 
 app = group_of("Install, remove or look at the git hooks; without a command, look at them.")
-
-
-@app.callback(**WITHOUT_COMMAND)
-def default(ctx: typer.Context) -> int:
-    """Say how the hooks stand, where no command says otherwise."""
-    return 0 if ctx.invoked_subcommand else status(ctx)
 
 
 _PATH = typer.Option("--hooks-path", metavar="DIR", help="Speak of the hook files in this folder, and of nothing else.")
@@ -50,11 +44,14 @@ def uninstall(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = Non
 
 @app.command("status", cls=Command)
 def status(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None) -> int:
-    """Say how the hooks stand, and write nothing."""
+    """Say whether git runs the hooks, and write nothing."""
     from kbcli import hooks
 
     session, repo, folder = _place(ctx, hooks_path)
     return _told(session, hooks.status(repo, session.env, hooks_path=folder, fallback=hooks.own_program()))
+
+
+run_by_default(app, status)
 
 
 def _place(ctx: typer.Context, hooks_path: str | None) -> tuple[Session, Repository, Path | None]:
@@ -64,7 +61,7 @@ def _place(ctx: typer.Context, hooks_path: str | None) -> tuple[Session, Reposit
 
 
 def _told(session: Session, results: Sequence[HookResult]) -> int:
-    """Show how the hooks stand, and return the status to end with."""
+    """Show the state of the hooks, and return the status to end with."""
     import msgspec
 
     from kbcli import exits
@@ -78,7 +75,7 @@ def _told(session: Session, results: Sequence[HookResult]) -> int:
 
 
 def tell_hooks(output: Output, results: Sequence[HookResult]) -> None:
-    """Show how the hooks stand; what the system refused also with ``--quiet``. A text for several comes once."""
+    """Show the state of the hooks; what the system refused also with ``--quiet``. A text for several comes once."""
     from kbcli.words.lines import hook_line
     from kbcore.visible import visible_lines
 

@@ -6,23 +6,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import At, session_of
+from kbcore.limits import MAX_TRAVERSAL_DEPTH
 
 if TYPE_CHECKING:
     from kbcore.analysis.impact import Impact
     from kbcore.view.view import View
-
-_DEPTH = 50
 
 
 def run(
     ctx: typer.Context,
     id_: Annotated[str, typer.Argument(metavar="ID", help="The entity that is to change.")],
     *,
-    depth: Annotated[int, typer.Option("--depth", metavar="N", help="In at most so many steps.")] = _DEPTH,
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="POINT", help="As the branch stood then, as `kb diff --help` says.")
-    ] = None,
+    depth: Annotated[int, typer.Option("--depth", metavar="N", help="In at most so many steps.")] = MAX_TRAVERSAL_DEPTH,
+    at: At = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -43,13 +40,13 @@ def run(
     from kbcli.bounds import check_bounds, check_format, rows_of, table_format
     from kbcli.pages.impact import tell
     from kbcore.analysis.impact import impact_json
-    from kbcore.limits import MAX_AFFECTED, MAX_TRAVERSAL_DEPTH
+    from kbcore.limits import MAX_AFFECTED
     from kbcore.query import empty_problems, refuse
 
     session = session_of(ctx)
     check_format(format_, {None, "json"}, is_json=session.output.is_json)
     refuse(empty_problems({"id": id_, **({"at": at} if at is not None else {})}))
-    check_bounds("--depth", depth, MAX_TRAVERSAL_DEPTH, _DEPTH)
+    check_bounds("--depth", depth, MAX_TRAVERSAL_DEPTH, MAX_TRAVERSAL_DEPTH)
     shown_rows = rows_of(limit, session.output) or MAX_AFFECTED
     session.output.is_json = session.output.is_json or format_ == "json"
     opened = session.open_to_read()

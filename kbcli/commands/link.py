@@ -6,20 +6,24 @@ from typing import Annotated, Any
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import DryRun, Message, session_of
+
+From = Annotated[str, typer.Argument(metavar="FROM", help="The entity that it leads from.")]
+Edge = Annotated[str, typer.Argument(metavar="EDGE", help="Its type; TYPE:KIND where it has a kind.")]
+To = Annotated[str, typer.Argument(metavar="TO", help="The entity that it leads to.")]
 
 _OPTIONS = {"edges": "EDGE"}
 
 
 def run(
     ctx: typer.Context,
-    from_id: Annotated[str, typer.Argument(metavar="FROM", help="The entity that it leads from.")],
-    edge: Annotated[str, typer.Argument(metavar="EDGE", help="Its type; TYPE:KIND where it has a kind.")],
-    to_id: Annotated[str, typer.Argument(metavar="TO", help="The entity that it leads to.")],
+    from_id: From,
+    edge: Edge,
+    to_id: To,
     *,
     confidence: Annotated[str, typer.Option("--confidence", metavar="0..1", help="How sure that is.")] = "",
-    message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for the record.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+    message: Message = "",
+    dry_run: DryRun = False,
 ) -> None:
     """State an edge between two entities, in the store; one that is stated already is confirmed."""
     from kbcli.words.options import placed

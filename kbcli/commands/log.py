@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import Actor, SessionName, Source, session_of
 
 if TYPE_CHECKING:
     from kbcli.context import Opened
@@ -65,16 +65,9 @@ def run(
         int | None,
         typer.Option("--limit", "-n", metavar="N", help="So many at most. [default: 50 at a terminal, else all]"),
     ] = None,
-    actor: Annotated[
-        str, typer.Option("--actor", metavar="A", help="Only what this person or agent did.", show_default=False)
-    ] = "",
-    source: Annotated[
-        str,
-        typer.Option("--source", metavar="S", help="Only what came through it: cli, sync, mcp, …", show_default=False),
-    ] = "",
-    session_: Annotated[
-        str, typer.Option("--session", metavar="S", help="Only what was done in this session.", show_default=False)
-    ] = "",
+    actor: Actor = "",
+    source: Source = "",
+    session_: SessionName = "",
     since: Annotated[
         str, typer.Option("--since", metavar="POINT", help="Only what was written since then.", show_default=False)
     ] = "",

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import Message, session_of
 
 
 def run(
@@ -22,7 +22,7 @@ def run(
     file: Annotated[str, typer.Option("--file", metavar="PATH", help="Its document, from the root.")] = "",
     store: Annotated[bool, typer.Option("--store", help="Write it to the store, without a document.")] = False,
     editor: Annotated[bool, typer.Option("--edit", "-e", help="Open the document in the editor first.")] = False,
-    message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for the record.")] = "",
+    message: Message = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
 ) -> None:
     """Make an entity with the next free id of its type, as one record.

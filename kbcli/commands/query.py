@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import At, session_of
 
 if TYPE_CHECKING:
     from kbcli.context import Opened
@@ -47,9 +47,6 @@ Follow = Annotated[
 Depth = Annotated[int, typer.Option("--depth", metavar="N", help="In at most so many steps; with --from.")]
 Reverse = Annotated[bool, typer.Option("--reverse", help="The other way along each edge; with --from.")]
 Edges = Annotated[bool, typer.Option("--edges", help="Show the edges of what is found.")]
-At = Annotated[
-    str | None, typer.Option("--at", metavar="POINT", help="As the branch stood then, as `kb diff --help` says.")
-]
 Sort = Annotated[
     str | None, typer.Option("--sort", metavar="KEY", help="Order by a field, REQ-2 before REQ-12; -KEY descends.")
 ]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import DryRun, Message, session_of
 
 
 def run(
@@ -14,8 +14,8 @@ def run(
     old: Annotated[str, typer.Argument(metavar="OLD", help="The entity.")],
     new: Annotated[str, typer.Argument(metavar="NEW", help="Its new id.")],
     *,
-    message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for the record.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+    message: Message = "",
+    dry_run: DryRun = False,
 ) -> None:
     """Give an entity another id, wherever it is named, as one record.
 
@@ -25,7 +25,6 @@ def run(
     from kbcore.editing.renaming import rename
 
     session = session_of(ctx)
-    session.writes = True
     target = session.open().target
     with session.output.waiting("Renaming"):
         outcome, edits = rename(target, old, new, message=message, dry_run=dry_run)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import DryRun, Message, session_of
 
 
 def run(
@@ -20,8 +20,8 @@ def run(
         ),
     ],
     *,
-    message: Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for the record.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+    message: Message = "",
+    dry_run: DryRun = False,
 ) -> None:
     """Set fields of one entity, as one record.
 
@@ -31,7 +31,6 @@ def run(
     from kbcore.editing.setting import set_fields
 
     session = session_of(ctx)
-    session.writes = True
     target = session.open().target
     with session.output.waiting("Setting"):
         outcome, edits = set_fields(target, key, assignments, message=message, dry_run=dry_run)

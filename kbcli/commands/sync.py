@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.options import DryRun, session_of
 
 if TYPE_CHECKING:
     from kbcli.context import Session
@@ -18,7 +18,7 @@ def run(
     ctx: typer.Context,
     paths: Annotated[list[str] | None, typer.Argument(metavar="PATH", help="Only these files and folders.")] = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+    dry_run: DryRun = False,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Read every file again, changed or not.")] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="End with status 3 when a file could not be read whole.")

@@ -226,16 +226,13 @@ def _folder(view: View, workspace: Workspace, kind: str) -> str:
     "" where no documents define the type.
     """
     wants = wanted(workspace)
-    for (path,) in reversed(view.rows(_FOLDERS, [kind, f"{MARKDOWN}/%"])):
-        folder = posixpath.dirname(str(path))
-        found = wanted_at(wants, f"{folder}/new.md" if folder else "new.md")
-        if folder and found and found.wanted.extractor.name == MARKDOWN:
-            return folder
+    used = [posixpath.dirname(str(path)) for (path,) in reversed(view.rows(_FOLDERS, [kind, f"{MARKDOWN}/%"]))]
     globs = [glob for want in wants if want.extractor.name == MARKDOWN for glob, of in want.globs if of == kind]
-    for glob in globs:
-        special = _GLOB.search(glob)
-        folder = posixpath.dirname(glob[: special.start()] if special else glob)
-        if folder and (at := wanted_at(wants, f"{folder}/new.md")) and at.type == kind:
+    configured = [posixpath.dirname(_GLOB.split(glob, maxsplit=1)[0]) for glob in globs]
+    for folder in filter(None, dict.fromkeys([*used, *configured])):
+        found = wanted_at(wants, f"{folder}/new.md")
+        # A document may name its type, so that a folder that has some may be configured for another type.
+        if found and found.wanted.extractor.name == MARKDOWN and (folder in used or found.type == kind):
             return folder
     return ""
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from kbcore.history import shown
+from kbcore.history.log import EVERYTHING, Selection
+from kbcore.history.when import When
 from kbcore.model import Link, Node
 from kbcore.state import Change
 from kbcore.view.past import (
@@ -32,24 +36,24 @@ _SHOWN: Final[Mapping[str, tuple[Flat[Any], Callable[[Change[Any]], dict[str, An
 """What an element says, and how its change is shown, by its table."""
 
 
-def diff(view: View, a: int, b: int, *, only: Collection[str] | None = None) -> dict[str, Any]:
+def diff(view: View, a: int, b: int, *, changed_by: Selection = EVERYTHING) -> dict[str, Any]:
     """Return what differs between the states at two seqs, going from ``a`` to ``b``; only what changed is read.
 
-    What was changed and changed back is left out, and so is what came and went in between. ``only`` are the keys of
-    the entities and edges to show, None for all.
+    What was changed and changed back is left out, and so is what was created and deleted in between. With a selection
+    in ``changed_by``, only what these records changed in between is shown; its own points are not used.
 
     Raises: ``HistoryPruned``.
     """
-    changes = changes_between(view, min(a, b), max(a, b))
+    low, high = min(a, b), max(a, b)
+    only = None
+    if changed_by != EVERYTHING:
+        between = msgspec.structs.replace(changed_by, since=When("", seq=low), until=When("", seq=high))
+        nodes_changed, links_changed = changed_in(view, between.seqs(view))
+        only = nodes_changed | links_changed.keys()
+    changes = changes_between(view, low, high)
     nodes = (_difference(NODES, one, is_back=a > b) for one in changes.nodes if only is None or one.key in only)
     links = (_difference(LINKS, one, is_back=a > b) for one in changes.links if only is None or one.key in only)
     return {"from": a, "to": b, "entities": [one for one in nodes if one], "edges": [one for one in links if one]}
-
-
-def changed_by(view: View, seqs: Sequence[int]) -> set[str]:
-    """Return the keys of the entities and edges that records changed. Raises: ``HistoryPruned``."""
-    nodes, links = changed_in(view, seqs)
-    return nodes | links.keys()
 
 
 def entities_of(view: View, seqs: Sequence[int]) -> set[str]:
