@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kbcore.view.view import View
 
 _SHOWN = 20
-_OPTIONS = {"entities": "ID", "edges": "--edge", "cascade": "--cascade"}
+_OPTIONS = {"entities": "ID", "edges": "--edge"}
 """What is typed for each member of the request."""
 
 

@@ -9,8 +9,11 @@ import typer
 from kbcli.options import At, session_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kbcli.context import Opened
     from kbcli.pages.query import Answer
+    from kbcli.render import Output
     from kbcore.errors import Problem
     from kbcore.query import Page, Query
     from kbcore.query.emptied import Filter
@@ -98,9 +101,10 @@ def run(
     from kbcore.limits import DEFAULT_PAGE_ROWS
     from kbcore.query import NO_PATTERN, UNREAD, Query, empty_problems, parse_each, parse_pattern, parse_where
 
-    is_terminal = session_of(ctx).output.is_terminal
+    output = session_of(ctx).output
+    output.is_json = output.is_json or format_ == "json"
     words = {"type": type_, "status": status, "text": text, "from": from_, "at": at, "sort": sort, "cursor": cursor}
-    problems = empty_problems({name: word for name, word in words.items() if word is not None})
+    problems = empty_problems({name: word for name, word in words.items() if word is not None}, _named(output))
     wanted = Query(
         type=type_ or "",
         ids=tuple(id_ or ()),
@@ -118,7 +122,7 @@ def run(
         sort=sort or "",
         fields=tuple(name.strip() for names in fields or () for name in names.split(",")),
         count=count,
-        limit=limit if limit is not None else DEFAULT_PAGE_ROWS if is_terminal else PAGE_ROWS,
+        limit=limit if limit is not None else DEFAULT_PAGE_ROWS if output.is_terminal else PAGE_ROWS,
         cursor=cursor or "",
     )
     _answer(ctx, wanted, at, format_, problems, limit)
@@ -134,6 +138,7 @@ def _answer(
 ) -> None:
     from kbcli.bounds import check_format, table_format
     from kbcli.pages.query import tell, write_document
+    from kbcli.words.options import placed
     from kbcore.errors import InvalidQuery
     from kbcore.sync.pending import settings_missing
     from kbcore.visible import visible
@@ -143,17 +148,9 @@ def _answer(
     if wanted.edges and format_ in {"csv", "markdown"}:
         hint = f"`kb query edge --format {format_}` shows edges."
         raise InvalidQuery(f"--format {format_} has no place for the edges of entities.", hint=hint)
-    session.output.is_json = session.output.is_json or format_ == "json"
     opened = session.open_to_read()
-    try:
-        with session.output.waiting("Searching"):
-            (answer, filters), files = _read(opened, wanted, at, problems, limit)
-    except InvalidQuery as error:
-        if session.output.is_json:
-            raise
-        from kbcli.words.options import in_option_words
-
-        raise in_option_words(error) from error
+    with placed(session.output), session.output.waiting("Searching"):
+        (answer, filters), files = _read(opened, wanted, at, problems, limit)
     if session.output.is_json:
         head = {"branch": opened.branch} | files.as_json()
         write_document(session.output, answer, head)
@@ -163,6 +160,13 @@ def _answer(
         session.tell_files(opened.branch, files)
         for fault in settings_missing(opened.workspace):
             session.output.warn(visible(f"{fault.message} {fault.hint}"))
+
+
+def _named(output: Output) -> Callable[[str], str]:
+    """Return how messages name an argument: as its option, or for a program as in an answer."""
+    from kbcli.words.options import option
+
+    return str if output.is_json else option
 
 
 def _nothing(wanted: Query, seq: int, at: str | None, filters: list[Filter]) -> list[str]:
@@ -199,7 +203,14 @@ def _read(
 
     def answer(view: View, seq: int | None) -> tuple[Answer, list[Filter]]:
         schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
-        asked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found, root=root)
+        asked = check(
+            wanted,
+            schema,
+            Known(view.rows, is_edge=wanted.is_edge),
+            found,
+            root=root,
+            named=_named(opened.session.output),
+        )
         if seq is None:
             asked = with_present_ids(asked, view.renamed)
         asked = msgspec.structs.replace(asked, at=seq)

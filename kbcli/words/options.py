@@ -1,4 +1,4 @@
-"""What is wrong with a request, in the words of the command line: options for what the core names. Pure."""
+"""The options that are typed for the arguments and members of a request, as messages and places name them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kbcore.errors import InvalidQuery, KBError, Problem
+from kbcore.errors import KBError, Problem
 
 if TYPE_CHECKING:
     from kbcli.render import Output
@@ -32,43 +32,30 @@ OPTIONS: Final = {
 _PLACE: Final = re.compile(r"\$\.(\w+)(?:\[\d+\])?(?:\.\w+)?")
 
 
-@contextlib.contextmanager
-def placed(output: Output, options: Mapping[str, str]) -> Iterator[None]:
-    """Let errors of the block speak of options instead of members of a request, which ``options`` maps to them.
+def option(name: str) -> str:
+    """Return what is typed for an argument of a query."""
+    return OPTIONS.get(name, name)
 
-    A program that reads JSON is told the path.
+
+@contextlib.contextmanager
+def placed(output: Output, options: Mapping[str, str] = OPTIONS) -> Iterator[None]:
+    """Let errors of the block name options as places, not members of a request, which ``options`` maps to them.
+
+    A program that reads JSON gets the path.
     """
     try:
         yield
     except KBError as error:
         if not output.is_json:
-            error.message, error.hint = _said(error.message, options), _said(error.hint, options)
             error.details = tuple(_typed(one, options) for one in error.details)
         raise
 
 
-def in_option_words(error: InvalidQuery) -> InvalidQuery:
-    """Return the error with options in place of arguments and of JSON paths."""
-    details = [_typed(one, OPTIONS) for one in error.details]
-    message, hint = _said(error.message, OPTIONS), _said(error.hint, OPTIONS)
-    return InvalidQuery(message, hint=hint, details=details, data=error.data)
-
-
 def _typed(problem: Problem, options: Mapping[str, str]) -> Problem:
-    """Return a problem as a person who typed the options reads it.
+    """Return a problem with the option as its place; an argument without an option has none.
 
-    An argument that is typed without an option has no place: the message names its value.
+    The message names the value of such an argument.
     """
     found = _PLACE.fullmatch(problem.path)
     path = options.get(found[1], problem.path) if found else problem.path
-    return msgspec.structs.replace(
-        problem,
-        path=path if path.startswith(("-", "$")) else "$",
-        message=_said(problem.message, options),
-        hint=_said(problem.hint, options),
-    )
-
-
-def _said(text: str, options: Mapping[str, str]) -> str:
-    named = "|".join(map(re.escape, options))
-    return re.sub(rf"`({named})`", lambda found: f"`{options[found[1]]}`", text)
+    return msgspec.structs.replace(problem, path=path if path.startswith(("-", "$")) else "$")

@@ -91,7 +91,7 @@ def _release(found: Findings, path: str, key: str, words: str, *, cascade: bool,
             _withdraw(found, link)
     if pointing:
         message = f"{words} is still pointed at: {some_of(pointing, _SHOWN)}."
-        found.wrong(path, "in_use", message, "Remove these edges first, or use `cascade`, which removes them too.")
+        found.wrong(path, "in_use", message, "Remove these edges first, or cascade, which removes them too.")
 
 
 def _files(link: Link) -> list[str]:

@@ -150,8 +150,9 @@ def _parse_value(whole: str, at: int) -> tuple[str, int]:
             raise _wrong(f"The quotes in {_shown(whole)} do not enclose one value.")
         value = _unquoted(value, whole)
     elif more := _LOOKS_LIKE_MORE.search(value) or _ENDS_IN_AND.search(value):
-        instead = "OR in capital letters" if more["word"].lower() in {"or", "|", "||"} else "a `where` for each"
-        raise _wrong(f"{_shown(whole)} seems to hold several conditions in one: write {instead}.")
+        is_or = more["word"].lower() in {"or", "|", "||"}
+        instead = "write OR in capital letters" if is_or else "give each as a condition of its own"
+        raise _wrong(f"{_shown(whole)} seems to hold several conditions in one: {instead}.")
     after = _end(_BLANKS, whole, mark.end()) if mark else end
     if mark and after == len(whole):
         raise _wrong(f"{_shown(whole)} has no condition after OR.")

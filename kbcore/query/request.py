@@ -30,6 +30,10 @@ _LIKE_EDGE: Final = 0.7
 """How much a type that is none must be like the word for edges, which is no type, to mean it."""
 
 
+Named = Callable[[str], str]
+"""Returns how the user of a query gives the argument of a name, such as `--where` for `where`."""
+
+
 class Pattern(msgspec.Struct, frozen=True):
     """An edge that an entity has or lacks: to any entity, or to the one with that id.
 
@@ -82,24 +86,31 @@ class Query(msgspec.Struct, frozen=True):
 
 
 def check(
-    query: Query, schema: Schema, known: Known | None = None, problems: Sequence[Problem] = (), *, root: str = ""
+    query: Query,
+    schema: Schema,
+    known: Known | None = None,
+    problems: Sequence[Problem] = (),
+    *,
+    root: str = "",
+    named: Named = str,
 ) -> Query:
     """Return the query with every field name in full, ready to be compiled.
 
     With ``known`` a name that neither the schema nor the data has is refused; an empty branch refuses none.
     ``problems`` were found before, when the texts of filters were taken apart: what stands in their place in the query
-    is not looked at. ``root`` is the top of the worktree: paths in filters are made relative to it.
+    is not looked at. ``root`` is the top of the worktree: paths in filters are made relative to it. ``named`` makes the
+    messages name the arguments as they are given.
 
     Raises: ``InvalidQuery`` with every problem in its details.
     """
     places = {problem.path for problem in problems}
     found = [
-        *_text_problems(query),
-        *_number_problems(query),
+        *_text_problems(query, named),
+        *_number_problems(query, named),
         *_type_problems(query, schema),
         *_edge_name_problems(query, schema),
         *_key_problems(query, _Names(query, schema, known)),
-        *_combination_problems(query),
+        *_combination_problems(query, named),
     ]
     refuse([*problems, *(problem for problem in found if problem.path not in places)])
     fields = (field_of(name, is_edge=query.is_edge) for name in query.fields)
@@ -145,14 +156,16 @@ def refuse(problems: Sequence[Problem]) -> None:
         raise InvalidQuery(f"The query has {len(problems)} problems.", details=problems[: limits.MAX_PROBLEMS])
 
 
-def empty_problems(given: Mapping[str, object]) -> list[Problem]:
+def empty_problems(given: Mapping[str, object], named: Named = str) -> list[Problem]:
     """Return a problem for each argument that is given and holds nothing: it would limit nothing, which nobody means.
 
-    ``given`` is what was given, by the names of the arguments. A text of white space holds nothing, and neither does an
-    empty list or object.
+    ``given`` is what was given, by the names of the arguments; ``named`` is as for ``check``. A text of white space
+    holds nothing, and neither does an empty list or object.
     """
     return [
-        Problem(f"$.{name}", "empty", f"`{name}` is empty.", "Leave it out to limit nothing, or give it a value.")
+        Problem(
+            f"$.{name}", "empty", f"`{named(name)}` is empty.", "Leave it out to limit nothing, or give it a value."
+        )
         for name, value in given.items()
         if (isinstance(value, str) and not value.strip()) or (isinstance(value, list | dict) and not value)
     ]
@@ -204,27 +217,27 @@ def _texts(query: Query) -> Iterable[tuple[str, str]]:
             yield f"$.{name}[{at}]", pattern.id
 
 
-def _text_problems(query: Query) -> Iterable[Problem]:
+def _text_problems(query: Query, named: Named) -> Iterable[Problem]:
     for path, text in _texts(query):
         fault = text_problem(text)
         if fault:
             yield Problem(path, "bad_text", f"An argument {fault.message}.", fault.hint)
     if query.text:
-        yield from empty_problems({"text": query.text})
+        yield from empty_problems({"text": query.text}, named)
     for name, what in (("ids", "id"), ("tags", "tag")):
         for at, text in enumerate(getattr(query, name)):
             if not text:
                 yield Problem(f"$.{name}[{at}]", "empty", f"The {what} is empty.", "Leave it out, or give it a value.")
 
 
-def _number_problems(query: Query) -> Iterable[Problem]:
+def _number_problems(query: Query, named: Named) -> Iterable[Problem]:
     bounds = (("limit", 1, limits.MAX_PAGE_ROWS), ("depth", 1, limits.MAX_TRAVERSAL_DEPTH))
     for name, least, most in bounds:
         value = getattr(query, name)
         if not least <= value <= most:
             hint = f"Leave it out for {getattr(Query(), name)}."
             if name == "limit" and value > most:
-                hint = "Use `next_cursor` for more."
+                hint = f"Use `{named('next_cursor')}` for more."
             yield Problem(f"$.{name}", "out_of_range", f"The {name} must be from {least} to {most}, not {value}.", hint)
     if query.at is not None and query.at < 0:
         yield Problem("$.at", "out_of_range", f"There is no seq {query.at}.", "The first record has seq 1.")
@@ -304,36 +317,36 @@ def _value_fault(key: Key, value: str) -> str:
     return "" if number_of(value) else "a number"
 
 
-def _combination_problems(query: Query) -> Iterable[Problem]:
+def _combination_problems(query: Query, named: Named) -> Iterable[Problem]:
     if query.is_edge:
         for name in ("tags", "status", "has", "lacks", "text", "from_id"):
             if getattr(query, name):
                 word = name.removesuffix("_id")
-                hint = "Use `where` with `type=`, `from=`, `to=` or `source=`, or ask for entities."
-                yield Problem(f"$.{word}", "not_for_edges", f"`{word}` does not apply to edges.", hint)
-        yield from _edge_id_problems(query)
+                hint = f"Use `{named('where')}` with `type=`, `from=`, `to=` or `source=`, or ask for entities."
+                yield Problem(f"$.{word}", "not_for_edges", f"`{named(word)}` does not apply to edges.", hint)
+        yield from _edge_id_problems(query, named)
     if query.count and query.cursor:
-        message = "`count` counts the whole answer, and `cursor` goes on in one."
+        message = f"`{named('count')}` counts the whole answer, and `{named('cursor')}` goes on in one."
         yield Problem("$.count", "not_with_cursor", message, "Leave one of them out.")
     if not query.from_id:
+        hint = f"Name an entity with `{named('from')}`."
         for name in ("follow", "reverse"):
             if getattr(query, name):
-                message = f"`{name}` needs a place to start."
-                yield Problem(f"$.{name}", "needs_from", message, "Name an entity with `from`.")
+                yield Problem(f"$.{name}", "needs_from", f"`{named(name)}` needs a place to start.", hint)
         if query.depth > 1:
-            yield Problem("$.depth", "needs_from", "`depth` needs a place to start.", "Name an entity with `from`.")
+            yield Problem("$.depth", "needs_from", f"`{named('depth')}` needs a place to start.", hint)
 
 
-def _edge_id_problems(query: Query) -> Iterable[Problem]:
+def _edge_id_problems(query: Query, named: Named) -> Iterable[Problem]:
     """Yield a problem for each id of an entity in the place of an edge's."""
-    named = [(f"$.ids[{at}]", key) for at, key in enumerate(query.ids)]
-    named += [
+    given = [(f"$.ids[{at}]", key) for at, key in enumerate(query.ids)]
+    given += [
         (f"$.where[{at}]", one.value)
         for at, any_of in enumerate(query.where)
         for one in any_of
         if one.key == "id" and one.operator in {"=", "!="}
     ]
-    for path, key in named:
+    for path, key in given:
         if key and not is_link_id(key):
-            hint = f"Use `where` with `from={key}` or `to={key}` for the edges of an entity."
+            hint = f"Use `{named('where')}` with `from={key}` or `to={key}` for the edges of an entity."
             yield Problem(path, "not_for_edges", f"{in_quotes(key)} is no id of an edge.", hint)

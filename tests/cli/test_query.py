@@ -254,7 +254,7 @@ def test_a_search_shows_below_each_row_why_it_was_found_and_on_stderr_how_it_was
     assert found["search"]["corrected"] == {"paskey": ["passkey"]}
     assert found["entities"][0]["snippet"]["text"] == "A «passkey» \x1b[2J opens."
     assert kb("query", "--text", "nowhere").err == "Nothing relevant: no entity holds 'nowhere'.\n"
-    assert kb("query", "--text", "—").err.startswith("error: `--text` holds no word.")
+    assert kb("query", "--text", "—").err.startswith("error: The text holds no word.")
 
 
 def test_ids_that_begin_with_a_dash_come_behind_two_dashes_or_with_their_option(kb, synced):
@@ -274,10 +274,16 @@ def test_a_refused_query_names_the_options_and_in_json_the_arguments(kb, synced)
     ran = kb("query", "--depth", "3", "--has", "nope")
     assert "--has: There is no edge type 'nope'." in ran.err
     assert "--depth: `--depth` needs a place to start. (Name an entity with `--from`.)" in ran.err
-    assert [one["path"] for one in kb("query", "--depth", "3", "--has", "nope", "--json").error["details"]] == [
-        "$.has[0]",
-        "$.depth",
-    ]
+    refused = kb("query", "--depth", "3", "--has", "nope", "--json").error["details"]
+    assert [one["path"] for one in refused] == ["$.has[0]", "$.depth"]
+    assert (refused[1]["message"], refused[1]["hint"]) == (
+        "`depth` needs a place to start.",
+        "Name an entity with `from`.",
+    )
+    assert kb("query", "--status", "").err.startswith("error: `--status` is empty.")
+    assert kb("query", "--status", "", "--format", "json").error["message"] == "`status` is empty."
+    # What was typed stays as it is, also where it looks like the name of an argument.
+    assert "no field '`from`'" in kb("query", "--fields", "`from`").err
 
 
 @pytest.mark.parametrize(
