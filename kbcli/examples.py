@@ -151,4 +151,3 @@ INSTEAD: Final[dict[str, str]] = {
     "completion": "`kb --install-completion` sets it up for the shell.",
 }
 """Words for what is not a command of KB, and what does it instead."""
-"""Words that people bring along from other programs, and the command that does what they mean."""

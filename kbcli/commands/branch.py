@@ -121,6 +121,8 @@ def restore(
 
     A store that the branch has meanwhile goes to the trash instead; run it again to change them back.
     """
+    import shlex
+
     import msgspec
 
     from kbcore import branches
@@ -141,7 +143,7 @@ def restore(
         output.note(
             visible(
                 f"note: git has no branch {done.branch}, so the next `kb gc` moves it away again. "
-                f"`kb branch ensure NAME --from {done.branch}` gives its records to another branch."
+                f"`kb branch ensure NAME --from {shlex.quote(done.branch)}` gives its records to another branch."
             )
         )
 

@@ -187,9 +187,11 @@ def _lost_sight_of(one: Trashed, default: str) -> str:
 
 def _taken(name: str, by: str) -> str:
     """Say of a store whose branch was renamed over another one how that one gets it."""
+    import shlex
+
     if not by:
         return ""
     return (
         f" git renamed {name} to {by}, which had a store already; "
-        f"`kb branch ensure {by} --from {name} --replace` takes this one instead."
+        f"`kb branch ensure {shlex.quote(by)} --from {shlex.quote(name)} --replace` takes this one instead."
     )

@@ -31,6 +31,8 @@ def run(
     A store that is there is never overwritten: without --replace nothing is restored, and with it, the present store
     goes to the trash. Unless it ended with the same record, the restored store gets a new id, and its log says so.
     """
+    import shlex
+
     from kbcore.phrases import counted
     from kbcore.upkeep.backup import restore
     from kbcore.visible import visible
@@ -48,7 +50,8 @@ def run(
     for one in done.branches:
         output.say(visible(_sentence(one, dry_run=dry_run)))
         if one.replaced:
-            output.say(visible(f"The store that was there is in {one.replaced}; `kb branch restore {one.branch}`."))
+            command = f"`kb branch restore {shlex.quote(one.branch)}`"
+            output.say(visible(f"The store that was there is in {one.replaced}; {command} brings it back."))
         if one.is_new_epoch and (one.has_present or one.given_up):
             output.warn(visible(_new_id(one, dry_run=dry_run)))
     if dry_run:

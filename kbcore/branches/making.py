@@ -414,7 +414,7 @@ def _empty(workspace: Workspace, branch: str) -> Ensured:
         notice = notice or f"{branch} starts empty."
         notice += (
             f" There are stores of other branches ({', '.join(others[:3])}); if one of them was renamed: "
-            f"`kb branch ensure {branch} --from NAME --replace`."
+            f"`kb branch ensure {shlex.quote(branch)} --from NAME --replace`."
         )
     if not_read:
         notice = f"{notice or f'{branch} starts empty.'} {not_read}"

@@ -5,6 +5,8 @@ Nothing is guessed: only what git's reflog says of a name is taken for a rename.
 
 from __future__ import annotations
 
+import shlex
+
 import msgspec
 
 from kbcore import git
@@ -41,7 +43,7 @@ def find_origin(workspace: Workspace, branch: str) -> Origin | None:
             return Origin(old, is_former=True, notice=said)
         notice = (
             f"git renamed {old} to {branch}, but there is a branch {old} again, and the store is still that of {old}; "
-            f"`kb branch ensure {branch} --from {old} --replace` copies it."
+            f"`kb branch ensure {shlex.quote(branch)} --from {shlex.quote(old)} --replace` copies it."
         )
     source = default_store(workspace, branch)
     return Origin(source, notice=notice) if source else None
@@ -101,7 +103,8 @@ def left_over(workspace: Workspace, branch: str) -> str:
     old = left[0]
     return (
         f"git renamed {old} to {branch}, which had a store already: that of {old} is still there, and this is not it. "
-        f"`kb branch ensure {branch} --from {old} --replace` takes it instead; `kb gc` moves it to the trash."
+        f"`kb branch ensure {shlex.quote(branch)} --from {shlex.quote(old)} --replace` takes it instead; "
+        "`kb gc` moves it to the trash."
     )
 
 

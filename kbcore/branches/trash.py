@@ -350,7 +350,7 @@ def remembered(workspace: Workspace, branch: str) -> str:
         return ""
     return (
         f"The trash holds a store of {branch}, moved there on {moment_of(found)}; "
-        f"`kb branch restore {branch}` brings it back."
+        f"`kb branch restore {shlex.quote(branch)}` brings it back."
     )
 
 

@@ -110,6 +110,22 @@ def test_gc_removes_what_exists_nowhere_any_more(kb, synced):
     assert kb("gc").out == "Nothing to remove; 1 store kept.\n  main: the default branch\n"
 
 
+def test_commands_to_copy_quote_the_names_of_branches(kb, synced):
+    git(synced, "branch", "a&b")
+    kb("branch", "ensure", "a&b")
+    git(synced, "branch", "-q", "-D", "a&b")
+    kb("gc")
+    assert "`kb branch ensure NAME --from 'a&b'`" in kb("branch", "restore", "a&b").err
+    git(synced, "switch", "-q", "-c", "old&one")
+    entities = [{"id": "ONLY", "type": "req", "title": "T", "status": "open"}]
+    kb("apply", "-", stdin=json.dumps({"entities": entities}))
+    git(synced, "branch", "new&one")
+    kb("branch", "ensure", "new&one")
+    git(synced, "branch", "-M", "old&one", "new&one")
+    command = "`kb branch ensure 'new&one' --from 'old&one' --replace`"
+    assert command in kb("gc").err
+
+
 def test_gc_says_why_it_keeps_a_store(kb, synced, tmp_path):
     linked = add_worktree(synced, tmp_path / "linked", "feature")
     for name in ("idle", "spare", "old"):
