@@ -1,4 +1,4 @@
-"""Reads a branch as it stood at a point that an option names, or as it stands; and which records options select."""
+"""Reads a branch as it was at a point that an option names, or as it is; and which records options select."""
 
 from __future__ import annotations
 

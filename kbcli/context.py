@@ -110,7 +110,7 @@ class Session:
         self._has_looked = False
 
     def be_silent(self) -> None:
-        """Promise to write nothing, and to tell nobody anything but the answer."""
+        """Promise to write nothing, and to show nothing but the answer."""
         self.is_read_only = self.output.is_quiet = self.has_told_losses = True
 
     @property

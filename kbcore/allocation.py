@@ -20,7 +20,7 @@ from kbcore.storage.lock import held
 from kbcore.workspace import Workspace
 
 RESERVED_S: Final = 3600
-"""How long an id that was given out is reserved. Somebody may be writing a document meanwhile."""
+"""How long an id that was given out is reserved. A person may be writing a document meanwhile."""
 
 MOST_RESERVED: Final = 10_000
 _MOST_BYTES: Final = 8 * 1024 * 1024

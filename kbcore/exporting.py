@@ -1,4 +1,4 @@
-"""All that stands on a branch, as changesets for ``kb apply --import``: an empty store comes to hold the same by them.
+"""All entities and edges of a branch, as changesets for ``kb apply --import``: they fill an empty store with the same.
 
 What a record says of itself (who wrote it, and when) is not part of it, and neither are facts that wait for an end.
 """

@@ -202,7 +202,7 @@ class BranchStore:
     def read(self, use: Callable[[View], T], *, publishes: bool = True) -> T:
         """Return ``use(view)`` on a view of the last acknowledged head.
 
-        A view that turns out to be damaged is thrown away, built anew and asked again. Without ``publishes`` a view
+        A view that turns out to be damaged is discarded, built again and asked again. Without ``publishes`` a view
         that is due to be published is left to a later reading: the answer to a write waits for this one.
         """
         return self._read(lambda head: self._seen.ask(head, use), publishes=publishes)

@@ -50,7 +50,7 @@ MOST_PRELOADED: Final = 200
 """The working set of a changeset of more items is loaded under the lock, and not while others wait for it."""
 
 NUMBERED: Final = 5
-"""How often a changeset gets other numbers, where somebody who did not ask for one wrote the same id."""
+"""How often a changeset gets other numbers, where another writer who did not ask for one wrote the same id."""
 
 AnyEdge = TypeVar("AnyEdge", EdgeWrite, EdgeDelete)
 
@@ -128,7 +128,7 @@ def _allocated(
             )
         except _InUse as error:
             taken = error.args[0]
-    message = f"{in_quotes(taken)} was taken by somebody else, as were the numbers before it."
+    message = f"{in_quotes(taken)} was taken by another writer, as were the numbers before it."
     raise IntegrityViolation(message, hint="Send it again.")
 
 

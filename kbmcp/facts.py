@@ -32,7 +32,7 @@ _SHORT: Final = ["type", "title", "status", "priority", "source", "text_ref"]
 _OF_RECORD: Final = ("seq", "at", "actor", "message", "summary")
 _NOTE_CHARS: Final = 150
 _ENVELOPE_CHARS: Final = 250
-"""What the names of the repository and of the branch take, with what stands around them."""
+"""What the names of the repository and of the branch take, with the text around them."""
 _NEAREST: Final = 5
 _ROWS: Final = 25
 _RECORDS: Final = 10

@@ -16,11 +16,11 @@ from kbcore import limits
 from kbcore.errors import HistoryPruned, InvalidQuery, KBError, NotFound, Problem
 from kbcore.phrases import counted
 from kbcore.visible import in_quotes
-from kbmcp import beside
-from kbmcp.beside import Beside
+from kbmcp import extras
 from kbmcp.calls import Call
 from kbmcp.cutting import PartPlace, cut_entity, part_cursor, part_of, read_part_cursor
 from kbmcp.explaining import explain, refused_arguments
+from kbmcp.extras import Extras
 from kbmcp.hints import hint_for, in_tool_words
 from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, leading, length_of
 from kbmcp.wire import QueryArguments, read
@@ -134,7 +134,7 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     part = read_part_cursor(asked.cursor)
     if part is not None and room < _ROOM:
         raise InvalidQuery("This cursor goes on in one value.", hint="Send it in a call of its own.")
-    found = [*problems, *beside.misuses(asked)]
+    found = [*problems, *extras.misuses(asked)]
     wanted = _query_of(asked, found, is_part=part is not None)
     at = None if asked.at is None else str(asked.at)
     if part is not None:
@@ -149,12 +149,12 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
             checked = with_present_ids(checked, view.renamed)
         of_present = asked.model_copy(update={"ids": list(checked.ids)})
         if asked.impact:
-            return beside.impact(call, of_present, view, schema, seq, room=room)
+            return extras.impact(call, of_present, view, schema, seq, room=room)
         pages = _Pages(
             call,
             view,
             msgspec.structs.replace(checked, at=seq),
-            Beside(call, of_present, view, seq),
+            Extras(call, of_present, view, seq),
             asked.fields,
             room=room,
             with_provenance=asked.provenance,
@@ -207,7 +207,7 @@ def _query_of(asked: QueryArguments, problems: list[Problem], *, is_part: bool) 
         edges=asked.edges,
         count=asked.count,
         sort=asked.sort,
-        fields=beside.fields_of(asked),
+        fields=extras.fields_of(asked),
         limit=asked.limit,
         cursor="" if is_part else asked.cursor,
     )
@@ -226,7 +226,7 @@ def _as_asked(error: InvalidQuery, asked: QueryArguments) -> InvalidQuery:
     """Return the error with the comparisons of an object named by their keys, and with how the document is had."""
     where = asked.where
     names = {f"$.where[{at}]": f"$.where.{key}" for at, key in enumerate(where)} if isinstance(where, dict) else {}
-    hints = {f"$.fields[{at}]": _ASK_BODY for at, name in enumerate(asked.fields) if name == beside.BODY}
+    hints = {f"$.fields[{at}]": _ASK_BODY for at, name in enumerate(asked.fields) if name == extras.BODY}
     details = [
         msgspec.structs.replace(one, path=names.get(one.path, one.path), hint=hints.get(one.path, one.hint))
         for one in error.details
@@ -242,7 +242,7 @@ class _Pages:
         call: Call,
         view: View,
         wanted: Query,
-        more: Beside,
+        more: Extras,
         named: Sequence[str],
         *,
         room: int,

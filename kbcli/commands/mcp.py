@@ -1,4 +1,4 @@
-"""``kb mcp``: serve agents over MCP, the same program as ``kb-mcp``; and tell clients how to start it."""
+"""``kb mcp``: serve agents over MCP, the same program as ``kb-mcp``; and configure clients to start it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def serve(
 ) -> int:
     """Serve agents over MCP on standard input and output, until the client closes it.
 
-    `kb mcp install` tells a client how to start it.
+    `kb mcp install` configures a client to start it.
     """
     if ctx.invoked_subcommand:
         if toolsets or read_only or tool_names:

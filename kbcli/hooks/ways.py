@@ -103,7 +103,7 @@ def status(
     hooks_path: Path | None = None,
     fallback: Path | None = None,
 ) -> list[HookResult]:
-    """Say how the hooks stand, and write nothing. Lines that name another ``fallback`` are outdated.
+    """Say whether git runs the hooks, and write nothing. Lines that name another ``fallback`` are outdated.
 
     Raises:
         GitUnusable: git cannot tell where its hooks are.

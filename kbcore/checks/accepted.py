@@ -1,7 +1,7 @@
 """Violations that a project accepts: suppressions with a reason, and the baseline. Pure.
 
 Both go by the rule, the code, the id, the field and the values of a violation, never by its message: a message that is
-worded differently, or a line that moves, changes nothing.
+with other words, or a line that moves, changes nothing.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ order by path
 _GLOB: Final = re.compile(r"[*?\[{]")
 
 Edit = Callable[[str], str]
-"""Shows a text to somebody who changes it, and returns the changed text."""
+"""Shows a text to a person who changes it, and returns the changed text."""
 
 
 def type_named(view: View, workspace: Workspace, kind: str) -> EntityType:
@@ -126,7 +126,7 @@ class _Plan:
 
 
 def make(target: Target, wish: Wish, *, edit: Edit | None = None, message: str = "", dry_run: bool = False) -> Written:
-    """Make an entity, as one record. ``edit`` lets somebody change the text of its document before it is written.
+    """Make an entity, as one record. ``edit`` lets a person change the text of its document before it is written.
 
     Raises: ``InvalidQuery`` for what the wish cannot mean; ``IntegrityViolation`` for an id in use;
     ``InvalidChangeset`` for a text that does not state such an entity; as ``documents.commit`` and

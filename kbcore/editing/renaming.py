@@ -228,7 +228,7 @@ def _planner(step: _Step, edits: Sequence[FileEdit], project: Schema, *, in_file
         _check_stale(found.node, step.expected_seq, head=stamp.seq - 1)
         hashes = {edit.path: hashlib.sha256(edit.before or b"").hexdigest() for edit in edits}
         if hashes != {path: source.hash for path, source in found.sources.items()}:
-            raise StaleBase(f"Somebody changed what names {in_quotes(step.old)} meanwhile.", hint="Run it again.")
+            raise StaleBase(f"What names {in_quotes(step.old)} has changed meanwhile.", hint="Run it again.")
         fields, owners = dict(found.node.fields), dict(found.node.owners)
         fields.pop(FORMER_IDS, None)
         owners.pop(FORMER_IDS, None)
@@ -290,7 +290,7 @@ def _edit(target: Target, found: _Found, path: str, step: _Step) -> FileEdit:
         text = before.decode()
     except UnicodeDecodeError as error:
         raise refused(path, 0, "it is not UTF-8.", "Save it as UTF-8.") from error
-    # First the lines that state it alone: what the text of a document says stays as somebody wrote it.
+    # First the lines that state it alone: what the text of a document says stays as it was written.
     for among in (lines, range(1, text.count("\n") + 2)):
         try:
             after = _with_former(_swapped(text, old, new, among), path, found, step, target).encode()

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 _NAMED = "`kb doctor` names the records of such clocks."
 _COMMITS = "select commit, max(seq) from record where commit <> '' and seq <= ? group by commit"
-_FROM_START = "0 stands for the branch before its first record."
+_FROM_START = "0 is the branch before its first record."
 
 
 class Meant(NamedTuple):
@@ -93,7 +93,7 @@ def _at_time(view: View, when: When) -> Meant:
     found = last_by(view, when.end, before=True)
     if not found:
         if is_pruned(view):
-            what = f"what stood at {when.text.strip()}"
+            what = f"the state at {when.text.strip()}"
             raise out_of_reach(view.rows, view.basis.history_from, 0, what=what)
         first = view.rows("select min(written_at) from record where seq <= ?", [view.recorded_seq])[0][0]
         message = f"{in_quotes(when.text)} is before the first record, which was written at {_shown(first)}."

@@ -74,7 +74,7 @@ AnyOf = tuple[Condition, ...]
 """Conditions of which at least one must hold."""
 
 UNREAD: Final[AnyOf] = ()
-"""Stands in a query for a text that could not be read."""
+"""Takes the place in a query of a text that could not be read."""
 
 
 def text_of(conditions: AnyOf) -> str:

@@ -12,7 +12,7 @@ from kbcore.visible import in_quotes
 T = TypeVar("T")
 
 NO_PATTERN: Final = Pattern("")
-"""What stands in a query for a pattern that could not be read."""
+"""Takes the place in a query of a pattern that could not be read."""
 
 
 def parse_pattern(text: str) -> Pattern:

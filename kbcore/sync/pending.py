@@ -213,8 +213,8 @@ def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_n
     again = tuple(one for one in ours if one.path in waiting and taken_in.get(one.path) == (one.hash, one.wanted.mark))
     missing = (path for path in taken_in if path not in scan.files and is_named(path, named))
     gone = tuple(sorted(path for path in missing if not scan.is_blind_to(path)))
-    told = {one.path for one in place.faults}
-    others = {want.fault.path: want.fault for want in held.values() if want.fault and want.fault.path not in told}
+    faulty = {one.path for one in place.faults}
+    others = {want.fault.path: want.fault for want in held.values() if want.fault and want.fault.path not in faulty}
     faults = (*place.faults, *(others[path] for path in sorted(others)))
     found = Pending(view.seq if view else 0, scan, len(ours), changed, again, gone, faults=faults)
     return found if place.believed is None else _doubting(found, place, taken_in, frozenset(place.believed))

@@ -150,18 +150,18 @@ def _narrowed(
     order = order or [sql.Term("n.place")]
     listed = ", ".join(f"{term.expression} {'desc' if term.is_descending else 'asc'} nulls last" for term in order)
     passing = " and ".join(narrow.conditions) or "true"
-    behind, last = "", ""
+    later, last = "", ""
     if after:
         taken = ", ".join(f"{term.expression} as k{at}" for at, term in enumerate(order))
         last = f", (select {taken} from kept n where n.id = {bind(after)}) last"  # noqa: S608 - fixed names
-        behind = f" where {sql.is_behind(order)}"
+        later = f" where {sql.is_behind(order)}"
     return (
         f"{narrow.ctes[:-1] + ', ' if narrow.ctes else 'with '}"  # noqa: S608 - fixed names
         f"passing as materialized (select s.id, s.score, s.place{keys} from {source} s join {narrow.node} n "
         f"on n.id = s.id where {passing}), "
         f"kept as materialized (from passing where score >= {bind(least_share)}::double "
         "* (select max(score) from passing)) "
-        f"select n.id, n.score, (select count(*) from kept) from kept n{last}{behind} "
+        f"select n.id, n.score, (select count(*) from kept) from kept n{last}{later} "
         f"order by {listed} limit {bind(query.limit + 1)}"
     ), params
 

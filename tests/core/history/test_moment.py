@@ -39,7 +39,7 @@ def test_a_time_means_the_last_record_written_by_then_even_when_the_clock_went_b
     assert times == sorted(times)
     with pytest.raises(InvalidQuery, match="'2026-11-19' is before the first record") as refused:
         seq_at(view, "2026-11-19")
-    assert refused.value.hint.startswith("0 stands for")
+    assert refused.value.hint.startswith("0 is the branch")
     assert seq_at(view, "2026-11-20") == 5, "a date is its whole day"
     assert seq_at(view, times[0]) == 1
     assert seq_at(view, times[1].replace("Z", "+00:00")) == 2

@@ -1,4 +1,4 @@
-"""What ``kb_query`` says beside the fields of entities: impact, coverage and bodies."""
+"""What ``kb_query`` adds to the fields of entities: impact, coverage and bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``kb_query`` says beside the fields of entities: the impact of a change, coverage, the body of a document."""
+"""Adds to the answers of ``kb_query``: the impact of a change, coverage, the body of a document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kbcore.view.view import View
 
 BODY: Final = "body"
-"""In ``fields``, together with ``body``, it stands for the document; else for an attribute of that name."""
+"""In ``fields``, together with ``body``, it means the document; else an attribute of that name."""
 _IMPACT_TAKES: Final = frozenset({"impact", "ids", "depth", "limit", "at"})
 _COVERAGE_TAKES: Final = frozenset(
     {"coverage", "body", "type", "ids", "tags", "status", "fields", "limit", "cursor", "at"}
@@ -90,8 +90,8 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
     return fitted
 
 
-class Beside:
-    """What a page of entities shows beside their fields, on one view."""
+class Extras:
+    """What a page of entities shows in addition to their fields, on one view."""
 
     def __init__(self, call: Call, asked: QueryArguments, view: View, seq: int | None) -> None:
         self._call = call
