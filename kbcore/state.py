@@ -23,12 +23,13 @@ _SEQS: Final = ("created_seq", "version")
 
 
 class Stamp(msgspec.Struct, frozen=True):
-    """What a record gives to everything that it changes."""
+    """What a record gives to everything that it changes, and the session that writes it."""
 
     seq: int
     at: str
     actor: str
     source: str
+    session: str = ""
 
 
 class Change(msgspec.Struct, Generic[E], frozen=True):

@@ -582,7 +582,7 @@ def drafted(view: View, author: Author, plan: Planner, at: str) -> tuple[Stamp, 
 
     Raises: what ``plan`` raises.
     """
-    stamp = Stamp(view.seq + 1, at, author.actor, author.source)
+    stamp = Stamp(view.seq + 1, at, author.actor, author.source, author.session)
     draft = plan(view, stamp)
     lacking = NOTHING if draft.loaded.enough_for is draft.ops else needs(draft.ops) - draft.loaded
     if lacking:

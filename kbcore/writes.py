@@ -288,7 +288,7 @@ def planner(
                 called=called,
                 users=partial(users, view),
                 writer=partial(writer, view),
-                setters=partial(other_setters, view, stamp.actor) if warns_of_overwriting else lambda _: {},
+                setters=partial(other_setters, view, stamp) if warns_of_overwriting else lambda _: {},
                 former=former,
             )
             return plan_changes(changeset, state, around)
@@ -376,10 +376,11 @@ def writer(view: View, seq: int) -> Writer:
     return Writer(seq, rows[0][0] or "") if rows else Writer(seq)
 
 
-def other_setters(view: View, actor: str, overwritten: Mapping[str, Overwritten]) -> dict[str, dict[str, Writer]]:
-    """Return who set fields that are overwritten to what they are, by id and field, where it was another actor.
+def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritten]) -> dict[str, dict[str, Writer]]:
+    """Return who set fields that are overwritten to what they are, by id and field, where it was another writer.
 
-    Another version of the same program is not another actor. The last ``_MOST_VERSIONS`` versions of an element are
+    That is another actor, or the same one in another session: two windows of one agent have the same name. Another
+    version of the same program is not another actor, and a record without a session is of no other session. The last ``_MOST_VERSIONS`` versions of an element are
     looked at, as far as history has them. Where a value is older than these, its writer has no name.
     """
     seqs = {key: [one.before.version] for key, one in overwritten.items()}
@@ -390,19 +391,26 @@ def other_setters(view: View, actor: str, overwritten: Mapping[str, Overwritten]
         for key, version in view.rows(sql, keyed):
             seqs[key].append(version)
     wanted = sorted({seq for each in seqs.values() for seq in each})
-    actors = dict(view.rows("select seq, actor from record where seq in (select unnest(?::bigint[]))", [wanted]))
-    own = _program(actor)
-    others = [key for key in overwritten if any(_program(actors.get(seq) or "") != own for seq in seqs[key])]
+    rows = view.rows("select seq, actor, session from record where seq in (select unnest(?::bigint[]))", [wanted])
+    writers = {seq: Writer(seq, actor or "", session or "") for seq, actor, session in rows}
+    others = [key for key in overwritten if any(_if_other(writers.get(seq, Writer(seq)), stamp) for seq in seqs[key])]
     versions = {key: [overwritten[key].before] for key in others}
     for table, keys in _by_table([key for key in others if len(seqs[key]) > 1]):
         for element in _past_versions(view, table, keys):
             versions[element.id].append(element)
     setters = {}
     for key, found in versions.items():
-        written = [(one, actors.get(one.version) or "") for one in found]
-        by_field = {name: _setter(written, name) for name in overwritten[key].fields}
-        setters[key] = {name: one for name, one in by_field.items() if _program(one.actor) != own}
+        written = [(one, writers.get(one.version, Writer(one.version))) for one in found]
+        by_field = {name: _if_other(_setter(written, name), stamp) for name in overwritten[key].fields}
+        setters[key] = {name: one for name, one in by_field.items() if one}
     return setters
+
+
+def _if_other(writer: Writer, stamp: Stamp) -> Writer | None:
+    """Return a writer who is not the one of a stamp, with the session only where the actor is the same; else None."""
+    if _program(writer.actor) != _program(stamp.actor):
+        return msgspec.structs.replace(writer, session="")
+    return writer if writer.session and stamp.session and writer.session != stamp.session else None
 
 
 def _program(actor: str) -> str:
@@ -428,16 +436,16 @@ qualify row_number() over (partition by id order by version desc) <= {_MOST_VERS
     return [table.element(row) for row in view.rows(sql, keyed)]
 
 
-def _setter(versions: Sequence[tuple[Node | Link, str]], name: str) -> Writer:
+def _setter(versions: Sequence[tuple[Node | Link, Writer]], name: str) -> Writer:
     """Return who set a field to its value in the newest of these versions."""
     newest = versions[0][0]
-    first, actor = versions[0]
-    for element, its_actor in versions:
+    first, writer = versions[0]
+    for element, its_writer in versions:
         is_older_life = element.created_seq != newest.created_seq
         if is_older_life or name not in element.fields or not is_same(element.fields[name], newest.fields[name]):
-            return Writer(first.version, actor)
-        first, actor = element, its_actor
-    return Writer(first.version, actor if first.version == first.created_seq else "")
+            return writer
+        first, writer = element, its_writer
+    return writer if first.version == first.created_seq else Writer(first.version)
 
 
 def _needs_removals(changeset: Changeset) -> bool:

@@ -53,14 +53,21 @@ class Users(msgspec.Struct, frozen=True):
 
 
 class Writer(msgspec.Struct, frozen=True):
-    """Who wrote the record at a seq; ``actor`` is "" where it is not known who did, at this seq or earlier."""
+    """Who wrote the record at a seq; ``actor`` is "" where it is not known who did, at this seq or earlier.
+
+    ``session`` is set where that alone distinguishes this writer from the one who asks.
+    """
 
     seq: int
     actor: str = ""
+    session: str = ""
 
     def words(self) -> str:
         """Return the writer as part of a sentence."""
-        return f"by {in_quotes(self.actor)} at seq {self.seq}" if self.actor else f"at seq {self.seq} or earlier"
+        if not self.actor:
+            return f"at seq {self.seq} or earlier"
+        session = f" in session {in_quotes(self.session)}" if self.session else ""
+        return f"by {in_quotes(self.actor)}{session} at seq {self.seq}"
 
 
 class Overwritten(msgspec.Struct, frozen=True):
@@ -96,7 +103,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     writer: Callable[[int], Writer] = Writer
     """Returns who wrote the record at a seq."""
     setters: Callable[[Mapping[str, Overwritten]], Mapping[str, Mapping[str, Writer]]] = lambda _: {}
-    """Returns who set fields that are overwritten to what they are, by id and field, where it was another actor."""
+    """Returns who set fields that are overwritten to what they are, by id and field, where it was another actor, or
+    another session of the same one."""
 
 
 class Findings:
@@ -150,7 +158,7 @@ class Findings:
             self.overwritten[before.id] = Overwritten(words, before, there)
 
     def warn_overwritten(self) -> None:
-        """Add a warning for each element of which the changeset overwrites what another actor had set."""
+        """Add a warning for each element of which the changeset overwrites what another actor or session had set."""
         if not self.overwritten or self.problems:
             return
         elements = dict(islice(self.overwritten.items(), _MAX_LOOKED_UP))
@@ -159,7 +167,7 @@ class Findings:
         self.warnings += warnings[:_MAX_OVERWRITTEN]
         if len(warnings) > _MAX_OVERWRITTEN:
             left = counted(len(warnings) - _MAX_OVERWRITTEN, "more element")
-            self.warnings.append(f"Of {left} it overwrites what another actor had set.")
+            self.warnings.append(f"Of {left} it overwrites what another actor or session had set.")
         if len(self.overwritten) > _MAX_LOOKED_UP:
             left = counted(len(self.overwritten) - _MAX_LOOKED_UP, "more element")
             self.warnings.append(f"It changes fields of {left}; who had set those was not looked up.")
@@ -229,7 +237,8 @@ def _overwritten_words(one: Overwritten, setters: Mapping[str, Writer]) -> str:
         for name in one.fields
         if name in setters
     ]
-    return f"This overwrites what another actor had set of {one.words}: {some_of(changed, _MAX_FIELDS)}."
+    other = "session" if all(writer.session for writer in setters.values()) else "actor"
+    return f"This overwrites what another {other} had set of {one.words}: {some_of(changed, _MAX_FIELDS)}."
 
 
 def _value_words(name: str, value: Any) -> str:

@@ -541,6 +541,23 @@ def test_another_version_of_the_same_program_is_not_another_actor(project: Proje
     assert "set by 'bot/1.3-beta' at seq 2" in warning
 
 
+def test_who_overwrites_what_another_session_of_the_same_actor_set_is_warned(project: Project) -> None:
+    first, second, none = (Author("bot/1", "mcp", "kb/1", session) for session in ("s1", "s2", ""))
+    made = edge("depends_on", "A", "B", confidence=0.9)
+    project.apply(author=first, entities=[req("A", owner="ann"), req("B")], edges=[made])
+    change: dict[str, Any] = {"entities": [{"id": "A", "owner": "bob"}], "edges": [{**made, "confidence": 0.5}]}
+    assert project.apply(author=first, dry_run=True, **change).warnings == ()
+    assert project.apply(author=none, dry_run=True, **change).warnings == (), "no session is not another one"
+    entity, link = project.apply(author=second, **change).warnings
+    assert entity == (
+        "This overwrites what another session had set of 'A': "
+        "`owner` was 'ann', set by 'bot/1' in session 's1' at seq 1."
+    )
+    assert "another session had set of A depends_on B: `confidence` was 0.9, set by 'bot/1' in session 's1'" in link
+    project.apply(author=none, entities=[{"id": "B", "owner": "ann"}])
+    assert project.apply(author=second, entities=[{"id": "B", "owner": "bob"}]).warnings == ()
+
+
 def test_who_overwrites_a_member_of_an_edge_that_another_actor_set_is_warned(project: Project) -> None:
     made = edge("depends_on", "A", "B", confidence=0.9, metadata={"why": "x"})
     project.apply(author=ZOE, entities=[req("A"), req("B")], edges=[made])
@@ -557,7 +574,7 @@ def test_warnings_of_what_is_overwritten_are_bounded_and_show_no_secret(project:
     assert len(found) == 22
     assert found[-2:] == (
         [
-            "Of 180 more elements it overwrites what another actor had set.",
+            "Of 180 more elements it overwrites what another actor or session had set.",
             "It changes fields of 20 more elements; who had set those was not looked up.",
         ]
     )
