@@ -22,13 +22,13 @@ from kbcore.reader import Reader, kind_of
 from kbcore.values import ValueFault, field_problem, meaning_problem
 
 Mode = Literal["create", "update", "upsert"]
-"""Whether an entity that a client writes must be new, must exist, or may be either."""
+"""Whether what a client writes must be new, must exist, or may be either."""
 MODES: Final[tuple[Mode, ...]] = ("create", "update", "upsert")
 EDGE_STAMPS: Final = ("created_at", "created_by", "source")
 _ENTITY_FIELDS: Final = tuple(name for name in CORE_FIELDS if name not in STAMPS)
 _EDGE_FIELDS: Final = ("confidence",)
 _ENTITY_KEYS: Final = ("id", "create", "replace", *_ENTITY_FIELDS, *OBJECT_FIELDS)
-_EDGE_KEYS: Final = ("type", "kind", "from", "to", "replace", *_EDGE_FIELDS, *OBJECT_FIELDS)
+_EDGE_KEYS: Final = ("type", "kind", "from", "to", "create", "replace", *_EDGE_FIELDS, *OBJECT_FIELDS)
 SET_BY_KB: Final = "set_by_kb"
 """The code of a field that a client sends and only KB sets."""
 _LEAVE_OUT: Final = (
@@ -78,6 +78,7 @@ class EdgeWrite(msgspec.Struct, frozen=True):
     removed: tuple[str, ...] = ()
     is_whole: bool = True
     replaces: bool = False
+    mode: Mode = "upsert"
 
     @property
     def id(self) -> str:
@@ -153,7 +154,7 @@ def parse(request: Any, *, most: int = limits.MAX_CHANGESET_ITEMS, is_import: bo
     entities = [
         _entity(reader, path, item, mode, is_import=is_import) for path, item in reader.items(whole, "entities")
     ]
-    edges = [_edge(reader, path, item, is_import=is_import) for path, item in reader.items(whole, "edges")]
+    edges = [_edge(reader, path, item, mode, is_import=is_import) for path, item in reader.items(whole, "edges")]
     if not entities and not edges and not reader.problems:
         reader.wrong("$", "empty", "The changeset names nothing.", "Give `entities`, `edges` or both.")
     changeset = Changeset(
@@ -256,13 +257,15 @@ def _entity_field_problem(name: str, value: Any) -> ValueFault | None:
     return field_problem(name, value) or meaning_problem(name, value)
 
 
-def _edge(reader: Reader, path: str, item: Mapping[str, Any], *, is_import: bool) -> EdgeWrite:
+def _edge(reader: Reader, path: str, item: Mapping[str, Any], mode: Mode, *, is_import: bool) -> EdgeWrite:
     before = len(reader.problems)
     stamps = _stamps(reader, path, item, EDGE_STAMPS, _EDGE_KEYS, is_import=is_import)
     ends = _ends(reader, path, item)
     values, objects, removed = reader.fields(path, item, (*_EDGE_FIELDS, *stamps), field_problem)
     replaces = reader.flag(path, item, "replace")
-    return EdgeWrite(path, *ends, values, objects, removed, len(reader.problems) == before, replaces)
+    its_mode = "create" if reader.flag(path, item, "create") else mode
+    is_whole = len(reader.problems) == before
+    return EdgeWrite(path, *ends, values, objects, removed, is_whole, replaces, its_mode)
 
 
 def _entity_delete(reader: Reader, path: str, item: Mapping[str, Any], *, needs_version: bool) -> EntityDelete:

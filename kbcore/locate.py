@@ -10,6 +10,8 @@ import msgspec
 from kbcore.changeset import Changeset
 from kbcore.errors import DerivedFact, NotFound, NotSynced, Problem, Rejected
 from kbcore.extract.facts import Facts, StatedEntity
+from kbcore.ids import is_link_id
+from kbcore.planning.findings import edge_words
 from kbcore.sync.pending import wanted
 from kbcore.sync.scan import read_named
 from kbcore.visible import in_quotes
@@ -30,27 +32,32 @@ Reading = Callable[[Callable[["View"], Any]], Any]
 
 
 def unrecorded(read: Reading, ids: Collection[str]) -> dict[str, str]:
-    """Return the file that states each of these entities that no record has."""
+    """Return the file that states each of these entities and edges that no record has."""
 
     def on(view: View) -> dict[str, str]:
-        return {node.id: node.path for node in view.nodes(sorted(ids)) if node.created_seq > view.recorded_seq}
+        links = view.links(sorted(filter(is_link_id, ids)))
+        nodes = view.nodes(sorted(key for key in ids if not is_link_id(key)))
+        files = {link.id: link.statements[0].src for link in links if link.created_seq > view.recorded_seq}
+        return files | {node.id: node.path for node in nodes if node.created_seq > view.recorded_seq}
 
     found: dict[str, str] = read(on) if ids else {}
     return found
 
 
-def unrecorded_words(key: str, path: str) -> str:
-    """Return that a file states an entity that no record has."""
-    return f"{in_quotes(path)} states {in_quotes(key)}, but it is not recorded yet."
+def unrecorded_words(words: str, path: str) -> str:
+    """Return that a file states an element, in words, that no record has."""
+    return f"{in_quotes(path)} states {words}, but it is not recorded yet."
 
 
 def check_unrecorded(read: Reading, changeset: Changeset) -> None:
     """Refuse to create what a file states that is not recorded yet. Raises: ``NotSynced``."""
-    items = {item.id: item for item in changeset.entities if item.id and item.mode == "create"}
-    files = unrecorded(read, items.keys())
+    places = {one.id: (f"{one.path}.id", in_quotes(one.id)) for one in changeset.entities if one.mode == "create"}
+    places |= {one.id: (one.path, edge_words(one)) for one in changeset.edges if one.mode == "create"}
+    places.pop("", None)
+    files = unrecorded(read, places.keys())
     if files:
         problems = [
-            Problem(f"{items[key].path}.id", NotSynced.code, unrecorded_words(key, path), SYNC_FIRST, path)
+            Problem(places[key][0], NotSynced.code, unrecorded_words(places[key][1], path), SYNC_FIRST, path)
             for key, path in sorted(files.items())
         ]
         raise NotSynced(
@@ -59,26 +66,28 @@ def check_unrecorded(read: Reading, changeset: Changeset) -> None:
 
 
 def with_unrecorded(read: Reading, changeset: Changeset, refused: Rejected | NotFound) -> Rejected | NotFound:
-    """Return a refusal that names the files of entities that are missing because no record has them yet."""
-    ids = {f"{edge.path}.from": edge.from_id for edge in changeset.edges}
-    ids |= {f"{edge.path}.to": edge.to_id for edge in changeset.edges}
-    ids |= {item.path: item.id for item in changeset.entities}
-    ids |= {item.path: item.id for item in changeset.entity_deletes}
+    """Return a refusal that names the files of what is missing because no record has it yet."""
+    edges = [*changeset.edges, *changeset.edge_deletes]
+    ids = {f"{edge.path}.from": [edge.from_id] for edge in changeset.edges}
+    ids |= {f"{edge.path}.to": [edge.to_id] for edge in changeset.edges}
+    ids |= {edge.path: [edge.from_id, edge.to_id, edge.id] for edge in edges}
+    ids |= {item.path: [item.id] for item in (*changeset.entities, *changeset.entity_deletes)}
+    words = {edge.id: edge_words(edge) for edge in edges}
 
-    def id_of(problem: Problem) -> str:
+    def ids_of(problem: Problem) -> list[str]:
         place = problem.path if problem.path in ids else problem.path.rpartition(".")[0]
-        return ids.get(place, "") if problem.code in _NOT_THERE else ""
+        return ids.get(place, []) if problem.code in _NOT_THERE else []
 
-    files = unrecorded(read, {key for key in map(id_of, refused.details) if key})
+    files = unrecorded(read, {key for problem in refused.details for key in ids_of(problem) if key})
     if not files:
         return refused
     details: dict[tuple[str, ...], Problem] = {}
     for problem in refused.details:
-        key = id_of(problem)
-        if key not in files:
+        key = next((one for one in ids_of(problem) if one in files), "")
+        if not key:
             details[problem.path, problem.code, problem.message] = problem
         elif (key,) not in details:  # of an entity with several fields missing it is said once
-            said = unrecorded_words(key, files[key])
+            said = unrecorded_words(words.get(key, in_quotes(key)), files[key])
             details[key,] = Problem(problem.path, problem.code, said, SYNC_FIRST, files[key])
     found = [*details.values()]
     what = refused.message.partition(": ")[0]

@@ -449,7 +449,9 @@ def _setter(versions: Sequence[tuple[Node | Link, Writer]], name: str) -> Writer
 
 
 def _needs_removals(changeset: Changeset) -> bool:
-    return changeset.expected_seq is not None or any(item.mode == "update" for item in changeset.entities)
+    return changeset.expected_seq is not None or any(
+        item.mode == "update" for item in (*changeset.entities, *changeset.edges)
+    )
 
 
 def _removed(view: View, changeset: Changeset, state: State) -> dict[str, int]:

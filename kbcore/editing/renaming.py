@@ -146,7 +146,7 @@ def rename(
         found = store.read(on)
     except NotFound as error:
         for key, path in unrecorded(target.read, [old]).items():
-            raise NotSynced(unrecorded_words(key, path), hint=SYNC_FIRST) from error
+            raise NotSynced(unrecorded_words(in_quotes(key), path), hint=SYNC_FIRST) from error
         raise
     if isinstance(found, Outcome):
         return Written(found)
@@ -201,6 +201,8 @@ def _renamed_by(view: View, seq: int) -> tuple[str, str] | None:
 
 def _carried_out(target: Target, found: _Found, step: _Step, request: Request) -> Written:
     edits = [_edit(target, found, path, step) for path in found.paths]
+    for key, path in unrecorded(target.read, [step.new]).items():
+        raise NotSynced(unrecorded_words(in_quotes(key), path), hint=SYNC_FIRST)
     schema = target.workspace.schema
     plan = _planner(step, edits, schema, in_file=_is_in_file(target, found))
     outcome = commit(target, edits, request, plan=plan) if edits else _recorded(target, plan, request)

@@ -23,6 +23,19 @@ def plan_edge(found: Findings, item: EdgeWrite) -> None:
     if not _is_defined(found, item) or not item.id:
         return
     old = found.state.links.get(item.id)
+    stands = old is not None and old.stands
+    if old and stands and item.mode == "create":
+        made = found.around.writer(old.created_seq).words()
+        message = f"The edge {edge_words(item)} exists already, created {made}."
+        hint = "Leave it out; to change its values, send it as an update."
+        found.wrong(item.path, "exists", message, hint)
+        return
+    if not stands and item.mode == "update":
+        seq = found.around.gone.get(item.id)
+        removed = f"; it was removed {found.around.writer(seq).words()}" if seq else ""
+        hint = 'To create it, use the mode "create" or "upsert".'
+        found.wrong(item.path, "not_found", f"There is no edge {edge_words(item)}{removed}.", hint)
+        return
     fields, owners = (old.fields, old.owners) if old else ({}, {})
     wanted, unset = _wanted(item, fields, owners)
     shown = _shown(old)

@@ -43,6 +43,8 @@ _REFUSALS: Final[tuple[tuple[frozenset[str], type[KBError], str], ...]] = (
 )
 """Codes of problems, the error that they make and its words; first what a client has to mend first. Any other code
 makes the changeset invalid."""
+_EXISTS: Final = 'Take other ids for what is new; what exists is changed with the mode "update".'
+"""The remedy where several elements that are to be created exist."""
 
 
 class Users(msgspec.Struct, frozen=True):
@@ -193,6 +195,8 @@ class Findings:
             return
         error, what = _error_for({problem.code for problem in self.problems})
         hints = {problem.hint for problem in self.problems}
+        if len(hints) > 1 and all(problem.code == "exists" for problem in self.problems):
+            hints = {_EXISTS}
         found = self.problems[0].message if len(self.problems) == 1 else f"{len(self.problems)} problems."
         raise error(
             f"The changeset {what}: {found}",

@@ -219,15 +219,37 @@ def test_a_write_names_the_file_of_an_entity_that_is_not_recorded_yet(project):
             {"entities": [{"id": "REQ-7", "owner": "agent"}]},
             {"entities": [{"id": "REQ-7", "owner": "agent"}], "mode": "update"},
             {"rename": {"REQ-7": "REQ-8"}},
+            {"rename": {"REQ-1": "REQ-7"}},
         ):
             error = found.answer("kb_upsert", **request)["error"]
             assert said in error["message"], request
             assert error["hint"] == "Call kb_upsert with `sync` true first.", request
+        between = {"type": "depends_on", "from": "REQ-1", "to": "REQ-7"}
+        error = found.answer("kb_delete", edges=[between])["error"]
+        assert said in error["message"]
         error = found.answer("kb_upsert", edges=[{"type": "depends_on", "from": "REQ-1", "to": "REQ-77"}])["error"]
         assert "There is no entity 'REQ-77'" in error["message"]
         assert found.answer("kb_upsert", entities=[{"id": "REQ-7", "owner": "agent"}], sync=True)["updated"] == [
             "REQ-7"
         ]
+
+
+def test_a_write_names_the_file_of_an_edge_that_is_not_recorded_yet(project):
+    one, two = "docs/requirements/1.md", "docs/requirements/2.md"
+    project.write({one: req("REQ-1"), two: req("REQ-2")})
+    link = {"type": "depends_on", "from": "REQ-1", "to": "REQ-2"}
+    with direct(project.root) as found:
+        found.answer("kb_upsert", sync=True)
+        linked = req("REQ-1").replace("\n---\n", "\nlinks: [{type: depends_on, target: REQ-2}]\n---\n", 1)
+        project.write({one: linked})
+        for tool, request in (
+            ("kb_upsert", {"edges": [link], "mode": "create"}),
+            ("kb_upsert", {"edges": [link], "mode": "update"}),
+            ("kb_delete", {"edges": [link]}),
+        ):
+            error = found.answer(tool, **request)["error"]
+            assert f"'{one}' states REQ-1 depends_on REQ-2, but it is not recorded yet." in error["message"], request
+            assert error["hint"] == "Call kb_upsert with `sync` true first.", request
 
 
 def test_a_write_says_what_its_sync_found_wrong_in_files(project):

@@ -518,6 +518,32 @@ def test_to_update_an_id_that_does_not_exist_is_refused(project: Project) -> Non
     assert faults(invalid.value) == {("$.mode", "bad_value")}
 
 
+def test_the_mode_of_a_changeset_holds_for_edges(project: Project) -> None:
+    one = edge("depends_on", "A", "B", confidence=0.9)
+    with pytest.raises(NotFound) as refused:
+        project.apply(mode="update", entities=[{**req("A"), "create": True}, {**req("B"), "create": True}], edges=[one])
+    assert refused.value.details[0].message == "There is no edge A depends_on B."
+    project.apply(mode="create", entities=[req("A"), req("B")], edges=[one])
+    for request in ({"mode": "create", "edges": [one]}, {"edges": [{**one, "create": True}]}):
+        with pytest.raises(StaleBase) as exists:
+            project.apply(**request)
+        [problem] = exists.value.details
+        assert (problem.path, problem.code) == ("$.edges[0]", "exists")
+        assert problem.message == f"The edge A depends_on B exists already, created by '{AUTHOR.actor}' at seq 1."
+    project.apply(mode="update", edges=[{**one, "confidence": 0.5}, {**edge("depends_on", "B", "A"), "create": True}])
+    assert project.link("A", "depends_on", "B").fields["confidence"] == 0.5
+    project.delete(author=ZOE, edges=[edge("depends_on", "A", "B")])
+    with pytest.raises(NotFound, match="removed by 'zoe' at seq 3"):
+        project.apply(mode="update", edges=[one])
+
+
+def test_the_remedy_for_several_that_exist_is_no_other_seq(project: Project) -> None:
+    project.apply(entities=[req("A"), req("B")], edges=[edge("depends_on", "A", "B")])
+    with pytest.raises(StaleBase) as refused:
+        project.apply(mode="create", entities=[req("A")], edges=[edge("depends_on", "A", "B")])
+    assert refused.value.hint == 'Take other ids for what is new; what exists is changed with the mode "update".'
+
+
 def test_who_overwrites_what_another_actor_set_is_warned(project: Project) -> None:
     project.apply(entities=[req("A", owner="ann", attributes={"cost": 3})])
     project.apply(author=ZOE, entities=[{"id": "A", "owner": "zoe", "priority": "must", "attributes": {"risk": 1}}])
