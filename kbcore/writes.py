@@ -380,8 +380,9 @@ def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritte
     """Return who set fields that are overwritten to what they are, by id and field, where it was another writer.
 
     That is another actor, or the same one in another session: two windows of one agent have the same name. Another
-    version of the same program is not another actor, and a record without a session is of no other session. The last ``_MOST_VERSIONS`` versions of an element are
-    looked at, as far as history has them. Where a value is older than these, its writer has no name.
+    version of the same program is not another actor, and a record without a session is of no other session. The last
+    ``_MOST_VERSIONS`` versions of an element are looked at, as far as history has them. Where a value is older than
+    these, its writer has no name.
     """
     seqs = {key: [one.before.version] for key, one in overwritten.items()}
     changed = [key for key, one in overwritten.items() if one.before.version > one.before.created_seq]

@@ -7,6 +7,7 @@ command that fails is the last one that is looked at.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -19,13 +20,14 @@ from kbcore.interrupting import Stopped
 from kbcore.kip import failures
 from kbcore.kip import syntax as s
 from kbcore.kip.binding import read as read_command
-from kbcore.kip.errors import IMMUTABLE, SYNTAX, envelope, placing, refused
+from kbcore.kip.errors import IMMUTABLE, NOT_FOUND, SYNTAX, envelope, placing, refused
 from kbcore.kip.meta import describe, search
 from kbcore.kip.request import Command, Request
 from kbcore.store import Author, BranchStore
 from kbcore.sync.overlay import FileState, WorktreeFiles, as_of
 from kbcore.view.defined import schema_at
 from kbcore.view.view import View
+from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
 
 Response = dict[str, Any]
@@ -178,6 +180,7 @@ class _Attempt:
         from kbcore.kip import kml  # noqa: PLC0415 - who only reads plans nothing
 
         around = self._around
+        self._check_recorded(tree)
         if self._trial is not None:
             trial = self._trial
             result, warnings = kml.rehearse(around.workspace, around.branch, around.author, tree, trial)
@@ -187,6 +190,31 @@ class _Attempt:
             around.workspace, around.branch, around.author, tree, options, follows_head=around.follows_head
         )
         return Piece(tree, {"result": done.result}, done.outcome.seq, warnings=done.outcome.warnings)
+
+    def _check_recorded(self, tree: s.Upserts | s.Delete | s.Update | s.Merge) -> None:
+        """Refuse a write that names what a file states and no record has. Raises: ``KipRefused`` (KIP_3002)."""
+        from kbcore.kip.names import type_names  # noqa: PLC0415 - as in _written
+        from kbcore.kip.scoping import parts_of  # noqa: PLC0415
+        from kbcore.locate import SYNC_FIRST, unrecorded, unrecorded_words  # noqa: PLC0415
+
+        around, files = self._around, self._around.files
+        if files is None:
+            return
+        types = type_names(around.workspace.schema)
+        places: dict[str, int] = {}
+        for part in parts_of(tree):
+            if isinstance(part, s.Matcher | s.LinkId) and part.id:
+                places.setdefault(part.id.value, part.at)
+            elif (
+                isinstance(part, s.Matcher)
+                and part.type
+                and part.name
+                and types.is_named_by_id(types.of_kip.get(part.type.value, ""))
+            ):
+                places.setdefault(part.name.value, part.at)
+        read = partial(files.read, around.workspace, around.branch, time_s=limits.FILES_S)
+        for key, path in unrecorded(lambda use: read(lambda view, _: use(view)), places).items():
+            raise refused(NOT_FOUND, unrecorded_words(in_quotes(key), path), at=places[key], hint=SYNC_FIRST)
 
     def _read(self, tree: Reading) -> Piece:
         around = self._around

@@ -87,6 +87,33 @@ def test_errors_of_queries_name_the_last_record_where_files_say_something_else(p
     assert "at seq 1," in unknown
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        'UPSERT { CONCEPT { {type: "Requirement", name: "REQ-7"} SET ATTRIBUTES {owner: "x"} } }',
+        'UPSERT { CONCEPT { {id: "REQ-7"} SET ATTRIBUTES {owner: "x"} } }',
+        'UPSERT { CONCEPT { {id: "REQ-1"} SET PROPOSITIONS { ("depends_on", {id: "REQ-7"}) } } }',
+        'UPSERT { PROPOSITION { ({id: "REQ-7"}, "depends_on", {id: "REQ-1"}) } }',
+        'UPDATE ?a SET ATTRIBUTES {owner: "x"} WHERE { ?a {id: "REQ-7"} }',
+        'UPDATE ?a SET ATTRIBUTES {owner: "x"} WHERE { ?a {type: "Requirement", name: "REQ-7"} }',
+        'DELETE CONCEPT ?a DETACH WHERE { ?a {id: "REQ-7"} }',
+        'MERGE CONCEPT ?a INTO ?b WHERE { ?a {id: "REQ-7"} ?b {id: "REQ-1"} }',
+    ],
+)
+def test_a_write_names_the_file_of_an_entity_that_no_record_has(project, files, command):
+    seven = "docs/requirements/7.md"
+    project.sync({ONE: req("REQ-1", title="One")})
+    project.write({seven: req("REQ-7", title="Seven")})
+    for request in ({"command": command}, {"command": command, "dry_run": True}):
+        error = error_of(ask(project, files, request))
+        assert (error["code"], error["hint"]) == ("KIP_3002", "Run `kb sync` first.")
+        assert f"'{seven}' states 'REQ-7', but it is not recorded yet" in error["message"]
+        assert error["data"]["offset"] > 0
+    batch = ask(project, files, {"commands": [PERSON.format(1), command], "dry_run": True})
+    assert f"'{seven}' states 'REQ-7'" in batch.response["result"][1]["error"]["message"]
+    assert not ask(project, files, PERSON.format(1)).is_error
+
+
 def walruses(project: Project, files: WorktreeFiles | None, cursor: str = "") -> Answer:
     parameters = {"c": cursor} if cursor else {}
     text = 'SEARCH CONCEPT "walrus" LIMIT 2' + (" CURSOR :c" if cursor else "")
