@@ -103,6 +103,7 @@ class Session:
         """What the user has to know to read the answer, as warnings at the end."""
         self._watched: list[BranchStore] = []
         self._last_of_files = ""
+        self._faults_told: set[str] = set()
         self._told: set[str] = set()
         self._due: dict[BranchStore, None] = {}
         """The stores whose views are to be published when the answer is written."""
@@ -249,6 +250,17 @@ class Session:
         if said and said != self._last_of_files:
             self.output.note(f"note: {visible(said)}")
         self._last_of_files = said
+        if not state.point and state.freshness != "unknown":
+            self.tell_settings(self.workspace)
+
+    def tell_settings(self, workspace: Workspace) -> None:
+        """Warn that an answer lacks what a configuration or an extractor is missing for."""
+        from kbcore.sync.pending import faults_of
+
+        for said in (f"{fault.message} {fault.hint}" for fault in faults_of(workspace)):
+            if said not in self._faults_told:
+                self._faults_told.add(said)
+                self.output.warn(visible(said))
 
     def tell_point(self, state: FileState) -> None:
         """Say which record an answer is as of, where a time or a commit was asked for; JSON has it in its answer."""

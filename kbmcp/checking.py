@@ -38,7 +38,7 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
     Raises: ``InvalidQuery`` for arguments that are wrong, with those that are known already, or a cursor that does not
     fit; ``NotFound`` for unknown rules or ids; ``InvalidConfig``.
     """
-    from kbcore.sync.pending import nothing_read, settings_missing
+    from kbcore.sync.pending import faults_of, nothing_read
 
     found = [*problems, *limit_problems(asked.limit)]
     if found:
@@ -48,7 +48,7 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
         if state.freshness == "unknown" and not state.is_asked:
             raise FilesUnknown(f"The files cannot be judged, so no rule was run. {state.reason}", hint=_LATER)
         shown = _page(call, asked, view) | state.as_json()
-        said = [f"{fault.message} {fault.hint}" for fault in settings_missing(call.workspace)]
+        said = [f"{fault.message} {fault.hint}" for fault in faults_of(call.workspace)]
         if not state.seq and state.freshness == "current":
             said.append(nothing_read(call.workspace))
         call.notes.extend(one for one in said if one)

@@ -129,6 +129,7 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     from kbcore.history.moment import Meant, read_meant
     from kbcore.query import Known, check, with_present_ids
     from kbcore.sync.overlay import as_of
+    from kbcore.sync.pending import faults_of
     from kbcore.view.defined import schema_at
 
     part = read_part_cursor(asked.cursor)
@@ -169,6 +170,7 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     try:
         if point is not None:
             return read_meant(call.store, point, answer_at, notes=call.notes)
+        call.notes.extend(f"{fault.message} {fault.hint}" for fault in faults_of(call.workspace))
         return call.page(lambda view: answer(view, None))
     except InvalidQuery as error:
         raise _as_asked(error, asked) from error

@@ -217,7 +217,7 @@ def _check(session: Session, asked: _Asked) -> int:
     from kbcli.reports.told import comments_line
     from kbcli.words.options import placed
     from kbcore import relocation
-    from kbcore.sync.pending import nothing_read, settings_missing
+    from kbcore.sync.pending import nothing_read
     from kbcore.visible import visible
 
     if asked.staged:
@@ -225,8 +225,7 @@ def _check(session: Session, asked: _Asked) -> int:
 
         check_worktree(session.workspace, session.named_branch)
     opened = session.open_to_read()
-    for fault in settings_missing(opened.workspace):
-        session.output.warn(visible(f"{fault.message} {fault.hint}"))
+    session.tell_settings(opened.workspace)
     for one in relocation.beside(opened.workspace):
         session.output.warn(visible(str(one)))
     look = _Look(opened, asked)

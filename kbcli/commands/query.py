@@ -140,8 +140,6 @@ def _answer(
     from kbcli.pages.query import tell, write_document
     from kbcli.words.options import placed
     from kbcore.errors import InvalidQuery
-    from kbcore.sync.pending import settings_missing
-    from kbcore.visible import visible
 
     session = session_of(ctx)
     check_format(format_, {None, "json"}, is_json=session.output.is_json)
@@ -154,12 +152,11 @@ def _answer(
     if session.output.is_json:
         head = {"branch": opened.branch} | files.as_json()
         write_document(session.output, answer, head)
+        session.tell_settings(opened.workspace)
     else:
         nothing = () if answer.first.total else _nothing(wanted, answer.first.seq, at, filters)
         tell(session, answer, table_format(format_, session.output), nothing)
         session.tell_files(opened.branch, files)
-        for fault in settings_missing(opened.workspace):
-            session.output.warn(visible(f"{fault.message} {fault.hint}"))
 
 
 def _named(output: Output) -> Callable[[str], str]:

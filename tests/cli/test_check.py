@@ -451,7 +451,17 @@ def test_a_missing_configuration_is_said_by_what_answers_without_it(kb, synced):
     write(synced, {".kb/schema/own.yaml": "entities: {}\n"})
     assert kb("check").err == ""
     (synced / ".kb/config.json").unlink()
-    for words in (("check",), ("query",)):
-        assert ".kb/config.json is missing, so KB's defaults hold." in kb(*words).err, words
+    for words in (("check",), ("query",), ("query", "--json"), ("show", "REQ-1"), ("coverage",), ("impact", "REQ-1")):
+        assert kb(*words).err.count(".kb/config.json is missing, so KB's defaults hold.") == 1, words
     with direct(synced) as found:
         assert ".kb/config.json is missing" in found.answer("kb_check")["note"]
+        assert ".kb/config.json is missing" in found.answer("kb_query", type="req")["note"]
+
+
+def test_a_missing_extractor_is_said_by_what_answers_without_it(kb, synced):
+    write(synced, {".kb/config.json": '{"extractors": {"todos": {"paths": ["TODO"]}}}'})
+    for words in (("check",), ("query",), ("show", "REQ-1")):
+        assert kb(*words).err.count("No installed package has the extractor 'todos'.") == 1, words
+    with direct(synced) as found:
+        for tool, request in (("kb_check", {}), ("kb_query", {"type": "req"})):
+            assert "No installed package has the extractor 'todos'." in found.answer(tool, **request)["note"], tool
