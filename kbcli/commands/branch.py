@@ -177,6 +177,7 @@ def trash(
                         "branch": one.branch,
                         "seq": one.seq,
                         "moved_at": branches.moment_of(one.entry),
+                        "kept_until": branches.kept_until(one.entry),
                         "size_bytes": one.size_bytes,
                         "place": str(one.entry.path),
                         "is_restored_next": one.is_newest,
@@ -188,8 +189,10 @@ def trash(
         )
     elif found:
         rows = [_trash_row(one, is_proven=verify) for one in found]
-        head = ("BRANCH", "SEQ", "SIZE", "MOVED", *(["PROOF"] if verify else []))
+        head = ("BRANCH", "SEQ", "SIZE", "MOVED", "KEPT UNTIL", *(["PROOF"] if verify else []))
         output.stream(f"{line}\n" for line in output.list_lines(head, rows))
+        if not verify:
+            output.note("note: Whether they are sound was not proven; --verify does.")
     else:
         output.note("The trash is empty.")
     for one in damaged if not output.is_json else []:
@@ -202,7 +205,13 @@ def _trash_row(one: Held, *, is_proven: bool) -> tuple[str, ...]:
     from kbcore import branches
 
     length = "?" if one.size_bytes is None else size(one.size_bytes)
-    row = (one.branch, "?" if one.seq is None else str(one.seq), length, branches.moment_of(one.entry))
+    row = (
+        one.branch,
+        "?" if one.seq is None else str(one.seq),
+        length,
+        branches.moment_of(one.entry),
+        branches.kept_until(one.entry),
+    )
     return (*row, "damaged" if one.damage else "sound") if is_proven else row
 
 

@@ -72,7 +72,8 @@ def run(
         items = [*exported.entities, *exported.edges]
         _write(session, [(file, "".join(f"{json_text(item)}\n" for item in items))], force=force)
     else:
-        texts = [json_text(part, 1) + "\n" for part in parts(exported)]
+        why = {} if not_on is None else {"message": f"what clients wrote on {opened.branch}, for {not_on}"}
+        texts = [json_text(why | part, 1) + "\n" for part in parts(exported)]
         _write(session, list(zip(_names(file, len(texts)), texts, strict=True)), force=force)
     if file != _STDOUT:
         _tell(session, file, len(exported.entities), len(exported.edges))

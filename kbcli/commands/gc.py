@@ -94,7 +94,7 @@ def run(
     would = "would remove" if dry_run else "removed"
     _tell_emptied(output, emptied, "would delete" if dry_run else "deleted")
     for one in done.trash:
-        output.say(visible(f"{would} {one.name}"))
+        output.say(visible(f"{'would move' if dry_run else 'moved'} {one.name} to the trash"))
         if said := _lost_sight_of(one, workspace.default_branch):
             output.warn(visible(said))
     cached = {
@@ -191,7 +191,5 @@ def _taken(name: str, by: str) -> str:
 
     if not by:
         return ""
-    return (
-        f" git renamed {name} to {by}, which had a store already; "
-        f"`kb branch ensure {shlex.quote(by)} --from {shlex.quote(name)} --replace` takes this one instead."
-    )
+    command = f"kb branch ensure {shlex.quote(by)} --from {shlex.quote(name)} --replace"
+    return f" git renamed {name} to {by}, which had a store already; `{command}` takes this one instead."

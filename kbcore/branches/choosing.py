@@ -5,9 +5,12 @@ A name is checked before anything is made of it: only what git or a store knows 
 
 from __future__ import annotations
 
+import shlex
+
 import msgspec
 
 from kbcore import git, ids
+from kbcore.branches import moves
 from kbcore.branches.stores import stores
 from kbcore.errors import UnknownBranch
 from kbcore.phrases import shortened
@@ -63,7 +66,12 @@ def insist(workspace: Workspace, branch: str, *, follows_head: bool) -> None:
 
 
 def unknown(workspace: Workspace, name: str, message: str) -> UnknownBranch:
-    """Return the error about a name, with the nearest one that would do."""
+    """Return the error about a name: its store may be in the trash, or else there is a near one that would do."""
+    if not ids.is_detached_name(name) and not ids.check_branch_name(name):
+        encoded = ids.encode_branch(name)
+        if any(one.name == encoded for one in moves.in_trash(workspace)):
+            back = f"`kb branch restore {shlex.quote(name)}` brings it back."
+            return UnknownBranch(message, hint=f"The trash holds a store of {in_quotes(name)}; {back}")
     known = {store for store, _ in stores(workspace)} | git.local_branches(workspace.repo, workspace.machine.env)
     near = nearest(name, sorted(known))
     return UnknownBranch(message, hint=f"Did you mean {in_quotes(near)}? {UnknownBranch.default_hint}" if near else "")

@@ -337,6 +337,13 @@ def moment_of(entry: Entry) -> str:
     return f"{when[:4]}-{when[4:6]}-{when[6:8]} at {when[9:11]}:{when[11:13]}:{when[13:15]} UTC"
 
 
+def kept_until(entry: Entry) -> str:
+    """Return the day after which ``empty`` deletes a store, unless it is given another age."""
+    when = entry.when
+    moved = f"{when[:4]}-{when[4:6]}-{when[6:11]}:{when[11:13]}:{when[13:]}"
+    return clock.days_before(moved, -KEPT_DAYS)[:10]
+
+
 def remembered(workspace: Workspace, branch: str) -> str:
     """Return what to say of earlier stores of a branch that has none: where they are, and how one comes back.
 

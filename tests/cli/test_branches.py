@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,8 @@ def test_what_a_branch_has_that_another_lacks_is_exported_for_that_one(kb, synce
     kb("apply", "-", stdin=json.dumps({"entities": [entity, {"id": "REQ-1", "owner": "ines"}]}))
     git(synced, "switch", "-q", "main")
     found = kb("export", "--branch", "topic", "--not-on", "main")
-    assert json.loads(found.out) == {"entities": [entity, {"id": "REQ-1", "owner": "ines"}], "edges": []}
+    expected = {"entities": [entity, {"id": "REQ-1", "owner": "ines"}], "edges": []}
+    assert json.loads(found.out) == {"message": "what clients wrote on topic, for main"} | expected
     assert kb("export", "--not-on", "main").status == 2
     assert kb("export", "--not-on", "topic", "--at", "1").status == 2
     write(synced, {"docs/requirements/login.md": LOGIN.replace("status: open", "status: open\nowner: ada")})
@@ -97,7 +99,7 @@ def test_gc_removes_what_exists_nowhere_any_more(kb, synced):
     kb("query")
     git(synced, "switch", "-q", "main")
     git(synced, "branch", "-q", "-D", "gone")
-    assert kb("gc", "--dry-run").out == "would remove gone\n1 store kept.\n  main: the default branch\n"
+    assert kb("gc", "--dry-run").out == "would move gone to the trash\n1 store kept.\n  main: the default branch\n"
     dry = {"removed": ["gone"], "kept": ["main"], "dry_run": True}
     trash = [{"name": "gone", "records": 0, "facts": 0, "place": "", "renamed_to": ""}]
     reasons = {"main": "the default branch"}
@@ -180,7 +182,7 @@ def test_gc_names_what_is_lost_sight_of_and_the_command_that_brings_it_back(kb, 
     assert kb("apply", "change.json", "--branch", "gone").status == 0
     git(synced, "branch", "-q", "-D", "gone")
     dry = kb("gc", "--dry-run")
-    assert dry.out == "would remove gone\n1 store kept.\n  main: the default branch\n"
+    assert dry.out == "would move gone to the trash\n1 store kept.\n  main: the default branch\n"
     said = "Clients wrote 1 fact on gone that main has not; "
     brings = "`kb export --branch gone --not-on main | kb apply --branch main -`"
     assert dry.err == f"warning: {said}{brings} brings what main can take.\n"
@@ -215,7 +217,7 @@ def test_gc_says_nothing_of_a_branch_of_which_the_default_branch_has_what_client
     kb("apply", "change.json")
     git(synced, "branch", "-q", "-D", "gone")
     ran = kb("gc")
-    assert (ran.out, ran.err) == ("removed gone\n1 store kept.\n  main: the default branch\n", "")
+    assert (ran.out, ran.err) == ("moved gone to the trash\n1 store kept.\n  main: the default branch\n", "")
     assert kb("gc", "--json").json["trash"] == []
 
 
@@ -225,7 +227,14 @@ def test_the_trash_is_listed_proven_and_emptied(kb, synced):
     kb("query", "--branch", "gone")
     git(synced, "branch", "-q", "-D", "gone")
     kb("gc")
+    listed = kb("branch", "trash")
+    assert listed.out.splitlines()[0].split("\t") == ["BRANCH", "SEQ", "SIZE", "MOVED", "KEPT UNTIL"]
+    assert "--verify does" in listed.err
     (row,) = kb("branch", "trash", "--json").json["trash"]
+    moved = date.fromisoformat(row["moved_at"][:10])
+    assert date.fromisoformat(row["kept_until"]) == moved + timedelta(days=90)
+    gone = kb("query", "--branch", "gone")
+    assert "The trash holds a store of 'gone'; `kb branch restore gone` brings it back." in gone.err
     assert (row["branch"], row["seq"], row["is_restored_next"], row["damage"]) == ("gone", 1, True, None)
     assert kb("branch", "trash", "--verify").out.splitlines()[1].endswith("sound")
     head = Path(row["place"], "head.json")

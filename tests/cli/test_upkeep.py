@@ -385,7 +385,7 @@ def test_a_gc_that_cannot_clear_everything_reports_what_it_did_and_warns(kb, syn
     assert len(tried["warnings"]) == 1 + 5 + 1
     done = kb("gc")
     assert done.status == 0
-    assert "removed gone" in done.out
+    assert "moved gone to the trash" in done.out
     said = " ".join(done.err.split())
     assert f"cannot open {reports}: it is not a directory" in said
     assert "because nobody can tell whether it is gone: " in said
