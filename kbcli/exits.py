@@ -89,11 +89,16 @@ def _remedy(error: KBError) -> str:
 
 
 def _details(error: KBError, remedy: str) -> Iterator[str]:
-    """Return the problems as lines; of many that differ in numbers alone the first ones, and how many there are."""
+    """Return the problems as lines; of many that differ in numbers alone the first ones, and how many there are.
+
+    Problems with a field that only KB sets are alike whatever the field: an export has several in each item.
+    """
+    from kbcore.changeset import SET_BY_KB
+
     alike: dict[tuple[str, ...], list[str]] = {}
     for problem in error.details:
         line = _detail(problem, error.message, remedy, is_request=isinstance(error, Rejected))
-        kind = (_NUMBER.sub("#", line), problem.code)
+        kind = ("" if problem.code == SET_BY_KB else _NUMBER.sub("#", line), problem.code)
         if line:
             alike.setdefault(kind, []).append(line)
     for lines in alike.values():

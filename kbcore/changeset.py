@@ -224,7 +224,8 @@ def _whole(reader: Reader, request: Any, allowed: tuple[str, ...]) -> Mapping[st
 
 def _entity(reader: Reader, path: str, item: Mapping[str, Any], mode: Mode, *, is_import: bool) -> EntityWrite:
     before = len(reader.problems)
-    stamps = _stamps(reader, path, item, STAMPS, _ENTITY_KEYS, is_import=is_import)
+    set_by_kb = STAMPS if is_import else (*STAMPS, "created_by")
+    stamps = _stamps(reader, path, item, set_by_kb, _ENTITY_KEYS, is_import=is_import)
     key = _id(reader, path, item, "id")
     values, objects, removed = reader.fields(path, item, (*_ENTITY_FIELDS, *stamps), _entity_field_problem)
     replaces = reader.flag(path, item, "replace")

@@ -157,6 +157,9 @@ def _write(session: Session, texts: list[tuple[str, str]], *, force: bool) -> No
         if path.is_file() and not force:
             message = f"{visible(str(path))} exists already. Nothing was written."
             raise InvalidQuery(message, hint="Name another file, or overwrite it with --force.")
+        if path.is_symlink() and not path.exists():
+            message = f"{visible(str(path))} is a link that leads to no file. Nothing was written."
+            raise InvalidQuery(message, hint="Name another file, or remove the link.")
     for path, text in paths:
         try:
             if path.is_file():

@@ -19,6 +19,7 @@ def run(
     files: Annotated[
         bool, typer.Option("--files", help="Where a record renamed an entity, change the files back too.")
     ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
 ) -> None:
     """Undo records by new ones; nothing is erased.
 
@@ -32,15 +33,15 @@ def run(
 
     session = session_of(ctx)
     opened = session.open()
-    options = UndoOptions(force=force)
+    options = UndoOptions(force=force, dry_run=dry_run)
     follows_head = opened.choice.follows_head
     if len(seqs) == 1:
-        written = undo(opened.target, seqs[0], dry_run=not files)
+        written = undo(opened.target, seqs[0], dry_run=dry_run or not files)
         if written is not None:
-            if not files and not session.output.is_json:
+            if not (files or dry_run) and not session.output.is_json:
                 session.output.data("".join(visible_lines(edit.diff()) for edit in written.edits))
                 session.output.flush()
-            if not files:
+            if not (files or dry_run):
                 raise in_files(seqs[0], written)
             session.tell_outcome(*written)
             return

@@ -196,7 +196,12 @@ def set_fields(target: Target, key: str, words: Sequence[str], *, message: str =
         raise InvalidChangeset(problem.message, hint=hint, details=[problem])
     edit = edit_fields(workspace, node, values)
     edits = [edit] if edit.after != edit.before else []
-    return Written(commit(target, edits, framed(target, message=said, dry_run=dry_run)), edits)
+    outcome = commit(target, edits, framed(target, message=said, dry_run=dry_run))
+    if definition and definition.status_default and "status" in values and status is None:
+        default = in_quotes(definition.status_default)
+        warning = f"A document of a {node.type} without a status has the default: {in_quotes(key)} gets {default}."
+        outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, warning))
+    return Written(outcome, edits)
 
 
 def client_request(node: Node, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -63,9 +63,11 @@ def unfit_fields(fields: Mapping[str, Any], definition: EntityType) -> dict[str,
 
 
 def _without_remark(status: str, statuses: Collection[str]) -> str:
-    """Return a status without a remark in parentheses: one with a number, or one after a status that is listed."""
+    """Return a status without a remark in parentheses: one with a number or a URL, or after a listed one."""
     found = None if status in statuses else _REMARK.fullmatch(status)
-    has_remark = found is not None and (found[1] in statuses or any(letter.isdigit() for letter in found[2]))
+    has_remark = found is not None and (
+        found[1] in statuses or "://" in found[2] or any(letter.isdigit() for letter in found[2])
+    )
     return found[1] if found and has_remark else status
 
 

@@ -38,6 +38,12 @@ def test_a_field_that_a_document_states_is_set_in_it_as_one_record(kb, synced):
     assert kb("sync", "--json").json["seq"] == 2  # nothing is left to take in
 
 
+def test_a_status_that_is_removed_from_a_document_becomes_the_default_with_a_warning(kb, synced):
+    ran = kb("set", "REQ-1", "status=")
+    assert "A document of a req without a status has the default: 'REQ-1' gets 'draft'." in ran.err
+    assert shown(kb, "REQ-1")["status"] == "draft"
+
+
 def test_a_dry_run_shows_the_difference_and_writes_nothing(kb, synced):
     ran = kb("set", "REQ-1", "status=done", "--dry-run")
     assert "-status: open\n+status: done\n" in ran.out

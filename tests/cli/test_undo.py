@@ -41,6 +41,13 @@ def test_a_revert_is_a_new_record_and_can_be_reverted(kb, changed):
     assert len(kb("log", "--json").json["records"]) == 5
 
 
+def test_a_dry_run_of_a_revert_says_what_would_change_and_writes_nothing(kb, changed):
+    ran = kb("revert", "3", "--dry-run")
+    assert (ran.status, ran.out) == (0, "Would change main at seq 3: 1 updated.\n")
+    assert owner(kb) == "ada"
+    assert len(kb("log", "--json").json["records"]) == 3
+
+
 def test_several_records_are_undone_by_one(kb, changed):
     answer = kb("revert", "2", "3", "--json").json
     assert (answer["seq"], answer["deleted"], answer["updated"]) == (4, ["SCN-1"], ["REQ-1"])

@@ -370,3 +370,20 @@ def test_an_export_that_cannot_be_written_leaves_the_old_one_whole(kb, synced):
     assert kb("export", "all.json", "--force").status == 0
     assert len(json.loads((synced / "kept").read_text())["entities"]) > 1
     assert ((synced / "all.json").is_symlink(), (synced / "kept").stat().st_mode & 0o777) == (True, 0o640)
+
+
+def test_an_export_that_is_applied_without_import_is_refused_in_few_lines(kb, synced):
+    stamps = {"created_at": "2020-01-02", "updated_at": "2020-01-02", "source": "x"}
+    entities = [
+        entity | stamps for entity in ({**NEW["entities"][0], "id": f"REQ-{number}"} for number in range(20, 40))
+    ]
+    ran = kb("apply", "-", stdin=json.dumps({"entities": entities}))
+    assert "  … and 56 more like these; --json has each." in ran.err
+    assert len(ran.err.splitlines()) < 8, ran.err
+
+
+def test_an_export_to_a_link_that_leads_nowhere_says_so(kb, synced):
+    (synced / "l.json").symlink_to("nowhere.json")
+    ran = kb("export", "l.json")
+    assert "is a link that leads to no file" in ran.err
+    assert not (synced / "nowhere.json").exists()

@@ -455,7 +455,7 @@ def test_the_versions_are_required_where_the_caller_says_so() -> None:
 
 
 def test_what_only_kb_sets_is_refused_from_a_client(project: Project) -> None:
-    entity = {**req("A"), "created_at": "2020-01-02", "updated_at": None, "source": "mcp"}
+    entity = {**req("A"), "created_at": "2020-01-02", "updated_at": None, "source": "mcp", "created_by": "ann"}
     with pytest.raises(InvalidChangeset) as refused:
         project.apply(
             entities=[entity, req("B")],
@@ -464,7 +464,7 @@ def test_what_only_kb_sets_is_refused_from_a_client(project: Project) -> None:
     assert faults(refused.value) == {
         (f"$.{place}", "set_by_kb")
         for place in (
-            *("entities[0].created_at", "entities[0].updated_at", "entities[0].source"),
+            *("entities[0].created_at", "entities[0].updated_at", "entities[0].source", "entities[0].created_by"),
             *("edges[0].created_at", "edges[0].created_by", "edges[0].source"),
         )
     }

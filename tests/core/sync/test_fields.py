@@ -66,6 +66,7 @@ def test_a_file_with_such_a_number_is_told_where_and_its_last_one_is_kept(projec
     ("statuses", "text", "status"),
     [
         ((), "retired (PR #12)", "retired"),
+        ((), "open (see https://x.org/y)", "open"),
         ((), "retired (wontfix)", "retired (wontfix)"),
         (("open", "retired"), "retired (wontfix)", "retired"),
         (("retired (v2)",), "retired (v2)", "retired (v2)"),
