@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kbcore.changeset import Changeset
+from kbcore.changeset import Changeset, EdgeDelete, EdgeWrite
 from kbcore.errors import DerivedFact, NotFound, NotSynced, Problem, Rejected
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.ids import is_link_id
@@ -67,11 +67,12 @@ def check_unrecorded(read: Reading, changeset: Changeset) -> None:
 
 def with_unrecorded(read: Reading, changeset: Changeset, refused: Rejected | NotFound) -> Rejected | NotFound:
     """Return a refusal that names the files of what is missing because no record has it yet."""
-    edges = [*changeset.edges, *changeset.edge_deletes]
+    edges: list[EdgeWrite | EdgeDelete] = [*changeset.edges, *changeset.edge_deletes]
     ids = {f"{edge.path}.from": [edge.from_id] for edge in changeset.edges}
     ids |= {f"{edge.path}.to": [edge.to_id] for edge in changeset.edges}
     ids |= {edge.path: [edge.from_id, edge.to_id, edge.id] for edge in edges}
-    ids |= {item.path: [item.id] for item in (*changeset.entities, *changeset.entity_deletes)}
+    ids |= {item.path: [item.id] for item in changeset.entities}
+    ids |= {item.path: [item.id] for item in changeset.entity_deletes}
     words = {edge.id: edge_words(edge) for edge in edges}
 
     def ids_of(problem: Problem) -> list[str]:

@@ -450,9 +450,8 @@ def _setter(versions: Sequence[tuple[Node | Link, Writer]], name: str) -> Writer
 
 
 def _needs_removals(changeset: Changeset) -> bool:
-    return changeset.expected_seq is not None or any(
-        item.mode == "update" for item in (*changeset.entities, *changeset.edges)
-    )
+    items: list[EntityWrite | EdgeWrite] = [*changeset.entities, *changeset.edges]
+    return changeset.expected_seq is not None or any(item.mode == "update" for item in items)
 
 
 def _removed(view: View, changeset: Changeset, state: State) -> dict[str, int]:
