@@ -85,7 +85,8 @@ def caught(request: Request, folder: Path) -> dict[str, str]:
     told.write_bytes(msgspec.json.encode(request))
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
     environment |= {"KB_FAULT": "slice", "KB_FAULT_SEED": str(scale.SEED), "KB_FAULT_ROUND": "0"}
-    environment.pop(tally.KEPT_IN, None)
+    for name in (tally.KEPT_IN, "KB_FAULT_UNTIL"):  # the time of a soak is over long before all mutants are tried
+        environment.pop(name, None)
     command = [sys.executable, "-m", "tests.support.detectors", str(told)]
     with tempfile.TemporaryDirectory(prefix="kb-test-") as left:  # by copies, which end without tidying up
         environment["TMPDIR"] = left
