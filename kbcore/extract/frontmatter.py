@@ -22,7 +22,9 @@ _OPENING: Final = re.compile(r"---[ \t]*(?:\n|\Z)")
 _CLOSING: Final = re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE)
 _END_UNCLOSED: Final = re.compile(r"^(?:[ \t]*$|#{1,6}[ \t])", re.MULTILINE)
 _MAPPING_LINE: Final = re.compile(r"[A-Za-z_][\w .-]*:(?:[ \t]|$)|[ \t]+\S|-[ \t]|#")
-_FIELD_LINE: Final = re.compile(r"(?:id|title|type|status)[ \t]*:(?:[ \t]|$)", re.IGNORECASE)
+_FIELD_LINE: Final = re.compile(
+    r"(?:id|title|type|status|owner|priority|severity|tags|links|attributes)[ \t]*:(?:[ \t]|$)", re.IGNORECASE
+)
 SECOND: Final = re.compile(r"^---[ \t]*\n[A-Za-z_#]", re.MULTILINE)
 """What a body has that holds a second block."""
 

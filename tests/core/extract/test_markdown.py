@@ -504,6 +504,13 @@ def test_a_second_block_of_front_matter_is_named_with_its_lines():
     assert faults(extract("---\nid: REQ-1\ntitle: T\n---\n---\nid: REQ-2\n---\n")) == [(5, "second_front_matter")]
 
 
+@pytest.mark.parametrize("line", ["owner: Ann", "priority: must", "severity: high", "tags: [a]", "links:\n- A"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_second_block_is_named_whatever_field_of_an_entity_it_states(line, newline):
+    text = f"---\nid: REQ-1\ntitle: T\n---\n\n# T\n\n---\n{line}\n---\n".replace("\n", newline)
+    assert faults(extract(text)) == [(8, "second_front_matter")]
+
+
 @pytest.mark.parametrize(
     "body",
     [
