@@ -6,9 +6,11 @@ is one that is reached through a link.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 
@@ -20,12 +22,17 @@ from kbcli.clients.kinds import TABLES, Kind
 from kbcore import jsonedit
 from kbcore.errors import InvalidConfig, StorageError
 from kbcore.replacing import replace_file
+from kbcore.storage import files, scratch
+from kbcore.storage.lock import held
+from kbcore.workspace import Machine
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _NEW_MODE: Final = 0o644
 _PRIVATE_MODE: Final = 0o600
 """Of a new file of the user: clients keep keys there as well."""
 _BOM: Final = "\ufeff"
+_KEY_CHARS: Final = 32
+_COMMAND: Final = "kb mcp install"
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -82,6 +89,31 @@ def servers(kind: Kind, place: Place) -> dict[str, dict[str, Any]]:
 def snippet(kind: Kind, name: str, entry: Mapping[str, Any], roots: Sequence[Path] = ()) -> str:
     """Return a file that holds the entry, the folders that commands may write to, and nothing else."""
     return _changed(kind, "", name, entry, roots)
+
+
+@contextlib.contextmanager
+def alone(machine: Machine, place: Place, repository_cache: Path) -> Iterator[None]:
+    """Hold the lock of a client's file from planning to writing: two at once would lose the entry of one.
+
+    The lock lies in the caches of the user, which all repositories share, or where there is no home in that of this
+    repository.
+
+    Raises: ``LockTimeout``; ``StorageError`` and its kin.
+    """
+    folder = scratch.user_folder(machine.env, "XDG_CACHE_HOME", ".cache")
+    try:
+        if folder is not None:
+            folder /= "kb"
+            scratch.make_private(machine.fs, folder)
+    except (OSError, StorageError):
+        folder = None
+    if folder is None:
+        folder = scratch.cache_place(machine.fs, repository_cache, machine.env)
+        for one in (folder.parent, folder):
+            files.make_directory(machine.fs, one)
+    key = hashlib.sha256(os.fsencode(os.path.realpath(place.path))).hexdigest()[:_KEY_CHARS]
+    with held(machine.fs, machine.clock, folder / f"client-{key}.lock", command=_COMMAND):
+        yield
 
 
 def plan(kind: Kind, place: Place, name: str, entry: Mapping[str, Any], roots: Sequence[Path] = ()) -> Plan:

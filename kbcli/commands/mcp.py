@@ -86,10 +86,12 @@ def install(
 
     Without --write nothing is written.
     """
+    from contextlib import ExitStack
+
     from kbcli.clients import installing, kinds
     from kbcore import git
     from kbcore.errors import InvalidQuery, KBError
-    from kbcore.workspace import data_dir_of
+    from kbcore.workspace import CACHE, data_dir_of
 
     session = session_of(ctx)
     session.writes = write
@@ -105,19 +107,22 @@ def install(
     answer: dict[str, Any] = {"client": client, "scope": where, "path": str(place.path), "entry": entry}
     answer["writable_roots"] = [str(root) for root in roots]
     snippet = installing.snippet(kind, _checked(name), entry, roots)
-    try:
-        planned = installing.plan(kind, place, name, entry, roots)
-    except KBError as error:
+    with ExitStack() as locked:
         if write:
-            raise
-        _tell_entry(session, {**answer, "state": "unusable", "problem": error.message}, snippet)
-        return
+            locked.enter_context(installing.alone(session.machine, place, data_dir_of(repo) / CACHE))
+        try:
+            planned = installing.plan(kind, place, name, entry, roots)
+        except KBError as error:
+            if write:
+                raise
+            _tell_entry(session, {**answer, "state": "unusable", "problem": error.message}, snippet)
+            return
+        if write and planned.state != "current":
+            installing.write(planned)
     answer |= {"state": planned.state, "written": write and planned.state != "current", "diff": planned.diff}
     if not write:
         _tell_entry(session, answer, snippet)
         return
-    if planned.state != "current":
-        installing.write(planned)
     _tell_written(session, answer, kind.then)
 
 

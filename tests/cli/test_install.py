@@ -6,13 +6,17 @@ import json
 import os
 import stat
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from kbcli.clients import installing
 from kbcli.clients.kinds import KINDS, file_of
+from kbcore.clock import SystemClock
 from kbcore.errors import InvalidConfig
+from kbcore.storage.fs import RealFs
+from kbcore.workspace import Machine
 
 PROGRAM = Path(sys.executable).with_name("kb-mcp")
 HERE = {"command": "kb-mcp", "args": []}
@@ -362,6 +366,19 @@ def test_a_file_that_somebody_changes_meanwhile_is_not_written_over(tmp_path):
         installing.write(planned)
     assert place.path.read_text() == '{"theirs": 1}'
     assert [path.name for path in tmp_path.iterdir()] == [".mcp.json"]
+
+
+def test_two_installations_at_the_same_time_lose_no_entry(kb, home, root):
+    place = installing.Place(root, file_of(KINDS["claude-code"], "project", "linux"))
+    machine = Machine(RealFs(), SystemClock(), {"HOME": str(home)})
+    with ThreadPoolExecutor(1) as pool:
+        with installing.alone(machine, place, root / ".git/kb/cache"):
+            other = pool.submit(kb, "mcp", "install", "claude-code", "--write")
+            with pytest.raises(TimeoutError):
+                other.result(1.0)
+            place.path.write_text('{"mcpServers": {"theirs": {}}}')
+        assert other.result(10.0).status == 0
+    assert sorted(json.loads(place.path.read_text())["mcpServers"]) == ["kb", "theirs"]
 
 
 def test_a_key_on_the_line_that_changes_is_not_shown(kb, home):
